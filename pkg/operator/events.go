@@ -13,6 +13,7 @@ import (
 	eventsv1 "k8s.io/api/events/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/klog/v2"
 )
 
 const (
@@ -75,7 +76,7 @@ type countingSink struct {
 func (s *countingSink) Create(ctx context.Context, event *eventsv1.Event) (*eventsv1.Event, error) {
 	defer s.begin()()
 	created, err := s.EventSink.Create(ctx, event)
-	if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) || apierrors.IsNotFound(err) {
+	if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) || apierrors.IsNotFound(err) || isLost(ctx, event, err) {
 		return event, nil
 	}
 	return created, err
@@ -84,13 +85,30 @@ func (s *countingSink) Create(ctx context.Context, event *eventsv1.Event) (*even
 // Update implements events.EventSink.
 func (s *countingSink) Update(ctx context.Context, event *eventsv1.Event) (*eventsv1.Event, error) {
 	defer s.begin()()
-	return s.EventSink.Update(ctx, event)
+	written, err := s.EventSink.Update(ctx, event)
+	if isLost(ctx, event, err) {
+		return event, nil
+	}
+	return written, err
 }
 
 // Patch implements events.EventSink.
 func (s *countingSink) Patch(ctx context.Context, event *eventsv1.Event, data []byte) (*eventsv1.Event, error) {
 	defer s.begin()()
-	return s.EventSink.Patch(ctx, event, data)
+	written, err := s.EventSink.Patch(ctx, event, data)
+	if isLost(ctx, event, err) {
+		return event, nil
+	}
+	return written, err
+}
+
+// isLost reports whether an event was not delivered because the stream ended, which is no error.
+func isLost(ctx context.Context, event *eventsv1.Event, err error) bool {
+	if err == nil || ctx.Err() == nil {
+		return false
+	}
+	klog.FromContext(ctx).V(1).Info("An event is lost: the API server did not answer before the stop", "event", event.Reason, "note", event.Note, "err", err)
+	return true
 }
 
 func (s *countingSink) begin() (end func()) {

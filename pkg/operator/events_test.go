@@ -41,6 +41,14 @@ func (s refusingSink) Create(context.Context, *eventsv1.Event) (*eventsv1.Event,
 	return nil, s.err
 }
 
+func (s refusingSink) Update(context.Context, *eventsv1.Event) (*eventsv1.Event, error) {
+	return nil, s.err
+}
+
+func (s refusingSink) Patch(context.Context, *eventsv1.Event, []byte) (*eventsv1.Event, error) {
+	return nil, s.err
+}
+
 // TestEventsInADyingNamespaceAreNoErrors: client-go logs an error for each event that is refused.
 func TestEventsInADyingNamespaceAreNoErrors(t *testing.T) {
 	terminating := apierrors.NewForbidden(corev1.Resource("events"), "a", errors.New("it is being terminated"))
@@ -58,6 +66,24 @@ func TestEventsInADyingNamespaceAreNoErrors(t *testing.T) {
 				t.Errorf("error is %v, want %v", err, test.want)
 			}
 		})
+	}
+}
+
+// TestEventsOfEndedStreamAreNoErrors: client-go logs an error for each event that it cannot write.
+func TestEventsOfEndedStreamAreNoErrors(t *testing.T) {
+	ended, end := context.WithCancel(t.Context())
+	end()
+	sink := &countingSink{EventSink: refusingSink{err: context.Canceled}}
+
+	_, err := sink.Create(ended, &eventsv1.Event{})
+	_, patchErr := sink.Patch(ended, &eventsv1.Event{}, nil)
+	_, updateErr := sink.Update(ended, &eventsv1.Event{})
+
+	if err := errors.Join(err, patchErr, updateErr); err != nil {
+		t.Errorf("errors after the end: %v", err)
+	}
+	if _, err := sink.Patch(t.Context(), &eventsv1.Event{}, nil); err == nil {
+		t.Error("no error before the end")
 	}
 }
 

@@ -82,7 +82,7 @@ func (l *leadership) run(stop context.Context, work workFunc) error {
 	elect, resign := context.WithCancel(base)
 	defer resign()
 	started := make(chan struct{})
-	lock := l.watch(lose)
+	lock := l.watch(lead, lose)
 	defer lock.close()
 	elector, err := l.elector(started, lock)
 	if err != nil {
@@ -116,11 +116,12 @@ func (l *leadership) lead(stop, lead context.Context, work workFunc) error {
 	return work(stop, lead)
 }
 
-// watch returns the lock of the elector. The lock calls lose when this process loses the lease.
-func (l *leadership) watch(lose context.CancelCauseFunc) *watchfulLock {
+// watch returns the lock of the elector. The lock calls lose, which ends lead, when this process loses the lease.
+func (l *leadership) watch(lead context.Context, lose context.CancelCauseFunc) *watchfulLock {
 	name := l.lock.Describe()
 	return &watchfulLock{
 		Interface: l.lock,
+		lead:      lead,
 		deadline:  l.options.RenewDeadline,
 		taken: func(holder string) {
 			lose(&leaseLostError{error: fmt.Errorf("%w: %s is held by %s", errLeaseTaken, name, holder)})
@@ -172,6 +173,7 @@ func (l *leadership) elector(started chan<- struct{}, lock *watchfulLock) (*lead
 //     lease duration from a later moment, because it reads the lease after the API server has stored the renewal.
 type watchfulLock struct {
 	resourcelock.Interface
+	lead      context.Context
 	deadline  time.Duration
 	taken     func(holder string)
 	unrenewed func(renewed time.Time)
@@ -197,6 +199,16 @@ func (l *watchfulLock) renewed(sent time.Time) {
 	l.expiry = time.AfterFunc(time.Until(sent.Add(l.deadline)), func() { l.unrenewed(sent) })
 }
 
+// untilAnswered returns the context of one request of the elector, which ends with lead and at the elector's deadline. The
+// end of the campaign does not cancel a request in flight: the elector would log an error, and nobody would know who holds
+// the lease. The timeout of the client bounds the request.
+func (l *watchfulLock) untilAnswered(ctx context.Context) (context.Context, context.CancelFunc) {
+	if deadline, ok := ctx.Deadline(); ok {
+		return context.WithDeadline(l.lead, deadline)
+	}
+	return context.WithCancel(l.lead)
+}
+
 // close ends the watch.
 func (l *watchfulLock) close() {
 	l.mu.Lock()
@@ -209,6 +221,8 @@ func (l *watchfulLock) close() {
 
 // Get implements resourcelock.Interface.
 func (l *watchfulLock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
+	ctx, cancel := l.untilAnswered(ctx)
+	defer cancel()
 	record, raw, err := l.Interface.Get(ctx)
 	if err == nil && record.HolderIdentity != "" && record.HolderIdentity != l.Identity() && l.held.Load() {
 		l.taken(record.HolderIdentity)
@@ -218,6 +232,8 @@ func (l *watchfulLock) Get(ctx context.Context) (*resourcelock.LeaderElectionRec
 
 // Create implements resourcelock.Interface.
 func (l *watchfulLock) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+	ctx, cancel := l.untilAnswered(ctx)
+	defer cancel()
 	sent := time.Now()
 	err := l.Interface.Create(ctx, record)
 	if err == nil {
@@ -228,6 +244,8 @@ func (l *watchfulLock) Create(ctx context.Context, record resourcelock.LeaderEle
 
 // Update implements resourcelock.Interface. The elector updates the lease only in order to hold it.
 func (l *watchfulLock) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+	ctx, cancel := l.untilAnswered(ctx)
+	defer cancel()
 	sent := time.Now()
 	err := l.Interface.Update(ctx, record)
 	if err == nil {

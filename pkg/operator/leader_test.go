@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/go-logr/logr/funcr"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -21,6 +22,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	"k8s.io/klog/v2"
 	"k8s.io/utils/ptr"
 )
 
@@ -229,6 +231,68 @@ func (l *slowLock) Update(ctx context.Context, record resourcelock.LeaderElectio
 		l.broken.Store(true)
 	}
 	return err
+}
+
+// answeringLock is a lock on an API server that answers each request after a second.
+type answeringLock struct {
+	resourcelock.Interface
+	asked atomic.Bool
+}
+
+func (l *answeringLock) answer(ctx context.Context) error {
+	l.asked.Store(true)
+	defer l.asked.Store(false)
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(time.Second):
+		return nil
+	}
+}
+
+func (l *answeringLock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
+	if err := l.answer(ctx); err != nil {
+		return nil, nil, err
+	}
+	return l.Interface.Get(ctx)
+}
+
+func (l *answeringLock) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+	if err := l.answer(ctx); err != nil {
+		return err
+	}
+	return l.Interface.Update(ctx, record)
+}
+
+// TestStopDuringRenewalLogsNoError: the elector logs a renewal that is canceled as an error.
+func TestStopDuringRenewalLogsNoError(t *testing.T) {
+	client := fake.NewClientset()
+	synctest.Test(t, func(t *testing.T) {
+		var logged strings.Builder
+		logger := funcr.New(func(_, line string) { logged.WriteString(line + "\n") }, funcr.Options{})
+		stop, cancel := context.WithCancel(klog.NewContext(t.Context(), logger))
+		a := candidate{ended: make(chan error, 1)}
+		a.leadership = newLeadership(leaseOptions, "a", client.CoordinationV1(), a.leads.Store)
+		lock := &answeringLock{Interface: a.lock}
+		a.lock = lock
+		go func() { a.ended <- a.run(stop, drains(0)) }()
+		elapse(time.Minute)
+		for !lock.asked.Load() {
+			elapse(100 * time.Millisecond)
+		}
+
+		cancel()
+
+		if err := <-a.ended; err != nil {
+			t.Errorf("the end is %v", err)
+		}
+		if strings.Contains(logged.String(), `"error"=`) {
+			t.Errorf("logged:\n%s", logged.String())
+		}
+		if got := holder(t, client); got != "" {
+			t.Errorf("the lease is held by %q", got)
+		}
+	})
 }
 
 func TestLostLeaseIsMeasuredFromStartOfLastRenewal(t *testing.T) {

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/klog/v2"
 )
 
@@ -36,9 +37,23 @@ func setupLogging(w io.Writer, format string, verbosity int) {
 	_ = klogFlags.Set("v", strconv.Itoa(verbosity))
 	klog.SetLoggerWithOptions(logr.FromSlogHandler(handler), klog.ContextualLogger(true))
 
+	// The first handler of the library logs, the others limit the rate.
+	utilruntime.ErrorHandlers = append([]utilruntime.ErrorHandler{logUnlessStopped}, utilruntime.ErrorHandlers[1:]...) //nolint:reassign // It is what the variable is for.
+
 	slog.SetDefault(slog.New(globalHandler{libraryHandler{handler}}))
 	// SetDefault has redirected package log at level Info.
 	log.SetOutput(packageLog{libraryHandler{handler}})
+}
+
+// logUnlessStopped logs an error that a library cannot return, such as the failure of a watch. The end of the library's
+// context cancels its requests, which is no error.
+func logUnlessStopped(ctx context.Context, err error, message string, keysAndValues ...any) {
+	logger := klog.LoggerWithName(klog.FromContext(ctx), "UnhandledError")
+	if ctx.Err() != nil {
+		logger.V(libraryInfoVerbosity).WithValues("err", err).Info(message, keysAndValues...)
+		return
+	}
+	logger.Error(err, message, keysAndValues...)
 }
 
 // packageLog is the output of package log. It passes lines on at level Debug, and at level Error if the line ends the

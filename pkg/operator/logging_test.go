@@ -5,7 +5,9 @@ package operator
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
+	"errors"
 	"log"
 	"log/slog"
 	"strings"
@@ -13,18 +15,38 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/klog/v2"
 )
 
 // keepLogging restores the logging of the process at the end of the test.
 func keepLogging(t *testing.T) {
 	state, logger, flags, out := klog.CaptureState(), slog.Default(), log.Flags(), log.Writer()
+	handlers := utilruntime.ErrorHandlers
 	t.Cleanup(func() {
+		utilruntime.ErrorHandlers = handlers //nolint:reassign // It is what the variable is for.
 		state.Restore()
 		slog.SetDefault(logger)
 		log.SetFlags(flags)
 		log.SetOutput(out)
 	})
+}
+
+// TestCanceledWatchIsNoError: client-go reports the watches that a stop cancels like failed ones.
+func TestCanceledWatchIsNoError(t *testing.T) {
+	keepLogging(t)
+	var out bytes.Buffer
+	setupLogging(&out, LoggingFormatText, 2)
+	stopped, stop := context.WithCancel(t.Context())
+	stop()
+
+	utilruntime.HandleErrorWithContext(stopped, stopped.Err(), "Failed to watch", "type", "Secret")
+	utilruntime.HandleErrorWithContext(t.Context(), errors.New("refused"), "Failed to watch", "type", "ConfigMap")
+
+	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
+	if len(lines) != 2 || strings.Contains(lines[0], "level=ERROR") || !strings.Contains(lines[1], "level=ERROR") {
+		t.Errorf("logged %q, want an error in the second line only", lines)
+	}
 }
 
 func TestVerbosity(t *testing.T) {

@@ -244,7 +244,9 @@ func TestStartingKindWaitsForItsPermissions(t *testing.T) {
 					}}}, nil
 				}
 				ended := make(chan error, 1)
-				go func() { ended <- permitted(ctx, ask, []string{metav1.NamespaceAll}, metrics.kinds, "writer", writer().Rules) }()
+				go func() {
+					ended <- permitted(ctx, ask, []string{metav1.NamespaceAll}, metrics.kinds, "writer", writer().Rules)
+				}()
 
 				elapse(time.Hour)
 				synctest.Wait()

@@ -41,8 +41,6 @@ BOUNDED_PACKAGES = $(addprefix ./,$(sort $(dir $(shell \
 # The other modules with Go code. hack/tools has only pinned tools.
 MODULES := $(filter-out hack/tools,$(patsubst %/go.mod,%,$(wildcard hack/*/go.mod test/*/go.mod)))
 LOCALCLUSTER := go -C hack/localcluster run .
-# Runs a command on a control plane that ends with the command. Tests count requests in the audit log.
-CLUSTER_EXEC := bin/localcluster exec --audit --
 
 # A KUBECONFIG of the environment may name a cluster in use. The demo uses only a
 # KUBECONFIG from make's command line.
@@ -203,7 +201,19 @@ clean: ## Remove what was built.
 ##@ Test
 
 .PHONY: test
-test: test-unit test-cluster test-release ## Run all tests.
+test: ## Run the unit tests, then each promise once on a real API server. 20 minutes on two cores, 30 the first time.
+	@echo 'The unit tests (about 8 minutes on two cores), then the operator on real API servers (about 12).'
+	@echo 'The first run compiles a Kubernetes control plane, too (about 10).'
+	@$(MAKE) --no-print-directory test-unit test-cluster
+
+.PHONY: test-all
+test-all: test-programs ## Run all tests: also databases, older versions, releases, pages, a renamed clone, race detector. Two hours.
+	@$(MAKE) --no-print-directory test-unit test-cluster-all test-databases test-release test-rename
+
+# Says which programs the tests beyond "make test" need and which Debian packages have them, if one is missing.
+.PHONY: test-programs
+test-programs:
+	@hack/test-programs.sh
 
 # verify-vet vets everything once, with the tags of all tests.
 GO_TEST := go test -vet=off
@@ -215,33 +225,31 @@ test-unit: ## Run the unit tests. They need no cluster.
 	$(if $(RACE),$(GO_TEST) -run '$(BOUNDED)' $(BOUNDED_PACKAGES))
 	for module in $(MODULES); do go -C $$module test -vet=off -count=1 ./...; done
 
-# "localcluster exec" starts one control plane, which the test packages use one after the other. With -p 2, the next
-# package is compiled while one runs. test/conformance comes last, since it leaves its many namespaces behind.
-# UPGRADE_DEMOAPPS is the number of DemoApps for the upgrade from each earlier version, 24 by default. That from the newest
-# version always has 200.
-CLUSTER_TEST := $(CLUSTER_EXEC) $(GO_TEST) $(RACE) -timeout 30m -p 2
-# PART= selects a part of the packages, so that several machines can share the work: one of CLUSTER_PARTS, or "others".
-PART ?=
-CLUSTER_PARTS := integration integration/lifecycle integration/secrets upgrade
-ALL_CLUSTER_PACKAGES = $(filter-out %/test/conformance,$(shell go list ./test/...)) ./test/conformance
-CLUSTER_PACKAGES = $(if $(filter-out others,$(PART)),./test/$(PART),$(filter-out \
-	$(if $(PART),$(addprefix %/test/,$(CLUSTER_PARTS))),$(ALL_CLUSTER_PACKAGES)))
-# The dashboards with a real Prometheus, which is in a module of its own.
-MONITORING_TEST := $(CLUSTER_EXEC) go -C test/monitoring test -vet=off -tags integration ./integration
+# Each package starts a control plane of its own, and most of its time goes by in waits, so several run side by side. The
+# longest come first. The operator runs without the race detector, which the unit tests have.
+LONGEST := test/integration/lifecycle test/conformance test/integration test/upgrade test/install
+CLUSTER_PACKAGES = $(addprefix ./,$(LONGEST) $(filter-out $(LONGEST) test/docs test/monitoring/% test/scripts/%,$(sort $(patsubst %/,%,$(dir \
+	$(shell grep -rlE '^//go:build (integration|conformance)' --include='*_test.go' test))))))
+CLUSTER_TEST := DEMOAPP_CONTROLLER_BINARY=$(CURDIR)/$(BINARY) $(GO_TEST) -timeout 40m -p 3 -tags integration,conformance
 
 .PHONY: test-cluster
-test-cluster: localcluster ## Run the integration and the conformance tests on one real API server.
-	$(CLUSTER_TEST) -tags integration,conformance $(CLUSTER_PACKAGES)
-	$(if $(filter-out others,$(PART)),,$(MONITORING_TEST))
+test-cluster: build ## Run the operator on real API servers, and compare the Helm engine with the stock Helm SDK.
+	$(CLUSTER_TEST) -short $(CLUSTER_PACKAGES)
 
-.PHONY: test-integration
-test-integration: localcluster ## Run the operator on a real API server, which is started for that.
-	$(CLUSTER_TEST) -tags integration ./test/...
-	$(MONITORING_TEST)
+# The operator has the race detector here, so the tests build it. The dashboards with a real Prometheus are in a module of
+# their own.
+.PHONY: test-cluster-all
+test-cluster-all: test-programs
+	UPGRADE_DEMOAPPS=200 $(GO_TEST) $(RACE) -timeout 90m -p 2 -tags integration,conformance $(CLUSTER_PACKAGES) ./test/docs
+	go -C test/monitoring test -vet=off -tags integration ./integration
+
+.PHONY: test-databases
+test-databases: test-programs ## Run the scripts of the kinds PostgreSQL and Backup with real servers.
+	$(GO_TEST) -tags integration ./test/scripts/...
 
 .PHONY: test-conformance
-test-conformance: localcluster ## Compare the Helm engine with the stock Helm SDK, on a real API server.
-	$(CLUSTER_TEST) -tags conformance ./test/conformance
+test-conformance: ## Compare the Helm engine with the stock Helm SDK, on a real API server.
+	$(CLUSTER_TEST) ./test/conformance
 
 .PHONY: test-release
 test-release: $(COSIGN) $(VULNCHECK) ## Make, push, render, sign and scan a release with the real tools.
@@ -252,12 +260,8 @@ test-rename: ## Rename a clone of the last commit, build it, and run its unit te
 	$(GO_TEST) -count=1 -timeout 2h -tags integration -run TestRenamedClone ./hack/rename
 
 .PHONY: test-upgrade
-test-upgrade: localcluster ## Upgrade the operator from each version of test/upgrade/milestones.txt, with 200 DemoApps each.
-	UPGRADE_DEMOAPPS=200 $(CLUSTER_TEST) -v -tags integration ./test/upgrade
-
-.PHONY: localcluster
-localcluster:
-	go -C hack/localcluster build -o $(CURDIR)/bin/localcluster .
+test-upgrade: build ## Upgrade the operator from each version of test/upgrade/milestones.txt, with 200 DemoApps each.
+	UPGRADE_DEMOAPPS=200 $(CLUSTER_TEST) -v ./test/upgrade
 
 .PHONY: bench
 bench: ## Measure the operator on a local control plane and write docs/benchmarks.md.

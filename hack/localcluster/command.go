@@ -74,7 +74,6 @@ func newCommand() *cobra.Command {
 				return nil
 			},
 		}),
-		newExecCommand(&cache),
 		newBuildCommand(&cache),
 	)
 	return root
@@ -134,45 +133,10 @@ its stdin is closed or a signal arrives. Without --name such an instance gets a 
 		},
 	}
 	cmd.Flags().BoolVar(&foreground, "foreground", false, "stay, and end the instance when stdin is closed")
-	u.addFlags(cmd)
-	return cmd
-}
-
-func newExecCommand(cache *string) *cobra.Command {
-	u := up{}
-	cmd := &cobra.Command{
-		Use:   "exec [flags] -- COMMAND [ARGUMENT...]",
-		Short: "Run a command on an instance of its own, building what is missing",
-		Long: `Start an instance, run COMMAND, and end the instance when COMMAND ends.
-
-COMMAND finds the connection in the environment variable ` + connectionVariable + `: the line of JSON that
-"up --foreground" prints.`,
-		Args: cobra.MinimumNArgs(1),
-		RunE: func(cmd *cobra.Command, command []string) error {
-			l, err := newLayout(*cache)
-			if err != nil {
-				return err
-			}
-			inst, err := l.instance(ephemeralName())
-			if err != nil {
-				return err
-			}
-			u.layout, u.instance, u.stdout, u.stderr = l, inst, cmd.OutOrStdout(), cmd.ErrOrStderr()
-			if err := u.validate(); err != nil {
-				return err
-			}
-			return u.exec(cmd.Context(), cmd.InOrStdin(), command)
-		},
-	}
-	u.addFlags(cmd)
-	return cmd
-}
-
-// addFlags adds the flags that say what kind of instance is started.
-func (u *up) addFlags(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&u.audit, "audit", false, "write an audit log of every request")
 	cmd.Flags().IntVar(&u.nodes, "nodes", defaultNodes, "number of simulated nodes")
 	cmd.Flags().DurationVar(&u.timeout, "timeout", defaultTimeout, "limit for the start, without the build")
+	return cmd
 }
 
 // validate checks the flags.

@@ -9,11 +9,6 @@
 //	export KUBECONFIG=$(go -C hack/localcluster run . kubeconfig)
 //	go -C hack/localcluster run . down
 //
-// A command that needs an instance only while it runs gets one from exec, which puts the connection into the command's
-// environment:
-//
-//	localcluster exec --audit -- go test ./...
-//
 // # Binaries
 //
 // The versions are those of this module's go.mod, which the program carries inside itself; the six tools of its tool
@@ -29,8 +24,8 @@
 // The lock file holds the supervisor's process id and start time, so that down never signals a process that merely
 // inherited the number.
 //
-// The supervisor is "localcluster up --foreground", or exec, which ends with its command. The stdin of the former
-// is its lifeline: when stdin is closed, the supervisor ends the components, removes the instance and exits. A test that starts it and crashes therefore leaves nothing behind. Plain
+// The supervisor is "localcluster up --foreground". Its stdin is its lifeline: when stdin is closed, the supervisor ends
+// the components, removes the instance and exits. A test that starts it and crashes therefore leaves nothing behind. Plain
 // up starts the same supervisor in a session of its own, waits until it reports ready on stdout, and writes "detach" to
 // the lifeline before it leaves. On Linux the kernel kills the components when the supervisor dies, however it dies;
 // elsewhere the next up or down of that name ends those that are recorded in the instance's state file.

@@ -37,20 +37,10 @@ func (u *up) supervise(ctx context.Context, lifeline io.Reader) error {
 	if err != nil {
 		return err
 	}
-	return u.supervisor(binDir).run(ctx, u.stdout)
-}
-
-// supervisor returns the supervisor of the instance.
-func (u *up) supervisor(binDir string) *supervisor {
-	return &supervisor{
-		layout:   u.layout,
-		instance: u.instance,
-		binDir:   binDir,
-		audit:    u.audit,
-		nodes:    u.nodes,
-		timeout:  u.timeout,
-		messages: u.stderr,
+	s := &supervisor{
+		layout: u.layout, instance: u.instance, binDir: binDir, audit: u.audit, nodes: u.nodes, timeout: u.timeout, messages: u.stderr,
 	}
+	return s.run(ctx, u.stdout)
 }
 
 // ensure ensures that the instance runs, with a supervisor in a process of its own.

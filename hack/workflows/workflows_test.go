@@ -110,12 +110,11 @@ func targets(w workflow) []string {
 func TestTargetsExist(t *testing.T) {
 	want := map[string][]string{
 		"ci.yaml": {
-			"docker-build", "lint", "release", "test-cluster", "test-cluster", "test-cluster", "test-cluster", "test-cluster",
-			"test-release", "test-unit", "verify",
+			"docker-build", "lint", "release", "test-cluster", "test-databases", "test-release", "test-unit", "verify",
 		},
+		"nightly.yaml":  {"test-cluster-all", "test-databases", "test-release", "test-rename"},
 		"release.yaml":  {"release", "release-push", "sign"},
 		"security.yaml": {"gosec", "vulncheck"},
-		"upgrade.yaml":  {"test-upgrade"},
 	}
 	for _, w := range parseAll(t) {
 		t.Run(w.file, func(t *testing.T) {
@@ -152,44 +151,6 @@ func TestActionsArePinned(t *testing.T) {
 				t.Errorf("%s: %q names no commit and version", w.file, line)
 			}
 		}
-	}
-}
-
-// part matches the part of the cluster tests that a job runs.
-var part = regexp.MustCompile(`- test-cluster PART=(\S+)`)
-
-// All packages with cluster tests belong to one part.
-func TestClusterPartsAreComplete(t *testing.T) {
-	content, err := os.ReadFile(filepath.Join(root, ".github", "workflows", "ci.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	packages := func(name string) []string {
-		cmd := exec.CommandContext(t.Context(), "make", "--dry-run", "--silent", "test-cluster", "PART="+name)
-		cmd.Dir = root
-		out, err := cmd.CombinedOutput()
-		if err != nil {
-			t.Fatalf("make test-cluster PART=%s: %v\n%s", name, err, lastLine(out))
-		}
-		var found []string
-		for _, word := range strings.Fields(string(out)) {
-			if _, after, ok := strings.Cut(word, "/test/"); ok {
-				found = append(found, after)
-			}
-		}
-		return found
-	}
-	want := packages("")
-
-	var got []string
-	for _, match := range part.FindAllStringSubmatch(string(content), -1) {
-		got = append(got, packages(match[1])...)
-	}
-
-	slices.Sort(want)
-	slices.Sort(got)
-	if len(want) < 10 || !slices.Equal(got, want) {
-		t.Errorf("the parts have the packages %q, want %q", got, want)
 	}
 }
 

@@ -43,9 +43,9 @@ type Options struct {
 	Audit bool
 	// Nodes is the number of simulated nodes; default 2.
 	Nodes int
-	// KeepObjects leaves what the package makes on a shared control plane. It is for a package that runs last and makes so
-	// many namespaces that their removal would take minutes.
-	KeepObjects bool
+	// KeepNamespaces leaves the namespaces of tests. Their removal takes a fifth of the requests to the control plane, which
+	// ends with the package.
+	KeepNamespaces bool
 	// Messages receives the progress of the build and the start; default os.Stderr.
 	Messages io.Writer
 }
@@ -66,8 +66,8 @@ type Cluster struct {
 	exitErr    error
 	launcher   *launcher
 	audit      *auditLog
-	// sharing is nil for a control plane that this process has started.
-	sharing *sharing
+	// keepNamespaces is Options.KeepNamespaces.
+	keepNamespaces bool
 
 	// operatorMutex guards builtOperator and operatorBinary. The first is the path of the operator that was built here. The
 	// second is empty until its CRDs and RBAC are applied, too.
@@ -110,30 +110,17 @@ func Main(m *testing.M, options Options, use func(*Cluster)) (code int) {
 
 // Start starts a control plane and returns when pods can run on it. The first start on a machine builds the control
 // plane, which takes minutes. ctx bounds the start; the control plane then runs until Stop, or until this process dies.
-//
-// Below "localcluster exec", Start returns the control plane that all test packages share, if it has what options ask
-// for. The package then has the control plane for itself until Stop.
 func Start(ctx context.Context, options Options) (_ *Cluster, err error) {
 	root, err := findRoot()
 	if err != nil {
 		return nil, err
 	}
-	c := &Cluster{root: root, exited: make(chan struct{}), launcher: newLauncher()}
+	c := &Cluster{root: root, exited: make(chan struct{}), launcher: newLauncher(), keepNamespaces: options.KeepNamespaces}
 	defer func() { //nolint:contextcheck // The control plane is stopped after the end of ctx, too.
 		if err != nil {
 			err = errors.Join(err, c.Stop())
 		}
 	}()
-	shared, ok, err := sharedConnection(options)
-	if err != nil {
-		return nil, err
-	}
-	if ok {
-		if err := c.share(ctx, shared, options.KeepObjects); err != nil {
-			return nil, err
-		}
-		return c, nil
-	}
 	if err := c.startCommand(ctx, options); err != nil {
 		return nil, fmt.Errorf("start control plane: %w", err)
 	}
@@ -231,14 +218,9 @@ func (c *Cluster) newClients() error {
 	return nil
 }
 
-// Stop ends the control plane and waits for it. It fails when the control plane had failed by itself. Of a shared control
-// plane, it removes what the package made instead: namespaces, CRDs and all other cluster-scoped objects. Objects that
-// the package made in other namespaces than its own stay.
+// Stop ends the control plane and waits for it. It fails when the control plane had failed by itself.
 func (c *Cluster) Stop() error {
 	var errs []error
-	if c.sharing != nil {
-		errs = append(errs, c.giveBack())
-	}
 	if c.command != nil {
 		// Closing it twice, after the end of the context of Start, is not an error worth telling.
 		_ = c.stdin.Close()

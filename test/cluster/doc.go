@@ -17,20 +17,11 @@
 //		...
 //	}
 //
-// # One control plane for several packages
-//
-// "make test-cluster" starts one control plane with "localcluster exec" and runs all packages on it. Main and Start then
-// take that control plane instead of starting one. A package has the control plane for itself: a lock makes the next
-// package wait, since request budgets and cluster-scoped objects would not survive a neighbor. Main and Stop remove all
-// namespaces, CRDs and other cluster-scoped objects that the package made, and fail if one cannot be removed.
-//
-// A package starts a control plane of its own when it runs without "localcluster exec", or when its Options ask for
-// what the shared one does not have. A test that restarts components of the control plane needs its own, too.
-//
 // # Processes
 //
-// A control plane of the package's own is that of hack/localcluster, run as a subprocess that ends when its stdin is closed; the operator is
-// killed by the kernel when the test dies (on Linux). So a test binary that crashes leaves no process behind.
+// Each test package has a control plane of its own, so packages run side by side. Request budgets and cluster-scoped
+// objects have no neighbors. The control plane is a subprocess of hack/localcluster that ends when its stdin is closed; the
+// kernel kills the operator when the test dies (on Linux). So a test binary that crashes leaves no process behind.
 //
 // The operator runs as the ServiceAccount of artifacts/deploy, with the rules of artifacts/deploy and no others. Set
 // DEMOAPP_CONTROLLER_BINARY to test a binary that is built already.

@@ -17,8 +17,8 @@ import (
 // name readable.
 const maxNamespacePrefix = 30
 
-// Namespace creates a namespace for one test. At the end of the test, the namespace is deleted without waiting. Pods
-// can be created in the namespace at once.
+// Namespace creates a namespace for one test. At the end of the test, the namespace is deleted without waiting, unless
+// [Options] keep it. Pods can be created in the namespace at once.
 func (c *Cluster) Namespace(t testing.TB) string {
 	t.Helper()
 	namespaces := c.Client.CoreV1().Namespaces()
@@ -29,6 +29,9 @@ func (c *Cluster) Namespace(t testing.TB) string {
 		t.Fatalf("create namespace: %v", err)
 	}
 	t.Cleanup(func() {
+		if c.keepNamespaces {
+			return
+		}
 		if err := namespaces.Delete(context.WithoutCancel(t.Context()), created.Name, metav1.DeleteOptions{}); err != nil {
 			t.Logf("delete namespace: %v", err)
 		}

@@ -81,7 +81,7 @@ func run(m *testing.M) (code int) {
 		return 1
 	}
 	defer os.RemoveAll(workDir)
-	if shared, err = cluster.Start(ctx, cluster.Options{Messages: io.Discard, KeepObjects: true}); err != nil {
+	if shared, err = cluster.Start(ctx, cluster.Options{Messages: io.Discard}); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}

@@ -351,13 +351,15 @@ func TestPlatformHosts(t *testing.T) {
 	second.assertChildren(ingressResource, "shop")
 }
 
-// TestPlatformWithMySQL: the server runs in a restricted namespace, with a Secret that the user brought, and has a Backup.
+// TestPlatformWithMySQL: the server runs in a restricted namespace and has a Backup. The user brought its Secret, which the
+// platform uses and completes once it has the label.
 func TestPlatformWithMySQL(t *testing.T) {
 	t.Parallel()
 	s := newShops(t)
-	secret, err := shared.Client.CoreV1().Secrets(s.namespace).Create(t.Context(), &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Name: "shop-db-credentials", Labels: map[string]string{"platform": "shop"}},
-		StringData: map[string]string{"username": "app", "password": "one", "root-password": "two", "database": "app"},
+	secrets := shared.Client.CoreV1().Secrets(s.namespace)
+	secret, err := secrets.Create(t.Context(), &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Name: "shop-db-credentials"},
+		StringData: map[string]string{"username": "app", "password": "one", "database": "app"},
 	}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -366,14 +368,24 @@ func TestPlatformWithMySQL(t *testing.T) {
 	(&vault{t: t, namespace: s.namespace}).createSecret("bucket", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
 
 	s.create(func(spec *platformv1.EcommercePlatformSpec) { spec.Database.Type = platformv1.DatabaseMySQL })
+	s.assertContains(s.awaitReason("Ready", "OwnershipConflict"),
+		`Secret "shop-db-credentials" exists and belongs to no owner: add the label platform=shop`)
+	label := []byte(`{"metadata":{"labels":{"platform":"shop"}}}`)
+	if _, err := secrets.Patch(t.Context(), secret.Name, types.MergePatchType, label, metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
 	shop := s.await(childv1alpha1.PhaseRunning)
 
 	if got := shop.Status.Endpoints.Database; got != "shop-db."+s.namespace+".svc.cluster.local:3306" {
 		t.Errorf("endpoint of the database is %q", got)
 	}
-	live, err := shared.Client.CoreV1().Secrets(s.namespace).Get(t.Context(), "shop-db-credentials", metav1.GetOptions{})
-	if err != nil || !maps.EqualFunc(live.Data, secret.Data, bytes.Equal) || len(live.OwnerReferences) > 0 {
-		t.Errorf("the Secret of the user was changed: %v", err)
+	live, err := secrets.Get(t.Context(), secret.Name, metav1.GetOptions{})
+	if err != nil || len(live.Data["root-password"]) == 0 || len(live.OwnerReferences) > 0 {
+		t.Errorf("the Secret is not completed, or has an owner: %v", err)
+	}
+	delete(live.Data, "root-password")
+	if !maps.EqualFunc(live.Data, secret.Data, bytes.Equal) {
+		t.Error("values of the user were changed")
 	}
 
 	s.mustChange(`{"database":{"backup":{"enabled":true,"destination":{"type":"s3","bucket":"dumps","credentialsSecret":"bucket"}}}}`)

@@ -54,7 +54,7 @@ func run(m *testing.M) int {
 			t.Fatal(err)
 		}
 	}
-	shared = t.Start(cluster.Options{Audit: true})
+	shared = t.Start(cluster.Options{Audit: true, KeepNamespaces: true})
 	workDir = t.TempDir()
 	operator = cluster.StartOperator(t.Context(), t, shared, verbosity, "--logging-format=json", memcachedFile, cleanupHook(t))
 	code := m.Run()
@@ -74,7 +74,7 @@ func checkLog() (code int) {
 
 // wholePackage reports whether all tests of the package are run.
 func wholePackage() bool {
-	return !isGiven("test.run") && !isGiven("test.skip") && !isGiven("test.list") && !testing.Short()
+	return !isGiven("test.run") && !isGiven("test.skip") && !isGiven("test.list")
 }
 
 func isGiven(name string) bool {

@@ -8,7 +8,6 @@ package lifecycle
 import (
 	"context"
 	"fmt"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -20,26 +19,11 @@ import (
 	"github.com/example/demoapp-controller/test/integration/apps"
 )
 
-// stuckHook is a hook of DemoApps whose names begin with "stuck". Its deletion never ends by itself.
-const stuckHook = `
----
-{{- if hasPrefix "stuck" .Release.Name }}
-apiVersion: v1
-kind: ConfigMap
-metadata:
-  name: {{ .Release.Name }}-hook
-  annotations: {helm.sh/hook: pre-install, helm.sh/hook-delete-policy: hook-succeeded}
-  finalizers: [example.com/never]
-{{- end }}
-`
-
 // TestEndlessHooksBlockNoOtherDemoApp: more DemoApps than the operator has workers wait for a hook, with the longest
 // timeout.
 func TestEndlessHooksBlockNoOtherDemoApp(t *testing.T) {
 	ns := newNamespace(t)
-	operator := cluster.StartOperatorBinary(t.Context(), t, shared, variantOperator(t, map[string]func(string) string{
-		filepath.Join("templates", "service.yaml"): func(content string) string { return content + stuckHook },
-	}))
+	operator := cluster.StartOperatorBinary(t.Context(), t, shared, newerOperator(t))
 	awaitLead(t, operator)
 	var stuck []string
 	for i := range 15 {

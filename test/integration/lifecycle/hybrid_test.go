@@ -9,7 +9,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -121,11 +120,9 @@ func installMemcacheds(t *testing.T, namespace string) dynamic.ResourceInterface
 // startHybrid builds and starts the example. Its lease has the name that the operator's RBAC grants.
 func startHybrid(t *testing.T) *cluster.Operator {
 	t.Helper()
-	binary := filepath.Join(t.TempDir(), "hybrid")
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", binary, "./examples/hybrid")
-	build.Dir = shared.Root()
-	if output, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("build the example: %v\n%s", err, output)
+	binary, err := build("hybrid", "./examples/hybrid")
+	if err != nil {
+		t.Fatal(err)
 	}
 	return cluster.StartOperatorBinary(t.Context(), t, shared, binary, "--leader-elect-resource-name="+leaseName, "-v=2")
 }

@@ -21,20 +21,23 @@ import (
 	"github.com/example/demoapp-controller/test/integration/apps"
 )
 
-// idleTime is how long an idle operator is observed.
-const idleTime = time.Minute
-
-// idleApps is the number of DemoApps at rest. It is high enough to reveal a request for each DemoApp.
-const idleApps = 500
+// idle returns the number of DemoApps at rest, which is high enough to reveal a request for each of them, and how long
+// the operator is observed. Both are smaller in short tests.
+func idle() (count int, observed time.Duration) {
+	if testing.Short() {
+		return mostToStart + 50, 10 * time.Second
+	}
+	return 500, time.Minute
+}
 
 // mostToStart bounds the requests of a start, which lists, watches and discovers. Each of the about 30 resources of all
 // kinds costs a list and a watch to ask for it, and as much to fill its informer. The bound is far below one request for
 // each DemoApp.
 const mostToStart = 150
 
-// TestIdleOperatorSendsNothing installs 500 DemoApps, so that a request for each of them would be noticed, and observes
-// the operator for a minute.
+// TestIdleOperatorSendsNothing installs many DemoApps, and observes the operator for a while.
 func TestIdleOperatorSendsNothing(t *testing.T) {
+	idleApps, idleTime := idle()
 	ns := newNamespace(t)
 	operator := cluster.StartOperator(t.Context(), t, shared)
 	names := make([]string, 0, idleApps+1)
@@ -63,7 +66,7 @@ func TestIdleOperatorSendsNothing(t *testing.T) {
 			t.Errorf("DemoApps were written:\nbefore %v\nafter  %v", before, after)
 		}
 	})
-	t.Run("for a minute", func(t *testing.T) {
+	t.Run("for a while", func(t *testing.T) {
 		awaitLead(t, cluster.StartOperator(t.Context(), t, shared))
 		awaitQuiet(t)
 		begin := time.Now()

@@ -34,7 +34,9 @@ var shortLease = []string{
 var shared *cluster.Cluster
 
 func TestMain(m *testing.M) {
-	os.Exit(cluster.Main(m, cluster.Options{Audit: true}, func(c *cluster.Cluster) { shared = c }))
+	t := &cluster.MainTest{}
+	builds = t.TempDir()
+	os.Exit(t.End(cluster.Main(m, cluster.Options{Audit: true}, func(c *cluster.Cluster) { shared = c })))
 }
 
 // newNamespace creates the namespace of a test. Call it before starting an operator: the DemoApps in the namespace are

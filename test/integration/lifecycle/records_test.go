@@ -9,8 +9,6 @@ import (
 	"encoding/base64"
 	"fmt"
 	"maps"
-	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -248,18 +246,6 @@ func assertGrowth(t *testing.T, operator *cluster.Operator, before int64) {
 	if after-before > mostGrowth {
 		t.Errorf("the operator grew by %d MiB, at most %d MiB are allowed", (after-before)>>20, mostGrowth>>20)
 	}
-}
-
-// plainOperator builds an operator without the race detector, which needs many times the memory.
-func plainOperator(t *testing.T) string {
-	t.Helper()
-	binary := filepath.Join(t.TempDir(), "demoapp-controller")
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", binary, "./cmd/demoapp-controller")
-	build.Dir = shared.Root()
-	if output, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("build the operator: %v\n%s", err, output)
-	}
-	return binary
 }
 
 // TestRecordForgedWhileOperatorIsDown forges the records of the deployed revisions while no operator runs. The next

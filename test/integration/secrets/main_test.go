@@ -47,7 +47,7 @@ func run(m *testing.M) int {
 	if err := flag.Set("test.parallel", parallel); err != nil {
 		t.Fatal(err)
 	}
-	shared = t.Start(cluster.Options{Audit: true})
+	shared = t.Start(cluster.Options{Audit: true, KeepNamespaces: true})
 	for _, install := range []func(*cluster.MainTest) error{installKinds, installWatched, writeWatchesFile} {
 		if err := install(t); err != nil {
 			t.Fatal(err)

@@ -97,7 +97,7 @@ func run(m *testing.M) int {
 	if err != nil {
 		t.Fatal(err)
 	}
-	shared = t.Start(cluster.Options{Audit: true})
+	shared = t.Start(cluster.Options{Audit: true, KeepNamespaces: true})
 	install(t)
 	operator = cluster.StartOperator(t.Context(), t, shared, "--watches-file="+watchesFile)
 	return t.End(m.Run())

@@ -1,0 +1,33 @@
+#!/usr/bin/env bash
+# Copyright The DemoApp Controller Authors.
+# SPDX-License-Identifier: Apache-2.0
+
+# Names the programs that "make test-all" needs beyond Go, git and make and that are missing, and the Debian package of
+# each. With --packages, prints only the names of these packages.
+
+set -euo pipefail
+
+PATH="$PATH:/usr/sbin"
+packages=()
+
+# need PROGRAM PACKAGE REASON
+need() {
+  compgen -G "$1" >/dev/null || command -v "$1" >/dev/null && return
+  read -ra names <<<"$2"
+  packages+=("${names[@]}")
+  [[ "$option" == --packages ]] || echo "$1 is missing: $3; Debian has it in $2" >&2
+}
+
+option="${1:-}"
+need "$(go env CC)" 'gcc libc6-dev' 'the race detector needs a C compiler'
+need '/usr/lib/postgresql/*/bin/initdb' postgresql 'the scripts of PostgreSQL and Backup run with real servers'
+need mariadbd mariadb-server 'the scripts of Backup run with a real server'
+need rclone rclone 'the scripts of Backup copy dumps'
+need curl curl 'docs/production.md sends requests'
+
+if [[ "$option" == --packages ]]; then
+  ((${#packages[@]} == 0)) || printf '%s\n' "${packages[@]}"
+elif ((${#packages[@]} > 0)); then
+  echo "install what is missing: apt-get install ${packages[*]}" >&2
+  exit 1
+fi

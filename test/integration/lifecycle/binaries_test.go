@@ -1,0 +1,104 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build integration
+
+package lifecycle
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// newerVersion is the chart version of the newer operator.
+const newerVersion = "99.0.0"
+
+// stuckHook is a hook of DemoApps whose names begin with "stuck". Its deletion never ends by itself.
+const stuckHook = `
+---
+{{- if hasPrefix "stuck" .Release.Name }}
+apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: {{ .Release.Name }}-hook
+  annotations: {helm.sh/hook: pre-install, helm.sh/hook-delete-policy: hook-succeeded}
+  finalizers: [example.com/never]
+{{- end }}
+`
+
+// builds is the folder of the binaries that tests build. TestMain makes and removes it.
+var builds string
+
+// newerBinary is the operator with a newer version of the chart, built once.
+var newerBinary = sync.OnceValues(func() (string, error) {
+	chart := filepath.Join(shared.Root(), "pkg", "helm", "charts", "demo-app")
+	replaced := map[string]string{}
+	for file, change := range map[string]func(content string) string{
+		"Chart.yaml": func(content string) string {
+			return regexp.MustCompile(`(?m)^version: .*$`).ReplaceAllString(content, "version: "+newerVersion)
+		},
+		filepath.Join("templates", "service.yaml"): func(content string) string {
+			return content + `{{- if and (hasPrefix "bad" .Release.Name) (not .Values.podAnnotations.fixed) }}{{ fail "this chart is untested" }}{{ end }}` +
+				"\n" + stuckHook
+		},
+		filepath.Join("templates", "deployment.yaml"): func(content string) string {
+			return strings.Replace(content, ".Values.image ", `(ternary "registry.invalid/slow:1" .Values.image (hasPrefix "slow" .Release.Name)) `, 1)
+		},
+	} {
+		content, err := os.ReadFile(filepath.Join(chart, file))
+		if err != nil {
+			return "", err
+		}
+		changed := filepath.Join(builds, filepath.Base(file))
+		if err := os.WriteFile(changed, []byte(change(string(content))), 0o600); err != nil {
+			return "", err
+		}
+		replaced[filepath.Join(chart, file)] = changed
+	}
+	content, err := json.Marshal(map[string]any{"Replace": replaced})
+	if err != nil {
+		return "", err
+	}
+	overlay := filepath.Join(builds, "overlay.json")
+	if err := os.WriteFile(overlay, content, 0o600); err != nil {
+		return "", err
+	}
+	return build("newer", "./cmd/demoapp-controller", "-overlay="+overlay)
+})
+
+// plainBinary is the operator without the race detector, which needs many times the memory.
+var plainBinary = sync.OnceValues(func() (string, error) { return build("plain", "./cmd/demoapp-controller") })
+
+// newerOperator returns the binary of an operator with another version of the chart. The chart does not render for
+// DemoApps whose names begin with "bad", unless their pods are annotated as fixed. The pods of DemoApps whose names begin
+// with "slow" do not start, and the installs of those whose names begin with "stuck" do not end.
+func newerOperator(t *testing.T) string { return binaryOf(t, newerBinary) }
+
+// plainOperator returns the binary of an operator whose memory can be measured.
+func plainOperator(t *testing.T) string { return binaryOf(t, plainBinary) }
+
+func binaryOf(t *testing.T, built func() (string, error)) string {
+	t.Helper()
+	binary, err := built()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return binary
+}
+
+func build(name, pkg string, flags ...string) (string, error) {
+	binary := filepath.Join(builds, name)
+	cmd := exec.Command("go", append(append([]string{"build", "-ldflags=-s -w", "-o", binary}, flags...), pkg)...)
+	cmd.Dir = shared.Root()
+	if output, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build %s: %w\n%s", pkg, err, output)
+	}
+	return binary, nil
+}

@@ -4,6 +4,7 @@
 package watches_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -163,6 +164,16 @@ func TestRollbackForce(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestInvalidBooleanIsReported: an annotation that is no boolean has its default, and an event says so.
+func TestInvalidBooleanIsReported(t *testing.T) {
+	bubble(t, []watches.Kind{caches(t)}, func(w *world) {
+		w.create("default/a", size3, prefix+"rollback-force", "no", prefix+"upgrade-force", "false")
+
+		w.equal("warnings", []string{"Warning InvalidAnnotation Annotation " + prefix + `rollback-force is ignored: "no" is neither true nor false`},
+			slices.DeleteFunc(w.Recorder.Take(), func(event string) bool { return !strings.HasPrefix(event, "Warning") }))
+	})
 }
 
 // TestUninstallWait: the deletion waits for an object that a foreign finalizer holds, and

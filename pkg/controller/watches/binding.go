@@ -340,6 +340,22 @@ func (c *kindController) observePeriod(ctx context.Context, p *pass) {
 		fmt.Sprintf("%q is not a duration of at least %v, for example 5m", value, minPeriod))
 }
 
+// booleans are the annotations whose value is a boolean.
+var booleans = []string{
+	watchesv1alpha1.AnnotationInstallDisableHooks, watchesv1alpha1.AnnotationUpgradeDisableHooks, watchesv1alpha1.AnnotationUninstallDisableHooks,
+	watchesv1alpha1.AnnotationUpgradeForce, watchesv1alpha1.AnnotationRollbackForce, watchesv1alpha1.AnnotationUninstallWait,
+}
+
+// observeBooleans reports the annotations that should be a boolean and are not.
+func (c *kindController) observeBooleans(ctx context.Context, p *pass) {
+	for _, annotation := range booleans {
+		value, ok := p.Object.GetAnnotations()[annotation]
+		if _, err := strconv.ParseBool(value); ok && err != nil {
+			c.ignore(ctx, p, "InvalidAnnotation", annotation, fmt.Sprintf("%q is neither true nor false", value))
+		}
+	}
+}
+
 // ignore reports an invalid annotation once for each change of the custom resource.
 func (c *kindController) ignore(ctx context.Context, p *pass, reason, annotation, why string) {
 	if p.Reason.Has(controller.SpecChange) {

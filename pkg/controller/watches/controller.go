@@ -205,6 +205,7 @@ func (c *kindController) changed(changedRelease cache.ObjectName, change helm.Ch
 func (c *kindController) steps(ctx context.Context, p *pass) error {
 	c.pruned.Recall(p)
 	c.observePeriod(ctx, p)
+	c.observeBooleans(ctx, p)
 	content, err := p.Object.Content()
 	if err != nil {
 		return err

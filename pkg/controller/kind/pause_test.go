@@ -5,20 +5,27 @@ package kind_test
 
 import (
 	"context"
+	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/metadata/fake"
 	"k8s.io/client-go/metadata/metadatainformer"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
 	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
 	"github.com/example/demoapp-controller/pkg/controller"
 	"github.com/example/demoapp-controller/pkg/controller/event"
 	"github.com/example/demoapp-controller/pkg/controller/kind"
+	demofake "github.com/example/demoapp-controller/pkg/generated/clientset/versioned/fake"
+	"github.com/example/demoapp-controller/pkg/generated/informers/externalversions"
 )
 
 // pausable edits a Kind whose steps and deletions are counted.
@@ -160,5 +167,72 @@ func TestPausedNamespace(t *testing.T) {
 		equal(t, "unknown Namespaces pause nothing", false, (*controller.Namespaces)(nil).IsPaused("ns"))
 		cancel()
 		<-done
+	})
+}
+
+// TestPausedNamespaceStartsPasses: the annotation of a Namespace starts a pass over each object in
+// it, and over no other.
+func TestPausedNamespaceStartsPasses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		namespace := func(paused string) *metav1.PartialObjectMetadata {
+			return &metav1.PartialObjectMetadata{
+				TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"},
+				ObjectMeta: metav1.ObjectMeta{Name: "ns", Annotations: map[string]string{apimeta.AnnotationPaused: paused}},
+			}
+		}
+		scheme := runtime.NewScheme()
+		must(t, metav1.AddMetaToScheme(scheme))
+		resource := corev1.SchemeGroupVersion.WithResource("namespaces")
+		metadata := fake.NewSimpleMetadataClient(scheme, namespace("false"))
+		watched := metadatainformer.NewFilteredMetadataInformer(metadata, resource, "", 0, cache.Indexers{}, nil).Informer()
+		namespaces, err := controller.NewNamespaces(watched)
+		must(t, err)
+		client := demofake.NewClientset(
+			&cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a"}},
+			&cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "b"}},
+			&cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "ns-2", Name: "a"}},
+		)
+		informer := externalversions.NewSharedInformerFactory(client, 0).Demo().V1alpha1().DemoAppClusters().Informer()
+		var mu sync.Mutex
+		var passes []string
+		take := func() []string {
+			synctest.Wait()
+			mu.Lock()
+			defer mu.Unlock()
+			taken := slices.Sorted(slices.Values(passes))
+			passes = nil
+			return taken
+		}
+		loop, err := kind.New(kind.Kind[*cluster, v1alpha1.DemoAppClusterStatus]{
+			Name: "clusters", GroupVersionKind: v1alpha1.SchemeGroupVersion.WithKind("DemoAppCluster"), FieldManager: "test", Suspends: true,
+			Client: func(namespace string) controller.Patcher[*cluster] {
+				return client.DemoV1alpha1().DemoAppClusters(namespace)
+			},
+			Status:     func(c *cluster) *v1alpha1.DemoAppClusterStatus { return &c.Status },
+			Conditions: func(s *v1alpha1.DemoAppClusterStatus) *[]metav1.Condition { return &s.Conditions },
+			Steps: func(_ context.Context, p *pass) error {
+				mu.Lock()
+				defer mu.Unlock()
+				passes = append(passes, p.Key().String()+" "+p.Pause.Reason)
+				return nil
+			},
+		}, kind.Deps{
+			Informers: map[string]cache.SharedIndexInformer{"": informer}, Clock: clock.RealClock{}, ResyncPeriod: time.Hour, Namespaces: namespaces,
+		})
+		must(t, err)
+		ctx, cancel := context.WithCancel(t.Context())
+		var running sync.WaitGroup
+		running.Go(func() { watched.RunWithContext(ctx) })
+		running.Go(func() { informer.RunWithContext(ctx) })
+		synctest.Wait()
+		running.Go(func() { _ = loop.Run(ctx, context.WithoutCancel(ctx)) })
+		equal(t, "first passes", []string{"ns-2/a ", "ns/a ", "ns/b "}, take())
+
+		_, err = metadata.Resource(resource).(fake.MetadataClient).UpdateFake(namespace("true"), metav1.UpdateOptions{})
+		must(t, err)
+
+		equal(t, "passes after the pause", []string{"ns/a SuspendedByNamespace", "ns/b SuspendedByNamespace"}, take())
+		cancel()
+		running.Wait()
 	})
 }

@@ -62,9 +62,7 @@ func TestStopBeforeCRDs(t *testing.T) {
 		return strings.Contains(operator.Log(), notInstalled), nil
 	})
 
-	if code := operator.Stop(); code != 0 {
-		t.Errorf("exit code %d", code)
-	}
+	stopOrderly(t, operator)
 	if err := shared.InstallCRDs(t.Context(), "artifacts/crds"); err != nil {
 		t.Fatal(err)
 	}

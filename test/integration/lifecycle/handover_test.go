@@ -30,9 +30,7 @@ func TestStandbyTakesOver(t *testing.T) {
 			name: "leader is terminated",
 			end: func(t *testing.T, leader *cluster.Operator) {
 				t.Helper()
-				if code := leader.Stop(); code != 0 {
-					t.Errorf("exit code %d", code)
-				}
+				stopOrderly(t, leader)
 			},
 			// The standby tries to acquire the lease every half second.
 			within: 4 * time.Second,

@@ -89,9 +89,7 @@ func TestTerminationDuringInstalls(t *testing.T) {
 	names := createMany(ns, many)
 	awaitFirst(t, ns, names, "installed", atRevision(1))
 	begin := time.Now()
-	if code := operator.Stop(); code != 0 {
-		t.Errorf("exit code %d", code)
-	}
+	stopOrderly(t, operator)
 	// No operation hangs, so the end comes long before --shutdown-timeout.
 	if took := time.Since(begin); took > 15*time.Second {
 		t.Errorf("it took %s to end", took)

@@ -39,6 +39,20 @@ func TestMain(m *testing.M) {
 	os.Exit(t.End(cluster.Main(m, cluster.Options{Audit: true}, func(c *cluster.Cluster) { shared = c })))
 }
 
+// stopOrderly stops an operator. It reports an exit code that is not 0, and errors that the operator logs while it stops.
+func stopOrderly(t *testing.T, operator *cluster.Operator) {
+	t.Helper()
+	before := len(operator.Log())
+	if code := operator.Stop(); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+	for line := range strings.Lines(operator.Log()[before:]) {
+		if strings.Contains(line, "level=ERROR") {
+			t.Errorf("logged while it stopped: %s", line)
+		}
+	}
+}
+
 // newNamespace creates the namespace of a test. Call it before starting an operator: the DemoApps in the namespace are
 // then removed after the last operator has ended, and do not reach the operator of the next test.
 func newNamespace(t *testing.T) *apps.Namespace {

@@ -16,15 +16,17 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// Defaults of [Options].
-const (
-	DefaultWorkers    = 10
-	DefaultMaxWaiting = 50
-	DefaultBaseDelay  = 500 * time.Millisecond
-	DefaultMaxDelay   = 5 * time.Minute
-)
+// MaxWaiting is the number of passes of a controller that may wait at a time without a worker, see
+// [ReleaseWorker].
+const MaxWaiting = 50
 
 const (
+	// defaultWorkers is the default of Options.Workers.
+	defaultWorkers = 10
+	// baseDelay and maxDelay bound the delay before a retry. The delay doubles with each failure of an
+	// object, and has a jitter of 10 %.
+	baseDelay = 500 * time.Millisecond
+	maxDelay  = 5 * time.Minute
 	// syncPollInterval is the interval at which Run checks whether the caches have synced.
 	syncPollInterval = 50 * time.Millisecond
 	// slowSync is the time after which Run logs which caches have not synced.
@@ -63,34 +65,18 @@ type Options struct {
 	Name string
 	// Workers is the number of objects that are reconciled at a time. The default is 10.
 	Workers int
-	// MaxWaiting is the number of passes that may wait at a time without a worker,
-	// see [ReleaseWorker]. The default is 50.
-	MaxWaiting int
 	// Clock drives timers and measures durations. The default is the real clock.
 	Clock clock.WithTicker
-	// BaseDelay and MaxDelay bound the delay before a retry. The delay doubles with
-	// each failure of an object, and has a jitter of 10 %. The defaults are 500 ms
-	// and 5 min.
-	BaseDelay, MaxDelay time.Duration
 	// Metrics receives the measurements. If it is nil, nothing is measured.
 	Metrics *Metrics
 }
 
 func (o Options) withDefaults() Options {
 	if o.Workers <= 0 {
-		o.Workers = DefaultWorkers
-	}
-	if o.MaxWaiting <= 0 {
-		o.MaxWaiting = DefaultMaxWaiting
+		o.Workers = defaultWorkers
 	}
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
-	}
-	if o.BaseDelay <= 0 {
-		o.BaseDelay = DefaultBaseDelay
-	}
-	if o.MaxDelay <= 0 {
-		o.MaxDelay = DefaultMaxDelay
 	}
 	return o
 }
@@ -121,7 +107,7 @@ func New(r Reconciler, opts Options) *Controller {
 		opts:       opts,
 		queue:      newQueue(opts),
 		metrics:    opts.Metrics.reconciles(opts.Name),
-		slots:      newSlots(opts.Workers, opts.MaxWaiting),
+		slots:      newSlots(opts.Workers),
 	}
 }
 

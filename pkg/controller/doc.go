@@ -47,7 +47,7 @@
 // [Retry]. The error decides when the object is retried:
 //
 //   - any error: after an exponential backoff per object, from
-//     Options.BaseDelay to Options.MaxDelay, with jitter and without end;
+//     500 ms to 5 min, with jitter and without end;
 //   - a conflict (409): after a shorter backoff, and logged at verbosity 4 only,
 //     because the informer is about to deliver the newer version;
 //   - an [*UnfilledError] without a failure: as after a conflict, or when the
@@ -64,7 +64,7 @@
 //
 // A pass that waits for something slow, such as the end of a Job, calls
 // [ReleaseWorker] first. Another object is reconciled meanwhile.
-// Options.MaxWaiting bounds the passes that wait, and the passes of one namespace
+// MaxWaiting bounds the passes that wait, and the passes of one namespace
 // may use half of it. Options.Workers bounds the passes that run.
 //
 // # Starting and stopping

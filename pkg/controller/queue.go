@@ -14,7 +14,7 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// conflictShare divides BaseDelay for the first retry after a conflict. That
+// conflictShare divides baseDelay for the first retry after a conflict. That
 // retry is early because the cache is usually up to date within milliseconds.
 const conflictShare = 5
 
@@ -64,14 +64,12 @@ type item struct {
 
 func newQueue(opts Options) *queue {
 	return &queue{
-		clock: opts.Clock,
-		failures: workqueue.NewTypedItemExponentialFailureRateLimiter[cache.ObjectName](
-			opts.BaseDelay, opts.MaxDelay),
-		conflicts: workqueue.NewTypedItemExponentialFailureRateLimiter[cache.ObjectName](
-			opts.BaseDelay/conflictShare, opts.MaxDelay),
-		retries: opts.Metrics.retries(opts.Name),
-		items:   map[cache.ObjectName]*item{},
-		turns:   newTurns(),
+		clock:     opts.Clock,
+		failures:  workqueue.NewTypedItemExponentialFailureRateLimiter[cache.ObjectName](baseDelay, maxDelay),
+		conflicts: workqueue.NewTypedItemExponentialFailureRateLimiter[cache.ObjectName](baseDelay/conflictShare, maxDelay),
+		retries:   opts.Metrics.retries(opts.Name),
+		items:     map[cache.ObjectName]*item{},
+		turns:     newTurns(),
 	}
 }
 

@@ -16,7 +16,7 @@ import (
 // pass may wait. A retry resolves it.
 var ErrTooManyWaiting = errors.New("too many passes wait")
 
-// namespaceShare divides Options.MaxWaiting for the objects of one namespace, so
+// namespaceShare divides MaxWaiting for the objects of one namespace, so
 // that one tenant does not use the whole limit.
 const namespaceShare = 2
 
@@ -25,7 +25,7 @@ const namespaceShare = 2
 // calls reclaim, which returns when a worker is free. The pass stays in flight
 // meanwhile: its object starts no second pass, and a shutdown waits for the pass.
 //
-// The error wraps [ErrTooManyWaiting] if Options.MaxWaiting passes wait already, or
+// The error wraps [ErrTooManyWaiting] if [MaxWaiting] passes wait already, or
 // half as many in the same namespace. The caller must not wait then.
 //
 // Outside of a pass, ReleaseWorker does nothing. A pass must call it from one
@@ -44,15 +44,14 @@ type slotKey struct{}
 // slot for another pass.
 type slots struct {
 	taken chan struct{}
-	limit int
 
 	mu         sync.Mutex
 	waiting    int
 	namespaces map[string]int
 }
 
-func newSlots(count, limit int) *slots {
-	return &slots{taken: make(chan struct{}, count), limit: limit, namespaces: map[string]int{}}
+func newSlots(count int) *slots {
+	return &slots{taken: make(chan struct{}, count), namespaces: map[string]int{}}
 }
 
 // take waits for a free slot and takes it.
@@ -65,10 +64,10 @@ func (s *slots) free() { <-s.taken }
 func (s *slots) beginWait(namespace string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	share := max(s.limit/namespaceShare, 1)
+	const share = MaxWaiting / namespaceShare
 	switch {
-	case s.waiting >= s.limit:
-		return fmt.Errorf("%w: at most %d at a time", ErrTooManyWaiting, s.limit)
+	case s.waiting >= MaxWaiting:
+		return fmt.Errorf("%w: at most %d at a time", ErrTooManyWaiting, MaxWaiting)
 	case s.namespaces[namespace] >= share:
 		return fmt.Errorf("%w in namespace %s: at most %d at a time", ErrTooManyWaiting, namespace, share)
 	}

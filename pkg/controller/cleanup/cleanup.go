@@ -50,7 +50,7 @@ func New(config Config) *Hook {
 		config.Timeout = DefaultTimeout
 	}
 	return &Hook{url: config.URL, server: endpoint.New(endpoint.Config{
-		Server: "cleanup server", Timeout: config.Timeout, Concurrent: controller.DefaultMaxWaiting, IdleTimeout: idleTimeout, TLS: config.TLS,
+		Server: "cleanup server", Timeout: config.Timeout, Concurrent: controller.MaxWaiting, IdleTimeout: idleTimeout, TLS: config.TLS,
 	})}
 }
 

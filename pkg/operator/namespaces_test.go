@@ -17,8 +17,6 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	metadatafake "k8s.io/client-go/metadata/fake"
 	clienttesting "k8s.io/client-go/testing"
-
-	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
 )
 
 func TestWatchNamespaces(t *testing.T) {
@@ -80,7 +78,7 @@ func namespacesOf(t *testing.T, refuse map[string]error) *metadatafake.FakeMetad
 	namespace := func(name, paused string) *metav1.PartialObjectMetadata {
 		return &metav1.PartialObjectMetadata{
 			TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"},
-			ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{apimeta.AnnotationPaused: paused}},
+			ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{"demo.example.com/paused": paused}},
 		}
 	}
 	client := metadatafake.NewSimpleMetadataClient(scheme, namespace("paused", "true"), namespace("other", "false"))

@@ -233,9 +233,9 @@ func TestStartingKindWaitsForItsPermissions(t *testing.T) {
 				ask.discover = func(context.Context) (Served, error) { return serves(apps, secrets), nil }
 				everything := ask.access
 				var all atomic.Bool
-				reviews := 0
+				var reviews atomic.Int32
 				ask.access.rules = func(ctx context.Context, namespace string) (authorizationv1.SubjectRulesReviewStatus, error) {
-					reviews++
+					reviews.Add(1)
 					if all.Load() {
 						return everything.rules(ctx, namespace)
 					}
@@ -256,8 +256,8 @@ func TestStartingKindWaitsForItsPermissions(t *testing.T) {
 				if got := missingIn(t, metrics); !slices.Equal(got, []string{other, lacksStatus}) {
 					t.Errorf("the metrics have %q", got)
 				}
-				if reviews > 60 {
-					t.Errorf("%d reviews in an hour", reviews)
+				if reviews.Load() > 60 {
+					t.Errorf("%d reviews in an hour", reviews.Load())
 				}
 
 				if granted {

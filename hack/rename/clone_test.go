@@ -50,7 +50,7 @@ func TestRenamedClone(t *testing.T) {
 	}
 	assertNoOldNames(t, clone)
 	command(t, clone, "go", "build", "./...")
-	command(t, clone, "make", "test-unit", "RACE=")
+	command(t, clone, "make", "test-unit", "RACE=", "ARGS=-timeout=30m ./...") // Machines may be busy.
 }
 
 // recordLabelsOf returns the labels of release records in the code of the operator.

@@ -30,7 +30,7 @@ import (
 const Name = "demoappcluster"
 
 // fieldManager is the field manager of this controller. It differs from that of the
-// DemoApp controller, so that their writes can be distinguished.
+// controller of DemoApps, so that their writes can be distinguished.
 const fieldManager = "demoappcluster-controller"
 
 const (

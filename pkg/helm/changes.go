@@ -29,6 +29,20 @@ type Changes struct {
 	More int
 }
 
+// RevisionError is the error of an operation that made a revision, or tried to.
+type RevisionError struct {
+	// Changes are those of the failed revision.
+	Changes Changes
+	// Err is what went wrong.
+	Err error
+}
+
+// Error returns the message of Err.
+func (e *RevisionError) Error() string { return e.Err.Error() }
+
+// Unwrap returns Err.
+func (e *RevisionError) Unwrap() error { return e.Err }
+
 // previousRevision is the revision before the one that an operation makes.
 type previousRevision struct {
 	record *Record

@@ -4,6 +4,7 @@
 package helm
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -54,13 +55,15 @@ func TestChangedValuesAreNamedByPath(t *testing.T) {
 func (f *fixture) changed(desired Release, decision Decision) (Changes, error) {
 	f.t.Helper()
 	deployed, err := f.engine.Execute(f.t.Context(), desired, decision, f.baseline)
-	if err == nil {
+	var failed *RevisionError
+	switch {
+	case err == nil:
 		f.baseline = deployed.Baseline()
+		return deployed.Changes, nil
+	case errors.As(err, &failed):
+		return failed.Changes, err
 	}
-	if deployed == nil {
-		return Changes{}, err
-	}
-	return deployed.Changes, err
+	return Changes{}, err
 }
 
 func (f *fixture) wantChanges(desired Release, decision Decision, want ...string) {

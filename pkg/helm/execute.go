@@ -42,8 +42,8 @@ const recordGrace = 30 * time.Second
 // not leave a release pending. The release's timeout ends it. An error for which
 // [IsTerminal] holds recurs until something changes. A failed operation may return an error
 // and also the release of the baseline. That has the objects that the operation has applied,
-// so that they do not count as drift of a revision that is still deployed. Its Changes are those
-// of the failed revision. Without such a baseline, its Revision is 0, and it has Changes only.
+// so that they do not count as drift of a revision that is still deployed. The
+// error of an operation that made a revision is a [RevisionError].
 func (e *Engine) Execute(ctx context.Context, desired Release, decision Decision, baseline Baseline) (*Deployed, error) {
 	defer e.locks.lock(desired.Key())()
 	switch decision.Action {
@@ -148,10 +148,11 @@ func (e *Engine) measured(ctx context.Context, desired Release, decision Decisio
 	deployed, err := o.run(desired, history, run) //nolint:contextcheck // The operation carries its own context, which outlives the caller's.
 	err = unavailable(shortened(withAccount(err, desired)), ctx.Err() != nil)
 	if changes := o.changes(desired.Chart); len(changes.Named) > 0 {
-		if deployed == nil {
-			deployed = &Deployed{}
+		if err != nil {
+			err = &RevisionError{Changes: changes, Err: err}
+		} else if deployed != nil {
+			deployed.Changes = changes
 		}
-		deployed.Changes = changes
 	}
 	if err == nil && deployed != nil {
 		if newest := e.records.latest(name); newest != nil && newest.Revision == deployed.Revision {

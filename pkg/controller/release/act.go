@@ -98,10 +98,11 @@ func (l *Lifecycle) act(ctx context.Context, s *subject, f Facts, found look) (_
 		err = fmt.Errorf("%w: %s", err, f.Desired.AdoptHint)
 	}
 	if err != nil && deployed != nil {
-		found.plan.Changes = deployed.Changes
-		if deployed.Revision != 0 {
-			s.status.Inventory = inventoryOf(deployed) // Some objects were repaired.
-		}
+		s.status.Inventory = inventoryOf(deployed) // Some objects were repaired.
+	}
+	var failed *helm.RevisionError
+	if errors.As(err, &failed) {
+		found.plan.Changes = failed.Changes
 	}
 	var busy *helm.BusyError
 	if errors.As(err, &busy) {

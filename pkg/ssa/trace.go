@@ -6,7 +6,6 @@ package ssa
 import (
 	"hash/maphash"
 	"strconv"
-	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -58,10 +57,6 @@ func (t Trace) MayHide(later Trace) bool {
 		!later.isPast && !later.isDeleted
 }
 
-// rolloutPrefix begins the annotations in which the Deployment controller counts revisions. It may
-// write them twice within the second of an apply, which managedFields do not show.
-const rolloutPrefix = "deployment.kubernetes.io/"
-
 // contentOf identifies the content of an object.
 func contentOf(object metav1.Object) uint64 {
 	if object.GetGeneration() == 0 {
@@ -72,9 +67,7 @@ func contentOf(object metav1.Object) uint64 {
 		content += hashOf("label", key, value)
 	}
 	for key, value := range object.GetAnnotations() {
-		if !strings.HasPrefix(key, rolloutPrefix) {
-			content += hashOf("annotation", key, value)
-		}
+		content += hashOf("annotation", key, value)
 	}
 	for _, owner := range object.GetOwnerReferences() {
 		content += hashOf("owner", string(owner.UID), owner.Name)

@@ -49,7 +49,7 @@ func TestMetricsOfTheOperator(t *testing.T) {
 	for name, kind := range map[string]string{
 		"controller_drift_corrected_total": "counter", "controller_drift_detected_total": "counter",
 		"controller_drift_repeated_total": "counter", "controller_namespaces": "gauge", "controller_failing_namespaces": "gauge",
-		"controller_held_resources":       "gauge", "controller_oldest_deletion_timestamp_seconds": "gauge",
+		"controller_held_resources": "gauge", "controller_oldest_deletion_timestamp_seconds": "gauge",
 		"controller_reconcile_duration_seconds": "histogram", "controller_reconcile_total": "counter",
 		"controller_resources": "gauge", "controller_time_to_ready_seconds": "histogram", "controller_watch_errors_total": "counter",
 		"demoapp_controller_build_info": "gauge", "go_gc_gomemlimit_bytes": "gauge", "helm_operation_duration_seconds": "histogram",

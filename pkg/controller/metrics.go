@@ -40,7 +40,7 @@ const (
 var results = [...]string{resultSuccess, resultError, resultTerminal, resultConflict, resultPanic}
 
 // Metrics measures all controllers of a process. The label "controller" has the
-// name of a controller; on the workqueue_* metrics, the label is "name". The
+// name of a controller; on the metrics of queues, the label is "name". The
 // workqueue_* metrics are the same as in Kubernetes' own controllers. A nil
 // *Metrics measures nothing.
 type Metrics struct {
@@ -61,6 +61,7 @@ type Metrics struct {
 	unfinished     *prometheus.GaugeVec
 	longestRunning *prometheus.GaugeVec
 	retriesTotal   *prometheus.CounterVec
+	turnWaits      *prometheus.HistogramVec
 }
 
 // NewMetrics registers the metrics with reg. Like MustRegister, it panics if reg
@@ -105,6 +106,8 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		unfinished:     gauge("workqueue_unfinished_work_seconds", "Sum of the times that workers have held their keys.", "name"),
 		longestRunning: gauge("workqueue_longest_running_processor_seconds", "Longest time that a worker has held its key.", "name"),
 		retriesTotal:   counter("workqueue_retries_total", "Retries after failed passes.", "name"),
+		turnWaits: histogram("controller_turn_wait_seconds",
+			"How long a namespace waited for a worker: from its first waiting key, or from its last turn, to its next turn.", work, "name"),
 	}
 	reg.MustRegister(m.objects)
 	return m
@@ -285,6 +288,15 @@ func (m *Metrics) retries(name string) workqueue.CounterMetric {
 		return noCounter{}
 	}
 	return workqueueMetrics{m}.NewRetriesMetric(name)
+}
+
+// turnWait returns a function that records how long a namespace waited for its turn in the named queue.
+func (m *Metrics) turnWait(name string) func(time.Duration) {
+	if m == nil {
+		return func(time.Duration) {}
+	}
+	series := m.turnWaits.WithLabelValues(name)
+	return func(waited time.Duration) { series.Observe(waited.Seconds()) }
 }
 
 type noCounter struct{}

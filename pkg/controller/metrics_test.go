@@ -74,6 +74,7 @@ func TestMetrics(t *testing.T) {
 			"controller_reconcile_total":            len(reasonNames) * len(results),
 			"controller_reconcile_duration_seconds": 6,
 			"workqueue_queue_duration_seconds":      1,
+			"controller_turn_wait_seconds":          1,
 			"workqueue_work_duration_seconds":       1,
 		} {
 			if n := testutil.CollectAndCount(reg, name); n != series {

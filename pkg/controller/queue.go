@@ -69,7 +69,7 @@ func newQueue(opts Options) *queue {
 		conflicts: workqueue.NewTypedItemExponentialFailureRateLimiter[cache.ObjectName](baseDelay/conflictShare, maxDelay),
 		retries:   opts.Metrics.retries(opts.Name),
 		items:     map[cache.ObjectName]*item{},
-		turns:     newTurns(),
+		turns:     newTurns(opts.Clock, opts.Metrics.turnWait(opts.Name)),
 	}
 }
 

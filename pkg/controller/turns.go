@@ -6,8 +6,10 @@ package controller
 import (
 	"container/list"
 	"sync"
+	"time"
 
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
 )
 
 // smallReasons are the causes of passes that usually need few requests. Such a pass does not
@@ -34,6 +36,10 @@ const maxSmallTurns = 3
 //
 // Except for setSmall, the workqueue serializes all calls.
 type turns struct {
+	clock clock.PassiveClock
+	// waited is told how long each turn was waited for.
+	waited func(time.Duration)
+
 	round   int
 	tenants map[cache.ObjectName]*tenant
 	keys    map[cache.ObjectName]*waitingTurn
@@ -61,6 +67,8 @@ const (
 type tenant struct {
 	// keys are the waiting keys by lane, as lists of cache.ObjectName.
 	keys [lanes]*list.List
+	// since is when the wait for the next turn began.
+	since time.Time
 	// served is the round in which the tenant had its last turn.
 	served int
 	// smallTurns is the number of small keys in a row that the tenant handed out.
@@ -76,9 +84,9 @@ type waitingTurn struct {
 	at   *list.Element
 }
 
-func newTurns() *turns {
+func newTurns(clock clock.PassiveClock, waited func(time.Duration)) *turns {
 	t := &turns{
-		round: 1, next: list.New(),
+		clock: clock, waited: waited, round: 1, next: list.New(),
 		tenants: map[cache.ObjectName]*tenant{}, keys: map[cache.ObjectName]*waitingTurn{}, small: map[cache.ObjectName]struct{}{},
 	}
 	for lane := range t.now {
@@ -130,6 +138,9 @@ func (t *turns) Push(key cache.ObjectName) {
 		owner = &tenant{keys: [lanes]*list.List{list.New(), list.New()}}
 		t.tenants[id] = owner
 	}
+	if owner.isEmpty() {
+		owner.since = t.clock.Now()
+	}
 	lane := t.laneOf(key)
 	t.keys[key] = &waitingTurn{lane: lane, at: owner.keys[lane].PushBack(key)}
 	t.place(owner)
@@ -154,6 +165,9 @@ func (t *turns) Pop() cache.ObjectName {
 	lane := owner.nextLane()
 	key := owner.keys[lane].Remove(owner.keys[lane].Front()).(cache.ObjectName) //nolint:forcetypeassert // See tenant.keys.
 	owner.served = t.round
+	now := t.clock.Now()
+	t.waited(now.Sub(owner.since))
+	owner.since = now
 	delete(t.keys, key)
 	t.setSmall(key, false)
 	t.place(owner)
@@ -190,7 +204,7 @@ func (t *turns) nextTenant() *tenant {
 func (t *turns) place(owner *tenant) {
 	var in *list.List
 	switch {
-	case owner.keys[small].Len()+owner.keys[large].Len() == 0:
+	case owner.isEmpty():
 	case owner.served == t.round:
 		in = t.next
 	case owner.keys[small].Len() > 0:
@@ -208,6 +222,9 @@ func (t *turns) place(owner *tenant) {
 		owner.at = in.PushBack(owner)
 	}
 }
+
+// isEmpty reports whether no key waits.
+func (t *tenant) isEmpty() bool { return t.keys[small].Len()+t.keys[large].Len() == 0 }
 
 // nextLane returns the lane of the tenant's next key. It counts the turns of small keys.
 func (t *tenant) nextLane() lane {

@@ -9,11 +9,17 @@ import (
 	"slices"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
+	clocktesting "k8s.io/utils/clock/testing"
 	"pgregory.net/rapid"
 )
+
+// testTurns is a storage whose waits are not measured.
+func testTurns() *turns { return newTurns(clock.RealClock{}, func(time.Duration) {}) }
 
 // push adds keys of a namespace to the storage, as the workqueue does.
 func push(t *turns, namespace string, isSmall bool, names ...string) {
@@ -50,7 +56,7 @@ func wantKeys(t *testing.T, got []string, want ...string) {
 }
 
 func TestNamespacesTakeTurns(t *testing.T) {
-	turns := newTurns()
+	turns := testTurns()
 	push(turns, "a", false, numbers(300)...)
 	wantKeys(t, pop(turns, 1), "a/0")
 	push(turns, "b", false, "0", "1")
@@ -62,15 +68,38 @@ func TestNamespacesTakeTurns(t *testing.T) {
 // TestClusterScopedKeysAreTenants: cluster-scoped objects do not share the turn of one
 // namespace.
 func TestClusterScopedKeysAreTenants(t *testing.T) {
-	turns := newTurns()
+	turns := testTurns()
 	push(turns, "a", false, numbers(3)...)
 	push(turns, "", false, numbers(3)...)
 
 	wantKeys(t, pop(turns, 6), "a/0", "0", "1", "2", "a/1", "a/2")
 }
 
+// TestTurnWait: a namespace that floods the queue waits for its turns as long as any other, however long its keys wait.
+func TestTurnWait(t *testing.T) {
+	clock, waits := clocktesting.NewFakeClock(time.Unix(0, 0)), []time.Duration{}
+	turns := newTurns(clock, func(waited time.Duration) { waits = append(waits, waited) })
+	push(turns, "a", false, numbers(300)...)
+	push(turns, "b", false, "0")
+	for range 4 {
+		clock.Step(time.Second)
+		pop(turns, 1)
+	}
+	clock.Step(time.Hour)
+	push(turns, "b", false, "1")
+	clock.Step(time.Second)
+	turns.setSmall(cache.NewObjectName("b", "1"), true)
+	turns.Touch(cache.NewObjectName("b", "1"))
+	pop(turns, 1)
+
+	want := []time.Duration{time.Second, 2 * time.Second, 2 * time.Second, time.Second, time.Second}
+	if diff := cmp.Diff(want, waits); diff != "" {
+		t.Errorf("waits (-want +got):\n%s", diff)
+	}
+}
+
 func TestSmallKeysGoFirst(t *testing.T) {
-	turns := newTurns()
+	turns := testTurns()
 	for _, namespace := range numbers(200) {
 		push(turns, namespace, false, "install")
 	}
@@ -83,7 +112,7 @@ func TestSmallKeysGoFirst(t *testing.T) {
 // TestSmallKeysDoNotStarveOthers: neither the other namespaces nor the other keys of the
 // namespace wait for the end of a stream of small keys.
 func TestSmallKeysDoNotStarveOthers(t *testing.T) {
-	turns := newTurns()
+	turns := testTurns()
 	push(turns, "drifts", false, "install")
 	push(turns, "drifts", true, "0")
 	push(turns, "b", false, "0", "1")
@@ -97,7 +126,7 @@ func TestSmallKeysDoNotStarveOthers(t *testing.T) {
 }
 
 func TestTouchMovesKeyWhoseReasonsChange(t *testing.T) {
-	turns := newTurns()
+	turns := testTurns()
 	push(turns, "a", false, "0", "1", "2")
 	key := cache.NewObjectName("a", "2")
 	turns.setSmall(key, true)
@@ -115,7 +144,7 @@ func TestTouchMovesKeyWhoseReasonsChange(t *testing.T) {
 // nothing of tenants that are gone.
 func TestTurnsAreFair(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		turns, waiting := newTurns(), map[cache.ObjectName]bool{}
+		turns, waiting := testTurns(), map[cache.ObjectName]bool{}
 		// since counts the turns of each tenant since the last turn of a waiting one.
 		since := map[cache.ObjectName]map[cache.ObjectName]int{}
 		waits := func(tenant cache.ObjectName) bool {

@@ -116,7 +116,7 @@ func Start(ctx context.Context, options Options) (_ *Cluster, err error) {
 		return nil, err
 	}
 	c := &Cluster{root: root, exited: make(chan struct{}), launcher: newLauncher(), keepNamespaces: options.KeepNamespaces}
-	defer func() { //nolint:contextcheck // The control plane is stopped after the end of ctx, too.
+	defer func() { // The control plane is stopped after the end of ctx, too.
 		if err != nil {
 			err = errors.Join(err, c.Stop())
 		}

@@ -4,6 +4,7 @@
 package demoapp
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -143,7 +144,7 @@ func transitions(before, after *v1alpha1.DemoApp) []event.Event {
 // the resolver adds.
 func serviceURL(app *v1alpha1.DemoApp) string {
 	url := fmt.Sprintf("http://%s.%s.svc", app.Name, app.Namespace)
-	if port := orElse(app.Spec.Service.Port, defaultPort); port != defaultPort {
+	if port := cmp.Or(app.Spec.Service.Port, defaultPort); port != defaultPort {
 		url = fmt.Sprintf("%s:%d", url, port)
 	}
 	return url

@@ -4,6 +4,7 @@
 package demoapp
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -90,7 +91,7 @@ func ingressValues(spec *v1alpha1.IngressSpec, found exposure) map[string]any {
 	if spec == nil {
 		spec = &v1alpha1.IngressSpec{}
 	}
-	tls := orElse(spec.TLS, &v1alpha1.IngressTLS{})
+	tls := cmp.Or(spec.TLS, &v1alpha1.IngressTLS{})
 	return map[string]any{
 		"enabled": found.ingress, "host": spec.Host, "className": spec.ClassName,
 		"tls": map[string]any{"enabled": spec.TLS != nil, "secretName": tls.SecretName},
@@ -101,7 +102,7 @@ func httpRouteValues(spec *v1alpha1.IngressSpec, found exposure) map[string]any 
 	if spec == nil {
 		spec = &v1alpha1.IngressSpec{}
 	}
-	gateway := orElse(spec.Gateway, &v1alpha1.GatewayReference{})
+	gateway := cmp.Or(spec.Gateway, &v1alpha1.GatewayReference{})
 	return map[string]any{
 		"enabled": found.httpRoute, "host": spec.Host,
 		"gateway": map[string]any{"name": gateway.Name, "namespace": gateway.Namespace},

@@ -4,6 +4,7 @@
 package demoapp
 
 import (
+	"cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
@@ -23,11 +24,11 @@ func desiredValues(spec v1alpha1.DemoAppSpec, apiKey string, found exposure) map
 	return map[string]any{
 		"replicaCount": orDefault(spec.ReplicaCount, defaultReplicas),
 		"image":        imageOf(spec),
-		"message":      orElse(spec.Message, defaultMessage),
+		"message":      cmp.Or(spec.Message, defaultMessage),
 		"apiKey":       apiKey,
 		"service": map[string]any{
-			"type": string(orElse(spec.Service.Type, v1alpha1.ServiceTypeClusterIP)),
-			"port": int64(orElse(spec.Service.Port, defaultPort)),
+			"type": string(cmp.Or(spec.Service.Type, v1alpha1.ServiceTypeClusterIP)),
+			"port": int64(cmp.Or(spec.Service.Port, defaultPort)),
 			// 0 lets the cluster choose, and also stands for no node port.
 			"nodePort": nodePort(spec),
 		},
@@ -38,7 +39,7 @@ func desiredValues(spec v1alpha1.DemoAppSpec, apiKey string, found exposure) map
 }
 
 // imageOf is the image of a spec.
-func imageOf(spec v1alpha1.DemoAppSpec) string { return orElse(spec.Image, defaultImage) }
+func imageOf(spec v1alpha1.DemoAppSpec) string { return cmp.Or(spec.Image, defaultImage) }
 
 // nodePort is the node port that a spec requests; 0 for none.
 func nodePort(spec v1alpha1.DemoAppSpec) int64 {
@@ -50,7 +51,7 @@ func nodePort(spec v1alpha1.DemoAppSpec) int64 {
 
 // hasNodePort reports whether the Service has a node port, requested or not.
 func hasNodePort(spec v1alpha1.DemoAppSpec) bool {
-	return orElse(spec.Service.Type, v1alpha1.ServiceTypeClusterIP) != v1alpha1.ServiceTypeClusterIP
+	return cmp.Or(spec.Service.Type, v1alpha1.ServiceTypeClusterIP) != v1alpha1.ServiceTypeClusterIP
 }
 
 func orDefault(value *int32, fallback int64) int64 {
@@ -58,14 +59,6 @@ func orDefault(value *int32, fallback int64) int64 {
 		return fallback
 	}
 	return int64(*value)
-}
-
-func orElse[T comparable](value, fallback T) T {
-	var none T
-	if value == none {
-		return fallback
-	}
-	return value
 }
 
 // ownerReference makes the app the controller of its release's objects. It does not set

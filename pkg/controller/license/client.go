@@ -4,6 +4,7 @@
 package license
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -99,11 +100,11 @@ func (a cachedAnswer) isYounger(age time.Duration, now time.Time) bool {
 
 // New returns a client. It sends nothing.
 func New(config Config) *Client {
-	config.Timeout = orElse(config.Timeout, DefaultTimeout)
-	config.TTL = orElse(config.TTL, DefaultTTL)
-	config.Fresh = orElse(config.Fresh, DefaultFresh)
-	config.Pause = orElse(config.Pause, DefaultPause)
-	config.Concurrent = orElse(config.Concurrent, DefaultConcurrent)
+	config.Timeout = cmp.Or(config.Timeout, DefaultTimeout)
+	config.TTL = cmp.Or(config.TTL, DefaultTTL)
+	config.Fresh = cmp.Or(config.Fresh, DefaultFresh)
+	config.Pause = cmp.Or(config.Pause, DefaultPause)
+	config.Concurrent = cmp.Or(config.Concurrent, DefaultConcurrent)
 	return &Client{
 		config: config,
 		server: endpoint.New(endpoint.Config{
@@ -112,14 +113,6 @@ func New(config Config) *Client {
 		answers: map[string]cachedAnswer{},
 		asking:  map[string]*question{},
 	}
-}
-
-func orElse[T comparable](value, fallback T) T {
-	var none T
-	if value == none {
-		return fallback
-	}
-	return value
 }
 
 // Ask returns the cached answer for subject, or sends a request. With refresh, it uses a

@@ -36,3 +36,6 @@ func Beginning(text string, limit int) (kept string, isCut bool) {
 	}
 	return strings.Clone(text[:end]), true
 }
+
+// OneLine returns a text with single spaces in place of line breaks and other white space.
+func OneLine(text string) string { return strings.Join(strings.Fields(text), " ") }

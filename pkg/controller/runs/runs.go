@@ -4,7 +4,6 @@
 package runs
 
 import (
-	"strings"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -90,7 +89,7 @@ func reduce(object any, label string) any {
 
 func oneLine(text string) string {
 	text, _ = message.Beginning(text, maxText)
-	return message.Truncate(strings.Join(strings.Fields(text), " "), maxText)
+	return message.Truncate(message.OneLine(text), maxText)
 }
 
 // Watch queues an owner when a Job of it appears or ends (reason HealthChange).

@@ -6,6 +6,7 @@
 package lifecycle
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -95,7 +96,7 @@ func binaryOf(t *testing.T, built func() (string, error)) string {
 
 func build(name, pkg string, flags ...string) (string, error) {
 	binary := filepath.Join(builds, name)
-	cmd := exec.Command("go", append(append([]string{"build", "-ldflags=-s -w", "-o", binary}, flags...), pkg)...)
+	cmd := exec.CommandContext(context.Background(), "go", append(append([]string{"build", "-ldflags=-s -w", "-o", binary}, flags...), pkg)...)
 	cmd.Dir = shared.Root()
 	if output, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build %s: %w\n%s", pkg, err, output)

@@ -105,7 +105,7 @@ func lineOf(err error) int {
 
 // oneLine returns a text without line breaks and with at most limit bytes.
 func oneLine(text string, limit int) string {
-	return message.Truncate(strings.Join(strings.Fields(text), " "), limit)
+	return message.Truncate(message.OneLine(text), limit)
 }
 
 // quoted returns a text of the file, in quotes and shortened, for an error.

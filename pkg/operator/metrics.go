@@ -43,7 +43,7 @@ func newKindMetrics() *kindMetrics {
 	return &kindMetrics{
 		waiting: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "controller_kind_waiting",
-			Help: "1 while an installed kind waits for permissions or cannot be listed, 0 otherwise, by kind.",
+			Help: "1 while an installed kind waits for permissions or cannot be listed, or a kind of watches.yaml waits for its CRD; 0 otherwise, by kind.",
 		}, []string{"kind"}),
 		missing: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "controller_permission_missing",

@@ -29,7 +29,8 @@ type Changes struct {
 	More int
 }
 
-// RevisionError is the error of an operation that made a revision, or tried to.
+// RevisionError is the error of an operation that made a revision, or tried to, which differs from
+// the one before. Match causes with errors.As.
 type RevisionError struct {
 	// Changes are those of the failed revision.
 	Changes Changes

@@ -42,8 +42,9 @@ const recordGrace = 30 * time.Second
 // not leave a release pending. The release's timeout ends it. An error for which
 // [IsTerminal] holds recurs until something changes. A failed operation may return an error
 // and also the release of the baseline. That has the objects that the operation has applied,
-// so that they do not count as drift of a revision that is still deployed. The
-// error of an operation that made a revision is a [RevisionError].
+// so that they do not count as drift of a revision that is still deployed. If the
+// operation made a revision or tried to, and that differs from the one before, the error is a
+// [RevisionError], which wraps the cause.
 func (e *Engine) Execute(ctx context.Context, desired Release, decision Decision, baseline Baseline) (*Deployed, error) {
 	defer e.locks.lock(desired.Key())()
 	switch decision.Action {

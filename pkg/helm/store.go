@@ -141,6 +141,9 @@ func (s *store) Query(query map[string]string) ([]release.Releaser, error) {
 		}
 	}
 	if len(found) == 0 {
+		if !byStatus && s.made == nil {
+			s.previous = nil // An interrupted uninstall was completed.
+		}
 		return nil, driver.ErrReleaseNotFound
 	}
 	return found, nil

@@ -332,7 +332,7 @@ const othersGrace = 2 * time.Second
 // a deletion in the foreground. Without the report, the object would stay Ready.
 func (l *Loop[T, S]) awaitOthers(ctx context.Context, p *Pass[T]) (controller.Result, error) {
 	others := OthersFinalizers(p.Observed)
-	if others == "" || finalizer.Has(p.Observed, l.finalizers()...) || !meta.IsStatusConditionTrue(*p.conditions(p.Object), apimeta.ConditionReady) {
+	if others == "" || finalizer.Has(p.Observed, l.finalizers()...) || !meta.IsStatusConditionTrue(*p.conditions(p.Observed), apimeta.ConditionReady) {
 		return controller.Result{}, nil // The object is gone, or is not Ready.
 	}
 	if wait := p.Observed.GetDeletionTimestamp().Add(othersGrace).Sub(p.Now); wait > 0 {

@@ -433,6 +433,36 @@ func TestDeletionHeldByOthersIsReported(t *testing.T) {
 	}
 }
 
+// TestHeldStatusHidesNoDeletion: the stored status is Ready, and a later one that is not Ready waits for its write.
+func TestHeldStatusHidesNoDeletion(t *testing.T) {
+	ready := true
+	w := newWorld(t, func(_ *world, k *kind.Kind[*cluster, v1alpha1.DemoAppClusterStatus]) {
+		k.Interval = time.Minute
+		k.Steps = func(_ context.Context, p *pass) error {
+			if ready {
+				p.Conditions().MarkReady("AllReady", "")
+			} else {
+				p.Conditions().MarkReconciling("RollingOut", "")
+			}
+			return nil
+		}
+	})
+	_, err := w.pass()
+	must(t, err)
+	ready = false
+	_, err = w.pass()
+	must(t, err)
+	equal(t, "conditions while the status is held", map[string]string{"Ready": "True AllReady"}, w.conditions())
+	w.change(func(c *cluster) { c.Finalizers = []string{theirs} })
+	w.delete()
+
+	w.clock.SetTime(w.stored().DeletionTimestamp.Add(3 * time.Second))
+	_, err = w.pass()
+	must(t, err)
+
+	equal(t, "conditions", map[string]string{"Ready": "False Deleting", "Reconciling": "True Deleting"}, w.conditions())
+}
+
 // finalizes adds a finalizer. Its Finalize returns *err.
 func finalizes(err *error) func(*world, *kind.Kind[*cluster, v1alpha1.DemoAppClusterStatus]) {
 	return func(w *world, k *kind.Kind[*cluster, v1alpha1.DemoAppClusterStatus]) {

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
 
@@ -27,13 +28,19 @@ type Deletion interface {
 
 // Uninstall removes the release of an object that is being deleted, and returns the event
 // to emit. A release with another owner is not changed. Uninstall is idempotent. Before it waits,
-// for example for a hook, it writes into the object's status that the deletion takes time.
+// for example for a hook, it writes into the object's status that the deletion takes time, unless
+// the status has the failure of an earlier attempt.
 func (l *Lifecycle) Uninstall(
 	ctx context.Context, p Deletion, release helm.Release, s releasev1alpha1.ReleaseStatus, policy releasev1alpha1.ReleasePolicy,
 ) (event.Event, error) {
 	ctx = helm.WithWait(ctx, func() (func(), error) {
-		reportUninstalling(ctx, p, release.Name)
-		return controller.ReleaseWorker(ctx)
+		end, err := controller.ReleaseWorker(ctx)
+		// A retry keeps the cause of the last failure.
+		ready := meta.FindStatusCondition(s.Conditions, apimeta.ConditionReady)
+		if err == nil && (ready == nil || ready.Reason != releasev1alpha1.ReasonUninstallFailed) {
+			reportUninstalling(ctx, p, release.Name)
+		}
+		return end, err
 	})
 	release.Values, release.Adopt = nil, false
 	err := l.engine.Uninstall(ctx, release, Baseline(s, policy, release.Scope))

@@ -88,6 +88,12 @@ func (d *Document) Value(scalar string) (any, error) {
 	if only := placeholder.FindString(scalar); only == scalar && only != "" {
 		return d.at(only).value, nil
 	}
+	for _, found := range placeholder.FindAllString(scalar, -1) {
+		// indent and nindent say that YAML was meant. Beside something else, YAML folds it into a text.
+		if from := d.at(found); from.space != "" && !isScalar(from.value) {
+			return nil, fmt.Errorf("%s is an object or a list beside something else: write it alone below its key", from.action)
+		}
+	}
 	return d.Text(scalar)
 }
 

@@ -32,7 +32,7 @@ func TestDocumentHasNoValues(t *testing.T) {
 	var values []any
 	for _, line := range lines {
 		shown = append(shown, document.Show(line))
-		value, err := document.Value(line[strings.Index(line, " ")+1:])
+		value, err := document.Value(strings.TrimSpace(line[strings.Index(line, " ")+1:]))
 		if err != nil {
 			t.Error(err)
 		}

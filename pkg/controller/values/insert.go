@@ -100,7 +100,7 @@ func (i *insertion) object(parsed map[string]any, depth int) (map[string]any, er
 			return nil, errLongKey(len(name))
 		}
 		if _, isSet := object[name]; isSet {
-			return nil, fmt.Errorf("it has the key %q twice", name)
+			return nil, fmt.Errorf("it has the key %s twice", key) // The key of the template, since the inserted one is a value.
 		}
 		if object[name], err = i.value(parsed[key], depth+1); err != nil {
 			return nil, err

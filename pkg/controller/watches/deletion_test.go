@@ -134,6 +134,38 @@ func TestHookOfUninstallIsReported(t *testing.T) {
 	})
 }
 
+// TestRetryOfUninstallKeepsTheFailure: while a retry waits for the hook, the status says why the attempt before failed.
+func TestRetryOfUninstallKeepsTheFailure(t *testing.T) {
+	kind := watches.Kind{GroupVersionKind: memcached, Chart: chartOf(t, "1.0.0", "configmap.yaml", configMap, "job.yaml",
+		"apiVersion: batch/v1\nkind: Job\nmetadata: {name: fails, annotations: {helm.sh/hook: pre-delete}}")}
+	bubble(t, []watches.Kind{kind}, func(w *world) {
+		fail := func() {
+			w.Edit("Job", "default/fails", "kubectl", func(object *unstructured.Unstructured) {
+				object.Object["status"] = map[string]any{"failed": int64(1), "conditions": []any{map[string]any{"type": "Failed", "status": "True"}}}
+			})
+			w.settle()
+		}
+		w.create("default/a", size3)
+		w.Delete("Memcached", "default/a")
+		w.settle()
+		fail()
+		w.has("conditions", w.conditions("default/a"), "Ready False UninstallFailed")
+		w.TakeRequests()
+		w.Recorder.Take()
+
+		w.wait(time.Minute)
+		w.has("conditions of the retry", w.conditions("default/a"), "Ready False UninstallFailed")
+		fail()
+
+		w.equal("events of the retry", 0, len(w.Recorder.Take()))
+		for _, request := range w.TakeRequests() {
+			if strings.Contains(request, "/status") {
+				t.Errorf("the retry wrote the status: %s", request)
+			}
+		}
+	})
+}
+
 // TestTranslatorIsRetried: an error that only time resolves does not stall.
 func TestTranslatorIsRetried(t *testing.T) {
 	kind := caches(t)

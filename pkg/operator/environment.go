@@ -112,13 +112,13 @@ func (e *Environment) SetWaiting(kind string, waiting bool) {
 
 // Permitted waits until the role of the operator grants the rules of an installed kind. Meanwhile, the log and the metric
 // controller_permission_missing name the permissions that the role lacks. Permitted returns an error if ctx ends, or if the
-// API server does not answer. It is for kinds that start while the process runs, and have no Resources.
+// API server refuses a question. It is for kinds that start while the process runs, and have no Resources.
 func (e *Environment) Permitted(ctx context.Context, kind string, rules func(Served) []Rule) error {
 	metrics := e.kinds
 	if metrics == nil {
 		metrics = newKindMetrics()
 	}
-	return permitted(ctx, newQuestions(e.Clients).once(), e.WatchedNamespaces(), metrics, kind, rules)
+	return permitted(ctx, newQuestions(e.Clients).persistently(), e.WatchedNamespaces(), metrics, kind, rules)
 }
 
 // Recorder returns an event recorder for objects of the types in scheme.

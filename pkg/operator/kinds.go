@@ -543,11 +543,18 @@ func logMissing(ctx context.Context, kind string, missing []permission) {
 }
 
 // permitted waits until the role grants the rules of an installed kind. Meanwhile, the log and the metrics name the
-// permissions that the role lacks. It returns an error if ctx ends, or if the API server does not answer.
+// permissions that the role lacks. It returns an error if ctx ends, or if a question fails.
 func permitted(ctx context.Context, ask questions, namespaces []string, metrics *kindMetrics, kind string, rules func(Served) []Rule) error {
 	defer metrics.setMissing(kind, nil)
 	var logged []permission
-	for delay := kindRetry; ; delay = min(delay+delay/2, maxKindRetry) {
+	begin := time.Now()
+	longest := func() time.Duration {
+		if time.Since(begin) < recentTime {
+			return maxRecentRetry
+		}
+		return maxKindRetry
+	}
+	for delay := kindRetry; ; delay = min(delay+delay/2, longest()) {
 		served, err := ask.discover(ctx)
 		if err != nil {
 			return err

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -77,8 +78,10 @@ func TestDriftAfterFailedUpgrade(t *testing.T) {
 		f.must(threeMaps(t, "1"), ActionInstall, CauseNotInstalled)
 		bad, worse := threeMaps(t, "bad"), threeMaps(t, "worse")
 		f.refuseB("bad")
+		<-time.After(time.Second) // Fingerprints have full seconds.
 		f.fail(bad)
 		f.refuseB("worse")
+		<-time.After(time.Second)
 		f.fail(worse)
 		wantRecords(t, f, "web.v1 deployed", "web.v2 failed", "web.v3 failed")
 		for range 2 {

@@ -259,6 +259,9 @@ func TestFailuresOfObjectsDoNotHaltRollout(t *testing.T) {
 			// A new process decides by the status, and by the first pass over the app.
 			w.start(testChart(t, "1.1.0"))
 			w.passes("b", controller.SpecChange)
+			if name != "refused pods" { // Only a pass over the app reads the health.
+				equal(t, "Ready of the other app at once", "True Healthy", w.conditions("b")["Ready"])
+			}
 			_, _ = w.pass("a", controller.HealthChange)
 			w.passes("b", controller.DependencyReady)
 			equal(t, "Ready of the other app", "True Healthy", w.conditions("b")["Ready"])

@@ -97,5 +97,10 @@ func TestCorrectedTranslation(t *testing.T) {
 		if requests := w.TakeRequests(); slices.Contains(requests, "apply configmaps default/a") {
 			t.Errorf("what was given up is tried again after a restart: %q", requests)
 		}
+
+		w.stop()
+		size.Store("4")
+		w.start(kind())
+		w.has("conditions after a correction while away", w.conditions("default/a"), "Ready True Healthy")
 	})
 }

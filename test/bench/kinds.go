@@ -69,7 +69,7 @@ func measureKind(ctx context.Context, o options, k kindCount, binary string) (r 
 	if err != nil {
 		return r, err
 	}
-	defer func() { //nolint:contextcheck // The control plane is stopped after the end of ctx, too.
+	defer func() { // The control plane is stopped after the end of ctx, too.
 		if err := c.Stop(); err != nil {
 			log.Print(err)
 		}

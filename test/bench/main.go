@@ -177,7 +177,7 @@ func measure(ctx context.Context, o options, s size, contenders ...contender) (r
 	if err != nil {
 		return result{}, err
 	}
-	defer func() { //nolint:contextcheck // The control plane is stopped after the end of ctx, too.
+	defer func() { // The control plane is stopped after the end of ctx, too.
 		if err := c.Stop(); err != nil {
 			log.Print(err)
 		}

@@ -42,7 +42,7 @@ func measureWatches(ctx context.Context, o options, s size, binary string) error
 	if err != nil {
 		return err
 	}
-	defer func() { //nolint:contextcheck // The control plane is stopped after the end of ctx, too.
+	defer func() { // The control plane is stopped after the end of ctx, too.
 		if err := c.Stop(); err != nil {
 			log.Print(err)
 		}

@@ -5,7 +5,6 @@ package helm
 
 import (
 	"slices"
-	"strings"
 
 	releasev1 "helm.sh/helm/v4/pkg/release/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -116,8 +115,5 @@ func (c *Changes) add(path string) {
 		c.More++
 		return
 	}
-	if len(path) > MaxChangeBytes {
-		path = strings.ToValidUTF8(path[:MaxChangeBytes-len(cutMark)], "") + cutMark
-	}
-	c.Named = append(c.Named, path)
+	c.Named = append(c.Named, cut(path, MaxChangeBytes))
 }

@@ -111,15 +111,18 @@ const MaxDescription = 1 << 10
 const cutMark = "..."
 
 // description returns the description, cut to a number of bytes.
-func (a ActionOptions) description(limit int) string {
-	if len(a.Description) <= limit {
-		return a.Description
+func (a ActionOptions) description(limit int) string { return cut(a.Description, limit) }
+
+// cut returns a text that is at most limit bytes long.
+func cut(text string, limit int) string {
+	if len(text) <= limit {
+		return text
 	}
 	end := limit - len(cutMark)
-	for !utf8.RuneStart(a.Description[end]) {
+	for !utf8.RuneStart(text[end]) {
 		end--
 	}
-	return a.Description[:end] + cutMark
+	return text[:end] + cutMark
 }
 
 // user returns the user name of the service account; empty without one.

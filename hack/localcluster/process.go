@@ -105,8 +105,6 @@ func (l *launcher) close() { close(l.requests) }
 func (l *launcher) launch(ctx context.Context, name, path string, args []string, output *os.File) (*child, error) {
 	cmd := exec.CommandContext(ctx, path, args...)
 	cmd.Stdout, cmd.Stderr = output, output
-	// A control plane for tests has memory to spare, and shares few processors with the tests.
-	cmd.Env = append(os.Environ(), "GOGC=400")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	dieWithParent(cmd.SysProcAttr)
 

@@ -152,6 +152,8 @@ func (c *Cluster) startCommand(ctx context.Context, options Options) error {
 	}
 	// The end of ctx must not kill the command, which then could not clean up; closing its stdin ends it.
 	cmd := exec.CommandContext(context.WithoutCancel(ctx), binary, args...)
+	// The components inherit it. A control plane for tests has memory to spare, and shares few processors with the tests.
+	cmd.Env = append(os.Environ(), "GOGC=400")
 	var messages bytes.Buffer
 	cmd.Stderr = io.MultiWriter(&messages, messagesOf(options))
 	stdin, err := cmd.StdinPipe()

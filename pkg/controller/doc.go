@@ -64,7 +64,7 @@
 //
 // A pass that waits for something slow, such as the end of a Job, calls
 // [ReleaseWorker] first. Another object is reconciled meanwhile.
-// MaxWaiting bounds the passes that wait, and the passes of one namespace
+// [MaxWaiting] bounds the passes that wait, and the passes of one namespace
 // may use half of it. Options.Workers bounds the passes that run.
 //
 // # Starting and stopping

@@ -15,7 +15,7 @@ import (
 	cachev1 "github.com/example/demoapp-controller/pkg/apis/cache/v1"
 	"github.com/example/demoapp-controller/pkg/controller/child"
 	"github.com/example/demoapp-controller/pkg/controller/kind"
-	"github.com/example/demoapp-controller/pkg/controller/memcachedbackup"
+	"github.com/example/demoapp-controller/pkg/controller/kinds/memcachedbackup"
 	"github.com/example/demoapp-controller/pkg/generated/clientset/versioned"
 	"github.com/example/demoapp-controller/pkg/generated/clientset/versioned/scheme"
 	"github.com/example/demoapp-controller/pkg/generated/informers/externalversions"

@@ -27,7 +27,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/example/demoapp-controller/cmd/demoapp-controller/app"
-	"github.com/example/demoapp-controller/pkg/controller/watches/file"
+	"github.com/example/demoapp-controller/pkg/controller/kinds/watches/file"
 )
 
 // variants are values whose objects must fit together.

@@ -14,8 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/utils/clock"
 
-	"github.com/example/demoapp-controller/pkg/controller/registries"
 	"github.com/example/demoapp-controller/pkg/operator"
+	"github.com/example/demoapp-controller/pkg/registries"
 	"github.com/example/demoapp-controller/pkg/serving"
 	"github.com/example/demoapp-controller/pkg/webhook"
 	"github.com/example/demoapp-controller/pkg/webhook/certificates"

@@ -10,9 +10,9 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	configv1 "github.com/example/demoapp-controller/pkg/apis/config/v1"
-	"github.com/example/demoapp-controller/pkg/controller/appconfig"
 	"github.com/example/demoapp-controller/pkg/controller/child"
-	"github.com/example/demoapp-controller/pkg/controller/reload"
+	"github.com/example/demoapp-controller/pkg/controller/kinds/appconfig"
+	"github.com/example/demoapp-controller/pkg/controller/kinds/appconfig/reload"
 	"github.com/example/demoapp-controller/pkg/operator"
 )
 

@@ -11,8 +11,8 @@ import (
 
 	appv1 "github.com/example/demoapp-controller/pkg/apis/app/v1"
 	databasev1 "github.com/example/demoapp-controller/pkg/apis/database/v1"
-	"github.com/example/demoapp-controller/pkg/controller/appstack"
 	"github.com/example/demoapp-controller/pkg/controller/child"
+	"github.com/example/demoapp-controller/pkg/controller/kinds/appstack"
 	"github.com/example/demoapp-controller/pkg/operator"
 )
 

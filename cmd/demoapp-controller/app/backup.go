@@ -10,10 +10,10 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	backupv1 "github.com/example/demoapp-controller/pkg/apis/backup/v1"
-	"github.com/example/demoapp-controller/pkg/controller/backup"
 	"github.com/example/demoapp-controller/pkg/controller/child"
-	"github.com/example/demoapp-controller/pkg/controller/runs"
-	"github.com/example/demoapp-controller/pkg/controller/secretkeys"
+	"github.com/example/demoapp-controller/pkg/controller/kinds/backup"
+	"github.com/example/demoapp-controller/pkg/controller/kinds/backup/runs"
+	"github.com/example/demoapp-controller/pkg/controller/kinds/backup/secretkeys"
 	"github.com/example/demoapp-controller/pkg/generated/clientset/versioned"
 	"github.com/example/demoapp-controller/pkg/operator"
 )

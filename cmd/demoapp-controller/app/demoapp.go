@@ -20,19 +20,19 @@ import (
 
 	demov1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller"
-	"github.com/example/demoapp-controller/pkg/controller/audit"
-	"github.com/example/demoapp-controller/pkg/controller/demoapp"
-	"github.com/example/demoapp-controller/pkg/controller/license"
-	"github.com/example/demoapp-controller/pkg/controller/registries"
+	"github.com/example/demoapp-controller/pkg/controller/kinds/demoapp"
+	"github.com/example/demoapp-controller/pkg/controller/kinds/demoapp/audit"
 	"github.com/example/demoapp-controller/pkg/controller/release/gates"
-	"github.com/example/demoapp-controller/pkg/controller/rollout"
-	"github.com/example/demoapp-controller/pkg/controller/values"
+	"github.com/example/demoapp-controller/pkg/controller/release/gates/license"
+	"github.com/example/demoapp-controller/pkg/controller/release/gates/rollout"
+	"github.com/example/demoapp-controller/pkg/controller/release/values"
 	"github.com/example/demoapp-controller/pkg/generated/clientset/versioned"
 	"github.com/example/demoapp-controller/pkg/generated/clientset/versioned/scheme"
 	"github.com/example/demoapp-controller/pkg/helm"
 	"github.com/example/demoapp-controller/pkg/helm/charts"
 	"github.com/example/demoapp-controller/pkg/operator"
 	"github.com/example/demoapp-controller/pkg/operator/releasekinds"
+	"github.com/example/demoapp-controller/pkg/registries"
 )
 
 var (

@@ -12,7 +12,7 @@ import (
 	"k8s.io/utils/clock"
 
 	demov1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
-	"github.com/example/demoapp-controller/pkg/controller/demoappcluster"
+	"github.com/example/demoapp-controller/pkg/controller/kinds/demoappcluster"
 	"github.com/example/demoapp-controller/pkg/generated/clientset/versioned/scheme"
 	"github.com/example/demoapp-controller/pkg/operator"
 )

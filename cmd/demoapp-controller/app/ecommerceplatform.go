@@ -17,9 +17,9 @@ import (
 	databasev1 "github.com/example/demoapp-controller/pkg/apis/database/v1"
 	platformv1 "github.com/example/demoapp-controller/pkg/apis/platform/v1"
 	"github.com/example/demoapp-controller/pkg/controller/child"
-	"github.com/example/demoapp-controller/pkg/controller/ecommerceplatform"
-	"github.com/example/demoapp-controller/pkg/controller/mysql"
-	"github.com/example/demoapp-controller/pkg/controller/tier"
+	"github.com/example/demoapp-controller/pkg/controller/kinds/ecommerceplatform"
+	"github.com/example/demoapp-controller/pkg/controller/kinds/parts/mysql"
+	"github.com/example/demoapp-controller/pkg/controller/kinds/parts/tier"
 	"github.com/example/demoapp-controller/pkg/generated/clientset/versioned"
 	"github.com/example/demoapp-controller/pkg/operator"
 )

@@ -25,7 +25,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/events"
 
-	"github.com/example/demoapp-controller/pkg/controller/website"
+	"github.com/example/demoapp-controller/pkg/controller/kinds/website"
 	"github.com/example/demoapp-controller/pkg/generated/clientset/versioned/scheme"
 	"github.com/example/demoapp-controller/pkg/operator"
 	"github.com/example/demoapp-controller/pkg/operator/releasekinds"

@@ -11,7 +11,7 @@ import (
 
 	cachev1 "github.com/example/demoapp-controller/pkg/apis/cache/v1"
 	"github.com/example/demoapp-controller/pkg/controller/child"
-	"github.com/example/demoapp-controller/pkg/controller/memcachedbackup"
+	"github.com/example/demoapp-controller/pkg/controller/kinds/memcachedbackup"
 	"github.com/example/demoapp-controller/pkg/operator"
 )
 

@@ -16,11 +16,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	"github.com/example/demoapp-controller/pkg/controller/cleanup"
-	"github.com/example/demoapp-controller/pkg/controller/images"
-	"github.com/example/demoapp-controller/pkg/controller/license"
-	"github.com/example/demoapp-controller/pkg/controller/registries"
+	"github.com/example/demoapp-controller/pkg/controller/kinds/webapp/cleanup"
+	"github.com/example/demoapp-controller/pkg/controller/kinds/webapp/images"
+	"github.com/example/demoapp-controller/pkg/controller/release/gates/license"
 	"github.com/example/demoapp-controller/pkg/operator"
+	"github.com/example/demoapp-controller/pkg/registries"
 )
 
 // systemNamespaces are the namespaces of Kubernetes itself. Their objects are trusted by the whole cluster, so the operator,

@@ -18,8 +18,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/yaml"
 
-	"github.com/example/demoapp-controller/pkg/controller/demoapp"
-	"github.com/example/demoapp-controller/pkg/controller/watches"
+	"github.com/example/demoapp-controller/pkg/controller/kinds/demoapp"
+	"github.com/example/demoapp-controller/pkg/controller/kinds/watches"
 	"github.com/example/demoapp-controller/pkg/operator"
 )
 

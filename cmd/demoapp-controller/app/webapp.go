@@ -14,9 +14,9 @@ import (
 
 	examplev1 "github.com/example/demoapp-controller/pkg/apis/example/v1"
 	"github.com/example/demoapp-controller/pkg/controller/child"
-	"github.com/example/demoapp-controller/pkg/controller/cleanup"
-	"github.com/example/demoapp-controller/pkg/controller/images"
-	"github.com/example/demoapp-controller/pkg/controller/webapp"
+	"github.com/example/demoapp-controller/pkg/controller/kinds/webapp"
+	"github.com/example/demoapp-controller/pkg/controller/kinds/webapp/cleanup"
+	"github.com/example/demoapp-controller/pkg/controller/kinds/webapp/images"
 	"github.com/example/demoapp-controller/pkg/operator"
 )
 

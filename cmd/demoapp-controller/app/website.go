@@ -11,7 +11,7 @@ import (
 
 	webappv1 "github.com/example/demoapp-controller/pkg/apis/webapp/v1"
 	"github.com/example/demoapp-controller/pkg/controller/child"
-	"github.com/example/demoapp-controller/pkg/controller/website"
+	"github.com/example/demoapp-controller/pkg/controller/kinds/website"
 	"github.com/example/demoapp-controller/pkg/operator"
 )
 

@@ -24,9 +24,9 @@ import (
 
 	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
 	"github.com/example/demoapp-controller/pkg/controller"
-	"github.com/example/demoapp-controller/pkg/controller/event"
-	"github.com/example/demoapp-controller/pkg/controller/finalizer"
-	"github.com/example/demoapp-controller/pkg/controller/status"
+	"github.com/example/demoapp-controller/pkg/controller/kind/event"
+	"github.com/example/demoapp-controller/pkg/controller/kind/finalizer"
+	"github.com/example/demoapp-controller/pkg/controller/kind/status"
 )
 
 // Deps are the dependencies of a loop.

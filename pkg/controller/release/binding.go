@@ -14,8 +14,8 @@ import (
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller"
 	"github.com/example/demoapp-controller/pkg/controller/kind"
-	"github.com/example/demoapp-controller/pkg/controller/redact"
 	"github.com/example/demoapp-controller/pkg/helm"
+	"github.com/example/demoapp-controller/pkg/redact"
 )
 
 // Binding connects one kind to the lifecycle of its releases.

@@ -14,10 +14,10 @@ import (
 
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller"
-	"github.com/example/demoapp-controller/pkg/controller/event"
 	"github.com/example/demoapp-controller/pkg/controller/kind"
-	"github.com/example/demoapp-controller/pkg/controller/redact"
+	"github.com/example/demoapp-controller/pkg/controller/kind/event"
 	"github.com/example/demoapp-controller/pkg/helm"
+	"github.com/example/demoapp-controller/pkg/redact"
 )
 
 // Subscription is an engine that reports changes of releases. A [Lifecycle] needs one,

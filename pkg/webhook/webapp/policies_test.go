@@ -22,7 +22,7 @@ import (
 	"k8s.io/apiserver/pkg/cel/environment"
 	"pgregory.net/rapid"
 
-	"github.com/example/demoapp-controller/pkg/controller/registries"
+	"github.com/example/demoapp-controller/pkg/registries"
 	"github.com/example/demoapp-controller/test/crd"
 )
 

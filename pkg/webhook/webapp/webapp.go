@@ -15,7 +15,7 @@ import (
 
 	examplev1 "github.com/example/demoapp-controller/pkg/apis/example/v1"
 	workloadv1alpha1 "github.com/example/demoapp-controller/pkg/apis/workload/v1alpha1"
-	"github.com/example/demoapp-controller/pkg/controller/registries"
+	"github.com/example/demoapp-controller/pkg/registries"
 	"github.com/example/demoapp-controller/pkg/webhook"
 )
 

@@ -18,7 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/example/demoapp-controller/pkg/controller/registries"
+	"github.com/example/demoapp-controller/pkg/registries"
 	"github.com/example/demoapp-controller/pkg/webhook"
 	"github.com/example/demoapp-controller/pkg/webhook/webapp"
 	"github.com/example/demoapp-controller/test/webappcases"

@@ -27,7 +27,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	backupv1 "github.com/example/demoapp-controller/pkg/apis/backup/v1"
-	"github.com/example/demoapp-controller/pkg/controller/dump"
+	"github.com/example/demoapp-controller/pkg/controller/kinds/backup/dump"
 	"github.com/example/demoapp-controller/test/cluster"
 )
 

@@ -28,7 +28,7 @@ import (
 const (
 	// binaries is where Debian has the servers, and major is their version.
 	binaries, major = "/usr/lib/postgresql/15/bin", "15"
-	scripts         = "../../../pkg/controller/postgresql/scripts"
+	scripts         = "../../../pkg/controller/kinds/postgresql/scripts"
 
 	password            = `pass:word\ 'with" $(special) characters`
 	replicationPassword = `replication:pass\word`

@@ -12,8 +12,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
-	"github.com/example/demoapp-controller/pkg/controller/license"
 	"github.com/example/demoapp-controller/pkg/controller/release"
+	"github.com/example/demoapp-controller/pkg/controller/release/gates/license"
 	"github.com/example/demoapp-controller/pkg/helm"
 )
 

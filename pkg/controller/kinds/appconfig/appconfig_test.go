@@ -1,0 +1,555 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package appconfig_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	kubefake "k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
+
+	childv1alpha1 "github.com/example/demoapp-controller/pkg/apis/child/v1alpha1"
+	configv1 "github.com/example/demoapp-controller/pkg/apis/config/v1"
+	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
+	"github.com/example/demoapp-controller/pkg/controller/child"
+	"github.com/example/demoapp-controller/pkg/controller/controllertest"
+	"github.com/example/demoapp-controller/pkg/controller/kind"
+	"github.com/example/demoapp-controller/pkg/controller/kinds/appconfig"
+	"github.com/example/demoapp-controller/pkg/controller/kinds/appconfig/reload"
+	versionedfake "github.com/example/demoapp-controller/pkg/generated/clientset/versioned/fake"
+	"github.com/example/demoapp-controller/pkg/generated/informers/externalversions"
+)
+
+// world is a controller of AppConfigs between fake clientsets.
+type world struct {
+	*controllertest.World
+
+	t      *testing.T
+	kube   *kubefake.Clientset
+	client *versionedfake.Clientset
+}
+
+// inWorld runs a test in a world with the AppConfig "shop" of the application "shop".
+func inWorld(t *testing.T, test func(w *world)) {
+	t.Helper()
+	inEmptyWorld(t, func(w *world) {
+		w.create("shop")
+		w.Take()
+		test(w)
+	})
+}
+
+func inEmptyWorld(t *testing.T, test func(w *world)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		kube, client := kubefake.NewClientset(), versionedfake.NewClientset()
+		w := &world{World: controllertest.NewWorld(t, kube, client), t: t, kube: kube, client: client}
+		w.start()
+		test(w)
+	})
+}
+
+// start starts the controller, as a new process does.
+func (w *world) start() {
+	w.t.Helper()
+	informers, err1 := w.Informers("appconfigs", func(namespace string) (cache.SharedIndexInformer, error) {
+		factory := externalversions.NewSharedInformerFactoryWithOptions(w.client, 0, externalversions.WithNamespace(namespace))
+		return factory.Config().V1().AppConfigs().Informer(), nil
+	})
+	children, err2 := child.Builtin(w, w.kube, "ConfigMap")
+	workloads, err3 := reload.NewWorkloads(w, w.kube, appconfig.Reloads)
+	loop, err4 := appconfig.New(w.client.ConfigV1(), child.NewSet(appconfig.Kind, children...), workloads, kind.Deps{
+		Informers: informers, Recorder: w, Clock: clock.RealClock{}, ResyncPeriod: 10 * time.Hour,
+	})
+	must(w.t, errors.Join(err1, err2, err3, err4))
+	w.Run(loop.Run)
+}
+
+// create creates an AppConfig of the application "shop".
+func (w *world) create(name string) {
+	w.t.Helper()
+	w.Act(func() error {
+		_, err := w.client.ConfigV1().AppConfigs("ns").Create(context.Background(), &configv1.AppConfig{
+			ObjectMeta: metav1.ObjectMeta{Name: name},
+			Spec: configv1.AppConfigSpec{
+				Application: "shop", Environment: "prod",
+				Config: map[string]configv1.Template{"app.properties": "host={{ .Values.db.host }}:{{ .Values.db.port }}"},
+				Values: raw(`{"db": {"host": "localhost", "port": 5432}}`),
+				Environments: configv1.Environments{
+					Dev: raw(`{"db": {"host": "dev.example.com"}}`), Prod: raw(`{"db": {"host": "db.example.com"}}`),
+				},
+			},
+		}, metav1.CreateOptions{})
+		return err
+	})
+}
+
+func raw(json string) *runtime.RawExtension { return &runtime.RawExtension{Raw: []byte(json)} }
+
+// change changes the spec of an AppConfig.
+func (w *world) change(name string, change func(*configv1.AppConfigSpec)) {
+	w.t.Helper()
+	found := w.config(name)
+	change(&found.Spec)
+	w.Act(func() error {
+		_, err := w.client.ConfigV1().AppConfigs("ns").Update(context.Background(), found, metav1.UpdateOptions{})
+		return err
+	})
+}
+
+func (w *world) changeHost(host string) {
+	w.t.Helper()
+	w.change("shop", func(spec *configv1.AppConfigSpec) { spec.Environments.Prod = raw(`{"db": {"host": "` + host + `"}}`) })
+}
+
+func (w *world) config(name string) *configv1.AppConfig {
+	w.t.Helper()
+	var found *configv1.AppConfig
+	w.Act(func() (err error) {
+		found, err = w.client.ConfigV1().AppConfigs("ns").Get(context.Background(), name, metav1.GetOptions{})
+		return err
+	})
+	return found
+}
+
+// configMap returns a ConfigMap; nil for none.
+func (w *world) configMap(name string) *corev1.ConfigMap {
+	w.t.Helper()
+	var found *corev1.ConfigMap
+	w.Act(func() (err error) {
+		found, err = w.kube.CoreV1().ConfigMaps("ns").Get(context.Background(), name, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			found, err = nil, nil
+		}
+		return err
+	})
+	return found
+}
+
+// deploy creates a Deployment that uses the ConfigMap "shop-config", and asks for reloads.
+func (w *world) deploy(name string) {
+	w.t.Helper()
+	w.Act(func() error {
+		_, err := w.kube.AppsV1().Deployments("ns").Create(context.Background(), deployment(name), metav1.CreateOptions{})
+		return err
+	})
+}
+
+func deployment(name string) *appsv1.Deployment {
+	return &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "ns", Labels: map[string]string{configv1.LabelReload: "true"}},
+		Spec: appsv1.DeploymentSpec{Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{
+			Name: "web", EnvFrom: []corev1.EnvFromSource{{ConfigMapRef: &corev1.ConfigMapEnvSource{
+				LocalObjectReference: corev1.LocalObjectReference{Name: "shop-config"},
+			}}},
+		}}}}},
+	}
+}
+
+// annotation returns the hash in the pod template of a Deployment.
+func (w *world) annotation(name string) string {
+	w.t.Helper()
+	var found *appsv1.Deployment
+	w.Act(func() (err error) {
+		found, err = w.kube.AppsV1().Deployments("ns").Get(context.Background(), name, metav1.GetOptions{})
+		return err
+	})
+	return found.Spec.Template.Annotations[configv1.AnnotationHash+"shop"]
+}
+
+// ready is the condition Ready of an AppConfig.
+func (w *world) ready(name string) metav1.Condition {
+	w.t.Helper()
+	found := w.config(name)
+	ready := meta.FindStatusCondition(found.Status.Conditions, "Ready")
+	if ready == nil || ready.ObservedGeneration != found.Generation || found.Status.ObservedGeneration != found.Generation {
+		w.t.Fatalf("status of generation %d is %+v", found.Generation, found.Status)
+	}
+	return *ready
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func equal(t *testing.T, what string, want, got any) {
+	t.Helper()
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", what, diff)
+	}
+}
+
+// TestRequestBudget holds how many requests an AppConfig costs in its life. Its child is ready at once, so its status is
+// written once.
+func TestRequestBudget(t *testing.T) {
+	inEmptyWorld(t, func(w *world) {
+		w.create("shop")
+		equal(t, "requests of the creation", []string{
+			"patch configmaps/shop-config", "patch appconfigs/shop status", "event Normal Created", "event Normal Healthy",
+		}, w.Take())
+		w.Wait(9 * time.Hour)
+		equal(t, "requests at rest", []string(nil), w.Take())
+		w.deploy("web")
+		equal(t, "requests of a workload that starts with the content", []string(nil), w.Take())
+		w.Stop()
+		w.start()
+		equal(t, "requests of a restart", []string(nil), w.Take())
+		w.changeHost("other.example.com")
+		equal(t, "requests of new content", []string{
+			"patch configmaps/shop-config", "patch deployments/web", "patch appconfigs/shop status", "event Normal Healthy", "event Normal Reloaded",
+		}, w.Take())
+		w.Stop()
+		w.start()
+		equal(t, "requests of a restart after a reload", []string(nil), w.Take())
+		w.change("shop", func(spec *configv1.AppConfigSpec) { spec.Environments.Dev = nil })
+		equal(t, "requests of a change of another environment", []string{"patch appconfigs/shop status", "event Normal Healthy"}, w.Take())
+	})
+}
+
+func TestContentOfTheConfigMap(t *testing.T) {
+	tests := map[string]struct {
+		change func(*configv1.AppConfigSpec)
+		want   string
+	}{
+		"the environment of the spec":  {func(*configv1.AppConfigSpec) {}, "host=db.example.com:5432"},
+		"another environment":          {func(s *configv1.AppConfigSpec) { s.Environment = "dev" }, "host=dev.example.com:5432"},
+		"an environment without":       {func(s *configv1.AppConfigSpec) { s.Environment = "staging" }, "host=localhost:5432"},
+		"no values":                    {func(s *configv1.AppConfigSpec) { s.Values, s.Config["app.properties"] = nil, "{{ .Values.db.host }}" }, "db.example.com"},
+		"another value for a replaced": {func(s *configv1.AppConfigSpec) { s.Environments.Prod = raw(`{"db": {"port": 1}}`) }, "host=localhost:1"},
+		"the fields": {func(s *configv1.AppConfigSpec) {
+			s.Config["app.properties"] = "{{ .Application }} {{ .Environment }} {{ .Namespace }}"
+		}, "shop prod ns"},
+		"a removed value": {func(s *configv1.AppConfigSpec) {
+			s.Environments.Prod = raw(`{"db": {"port": null}}`)
+			s.Config["app.properties"] = `{{ index .Values.db "port" | default "none" }}`
+		}, "none"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(w *world) {
+				w.change("shop", test.change)
+
+				equal(t, "data", map[string]string{"app.properties": test.want}, w.configMap("shop-config").Data)
+				equal(t, "Ready", apimeta.ReasonHealthy, w.ready("shop").Reason)
+			})
+		})
+	}
+}
+
+func TestStatus(t *testing.T) {
+	inWorld(t, func(w *world) {
+		status := w.config("shop").Status
+		rendered := meta.FindStatusCondition(status.Conditions, configv1.ConditionRendered)
+
+		equal(t, "Rendered", "1 templates were rendered for prod", rendered.Message)
+		equal(t, "length of the hash", 32, len(status.ConfigHash))
+		equal(t, "time of the last change", (*metav1.Time)(nil), status.LastChangeTime)
+		w.changeHost("other.example.com")
+		after := w.config("shop").Status
+		if after.ConfigHash == status.ConfigHash || after.LastChangeTime == nil {
+			t.Errorf("status after a change is %+v", after)
+		}
+	})
+}
+
+func TestBadSpecKeepsTheContent(t *testing.T) {
+	tests := map[string]struct {
+		change func(*configv1.AppConfigSpec)
+		want   string
+	}{
+		"a template": {
+			func(s *configv1.AppConfigSpec) { s.Config["logback.xml"] = "<a>\n{{ .Values.none }}" },
+			`spec.config.logback.xml: line 2: .Values.none is not set: add it to the values, or use index .Values "none" with default`,
+		},
+		"an endless template": {
+			func(s *configv1.AppConfigSpec) { s.Config["app.properties"] = "{{ range 9000000000 }}{{ end }}" },
+			"spec.config.app.properties: the templates take more than 100000 steps: use fewer or shorter loops",
+		},
+		"a large text": {
+			func(s *configv1.AppConfigSpec) {
+				s.Config["app.properties"] = configv1.Template("{{ range 9000 }}" + strings.Repeat("x", 200) + "{{ end }}")
+			},
+			"spec.config.app.properties: the rendered config has more than 1000000 bytes as JSON: use shorter texts, or two configs",
+		},
+		"large values": {
+			func(s *configv1.AppConfigSpec) { s.Values = raw(`{"a": "` + strings.Repeat("x", 256<<10) + `"}`) },
+			"spec.values: has 262152 bytes, more than the limit of 262144: use fewer or shorter values",
+		},
+		"values of an environment": {
+			func(s *configv1.AppConfigSpec) { s.Environments.Prod = raw(`["hunter2"]`) },
+			"spec.environments.prod: must be an object, nested at most 10000 deep, with numbers of at most 64 bits",
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(w *world) {
+				w.deploy("web")
+
+				w.change("shop", test.change)
+
+				equal(t, "requests", []string{"patch appconfigs/shop status", "event Warning RenderFailed"}, w.Take())
+				found := w.config("shop").Status.Conditions
+				for _, condition := range []string{configv1.ConditionRendered, "Ready"} {
+					got := meta.FindStatusCondition(found, condition)
+					equal(t, condition, [2]string{configv1.ReasonRenderFailed, test.want}, [2]string{got.Reason, got.Message})
+				}
+				equal(t, "Stalled", true, meta.IsStatusConditionTrue(found, "Stalled"))
+				equal(t, "data", map[string]string{"app.properties": "host=db.example.com:5432"}, w.configMap("shop-config").Data)
+			})
+		})
+	}
+}
+
+func TestDriftIsCorrected(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.deploy("web")
+		w.Act(func() error {
+			return w.kube.CoreV1().ConfigMaps("ns").Delete(t.Context(), "shop-config", metav1.DeleteOptions{})
+		})
+
+		equal(t, "requests", []string{"patch configmaps/shop-config", "patch appconfigs/shop status", "event Normal DriftCorrected"}, w.Take())
+		equal(t, "annotation", "", w.annotation("web"))
+	})
+}
+
+func TestNewContentRollsWorkloads(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.deploy("web")
+		w.deploy("worker")
+
+		w.changeHost("other.example.com")
+
+		status := w.config("shop").Status
+		equal(t, "reloaded", []string{"Deployment/web", "Deployment/worker"}, status.Reloaded)
+		equal(t, "annotations", [2]string{status.ConfigHash, status.ConfigHash}, [2]string{w.annotation("web"), w.annotation("worker")})
+	})
+}
+
+func TestWorkloadsThatAppear(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.deploy("older")
+		w.changeHost("other.example.com")
+		w.Wait(time.Minute)
+		w.Take()
+
+		w.deploy("younger")
+
+		equal(t, "requests for a workload that is younger than the content", []string(nil), w.Take())
+		w.changeHost("third.example.com")
+		equal(t, "reloaded", []string{"Deployment/older", "Deployment/younger"}, w.config("shop").Status.Reloaded)
+	})
+}
+
+// TestWorkloadThatAppearsDuringTheApply: its pods may have started with the earlier content.
+func TestWorkloadThatAppearsDuringTheApply(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.kube.PrependReactor("patch", "configmaps", func(clienttesting.Action) (bool, runtime.Object, error) {
+			time.Sleep(30 * time.Second)
+			web := deployment("web")
+			web.UID, web.ResourceVersion, web.CreationTimestamp = "web", "999", metav1.Now().Rfc3339Copy()
+			err := w.kube.Tracker().Create(appsv1.SchemeGroupVersion.WithResource("deployments"), web, "ns")
+			time.Sleep(30 * time.Second)
+			return false, nil, err
+		})
+
+		w.changeHost("other.example.com")
+		w.Wait(2 * time.Minute)
+
+		equal(t, "annotation", w.config("shop").Status.ConfigHash, w.annotation("web"))
+	})
+}
+
+// TestRemovedAnnotationRollsNothing: a client that replaces the workload does not start a contest.
+func TestRemovedAnnotationRollsNothing(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.deploy("web")
+		w.changeHost("other.example.com")
+		w.Take()
+
+		w.Act(func() error {
+			found, err := w.kube.AppsV1().Deployments("ns").Get(t.Context(), "web", metav1.GetOptions{})
+			must(t, err)
+			found.Spec.Template.Annotations = nil
+			_, err = w.kube.AppsV1().Deployments("ns").Update(t.Context(), found, metav1.UpdateOptions{FieldManager: "theirs"})
+			return err
+		})
+		w.Stop()
+		w.start()
+
+		equal(t, "requests", []string(nil), w.Take())
+	})
+}
+
+func TestUnavailableReloadIsNoRefusal(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.deploy("web")
+		w.Refuse(func(request string) error {
+			if request == "patch deployments/web" {
+				return apierrors.NewServiceUnavailable("the API server is busy")
+			}
+			return nil
+		})
+
+		w.changeHost("other.example.com")
+
+		equal(t, "message", `Some workloads are not rolled yet: Deployment "web": the API server is busy`, w.ready("shop").Message)
+	})
+}
+
+// TestContentWaitsForTheDeletedConfigMap: the new content is neither recorded nor rolled before it is in a ConfigMap.
+func TestContentWaitsForTheDeletedConfigMap(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.deploy("web")
+		w.Act(func() error {
+			found, err := w.kube.CoreV1().ConfigMaps("ns").Get(t.Context(), "shop-config", metav1.GetOptions{})
+			must(t, err)
+			found.Finalizers = []string{"example.com/kept"}
+			_, err = w.kube.CoreV1().ConfigMaps("ns").Update(t.Context(), found, metav1.UpdateOptions{FieldManager: "theirs"})
+			must(t, err)
+			return w.kube.CoreV1().ConfigMaps("ns").Delete(t.Context(), "shop-config", metav1.DeleteOptions{})
+		})
+		before := w.config("shop").Status
+		w.Take()
+
+		w.changeHost("other.example.com")
+
+		equal(t, "requests", []string{"patch appconfigs/shop status", "event Warning WaitingForDeletion"}, w.Take())
+		equal(t, "reason", childv1alpha1.ReasonWaitingForDeletion, w.ready("shop").Reason)
+		equal(t, "hash", before.ConfigHash, w.config("shop").Status.ConfigHash)
+	})
+}
+
+func TestFailedReloadIsRetried(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.deploy("web")
+		w.deploy("worker")
+		w.Refuse(func(request string) error {
+			if request == "patch deployments/web" {
+				return apierrors.NewForbidden(schema.GroupResource{Resource: "deployments"}, "web", errors.New("policy"))
+			}
+			return nil
+		})
+
+		w.changeHost("other.example.com")
+
+		ready := w.ready("shop")
+		equal(t, "reason", configv1.ReasonReloadFailed, ready.Reason)
+		equal(t, "message", `Some workloads are not rolled yet: Deployment "web" was refused: deployments "web" is forbidden: policy`, ready.Message)
+		equal(t, "reloaded", []string{"Deployment/worker"}, w.config("shop").Status.Reloaded)
+		w.Refuse(nil)
+		w.Wait(time.Minute)
+		equal(t, "reloaded after a retry", []string{"Deployment/web", "Deployment/worker"}, w.config("shop").Status.Reloaded)
+		equal(t, "Ready", apimeta.ReasonHealthy, w.ready("shop").Reason)
+	})
+}
+
+// TestReplacedWorkloadIsNoRefusal: the cache is behind when a workload is deleted and created again.
+func TestReplacedWorkloadIsNoRefusal(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.deploy("web")
+		w.deploy("worker")
+		w.Refuse(func(request string) error {
+			if request == "patch deployments/web" {
+				return apierrors.NewInvalid(appsv1.SchemeGroupVersion.WithKind("Deployment").GroupKind(), "web", field.ErrorList{
+					field.Invalid(field.NewPath("metadata", "uid"), "old", "field is immutable"),
+				})
+			}
+			return nil
+		})
+
+		w.changeHost("other.example.com")
+
+		equal(t, "Ready", apimeta.ReasonHealthy, w.ready("shop").Reason)
+		equal(t, "reloaded", []string{"Deployment/worker"}, w.config("shop").Status.Reloaded)
+	})
+}
+
+func TestOlderAppConfigKeepsTheConfigMap(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.Wait(time.Minute)
+
+		w.create("rival")
+
+		equal(t, "requests", []string{"patch appconfigs/rival status", "event Warning OwnershipConflict"}, w.Take())
+		equal(t, "reason", apimeta.ReasonOwnershipConflict, w.ready("rival").Reason)
+		equal(t, "message", `spec.application: shop belongs to AppConfig "shop": choose another application`,
+			w.ready("rival").Message)
+		w.Stop()
+		w.start()
+		equal(t, "requests of a restart", []string(nil), w.Take())
+		w.Act(func() error {
+			return w.client.ConfigV1().AppConfigs("ns").Delete(t.Context(), "shop", metav1.DeleteOptions{})
+		})
+		w.Act(func() error { // As the garbage collector does.
+			return w.kube.CoreV1().ConfigMaps("ns").Delete(t.Context(), "shop-config", metav1.DeleteOptions{})
+		})
+		equal(t, "the rival when the name is free", apimeta.ReasonHealthy, w.ready("rival").Reason)
+		equal(t, "owner", "rival", w.configMap("shop-config").OwnerReferences[0].Name)
+	})
+}
+
+func TestConfigMapOfOthersStalls(t *testing.T) {
+	inEmptyWorld(t, func(w *world) {
+		w.Act(func() error {
+			_, err := w.kube.CoreV1().ConfigMaps("ns").Create(t.Context(),
+				&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "shop-config"}}, metav1.CreateOptions{FieldManager: "theirs"})
+			return err
+		})
+
+		w.create("shop")
+
+		equal(t, "reason", apimeta.ReasonOwnershipConflict, w.ready("shop").Reason)
+		equal(t, "message", `spec.application: ConfigMap "shop-config" exists and belongs to no owner: delete or rename one of the two`,
+			w.ready("shop").Message)
+	})
+}
+
+func TestTakenApplicationKeepsTheOldConfigMap(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.change("shop", func(s *configv1.AppConfigSpec) { s.Application = "other" })
+		w.create("younger")
+
+		w.change("shop", func(s *configv1.AppConfigSpec) { s.Application = "shop" })
+
+		equal(t, "reason", apimeta.ReasonOwnershipConflict, w.ready("shop").Reason)
+		equal(t, "the younger", apimeta.ReasonHealthy, w.ready("younger").Reason)
+		if w.configMap("other-config") == nil {
+			t.Error("the old ConfigMap is gone before there is a new one")
+		}
+	})
+}
+
+func TestChangedApplicationMovesTheConfigMap(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.changeHost("other.example.com")
+		w.Take()
+
+		w.change("shop", func(s *configv1.AppConfigSpec) { s.Application = "other" })
+
+		equal(t, "requests", []string{"patch configmaps/other-config", "delete configmaps/shop-config", "patch appconfigs/shop status", "event Normal Healthy"}, w.Take())
+		equal(t, "time of the last change", (*metav1.Time)(nil), w.config("shop").Status.LastChangeTime)
+		if w.configMap("shop-config") != nil {
+			t.Error("the old ConfigMap is still there")
+		}
+	})
+}

@@ -1,0 +1,265 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package reload_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	kubefake "k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/example/demoapp-controller/pkg/controller"
+	"github.com/example/demoapp-controller/pkg/controller/controllertest"
+	"github.com/example/demoapp-controller/pkg/controller/kinds/appconfig/reload"
+)
+
+var options = reload.Options{
+	Label: "example.com/reload", Suffix: "-config", Annotation: "example.com/hash-", FieldManager: "demo-hash",
+}
+
+// world watches the workloads of fake clientsets. Its queue notes the ConfigMaps that it is given.
+type world struct {
+	*controllertest.World
+
+	t         *testing.T
+	kube      *kubefake.Clientset
+	workloads *reload.Workloads
+	queue     *controller.Controller
+	synced    []controller.NamedSync
+}
+
+// Queue implements child.Loop.
+func (w *world) Queue() *controller.Controller { return w.queue }
+
+// Await implements child.Loop.
+func (w *world) Await(synced ...controller.NamedSync) { w.synced = append(w.synced, synced...) }
+
+// Confirm implements child.Loop.
+func (w *world) Confirm(context.Context, metav1.Object) error { return nil }
+
+// ConfirmOnce implements child.Loop.
+func (w *world) ConfirmOnce(context.Context, metav1.Object) error { return nil }
+
+// Reconcile implements controller.Reconciler. It shows in the journal which ConfigMap was queued.
+func (w *world) Reconcile(_ context.Context, key cache.ObjectName, _ controller.Reason) (controller.Result, error) {
+	w.Eventf(nil, nil, "queued", key.String(), "", "")
+	return controller.Result{}, nil
+}
+
+func inWorld(t *testing.T, test func(w *world)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		kube := kubefake.NewClientset()
+		w := &world{World: controllertest.NewWorld(t, kube), t: t, kube: kube}
+		w.queue = controller.New(w, controller.Options{Name: "reload"})
+		workloads, err := reload.NewWorkloads(w, kube, options)
+		must(t, err)
+		w.workloads = workloads
+		must(t, workloads.Watch(w, func(namespace, name string) []cache.ObjectName {
+			return []cache.ObjectName{cache.NewObjectName(namespace, name)}
+		}))
+		w.Run(func(stop, lead context.Context) error { return w.queue.Run(stop, lead, w.synced...) })
+		test(w)
+	})
+}
+
+// create creates a workload of each kind with these pods, and with the label.
+func (w *world) create(name string, pod corev1.PodSpec, annotations map[string]string) {
+	w.t.Helper()
+	meta := metav1.ObjectMeta{Name: name, Namespace: "ns", Labels: map[string]string{options.Label: "true"}}
+	template := corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Annotations: annotations}, Spec: pod}
+	w.Act(func() error {
+		apps := w.kube.AppsV1()
+		_, err1 := apps.Deployments("ns").Create(w.t.Context(), &appsv1.Deployment{
+			ObjectMeta: meta, Spec: appsv1.DeploymentSpec{Template: template},
+		}, metav1.CreateOptions{})
+		_, err2 := apps.StatefulSets("ns").Create(w.t.Context(), &appsv1.StatefulSet{
+			ObjectMeta: meta, Spec: appsv1.StatefulSetSpec{Template: template},
+		}, metav1.CreateOptions{})
+		_, err3 := apps.DaemonSets("ns").Create(w.t.Context(), &appsv1.DaemonSet{
+			ObjectMeta: meta, Spec: appsv1.DaemonSetSpec{Template: template},
+		}, metav1.CreateOptions{})
+		return errors.Join(err1, err2, err3)
+	})
+}
+
+// roll calls Roll for the ConfigMap "shop-config".
+func (w *world) roll(content reload.Content) []string {
+	w.t.Helper()
+	content.Namespace, content.Name, content.Hash = "ns", "shop", "new"
+	rolled, err := w.workloads.Roll(w.t.Context(), content)
+	must(w.t, err)
+	w.Settle()
+	return rolled
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func equal(t *testing.T, what string, want, got any) {
+	t.Helper()
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", what, diff)
+	}
+}
+
+// after is a time after the start of the test, in seconds as in a status. Workloads are created in the first second.
+func after(d time.Duration) *metav1.Time {
+	at := metav1.NewTime(time.Now().Add(d)).Rfc3339Copy()
+	return &at
+}
+
+var fromEnv = corev1.PodSpec{Containers: []corev1.Container{{EnvFrom: []corev1.EnvFromSource{{ConfigMapRef: &corev1.ConfigMapEnvSource{
+	LocalObjectReference: corev1.LocalObjectReference{Name: "shop-config"},
+}}}}}}
+
+func TestUses(t *testing.T) {
+	reference := corev1.LocalObjectReference{Name: "shop-config"}
+	volume := func(source corev1.VolumeSource) corev1.PodSpec {
+		return corev1.PodSpec{Volumes: []corev1.Volume{{Name: "other"}, {VolumeSource: source}}}
+	}
+	variable := corev1.Container{Env: []corev1.EnvVar{
+		{Name: "A", Value: "shop-config"},
+		{Name: "B", ValueFrom: &corev1.EnvVarSource{ConfigMapKeyRef: &corev1.ConfigMapKeySelector{LocalObjectReference: reference}}},
+	}}
+	tests := map[string]struct {
+		pod  corev1.PodSpec
+		uses bool
+	}{
+		"a volume": {volume(corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: reference}}), true},
+		"a projected volume": {volume(corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{
+			{}, {ConfigMap: &corev1.ConfigMapProjection{LocalObjectReference: reference}},
+		}}}), true},
+		"a variable":                         {corev1.PodSpec{Containers: []corev1.Container{{}, variable}}, true},
+		"a variable of an init container":    {corev1.PodSpec{InitContainers: []corev1.Container{variable}}, true},
+		"all variables":                      {fromEnv, true},
+		"all variables of an init container": {corev1.PodSpec{InitContainers: fromEnv.Containers}, true},
+		"a Secret of the name":               {volume(corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "shop-config"}}), false},
+		"another ConfigMap": {volume(corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{
+			LocalObjectReference: corev1.LocalObjectReference{Name: "shop"},
+		}}), false},
+		"nothing": {corev1.PodSpec{}, false},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(w *world) {
+				w.create("web", test.pod, nil)
+				queued := w.Take()
+
+				rolled := w.roll(reload.Content{Changed: after(time.Minute)})
+
+				if !test.uses {
+					equal(t, "queued", []string(nil), queued)
+					equal(t, "rolled", []string(nil), rolled)
+					return
+				}
+				equal(t, "queued", []string{"event queued ns/shop"}, queued[:1])
+				equal(t, "rolled", []string{"DaemonSet/web", "Deployment/web", "StatefulSet/web"}, rolled)
+				equal(t, "requests", []string{"patch daemonsets/web", "patch deployments/web", "patch statefulsets/web"}, w.Take())
+			})
+		})
+	}
+}
+
+func TestRoll(t *testing.T) {
+	const annotation = "example.com/hash-shop"
+	inBubble := metav1.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
+	at := func(d time.Duration) *metav1.Time { t := metav1.NewTime(inBubble.Add(d)); return &t }
+	tests := map[string]struct {
+		annotations map[string]string
+		content     reload.Content
+		requests    int
+		rolled      bool
+	}{
+		"the first content":            {nil, reload.Content{}, 0, false},
+		"older than the content":       {nil, reload.Content{Changed: at(time.Minute)}, 3, true},
+		"as old as the content":        {nil, reload.Content{Changed: at(0)}, 3, true},
+		"two seconds younger":          {nil, reload.Content{Changed: at(-2 * time.Second)}, 3, true},
+		"three seconds younger":        {nil, reload.Content{Changed: at(-3 * time.Second)}, 0, false},
+		"younger than the content":     {nil, reload.Content{Changed: at(-time.Hour)}, 0, false},
+		"rolled for this content":      {map[string]string{annotation: "new"}, reload.Content{Changed: at(time.Minute)}, 0, true},
+		"rolled for earlier content":   {map[string]string{annotation: "old"}, reload.Content{}, 3, true},
+		"rolled for another ConfigMap": {map[string]string{"example.com/hash-other": "old"}, reload.Content{}, 0, false},
+		"rolled, without annotation":   {nil, reload.Content{Changed: at(time.Minute), Rolled: []string{"DaemonSet/web", "Deployment/web", "StatefulSet/web"}}, 0, true},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(w *world) {
+				w.create("web", fromEnv, test.annotations)
+				w.Take()
+
+				rolled := w.roll(test.content)
+
+				equal(t, "number of requests", test.requests, len(w.Take()))
+				equal(t, "rolled", test.rolled, len(rolled) == 3)
+				equal(t, "rolled again", rolled, w.roll(test.content))
+				equal(t, "number of requests of another pass", 0, len(w.Take()))
+			})
+		})
+	}
+}
+
+// TestAnnotationBelongsToAManagerOfItsOwn: a workload may use two ConfigMaps, and an apply for one keeps the annotation
+// of the other.
+func TestAnnotationBelongsToAManagerOfItsOwn(t *testing.T) {
+	inWorld(t, func(w *world) {
+		pod := corev1.PodSpec{Containers: []corev1.Container{fromEnv.Containers[0], {EnvFrom: []corev1.EnvFromSource{
+			{ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "cart-config"}}},
+		}}}}
+		w.create("web", pod, nil)
+		for _, name := range []string{"shop", "cart"} {
+			_, err := w.workloads.Roll(t.Context(), reload.Content{Namespace: "ns", Name: name, Hash: name + "-hash", Changed: after(time.Minute)})
+			must(t, err)
+		}
+
+		found, err := w.kube.AppsV1().Deployments("ns").Get(t.Context(), "web", metav1.GetOptions{})
+		must(t, err)
+		equal(t, "annotations", map[string]string{"example.com/hash-shop": "shop-hash", "example.com/hash-cart": "cart-hash"},
+			found.Spec.Template.Annotations)
+		owned := map[string]string{}
+		for _, entry := range found.ManagedFields {
+			owned[entry.Manager] = entry.FieldsV1.GetRawString()
+		}
+		for _, name := range []string{"shop", "cart"} {
+			equal(t, "fields of the manager", fmt.Sprintf(
+				`{"f:spec":{"f:template":{"f:metadata":{"f:annotations":{"f:example.com/hash-%s":{}}}}}}`, name), owned["demo-hash-"+name])
+		}
+	})
+}
+
+func TestWorkloadsThatGoOrStopQueueOwners(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.create("web", fromEnv, nil)
+		w.Take()
+
+		w.Act(func() error {
+			found, err := w.kube.AppsV1().Deployments("ns").Get(t.Context(), "web", metav1.GetOptions{})
+			must(t, err)
+			found.Spec.Template.Spec = corev1.PodSpec{}
+			_, err = w.kube.AppsV1().Deployments("ns").Update(t.Context(), found, metav1.UpdateOptions{})
+			return err
+		})
+		stopped := w.Take()
+		w.Act(func() error {
+			return w.kube.AppsV1().StatefulSets("ns").Delete(t.Context(), "web", metav1.DeleteOptions{})
+		})
+		gone := w.Take()
+
+		equal(t, "queued when a workload stops to use it", []string{"event queued ns/shop"}, stopped)
+		equal(t, "queued when a workload is gone", []string{"event queued ns/shop"}, gone)
+	})
+}

@@ -1,0 +1,37 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package appstack
+
+import (
+	"k8s.io/utils/ptr"
+
+	appv1 "github.com/example/demoapp-controller/pkg/apis/app/v1"
+	backupv1 "github.com/example/demoapp-controller/pkg/apis/backup/v1"
+	"github.com/example/demoapp-controller/pkg/controller/child/component"
+	"github.com/example/demoapp-controller/pkg/controller/kinds/parts/tier"
+)
+
+// components returns the components of an AppStack in the order of their start. The replicas
+// of the PostgreSQL are left to users.
+func components(stack *appv1.AppStack) []component.Component {
+	given := stack.Spec
+	app := tier.Application{
+		Namespace: stack.Namespace, Name: stack.Name,
+		Labels: func(component string) map[string]string {
+			return map[string]string{appv1.LabelStack: stack.Name, appv1.LabelComponent: component}
+		},
+		Database: tier.Server{
+			Type: backupv1.SourcePostgreSQL, Version: given.Database.Version, Storage: given.Database.Storage, StorageSource: "spec.database.storage",
+		},
+		Backend: workloadOf(given.Backend), Frontend: workloadOf(given.Frontend),
+	}
+	if ptr.Deref(given.Cache.Enabled, true) {
+		app.Cache = &tier.Workload{Image: given.Cache.Image, Replicas: ptr.Deref(given.Cache.Replicas, 1), Port: tier.CachePort}
+	}
+	return app.Tiers()
+}
+
+func workloadOf(given appv1.AppStackComponent) tier.Workload {
+	return tier.Workload{Image: given.Image, Replicas: ptr.Deref(given.Replicas, 1), Port: given.Port}
+}

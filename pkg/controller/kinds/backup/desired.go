@@ -1,0 +1,46 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package backup
+
+import (
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	batchv1ac "k8s.io/client-go/applyconfigurations/batch/v1"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+
+	backupv1 "github.com/example/demoapp-controller/pkg/apis/backup/v1"
+	"github.com/example/demoapp-controller/pkg/controller/child"
+	"github.com/example/demoapp-controller/pkg/controller/kinds/backup/dump"
+)
+
+// startingDeadline is how late a scheduled run may start, and activeDeadline is how long a run may take.
+const startingDeadline, activeDeadline = time.Hour, 6 * time.Hour
+
+func cronJobName(b *backupv1.Backup) string { return b.Name + "-cronjob" }
+
+// desired returns the children of a Backup, and the template of its Jobs. The retention is in seconds.
+func desired(b *backupv1.Backup, retention int64) ([]child.Desired, *batchv1ac.JobTemplateSpecApplyConfiguration) {
+	labels, scripts, timeZone := map[string]string{backupv1.LabelBackup: b.Name}, b.Name+"-scripts", b.Spec.TimeZone
+	if timeZone == "" {
+		timeZone = "Etc/UTC"
+	}
+	rule := batchv1ac.PodFailurePolicyRule
+	template := batchv1ac.JobTemplateSpec().WithLabels(labels).WithSpec(batchv1ac.JobSpec().
+		WithBackoffLimit(2).WithActiveDeadlineSeconds(int64(activeDeadline / time.Second)).
+		WithPodFailurePolicy(batchv1ac.PodFailurePolicy().WithRules(
+			rule().WithAction(batchv1.PodFailurePolicyActionFailJob).WithOnExitCodes(batchv1ac.PodFailurePolicyOnExitCodesRequirement().
+				WithOperator(batchv1.PodFailurePolicyOnExitCodesOpIn).WithValues(dump.FinalCodes()...)),
+			rule().WithAction(batchv1.PodFailurePolicyActionIgnore).WithOnPodConditions(batchv1ac.PodFailurePolicyOnPodConditionsPattern().
+				WithType(corev1.DisruptionTarget).WithStatus(corev1.ConditionTrue)))).
+		WithTemplate(corev1ac.PodTemplateSpec().WithLabels(labels).WithSpec(dump.Pod(b, scripts, retention))))
+	return []child.Desired{
+		corev1ac.ConfigMap(scripts, "").WithLabels(labels).WithData(dump.Scripts()),
+		batchv1ac.CronJob(cronJobName(b), "").WithLabels(labels).WithSpec(batchv1ac.CronJobSpec().
+			WithSchedule(b.Spec.Schedule).WithTimeZone(timeZone).WithSuspend(b.Spec.Suspend).
+			WithConcurrencyPolicy(batchv1.ForbidConcurrent).WithStartingDeadlineSeconds(int64(startingDeadline / time.Second)).
+			WithSuccessfulJobsHistoryLimit(3).WithFailedJobsHistoryLimit(3).WithJobTemplate(template)),
+	}, template
+}

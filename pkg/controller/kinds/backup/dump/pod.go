@@ -1,0 +1,106 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package dump
+
+import (
+	_ "embed" // For the scripts.
+	"fmt"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+
+	backupv1 "github.com/example/demoapp-controller/pkg/apis/backup/v1"
+	"github.com/example/demoapp-controller/pkg/controller/kinds/parts/workload"
+)
+
+const (
+	// dump and upload are the containers of a run.
+	dump, upload = "dump", "upload"
+	// user is no user of the images, because the programs need none.
+	user          = 65532
+	uploaderImage = "rclone/rclone:1.69"
+	// maxRetention bounds a retention, in seconds. Not all programs know dates before the year 1970.
+	maxRetention = 50 * 365 * 24 * 60 * 60
+)
+
+// databases are the images with the programs of the databases, and the default ports.
+var databases = map[string]struct {
+	image string
+	port  int32
+}{
+	// pg_dump must not be older than the server.
+	backupv1.SourcePostgreSQL: {"postgres:18-alpine", 5432},
+	backupv1.SourceMySQL:      {"mysql:8.4", 3306},
+	backupv1.SourceMongoDB:    {"mongo:8.0", 27017},
+}
+
+// The scripts. All values of a Backup reach them by environment.
+var (
+	//go:embed scripts/lib.sh
+	libScript string
+	//go:embed scripts/dump.sh
+	dumpScript string
+	//go:embed scripts/upload.sh
+	uploadScript string
+	//go:embed scripts/restore.sh
+	restoreScript string
+)
+
+// Scripts returns the data of the ConfigMap with the scripts.
+func Scripts() map[string]string {
+	return map[string]string{"lib.sh": libScript, "dump.sh": dumpScript, "upload.sh": uploadScript, "restore.sh": restoreScript}
+}
+
+// ParseRetention returns the seconds of a retention such as 12h, 30d or 8w.
+func ParseRetention(text string) (int64, error) {
+	units := map[byte]int64{'h': 60 * 60, 'd': 24 * 60 * 60, 'w': 7 * 24 * 60 * 60}
+	if last := len(text) - 1; last > 0 && units[text[last]] > 0 {
+		if number, err := strconv.ParseUint(text[:last], 10, 31); err == nil && number > 0 {
+			return min(int64(number)*units[text[last]], maxRetention), nil
+		}
+	}
+	return 0, fmt.Errorf("%q is no number of hours, days or weeks, such as 12h, 30d or 8w", text)
+}
+
+// Pod returns the pods of a Backup's runs: an init container dumps, and the main container uploads. scripts is the name of
+// the ConfigMap, and retention is in seconds.
+func Pod(b *backupv1.Backup, scripts string, retention int64) *corev1ac.PodSpecApplyConfiguration {
+	source, destination := b.Spec.Source, b.Spec.Destination
+	from := databases[source.Type]
+	port := source.Connection.Port
+	if port == 0 {
+		port = from.port
+	}
+	dumper := container(b, dump, from.image).WithEnv(
+		workload.Value("BACKUP_HOST", source.Connection.Host), workload.Value("BACKUP_PORT", strconv.Itoa(int(port))),
+		workload.Value("BACKUP_DATABASE", source.Connection.Database),
+		workload.FromSecret("BACKUP_USERNAME", source.Connection.CredentialsSecret, backupv1.KeyUsername),
+		workload.FromSecret("BACKUP_PASSWORD", source.Connection.CredentialsSecret, backupv1.KeyPassword))
+	uploader := container(b, upload, uploaderImage).WithEnv(
+		workload.Value("BACKUP_BUCKET", destination.Bucket), workload.Value("BACKUP_PREFIX", destination.Prefix),
+		workload.Value("BACKUP_UID", string(b.UID)), workload.Value("BACKUP_RETENTION_SECONDS", strconv.FormatInt(retention, 10))).WithEnv(environment(destination)...)
+	return workload.Pod(user, uploader).WithInitContainers(dumper).WithRestartPolicy(corev1.RestartPolicyNever).WithVolumes(
+		corev1ac.Volume().WithName("scripts").WithConfigMap(corev1ac.ConfigMapVolumeSource().WithName(scripts)),
+		corev1ac.Volume().WithName("backup").WithEmptyDir(corev1ac.EmptyDirVolumeSource().WithSizeLimit(resource.MustParse("50Gi"))),
+		corev1ac.Volume().WithName("secrets").WithEmptyDir(corev1ac.EmptyDirVolumeSource().
+			WithMedium(corev1.StorageMediumMemory).WithSizeLimit(resource.MustParse("1Mi"))))
+}
+
+// container returns a container that runs the script of its name.
+func container(b *backupv1.Backup, name, image string) *corev1ac.ContainerApplyConfiguration {
+	c := workload.Container(name, image).WithCommand("sh", "/scripts/"+name+".sh").
+		WithTerminationMessagePolicy(corev1.TerminationMessageFallbackToLogsOnError).
+		WithResources(workload.Requirements(workload.Quantities("50m", "128Mi"), workload.Quantities("1", "1Gi"))).
+		WithVolumeMounts(
+			corev1ac.VolumeMount().WithName("scripts").WithMountPath("/scripts").WithReadOnly(true),
+			corev1ac.VolumeMount().WithName("backup").WithMountPath("/backup"),
+			corev1ac.VolumeMount().WithName("secrets").WithMountPath("/secrets")).
+		WithEnv(workload.Value("BACKUP_TYPE", b.Spec.Source.Type), workload.Value("BACKUP_NAME", b.Namespace+"."+b.Name),
+			workload.Value("BACKUP_DIR", "/backup"), workload.Value("BACKUP_SECRETS_DIR", "/secrets"),
+			workload.Value("HOME", "/backup"), workload.Value("TMPDIR", "/backup"))
+	c.SecurityContext.WithReadOnlyRootFilesystem(true)
+	return c
+}

@@ -1,0 +1,47 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package dump
+
+import (
+	"fmt"
+
+	backupv1 "github.com/example/demoapp-controller/pkg/apis/backup/v1"
+	"github.com/example/demoapp-controller/pkg/controller/kinds/backup/runs"
+)
+
+// FinalCodes returns the exit codes of failures that a retry does not cure. scripts/lib.sh lists all exit codes.
+func FinalCodes() []int32 { return []int32{10, 20, 21, 24, 25, 30} }
+
+// Verdicts say what failed runs of a Backup mean.
+func Verdicts(b *backupv1.Backup) runs.Verdicts {
+	const credentials = "spec.destination.credentialsSecret"
+	source, destination := b.Spec.Source.Connection.CredentialsSecret, b.Spec.Destination.CredentialsSecret
+	return runs.Verdicts{
+		Containers: map[string]map[int32]runs.Verdict{
+			dump: {
+				0: verdict(backupv1.ReasonDumpFailed, "spec.source", "look at the log: kubectl logs job/{job} --container dump"),
+				10: verdict(backupv1.ReasonSourceRefused, "spec.source.connection",
+					fmt.Sprintf("correct host or database, or username or password in Secret %q", source)),
+			},
+			upload: {
+				0: verdict(backupv1.ReasonUploadFailed, "spec.destination", "look at the log: kubectl logs job/{job} --container upload"),
+				20: verdict(backupv1.ReasonDestinationRefused, credentials,
+					fmt.Sprintf("correct the keys in Secret %q, or let them list, read, write and delete in the bucket", destination)),
+				21: verdict(backupv1.ReasonBucketNotFound, "spec.destination.bucket", "create the bucket, or correct bucket or endpoint"),
+				24: verdict(backupv1.ReasonPruneFailed, credentials,
+					fmt.Sprintf("let the keys in Secret %q list and delete in the bucket", destination)),
+				25: verdict(backupv1.ReasonDestinationInUse, "spec.destination.prefix", fmt.Sprintf(
+					"choose another prefix, or take the dumps over: delete the object %s.%s.owner from the bucket", b.Namespace, b.Name)),
+			},
+		},
+		Deadline: verdict(backupv1.ReasonDeadlineExceeded, "", "look at the events: kubectl describe job {job}"),
+		Missed: verdict(backupv1.ReasonRunMissed, "spec.schedule",
+			"look whether an earlier run still runs: kubectl get jobs --selector "+backupv1.LabelBackup+"="+b.Name),
+		Other: verdict(backupv1.ReasonRunFailed, "", "look at the events: kubectl describe job {job}"),
+	}
+}
+
+func verdict(reason, field, advice string) runs.Verdict {
+	return runs.Verdict{Reason: reason, Field: field, Advice: advice}
+}

@@ -1,0 +1,79 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package backup
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	backupv1 "github.com/example/demoapp-controller/pkg/apis/backup/v1"
+	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
+	"github.com/example/demoapp-controller/pkg/controller/child"
+	"github.com/example/demoapp-controller/pkg/controller/kind/event"
+	"github.com/example/demoapp-controller/pkg/controller/kinds/backup/runs"
+	"github.com/example/demoapp-controller/pkg/controller/kinds/backup/secretkeys"
+)
+
+func recordOf(s *backupv1.BackupStatus) runs.Record {
+	return runs.Record{
+		LastScheduled: s.LastScheduleTime, LastSucceeded: s.LastSuccessfulTime, Next: s.NextScheduleTime,
+		LastFailure: (*runs.Failure)(s.LastFailure),
+	}
+}
+
+// summarize makes the status of what the steps left behind. Errors come first in Ready, then a Secret that is missing, then
+// the last run.
+func summarize(p *pass, state child.State, record runs.Record, missing *secretkeys.Missing, err, runsErr error) {
+	s, conditions := &p.Object.Status, p.Conditions()
+	s.ObservedGeneration = p.Object.Generation
+	s.LastScheduleTime, s.LastSuccessfulTime, s.NextScheduleTime = record.LastScheduled, record.LastSucceeded, record.Next
+	s.LastFailure = (*backupv1.Failure)(record.LastFailure)
+	scheduled, last := backupv1.ConditionScheduled, backupv1.ConditionLastRunSucceeded
+	switch {
+	case p.Object.Spec.Suspend:
+		conditions.Set(scheduled, metav1.ConditionFalse, backupv1.ReasonSuspended, "spec.suspend is true: no runs are scheduled")
+	case s.NextScheduleTime == nil:
+		conditions.Set(scheduled, metav1.ConditionFalse, backupv1.ReasonNotScheduled, "The CronJob is not written: Ready says why")
+	default:
+		conditions.Set(scheduled, metav1.ConditionTrue, backupv1.ReasonScheduled, fmt.Sprintf("CronJob %q starts runs", cronJobName(p.Object)))
+	}
+	switch {
+	case record.IsFailing():
+		conditions.Set(last, metav1.ConditionFalse, s.LastFailure.Reason, s.LastFailure.Message)
+	case s.LastSuccessfulTime == nil:
+		conditions.Set(last, metav1.ConditionUnknown, backupv1.ReasonNoRunYet, "No run has ended")
+	default:
+		at := s.LastSuccessfulTime.UTC().Format(time.RFC3339)
+		conditions.Set(last, metav1.ConditionTrue, backupv1.ReasonRunSucceeded, "The run that ended at "+at+" stored a dump")
+	}
+	child.Report(p, state, err)
+	switch {
+	case !meta.IsStatusConditionTrue(s.Conditions, apimeta.ConditionReady):
+	case runsErr != nil:
+		conditions.MarkReconciling(apimeta.ReasonObserveFailed, oneLine(runsErr))
+	case missing != nil && missing.NoSecret:
+		conditions.MarkReconciling(backupv1.ReasonSecretNotFound, missing.Message)
+	case missing != nil:
+		conditions.MarkReconciling(backupv1.ReasonKeyNotFound, missing.Message)
+	case record.IsFailing():
+		conditions.MarkStalled(s.LastFailure.Reason, s.LastFailure.Message)
+	}
+}
+
+// summarizeInvalid reports an invalid spec. The children stay as they are.
+func summarizeInvalid(p *pass, err error) {
+	p.Object.Status.ObservedGeneration, p.Object.Status.NextScheduleTime = p.Object.Generation, nil
+	p.Conditions().Set(backupv1.ConditionScheduled, metav1.ConditionFalse, backupv1.ReasonInvalidSchedule, oneLine(err))
+	p.Conditions().MarkStalled(backupv1.ReasonInvalidSchedule, oneLine(err))
+}
+
+func oneLine(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }
+
+func transitions(before, after *backupv1.Backup) []event.Event {
+	return child.Events(before.Status.Children, after.Status.Children, before.Status.Conditions, after.Status.Conditions)
+}

@@ -1,0 +1,173 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package demoapp
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
+	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
+	"github.com/example/demoapp-controller/pkg/controller"
+	"github.com/example/demoapp-controller/pkg/controller/release"
+	"github.com/example/demoapp-controller/pkg/controller/release/releasetest"
+	"github.com/example/demoapp-controller/pkg/controller/release/values"
+)
+
+func TestCheckKey(t *testing.T) {
+	tests := []struct {
+		name, value string
+		message     string
+	}{
+		{"shortest", "12345678", ""},
+		{"longest", strings.Repeat("x", 1024), ""},
+		{"counted in characters", strings.Repeat("ü", 1024), ""},
+		{"too short", "secret7", `Key "k" of Secret "keys" has 7 characters; it must have 8 to 1024`},
+		{"empty", "", `Key "k" of Secret "keys" has 0 characters; it must have 8 to 1024`},
+		{"too long", strings.Repeat("secret", 171), `Key "k" of Secret "keys" has 1026 characters; it must have 8 to 1024`},
+		{"not UTF-8", "secret\xff\xfe", `Key "k" of Secret "keys" is not text (UTF-8)`},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			problem := checkKey(v1alpha1.SecretKeyReference{Name: "keys", Key: "k"}, values.Found{Text: test.value})
+			if test.message == "" {
+				if problem != nil {
+					t.Errorf("refused: %s", problem.Message)
+				}
+				return
+			}
+			if problem == nil {
+				t.Fatal("not refused")
+			}
+			equal(t, "blocker", release.Blocker{Reason: v1alpha1.ReasonKeyInvalid, Message: test.message}, *problem)
+		})
+	}
+}
+
+func TestInstallWaitsForKey(t *testing.T) {
+	tests := []struct {
+		name    string
+		data    map[string]string
+		reason  string
+		message string
+		calls   []string
+	}{
+		{
+			"no Secret", nil, v1alpha1.ReasonSecretNotFound,
+			`Secret "keys", which is to hold key "k", does not exist in this namespace`,
+			[]string{"patch demoapps a", "apply demoapps/status a"},
+		},
+		{
+			"no key",
+			map[string]string{"other": plainKey},
+			v1alpha1.ReasonKeyNotFound, `Secret "keys" has no key "k"`,
+			[]string{"patch demoapps a", "get secrets keys", "apply demoapps/status a"},
+		},
+		{
+			"too short",
+			map[string]string{"k": "secret"},
+			v1alpha1.ReasonKeyInvalid,
+			`Key "k" of Secret "keys" has 6 characters; it must have 8 to 1024`,
+			[]string{"patch demoapps a", "get secrets keys", "apply demoapps/status a"},
+		},
+		{
+			"empty",
+			map[string]string{"k": ""},
+			v1alpha1.ReasonKeyInvalid,
+			`Key "k" of Secret "keys" has 0 characters; it must have 8 to 1024`,
+			[]string{"patch demoapps a", "get secrets keys", "apply demoapps/status a"},
+		},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			w := newWorld(t)
+			if test.data != nil {
+				w.secret(test.data)
+			}
+			w.create(newApp("a", keyFrom("keys", "k")))
+			w.passes("a", controller.SpecChange)
+			equal(t, "requests", test.calls, w.calls.take())
+			equal(t, "conditions", conditions("Ready", "False "+test.reason, "Reconciling", "True "+test.reason,
+				"Deployed", "False "+test.reason), w.conditions("a"))
+			equal(t, "message", test.message, w.message("a", apimeta.ConditionReady))
+			equal(t, "events", []string{"a Warning " + test.reason + " Reconcile " + test.message}, w.recorder.take())
+			w.passes("a", controller.PeriodicResync)
+			equal(t, "requests while it waits", []string(nil), w.calls.take())
+
+			w.secret(map[string]string{"k": plainKey})
+			w.passes("a", controller.SpecChange)
+			equal(t, "requests", []string{"get secrets keys", "Install a NotInstalled", "apply demoapps/status a"}, w.calls.take())
+			equal(t, "conditions", conditions("Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("a"))
+			equal(t, "lastUpgradeReason", releasev1alpha1.UpgradeReasonSpecGenerationChanged, w.app("a").Status.LastUpgradeReason)
+			equal(t, "key", any(plainKey), w.engine.Desired.Values["apiKey"])
+		})
+	}
+}
+
+func TestChangedKeyUpgrades(t *testing.T) {
+	w := newWorld(t)
+	w.secret(map[string]string{"k": "first-secret"})
+	w.create(newApp("a", keyFrom("keys", "k")))
+	w.create(newApp("b", keyFrom("keys", "k")))
+	w.passes("a", controller.SpecChange)
+	w.passes("b", controller.SpecChange)
+	equal(t, "requests of the second app", []string{"patch demoapps b", "Install b NotInstalled", "apply demoapps/status b"}, w.calls.take())
+
+	w.secret(map[string]string{"k": plainKey})
+	w.passes("a", controller.SpecChange)
+	equal(t, "requests for a new key", []string{"get secrets keys", "Upgrade a InputsChanged", "apply demoapps/status a"}, w.calls.take())
+	equal(t, "key", any(plainKey), w.engine.Desired.Values["apiKey"])
+	equal(t, "lastUpgradeReason", releasev1alpha1.UpgradeReasonSpecGenerationChanged, w.app("a").Status.LastUpgradeReason)
+	w.passes("a", controller.SpecChange)
+	equal(t, "requests when nothing changed", []string(nil), w.calls.take())
+
+	w.secret(map[string]string{"k": plainKey, "other": "x"})
+	w.passes("a", controller.SpecChange)
+	equal(t, "requests for another key of the Secret", []string{"get secrets keys"}, w.calls.take())
+
+	w.secret(map[string]string{})
+	w.passes("a", controller.SpecChange)
+	equal(t, "requests without the key", []string{"get secrets keys", "apply demoapps/status a"}, w.calls.take())
+	equal(t, "conditions without the key", conditions("Ready", "False KeyNotFound", "Reconciling", "True KeyNotFound",
+		"Deployed", "True UpgradeSucceeded"), w.conditions("a"))
+	w.engine.Mutate(keyOf("a"), releasetest.Remove("Secret"))
+	w.passes("a", controller.Drift)
+	equal(t, "requests for drift",
+		[]string{"apply demoapps/status a", "Repair a Drift", "apply demoapps/status a"}, w.calls.take())
+
+	w.secret(map[string]string{"k": plainKey})
+	w.passes("a", controller.SpecChange)
+	equal(t, "requests after the key is back", []string{"get secrets keys", "apply demoapps/status a"}, w.calls.take())
+	equal(t, "conditions after the key is back", conditions("Ready", "True Healthy", "Deployed", "True UpgradeSucceeded"), w.conditions("a"))
+}
+
+func TestSecretDeletedBeforeRead(t *testing.T) {
+	w := newWorld(t)
+	w.secret(map[string]string{"k": plainKey})
+	w.create(newApp("a", keyFrom("keys", "k")))
+	w.secretErr = apierrors.NewNotFound(corev1.Resource("secrets"), "keys")
+	w.passes("a", controller.SpecChange)
+	equal(t, "Ready", "False SecretNotFound", w.conditions("a")["Ready"])
+}
+
+func TestUnreadableSecretIsRetried(t *testing.T) {
+	w := newWorld(t)
+	w.secret(map[string]string{"k": plainKey})
+	w.create(newApp("a", keyFrom("keys", "k")))
+	w.secretErr = errPlain
+	_, err := w.pass("a", controller.SpecChange)
+	if !errors.Is(err, errPlain) || controller.IsTerminal(err) {
+		t.Errorf("error is %v", err)
+	}
+	equal(t, "conditions", conditions("Ready", "False ObserveFailed", "Reconciling", "True ObserveFailed"), w.conditions("a"))
+	contains(t, "message", w.message("a", apimeta.ConditionReady), "get Secret ns/keys")
+	w.secretErr = nil
+	w.passes("a", controller.SpecChange|controller.Retry)
+	equal(t, "conditions", conditions("Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("a"))
+}

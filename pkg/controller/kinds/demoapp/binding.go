@@ -1,0 +1,151 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package demoapp
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"strconv"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
+	"github.com/example/demoapp-controller/pkg/controller/kind"
+	"github.com/example/demoapp-controller/pkg/controller/kind/event"
+	"github.com/example/demoapp-controller/pkg/controller/release"
+	"github.com/example/demoapp-controller/pkg/controller/release/gates"
+	"github.com/example/demoapp-controller/pkg/controller/release/values"
+	"github.com/example/demoapp-controller/pkg/helm"
+	"github.com/example/demoapp-controller/pkg/redact"
+)
+
+type pass = kind.Pass[*v1alpha1.DemoApp]
+
+// binding implements [release.Binding] for DemoApps.
+type binding struct{ *Controller }
+
+// Status implements [release.Binding].
+func (binding) Status(app *v1alpha1.DemoApp) *releasev1alpha1.ReleaseStatus {
+	return &app.Status.ReleaseStatus
+}
+
+// Desired implements [release.Binding]. It reads the API key, the values, the
+// capabilities that spec.ingress needs, and the dependency.
+func (b binding) Desired(ctx context.Context, p *pass) (release.Desired, error) {
+	app := p.Object
+	desired := release.Desired{
+		Release: b.releaseOf(app), Policy: app.Spec.ReleasePolicy, Redactor: redact.New([]string{app.Spec.APIKey}),
+		AdoptHint: fmt.Sprintf("give the DemoApp another name, or have it take over the release with the annotation %s: \"true\"",
+			releasev1alpha1.AnnotationAdoptRelease),
+		ChangeHeld: meta.IsStatusConditionFalse(app.Status.Conditions, v1alpha1.ConditionValidated),
+	}
+	var found exposure
+	desired.Changed = func(change release.Change) { recordClaims(app, change) }
+	desired.Summarize = func(outcome release.Outcome) { summarize(p, found, outcome) }
+	b.sources.Use(p.Key(), sourcesOf(app))
+	apiKey, missing, err := b.observeAPIKey(ctx, app)
+	if err != nil {
+		return desired, err
+	}
+	desired.Blockers = append(desired.Blockers, missing...)
+	collected, err := b.sources.Collect(ctx, p.Key(), app.Spec.ValuesFrom, app.Spec.Values, b.valueNames)
+	desired.Redactor = redactorOf(app, apiKey, collected)
+	if err != nil {
+		return desired, err
+	}
+	for _, problem := range collected.Problems {
+		desired.Blockers = append(desired.Blockers, release.Blocker{Reason: problem.Reason, Message: problem.Message, Stalled: problem.Stalled})
+	}
+	if found, err = b.observeExposure(app); err != nil {
+		return desired, err
+	}
+	ready, blockers := b.observeDependency(p)
+	desired.DependencyBecameReady, desired.Blockers = ready, append(desired.Blockers, blockers...)
+	if apiKey != "" && len(collected.Problems) == 0 {
+		desired.Known = true
+		desired.Release.Values = values.Merge(collected.Values, desiredValues(app.Spec, apiKey, found))
+		desired.Variants = variants(app.Spec, desired.Release)
+	}
+	desired.InputVersion = b.inputVersion(app, found)
+	desired.Transient = found.awaitsKind
+	desired.Gates = []release.Gate{
+		b.validate(app), holdUnknownExposure(found), gates.License(b.licenses, b.licenseRetry, imageOf(app.Spec)),
+	}
+	return desired, nil
+}
+
+// releaseOf returns the app's release without its values.
+func (c *Controller) releaseOf(app *v1alpha1.DemoApp) helm.Release {
+	owner := ownerReference(app)
+	return helm.Release{
+		Namespace:  app.Namespace,
+		Name:       app.Name,
+		Chart:      c.chart,
+		Owner:      &owner,
+		Scope:      helm.ScopeNamespace,
+		Timeout:    release.Timeout(app.Spec.ReleasePolicy),
+		MaxHistory: release.MaxHistory(app.Spec.ReleasePolicy),
+		Ignore:     release.IgnoreRules(app.Spec.ReleasePolicy),
+		Adopt:      adopts(app),
+	}
+}
+
+// adopts reports whether the app requests the adoption of a release that another client
+// created.
+func adopts(app *v1alpha1.DemoApp) bool {
+	adopt, err := strconv.ParseBool(app.Annotations[releasev1alpha1.AnnotationAdoptRelease])
+	return err == nil && adopt
+}
+
+// redactorOf returns a redactor for the app's key and for its values from Secrets.
+func redactorOf(app *v1alpha1.DemoApp, apiKey string, collected values.Collected) *redact.Redactor {
+	if collected.SecretsUnknown {
+		return redact.Withholding("a Secret of valuesFrom cannot be used")
+	}
+	return redact.New(append([]string{app.Spec.APIKey, apiKey}, collected.Secrets...))
+}
+
+// inputVersion identifies the inputs of the release besides the spec: the chart, the
+// capabilities of the cluster, and the ConfigMaps and Secrets. It is not a digest of the
+// inputs, because the status must not hold one: a short secret can be guessed from its
+// digest.
+func (c *Controller) inputVersion(app *v1alpha1.DemoApp, found exposure) string {
+	hash := sha256.New()
+	fmt.Fprintf(hash, "%q %t %t\n", c.chart.Digest(), found.ingress, found.httpRoute)
+	for _, key := range sourcesOf(app) {
+		fmt.Fprintf(hash, "%q %q\n", key.Object, c.sources.Version(key.Object))
+	}
+	return hex.EncodeToString(hash.Sum(nil)[:16])
+}
+
+// summarize writes the app's own status.
+func summarize(p *pass, found exposure, outcome release.Outcome) {
+	if outcome.Observed {
+		p.Object.Status.URL = serviceURL(p.Object)
+	}
+	summarizeExposure(p, found, outcome)
+}
+
+// transitions returns the events for the difference between two versions of an app.
+func transitions(before, after *v1alpha1.DemoApp) []event.Event {
+	found := release.Events(before.Status.ReleaseStatus, after.Status.ReleaseStatus, after.Spec.ReleasePolicy, v1alpha1.ReasonWaiting)
+	if e, ok := exposureTransition(before.Status, after.Status); ok {
+		found = append(found, e)
+	}
+	return found
+}
+
+// serviceURL is the URL of the app inside the cluster. It omits the cluster domain, which
+// the resolver adds.
+func serviceURL(app *v1alpha1.DemoApp) string {
+	url := fmt.Sprintf("http://%s.%s.svc", app.Name, app.Namespace)
+	if port := cmp.Or(app.Spec.Service.Port, defaultPort); port != defaultPort {
+		url = fmt.Sprintf("%s:%d", url, port)
+	}
+	return url
+}

@@ -1,0 +1,159 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package demoapp
+
+import (
+	"errors"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/tools/cache"
+
+	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+	"github.com/example/demoapp-controller/pkg/controller"
+	"github.com/example/demoapp-controller/pkg/controller/release/values"
+)
+
+// HTTPRouteCRD is the name of the CustomResourceDefinition of HTTPRoute in the Gateway
+// API.
+const HTTPRouteCRD = "httproutes.gateway.networking.k8s.io"
+
+// httpRouteVersion is the API version that the chart renders.
+const httpRouteVersion = "v1"
+
+// byCapability indexes DemoApps by the capabilities that they need.
+const byCapability = "capabilities"
+
+// httpRoutes is the index value of the Gateway API. ingressClass returns that of an
+// IngressClass.
+const httpRoutes = "HTTPRoute"
+
+func ingressClass(name string) string { return "IngressClass/" + name }
+
+func capabilityIndex(object any) ([]string, error) {
+	app, ok := object.(*v1alpha1.DemoApp)
+	if !ok || app.Spec.Ingress == nil {
+		return nil, nil
+	}
+	var needed []string
+	if name := app.Spec.Ingress.ClassName; name != "" {
+		needed = append(needed, ingressClass(name))
+	}
+	if app.Spec.Ingress.Gateway != nil {
+		needed = append(needed, httpRoutes)
+	}
+	return needed, nil
+}
+
+// capabilities knows which optional kinds and classes the cluster supports. Their watches
+// start when an app first needs them.
+type capabilities struct {
+	queue                controller.Enqueuer
+	classWatch, crdWatch values.Watch
+	classes              controller.Scoped[*metav1.PartialObjectMetadata]
+	crds                 controller.Scoped[*unstructured.Unstructured]
+}
+
+// failureOf returns why an informer cannot be synced. It returns nil while the informer
+// syncs, and for all other errors.
+func failureOf(err error) error {
+	var unfilled *controller.UnfilledError
+	if errors.As(err, &unfilled) {
+		return unfilled.Failure
+	}
+	return nil
+}
+
+// hasClass reports whether the IngressClass exists. The error wraps a
+// *controller.UnfilledError if that is not known yet.
+func (c *capabilities) hasClass(app cache.ObjectName, name string) (bool, error) {
+	if err := c.classWatch.Need(app, c.queue); err != nil {
+		return false, fmt.Errorf("IngressClasses cannot be watched: %w", err)
+	}
+	_, ok := c.classes.Get(cache.ObjectName{Name: name})
+	return ok, nil
+}
+
+// hasHTTPRoutes reports whether the API server serves the kind HTTPRoute. For the error,
+// see hasClass.
+func (c *capabilities) hasHTTPRoutes(app cache.ObjectName) (bool, error) {
+	if err := c.crdWatch.Need(app, c.queue); err != nil {
+		return false, fmt.Errorf("CustomResourceDefinition %s cannot be watched: %w", HTTPRouteCRD, err)
+	}
+	crd, ok := c.crds.Get(cache.ObjectName{Name: HTTPRouteCRD})
+	return ok && servesHTTPRoutes(crd), nil
+}
+
+// servesHTTPRoutes reports whether the API server serves HTTPRoute in the version that
+// the chart renders. A CustomResourceDefinition that is being deleted does not count,
+// because all HTTPRoutes are deleted with it.
+func servesHTTPRoutes(crd *unstructured.Unstructured) bool {
+	if crd == nil || crd.GetName() != HTTPRouteCRD || crd.GetDeletionTimestamp() != nil {
+		return false
+	}
+	return hasItem(crd, []string{"status", "conditions"}, map[string]any{"type": "Established", "status": "True"}) &&
+		hasItem(crd, []string{"spec", "versions"}, map[string]any{"name": httpRouteVersion, "served": true})
+}
+
+// hasItem reports whether a list in the object has an item with these fields.
+func hasItem(object *unstructured.Unstructured, path []string, fields map[string]any) bool {
+	items, _, err := unstructured.NestedSlice(object.Object, path...)
+	if err != nil {
+		return false
+	}
+	for _, item := range items {
+		found, ok := item.(map[string]any)
+		for name, value := range fields {
+			ok = ok && found[name] == value
+		}
+		if ok {
+			return true
+		}
+	}
+	return false
+}
+
+// watchCapabilities enqueues the apps that depend on a capability when it changes. The
+// controller starts before these watches are synced, as with the watches of ConfigMaps.
+func (c *Controller) watchCapabilities(classes, crds values.Watch) error {
+	c.capabilities = &capabilities{
+		queue: c.Queue(), classWatch: classes, crdWatch: crds,
+		classes: controller.Scoped[*metav1.PartialObjectMetadata]{metav1.NamespaceAll: classes.Informer().GetIndexer()},
+		crds:    controller.Scoped[*unstructured.Unstructured]{metav1.NamespaceAll: crds.Informer().GetIndexer()},
+	}
+	_, err := controller.AddHandler("ingressclasses", classes.Informer(), controller.MapHandler(c.Queue(),
+		func(class *metav1.PartialObjectMetadata) []cache.ObjectName {
+			return c.dependOn(ingressClass(class.Name))
+		},
+		func(before, after *metav1.PartialObjectMetadata) controller.Reason {
+			if before != nil && after != nil {
+				return 0
+			}
+			return controller.SpecChange
+		}))
+	if err != nil {
+		return err
+	}
+	_, err = controller.AddHandler("customresourcedefinitions", crds.Informer(), controller.MapHandler(c.Queue(),
+		func(*unstructured.Unstructured) []cache.ObjectName { return c.dependOn(httpRoutes) },
+		func(before, after *unstructured.Unstructured) controller.Reason {
+			if servesHTTPRoutes(before) == servesHTTPRoutes(after) {
+				return 0
+			}
+			return controller.SpecChange
+		}))
+	return err
+}
+
+// dependOn returns the apps that need a capability.
+func (c *Controller) dependOn(capability string) []cache.ObjectName {
+	var keys []cache.ObjectName
+	for namespace := range c.Cached() {
+		for _, app := range c.Cached().ByIndex(namespace, byCapability, capability) {
+			keys = append(keys, cache.MetaObjectToName(app))
+		}
+	}
+	return keys
+}

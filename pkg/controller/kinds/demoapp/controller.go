@@ -1,0 +1,247 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package demoapp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+
+	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
+	"github.com/example/demoapp-controller/pkg/controller"
+	"github.com/example/demoapp-controller/pkg/controller/kind"
+	"github.com/example/demoapp-controller/pkg/controller/kinds/demoapp/audit"
+	"github.com/example/demoapp-controller/pkg/controller/release"
+	"github.com/example/demoapp-controller/pkg/controller/release/gates"
+	"github.com/example/demoapp-controller/pkg/controller/release/gates/rollout"
+	"github.com/example/demoapp-controller/pkg/controller/release/values"
+	democlient "github.com/example/demoapp-controller/pkg/generated/clientset/versioned/typed/demo/v1alpha1"
+	"github.com/example/demoapp-controller/pkg/helm"
+	"github.com/example/demoapp-controller/pkg/registries"
+)
+
+// Name is the controller's name in logs and metrics.
+const Name = "demoapp"
+
+// fieldManager is the field manager of the statuses. The Helm engine has its own for the
+// objects of releases.
+const fieldManager = "demoapp-controller"
+
+// Deps are the dependencies of the controller.
+type Deps struct {
+	// Apps writes DemoApps. AppInformers read them, keyed by the watched namespace.
+	Apps         democlient.DemoAppsGetter
+	AppInformers map[string]cache.SharedIndexInformer
+	// Secrets reads the Secrets that apiKeyFrom and valuesFrom name. SecretInformers
+	// watch the metadata of all Secrets, keyed like AppInformers.
+	Secrets         corev1client.SecretsGetter
+	SecretInformers map[string]cache.SharedIndexInformer
+	// ConfigMapWatches watch the metadata of all ConfigMaps, keyed like AppInformers.
+	// They start when a DemoApp first names a ConfigMap in valuesFrom.
+	ConfigMapWatches map[string]values.Watch
+	// IngressClasses watches the metadata of all IngressClasses. HTTPRouteDefinition
+	// watches the CustomResourceDefinition [HTTPRouteCRD] as an unstructured object. Both
+	// start when a DemoApp first needs them.
+	IngressClasses, HTTPRouteDefinition values.Watch
+	// ConfigMaps reads the ConfigMaps that valuesFrom names.
+	ConfigMaps corev1client.ConfigMapsGetter
+	// Audit stores the audit records of deleted DemoApps.
+	Audit *audit.Trail
+
+	Engine   release.Engine
+	Chart    *helm.Chart
+	Recorder events.EventRecorder
+	Metrics  *controller.Metrics
+	Clock    clock.WithTicker
+
+	// ResyncPeriod is the time between two reconciles of an app without events, plus or
+	// minus 10%.
+	ResyncPeriod time.Duration
+	// Licenses is asked before a change is rolled out; nil for no license server.
+	Licenses gates.Licenses
+	// LicenseRetry is the delay before the server is asked again after a refusal, plus or
+	// minus 10%.
+	LicenseRetry time.Duration
+	// RolloutLimits bound the rollout of a newer chart.
+	RolloutLimits rollout.Limits
+	// Registries are the allowed registries.
+	Registries registries.List
+	// Namespaces shows which namespaces are paused; nil if the operator may not watch them.
+	Namespaces *controller.Namespaces
+	// Workers is the number of apps reconciled in parallel.
+	Workers int
+	// Refuse returns why the objects of a namespace are not reconciled; "" if they are.
+	Refuse func(namespace string) (why string)
+}
+
+// Controller reconciles DemoApps.
+type Controller struct {
+	*kind.Loop[*v1alpha1.DemoApp, v1alpha1.DemoAppStatus]
+
+	releases  release.Subscription
+	lifecycle *release.Lifecycle
+	rollout   *gates.Rollout
+	chart     *helm.Chart
+	audit     *audit.Trail
+	// deleted has the audit records of the apps in deletion, by name.
+	deleted      sync.Map
+	recorder     events.EventRecorder
+	sources      *values.Sources
+	capabilities *capabilities
+	reservations reservations
+	registries   registries.List
+	licenses     gates.Licenses
+	licenseRetry time.Duration
+	// valueNames are the names of values that the chart itself uses. They are not secret.
+	valueNames map[string]bool
+}
+
+// New connects the controller to its informers and to the engine. It starts nothing.
+func New(deps Deps) (*Controller, error) {
+	c := &Controller{
+		chart: deps.Chart, audit: deps.Audit, recorder: deps.Recorder, valueNames: deps.Chart.ValueNames(),
+		registries: deps.Registries, licenses: deps.Licenses, licenseRetry: deps.LicenseRetry,
+	}
+	var err error
+	if c.Loop, err = c.newLoop(deps); err != nil {
+		return nil, err
+	}
+	c.releases = release.Subscribe(deps.Engine, func(changed cache.ObjectName, change helm.Change) {
+		// Most releases of a cluster may have other owners. An app that is not cached yet
+		// is enqueued by its own event.
+		if _, ours := c.Cached().Get(changed); ours {
+			c.Queue().Enqueue(changed, release.Why(change))
+		}
+	})
+	c.roll(deps.Engine, deps.Recorder, deps.RolloutLimits)
+	c.sources = values.NewSources(deps.Secrets, deps.ConfigMaps, c.Queue())
+	if err := c.watch(deps); err != nil {
+		return nil, fmt.Errorf("%s: %w", Name, err)
+	}
+	c.Await(deps.Audit.Synced()...)
+	c.Await(controller.NamedSync{Name: "release records", HasSynced: deps.Engine.HasSynced})
+	return c, nil
+}
+
+// newLoop returns the loop of the kind. Its functions use fields that New sets later.
+// They are not called before Run.
+func (c *Controller) newLoop(deps Deps) (*kind.Loop[*v1alpha1.DemoApp, v1alpha1.DemoAppStatus], error) {
+	return kind.New(kind.Kind[*v1alpha1.DemoApp, v1alpha1.DemoAppStatus]{
+		Name: Name, GroupVersionKind: v1alpha1.SchemeGroupVersion.WithKind("DemoApp"), FieldManager: fieldManager,
+		Client:      func(namespace string) controller.Patcher[*v1alpha1.DemoApp] { return deps.Apps.DemoApps(namespace) },
+		Status:      func(app *v1alpha1.DemoApp) *v1alpha1.DemoAppStatus { return &app.Status },
+		Conditions:  func(s *v1alpha1.DemoAppStatus) *[]metav1.Condition { return &s.Conditions },
+		Annotations: []string{releasev1alpha1.AnnotationRequestedAt, releasev1alpha1.AnnotationForceAt, releasev1alpha1.AnnotationAdoptRelease},
+		Steps:       c.steps, Suspends: true,
+		Finalizer: v1alpha1.Finalizer, Finalize: c.finalize, Finalized: reportUninstalled,
+		Hold: func(written, next v1alpha1.DemoAppStatus) time.Duration {
+			return release.Hold(written.ReleaseStatus, next.ReleaseStatus)
+		},
+		Events: transitions,
+		Redact: c.redact,
+		Gates:  measuredGates(),
+		Forget: c.forget,
+	}, kind.Deps{
+		Informers: deps.AppInformers, Recorder: deps.Recorder, Metrics: deps.Metrics, Clock: deps.Clock,
+		ResyncPeriod: deps.ResyncPeriod, Workers: deps.Workers, Namespaces: deps.Namespaces, Refuse: deps.Refuse,
+	})
+}
+
+// roll creates the lifecycle, with the rollout of the operator's chart.
+func (c *Controller) roll(engine release.Engine, recorder events.EventRecorder, limits rollout.Limits) {
+	c.rollout = gates.NewRollout(gates.RolloutConfig{
+		Chart: c.chart, Plural: "DemoApps", Limits: limits, Observer: engine, Queue: c.Queue(), Objects: c.rolloutObjects,
+	})
+	c.lifecycle = release.New(c.releases, recorder, c.Queue().Drift(), c.rollout, gates.Suspend, gates.Window)
+}
+
+// Rollouts counts the apps that wait for the operator's chart, are being upgraded to it,
+// or failed with it.
+func (c *Controller) Rollouts() rollout.Counts { return c.rollout.Counts() }
+
+// steps make one pass over an app. The reservations of the app end once its status is
+// written.
+func (c *Controller) steps(ctx context.Context, p *pass) error {
+	p.AfterCommit(func(committed bool) {
+		if committed {
+			c.releaseClaims(p.Key())
+		}
+	})
+	return release.Steps(c.lifecycle, binding{c})(ctx, p)
+}
+
+// forget removes the state of a deleted app.
+func (c *Controller) forget(key cache.ObjectName) {
+	c.lifecycle.Forget(key)
+	c.sources.Use(key, nil)
+	c.releaseClaims(key)
+	c.deleted.Delete(key)
+}
+
+// rolloutObjects returns the apps that may count for the rollout of a newer chart.
+func (c *Controller) rolloutObjects() []gates.RolloutObject {
+	var found []gates.RolloutObject
+	for _, indexer := range c.Cached() {
+		for _, item := range indexer.List() {
+			if app, ok := item.(*v1alpha1.DemoApp); ok && app.DeletionTimestamp == nil {
+				found = append(found, gates.RolloutObject{
+					Key: cache.MetaObjectToName(app), Generation: app.Generation, Suspended: app.Spec.Suspend || c.PauseOf(app) != (kind.Pause{}), Status: app.Status.ReleaseStatus,
+				})
+			}
+		}
+	}
+	return found
+}
+
+// watch adds the handlers for all objects that apps depend on.
+func (c *Controller) watch(deps Deps) error {
+	for _, informer := range deps.AppInformers {
+		if err := c.watchApps(informer); err != nil {
+			return err
+		}
+	}
+	for namespace, informer := range deps.SecretInformers {
+		c.sources.Watch(releasev1alpha1.ValuesFromSecret, namespace, informer.GetIndexer())
+		synced, err := controller.AddHandler("secrets", informer, c.sourceHandler(releasev1alpha1.ValuesFromSecret))
+		if err != nil {
+			return err
+		}
+		c.Await(synced)
+	}
+	// The controller starts before the watches on demand are synced. An app that needs
+	// one waits in the queue.
+	for namespace, watch := range deps.ConfigMapWatches {
+		c.sources.WatchOnDemand(releasev1alpha1.ValuesFromConfigMap, namespace, watch)
+		if _, err := controller.AddHandler("configmaps", watch.Informer(), c.sourceHandler(releasev1alpha1.ValuesFromConfigMap)); err != nil {
+			return err
+		}
+	}
+	return c.watchCapabilities(deps.IngressClasses, deps.HTTPRouteDefinition)
+}
+
+func (c *Controller) sourceHandler(kind releasev1alpha1.ValuesKind) cache.TypedResourceEventHandler[*metav1.PartialObjectMetadata] {
+	return controller.MapHandler(c.Queue(), c.readersOf(kind), controller.Always[*metav1.PartialObjectMetadata](controller.SpecChange))
+}
+
+func (c *Controller) watchApps(informer cache.SharedIndexInformer) error {
+	if err := informer.AddIndexers(cache.Indexers{
+		byDependency: dependencyIndex, bySource: sourceIndex, byClaim: claimIndex, byCapability: capabilityIndex,
+	}); err != nil {
+		return fmt.Errorf("index DemoApps: %w", err)
+	}
+	dependants, err1 := controller.AddHandler("dependants of demoapps", informer,
+		controller.MapHandler(c.Queue(), c.dependants, dependencyChanged))
+	rivals, err2 := controller.AddHandler("rivals of demoapps", informer, controller.MapHandler(c.Queue(), c.rivals, claimsChanged))
+	c.Await(dependants, rivals)
+	return errors.Join(err1, err2)
+}

@@ -1,0 +1,255 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package demoapp
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/cache"
+
+	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
+	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
+	"github.com/example/demoapp-controller/pkg/controller/kind/event"
+	"github.com/example/demoapp-controller/pkg/controller/release"
+	"github.com/example/demoapp-controller/pkg/controller/release/values"
+	"github.com/example/demoapp-controller/pkg/helm"
+)
+
+// exposure says which objects of spec.ingress the cluster supports, if that is known.
+type exposure struct {
+	known, ingress, httpRoute bool
+	// ingressFailure and httpRouteFailure say why the support cannot be observed. The
+	// deployed objects then count as supported.
+	ingressFailure, httpRouteFailure error
+}
+
+// observeExposure finds out which objects of spec.ingress the cluster supports. If the
+// operator may not watch a kind, its deployed objects are kept.
+func (c *Controller) observeExposure(app *v1alpha1.DemoApp) (exposure, error) {
+	spec, found := app.Spec.Ingress, exposure{known: true}
+	if spec == nil {
+		return exposure{}, nil
+	}
+	key := cache.MetaObjectToName(app)
+	if spec.ClassName != "" {
+		has, err := c.capabilities.hasClass(key, spec.ClassName)
+		if failureOf(err) != nil {
+			has, found.ingressFailure = hasDeployed(app, "Ingress"), err
+		} else if err != nil {
+			return exposure{}, err
+		}
+		found.ingress = has
+	}
+	if spec.Gateway != nil {
+		has, err := c.capabilities.hasHTTPRoutes(key)
+		if failureOf(err) != nil {
+			has, found.httpRouteFailure = hasDeployed(app, "HTTPRoute"), err
+		} else if err != nil {
+			return exposure{}, err
+		}
+		found.httpRoute = has
+	}
+	return found, nil
+}
+
+// hasDeployed reports whether the deployed release has an object of the kind with the
+// app's name. The chart uses this name.
+func hasDeployed(app *v1alpha1.DemoApp, kind string) bool {
+	return slices.ContainsFunc(app.Status.Inventory, func(entry releasev1alpha1.InventoryEntry) bool {
+		return entry.Kind == kind && entry.Name == app.Name
+	})
+}
+
+// holdUnknownExposure is the gate of a release that the status did not record. While the
+// support cannot be observed, an upgrade could delete the deployed objects of
+// spec.ingress.
+func holdUnknownExposure(found exposure) release.Gate {
+	return func(_ context.Context, in release.GateInput) release.Verdict {
+		failure := errors.Join(found.ingressFailure, found.httpRouteFailure)
+		if failure == nil || in.Status.DeployedRelease != nil || in.Plan.Observed.Record == nil {
+			return release.Verdict{}
+		}
+		return release.Verdict{Blockers: []release.Blocker{{
+			Reason: apimeta.ReasonObserveFailed, Message: strings.ReplaceAll(failure.Error(), "\n", "; "),
+		}}}
+	}
+}
+
+// ingressValues and httpRouteValues are the chart's values for spec.ingress. All values
+// except "enabled" depend on the spec alone: see capabilitiesChanged.
+func ingressValues(spec *v1alpha1.IngressSpec, found exposure) map[string]any {
+	if spec == nil {
+		spec = &v1alpha1.IngressSpec{}
+	}
+	tls := cmp.Or(spec.TLS, &v1alpha1.IngressTLS{})
+	return map[string]any{
+		"enabled": found.ingress, "host": spec.Host, "className": spec.ClassName,
+		"tls": map[string]any{"enabled": spec.TLS != nil, "secretName": tls.SecretName},
+	}
+}
+
+func httpRouteValues(spec *v1alpha1.IngressSpec, found exposure) map[string]any {
+	if spec == nil {
+		spec = &v1alpha1.IngressSpec{}
+	}
+	gateway := cmp.Or(spec.Gateway, &v1alpha1.GatewayReference{})
+	return map[string]any{
+		"enabled": found.httpRoute, "host": spec.Host,
+		"gateway": map[string]any{"name": gateway.Name, "namespace": gateway.Namespace},
+	}
+}
+
+// variants returns the desired releases for each possible support of spec.ingress by the
+// cluster. The first is for no support.
+func variants(spec v1alpha1.DemoAppSpec, desired helm.Release) []helm.Release {
+	if spec.Ingress == nil {
+		return nil
+	}
+	var found []helm.Release
+	for _, supported := range []exposure{{}, {ingress: true}, {httpRoute: true}, {ingress: true, httpRoute: true}} {
+		variant := desired
+		variant.Values = values.Merge(desired.Values, map[string]any{
+			"ingress":   map[string]any{"enabled": supported.ingress},
+			"httpRoute": map[string]any{"enabled": supported.httpRoute},
+		})
+		found = append(found, variant)
+	}
+	return found
+}
+
+// missing returns which objects of spec.ingress the cluster does not support; empty if it
+// supports all of them.
+func (e exposure) missing(spec v1alpha1.IngressSpec) (reason, message string) {
+	var messages []string
+	if spec.Gateway != nil && !e.httpRoute {
+		why, text := orFailure(e.httpRouteFailure, v1alpha1.ReasonGatewayAPIMissing,
+			"The cluster does not have the kind HTTPRoute of gateway.networking.k8s.io/"+httpRouteVersion)
+		reason, messages = why, append(messages, text)
+	}
+	if spec.ClassName != "" && !e.ingress {
+		why, text := orFailure(e.ingressFailure, v1alpha1.ReasonIngressClassMissing, fmt.Sprintf("IngressClass %q does not exist", spec.ClassName))
+		reason, messages = why, append([]string{text}, messages...)
+	}
+	return reason, strings.Join(messages, "; ")
+}
+
+// orFailure returns the failure if there is one, and the given reason otherwise.
+func orFailure(failure error, reason, message string) (why, text string) {
+	if failure != nil {
+		return apimeta.ReasonObserveFailed, failure.Error()
+	}
+	return reason, message
+}
+
+// summarizeExposure reports whether the app can be reached from outside the cluster, and
+// its host. While a change waits, the deployed objects count.
+func summarizeExposure(p *pass, found exposure, outcome release.Outcome) {
+	s, spec := &p.Object.Status, p.Object.Spec.Ingress
+	settled := outcome.Settled && s.DeployedRelease != nil
+	if spec == nil {
+		p.Conditions().Remove(v1alpha1.ConditionExposed)
+		if settled {
+			s.ExternalURL, s.IngressHost = "", ""
+		}
+		return
+	}
+	last := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionExposed)
+	if !found.known {
+		if last != nil {
+			p.Conditions().Set(last.Type, last.Status, last.Reason, last.Message)
+		}
+		return
+	}
+	switch {
+	case settled:
+		s.ExternalURL, s.IngressHost = found.address(*spec)
+	case found.routesWent(p.Object):
+		s.ExternalURL, s.IngressHost = "", ""
+	}
+	reason, message := found.missing(*spec)
+	switch {
+	case reason != "":
+		p.Conditions().Set(v1alpha1.ConditionExposed, metav1.ConditionFalse, reason, message)
+	case settled:
+		p.Conditions().Set(v1alpha1.ConditionExposed, metav1.ConditionTrue, v1alpha1.ReasonRouteDeployed,
+			fmt.Sprintf("%s for host %s", found, spec.Host))
+	case last != nil && last.Status == metav1.ConditionTrue && (s.IngressHost != "" || !outcome.RolledBack):
+		p.Conditions().Set(last.Type, last.Status, last.Reason, last.Message)
+	default:
+		p.Conditions().Set(v1alpha1.ConditionExposed, metav1.ConditionFalse, v1alpha1.ReasonRouteNotDeployed,
+			fmt.Sprintf("%s for host %s: not deployed yet", found, spec.Host))
+	}
+}
+
+// String names the rendered kinds.
+func (e exposure) String() string {
+	var kinds []string
+	if e.ingress {
+		kinds = append(kinds, "Ingress")
+	}
+	if e.httpRoute {
+		kinds = append(kinds, "HTTPRoute")
+	}
+	return strings.Join(kinds, " and ")
+}
+
+// routesWent reports whether all deployed objects of spec.ingress were HTTPRoutes that
+// were deleted with their kind.
+func (e exposure) routesWent(app *v1alpha1.DemoApp) bool {
+	return !e.httpRoute && e.httpRouteFailure == nil && hasDeployed(app, "HTTPRoute") && !hasDeployed(app, "Ingress")
+}
+
+// address returns the URL and the host of the app outside the cluster; empty if no object
+// of spec.ingress is deployed.
+func (e exposure) address(spec v1alpha1.IngressSpec) (address, host string) {
+	if !e.ingress && !e.httpRoute {
+		return "", ""
+	}
+	return externalURL(spec), spec.Host
+}
+
+// externalURL is the URL of the app outside the cluster; empty for a wildcard host.
+func externalURL(spec v1alpha1.IngressSpec) string {
+	if strings.HasPrefix(spec.Host, "*") {
+		return ""
+	}
+	address := url.URL{Scheme: "http", Host: spec.Host}
+	if spec.TLS != nil {
+		address.Scheme = "https"
+	}
+	return address.String()
+}
+
+// exposureTransition reports that the cluster does not support spec.ingress. New support
+// is reported by the event of the upgrade.
+func exposureTransition(before, after v1alpha1.DemoAppStatus) (event.Event, bool) {
+	is := meta.FindStatusCondition(after.Conditions, v1alpha1.ConditionExposed)
+	if is == nil || is.Status == metav1.ConditionTrue || is.Reason == v1alpha1.ReasonRouteNotDeployed {
+		return event.Event{}, false
+	}
+	was := meta.FindStatusCondition(before.Conditions, v1alpha1.ConditionExposed)
+	if was != nil && was.Reason == is.Reason {
+		return event.Event{}, false
+	}
+	return event.Warning(is.Reason, "Reconcile", is.Message), true
+}
+
+// awaitsKind returns the reason of an operation that failed because not all API servers
+// serve HTTPRoute yet. Their CustomResourceDefinition was just created. Nothing was
+// changed, and a retry soon succeeds.
+func (e exposure) awaitsKind(err error) string {
+	if e.httpRoute && meta.IsNoMatchError(err) {
+		return v1alpha1.ReasonGatewayAPIMissing
+	}
+	return ""
+}

@@ -1,0 +1,67 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package demoapp
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/tools/cache"
+
+	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
+	"github.com/example/demoapp-controller/pkg/controller/kind"
+	"github.com/example/demoapp-controller/pkg/controller/kind/event"
+	"github.com/example/demoapp-controller/pkg/controller/release"
+)
+
+// finalize writes the audit record of an app and uninstalls its release, in this order.
+// Both steps are idempotent. A failed step holds the deletion, and the status reports it.
+func (c *Controller) finalize(ctx context.Context, p *pass) (event.Event, error) {
+	app := p.Observed
+	c.rollout.Forget(p.Key())
+	written, err := c.audit.Ensure(ctx, c.auditRecord(app))
+	if err != nil && app.Namespace == c.audit.Namespace() && apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+		// The audit record would be deleted with the namespace, as the app is.
+		err = nil
+	}
+	if err != nil {
+		return event.Event{}, c.blockDeletion(ctx, p, v1alpha1.ReasonAuditFailed, err)
+	}
+	if written != "" {
+		event.Emit(ctx, c.recorder, app, event.Normal("Audited", "Delete", "Wrote audit record "+written))
+	}
+	done, err := c.lifecycle.Uninstall(ctx, p, c.releaseOf(app), app.Status.ReleaseStatus, app.Spec.ReleasePolicy)
+	if err != nil {
+		return event.Event{}, c.blockDeletion(ctx, p, releasev1alpha1.ReasonUninstallFailed, err)
+	}
+	return done, nil
+}
+
+// reportUninstalled clears the release from the status while finalizers of other owners
+// keep the app.
+func reportUninstalled(p *pass) {
+	s := &p.Object.Status
+	s.URL, s.ExternalURL, s.IngressHost, s.NodePort = "", "", "", 0
+	p.Conditions().Remove(v1alpha1.ConditionExposed)
+	release.ReportUninstalled(&s.ReleaseStatus, p.Conditions(), p.Object.Name, kind.OthersFinalizers(p.Object, v1alpha1.Finalizer))
+}
+
+// blockDeletion reports why the deletion cannot complete. The deletion is always retried.
+func (c *Controller) blockDeletion(ctx context.Context, p *pass, reason string, cause error) error {
+	cause = c.redact(ctx, p.Object, cause)
+	p.Conditions().MarkReconciling(reason, "Deletion waits: "+cause.Error())
+	return cause
+}
+
+// redact removes from an error the app's key and what its values have from Secrets, as far
+// as these can be read: a Secret that cannot be read now was not read before the error.
+func (c *Controller) redact(ctx context.Context, app *v1alpha1.DemoApp, err error) error {
+	key := cache.MetaObjectToName(app)
+	c.sources.Use(key, sourcesOf(app))
+	apiKey, _, _ := c.observeAPIKey(ctx, app)
+	collected, _ := c.sources.Collect(ctx, key, app.Spec.ValuesFrom, app.Spec.Values, c.valueNames)
+	return redactorOf(app, apiKey, collected).Error(err)
+}

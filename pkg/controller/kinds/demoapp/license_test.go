@@ -1,0 +1,165 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package demoapp
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
+
+	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
+	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
+	"github.com/example/demoapp-controller/pkg/controller"
+	"github.com/example/demoapp-controller/pkg/controller/release/gates/license"
+	"github.com/example/demoapp-controller/pkg/controller/release/releasetest"
+)
+
+// licenses is a license server that gives one answer.
+type licenses struct {
+	answer license.Answer
+	asked  []license.Subject
+	anew   bool
+}
+
+// Ask implements Licenses.
+func (l *licenses) Ask(_ context.Context, subject license.Subject, anew bool) license.Answer {
+	l.asked = append(l.asked, subject)
+	l.anew = anew
+	return l.answer
+}
+
+var (
+	granted     = license.Answer{Verdict: license.Granted, Message: "yes"}
+	denied      = license.Answer{Verdict: license.Denied, Message: "no"}
+	unavailable = license.Answer{Verdict: license.Unavailable, Message: "silence"}
+)
+
+// licensed returns a world with a license server and the deployed app "a".
+func licensed(t *testing.T, change ...func(*v1alpha1.DemoApp)) (*world, *licenses) {
+	t.Helper()
+	w, server := newWorld(t), &licenses{answer: granted}
+	w.licenses = server
+	w.start(testChart(t, "1.0.0"))
+	w.create(newApp("a", change...))
+	w.passes("a", controller.SpecChange)
+	equal(t, "conditions", conditions("Licensed", "True LicenseGranted", "Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("a"))
+	equal(t, "asked", []license.Subject{{Namespace: namespace, Name: "a", Image: defaultImage}}, server.asked)
+	w.recorder.take()
+	server.asked = nil
+	return w, server
+}
+
+func TestInstallWaitsForLicense(t *testing.T) {
+	tests := map[string]struct {
+		answer license.Answer
+		reason string
+	}{
+		"denied":      {denied, releasev1alpha1.ReasonLicenseDenied},
+		"unavailable": {unavailable, releasev1alpha1.ReasonLicenseUnavailable},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			w, server := newWorld(t), &licenses{answer: test.answer}
+			w.licenses = server
+			w.start(testChart(t, "1.0.0"))
+			w.create(newApp("a"))
+			result := w.passes("a", controller.SpecChange)
+			equal(t, "requests", []string{"patch demoapps a", "apply demoapps/status a"}, w.calls.take())
+			equal(t, "conditions", conditions("Licensed", "False "+test.reason, "Deployed", "False "+test.reason,
+				"Ready", "False "+test.reason, "Reconciling", "True "+test.reason), w.conditions("a"))
+			equal(t, "events", []string{"a Warning Held Hold " + test.reason + ": " + test.answer.Message}, w.recorder.take())
+			if result.RequeueAfter < 108*time.Second || result.RequeueAfter > 132*time.Second {
+				t.Errorf("requeued after %v", result.RequeueAfter)
+			}
+			server.answer = granted
+			w.passes("a", controller.PeriodicResync)
+			equal(t, "requests", []string{"Install a NotInstalled", "apply demoapps/status a"}, w.calls.take())
+			equal(t, "Licensed", "True LicenseGranted", w.conditions("a")["Licensed"])
+		})
+	}
+}
+
+func TestDeniedLicenseHoldsUpgradeOnly(t *testing.T) {
+	w, server := licensed(t)
+	server.answer = denied
+	w.engine.Mutate(keyOf("a"), releasetest.Edit("ConfigMap"))
+	w.passes("a", controller.Drift)
+	equal(t, "requests for drift", []string{"apply demoapps/status a", "Repair a Drift", "apply demoapps/status a"}, w.calls.take())
+	equal(t, "questions about drift", 0, len(server.asked))
+
+	w.change("a", says("other"))
+	w.engine.Mutate(keyOf("a"), releasetest.Edit("Service"))
+	w.passes("a", controller.SpecChange)
+	equal(t, "requests", []string{"apply demoapps/status a", "Repair a Drift", "apply demoapps/status a"}, w.calls.take())
+	held := conditions("Licensed", "False LicenseDenied", "Deployed", "True InstallSucceeded", "Ready", "False LicenseDenied", "Reconciling", "True LicenseDenied")
+	equal(t, "conditions", held, w.conditions("a"))
+
+	w.start(testChart(t, "1.0.0"))
+	w.passes("a", controller.SpecChange)
+	equal(t, "requests after a restart", []string(nil), w.calls.take())
+	equal(t, "conditions", held, w.conditions("a"))
+
+	// The change is reverted.
+	w.change("a", says("hello"))
+	w.passes("a", controller.SpecChange)
+	equal(t, "conditions", conditions("Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("a"))
+}
+
+func TestForcedUpgradeNeedsLicense(t *testing.T) {
+	w, server := licensed(t)
+	server.answer = denied
+	w.change("a", asks("now", "now"))
+	w.passes("a", controller.SpecChange)
+	equal(t, "requests", []string{"apply demoapps/status a"}, w.calls.take())
+	equal(t, "asked anew", true, server.anew)
+	equal(t, "Ready", "False LicenseDenied", w.conditions("a")["Ready"])
+	server.answer = granted
+	w.passes("a", controller.PeriodicResync)
+	equal(t, "requests", []string{"Upgrade a Requested", "apply demoapps/status a"}, w.calls.take())
+	equal(t, "asked anew", false, server.anew)
+}
+
+func TestLicenseAndWindow(t *testing.T) {
+	w, server := licensed(t, opensAt("15 4 * * *", "UTC"))
+	server.answer = denied
+	w.change("a", says("other"))
+	result := w.passes("a", controller.SpecChange)
+	equal(t, "conditions", heldConditions("Licensed", "False LicenseDenied"), w.conditions("a"))
+	equal(t, "message of Ready", "A change waits for the upgrade window, which opens at 2026-01-02T04:15:00Z (UTC); no", w.message("a", apimeta.ConditionReady))
+	if result.RequeueAfter < resync*9/10 {
+		t.Errorf("requeued after %v", result.RequeueAfter)
+	}
+}
+
+func TestLicenseServerRemoved(t *testing.T) {
+	w, _ := licensed(t)
+	w.change("a", func(app *v1alpha1.DemoApp) { app.Spec.Image = defaultImage })
+	w.passes("a", controller.SpecChange)
+	equal(t, "Licensed", "True LicenseGranted", w.conditions("a")["Licensed"])
+	w.licenses = nil
+	w.start(testChart(t, "1.0.0"))
+	w.passes("a", controller.SpecChange)
+	equal(t, "conditions", conditions("Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("a"))
+}
+
+func TestLicenseOfDelayedStatus(t *testing.T) {
+	w, server := newWorld(t), &licenses{answer: denied}
+	w.licenses = server
+	w.start(testChart(t, "1.0.0"))
+	w.create(newApp("a"))
+	w.passes("a", controller.SpecChange)
+	server.answer = granted
+	w.engine.Executing = func() {
+		w.engine.Mutate(keyOf("a"), releasetest.SetHealth(status.InProgressStatus, "Available: 0/1", 0))
+	}
+	w.engine.Add(keyOf("a"))
+	w.passes("a", controller.PeriodicResync)
+	equal(t, "requests", []string{"Install a NotInstalled"}, w.calls.take())
+	w.engine.Mutate(keyOf("a"), releasetest.SetHealth(status.CurrentStatus, "", 1))
+	w.passes("a", controller.HealthChange)
+	equal(t, "conditions", conditions("Licensed", "True LicenseGranted", "Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("a"))
+}

@@ -1,0 +1,57 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package ecommerceplatform
+
+import (
+	"k8s.io/utils/ptr"
+
+	platformv1 "github.com/example/demoapp-controller/pkg/apis/platform/v1"
+	"github.com/example/demoapp-controller/pkg/controller/child/component"
+	"github.com/example/demoapp-controller/pkg/controller/kinds/parts/tier"
+)
+
+// cacheArgs let the cache keep nothing on disk, and drop what was used least when it is full.
+var cacheArgs = []string{"--save", "", "--appendonly", "no", "--maxmemory", "192mb", "--maxmemory-policy", "allkeys-lru"}
+
+// desired returns the components of a platform in the order of their start. Monitoring and backups hold nothing up. A
+// platform that cannot have its host keeps the Ingress of the host that it had before, if any.
+func desired(p *platformv1.EcommercePlatform, hasHost bool) []component.Component {
+	app := application(p)
+	components := app.Tiers()
+	if app.Monitored {
+		components = append(components, app.Monitoring())
+	}
+	if given := p.Spec.Ingress; given != nil {
+		entry := tier.Entry{Host: given.Host, ClassName: given.ClassName, TLSSecret: given.TLSSecret}
+		switch held := p.Status.Host; {
+		case hasHost:
+			components = append(components, app.Ingress(entry))
+		case held != "" && held != given.Host:
+			entry.Host, entry.Retained = held, true
+			components = append(components, app.Ingress(entry))
+		}
+	}
+	if backups, ok := app.Backups(); ok {
+		components = append(components, backups)
+	}
+	return components
+}
+
+func application(p *platformv1.EcommercePlatform) tier.Application {
+	app := tier.Application{
+		Namespace: p.Namespace, Name: p.Name, Database: desiredDatabase(p.Spec), Hardened: environments[p.Spec.Environment].hardened,
+		Labels: func(component string) map[string]string {
+			return map[string]string{platformv1.LabelPlatform: p.Name, platformv1.LabelComponent: component}
+		},
+		Backend: workloadOf(p.Spec.Backend), Frontend: workloadOf(p.Spec.Frontend), Monitored: ptr.Deref(p.Spec.Monitoring.Enabled, true),
+	}
+	if ptr.Deref(p.Spec.Cache.Enabled, true) {
+		app.Cache = &tier.Workload{Image: "redis:7-alpine", Args: cacheArgs, Replicas: 1, Port: tier.CachePort}
+	}
+	return app
+}
+
+func workloadOf(given platformv1.PlatformComponent) tier.Workload {
+	return tier.Workload{Image: given.Image, Replicas: ptr.Deref(given.Replicas, 1), Port: tier.HTTPPort}
+}

@@ -1,0 +1,93 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package ecommerceplatform
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"k8s.io/utils/ptr"
+
+	backupv1 "github.com/example/demoapp-controller/pkg/apis/backup/v1"
+	platformv1 "github.com/example/demoapp-controller/pkg/apis/platform/v1"
+	"github.com/example/demoapp-controller/pkg/controller/kinds/parts/tier"
+)
+
+func TestDatabaseByEnvironment(t *testing.T) {
+	bucket := backupv1.Destination{Type: "s3", Bucket: "dumps", CredentialsSecret: "bucket"}
+	defaults := &tier.Backups{Schedule: "0 2 * * *", Retention: "30d", Destination: bucket}
+	given := func(enabled *bool) *platformv1.PlatformBackup {
+		return &platformv1.PlatformBackup{Enabled: enabled, Destination: &bucket}
+	}
+	tests := []struct {
+		name        string
+		environment string
+		given       platformv1.PlatformDatabase
+		want        tier.Server
+		on          bool
+	}{
+		{
+			"development", "development",
+			platformv1.PlatformDatabase{Type: "postgresql", Backup: given(nil)},
+			tier.Server{Type: "postgresql", Version: "17", Storage: "10Gi", Replicas: 1},
+			false,
+		},
+		{
+			"staging", "staging",
+			platformv1.PlatformDatabase{Type: "postgresql", Backup: given(nil)},
+			tier.Server{Type: "postgresql", Version: "17", Storage: "50Gi", Replicas: 2, Backups: defaults},
+			true,
+		},
+		{
+			"production", "production",
+			platformv1.PlatformDatabase{Type: "postgresql", Backup: given(nil)},
+			tier.Server{Type: "postgresql", Version: "17", Storage: "100Gi", Replicas: 3, Backups: defaults},
+			true,
+		},
+		{
+			"production without a destination", "production",
+			platformv1.PlatformDatabase{Type: "postgresql"},
+			tier.Server{Type: "postgresql", Version: "17", Storage: "100Gi", Replicas: 3},
+			true,
+		},
+		{
+			"given values", "production",
+			platformv1.PlatformDatabase{Type: "postgresql", Version: "15", Storage: "20Gi", Replicas: ptr.To[int32](2), Backup: given(ptr.To(false))},
+			tier.Server{Type: "postgresql", Version: "15", Storage: "20Gi", Replicas: 2},
+			false,
+		},
+		{
+			"given backups", "development",
+			platformv1.PlatformDatabase{Type: "postgresql", Backup: &platformv1.PlatformBackup{
+				Enabled: ptr.To(true), Schedule: "@daily", Retention: "8w", Destination: &bucket,
+			}},
+			tier.Server{
+				Type: "postgresql", Version: "17", Storage: "10Gi", Replicas: 1,
+				Backups: &tier.Backups{Schedule: "@daily", Retention: "8w", Destination: bucket},
+			},
+			true,
+		},
+		{
+			"mysql", "production",
+			platformv1.PlatformDatabase{Type: "mysql"},
+			tier.Server{Type: "mysql", Version: "8.4", Storage: "100Gi", Replicas: 1},
+			true,
+		},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			spec := platformv1.EcommercePlatformSpec{Environment: test.environment, Database: test.given}
+
+			got := desiredDatabase(spec)
+
+			if diff := cmp.Diff(test.want, got, cmpopts.IgnoreFields(tier.Server{}, "StorageSource")); diff != "" {
+				t.Errorf("database (-want +got):\n%s", diff)
+			}
+			if on := backupsOn(spec); on != test.on {
+				t.Errorf("backups are on: %t, want %t", on, test.on)
+			}
+		})
+	}
+}

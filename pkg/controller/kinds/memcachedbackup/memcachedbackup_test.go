@@ -1,0 +1,389 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package memcachedbackup_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	kubefake "k8s.io/client-go/kubernetes/fake"
+	metadatafake "k8s.io/client-go/metadata/fake"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+
+	cachev1 "github.com/example/demoapp-controller/pkg/apis/cache/v1"
+	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
+	"github.com/example/demoapp-controller/pkg/controller/child"
+	"github.com/example/demoapp-controller/pkg/controller/controllertest"
+	"github.com/example/demoapp-controller/pkg/controller/kind"
+	"github.com/example/demoapp-controller/pkg/controller/kinds/memcachedbackup"
+	versionedfake "github.com/example/demoapp-controller/pkg/generated/clientset/versioned/fake"
+	"github.com/example/demoapp-controller/pkg/generated/informers/externalversions"
+)
+
+// pods is the resource whose metadata the controller watches.
+var pods = corev1.SchemeGroupVersion.WithResource("pods")
+
+// world is a controller of MemcachedBackups between fake clientsets.
+type world struct {
+	*controllertest.World
+
+	t        *testing.T
+	kube     *kubefake.Clientset
+	metadata *metadatafake.FakeMetadataClient
+	client   *versionedfake.Clientset
+}
+
+// inWorld runs a test in a world with the MemcachedBackup "cache", whose pods "a" and "b" are ready.
+func inWorld(t *testing.T, test func(w *world)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.create()
+		w.createPods(podOfCache("b"), podOfCache("a"))
+		w.makePodsReady()
+		w.Wait(time.Second)
+		w.Take()
+		test(w)
+	})
+}
+
+func newWorld(t *testing.T) *world {
+	scheme := runtime.NewScheme()
+	must(t, metav1.AddMetaToScheme(scheme))
+	kube, client, metadata := kubefake.NewClientset(), versionedfake.NewClientset(), metadatafake.NewSimpleMetadataClient(scheme)
+	w := &world{World: controllertest.NewWorld(t, kube, client, metadata), t: t, kube: kube, metadata: metadata, client: client}
+	w.start()
+	return w
+}
+
+// start starts the controller, as a new process does.
+func (w *world) start() {
+	w.t.Helper()
+	informers, err1 := w.Informers("memcachedbackups", func(namespace string) (cache.SharedIndexInformer, error) {
+		factory := externalversions.NewSharedInformerFactoryWithOptions(w.client, 0, externalversions.WithNamespace(namespace))
+		return factory.Cache().V1().MemcachedBackups().Informer(), nil
+	})
+	children, err2 := child.Builtin(w, w.kube, "Deployment")
+	pods, err3 := child.NewPods(w, w.metadata, cachev1.LabelMemcachedBackup)
+	must(w.t, errors.Join(err1, err2, err3))
+	loop, err := memcachedbackup.New(w.client.CacheV1(), child.NewSet(memcachedbackup.Kind, children...), pods, kind.Deps{
+		Informers: informers, Recorder: w, Clock: clock.RealClock{}, ResyncPeriod: 10 * time.Hour,
+	})
+	must(w.t, err)
+	w.Run(loop.Run)
+}
+
+func (w *world) create() {
+	w.t.Helper()
+	w.Act(func() error {
+		_, err := w.client.CacheV1().MemcachedBackups("ns").Create(context.Background(), &cachev1.MemcachedBackup{
+			ObjectMeta: metav1.ObjectMeta{Name: "cache"}, Spec: cachev1.MemcachedBackupSpec{Size: ptr.To(int32(2))},
+		}, metav1.CreateOptions{})
+		return err
+	})
+}
+
+// resize changes spec.size.
+func (w *world) resize(size int32) {
+	w.t.Helper()
+	found := w.backup()
+	found.Spec.Size = &size
+	w.Act(func() error {
+		_, err := w.client.CacheV1().MemcachedBackups("ns").Update(context.Background(), found, metav1.UpdateOptions{})
+		return err
+	})
+}
+
+func (w *world) backup() *cachev1.MemcachedBackup {
+	w.t.Helper()
+	var found *cachev1.MemcachedBackup
+	w.Act(func() (err error) {
+		found, err = w.client.CacheV1().MemcachedBackups("ns").Get(context.Background(), "cache", metav1.GetOptions{})
+		return err
+	})
+	return found
+}
+
+func (w *world) deployment() *appsv1.Deployment {
+	w.t.Helper()
+	var found *appsv1.Deployment
+	w.Act(func() (err error) {
+		found, err = w.kube.AppsV1().Deployments("ns").Get(context.Background(), "cache", metav1.GetOptions{})
+		return err
+	})
+	return found
+}
+
+// podOfCache returns a pod of the MemcachedBackup "cache".
+func podOfCache(name string) *metav1.PartialObjectMetadata {
+	return &metav1.PartialObjectMetadata{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "ns", Name: name, Labels: map[string]string{cachev1.LabelMemcachedBackup: "cache"},
+			Annotations: map[string]string{"large": "annotation"},
+		},
+	}
+}
+
+// createPods does what the controller of ReplicaSets does.
+func (w *world) createPods(created ...*metav1.PartialObjectMetadata) {
+	w.t.Helper()
+	w.Act(func() error {
+		for _, pod := range created {
+			if err := w.metadata.Tracker().Create(pods, pod, pod.Namespace); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// changePod changes the metadata of a pod of the MemcachedBackup.
+func (w *world) changePod(name string, change func(*metav1.PartialObjectMetadata)) {
+	w.t.Helper()
+	pod := podOfCache(name)
+	pod.ResourceVersion = "later"
+	change(pod)
+	w.Act(func() error { return w.metadata.Tracker().Update(pods, pod, pod.Namespace) })
+}
+
+// makePodsReady does what the controller of Deployments does.
+func (w *world) makePodsReady() {
+	w.t.Helper()
+	found := w.deployment()
+	replicas := *found.Spec.Replicas
+	found.Status = appsv1.DeploymentStatus{
+		ObservedGeneration: found.Generation, Replicas: replicas, UpdatedReplicas: replicas, ReadyReplicas: replicas, AvailableReplicas: replicas,
+		Conditions: []appsv1.DeploymentCondition{
+			{Type: appsv1.DeploymentAvailable, Status: corev1.ConditionTrue},
+			{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionTrue, Reason: "NewReplicaSetAvailable"},
+		},
+	}
+	w.Act(func() error {
+		_, err := w.kube.AppsV1().Deployments("ns").UpdateStatus(context.Background(), found, metav1.UpdateOptions{})
+		return err
+	})
+}
+
+// ready is the condition Ready of the MemcachedBackup.
+func (w *world) ready() metav1.Condition {
+	w.t.Helper()
+	found := w.backup()
+	ready := meta.FindStatusCondition(found.Status.Conditions, "Ready")
+	if ready == nil || ready.ObservedGeneration != found.Generation || found.Status.ObservedGeneration != found.Generation {
+		w.t.Fatalf("status of generation %d is %+v", found.Generation, found.Status)
+	}
+	return *ready
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func equal(t *testing.T, what string, want, got any) {
+	t.Helper()
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", what, diff)
+	}
+}
+
+// TestRequestBudget holds how many requests a MemcachedBackup costs in its life.
+func TestRequestBudget(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+
+		w.create()
+		equal(t, "requests of the creation", []string{
+			"patch deployments/cache", "patch memcachedbackups/cache status", "event Normal Created",
+		}, w.Take())
+		w.createPods(podOfCache("a"), podOfCache("b"))
+		w.makePodsReady()
+		w.Wait(time.Second)
+		equal(t, "requests when the pods are ready", []string{"patch memcachedbackups/cache status", "event Normal Healthy"}, w.Take())
+		w.Wait(9 * time.Hour)
+		equal(t, "requests at rest", []string(nil), w.Take())
+		w.Stop()
+		w.start()
+		equal(t, "requests of a restart", []string(nil), w.Take())
+		w.resize(3)
+		equal(t, "requests of a new size", []string{"patch deployments/cache", "patch memcachedbackups/cache status"}, w.Take())
+	})
+}
+
+func TestStatus(t *testing.T) {
+	inWorld(t, func(w *world) {
+		status := w.backup().Status
+
+		equal(w.t, "Ready", apimeta.ReasonHealthy, w.ready().Reason)
+		equal(w.t, "nodes", []string{"a", "b"}, status.Nodes)
+		equal(w.t, "readyReplicas", int32(2), status.ReadyReplicas)
+	})
+}
+
+func TestNodesFollowThePods(t *testing.T) {
+	tests := map[string]struct {
+		act   func(w *world)
+		nodes []string
+	}{
+		"a new pod":        {func(w *world) { w.createPods(podOfCache("aa")) }, []string{"a", "aa", "b"}},
+		"a deleted pod":    {func(w *world) { w.Act(func() error { return w.metadata.Tracker().Delete(pods, "ns", "a") }) }, []string{"b"}},
+		"a pod of another": {func(w *world) { w.createPods(ofOther("c", "ns", "other")) }, []string{"a", "b"}},
+		"a pod elsewhere":  {func(w *world) { w.createPods(ofOther("c", "elsewhere", "cache")) }, []string{"a", "b"}},
+		"a pod that is being deleted": {func(w *world) {
+			w.changePod("a", func(pod *metav1.PartialObjectMetadata) { pod.DeletionTimestamp = ptr.To(metav1.Now()) })
+		}, []string{"b"}},
+		"a pod with another label": {func(w *world) {
+			w.changePod("a", func(pod *metav1.PartialObjectMetadata) { pod.Labels[cachev1.LabelMemcachedBackup] = "other" })
+		}, []string{"b"}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(w *world) {
+				test.act(w)
+
+				equal(w.t, "nodes", test.nodes, w.backup().Status.Nodes)
+			})
+		})
+	}
+}
+
+// ofOther returns a pod that belongs to another MemcachedBackup.
+func ofOther(name, namespace, owner string) *metav1.PartialObjectMetadata {
+	pod := podOfCache(name)
+	pod.Namespace, pod.Labels[cachev1.LabelMemcachedBackup] = namespace, owner
+	return pod
+}
+
+func TestOtherChangesOfPodsCostNothing(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.changePod("a", func(pod *metav1.PartialObjectMetadata) { pod.Annotations["note"] = "theirs" })
+
+		equal(w.t, "requests", []string(nil), w.Take())
+	})
+}
+
+func TestReadyWaitsForNodes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.create()
+		w.createPods(podOfCache("a"))
+		w.makePodsReady()
+		w.Wait(time.Second)
+		equal(t, "reason without a pod", apimeta.ReasonProgressing, w.ready().Reason)
+		equal(t, "message without a pod", "1 of 2 pods are observed", w.ready().Message)
+
+		w.createPods(podOfCache("b"))
+		w.Wait(time.Second)
+
+		equal(t, "reason with all pods", apimeta.ReasonHealthy, w.ready().Reason)
+	})
+}
+
+func TestNodesAreLimited(t *testing.T) {
+	inWorld(t, func(w *world) {
+		var many []*metav1.PartialObjectMetadata
+		for i := range cachev1.MaxNodes {
+			many = append(many, podOfCache(fmt.Sprintf("c%04d", i)))
+		}
+		w.Stop() // A fake watch holds 100 events.
+
+		w.createPods(many...)
+		w.start()
+		w.Wait(time.Second)
+
+		nodes := w.backup().Status.Nodes
+		equal(w.t, "number of nodes", cachev1.MaxNodes, len(nodes))
+		equal(w.t, "last node", "c0997", nodes[len(nodes)-1])
+		equal(w.t, "Ready", apimeta.ReasonHealthy, w.ready().Reason)
+	})
+}
+
+func TestSizeZeroIsReady(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.resize(0)
+		w.Act(func() error {
+			return errors.Join(w.metadata.Tracker().Delete(pods, "ns", "a"), w.metadata.Tracker().Delete(pods, "ns", "b"))
+		})
+		w.makePodsReady()
+		w.Wait(time.Second)
+
+		equal(w.t, "Ready", apimeta.ReasonHealthy, w.ready().Reason)
+		equal(w.t, "nodes", []string(nil), w.backup().Status.Nodes)
+	})
+}
+
+func TestDriftIsCorrected(t *testing.T) {
+	corrected := []string{"patch deployments/cache", "patch memcachedbackups/cache status", "event Normal DriftCorrected"}
+	tests := map[string]func(w *world) error{
+		"scaled Deployment": func(w *world) error {
+			found, err := w.kube.AppsV1().Deployments("ns").Get(w.t.Context(), "cache", metav1.GetOptions{})
+			must(w.t, err)
+			found.Spec.Replicas = ptr.To(int32(5))
+			_, err = w.kube.AppsV1().Deployments("ns").Update(w.t.Context(), found, metav1.UpdateOptions{FieldManager: "theirs"})
+			return err
+		},
+		"deleted Deployment": func(w *world) error {
+			return w.kube.AppsV1().Deployments("ns").Delete(w.t.Context(), "cache", metav1.DeleteOptions{})
+		},
+	}
+	for name, change := range tests {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(w *world) {
+				w.Act(func() error { return change(w) })
+
+				equal(w.t, "requests", corrected, w.Take())
+				equal(w.t, "replicas", int32(2), *w.deployment().Spec.Replicas)
+			})
+		})
+	}
+}
+
+func TestObjectOfOthersStalls(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.Act(func() error {
+			_, err := w.kube.AppsV1().Deployments("ns").Create(t.Context(),
+				&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "cache"}}, metav1.CreateOptions{FieldManager: "theirs"})
+			return err
+		})
+
+		w.create()
+
+		equal(t, "reason", apimeta.ReasonOwnershipConflict, w.ready().Reason)
+	})
+}
+
+// TestPodsAreRestricted holds the fields of the restricted Pod Security profile, the token, requests and limits.
+func TestPodsAreRestricted(t *testing.T) {
+	inWorld(t, func(w *world) {
+		pod := w.deployment().Spec.Template.Spec
+		container := pod.Containers[0]
+
+		equal(w.t, "pod", &corev1.PodSecurityContext{
+			RunAsNonRoot: ptr.To(true), RunAsUser: ptr.To(int64(11211)), RunAsGroup: ptr.To(int64(11211)),
+			SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
+		}, pod.SecurityContext)
+		equal(w.t, "container", &corev1.SecurityContext{
+			AllowPrivilegeEscalation: ptr.To(false), ReadOnlyRootFilesystem: ptr.To(true),
+			Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+		}, container.SecurityContext)
+		equal(w.t, "token", ptr.To(false), pod.AutomountServiceAccountToken)
+		equal(w.t, "requests and limits", [2]int{2, 2}, [2]int{len(container.Resources.Requests), len(container.Resources.Limits)})
+	})
+}

@@ -1,0 +1,93 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package mysql
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
+
+	"github.com/example/demoapp-controller/pkg/controller/child"
+	"github.com/example/demoapp-controller/pkg/controller/kinds/parts/workload"
+)
+
+const (
+	// Port is where the server accepts connections.
+	Port = 3306
+	// Database is the database that the server creates.
+	Database = "app"
+	// username is the owner of the database.
+	username = "app"
+)
+
+// Keys of the Secret with the credentials.
+const (
+	KeyUsername     = "username"
+	KeyPassword     = "password"
+	KeyDatabase     = "database"
+	KeyRootPassword = "root-password"
+)
+
+// user is the user of the image. portName is the name of the container port.
+const (
+	user     = 999
+	portName = "mysql"
+)
+
+// Server is a MySQL server.
+type Server struct {
+	// Named names the StatefulSet, the Service and, with suffixes, the other children.
+	workload.Named
+	// Version is a tag of the image mysql, such as 8.4.
+	Version string
+	// Storage is the size of the volume, such as 10Gi. It cannot be changed later, because
+	// the API server refuses another template of the volume.
+	Storage string
+	// Resources are the compute resources of the server; nil for none.
+	Resources *corev1ac.ResourceRequirementsApplyConfiguration
+}
+
+// CredentialsSecret is the name of the Secret with the credentials.
+func (s Server) CredentialsSecret() string { return s.Name + "-credentials" }
+
+// Children returns the children of the server, which reads its Secret. The users of the
+// database are created with the first start on an empty volume, so a Secret that is replaced
+// later does not change their passwords. See [Credentials].
+func (s Server) Children() []child.Desired {
+	headless := workload.Service(s.Named, portName, Port)
+	headless.WithName(s.Name + "-headless").Spec.WithClusterIP(corev1.ClusterIPNone)
+	set := appsv1ac.StatefulSet(s.Name, "").WithLabels(s.PodLabels()).WithSpec(appsv1ac.StatefulSetSpec().
+		WithServiceName(*headless.Name).WithReplicas(1).WithRevisionHistoryLimit(3).
+		WithSelector(metav1ac.LabelSelector().WithMatchLabels(s.Selector)).
+		WithTemplate(corev1ac.PodTemplateSpec().WithLabels(s.PodLabels()).WithSpec(s.pod())).
+		WithVolumeClaimTemplates(corev1ac.PersistentVolumeClaim("data", "").WithLabels(s.PodLabels()).WithSpec(
+			corev1ac.PersistentVolumeClaimSpec().WithAccessModes(corev1.ReadWriteOnce).WithResources(
+				corev1ac.VolumeResourceRequirements().WithRequests(corev1.ResourceList{corev1.ResourceStorage: resource.MustParse(s.Storage)})))))
+	return []child.Desired{headless, workload.Service(s.Named, portName, Port), set}
+}
+
+// pod returns the pod. The image serves its socket from /var/run/mysqld, and initializes an
+// empty data directory as the user of the pod. TCP connections are accepted after that only.
+func (s Server) pod() *corev1ac.PodSpecApplyConfiguration {
+	secret := s.CredentialsSecret()
+	container := workload.Container("mysql", "mysql:"+s.Version).WithPorts(workload.Port(portName, Port)).
+		WithEnv(
+			workload.FromSecret("MYSQL_USER", secret, KeyUsername), workload.FromSecret("MYSQL_PASSWORD", secret, KeyPassword),
+			workload.FromSecret("MYSQL_DATABASE", secret, KeyDatabase), workload.FromSecret("MYSQL_ROOT_PASSWORD", secret, KeyRootPassword),
+			workload.Value("MYSQL_ROOT_HOST", "localhost")).
+		WithReadinessProbe(workload.TCPProbe(portName)).
+		WithVolumeMounts(
+			corev1ac.VolumeMount().WithName("data").WithMountPath("/var/lib/mysql").WithSubPath("mysql"),
+			corev1ac.VolumeMount().WithName("writable").WithMountPath("/var/run/mysqld").WithSubPath("run"),
+			corev1ac.VolumeMount().WithName("writable").WithMountPath("/tmp").WithSubPath("tmp"))
+	container.SecurityContext.WithReadOnlyRootFilesystem(true)
+	if s.Resources != nil {
+		container.WithResources(s.Resources)
+	}
+	pod := workload.Pod(user, container).WithVolumes(corev1ac.Volume().WithName("writable").WithEmptyDir(corev1ac.EmptyDirVolumeSource()))
+	pod.SecurityContext.WithFSGroup(user).WithFSGroupChangePolicy(corev1.FSGroupChangeOnRootMismatch)
+	return pod
+}

@@ -1,0 +1,178 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package tier
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+
+	backupv1 "github.com/example/demoapp-controller/pkg/apis/backup/v1"
+	databasev1 "github.com/example/demoapp-controller/pkg/apis/database/v1"
+	workloadv1alpha1 "github.com/example/demoapp-controller/pkg/apis/workload/v1alpha1"
+	"github.com/example/demoapp-controller/pkg/controller/child"
+	"github.com/example/demoapp-controller/pkg/controller/child/component"
+	"github.com/example/demoapp-controller/pkg/controller/kinds/parts/datastore"
+	"github.com/example/demoapp-controller/pkg/controller/kinds/parts/mysql"
+	"github.com/example/demoapp-controller/pkg/controller/kinds/parts/workload"
+	backupv1ac "github.com/example/demoapp-controller/pkg/generated/applyconfiguration/backup/v1"
+	databasev1ac "github.com/example/demoapp-controller/pkg/generated/applyconfiguration/database/v1"
+	workloadv1alpha1ac "github.com/example/demoapp-controller/pkg/generated/applyconfiguration/workload/v1alpha1"
+)
+
+const (
+	// databaseSuffix is added to the name of the application for the name of its database,
+	// and backupSuffix to that for its backups.
+	databaseSuffix = "-db"
+	backupSuffix   = "-backup"
+	// postgreSQLPort is where a PostgreSQL accepts connections.
+	postgreSQLPort = 5432
+)
+
+// Server is a database.
+type Server struct {
+	// Type is backupv1.SourcePostgreSQL, which is a PostgreSQL, or backupv1.SourceMySQL, which
+	// is a StatefulSet of one pod.
+	Type             string
+	Version, Storage string
+	// StorageSource is what requests the size, for example "spec.database.storage". Messages
+	// name it.
+	StorageSource string
+	// Replicas is the number of servers of a PostgreSQL; 0 leaves it to users, and is 1 by
+	// default.
+	Replicas int32
+	// Backups is nil for none.
+	Backups *Backups
+}
+
+// Backups are the backups of a database.
+type Backups struct {
+	Schedule, Retention string
+	Destination         backupv1.Destination
+}
+
+func (s Server) isMySQL() bool { return s.Type == backupv1.SourceMySQL }
+
+func (s Server) port() int32 {
+	if s.isMySQL() {
+		return mysql.Port
+	}
+	return postgreSQLPort
+}
+
+// storageField is the field of a PostgreSQL with the size of its volumes.
+var storageField = regexp.MustCompile(`\bspec\.storage\b`)
+
+// advice says which field of the application is the cause of a problem that a PostgreSQL or
+// the StatefulSet of a mysql has; empty if it is not known.
+func (s Server) advice(problem string) string {
+	requests := fmt.Sprintf("%s requests %s", s.StorageSource, s.Storage)
+	shrinks := strings.Contains(problem, "is less than the") || strings.Contains(problem, "shrink")
+	switch {
+	case s.isMySQL() && strings.Contains(problem, "updates to statefulset spec"):
+		return requests + ", and the volume of a mysql keeps its size: set spec.database.storage to it"
+	case s.isMySQL():
+		return ""
+	case storageField.MatchString(problem) && shrinks:
+		return requests + ", and volumes never shrink: set spec.database.storage to their size or more"
+	case storageField.MatchString(problem):
+		return requests + ": change spec.database.storage"
+	case strings.Contains(problem, "spec.version:"):
+		return fmt.Sprintf("spec.version is that of spec.database.version, %s", s.Version)
+	default:
+		return ""
+	}
+}
+
+func (a Application) database() component.Component {
+	n := a.named(Database, databaseSuffix)
+	children := []child.Desired{databasev1ac.PostgreSQL(n.Name, "").WithLabels(n.PodLabels()).WithSpec(a.postgreSQL())}
+	if a.Database.isMySQL() {
+		children = a.mySQL().Children()
+	}
+	return component.Component{
+		Name: Database, Field: "spec.database", Children: append(children, a.policies(Database)...),
+		Endpoint: a.endpoint(n.Name, a.Database.port()), Advice: a.Database.advice,
+	}
+}
+
+// postgreSQL returns the spec of the PostgreSQL, which makes its backups itself.
+func (a Application) postgreSQL() *databasev1ac.PostgreSQLSpecApplyConfiguration {
+	spec := databasev1ac.PostgreSQLSpec().WithVersion(a.Database.Version).WithStorage(a.Database.Storage)
+	if a.Database.Replicas > 0 {
+		spec.WithReplicas(a.Database.Replicas)
+	}
+	if backups := a.Database.Backups; backups != nil {
+		spec.WithBackup(databasev1ac.PostgreSQLBackup().WithEnabled(true).WithSchedule(backups.Schedule).
+			WithRetention(backups.Retention).WithDestination(destination(backups.Destination)))
+	}
+	if a.Hardened {
+		spec.WithResources(workloadv1alpha1ac.Resources().
+			WithRequests(workloadv1alpha1.ResourceList{"cpu": resource.MustParse("500m"), "memory": resource.MustParse("1Gi")}).
+			WithLimits(workloadv1alpha1.ResourceList{"cpu": resource.MustParse("2"), "memory": resource.MustParse("2Gi")}))
+	}
+	return spec
+}
+
+// EnsureCredentials creates the credentials of a mysql. It does nothing for a PostgreSQL,
+// which has its own. See [mysql.Credentials.Ensure].
+func (a Application) EnsureCredentials(ctx context.Context, credentials *mysql.Credentials, owner metav1.Object) (*datastore.Problem, error) {
+	if !a.Database.isMySQL() {
+		return nil, nil
+	}
+	return credentials.Ensure(ctx, owner, a.mySQL())
+}
+
+func (a Application) mySQL() mysql.Server {
+	server := mysql.Server{Named: a.named(Database, databaseSuffix), Version: a.Database.Version, Storage: a.Database.Storage}
+	if a.Hardened {
+		server.Resources = workload.Requirements(workload.Quantities("500m", "1Gi"), workload.Quantities("2", "2Gi"))
+	}
+	return server
+}
+
+// databaseEnv tells the backend how to reach the database. Both types of databases have the
+// same Secret.
+func (a Application) databaseEnv() []*corev1ac.EnvVarApplyConfiguration {
+	secret := a.mySQL().CredentialsSecret()
+	return []*corev1ac.EnvVarApplyConfiguration{
+		workload.Value("DATABASE_TYPE", a.Database.Type), workload.Value("DATABASE_HOST", a.Name+databaseSuffix),
+		workload.Value("DATABASE_PORT", fmt.Sprint(a.Database.port())),
+		workload.FromSecret("DATABASE_NAME", secret, databasev1.KeyDatabase),
+		workload.FromSecret("DATABASE_USER", secret, databasev1.KeyUsername), workload.FromSecret("DATABASE_PASSWORD", secret, databasev1.KeyPassword),
+	}
+}
+
+// Backups returns the Backup of a database that does not make its backups itself; false if
+// there is none.
+func (a Application) Backups() (component.Component, bool) {
+	if !a.Database.isMySQL() || a.Database.Backups == nil {
+		return component.Component{}, false
+	}
+	backups, server, n := a.Database.Backups, a.mySQL(), a.named(Backup, databaseSuffix+backupSuffix)
+	source := backupv1ac.Source().WithType(backupv1.SourceMySQL).WithConnection(backupv1ac.Connection().
+		WithHost(server.Name).WithPort(mysql.Port).WithDatabase(mysql.Database).WithCredentialsSecret(server.CredentialsSecret()))
+	return component.Component{
+		Name: Backup, Field: "spec.database.backup", After: []string{Database}, Aside: true,
+		Children: []child.Desired{backupv1ac.Backup(n.Name, "").WithLabels(n.PodLabels()).WithSpec(backupv1ac.BackupSpec().
+			WithSource(source).WithDestination(destination(backups.Destination)).
+			WithSchedule(backups.Schedule).WithRetention(backups.Retention))},
+	}, true
+}
+
+func destination(given backupv1.Destination) *backupv1ac.DestinationApplyConfiguration {
+	desired := backupv1ac.Destination().WithType(given.Type).WithBucket(given.Bucket).WithCredentialsSecret(given.CredentialsSecret)
+	if given.Prefix != "" {
+		desired.WithPrefix(given.Prefix)
+	}
+	if given.Endpoint != "" {
+		desired.WithEndpoint(given.Endpoint)
+	}
+	return desired
+}

@@ -1,0 +1,128 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package tier
+
+import (
+	"fmt"
+
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+
+	"github.com/example/demoapp-controller/pkg/controller/child"
+	"github.com/example/demoapp-controller/pkg/controller/child/component"
+	"github.com/example/demoapp-controller/pkg/controller/kinds/parts/workload"
+)
+
+// Names of the components.
+const (
+	Database   = "database"
+	Cache      = "cache"
+	Backend    = "backend"
+	Frontend   = "frontend"
+	Monitoring = "monitoring"
+	Ingress    = "ingress"
+	Backup     = "backup"
+)
+
+const (
+	// HTTPPort is where a backend and a frontend listen by default.
+	HTTPPort = 8080
+	// CachePort is where a cache listens.
+	CachePort = 6379
+	// cacheUser is the user of a cache.
+	cacheUser = 999
+	// portName is the name of the port of each container that is no database, and of its
+	// Service.
+	portName = "main"
+)
+
+// Application is an application that has components. Its children are named after it.
+type Application struct {
+	Namespace, Name string
+	// Labels returns the labels of the children of a component, which also select its pods.
+	Labels   func(component string) map[string]string
+	Database Server
+	// Cache is nil for none.
+	Cache             *Workload
+	Backend, Frontend Workload
+	// Monitored says that Prometheus scrapes the backend. See [Application.Monitoring].
+	Monitored bool
+	// Hardened adds limits, topology spread, PodDisruptionBudgets and NetworkPolicies.
+	Hardened bool
+}
+
+// Workload is a Deployment with a Service.
+type Workload struct {
+	Image string
+	// Args are the arguments of the container; nil for those of the image.
+	Args     []string
+	Replicas int32
+	// Port is where the container accepts connections.
+	Port int32
+}
+
+// Tiers returns the database, the cache, the backend and the frontend, in the order of their
+// start.
+func (a Application) Tiers() []component.Component {
+	tiers := []component.Component{a.database()}
+	if a.Cache != nil {
+		tiers = append(tiers, a.cache(*a.Cache))
+	}
+	return append(tiers, a.backend(), a.frontend())
+}
+
+func (a Application) named(component, suffix string) workload.Named {
+	return workload.Named{Name: a.Name + suffix, Selector: a.Labels(component)}
+}
+
+// endpoint returns where a Service is reached, as host:port.
+func (a Application) endpoint(service string, port int32) string {
+	return fmt.Sprintf("%s.%s.svc.cluster.local:%d", service, a.Namespace, port)
+}
+
+// cache returns the cache, whose directory is lost with its pod.
+func (a Application) cache(w Workload) component.Component {
+	container := workload.Container(Cache, w.Image).WithVolumeMounts(corev1ac.VolumeMount().WithName("data").WithMountPath("/data"))
+	container.SecurityContext.WithReadOnlyRootFilesystem(true)
+	return a.deployed(Cache, w, cacheUser, container, corev1ac.Volume().WithName("data").WithEmptyDir(corev1ac.EmptyDirVolumeSource()))
+}
+
+func (a Application) backend() component.Component {
+	container := workload.Container(Backend, a.Backend.Image).WithEnv(a.databaseEnv()...)
+	if a.Cache != nil {
+		container.WithEnv(workload.Value("CACHE_HOST", a.Name+"-"+Cache), workload.Value("CACHE_PORT", fmt.Sprint(a.Cache.Port)))
+	}
+	return a.deployed(Backend, a.Backend, 0, container)
+}
+
+func (a Application) frontend() component.Component {
+	container := workload.Container(Frontend, a.Frontend.Image).
+		WithEnv(workload.Value("BACKEND_URL", fmt.Sprintf("http://%s-%s:%d", a.Name, Backend, a.Backend.Port)))
+	return a.deployed(Frontend, a.Frontend, 0, container)
+}
+
+// deployed returns a component that is a Deployment with a Service.
+func (a Application) deployed(
+	name string, w Workload, user int64, container *corev1ac.ContainerApplyConfiguration, volumes ...*corev1ac.VolumeApplyConfiguration,
+) component.Component {
+	n, field := a.named(name, "-"+name), "spec."+name
+	container.WithArgs(w.Args...).WithPorts(workload.Port(portName, w.Port)).WithReadinessProbe(workload.TCPProbe(portName))
+	if a.Hardened {
+		container.WithResources(workload.Requirements(workload.Quantities("100m", "256Mi"), workload.Quantities("1", "512Mi")))
+	}
+	pod := workload.Pod(user, container).WithVolumes(volumes...)
+	workload.ListenOn(pod, w.Port)
+	if a.Hardened {
+		workload.Spread(n, pod)
+	}
+	children := []child.Desired{workload.Deployment(n, w.Replicas, pod), workload.Service(n, portName, w.Port)}
+	if a.Hardened && w.Replicas > 1 {
+		children = append(children, workload.DisruptionBudget(n))
+	}
+	return component.Component{
+		Name: name, Field: field, Children: append(children, a.policies(name)...), Endpoint: a.endpoint(n.Name, w.Port),
+		Advice: func(string) string {
+			return fmt.Sprintf("check %s.image, which must exist, be allowed, have a numeric user other than root, and listen on port %d", field, w.Port)
+		},
+	}
+}

@@ -1,0 +1,95 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package workload_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+	"k8s.io/utils/ptr"
+
+	workloadv1alpha1 "github.com/example/demoapp-controller/pkg/apis/workload/v1alpha1"
+	"github.com/example/demoapp-controller/pkg/controller/kinds/parts/workload"
+)
+
+func TestPodIsRestricted(t *testing.T) {
+	pod := workload.Pod(101, workload.Container("web", "nginx"))
+
+	want := corev1ac.PodSpec().WithAutomountServiceAccountToken(false).WithEnableServiceLinks(false).
+		WithSecurityContext(corev1ac.PodSecurityContext().WithRunAsNonRoot(true).WithRunAsUser(101).WithRunAsGroup(101).
+			WithSeccompProfile(corev1ac.SeccompProfile().WithType(corev1.SeccompProfileTypeRuntimeDefault))).
+		WithContainers(corev1ac.Container().WithName("web").WithImage("nginx").
+			WithSecurityContext(corev1ac.SecurityContext().WithAllowPrivilegeEscalation(false).
+				WithCapabilities(corev1ac.Capabilities().WithDrop("ALL"))))
+	if diff := cmp.Diff(want, pod); diff != "" {
+		t.Errorf("pod (-want +got):\n%s", diff)
+	}
+}
+
+func TestPodOfImageWithUser(t *testing.T) {
+	security := workload.Pod(0).SecurityContext
+
+	if security.RunAsUser != nil || !*security.RunAsNonRoot {
+		t.Errorf("security context is %+v, want no user and runAsNonRoot", security)
+	}
+}
+
+func TestListenOnLowersTheFirstPortIfNeeded(t *testing.T) {
+	for port, sysctls := range map[int32]int{80: 1, 1023: 1, 1024: 0, 8080: 0} {
+		pod := workload.Pod(0, workload.Container("web", "web:1"))
+
+		workload.ListenOn(pod, port)
+
+		if got := len(pod.SecurityContext.Sysctls); got != sysctls {
+			t.Errorf("%d sysctls for port %d, want %d", got, port, sysctls)
+		}
+	}
+}
+
+func TestSecureOverridesWhatIsGiven(t *testing.T) {
+	container := workload.Container("web", "nginx")
+
+	workload.Secure(container, &workloadv1alpha1.SecurityContext{
+		RunAsUser: ptr.To[int64](1000), Capabilities: &workloadv1alpha1.Capabilities{Add: []string{"NET_BIND_SERVICE"}, Drop: []string{"ALL"}},
+	})
+
+	want := corev1ac.SecurityContext().WithAllowPrivilegeEscalation(false).WithRunAsUser(1000).
+		WithCapabilities(corev1ac.Capabilities().WithAdd("NET_BIND_SERVICE").WithDrop("ALL"))
+	if diff := cmp.Diff(want, container.SecurityContext); diff != "" {
+		t.Errorf("security context (-want +got):\n%s", diff)
+	}
+}
+
+func TestResources(t *testing.T) {
+	if got := workload.Resources(nil); got != nil {
+		t.Errorf("resources of none are %+v", got)
+	}
+
+	got := workload.Resources(&workloadv1alpha1.Resources{Limits: workloadv1alpha1.ResourceList{"cpu": resource.MustParse("1")}})
+
+	want := corev1ac.ResourceRequirements().WithLimits(corev1.ResourceList{"cpu": resource.MustParse("1")})
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("resources (-want +got):\n%s", diff)
+	}
+}
+
+func TestPodsHaveLabelsAndSelector(t *testing.T) {
+	named := workload.Named{Name: "shop", Labels: map[string]string{"platform": "shop"}, Selector: map[string]string{"component": "web"}}
+
+	deployment, service := workload.Deployment(named, 2, workload.Pod(0)), workload.Service(named, "http", 8080)
+
+	labels := map[string]string{"platform": "shop", "component": "web"}
+	if diff := cmp.Diff(labels, deployment.Spec.Template.Labels); diff != "" {
+		t.Errorf("labels of the pods (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(named.Selector, deployment.Spec.Selector.MatchLabels); diff != "" {
+		t.Errorf("selector of the Deployment (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(named.Selector, service.Spec.Selector); diff != "" {
+		t.Errorf("selector of the Service (-want +got):\n%s", diff)
+	}
+}

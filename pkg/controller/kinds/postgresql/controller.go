@@ -1,0 +1,137 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package postgresql
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	databasev1 "github.com/example/demoapp-controller/pkg/apis/database/v1"
+	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
+	"github.com/example/demoapp-controller/pkg/controller"
+	"github.com/example/demoapp-controller/pkg/controller/child"
+	"github.com/example/demoapp-controller/pkg/controller/kind"
+	"github.com/example/demoapp-controller/pkg/controller/kind/event"
+	"github.com/example/demoapp-controller/pkg/controller/kinds/parts/datastore"
+	databaseclient "github.com/example/demoapp-controller/pkg/generated/clientset/versioned/typed/database/v1"
+)
+
+// Name is the controller's name in logs and metrics.
+const Name = "postgresql"
+
+// Kind is the kind of the owners of the children.
+var Kind = databasev1.SchemeGroupVersion.WithKind("PostgreSQL")
+
+type (
+	pass = kind.Pass[*databasev1.PostgreSQL]
+	loop = kind.Loop[*databasev1.PostgreSQL, databasev1.PostgreSQLStatus]
+)
+
+// layout is what the Secret with the credentials has.
+var layout = datastore.Layout{
+	Label:    databasev1.LabelPostgreSQL,
+	Names:    map[string]string{databasev1.KeyUsername: database, databasev1.KeyDatabase: database},
+	Reserved: []string{"none", "postgres", "public", "replication", "template0", "template1"},
+	Password: databasev1.KeyPassword, Generated: []string{databasev1.KeyReplicationPassword},
+}
+
+// Observed are the objects of PostgreSQLs that are no children.
+type Observed struct {
+	secrets *datastore.Secrets
+	claims  *datastore.Claims
+	pods    child.Readiness
+}
+
+// NewObserved returns the objects with the label of PostgreSQLs.
+func NewObserved(env child.Informers, kube kubernetes.Interface) (*Observed, error) {
+	secrets, err1 := datastore.NewSecrets(env, kube, layout)
+	claims, err2 := datastore.NewClaims(env, kube, databasev1.LabelPostgreSQL)
+	pods, err3 := child.NewReadiness(env, kube, databasev1.LabelPostgreSQL)
+	return &Observed{secrets, claims, pods}, errors.Join(err1, err2, err3)
+}
+
+type postgreSQLs struct {
+	*Observed
+
+	children *child.Set
+	backups  *Backups
+	images   map[string]string
+}
+
+// New wires the controller of PostgreSQLs and of their children. It starts nothing. The set of children has the
+// optional kind [BackupKind]. images are by major version; the default is postgres:<version>.
+func New(
+	client databaseclient.PostgreSQLsGetter, children *child.Set, observed *Observed, backups *Backups, images map[string]string, deps kind.Deps,
+) (*loop, error) {
+	c := &postgreSQLs{observed, children, backups, images}
+	l, err := kind.New(kind.Kind[*databasev1.PostgreSQL, databasev1.PostgreSQLStatus]{
+		Name: Name, GroupVersionKind: Kind, FieldManager: child.FieldManager,
+		Client: func(namespace string) controller.Patcher[*databasev1.PostgreSQL] {
+			return client.PostgreSQLs(namespace)
+		},
+		Status:     func(p *databasev1.PostgreSQL) *databasev1.PostgreSQLStatus { return &p.Status },
+		Conditions: func(s *databasev1.PostgreSQLStatus) *[]metav1.Condition { return &s.Conditions },
+		Steps:      c.reconcile,
+		Finalizer:  databasev1.Finalizer,
+		Finalize:   c.finalize,
+		Hold: func(written, next databasev1.PostgreSQLStatus) time.Duration {
+			return child.Hold(written.Conditions, next.Conditions)
+		},
+		Events: transitions,
+		Gates:  []kind.Gate{kind.HeldFor("key", databasev1.ReasonCredentialsMissing, databasev1.ReasonCredentialsInvalid)},
+	}, deps)
+	if err != nil {
+		return nil, err
+	}
+	return l, errors.Join(children.Watch(l), observed.secrets.Watch(l), observed.claims.Watch(l), observed.pods.Watch(l))
+}
+
+func (c *postgreSQLs) reconcile(ctx context.Context, p *pass) error {
+	o := observation{primaryReady: c.pods.IsReady(p.Object.Namespace, p.Object.Name+"-0"), backup: c.backups.of(p.Object)}
+	o.initialized = wasReady(p.Object) || o.primaryReady
+	v := c.claims.Decide(p.Key(), templateOf(p.Object))
+	mayHaveData := o.initialized || v.StandbySince.Before(&p.Object.CreationTimestamp) && !v.StandbySince.IsZero()
+	names, problem, err := c.secrets.Ensure(ctx, p.Object, credentialsName(p.Object.Name), v)
+	if problem == nil && err == nil || len(p.Object.Status.Children.Applied) > 0 {
+		// Without credentials no server is created. Servers that exist are kept.
+		children := append(desired(p.Object, c.images, v.Template, mayHaveData), desiredBackup(p.Object, names, o.initialized)...)
+		var childErr error
+		o.state, childErr = c.children.Ensure(ctx, p.Object, &p.Object.Status.Children, p.Now, children...)
+		err = errors.Join(err, childErr)
+	}
+	notExpandable, growErr := c.claims.Grow(ctx, v)
+	err = errors.Join(err, growErr)
+	summarize(p, o, datastore.First(problem, v.Problem, notExpandable), err)
+	return err
+}
+
+func templateOf(p *databasev1.PostgreSQL) datastore.Template {
+	t := datastore.Template{Version: p.Spec.Version, Storage: p.Spec.Storage}
+	if p.Spec.StorageClassName != nil {
+		t.Class = *p.Spec.StorageClassName
+	}
+	return t
+}
+
+// finalize deletes the claims and the generated Secret, if the deletion policy says so. The
+// garbage collector deletes the children.
+func (c *postgreSQLs) finalize(ctx context.Context, p *pass) (event.Event, error) {
+	if p.Object.Spec.DeletionPolicy != databasev1.DeletionPolicyDelete {
+		return event.Normal(databasev1.ReasonDataRetained, "Delete",
+			"Kept the PersistentVolumeClaims and the Secret with the credentials for a PostgreSQL of the same name"), nil
+	}
+	err := c.claims.Delete(ctx, p.Key())
+	if err == nil {
+		err = c.secrets.Delete(ctx, p.Object, credentialsName(p.Object.Name))
+	}
+	if err != nil {
+		p.Conditions().MarkReconciling(apimeta.ReasonFinalizerFailed, "Deletion waits: "+err.Error())
+		return event.Event{}, err
+	}
+	return event.Normal(databasev1.ReasonDataDeleted, "Delete", "Deleted the PersistentVolumeClaims and the Secret with the credentials"), nil
+}

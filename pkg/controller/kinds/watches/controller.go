@@ -1,0 +1,406 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package watches
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+
+	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
+	watchesv1alpha1 "github.com/example/demoapp-controller/pkg/apis/watches/v1alpha1"
+	"github.com/example/demoapp-controller/pkg/controller"
+	"github.com/example/demoapp-controller/pkg/controller/kind"
+	"github.com/example/demoapp-controller/pkg/controller/kind/event"
+	"github.com/example/demoapp-controller/pkg/controller/kinds/watches/custom"
+	"github.com/example/demoapp-controller/pkg/controller/release"
+	"github.com/example/demoapp-controller/pkg/controller/release/gates"
+	"github.com/example/demoapp-controller/pkg/controller/served"
+	"github.com/example/demoapp-controller/pkg/helm"
+	"github.com/example/demoapp-controller/pkg/redact"
+)
+
+const (
+	// maxNamedObjects bounds the objects that a message names.
+	maxNamedObjects = 5
+	// remainingRetry is the longest time between two looks at the objects of an uninstalled
+	// release.
+	remainingRetry = 10 * time.Second
+)
+
+// pauseHandler is what pauses a custom resource if the program's function does, in messages.
+const pauseHandler = "the answer of the operator's pause handler"
+
+type pass = kind.Pass[*custom.Resource]
+
+// kindController reconciles the custom resources of one kind.
+type kindController struct {
+	*kind.Loop[*custom.Resource, custom.Status]
+
+	kind      Kind
+	deps      Deps
+	informers map[string]cache.SharedIndexInformer
+	lifecycle *release.Lifecycle
+	redactor  *redact.Redactor
+	client    *custom.Client
+	pruned    custom.Pruned
+	releases  releases
+	// further removes the handlers of further informers.
+	further []func() error
+}
+
+// newKindController returns a controller of the custom resources in the informers.
+func newKindController(k Kind, resource served.Resource, deps Deps, releases release.Subscription) (*kindController, error) {
+	c := &kindController{
+		kind: k, deps: deps, redactor: redact.New(overriddenTexts(k.Overrides)),
+		lifecycle: release.New(releases, deps.Recorder, deps.Metrics.Drift(k.Name()), nil, gates.Suspend),
+	}
+	namespaces := deps.Namespaces
+	if !resource.Namespaced {
+		namespaces = nil
+	}
+	var err error
+	if c.client, err = custom.NewClient(deps.RESTConfig, deps.HTTPClient, k.GroupVersionKind, resource.GroupVersionResource, k.annotations()); err != nil {
+		return nil, fmt.Errorf("%s: %w", k.Name(), err)
+	}
+	if c.informers, err = c.client.Informers(namespaces, k.Selector); err != nil {
+		return nil, fmt.Errorf("%s: %w", k.Name(), err)
+	}
+	for _, informer := range c.informers {
+		if err := informer.SetWatchErrorHandlerWithContext(deps.Metrics.WatchErrors(resource.GroupResource().String())); err != nil {
+			return nil, fmt.Errorf("%s: %w", k.Name(), err)
+		}
+	}
+	c.Loop, err = kind.New(c.definition(), kind.Deps{
+		Informers: c.informers, Recorder: deps.Recorder, Metrics: deps.Metrics, Clock: deps.Clock,
+		ResyncPeriod: k.ReconcilePeriod, Workers: k.MaxConcurrentReconciles, Namespaces: deps.NamespaceMetadata, Refuse: deps.Refuse,
+	})
+	if err != nil {
+		return nil, err
+	}
+	c.Await(controller.NamedSync{Name: "release records", HasSynced: deps.Engine.HasSynced})
+	self := func(r *custom.Resource) []cache.ObjectName { return []cache.ObjectName{cache.MetaObjectToName(r)} }
+	for _, informer := range c.informers {
+		synced, err := controller.AddHandler("labels of "+k.Name(), informer, controller.MapHandler(c.Queue(), self, labelsChanged))
+		if err != nil {
+			return nil, err
+		}
+		c.Await(synced)
+	}
+	if err := c.watchFurther(); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// definition returns what is particular to the kind in the passes over its custom resources.
+func (c *kindController) definition() kind.Kind[*custom.Resource, custom.Status] {
+	k := c.kind
+	return kind.Kind[*custom.Resource, custom.Status]{
+		Name: k.Name(), GroupVersionKind: k.GroupVersionKind, FieldManager: c.deps.FieldManager,
+		Client:      func(namespace string) controller.Patcher[*custom.Resource] { return c.client.In(namespace) },
+		Status:      func(r *custom.Resource) *custom.Status { return &r.Status },
+		Conditions:  func(s *custom.Status) *[]metav1.Condition { return &s.Conditions },
+		Annotations: k.annotations(),
+		Steps:       c.steps, Suspends: true,
+		Finalizer: watchesv1alpha1.Finalizer, FormerFinalizers: []string{watchesv1alpha1.FormerFinalizer},
+		Finalize: c.finalize, Finalized: c.reportUninstalled,
+		Hold: func(written, next custom.Status) time.Duration {
+			return release.Hold(written.ReleaseStatus, next.ReleaseStatus)
+		},
+		Events: func(before, after *custom.Resource) []event.Event {
+			return release.Events(before.Status.ReleaseStatus, after.Status.ReleaseStatus, k.Policy)
+		},
+		Redact: func(_ context.Context, _ *custom.Resource, err error) error { return c.redactor.Error(err) },
+		Gates: []kind.Gate{
+			gates.HeldBySuspend(),
+			{Name: "suspend", Condition: watchesv1alpha1.ConditionPaused, Status: metav1.ConditionTrue},
+		},
+		Forget: func(key cache.ObjectName) {
+			c.lifecycle.Forget(key)
+			c.pruned.Forget(key)
+			c.releases.forget(key)
+		},
+	}
+}
+
+// watchFurther adds the handlers of the kind's further informers. They stay until unwatch.
+func (c *kindController) watchFurther() error {
+	for _, watch := range c.kind.Watches {
+		handler := controller.MapHandler(c.Queue(), watch.Keys, controller.Always[metav1.Object](controller.SpecChange))
+		registration, err := cache.NewTypedSharedIndexInformer[metav1.Object](watch.Informer).
+			AddTypedEventHandler(handler, cache.HandlerOptions{ResyncPeriod: new(time.Duration)})
+		if err != nil {
+			return errors.Join(fmt.Errorf("%s: add a handler to informer %q: %w", c.kind.Name(), watch.Name, err), c.unwatch())
+		}
+		c.further = append(c.further, func() error { return watch.Informer.RemoveEventHandler(registration) })
+		c.Await(controller.NamedSync{Name: watch.Name, HasSynced: registration.HasSynced})
+	}
+	return nil
+}
+
+// unwatch removes the handlers of the kind's further informers, which may outlive the kind.
+func (c *kindController) unwatch() error {
+	var errs []error
+	for _, remove := range c.further {
+		errs = append(errs, remove())
+	}
+	return errors.Join(errs...)
+}
+
+// haveSynced returns the checks of the kind's own informers.
+func (c *kindController) haveSynced() []cache.InformerSynced {
+	var checks []cache.InformerSynced
+	for _, informer := range c.informers {
+		checks = append(checks, informer.HasSynced)
+	}
+	return checks
+}
+
+// end drops what outlives the kind: handlers, and what the engine keeps for the releases.
+func (c *kindController) end(ctx context.Context) {
+	if err := c.unwatch(); err != nil {
+		klog.FromContext(ctx).Error(err, "Cannot remove the handlers of informers", "kind", c.kind.Name())
+	}
+	for _, informer := range c.informers {
+		for _, key := range informer.GetStore().ListKeys() {
+			if name, err := cache.ParseObjectName(key); err == nil {
+				c.lifecycle.Forget(name)
+			}
+		}
+	}
+}
+
+// labelsChanged starts a pass when the labels of a custom resource change, because names and
+// values of releases may depend on them.
+func labelsChanged(before, after *custom.Resource) controller.Reason {
+	if before != nil && after != nil && !before.SameLabels(after) {
+		return controller.SpecChange
+	}
+	return 0
+}
+
+// changed enqueues the custom resources of a release that the engine reports.
+func (c *kindController) changed(changedRelease cache.ObjectName, change helm.Change) {
+	if c.kind.IgnoreDependents && change == helm.ObjectChanged {
+		return
+	}
+	for _, key := range c.releases.owners(changedRelease) {
+		c.Queue().Enqueue(key, release.Why(change))
+	}
+}
+
+// steps make one pass over a custom resource.
+func (c *kindController) steps(ctx context.Context, p *pass) error {
+	c.pruned.Recall(p)
+	c.observePeriod(ctx, p)
+	c.observeBooleans(ctx, p)
+	content, err := p.Object.Content()
+	if err != nil {
+		return err
+	}
+	bound := &binding{kindController: c, content: content}
+	err = release.Steps(c.lifecycle, bound)(ctx, p)
+	if controller.IsPending(err) {
+		return err
+	}
+	if err == nil && bound.outcome.Observed && bound.outcome.Settled && !bound.frozen {
+		err = c.runPostHooks(ctx, p, bound)
+	}
+	if err == nil {
+		err = c.writeManifest(ctx, p, bound)
+	}
+	setUpstream(p.Conditions(), &p.Object.Status.ReleaseStatus, err)
+	before := p.Observed
+	p.AfterCommit(func(committed bool) {
+		if committed && c.pruned.Notice(p) {
+			event.Emit(ctx, c.deps.Recorder, p.Object, statusLost(p.Observed != before))
+		}
+	})
+	return err
+}
+
+// statusLost returns the event about a status that the API server does not have as it was
+// written. written says that the API server accepted the write. Without the subresource, it
+// answers as if the custom resource did not exist.
+func statusLost(written bool) event.Event {
+	if !written {
+		return event.Warning("StatusNotWritten", "Reconcile", "The API server does not store the status, so the operator keeps it in memory "+
+			"only: enable the status subresource in the CRD (subresources: {status: {}})")
+	}
+	return event.Warning("StatusPruned", "Reconcile", "The CRD removes fields of the status, so the operator "+
+		"keeps them in memory only: set x-kubernetes-preserve-unknown-fields: true on status in the CRD")
+}
+
+func (c *kindController) runPostHooks(ctx context.Context, p *pass, bound *binding) error {
+	for _, hook := range c.kind.PostHooks {
+		logger := klog.FromContext(ctx)
+		if err := hook(ctx, bound.content.DeepCopy(), *p.Object.Status.DeployedRelease, bound.values, logger); err != nil {
+			err = c.redactor.Error(fmt.Errorf("post-reconcile hook of %s: %w", c.kind.Name(), err))
+			p.Conditions().MarkReconciling(watchesv1alpha1.ReasonReconcileError, err.Error())
+			return err
+		}
+	}
+	return nil
+}
+
+// writeManifest keeps status.deployedRelease.manifest up to date if the kind has it.
+func (c *kindController) writeManifest(ctx context.Context, p *pass, bound *binding) error {
+	s := &p.Object.Status
+	if !c.kind.StatusManifest || s.DeployedRelease == nil {
+		s.Manifest = ""
+		return nil
+	}
+	if !bound.changed && (s.Manifest != "" || !p.Reason.Has(controller.SpecChange)) {
+		return nil // A manifest that is too large is not read in each pass.
+	}
+	manifest, err := c.deps.Engine.Manifest(ctx, bound.release, release.Baseline(s.ReleaseStatus, c.kind.Policy, c.kind.Scope), int(s.DeployedRelease.Revision))
+	if err != nil {
+		return fmt.Errorf("read the manifest for status.deployedRelease.manifest: %w", err)
+	}
+	if len(manifest) > maxStatusManifest {
+		manifest = ""
+		event.Emit(ctx, c.deps.Recorder, p.Object, event.Warning("ManifestTooLarge", "Reconcile", fmt.Sprintf(
+			"The manifest has more than %d bytes, so status.deployedRelease.manifest is not written", maxStatusManifest)))
+	}
+	s.Manifest = manifest
+	return nil
+}
+
+// observePaused sets or removes Paused, and returns what pauses the custom resource, or "".
+func (c *kindController) observePaused(ctx context.Context, p *pass, content *unstructured.Unstructured) (pausedBy string, err error) {
+	text := "Annotation " + c.kind.PauseAnnotation + " is true"
+	switch {
+	case isTrue(p.Object, c.kind.PauseAnnotation):
+		pausedBy = "annotation " + c.kind.PauseAnnotation
+	case c.kind.Paused != nil:
+		paused, err := c.kind.Paused(ctx, content.DeepCopy())
+		if err != nil {
+			return "", fmt.Errorf("pause handler of %s: %w", c.kind.Name(), err)
+		}
+		if paused {
+			pausedBy, text = pauseHandler, "The operator pauses this resource"
+		}
+	}
+	if pausedBy == "" {
+		p.Conditions().Remove(watchesv1alpha1.ConditionPaused)
+		return "", nil
+	}
+	p.Conditions().Set(watchesv1alpha1.ConditionPaused, metav1.ConditionTrue, watchesv1alpha1.ReasonPauseReconcileAnnotationTrue, text)
+	return pausedBy, nil
+}
+
+// finalize uninstalls the release of a custom resource.
+func (c *kindController) finalize(ctx context.Context, p *pass) (event.Event, error) {
+	c.pruned.Recall(p)
+	content, err := p.Object.Content()
+	if err != nil {
+		return event.Event{}, c.blockDeletion(p, err)
+	}
+	pausedBy, err := c.observePaused(ctx, p, content)
+	if err != nil {
+		return event.Event{}, c.blockDeletion(p, err)
+	}
+	if pausedBy != "" {
+		setUpstream(p.Conditions(), &p.Object.Status.ReleaseStatus, nil)
+		p.Conditions().MarkReconciling(watchesv1alpha1.ReasonPauseReconcileAnnotationTrue, "Deletion waits until "+pausedBy+" is no longer true")
+		return event.Event{}, kind.ErrDeletionWaits
+	}
+	desired, err := c.releaseOf(ctx, p, content)
+	if name := (*nameError)(nil); errors.As(err, &name) && p.Object.Status.DeployedRelease == nil && len(p.Object.Status.Inventory) == 0 {
+		return event.Normal("NothingToUninstall", "Delete", "There is no release: "+name.Error()), nil
+	}
+	if err != nil {
+		return event.Event{}, c.blockDeletion(p, err)
+	}
+	done, remaining, err := c.uninstall(ctx, p, desired)
+	if apierrors.IsForbidden(err) {
+		vanishes, lookErr := c.vanishes(ctx, desired, p.Object.Status.Inventory)
+		if vanishes {
+			return event.Normal("LeftAlone", "Delete", fmt.Sprintf("Left release %s to the deletion of namespace %s", desired.Name, desired.Namespace)), nil
+		}
+		err = errors.Join(err, lookErr)
+	}
+	if err != nil {
+		return event.Event{}, c.blockDeletion(p, err)
+	}
+	if len(remaining) > 0 {
+		// Events about the objects start the next pass, but an object may lose the
+		// annotations by which it is known.
+		p.LookAgain(remainingRetry)
+		setUpstream(p.Conditions(), &p.Object.Status.ReleaseStatus, nil)
+		message := "Deletion waits until these objects are gone: " + named(remaining)
+		p.Conditions().Set(releasev1alpha1.ConditionDeployed, metav1.ConditionFalse, watchesv1alpha1.ReasonUninstallSuccessful, message)
+		p.Conditions().MarkReconciling(watchesv1alpha1.ReasonUninstallWaits, message)
+		return event.Event{}, kind.ErrDeletionWaits
+	}
+	return done, nil
+}
+
+func (c *kindController) uninstall(ctx context.Context, p *pass, desired helm.Release) (event.Event, []helm.ObjectReference, error) {
+	s := p.Object.Status.ReleaseStatus
+	if desired.AwaitRemoval {
+		return c.lifecycle.UninstallAndAwait(ctx, p, desired, s, c.kind.Policy)
+	}
+	done, err := c.lifecycle.Uninstall(ctx, p, desired, s, c.kind.Policy)
+	return done, nil, err
+}
+
+// vanishes reports whether the namespace of a release is being deleted with all objects of
+// the release. The service account of the release may have lost its rights by then.
+func (c *kindController) vanishes(ctx context.Context, desired helm.Release, inventory []releasev1alpha1.InventoryEntry) (bool, error) {
+	outside := func(entry releasev1alpha1.InventoryEntry) bool { return entry.Namespace != desired.Namespace }
+	if desired.ServiceAccount == "" || slices.ContainsFunc(inventory, outside) {
+		return false, nil
+	}
+	namespace, err := c.deps.metadata.Resource(corev1.SchemeGroupVersion.WithResource("namespaces")).Get(ctx, desired.Namespace, metav1.GetOptions{})
+	if err != nil {
+		return false, fmt.Errorf("look whether the namespace is being deleted: %w", err)
+	}
+	return namespace.GetDeletionTimestamp() != nil, nil
+}
+
+// blockDeletion reports why the deletion cannot complete. The deletion is always retried.
+func (c *kindController) blockDeletion(p *pass, cause error) error {
+	cause = c.redactor.Error(cause)
+	p.Conditions().MarkReconciling(releasev1alpha1.ReasonUninstallFailed, "Deletion waits: "+cause.Error())
+	setUpstream(p.Conditions(), &p.Object.Status.ReleaseStatus, cause)
+	p.Conditions().Set(watchesv1alpha1.ConditionReleaseFailed, metav1.ConditionTrue, watchesv1alpha1.ReasonUninstallError, cause.Error())
+	return cause
+}
+
+// reportUninstalled clears the release from the status while finalizers of other owners
+// keep the custom resource.
+func (c *kindController) reportUninstalled(p *pass) {
+	others := kind.OthersFinalizers(p.Object, watchesv1alpha1.Finalizer, watchesv1alpha1.FormerFinalizer)
+	name := p.Object.GetName()
+	if deployed := p.Object.Status.DeployedRelease; deployed != nil {
+		name = deployed.Name
+	}
+	release.ReportUninstalled(&p.Object.Status.ReleaseStatus, p.Conditions(), name, others)
+	p.Object.Status.Manifest = ""
+	setUpstream(p.Conditions(), &p.Object.Status.ReleaseStatus, nil)
+}
+
+// named returns the names of objects, separated by commas.
+func named(objects []helm.ObjectReference) string {
+	var names []string
+	for _, object := range objects[:min(len(objects), maxNamedObjects)] {
+		names = append(names, object.String())
+	}
+	if more := len(objects) - len(names); more > 0 {
+		names = append(names, fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(names, ", ")
+}

@@ -1,0 +1,96 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package webapp
+
+import (
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	examplev1 "github.com/example/demoapp-controller/pkg/apis/example/v1"
+	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
+	"github.com/example/demoapp-controller/pkg/controller/child"
+	"github.com/example/demoapp-controller/pkg/controller/kind/event"
+	"github.com/example/demoapp-controller/pkg/controller/kind/status"
+)
+
+// summarize sets the status from the result of Ensure. blockedBy is the entry of --blocked-images that blocks the image.
+func summarize(p *pass, state child.State, blockedBy string, err error) {
+	s, deployment := &p.Object.Status, state.Of("Deployment", p.Object.Name)
+	s.ObservedGeneration = p.Object.Generation
+	s.ReadyReplicas = deployment.Health.ReadyReplicas
+	child.Report(p, state, err)
+	conditions, refusal := p.Conditions(), deployment.Health.PodsRefused
+	reportAvailable(conditions, deployment)
+	switch {
+	case blockedBy != "":
+		conditions.MarkStalled(examplev1.ReasonImageBlocked, blockedMessage(p.Object.Spec.Image, blockedBy, deployment))
+	case refusal != "" && err == nil && !meta.IsStatusConditionTrue(s.Conditions, apimeta.ConditionReady):
+		conditions.MarkStalled(examplev1.ReasonPodsRefused, refusedMessage(refusal))
+	}
+	s.Phase = phaseOf(s.Conditions)
+}
+
+// reportAvailable sets the condition Available to that of the Deployment.
+func reportAvailable(conditions status.Editor, deployment *child.Observed) {
+	const available = examplev1.ConditionAvailable
+	switch {
+	case deployment.Name == "":
+		conditions.Set(available, metav1.ConditionFalse, examplev1.ReasonNoDeployment, "The Deployment does not exist")
+	case deployment.Health.Available:
+		conditions.Set(available, metav1.ConditionTrue, examplev1.ReasonMinimumReplicasAvailable, "Enough pods are available")
+	default:
+		conditions.Set(available, metav1.ConditionFalse, examplev1.ReasonMinimumReplicasUnavailable, "Too few pods are available")
+	}
+}
+
+func blockedMessage(image, blockedBy string, deployment *child.Observed) string {
+	effect := "no pods are created"
+	if deployment.Image(container) == image {
+		effect = "the existing pods keep running"
+	} else if deployment.Name != "" {
+		effect = "the existing Deployment stays as it is"
+	}
+	return fmt.Sprintf("spec.image: %q is blocked by %q of --blocked-images: %s; set spec.image to an image that is not blocked",
+		image, blockedBy, effect)
+}
+
+// refusals maps a part of the API server's message about refused pods to the field that
+// causes the refusal.
+var refusals = []struct{ part, field, advice string }{
+	{"violates PodSecurity", "spec.securityContext", "change it to meet the Pod Security level of the namespace"},
+	{"exceeded quota", "spec.replicas, spec.resources", "reduce them, or raise the ResourceQuota of the namespace"},
+	{"failed quota", "spec.resources", "set the resources that the ResourceQuota of the namespace requires"},
+	{"usage per Container is", "spec.resources", "change them to meet the LimitRange of the namespace"},
+}
+
+// refusedMessage says which field has the API server refuse the pods, and what to do.
+func refusedMessage(refusal string) string {
+	for _, known := range refusals {
+		if strings.Contains(refusal, known.part) {
+			return fmt.Sprintf("%s: the API server refuses the pods: %s; %s", known.field, refusal, known.advice)
+		}
+	}
+	return fmt.Sprintf("spec: the API server refuses the pods: %s; change the spec, or the rule that refuses them", refusal)
+}
+
+// phaseOf summarizes the conditions.
+func phaseOf(conditions []metav1.Condition) string {
+	available := meta.FindStatusCondition(conditions, examplev1.ConditionAvailable)
+	deployed := available != nil && available.Reason != examplev1.ReasonNoDeployment
+	switch {
+	case deployed && meta.IsStatusConditionTrue(conditions, apimeta.ConditionReconciling):
+		return examplev1.PhaseDeploying
+	case deployed && available.Status == metav1.ConditionTrue:
+		return examplev1.PhaseRunning
+	default:
+		return examplev1.PhasePending
+	}
+}
+
+func transitions(before, after *examplev1.WebApp) []event.Event {
+	return child.Events(before.Status.Children, after.Status.Children, before.Status.Conditions, after.Status.Conditions)
+}

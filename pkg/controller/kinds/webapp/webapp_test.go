@@ -1,0 +1,591 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package webapp_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	kubefake "k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+
+	examplev1 "github.com/example/demoapp-controller/pkg/apis/example/v1"
+	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
+	workloadv1alpha1 "github.com/example/demoapp-controller/pkg/apis/workload/v1alpha1"
+	"github.com/example/demoapp-controller/pkg/controller"
+	"github.com/example/demoapp-controller/pkg/controller/child"
+	"github.com/example/demoapp-controller/pkg/controller/controllertest"
+	"github.com/example/demoapp-controller/pkg/controller/kind"
+	"github.com/example/demoapp-controller/pkg/controller/kinds/webapp"
+	"github.com/example/demoapp-controller/pkg/controller/kinds/webapp/images"
+	versionedfake "github.com/example/demoapp-controller/pkg/generated/clientset/versioned/fake"
+	"github.com/example/demoapp-controller/pkg/generated/informers/externalversions"
+)
+
+// hook is a cleanup hook that answers with an error, or with success.
+type hook struct {
+	mu    sync.Mutex
+	err   error
+	calls []string
+}
+
+func (h *hook) Call(_ context.Context, object cache.ObjectName) (string, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.calls = append(h.calls, object.String())
+	return "The cleanup server answered 204 No Content", h.err
+}
+
+func (h *hook) fail(err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.err = err
+}
+
+// called returns the objects of the calls so far.
+func (h *hook) called() []string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Clone(h.calls)
+}
+
+// world is a controller of WebApps between fake clientsets.
+type world struct {
+	*controllertest.World
+
+	t          *testing.T
+	kube       *kubefake.Clientset
+	client     *versionedfake.Clientset
+	controller *webapp.Controller
+}
+
+// inWorld runs a test in a world with the WebApp "web", whose pods are ready.
+func inWorld(t *testing.T, options webapp.Options, test func(t *testing.T, w *world)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, options)
+		w.create("nginx:1")
+		w.makePodsReady()
+		w.Take()
+		test(t, w)
+	})
+}
+
+func newWorld(t *testing.T, options webapp.Options) *world {
+	t.Helper()
+	kube, client := kubefake.NewClientset(), versionedfake.NewClientset()
+	w := &world{World: controllertest.NewWorld(t, kube, client), t: t, kube: kube, client: client}
+	w.start(options)
+	return w
+}
+
+// start starts the controller, as a new process does.
+func (w *world) start(options webapp.Options) {
+	w.t.Helper()
+	informers, err1 := w.Informers("webapps", func(namespace string) (cache.SharedIndexInformer, error) {
+		factory := externalversions.NewSharedInformerFactoryWithOptions(w.client, 0, externalversions.WithNamespace(namespace))
+		return factory.Example().V1().WebApps().Informer(), nil
+	})
+	children, err2 := child.Builtin(w, w.kube, "Deployment", "Service")
+	var err3 error
+	w.controller, err3 = webapp.New(w.client.ExampleV1(), child.NewSet(webapp.Kind, children...), options, kind.Deps{
+		Informers: informers, Recorder: w, Clock: clock.RealClock{}, ResyncPeriod: 10 * time.Hour,
+	})
+	must(w.t, errors.Join(err1, err2, err3))
+	w.Run(w.controller.Run)
+}
+
+// restart ends the process and starts it with other options.
+func (w *world) restart(options webapp.Options) {
+	w.t.Helper()
+	w.Stop()
+	w.start(options)
+}
+
+func (w *world) create(image string) {
+	w.t.Helper()
+	w.Act(func() error {
+		_, err := w.client.ExampleV1().WebApps("ns").Create(context.Background(), &examplev1.WebApp{
+			ObjectMeta: metav1.ObjectMeta{Name: "web"},
+			Spec:       examplev1.WebAppSpec{Replicas: 2, Image: image, Port: 8080},
+		}, metav1.CreateOptions{})
+		return err
+	})
+}
+
+// change changes the WebApp.
+func (w *world) change(change func(*examplev1.WebApp)) {
+	w.t.Helper()
+	found := w.webapp()
+	change(found)
+	w.Act(func() error {
+		_, err := w.client.ExampleV1().WebApps("ns").Update(context.Background(), found, metav1.UpdateOptions{})
+		return err
+	})
+}
+
+func (w *world) delete() {
+	w.t.Helper()
+	w.Act(func() error {
+		return w.client.ExampleV1().WebApps("ns").Delete(context.Background(), "web", metav1.DeleteOptions{})
+	})
+}
+
+func (w *world) webapp() *examplev1.WebApp {
+	w.t.Helper()
+	found, err := w.lookup()
+	must(w.t, err)
+	return found
+}
+
+func (w *world) lookup() (found *examplev1.WebApp, err error) {
+	w.Act(func() error {
+		found, err = w.client.ExampleV1().WebApps("ns").Get(context.Background(), "web", metav1.GetOptions{})
+		return nil
+	})
+	return found, err
+}
+
+func (w *world) deployment() *appsv1.Deployment {
+	w.t.Helper()
+	var found *appsv1.Deployment
+	w.Act(func() (err error) {
+		found, err = w.kube.AppsV1().Deployments("ns").Get(context.Background(), "web", metav1.GetOptions{})
+		return err
+	})
+	return found
+}
+
+// makePodsReady does what the Deployment's controller does.
+func (w *world) makePodsReady() {
+	w.t.Helper()
+	w.report(func(d *appsv1.Deployment) {
+		replicas := *d.Spec.Replicas
+		d.Status = appsv1.DeploymentStatus{
+			ObservedGeneration: d.Generation, Replicas: replicas, UpdatedReplicas: replicas, ReadyReplicas: replicas, AvailableReplicas: replicas,
+			Conditions: []appsv1.DeploymentCondition{
+				{Type: appsv1.DeploymentAvailable, Status: corev1.ConditionTrue},
+				{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionTrue, Reason: "NewReplicaSetAvailable"},
+			},
+		}
+	})
+}
+
+// refusePods does what the Deployment's controller does when the API server refuses the pods.
+func (w *world) refusePods(message string) {
+	w.t.Helper()
+	w.report(func(d *appsv1.Deployment) {
+		d.Status.ObservedGeneration, d.Status.UpdatedReplicas = d.Generation, 0
+		d.Status.Conditions = append(d.Status.Conditions, appsv1.DeploymentCondition{
+			Type: appsv1.DeploymentReplicaFailure, Status: corev1.ConditionTrue, Reason: "FailedCreate", Message: message,
+		})
+	})
+}
+
+func (w *world) report(change func(*appsv1.Deployment)) {
+	w.t.Helper()
+	found := w.deployment()
+	change(found)
+	w.Act(func() error {
+		_, err := w.kube.AppsV1().Deployments("ns").UpdateStatus(context.Background(), found, metav1.UpdateOptions{})
+		return err
+	})
+}
+
+// ready is the condition Ready of the WebApp.
+func (w *world) ready() metav1.Condition {
+	w.t.Helper()
+	found := w.webapp()
+	ready := meta.FindStatusCondition(found.Status.Conditions, "Ready")
+	if ready == nil || ready.ObservedGeneration != found.Generation || found.Status.ObservedGeneration != found.Generation {
+		w.t.Fatalf("status of generation %d is %+v", found.Generation, found.Status)
+	}
+	return *ready
+}
+
+// state is the phase and the reasons of Ready and Available.
+func (w *world) state() string {
+	w.t.Helper()
+	found := w.webapp()
+	text := found.Status.Phase
+	for _, conditionType := range []string{"Ready", "Available"} {
+		if c := meta.FindStatusCondition(found.Status.Conditions, conditionType); c != nil {
+			text += " " + conditionType + "=" + string(c.Status) + ":" + c.Reason
+		}
+	}
+	return text
+}
+
+func blocking(t *testing.T, references ...string) webapp.Options {
+	t.Helper()
+	list, err := images.ParseBlocklist(references)
+	must(t, err)
+	return webapp.Options{Blocked: list}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func equal(t *testing.T, what string, want, got any) {
+	t.Helper()
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", what, diff)
+	}
+}
+
+// TestRequestBudget holds how many requests a WebApp costs in its life.
+func TestRequestBudget(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, webapp.Options{})
+
+		w.create("nginx:1")
+		equal(t, "requests of the creation", []string{
+			"patch deployments/web", "patch services/web", "patch webapps/web status", "event Normal Created",
+		}, w.Take())
+		equal(t, "state", "Deploying Ready=False:Progressing Available=False:MinimumReplicasUnavailable", w.state())
+		w.makePodsReady()
+		equal(t, "requests when the pods are ready", []string{"patch webapps/web status", "event Normal Healthy"}, w.Take())
+		equal(t, "state", "Running Ready=True:Healthy Available=True:MinimumReplicasAvailable", w.state())
+		equal(t, "ready pods", int32(2), w.webapp().Status.ReadyReplicas)
+		w.Wait(9 * time.Hour)
+		equal(t, "requests at rest", []string(nil), w.Take())
+		w.restart(webapp.Options{})
+		equal(t, "requests of a restart", []string(nil), w.Take())
+		w.change(func(web *examplev1.WebApp) { web.Spec.Image = "nginx:2" })
+		equal(t, "requests of a new image", []string{"patch deployments/web", "patch webapps/web status"}, w.Take())
+	})
+}
+
+func TestDriftIsCorrected(t *testing.T) {
+	tests := map[string]struct {
+		change   func(ctx context.Context, w *world) error
+		requests []string
+	}{
+		"a changed Service": {
+			func(ctx context.Context, w *world) error {
+				found, err := w.kube.CoreV1().Services("ns").Get(ctx, "web", metav1.GetOptions{})
+				must(w.t, err)
+				found.Spec.Selector = map[string]string{"app": "theirs"}
+				_, err = w.kube.CoreV1().Services("ns").Update(ctx, found, metav1.UpdateOptions{FieldManager: "theirs"})
+				return err
+			},
+			[]string{"patch services/web", "patch webapps/web status", "event Normal DriftCorrected"},
+		},
+		"a deleted Service": {
+			func(ctx context.Context, w *world) error {
+				return w.kube.CoreV1().Services("ns").Delete(ctx, "web", metav1.DeleteOptions{})
+			},
+			[]string{"patch services/web", "patch webapps/web status", "event Normal DriftCorrected"},
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, webapp.Options{}, func(t *testing.T, w *world) {
+				w.Act(func() error { return test.change(t.Context(), w) })
+
+				equal(t, "requests", test.requests, w.Take())
+				equal(t, "Ready", metav1.ConditionTrue, w.ready().Status)
+			})
+		})
+	}
+}
+
+func TestSpecReachesTheChildren(t *testing.T) {
+	inWorld(t, webapp.Options{}, func(t *testing.T, w *world) {
+		w.change(func(web *examplev1.WebApp) {
+			web.Spec = examplev1.WebAppSpec{
+				Replicas: 3, Image: "nginx:2", Port: 9090,
+				Resources:       &workloadv1alpha1.Resources{Limits: workloadv1alpha1.ResourceList{"cpu": resource.MustParse("1")}},
+				SecurityContext: &workloadv1alpha1.SecurityContext{RunAsUser: ptr.To[int64](1000)},
+			}
+		})
+
+		deployment := w.deployment()
+		pod := deployment.Spec.Template.Spec
+		container := pod.Containers[0]
+		equal(t, "replicas", ptr.To[int32](3), deployment.Spec.Replicas)
+		equal(t, "image", "nginx:2", container.Image)
+		equal(t, "port", int32(9090), container.Ports[0].ContainerPort)
+		equal(t, "limit", "1", container.Resources.Limits.Cpu().String())
+		equal(t, "security context of the container", &corev1.SecurityContext{
+			RunAsUser: ptr.To[int64](1000), AllowPrivilegeEscalation: ptr.To(false),
+			Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+		}, container.SecurityContext)
+		equal(t, "runAsNonRoot of the pod", ptr.To(true), pod.SecurityContext.RunAsNonRoot)
+		service, err := w.kube.CoreV1().Services("ns").Get(t.Context(), "web", metav1.GetOptions{})
+		must(t, err)
+		equal(t, "port of the Service", int32(9090), service.Spec.Ports[0].Port)
+		equal(t, "target port of the Service", container.Ports[0].Name, service.Spec.Ports[0].TargetPort.String())
+		equal(t, "selector of the Service", deployment.Spec.Template.Labels, service.Spec.Selector)
+	})
+}
+
+func TestPortBelow1024(t *testing.T) {
+	inWorld(t, webapp.Options{}, func(t *testing.T, w *world) {
+		equal(t, "sysctls for port 8080", []corev1.Sysctl(nil), w.deployment().Spec.Template.Spec.SecurityContext.Sysctls)
+
+		w.change(func(web *examplev1.WebApp) { web.Spec.Port = 80 })
+
+		equal(t, "sysctls for port 80", []corev1.Sysctl{{Name: "net.ipv4.ip_unprivileged_port_start", Value: "0"}},
+			w.deployment().Spec.Template.Spec.SecurityContext.Sysctls)
+	})
+}
+
+func TestRefusedPodsStall(t *testing.T) {
+	tests := map[string]struct{ message, field string }{
+		"Pod Security": {`pods "web-1-abcde" is forbidden: violates PodSecurity "restricted:latest": runAsUser=0`, "spec.securityContext: "},
+		"quota":        {`pods "web-1-abcde" is forbidden: exceeded quota: pods, requested: pods=1`, "spec.replicas, spec.resources: "},
+		"no limits":    {`pods "web-1-abcde" is forbidden: failed quota: cpu: must specify limits.cpu`, "spec.resources: "},
+		"limit range":  {`pods "web-1-abcde" is forbidden: maximum cpu usage per Container is 1, but limit is 2`, "spec.resources: "},
+		"policy":       {`pods "web-1-abcde" is forbidden: ValidatingAdmissionPolicy 'x' denied request: no`, "spec: "},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, webapp.Options{}, func(t *testing.T, w *world) {
+				w.refusePods(test.message)
+
+				equal(t, "requests", []string{"patch webapps/web status", "event Warning PodsRefused"}, w.Take())
+				equal(t, "state", "Running Ready=False:PodsRefused Available=True:MinimumReplicasAvailable", w.state())
+				if got := w.ready().Message; !strings.HasPrefix(got, test.field) || strings.Contains(got, "abcde") {
+					t.Errorf("message is %q, want one that begins with %q and names no pod", got, test.field)
+				}
+				w.refusePods(strings.Replace(test.message, "abcde", "fghij", 1))
+				equal(t, "requests of another attempt", []string(nil), w.Take())
+				w.makePodsReady()
+				equal(t, "reason with pods", apimeta.ReasonHealthy, w.ready().Reason)
+			})
+		})
+	}
+}
+
+func TestRefusedChildStalls(t *testing.T) {
+	inWorld(t, webapp.Options{}, func(t *testing.T, w *world) {
+		w.Refuse(func(request string) error {
+			if request != "patch deployments/web" {
+				return nil
+			}
+			return apierrors.NewInvalid(schema.GroupKind{Kind: "Deployment"}, "web",
+				field.ErrorList{field.Invalid(field.NewPath("spec", "selector"), "x", "field is immutable")})
+		})
+
+		w.change(func(web *examplev1.WebApp) { web.Spec.Image = "nginx:2" })
+
+		equal(t, "reason", apimeta.ReasonRefused, w.ready().Reason)
+		equal(t, "phase", examplev1.PhaseRunning, w.webapp().Status.Phase)
+	})
+}
+
+func TestObjectOfOthersStalls(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, webapp.Options{})
+		w.Act(func() error {
+			_, err := w.kube.AppsV1().Deployments("ns").Create(t.Context(),
+				&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "web"}}, metav1.CreateOptions{FieldManager: "theirs"})
+			return err
+		})
+
+		w.create("nginx:1")
+
+		equal(t, "state", "Pending Ready=False:OwnershipConflict Available=False:NoDeployment", w.state())
+	})
+}
+
+func TestCleanup(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hook := &hook{}
+		w := newWorld(t, webapp.Options{Cleanup: hook})
+		w.create("nginx:1")
+		equal(t, "requests of the creation", []string{
+			"patch webapps/web", "patch deployments/web", "patch services/web", "patch webapps/web status", "event Normal Created",
+		}, w.Take())
+		w.makePodsReady()
+		w.Take()
+
+		w.delete()
+
+		equal(t, "requests of the deletion", []string{"patch webapps/web", "event Normal CleanedUp"}, w.Take())
+		equal(t, "calls", []string{"ns/web"}, hook.called())
+		if _, err := w.lookup(); !apierrors.IsNotFound(err) {
+			t.Errorf("the WebApp is not gone: %v", err)
+		}
+	})
+}
+
+func TestFailingCleanupIsRetried(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hook := &hook{err: errors.New("The connection to the cleanup server failed")}
+		w := newWorld(t, webapp.Options{Cleanup: hook})
+		w.create("nginx:1")
+		w.makePodsReady()
+		w.Take()
+
+		w.delete()
+		equal(t, "requests of the deletion", []string{"patch webapps/web status", "event Warning CleanupPending"}, w.Take())
+		equal(t, "message", "Deletion waits: The connection to the cleanup server failed; the cleanup hook (--webapp-cleanup-url) is called again",
+			w.ready().Message)
+		w.Wait(time.Minute)
+		if calls := len(hook.called()); calls < 5 || calls > 9 {
+			t.Errorf("%d calls in the first minute, want 5 to 9", calls)
+		}
+		equal(t, "requests of the retries", []string(nil), w.Take())
+		hook.fail(nil)
+		w.Wait(5 * time.Minute)
+
+		equal(t, "requests of the success", []string{"patch webapps/web", "event Normal CleanedUp"}, w.Take())
+	})
+}
+
+// TestBusyCleanupIsNoFailure: a call that has to wait for others changes no status.
+func TestBusyCleanupIsNoFailure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hook := &hook{err: fmt.Errorf("call: %w", controller.ErrTooManyWaiting)}
+		w := newWorld(t, webapp.Options{Cleanup: hook})
+		w.create("nginx:1")
+		w.makePodsReady()
+		w.Take()
+
+		w.delete()
+		w.Wait(time.Minute)
+
+		equal(t, "requests while the hook is busy", []string(nil), w.Take())
+		if calls := len(hook.called()); calls < 10 || calls > 16 {
+			t.Errorf("%d calls in the first minute, want 10 to 16", calls)
+		}
+		hook.fail(nil)
+		w.Wait(10 * time.Second)
+		equal(t, "requests of the success", []string{"patch webapps/web", "event Normal CleanedUp"}, w.Take())
+	})
+}
+
+func TestCleanupURLIsSetAndRemoved(t *testing.T) {
+	inWorld(t, webapp.Options{}, func(t *testing.T, w *world) {
+		hook := &hook{}
+		equal(t, "finalizers without a hook", []string(nil), w.webapp().Finalizers)
+
+		w.restart(webapp.Options{Cleanup: hook})
+		equal(t, "requests with a hook", []string{"patch webapps/web"}, w.Take())
+		equal(t, "finalizers with a hook", []string{examplev1.Finalizer}, w.webapp().Finalizers)
+		w.restart(webapp.Options{})
+		equal(t, "requests without a hook", []string{"patch webapps/web"}, w.Take())
+		equal(t, "finalizers without a hook", []string(nil), w.webapp().Finalizers)
+		equal(t, "calls", 0, len(hook.called()))
+	})
+}
+
+// TestDeletionWaitsNoLongerWithoutHook: the URL is removed while a deletion waits for the hook.
+func TestDeletionWaitsNoLongerWithoutHook(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, webapp.Options{Cleanup: &hook{err: errors.New("The connection to the cleanup server failed")}})
+		w.create("nginx:1")
+		w.delete()
+		w.Take()
+
+		w.restart(webapp.Options{})
+
+		equal(t, "requests", []string{"patch webapps/web"}, w.Take())
+		if _, err := w.lookup(); !apierrors.IsNotFound(err) {
+			t.Errorf("the WebApp is not gone: %v", err)
+		}
+	})
+}
+
+func TestBlockedImageIsNotRolledOut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, blocking(t, "nginx"))
+
+		w.create("nginx:1")
+
+		equal(t, "requests", []string{
+			"patch services/web", "patch webapps/web status", "event Normal Created", "event Warning ImageBlocked",
+		}, w.Take())
+		equal(t, "state", "Pending Ready=False:ImageBlocked Available=False:NoDeployment", w.state())
+		equal(t, "message", `spec.image: "nginx:1" is blocked by "nginx" of --blocked-images: no pods are created; `+
+			"set spec.image to an image that is not blocked", w.ready().Message)
+		w.change(func(web *examplev1.WebApp) { web.Spec.Image = "caddy:2" })
+		equal(t, "requests for another image", []string{"patch deployments/web", "patch webapps/web status"}, w.Take())
+	})
+}
+
+func TestBlockedImageKeepsTheDeployment(t *testing.T) {
+	inWorld(t, blocking(t, "nginx:2"), func(t *testing.T, w *world) {
+		w.change(func(web *examplev1.WebApp) { web.Spec.Image, web.Spec.Replicas, web.Spec.Port = "nginx:2", 5, 9090 })
+
+		equal(t, "requests", []string{"patch services/web", "patch webapps/web status", "event Warning ImageBlocked"}, w.Take())
+		equal(t, "state", "Running Ready=False:ImageBlocked Available=True:MinimumReplicasAvailable", w.state())
+		equal(t, "image that runs", "nginx:1", w.deployment().Spec.Template.Spec.Containers[0].Image)
+		equal(t, "replicas that run", ptr.To[int32](2), w.deployment().Spec.Replicas)
+		w.Act(func() error {
+			return w.kube.AppsV1().Deployments("ns").Delete(t.Context(), "web", metav1.DeleteOptions{})
+		})
+		equal(t, "requests for a deleted Deployment", []string{"patch webapps/web status"}, w.Take())
+		equal(t, "state", "Pending Ready=False:ImageBlocked Available=False:NoDeployment", w.state())
+	})
+}
+
+// TestBlockedImageThatRunsIsManaged: neither drift nor another number of replicas rolls the image out anew.
+func TestBlockedImageThatRunsIsManaged(t *testing.T) {
+	inWorld(t, webapp.Options{}, func(t *testing.T, w *world) {
+		w.restart(blocking(t, "nginx"))
+		w.Take()
+		equal(t, "message", `spec.image: "nginx:1" is blocked by "nginx" of --blocked-images: the existing pods keep running; `+
+			"set spec.image to an image that is not blocked", w.ready().Message)
+
+		w.Act(func() error {
+			found, err := w.kube.AppsV1().Deployments("ns").Get(t.Context(), "web", metav1.GetOptions{})
+			must(t, err)
+			found.Spec.Replicas = ptr.To[int32](7)
+			_, err = w.kube.AppsV1().Deployments("ns").Update(t.Context(), found, metav1.UpdateOptions{FieldManager: "theirs"})
+			return err
+		})
+		equal(t, "requests after drift", []string{
+			"patch deployments/web", "patch webapps/web status", "event Normal DriftCorrected",
+		}, w.Take())
+		w.change(func(web *examplev1.WebApp) { web.Spec.Replicas = 3 })
+		equal(t, "replicas", ptr.To[int32](3), w.deployment().Spec.Replicas)
+		equal(t, "reason", examplev1.ReasonImageBlocked, w.ready().Reason)
+		w.Take()
+		w.Act(func() error {
+			return w.kube.CoreV1().Services("ns").Delete(t.Context(), "web", metav1.DeleteOptions{})
+		})
+		equal(t, "requests for a deleted Service", []string{
+			"patch services/web", "patch webapps/web status", "event Normal DriftCorrected",
+		}, w.Take())
+	})
+}
+
+func TestRunningImageBecomesBlocked(t *testing.T) {
+	inWorld(t, webapp.Options{}, func(t *testing.T, w *world) {
+		w.restart(blocking(t, "nginx", "redis"))
+
+		equal(t, "requests", []string{"patch webapps/web status", "event Warning ImageBlocked"}, w.Take())
+		equal(t, "state", "Running Ready=False:ImageBlocked Available=True:MinimumReplicasAvailable", w.state())
+		equal(t, "WebApps by entry", map[string]int{"nginx": 1, "redis": 0}, w.controller.Blocked())
+		w.Wait(9 * time.Hour)
+		equal(t, "requests at rest", []string(nil), w.Take())
+		w.restart(webapp.Options{})
+		equal(t, "requests without the entry", []string{"patch webapps/web status", "event Normal Healthy"}, w.Take())
+	})
+}

@@ -1,0 +1,331 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package website_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	kubefake "k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
+
+	childv1alpha1 "github.com/example/demoapp-controller/pkg/apis/child/v1alpha1"
+	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
+	webappv1 "github.com/example/demoapp-controller/pkg/apis/webapp/v1"
+	"github.com/example/demoapp-controller/pkg/controller/child"
+	"github.com/example/demoapp-controller/pkg/controller/controllertest"
+	"github.com/example/demoapp-controller/pkg/controller/kind"
+	"github.com/example/demoapp-controller/pkg/controller/kinds/website"
+	versionedfake "github.com/example/demoapp-controller/pkg/generated/clientset/versioned/fake"
+	"github.com/example/demoapp-controller/pkg/generated/informers/externalversions"
+)
+
+// world is a controller of Websites between fake clientsets.
+type world struct {
+	*controllertest.World
+
+	t      *testing.T
+	kube   *kubefake.Clientset
+	client *versionedfake.Clientset
+}
+
+// inWorld runs a test in a world with the Website "web", whose pods are ready.
+func inWorld(t *testing.T, test func(w *world)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.create()
+		w.makePodsReady()
+		w.Take()
+		test(w)
+	})
+}
+
+func newWorld(t *testing.T) *world {
+	kube, client := kubefake.NewClientset(), versionedfake.NewClientset()
+	w := &world{World: controllertest.NewWorld(t, kube, client), t: t, kube: kube, client: client}
+	w.start()
+	return w
+}
+
+// start starts the controller, as a new process does.
+func (w *world) start() {
+	w.t.Helper()
+	informers, err1 := w.Informers("websites", func(namespace string) (cache.SharedIndexInformer, error) {
+		factory := externalversions.NewSharedInformerFactoryWithOptions(w.client, 0, externalversions.WithNamespace(namespace))
+		return factory.Webapp().V1().Websites().Informer(), nil
+	})
+	children, err2 := child.Builtin(w, w.kube, "ConfigMap", "Deployment", "Service")
+	loop, err3 := website.New(w.client.WebappV1(), child.NewSet(website.Kind, children...), kind.Deps{
+		Informers: informers, Recorder: w, Clock: clock.RealClock{}, ResyncPeriod: 10 * time.Hour,
+	})
+	must(w.t, errors.Join(err1, err2, err3))
+	w.Run(loop.Run)
+}
+
+func (w *world) create() {
+	w.t.Helper()
+	replicas := int32(2)
+	w.Act(func() error {
+		_, err := w.client.WebappV1().Websites("ns").Create(context.Background(), &webappv1.Website{
+			ObjectMeta: metav1.ObjectMeta{Name: "web"},
+			Spec:       webappv1.WebsiteSpec{Replicas: &replicas, Image: "nginx:1.27-alpine", HTML: "<h1>one</h1>"},
+		}, metav1.CreateOptions{})
+		return err
+	})
+}
+
+// change changes the Website.
+func (w *world) change(change func(*webappv1.Website)) {
+	w.t.Helper()
+	found := w.website()
+	change(found)
+	w.Act(func() error {
+		_, err := w.client.WebappV1().Websites("ns").Update(context.Background(), found, metav1.UpdateOptions{})
+		return err
+	})
+}
+
+func (w *world) website() *webappv1.Website {
+	w.t.Helper()
+	var found *webappv1.Website
+	w.Act(func() (err error) {
+		found, err = w.client.WebappV1().Websites("ns").Get(context.Background(), "web", metav1.GetOptions{})
+		return err
+	})
+	return found
+}
+
+func (w *world) deployment() *appsv1.Deployment {
+	w.t.Helper()
+	var found *appsv1.Deployment
+	w.Act(func() (err error) {
+		found, err = w.kube.AppsV1().Deployments("ns").Get(context.Background(), "web", metav1.GetOptions{})
+		return err
+	})
+	return found
+}
+
+// makePodsReady does what the Deployment's controller does.
+func (w *world) makePodsReady() {
+	w.t.Helper()
+	found := w.deployment()
+	replicas := *found.Spec.Replicas
+	found.Status = appsv1.DeploymentStatus{
+		ObservedGeneration: found.Generation, Replicas: replicas, UpdatedReplicas: replicas, ReadyReplicas: replicas, AvailableReplicas: replicas,
+		Conditions: []appsv1.DeploymentCondition{
+			{Type: appsv1.DeploymentAvailable, Status: corev1.ConditionTrue},
+			{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionTrue, Reason: "NewReplicaSetAvailable"},
+		},
+	}
+	w.Act(func() error {
+		_, err := w.kube.AppsV1().Deployments("ns").UpdateStatus(context.Background(), found, metav1.UpdateOptions{})
+		return err
+	})
+}
+
+// ready is the condition Ready of the Website.
+func (w *world) ready() metav1.Condition {
+	w.t.Helper()
+	found := w.website()
+	ready := meta.FindStatusCondition(found.Status.Conditions, "Ready")
+	if ready == nil || ready.ObservedGeneration != found.Generation || found.Status.ObservedGeneration != found.Generation {
+		w.t.Fatalf("status of generation %d is %+v", found.Generation, found.Status)
+	}
+	return *ready
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func equal(t *testing.T, what string, want, got any) {
+	t.Helper()
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", what, diff)
+	}
+}
+
+// TestRequestBudget holds how many requests a Website costs in its life.
+func TestRequestBudget(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+
+		w.create()
+		equal(t, "requests of the creation", []string{
+			"patch configmaps/web", "patch deployments/web", "patch services/web", "patch websites/web status", "event Normal Created",
+		}, w.Take())
+		w.makePodsReady()
+		equal(t, "requests when the pods are ready", []string{"patch websites/web status", "event Normal Healthy"}, w.Take())
+		w.Wait(9 * time.Hour)
+		equal(t, "requests at rest", []string(nil), w.Take())
+		w.Stop()
+		w.start()
+		equal(t, "requests of a restart", []string(nil), w.Take())
+		w.change(func(web *webappv1.Website) { web.Spec.HTML = "<h1>two</h1>" })
+		equal(t, "requests of a new page", []string{"patch configmaps/web", "patch deployments/web", "patch websites/web status"}, w.Take())
+	})
+}
+
+func TestDriftIsCorrected(t *testing.T) {
+	tests := map[string]struct {
+		change   func(w *world) error
+		requests []string
+	}{
+		"a changed page": {
+			func(w *world) error {
+				found, err := w.kube.CoreV1().ConfigMaps("ns").Get(t.Context(), "web", metav1.GetOptions{})
+				must(w.t, err)
+				found.Data["index.html"] = "theirs"
+				_, err = w.kube.CoreV1().ConfigMaps("ns").Update(t.Context(), found, metav1.UpdateOptions{FieldManager: "theirs"})
+				return err
+			},
+			[]string{"patch configmaps/web", "patch websites/web status", "event Normal DriftCorrected"},
+		},
+		"a deleted Service": {
+			func(w *world) error {
+				return w.kube.CoreV1().Services("ns").Delete(t.Context(), "web", metav1.DeleteOptions{})
+			},
+			[]string{"patch services/web", "patch websites/web status", "event Normal DriftCorrected"},
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(w *world) {
+				w.Act(func() error { return test.change(w) })
+
+				equal(w.t, "requests", test.requests, w.Take())
+				equal(w.t, "Ready", metav1.ConditionTrue, w.ready().Status)
+			})
+		})
+	}
+}
+
+func TestRepeatedDriftIsReportedOnce(t *testing.T) {
+	inWorld(t, func(w *world) {
+		maps := w.kube.CoreV1().ConfigMaps("ns")
+
+		for i := range 60 {
+			w.Act(func() error {
+				found, err := maps.Get(t.Context(), "web", metav1.GetOptions{})
+				must(t, err)
+				found.Data["index.html"] = fmt.Sprint("theirs ", i)
+				_, err = maps.Update(t.Context(), found, metav1.UpdateOptions{FieldManager: "theirs"})
+				return err
+			})
+			w.Wait(time.Second)
+		}
+
+		equal(t, "reason", childv1alpha1.ReasonRepeatedDrift, w.ready().Reason)
+		events := map[string]int{}
+		for _, sent := range w.Take() {
+			events[sent]++
+		}
+		equal(t, "events about the contest", 1, events["event Warning RepeatedDrift"])
+		if writes := events["patch configmaps/web"]; writes < 5 || writes > 12 {
+			t.Errorf("%d corrections in a minute, want 5 to 12", writes)
+		}
+		w.Wait(5 * time.Minute)
+		equal(t, "Ready afterwards", metav1.ConditionTrue, w.ready().Status)
+	})
+}
+
+func TestStatus(t *testing.T) {
+	inWorld(t, func(w *world) {
+		status := w.website().Status
+
+		equal(w.t, "Ready", apimeta.ReasonHealthy, w.ready().Reason)
+		equal(w.t, "pods", [2]int32{2, 2}, [2]int32{status.Replicas, status.ReadyReplicas})
+		equal(w.t, "selector", "app=website,website=web", status.Selector)
+		equal(w.t, "url", "http://web.ns.svc.cluster.local", status.URL)
+	})
+}
+
+func TestNewPageRollsThePods(t *testing.T) {
+	inWorld(t, func(w *world) {
+		before := w.deployment().Spec.Template.Annotations[webappv1.AnnotationHTMLHash]
+
+		w.change(func(web *webappv1.Website) { web.Spec.HTML = "<h1>two</h1>" })
+
+		if after := w.deployment().Spec.Template.Annotations[webappv1.AnnotationHTMLHash]; after == before || after == "" {
+			t.Errorf("hash is %q after %q", after, before)
+		}
+		equal(w.t, "Ready until the pods are", apimeta.ReasonProgressing, w.ready().Reason)
+	})
+}
+
+func TestRefusedChildStalls(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.Refuse(func(request string) error {
+			if request != "patch deployments/web" {
+				return nil
+			}
+			return apierrors.NewInvalid(schema.GroupKind{Kind: "Deployment"}, "web",
+				field.ErrorList{field.Invalid(field.NewPath("spec", "selector"), "x", "field is immutable")})
+		})
+
+		w.change(func(web *webappv1.Website) { web.Spec.Image = "nginx:2" })
+
+		equal(w.t, "reason", apimeta.ReasonRefused, w.ready().Reason)
+		equal(w.t, "message", `Deployment "web" was refused: spec.selector: field is immutable`, w.ready().Message)
+	})
+}
+
+func TestObjectOfOthersStalls(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.Act(func() error {
+			_, err := w.kube.CoreV1().Services("ns").Create(t.Context(),
+				&corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "web"}}, metav1.CreateOptions{FieldManager: "theirs"})
+			return err
+		})
+
+		w.create()
+
+		equal(t, "reason", apimeta.ReasonOwnershipConflict, w.ready().Reason)
+	})
+}
+
+// TestLogSaysWhatChanged reads the lines of level 0. All lines, of all levels, have the fields of their pass: the world
+// checks that.
+func TestLogSaysWhatChanged(t *testing.T) {
+	inWorld(t, func(w *world) {
+		before := len(w.Log())
+		w.change(func(web *webappv1.Website) { web.Spec.HTML = "<h1>two</h1>" })
+
+		var said []string
+		for line := range strings.Lines(w.Log()[before:]) {
+			var record struct {
+				Level, Msg, Target, Event string
+				Object                    struct{ Name string }
+			}
+			must(t, json.Unmarshal([]byte(line), &record))
+			if record.Level == "INFO" {
+				said = append(said, strings.TrimSpace(record.Object.Name+" "+record.Msg+" "+record.Target+record.Event))
+			}
+		}
+		want := []string{"web Applied a child ConfigMap/web", "web Applied a child Deployment/web"}
+		if diff := cmp.Diff(want, said); diff != "" {
+			t.Errorf("lines (-want +got):\n%s", diff)
+		}
+	})
+}

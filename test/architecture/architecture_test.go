@@ -21,189 +21,54 @@ const (
 	module = "github.com/example/demoapp-controller"
 )
 
-// A layer is a folder of this module with everything below it, up to the folders
-// that are layers of their own.
+// A layer is a folder of this module with everything below it, except for folders that
+// are layers of their own.
 type layer struct {
 	folder string
-	// may lists the layers that it may import, besides itself.
+	// may lists the folders that the layer may import, besides itself. All layers may
+	// import leaves.
 	may []string
-	// mayInTests lists those that its tests may import beside them.
+	// mayInTests lists the folders that only its tests may import.
 	mayInTests []string
 }
 
-// plumbing and steps are the layers in pkg/controller that are not rooms.
 const (
-	plumbing = "pkg/controller"
-	engine   = "pkg/helm"
-	// fakes is what the tests of all of them may import.
-	fakes = "pkg/controller/controllertest"
-	// fakeAPI is what all tests may import. It imports nothing of this module.
-	fakeAPI = "test/fakeapi"
-	// passLog is what all tests may import, too. It imports nothing of this module.
-	passLog = fakes + "/passlog"
-	// releaseWorld is what the tests of release kinds may import.
-	releaseWorld = "test/releaseworld"
+	plumbing  = "pkg/controller"
+	pass      = "pkg/controller/kind"
+	children  = "pkg/controller/child"
+	lifecycle = "pkg/controller/release"
+	kinds     = "pkg/controller/kinds"
+	parts     = "pkg/controller/kinds/parts"
+	engine    = "pkg/helm"
+	// shared are the types that the resources of several kinds have in common.
+	shared = "pkg/apis/meta"
 )
 
-var steps = []string{
-	"pkg/controller/audit",
-	"pkg/controller/child",
-	"pkg/controller/claim",
-	"pkg/controller/cleanup",
-	"pkg/controller/component",
-	"pkg/controller/custom",
-	"pkg/controller/datastore",
-	"pkg/controller/endpoint",
-	fakes,
-	"pkg/controller/dump",
-	"pkg/controller/event",
-	"pkg/controller/finalizer",
-	"pkg/controller/images",
-	"pkg/controller/kind",
-	"pkg/controller/license",
-	"pkg/controller/message",
-	"pkg/controller/mysql",
-	"pkg/controller/naming",
-	"pkg/controller/redact",
-	"pkg/controller/registries",
-	"pkg/controller/release",
-	"pkg/controller/release/gates",
-	"pkg/controller/release/releasetest",
-	"pkg/controller/reload",
-	"pkg/controller/rollout",
-	"pkg/controller/runs",
-	"pkg/controller/sandbox",
-	"pkg/controller/secretkeys",
-	"pkg/controller/served",
-	"pkg/controller/status",
-	"pkg/controller/tier",
-	"pkg/controller/values",
-	"pkg/controller/watches/file",
-	"pkg/controller/window",
-	"pkg/controller/workload",
+// leaves import nothing of this module but each other.
+var leaves = []string{
+	"pkg/endpoint", "pkg/health", "pkg/message", "pkg/overlay", "pkg/rawjson", "pkg/redact", "pkg/registries", "pkg/serving",
+	"pkg/ssa", "pkg/window",
 }
 
-// rooms are the packages of kinds. A room without a layer of its own may import all
-// steps and Helm's engine; a plain one, nothing that leads to the engine. No room may
-// import another.
-var rooms = []struct {
-	folder string
-	plain  bool
-}{
-	{folder: "pkg/controller/appconfig", plain: true},
-	{folder: "pkg/controller/appstack", plain: true},
-	{folder: "pkg/controller/backup", plain: true},
-	{folder: "pkg/controller/demoapp"},
-	{folder: "pkg/controller/demoappcluster", plain: true},
-	{folder: "pkg/controller/ecommerceplatform", plain: true},
-	{folder: "pkg/controller/memcachedbackup", plain: true},
-	{folder: "pkg/controller/postgresql", plain: true},
-	{folder: "pkg/controller/watches"},
-	{folder: "pkg/controller/webapp", plain: true},
-	{folder: "pkg/controller/website", plain: true},
-}
-
-// layers are all folders under pkg but for the rooms, and what only tests use: a folder
-// under pkg that neither names is an error. What lies below a layer belongs to it, except
-// below the plumbing.
+// layers are the folders under pkg. Each kind is a layer of its own: see layerOf.
 var layers = []layer{
-	{folder: "pkg/apis", may: []string{"pkg/apis/child", "pkg/apis/release", "pkg/apis/workload"}, mayInTests: []string{"test/crd"}},
-	{folder: "pkg/apis/child"},
-	{folder: "pkg/apis/meta"},
-	{folder: "pkg/apis/release"},
-	{folder: "pkg/apis/workload"},
-	{folder: "pkg/generated", may: []string{"pkg/apis", "pkg/apis/child", "pkg/apis/release", "pkg/apis/workload"}},
-	{folder: "pkg/health"},
-	{folder: engine, may: []string{"pkg/health", "pkg/overlay", "pkg/ssa"}},
-	{folder: "pkg/overlay"},
-	{folder: "pkg/rawjson"},
-	{folder: "pkg/serving"},
-	{folder: "pkg/ssa"},
-	{folder: plumbing, may: []string{"pkg/apis/meta"}},
-	{folder: "pkg/controller/audit", may: []string{plumbing, "pkg/controller/naming"}},
-	{folder: "pkg/controller/child", may: []string{
-		"pkg/apis/child", "pkg/apis/meta", "pkg/health", "pkg/overlay", "pkg/ssa",
-		plumbing, "pkg/controller/event", "pkg/controller/status",
-	}},
-	{folder: "pkg/controller/claim", may: []string{plumbing}},
-	{folder: "pkg/controller/cleanup", may: []string{plumbing, "pkg/controller/endpoint"}},
-	{folder: "pkg/controller/component", may: []string{
-		"pkg/apis/child", "pkg/apis/meta", plumbing, "pkg/controller/child", "pkg/controller/message", "pkg/controller/status",
-	}},
-	{folder: "pkg/controller/custom", may: []string{
-		"pkg/apis", "pkg/apis/meta", "pkg/apis/release", "pkg/rawjson", plumbing, "pkg/controller/kind", "pkg/controller/values",
-	}},
-	{folder: "pkg/controller/datastore", may: []string{
-		"pkg/apis", "pkg/apis/child", "pkg/ssa", plumbing, "pkg/controller/child",
-	}},
-	{folder: "pkg/controller/endpoint"},
-	{folder: fakes, may: []string{plumbing, passLog}},
-	{folder: "pkg/controller/dump", may: []string{"pkg/apis", "pkg/controller/runs", "pkg/controller/workload"}},
-	{folder: "pkg/controller/event", may: []string{"pkg/apis/meta", "pkg/controller/message"}},
-	{folder: "pkg/controller/finalizer", may: []string{plumbing}},
-	{folder: "pkg/controller/images", may: []string{"pkg/controller/registries"}},
-	{
-		folder:     "pkg/controller/kind",
-		may:        []string{"pkg/apis/meta", plumbing, "pkg/controller/event", "pkg/controller/finalizer", "pkg/controller/status"},
-		mayInTests: []string{"pkg/apis", "pkg/generated"},
-	},
-	{folder: "pkg/controller/license", may: []string{plumbing, "pkg/controller/endpoint"}},
-	{folder: "pkg/controller/message"},
-	{folder: "pkg/controller/mysql", may: []string{"pkg/controller/datastore", "pkg/controller/child", "pkg/controller/workload"}},
-	{folder: "pkg/controller/naming"},
-	{folder: "pkg/controller/redact", may: []string{"pkg/controller/message"}},
-	{folder: "pkg/controller/registries"},
-	{folder: "pkg/controller/release", may: []string{
-		"pkg/apis/release", "pkg/apis/meta", plumbing, engine, "pkg/controller/event", "pkg/controller/kind", "pkg/controller/redact",
-		"pkg/controller/status",
-	}},
-	{folder: "pkg/controller/release/gates", may: []string{
-		"pkg/apis/release", "pkg/apis/meta", plumbing, engine, "pkg/controller/kind", "pkg/controller/license",
-		"pkg/controller/release", "pkg/controller/rollout", "pkg/controller/window",
-	}},
-	{folder: "pkg/controller/release/releasetest", may: []string{engine, "pkg/ssa"}, mayInTests: []string{"pkg/controller/release"}},
-	{folder: "pkg/controller/values", may: []string{"pkg/apis/release", "pkg/apis/meta", "pkg/rawjson", plumbing, "pkg/controller/redact"}},
-	{folder: "pkg/controller/reload", may: []string{"pkg/ssa", plumbing, "pkg/controller/child"}},
-	{folder: "pkg/controller/rollout"},
-	{folder: "pkg/controller/runs", may: []string{plumbing, "pkg/controller/child", "pkg/controller/message", "pkg/controller/window"}},
-	{folder: "pkg/controller/sandbox", may: []string{"pkg/controller/message"}},
-	{folder: "pkg/controller/secretkeys", may: []string{plumbing, "pkg/controller/child"}},
-	{folder: "pkg/controller/served"},
-	{folder: "pkg/controller/status", may: []string{"pkg/apis/meta", plumbing, "pkg/controller/message"}},
-	{folder: "pkg/controller/tier", may: []string{
-		"pkg/apis", "pkg/apis/workload", "pkg/generated", "pkg/controller/child", "pkg/controller/component",
-		"pkg/controller/datastore", "pkg/controller/mysql", "pkg/controller/workload",
-	}},
-	// A room that uses the API only.
-	{folder: "pkg/controller/demoappcluster", may: []string{
-		"pkg/apis", "pkg/apis/meta", "pkg/apis/release", "pkg/generated",
-		plumbing, "pkg/controller/child", "pkg/controller/event", "pkg/controller/finalizer",
-		"pkg/controller/kind", "pkg/controller/naming", "pkg/controller/redact", "pkg/controller/status",
-	}},
-	{
-		folder:     "pkg/controller/watches/file",
-		may:        []string{"pkg/apis/release", "pkg/controller/message", "pkg/controller/sandbox", "pkg/controller/values"},
-		mayInTests: []string{"test/crd"},
-	},
-	{folder: "pkg/controller/window"},
-	{folder: "pkg/controller/workload", may: []string{"pkg/apis/workload"}},
-	{folder: "pkg/operator", may: []string{plumbing, "pkg/serving"}},
-	{folder: "pkg/operator/releasekinds", may: []string{
-		"pkg/operator", engine, plumbing, "pkg/controller/event", "pkg/controller/watches", "pkg/controller/watches/file",
-	}},
-	{folder: "pkg/webhook", may: []string{"pkg/serving"}, mayInTests: []string{fakes}},
-	{
-		folder:     "pkg/webhook/webapp",
-		may:        []string{"pkg/apis", "pkg/apis/workload", "pkg/controller/registries", "pkg/webhook"},
-		mayInTests: []string{"test/crd", "test/webappcases"},
-	},
-	// What only tests use.
-	{folder: fakeAPI},
-	{folder: releaseWorld, may: []string{engine, fakeAPI, passLog}},
-	{folder: "test/crd"},
-	{folder: passLog},
-	{folder: "test/webappcases"},
+	{folder: "pkg/apis"},
+	{folder: "pkg/generated", may: []string{"pkg/apis"}},
+	{folder: engine},
+	{folder: plumbing, may: []string{shared}},
+	{folder: pass, may: []string{plumbing, shared}, mayInTests: []string{"pkg/apis", "pkg/generated"}},
+	{folder: children, may: []string{pass, plumbing, shared, "pkg/apis/child"}},
+	{folder: lifecycle, may: []string{pass, plumbing, engine, shared, "pkg/apis/release"}},
+	{folder: parts, may: []string{children, pass, plumbing, "pkg/apis", "pkg/generated"}},
+	{folder: kinds, may: []string{parts, children, pass, plumbing, "pkg/apis", "pkg/generated"}},
+	{folder: "pkg/operator", may: []string{plumbing}},
+	{folder: "pkg/operator/releasekinds", may: []string{"pkg/operator", engine, pass, plumbing, kinds + "/watches"}},
+	{folder: "pkg/webhook"},
+	{folder: "pkg/webhook/webapp", may: []string{"pkg/webhook", "pkg/apis"}},
 }
+
+// releaseKinds may import the lifecycle and Helm's engine. All other kinds work without Helm.
+var releaseKinds = []string{kinds + "/demoapp", kinds + "/watches"}
 
 // restricted lists the modules of others that not every layer may import, and the
 // layers that may.
@@ -233,65 +98,6 @@ func TestImports(t *testing.T) {
 	}
 }
 
-// TestEveryPackageHasARule holds that nobody adds a package whose imports nothing limits.
-func TestEveryPackageHasARule(t *testing.T) {
-	for _, file := range goFiles(t) {
-		folder := path.Dir(file)
-		if !within(folder, "pkg") {
-			continue
-		}
-		if _, known := layerOf(folder); !known {
-			t.Errorf("no rule names %s: add it to layers or rooms", folder)
-		}
-	}
-}
-
-func TestLayerOf(t *testing.T) {
-	tests := []struct {
-		folder, layer string
-	}{
-		{"pkg/controller", plumbing},
-		{"pkg/helm/charts/demo-app", "pkg/helm"},
-		{"pkg/operator", "pkg/operator"},
-		{"pkg/controller/demoapp/inner", "pkg/controller/demoapp"},
-		{"pkg/controller/demoappcluster", "pkg/controller/demoappcluster"},
-		{"pkg/controller/unknown", ""},
-		{"pkg/controller/unknown/inner", ""},
-		{"pkg/unknown", ""},
-		{"pkg", ""},
-	}
-	for _, test := range tests {
-		t.Run(test.folder, func(t *testing.T) {
-			if got, known := layerOf(test.folder); known != (test.layer != "") || known && got.folder != test.layer {
-				t.Errorf("got %q, %t", got.folder, known)
-			}
-		})
-	}
-}
-
-// TestPlainRoomsDoNotReachHelm holds that a plain kind does not get Helm through a step either.
-func TestPlainRoomsDoNotReachHelm(t *testing.T) {
-	for _, room := range rooms {
-		if room.plain && reaches(room.folder, engine) {
-			t.Errorf("%s is plain, and its rules lead to %s", room.folder, engine)
-		}
-	}
-	if !reaches("pkg/controller/demoapp", engine) {
-		t.Error("a kind with a release does not reach the engine")
-	}
-}
-
-// TestPackagesDoNotImportTests holds that what others import needs nothing of test.
-func TestPackagesDoNotImportTests(t *testing.T) {
-	for _, l := range layers {
-		for _, target := range l.may {
-			if within(l.folder, "pkg") && within(target, "test") {
-				t.Errorf("%s may import %s", l.folder, target)
-			}
-		}
-	}
-}
-
 // TestRefuse holds that TestImports can fail.
 func TestRefuse(t *testing.T) {
 	tests := []struct {
@@ -312,50 +118,48 @@ func TestRefuse(t *testing.T) {
 		{"pkg/controller/controllertest/x.go", module + "/pkg/controller/controllertest/passlog", false},
 		{"pkg/operator/x.go", module + "/pkg/controller/controllertest/passlog", true},
 		{"pkg/operator/x_test.go", module + "/pkg/controller/controllertest/passlog", false},
-		{"test/fakeapi/x.go", module + "/pkg/helm", true},
 		{"pkg/helm/x.go", module + "/pkg/controller", true},
 		{"pkg/controller/x.go", module + "/pkg/apis/demo/v1alpha1", true},
 		{"pkg/controller/x.go", module + "/pkg/generated/openapi", true},
 		{"pkg/controller/x.go", module + "/pkg/helm", true},
-		{"pkg/controller/x.go", module + "/pkg/controller/status", true},
-		{"pkg/controller/x.go", module + "/pkg/controller/demoapp", true},
-		{"pkg/controller/status/x.go", module + "/pkg/controller", false},
-		{"pkg/controller/status/x.go", module + "/pkg/apis/demo/v1alpha1", true},
-		{"pkg/controller/audit/x.go", module + "/pkg/apis/demo/v1alpha1", true},
+		{"pkg/controller/x.go", module + "/pkg/controller/kind/status", true},
+		{"pkg/controller/x.go", module + "/pkg/controller/kinds/demoapp", true},
+		{"pkg/controller/kind/status/x.go", module + "/pkg/controller", false},
+		{"pkg/controller/kind/status/x.go", module + "/pkg/apis/demo/v1alpha1", true},
 		{"pkg/controller/release/x.go", module + "/pkg/helm", false},
 		{"pkg/controller/release/x.go", "helm.sh/helm/v4/pkg/action", true},
-		{"pkg/controller/finalizer/x.go", module + "/pkg/helm", true},
-		{"pkg/controller/demoapp/x.go", module + "/pkg/controller", false},
-		{"pkg/controller/demoapp/x.go", module + "/pkg/controller/release", false},
-		{"pkg/controller/demoapp/x.go", module + "/pkg/generated/listers/demo/v1alpha1", false},
-		{"pkg/controller/demoapp/x.go", module + "/pkg/controller/website", true},
-		{"pkg/controller/demoapp/inner/x.go", module + "/pkg/controller/demoapp", false},
-		{"pkg/controller/demoapp/x.go", module + "/cmd/demoapp-controller/app", true},
-		{"pkg/controller/demoapp/x.go", "helm.sh/helm/v4/pkg/release/v1", true},
-		{"pkg/controller/demoappcluster/x.go", module + "/pkg/controller/child", false},
-		{"pkg/controller/demoappcluster/x.go", module + "/pkg/controller/demoapp", true},
-		{"pkg/controller/demoappcluster/x.go", module + "/pkg/helm", true},
-		{"pkg/controller/demoapp/x.go", module + "/pkg/controller/demoappcluster", true},
+		{"pkg/controller/kind/finalizer/x.go", module + "/pkg/helm", true},
+		{"pkg/controller/kinds/demoapp/x.go", module + "/pkg/controller", false},
+		{"pkg/controller/kinds/demoapp/x.go", module + "/pkg/controller/release", false},
+		{"pkg/controller/kinds/demoapp/x.go", module + "/pkg/generated/listers/demo/v1alpha1", false},
+		{"pkg/controller/kinds/demoapp/x.go", module + "/pkg/controller/kinds/website", true},
+		{"pkg/controller/kinds/demoapp/inner/x.go", module + "/pkg/controller/kinds/demoapp", false},
+		{"pkg/controller/kinds/demoapp/x.go", module + "/cmd/demoapp-controller/app", true},
+		{"pkg/controller/kinds/demoapp/x.go", "helm.sh/helm/v4/pkg/release/v1", true},
+		{"pkg/controller/kinds/demoappcluster/x.go", module + "/pkg/controller/child", false},
+		{"pkg/controller/kinds/demoappcluster/x.go", module + "/pkg/controller/kinds/demoapp", true},
+		{"pkg/controller/kinds/demoappcluster/x.go", module + "/pkg/helm", true},
+		{"pkg/controller/kinds/demoapp/x.go", module + "/pkg/controller/kinds/demoappcluster", true},
 		{"pkg/apis/webapp/v1/x_test.go", module + "/test/crd", false},
 		{"pkg/apis/webapp/v1/x.go", module + "/test/crd", true},
-		{"pkg/controller/website/x.go", module + "/pkg/controller/child", false},
-		{"pkg/controller/website/x.go", module + "/pkg/controller/demoapp", true},
-		{"pkg/controller/website/x.go", module + "/pkg/helm", true},
-		{"pkg/controller/demoappcluster/x.go", module + "/pkg/controller/release", true},
-		{"pkg/controller/demoapp/x.go", module + "/pkg/operator", true},
-		{"pkg/controller/unknown/x.go", module + "/pkg/controller", true},
-		{"pkg/controller/unknown/x.go", module + "/pkg/controller/unknown", true},
-		{"pkg/controller/demoapp/x.go", module + "/pkg/controller/unknown", true},
+		{"pkg/controller/kinds/website/x.go", module + "/pkg/controller/child", false},
+		{"pkg/controller/kinds/website/x.go", module + "/pkg/controller/kinds/demoapp", true},
+		{"pkg/controller/kinds/website/x.go", module + "/pkg/helm", true},
+		{"pkg/controller/kinds/demoappcluster/x.go", module + "/pkg/controller/release", true},
+		{"pkg/controller/kinds/demoapp/x.go", module + "/pkg/operator", true},
+		{"pkg/unknown/x.go", module + "/pkg/controller", true},
+		{"pkg/unknown/x.go", module + "/pkg/unknown", true},
+		{"pkg/controller/kinds/demoapp/x.go", module + "/pkg/unknown", true},
 		{"pkg/operator/x.go", module + "/pkg/controller", false},
-		{"pkg/operator/x.go", module + "/pkg/controller/demoapp", true},
-		{"pkg/operator/x.go", module + "/pkg/controller/status", true},
+		{"pkg/operator/x.go", module + "/pkg/controller/kinds/demoapp", true},
+		{"pkg/operator/x.go", module + "/pkg/controller/kind/status", true},
 		{"pkg/operator/x.go", module + "/pkg/generated/clientset/versioned", true},
 		{"pkg/operator/x.go", module + "/pkg/apis/demo/v1alpha1", true},
 		{"pkg/operator/x.go", module + "/pkg/helm", true},
 		{"pkg/operator/x_test.go", module + "/pkg/apis/demo/v1alpha1", true},
 		{"pkg/operator/x.go", module + "/cmd/demoapp-controller/app", true},
 		{"cmd/demoapp-controller/app/x.go", module + "/pkg/operator", false},
-		{"cmd/demoapp-controller/app/x.go", module + "/pkg/controller/demoapp", false},
+		{"cmd/demoapp-controller/app/x.go", module + "/pkg/controller/kinds/demoapp", false},
 		{"cmd/demoapp-controller/app/x.go", "helm.sh/helm/v4/pkg/action", true},
 		{"cmd/demoapp-controller/app/x.go", "sigs.k8s.io/controller-runtime/pkg/client", true},
 		{"pkg/helm/x.go", "sigs.k8s.io/controller-runtime", true},
@@ -363,8 +167,7 @@ func TestRefuse(t *testing.T) {
 		{"pkg/controller/x_test.go", module + "/pkg/controller/controllertest", false},
 		{"pkg/controller/x_test.go", module + "/pkg/controller", false},
 		{"pkg/controller/x_test.go", module + "/pkg/apis/demo/v1alpha1", true},
-		{"pkg/controller/status/x_test.go", module + "/pkg/controller/controllertest", false},
-		{"pkg/apis/demo/v1alpha1/x_test.go", module + "/pkg/controller/controllertest", true},
+		{"pkg/controller/kind/status/x_test.go", module + "/pkg/controller/controllertest", false},
 		{"hack/demo/x.go", module + "/pkg/apis/demo/v1alpha1", false},
 		{"test/integration/x.go", module + "/cmd/demoapp-controller/app", false},
 	}
@@ -389,66 +192,54 @@ func refuse(file, imported string) string {
 		}
 	}
 	target, ours := strings.CutPrefix(imported, module+"/")
-	if !ours || !within(folder, "pkg") && !within(folder, fakeAPI) {
+	if !ours || !within(folder, "pkg") {
 		return ""
 	}
 	from, known := layerOf(folder)
 	if !known {
-		return "no rule names " + folder
+		return "no layer names " + folder
 	}
 	to, known := layerOf(target)
-	if !known {
-		return "no rule names " + target
+	may := slices.Concat([]string{from.folder}, leaves, from.may)
+	if strings.HasSuffix(file, "_test.go") {
+		may = append(may, from.mayInTests...)
+		if forTests(target) {
+			return ""
+		}
 	}
-	if from.folder == to.folder || slices.Contains(from.may, to.folder) {
+	if known && (!forTests(target) || forTests(folder)) && slices.ContainsFunc(may, func(allowed string) bool {
+		return within(target, allowed) && len(allowed) >= len(to.folder)
+	}) {
 		return ""
 	}
-	inTests := append([]string{fakeAPI, passLog}, from.mayInTests...)
-	if within(folder, plumbing) {
-		inTests = append(inTests, fakes, releaseWorld)
-	}
-	if strings.HasSuffix(file, "_test.go") && slices.Contains(inTests, to.folder) {
-		return ""
-	}
-	return from.folder + " may import only [" + strings.Join(from.may, ", ") + "] of this module"
+	return from.folder + " may import only [" + strings.Join(may, ", ") + "] of this module"
 }
 
-// layerOf returns the layer that a folder of this module belongs to, and whether a
-// rule names it.
+// forTests reports whether a folder has only what tests use.
+func forTests(folder string) bool {
+	return within(folder, "test") || within(folder, plumbing+"/controllertest") || within(folder, lifecycle+"/releasetest")
+}
+
+// layerOf returns the layer of a folder, and whether the folder has one.
 func layerOf(folder string) (found layer, known bool) {
+	for _, name := range leaves {
+		if within(folder, name) {
+			return layer{folder: name}, true
+		}
+	}
 	for _, l := range layers {
-		below := within(folder, l.folder) && l.folder != plumbing
-		if (below || folder == l.folder) && len(l.folder) > len(found.folder) {
-			found, known = l, true
+		if within(folder, l.folder) && len(l.folder) > len(found.folder) {
+			found = l
 		}
 	}
-	if known {
-		return found, true
-	}
-	for _, room := range rooms {
-		if within(folder, room.folder) {
-			may := append([]string{
-				"pkg/apis", "pkg/apis/child", "pkg/apis/meta", "pkg/apis/release", "pkg/apis/workload", "pkg/generated", plumbing, engine,
-			}, steps...)
-			if room.plain {
-				may = slices.DeleteFunc(may, func(step string) bool { return reaches(step, engine) })
-			}
-			return layer{folder: room.folder, may: may}, true
+	if name, below := strings.CutPrefix(folder, kinds+"/"); below && found.folder == kinds {
+		name, _, _ = strings.Cut(name, "/")
+		found.folder = kinds + "/" + name
+		if slices.Contains(releaseKinds, found.folder) {
+			found.may = slices.Concat(found.may, []string{lifecycle, engine})
 		}
 	}
-	return layer{}, false
-}
-
-// reaches reports whether the rules let a folder import another, be it through others.
-func reaches(folder, target string) bool {
-	seen := map[string]bool{}
-	for next := []string{folder}; len(next) > 0; next = next[1:] {
-		if from, known := layerOf(next[0]); known && !seen[from.folder] {
-			seen[from.folder] = true
-			next = append(next, from.may...)
-		}
-	}
-	return seen[target]
+	return found, found.folder != ""
 }
 
 func within(name, folder string) bool {

@@ -89,7 +89,7 @@ func TestBroken(t *testing.T) {
 		{"status.md", false},
 		{"status.md#conditions", false},
 		{"#reasons", false},
-		{"../pkg/controller/website/", false},
+		{"../pkg/controller/kinds/website/", false},
 		{"no-such-page.md", true},
 		{"status.md#no-such-heading", true},
 		{"#no-such-heading", true},

@@ -72,7 +72,7 @@ func TestWatchesPageNamesEverything(t *testing.T) {
 			t.Errorf("docs/watches.md does not name `%s`", text)
 		}
 	}
-	ast.Inspect(parse(t, "pkg/controller/watches/file/entry.go"), func(node ast.Node) bool {
+	ast.Inspect(parse(t, "pkg/controller/kinds/watches/file/entry.go"), func(node ast.Node) bool {
 		if pair, ok := node.(*ast.KeyValueExpr); ok {
 			if key, ok := pair.Key.(*ast.BasicLit); ok && key.Kind == token.STRING {
 				want(key.Value)

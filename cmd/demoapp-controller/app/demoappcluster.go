@@ -53,7 +53,7 @@ func buildDemoAppClusters(env *operator.Environment, options *Options) error {
 	if err != nil {
 		return err
 	}
-	room, err := demoappcluster.New(demoappcluster.Deps{
+	controller, err := demoappcluster.New(demoappcluster.Deps{
 		Client: client.DemoV1alpha1(), ClusterInformers: clusters, AppInformers: apps, Nodes: nodes,
 		Recorder: env.Recorder(scheme.Scheme), Metrics: env.Metrics, Clock: clock.RealClock{},
 		ResyncPeriod: options.ResyncPeriod, Namespaces: env.NamespaceMetadata, Refuse: options.refuse,
@@ -61,6 +61,6 @@ func buildDemoAppClusters(env *operator.Environment, options *Options) error {
 	if err != nil {
 		return err
 	}
-	env.AddController(demoappcluster.Name, room.Run, room.Synced()...)
+	env.AddController(demoappcluster.Name, controller.Run, controller.Synced()...)
 	return nil
 }

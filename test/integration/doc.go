@@ -6,8 +6,9 @@
 // promise.
 //
 // The package has one control plane and one operator. Each test has a namespace of its own, and runs in parallel with
-// the others; tests that need an operator of their own, to kill it for instance, are in package lifecycle. When all have
-// run, the audit log must show that the operator was refused nothing, and was granted nothing that it does not use.
+// the others. Tests that need an operator of their own, to kill it for instance, are in the packages lifecycle, handover
+// and variants. When all have run, the audit log must show that the operator was refused nothing, and was granted nothing
+// that it does not use.
 //
 // The tests have the build tag integration:
 //

@@ -15,7 +15,7 @@ import (
 )
 
 func TestNewerChartIsRolledOut(t *testing.T) {
-	ns := newNamespace(t)
+	ns := apps.NewExclusive(t, shared)
 	operator := cluster.StartOperator(t.Context(), t, shared)
 	ns.Create(apps.Named("web"))
 	before := ns.AwaitReady("web")
@@ -34,5 +34,5 @@ func TestNewerChartIsRolledOut(t *testing.T) {
 	if got := ns.Objects("web").Service.Labels["helm.sh/chart"]; got != "demo-app-"+newerVersion {
 		t.Errorf("the Service was made by chart %s", got)
 	}
-	assertRecords(t, ns, []string{"web"}, "v1 superseded", "v2 deployed")
+	ns.AssertRecords([]string{"web"}, "v1 superseded", "v2 deployed")
 }

@@ -23,8 +23,8 @@ import (
 // TestRestartWhileUpgradesAreHeld: gates keep no state of their own. The next process holds the same changes and writes
 // nothing.
 func TestRestartWhileUpgradesAreHeld(t *testing.T) {
-	ns := newNamespace(t)
-	operator := cluster.StartOperator(t.Context(), t, shared, shortLease...)
+	ns := apps.NewExclusive(t, shared)
+	operator := cluster.StartOperator(t.Context(), t, shared, cluster.ShortLease...)
 	opens := time.Now().Add(12 * time.Hour).UTC()
 	windowed := apps.Named("windowed")
 	windowed.Spec.UpgradeWindow = &releasev1alpha1.UpgradeWindow{
@@ -33,7 +33,7 @@ func TestRestartWhileUpgradesAreHeld(t *testing.T) {
 	ns.Create(windowed)
 	ns.Create(apps.Named("suspended"))
 	names := []string{"windowed", "suspended"}
-	awaitReady(ns, names, 1)
+	ns.AwaitAll(names, 1)
 	ns.Change("windowed", func(spec *v1alpha1.DemoAppSpec) { spec.Message = "Second" })
 	ns.Change("suspended", func(spec *v1alpha1.DemoAppSpec) { spec.Message, spec.Suspend = "Second", true })
 	isHeld := map[string]func(*v1alpha1.DemoApp) bool{
@@ -45,13 +45,13 @@ func TestRestartWhileUpgradesAreHeld(t *testing.T) {
 	for _, name := range names {
 		ns.Await(name, "held", isHeld[name])
 	}
-	awaitQuiet(t)
+	apps.AwaitNoWork(t, shared)
 
 	before, begin := versions(ns, names), time.Now()
 	operator.Kill()
-	operator = cluster.StartOperator(t.Context(), t, shared, shortLease...)
-	awaitLead(t, operator)
-	awaitQuiet(t)
+	operator = cluster.StartOperator(t.Context(), t, shared, cluster.ShortLease...)
+	cluster.AwaitLead(t, operator)
+	apps.AwaitNoWork(t, shared)
 	assertNoWork(t, begin)
 	if after := versions(ns, names); !slices.Equal(before, after) {
 		t.Errorf("DemoApps were written:\nbefore %v\nafter  %v", before, after)
@@ -61,10 +61,10 @@ func TestRestartWhileUpgradesAreHeld(t *testing.T) {
 			t.Errorf("%s is at revision %d", name, apps.Revision(app))
 		}
 	}
-	assertRecords(t, ns, names, "v1 deployed")
+	ns.AssertRecords(names, "v1 deployed")
 
 	// The new process is at work, and releases the change when the window opens.
 	ns.Change("windowed", func(spec *v1alpha1.DemoAppSpec) { spec.UpgradeWindow = nil })
 	ns.Change("suspended", func(spec *v1alpha1.DemoAppSpec) { spec.Suspend = false })
-	awaitReady(ns, names, 2)
+	ns.AwaitAll(names, 2)
 }

@@ -22,9 +22,9 @@ import (
 // TestEndlessHooksBlockNoOtherDemoApp: more DemoApps than the operator has workers wait for a hook, with the longest
 // timeout.
 func TestEndlessHooksBlockNoOtherDemoApp(t *testing.T) {
-	ns := newNamespace(t)
+	ns := apps.NewExclusive(t, shared)
 	operator := cluster.StartOperatorBinary(t.Context(), t, shared, newerOperator(t))
-	awaitLead(t, operator)
+	cluster.AwaitLead(t, operator)
 	var stuck []string
 	for i := range 15 {
 		app := apps.Named(fmt.Sprintf("stuck-%02d", i))
@@ -46,10 +46,10 @@ func TestEndlessHooksBlockNoOtherDemoApp(t *testing.T) {
 		return true, nil
 	})
 
-	others := createMany(ns, 5)
-	awaitReady(ns, others, 1)
+	others := ns.CreateMany(5)
+	ns.AwaitAll(others, 1)
 
-	if waiting := pending(ns); waiting != len(stuck) {
+	if waiting := ns.Pending(); waiting != len(stuck) {
 		t.Errorf("%d releases wait, want %d", waiting, len(stuck))
 	}
 	for _, name := range stuck {
@@ -57,5 +57,5 @@ func TestEndlessHooksBlockNoOtherDemoApp(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	awaitReady(ns, stuck, 1)
+	ns.AwaitAll(stuck, 1)
 }

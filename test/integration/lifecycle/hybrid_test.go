@@ -124,7 +124,7 @@ func startHybrid(t *testing.T) *cluster.Operator {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return cluster.StartOperatorBinary(t.Context(), t, shared, binary, "--leader-elect-resource-name="+leaseName, "-v=2")
+	return cluster.StartOperatorBinary(t.Context(), t, shared, binary, "--leader-elect-resource-name="+cluster.LeaseName, "-v=2")
 }
 
 // scale changes the number of replicas, and asks for a history of two revisions.

@@ -38,7 +38,7 @@ const mostToStart = 150
 // TestIdleOperatorSendsNothing installs many DemoApps, and observes the operator for a while.
 func TestIdleOperatorSendsNothing(t *testing.T) {
 	idleApps, idleTime := idle()
-	ns := newNamespace(t)
+	ns := apps.NewExclusive(t, shared)
 	operator := cluster.StartOperator(t.Context(), t, shared)
 	names := make([]string, 0, idleApps+1)
 	for i := range idleApps {
@@ -46,17 +46,17 @@ func TestIdleOperatorSendsNothing(t *testing.T) {
 		ns.Create(app)
 		names = append(names, app.Name)
 	}
-	awaitReady(ns, names, 1)
+	ns.AwaitAll(names, 1)
 	createWaiting(ns)
 	names = append(names, "waiting")
-	awaitQuiet(t)
+	apps.AwaitNoWork(t, shared)
 	before := versions(ns, names)
 
 	t.Run("after a restart", func(t *testing.T) {
 		operator.Stop()
 		begin := time.Now()
-		awaitLead(t, cluster.StartOperator(t.Context(), t, shared))
-		awaitQuiet(t)
+		cluster.AwaitLead(t, cluster.StartOperator(t.Context(), t, shared))
+		apps.AwaitNoWork(t, shared)
 		requests := assertNoWork(t, begin)
 		t.Logf("%d requests to start", requests)
 		if requests > mostToStart {
@@ -67,8 +67,8 @@ func TestIdleOperatorSendsNothing(t *testing.T) {
 		}
 	})
 	t.Run("for a while", func(t *testing.T) {
-		awaitLead(t, cluster.StartOperator(t.Context(), t, shared))
-		awaitQuiet(t)
+		cluster.AwaitLead(t, cluster.StartOperator(t.Context(), t, shared))
+		apps.AwaitNoWork(t, shared)
 		begin := time.Now()
 		<-time.After(idleTime)
 		requests := assertNoWork(t, begin)
@@ -81,13 +81,13 @@ func TestIdleOperatorSendsNothing(t *testing.T) {
 
 // TestPeriodicResyncWritesNothing reconciles a healthy and a waiting DemoApp again and again.
 func TestPeriodicResyncWritesNothing(t *testing.T) {
-	ns := newNamespace(t)
+	ns := apps.NewExclusive(t, shared)
 	operator := cluster.StartOperator(t.Context(), t, shared, "--resync-period=1s")
-	awaitLead(t, operator)
+	cluster.AwaitLead(t, operator)
 	ns.Create(apps.WithoutPods("healthy"))
 	ns.AwaitReady("healthy")
 	createWaiting(ns)
-	awaitQuiet(t)
+	apps.AwaitNoWork(t, shared)
 	begin, names := time.Now(), []string{"healthy", "waiting"}
 	before, looked := versions(ns, names), reconciles(t.Context(), t, operator)
 	const each = 5
@@ -140,16 +140,6 @@ func versions(ns *apps.Namespace, names []string) []string {
 	return versions
 }
 
-// awaitQuiet waits until the operator has no work left.
-func awaitQuiet(t *testing.T) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), cluster.DefaultTimeout)
-	defer cancel()
-	if err := shared.AwaitAuditQuiet(ctx, 3*time.Second, work); err != nil {
-		t.Fatal(err)
-	}
-}
-
 // assertNoWork asserts that since then the operator has only renewed its lease and kept its watches. It returns the
 // number of requests.
 func assertNoWork(t *testing.T, since time.Time) int {
@@ -158,16 +148,9 @@ func assertNoWork(t *testing.T, since time.Time) int {
 	if err != nil {
 		t.Fatal(err)
 	}
-	worked := slices.DeleteFunc(slices.Clone(requests), func(request cluster.AuditEvent) bool { return !work(request) })
+	worked := slices.DeleteFunc(slices.Clone(requests), func(request cluster.AuditEvent) bool { return !apps.IsWork(request) })
 	if len(worked) > 0 {
 		t.Errorf("the operator sent requests:\n%s", apps.Describe(worked))
 	}
 	return len(requests)
-}
-
-// work selects the operator's requests without those of any start and of any idle time: watches, the lists that begin
-// watches, the lease, reviews of permissions, and discovery, which names no resource.
-func work(request cluster.AuditEvent) bool {
-	return cluster.ByOperator()(request) && request.Group != "authorization.k8s.io" &&
-		request.Verb != "watch" && request.Verb != "list" && request.Resource != "leases" && request.Resource != ""
 }

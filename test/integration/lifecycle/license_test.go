@@ -41,7 +41,7 @@ func TestLicenseServer(t *testing.T) {
 		w.WriteHeader(int(code.Load()))
 	}))
 	t.Cleanup(server.Close)
-	ns := newNamespace(t)
+	ns := apps.NewExclusive(t, shared)
 	args := []string{"-v=7", "--license-retry=2s", "--license-url=" + server.URL + "/{{.Namespace}}/{{.Name}}?image={{.Image}}&token=" + token}
 	operator := cluster.StartOperator(t.Context(), t, shared, args...)
 

@@ -150,7 +150,7 @@ func TestUnreadableRecord(t *testing.T) {
 	binary := plainOperator(t)
 	namespaces := map[string]*apps.Namespace{}
 	for _, bad := range badRecords {
-		namespaces[bad.name] = newNamespace(t)
+		namespaces[bad.name] = apps.NewExclusive(t, shared)
 	}
 	operator := cluster.StartOperatorBinary(t.Context(), t, shared, binary)
 	installAll(slices.Collect(maps.Values(namespaces)))
@@ -185,7 +185,7 @@ func TestUnreadableRecordAtStart(t *testing.T) {
 	binary := plainOperator(t)
 	namespaces := make([]*apps.Namespace, len(badRecords))
 	for i := range badRecords {
-		namespaces[i] = newNamespace(t)
+		namespaces[i] = apps.NewExclusive(t, shared)
 	}
 	operator := cluster.StartOperatorBinary(t.Context(), t, shared, binary)
 	tenants := make([]*apps.Tenant, len(badRecords))
@@ -193,11 +193,11 @@ func TestUnreadableRecordAtStart(t *testing.T) {
 		tenants[i] = ns.AddTenant("demoapps")
 	}
 	installAll(namespaces)
-	awaitQuiet(t)
+	apps.AwaitNoWork(t, shared)
 	operator.Stop()
 	restarted := cluster.StartOperatorBinary(t.Context(), t, shared, binary)
-	awaitLead(t, restarted)
-	awaitQuiet(t)
+	cluster.AwaitLead(t, restarted)
+	apps.AwaitNoWork(t, shared)
 	before, err := restarted.PeakMemory()
 	if err != nil {
 		t.Fatal(err)
@@ -251,7 +251,7 @@ func assertGrowth(t *testing.T, operator *cluster.Operator, before int64) {
 // TestRecordForgedWhileOperatorIsDown forges the records of the deployed revisions while no operator runs. The next
 // operator knows no more than the statuses.
 func TestRecordForgedWhileOperatorIsDown(t *testing.T) {
-	ns, other := newNamespace(t), newNamespace(t)
+	ns, other := apps.NewExclusive(t, shared), apps.NewExclusive(t, shared)
 	operator := cluster.StartOperator(t.Context(), t, shared)
 	tenant := ns.AddTenant("demoapps")
 	names := []string{"edited", "newer", "deleted"}
@@ -259,7 +259,7 @@ func TestRecordForgedWhileOperatorIsDown(t *testing.T) {
 		ns.Create(apps.WithoutPods(name))
 		ns.AwaitReady(name)
 	}
-	awaitQuiet(t)
+	apps.AwaitNoWork(t, shared)
 	operator.Stop()
 	begin := time.Now()
 	forge := func(content map[string]any) {
@@ -286,7 +286,7 @@ func TestRecordForgedWhileOperatorIsDown(t *testing.T) {
 		tenant.DeleteService(name)
 		ns.AwaitFromChart(name)
 	}
-	awaitQuiet(t)
+	apps.AwaitNoWork(t, shared)
 
 	if requests := other.Requests(begin); len(requests) > 0 {
 		t.Errorf("the operator sent requests to the other namespace:\n%s", apps.Describe(requests))

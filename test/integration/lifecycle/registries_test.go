@@ -20,7 +20,7 @@ import (
 
 // TestAllowedRegistries restarts the operator with other lists of registries.
 func TestAllowedRegistries(t *testing.T) {
-	ns := newNamespace(t)
+	ns := apps.NewExclusive(t, shared)
 	isValid := func(valid metav1.ConditionStatus) func(*v1alpha1.DemoApp) bool {
 		return func(app *v1alpha1.DemoApp) bool { return apps.Has(app, v1alpha1.ConditionValidated, valid, "") }
 	}

@@ -10,10 +10,11 @@ import (
 	"testing"
 
 	"github.com/example/demoapp-controller/test/cluster"
+	"github.com/example/demoapp-controller/test/integration/apps"
 )
 
 func TestExpiredAuditRecordsAreRemoved(t *testing.T) {
-	ns := newNamespace(t)
+	ns := apps.NewExclusive(t, shared)
 	operator := cluster.StartOperator(t.Context(), t, shared)
 	createWaiting(ns)
 	ns.Delete("waiting")

@@ -47,14 +47,14 @@ func createFleet(ns *apps.Namespace, names ...string) []string {
 	for _, name := range names {
 		ns.Create(apps.Named(name))
 	}
-	awaitReady(ns, names, 1)
+	ns.AwaitAll(names, 1)
 	return names
 }
 
 // which returns the names of the DemoApps for which done holds.
 func which(ns *apps.Namespace, names []string, done func(*v1alpha1.DemoApp) bool) (found []string) {
 	for _, name := range names {
-		if count(ns, []string{name}, done) > 0 {
+		if ns.Count([]string{name}, done) > 0 {
 			found = append(found, name)
 		}
 	}
@@ -112,7 +112,7 @@ func force(t *testing.T, ns *apps.Namespace, name string) {
 
 // TestNewerChartRolloutIsLimited builds a second operator, and restarts it with leases that expire.
 func TestNewerChartRolloutIsLimited(t *testing.T) {
-	ns := newNamespace(t)
+	ns := apps.NewExclusive(t, shared)
 	operator := cluster.StartOperator(t.Context(), t, shared)
 	slow := createFleet(ns, "slow-1", "slow-2")
 	webs := createFleet(ns, "web-1", "web-2", "web-3", "web-4", "web-5")
@@ -120,7 +120,7 @@ func TestNewerChartRolloutIsLimited(t *testing.T) {
 
 	// The two oldest are upgraded first and stay in the rollout, because their pods do not start.
 	binary := newerOperator(t)
-	args := append([]string{"--max-concurrent-rollouts=2"}, shortLease...)
+	args := append([]string{"--max-concurrent-rollouts=2"}, cluster.ShortLease...)
 	operator = cluster.StartOperatorBinary(t.Context(), t, shared, binary, args...)
 	for _, name := range slow {
 		ns.Await(name, "in the rollout", isInRollout)
@@ -137,15 +137,15 @@ func TestNewerChartRolloutIsLimited(t *testing.T) {
 		}
 	}
 	ns.AwaitEvent(waiting[0], "Held", releasev1alpha1.ReasonRolloutQueued, "waits for its turn")
-	awaitQuiet(t)
+	apps.AwaitNoWork(t, shared)
 
 	// The next process knows the progress of the rollout, and writes nothing.
 	before, begin := versions(ns, webs), time.Now()
 	operator.Kill()
 	operator = cluster.StartOperatorBinary(t.Context(), t, shared, binary, args...)
-	awaitLead(t, operator)
+	cluster.AwaitLead(t, operator)
 	awaitRollouts(t, operator, map[string]int{"queued": len(waiting), "active": 2, "failed": 0})
-	awaitQuiet(t)
+	apps.AwaitNoWork(t, shared)
 	assertNoWork(t, begin)
 	if after := versions(ns, webs); !slices.Equal(before, after) {
 		t.Errorf("DemoApps were written:\nbefore %v\nafter  %v", before, after)
@@ -177,14 +177,14 @@ func TestNewerChartRolloutIsLimited(t *testing.T) {
 
 // TestRolloutOfBadChartIsHalted builds a second operator, and reports of a halt are delayed by five seconds.
 func TestRolloutOfBadChartIsHalted(t *testing.T) {
-	ns := newNamespace(t)
+	ns := apps.NewExclusive(t, shared)
 	operator := cluster.StartOperator(t.Context(), t, shared)
 	bad := createFleet(ns, "bad-1", "bad-2")
 	webs := createFleet(ns, "web-1", "web-2", "web-3")
 	operator.Stop()
 
 	binary := newerOperator(t)
-	args := append([]string{"--max-concurrent-rollouts=1", "--rollout-failure-threshold=2"}, shortLease...)
+	args := append([]string{"--max-concurrent-rollouts=1", "--rollout-failure-threshold=2"}, cluster.ShortLease...)
 	operator = cluster.StartOperatorBinary(t.Context(), t, shared, binary, args...)
 	for _, name := range bad {
 		ns.Await(name, "failed with the newer chart", func(app *v1alpha1.DemoApp) bool { return apps.IsStalled(app, releasev1alpha1.ReasonRenderFailed) })
@@ -219,7 +219,7 @@ func TestRolloutOfBadChartIsHalted(t *testing.T) {
 // TestValuesChangeDuringHaltedRollout: only the chart is halted, not a user's change of values. The reports of a halt
 // and of its end are delayed by five seconds each.
 func TestValuesChangeDuringHaltedRollout(t *testing.T) {
-	ns := newNamespace(t)
+	ns := apps.NewExclusive(t, shared)
 	operator := cluster.StartOperator(t.Context(), t, shared)
 	configMaps := shared.Client.CoreV1().ConfigMaps(ns.Name)
 	values := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "values"}, Data: map[string]string{releasev1alpha1.DefaultValuesKey: "{}"}}
@@ -229,12 +229,12 @@ func TestValuesChangeDuringHaltedRollout(t *testing.T) {
 	fixed := apps.Named("bad-1")
 	fixed.Spec.ValuesFrom = []releasev1alpha1.ValuesReference{{Kind: releasev1alpha1.ValuesFromConfigMap, Name: "values"}}
 	ns.Create(fixed)
-	awaitReady(ns, []string{"bad-1"}, 1)
+	ns.AwaitAll([]string{"bad-1"}, 1)
 	createFleet(ns, "bad-2", "bad-3")
 	operator.Stop()
 
 	operator = cluster.StartOperatorBinary(t.Context(), t, shared, newerOperator(t),
-		append([]string{"--max-concurrent-rollouts=1", "--rollout-failure-threshold=1"}, shortLease...)...)
+		append([]string{"--max-concurrent-rollouts=1", "--rollout-failure-threshold=1"}, cluster.ShortLease...)...)
 	bad := []string{"bad-1", "bad-2", "bad-3"}
 	for _, name := range bad {
 		force(t, ns, name)

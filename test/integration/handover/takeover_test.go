@@ -3,7 +3,7 @@
 
 //go:build integration
 
-package lifecycle
+package handover
 
 import (
 	"context"
@@ -22,7 +22,7 @@ import (
 // TestReleaseOfPredecessorIsTakenOver removes DemoApps by force while no operator runs, and creates others with the
 // same names. The remaining records name an owner that no longer exists.
 func TestReleaseOfPredecessorIsTakenOver(t *testing.T) {
-	ns := newNamespace(t)
+	ns := apps.NewExclusive(t, shared)
 	operator := cluster.StartOperator(t.Context(), t, shared)
 	ns.AddTenant("demoapps")
 	before := map[string]types.UID{}
@@ -33,7 +33,7 @@ func TestReleaseOfPredecessorIsTakenOver(t *testing.T) {
 		ns.Create(apps.WithoutPods(name))
 		before[name] = ns.AwaitReady(name).UID
 	}
-	awaitQuiet(t)
+	apps.AwaitNoWork(t, shared)
 	operator.Stop()
 	for name, propagation := range ways {
 		if err := ns.Demo.Delete(t.Context(), name, metav1.DeleteOptions{PropagationPolicy: &propagation}); err != nil {

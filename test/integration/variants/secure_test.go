@@ -3,7 +3,7 @@
 
 //go:build integration
 
-package lifecycle
+package variants
 
 import (
 	"context"
@@ -21,11 +21,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/example/demoapp-controller/test/cluster"
+	"github.com/example/demoapp-controller/test/integration/apps"
 )
 
 // TestSecureMetrics holds that the operator under its own ServiceAccount can review tokens, and whom it lets read metrics.
 func TestSecureMetrics(t *testing.T) {
-	ns := newNamespace(t)
+	ns := apps.NewExclusive(t, shared)
 	for _, name := range []string{"reader", "guest"} {
 		_, err := shared.Client.CoreV1().ServiceAccounts(ns.Name).Create(
 			t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})

@@ -3,7 +3,7 @@
 
 //go:build integration
 
-package lifecycle
+package variants
 
 import (
 	"fmt"
@@ -92,7 +92,7 @@ var changesWhileAway = []struct {
 }
 
 func TestChangesWhileOperatorIsDown(t *testing.T) {
-	ns := newNamespace(t)
+	ns := apps.NewExclusive(t, shared)
 	operator := cluster.StartOperator(t.Context(), t, shared)
 	_, err := shared.Client.CoreV1().Secrets(ns.Name).Create(t.Context(), &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Name: secretName}, StringData: map[string]string{secretKey: "the-first-key"},

@@ -3,7 +3,7 @@
 
 //go:build integration
 
-package lifecycle
+package handover
 
 import (
 	"context"
@@ -16,6 +16,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/example/demoapp-controller/test/cluster"
+	"github.com/example/demoapp-controller/test/integration/apps"
 )
 
 // TestStandbyTakesOver waits until the lease of a killed leader expires.
@@ -30,7 +31,7 @@ func TestStandbyTakesOver(t *testing.T) {
 			name: "leader is terminated",
 			end: func(t *testing.T, leader *cluster.Operator) {
 				t.Helper()
-				stopOrderly(t, leader)
+				leader.StopOrderly(t)
 			},
 			// The standby tries to acquire the lease every half second.
 			within: 4 * time.Second,
@@ -47,42 +48,42 @@ func TestStandbyTakesOver(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			ns := newNamespace(t)
-			leader := cluster.StartOperator(t.Context(), t, shared, shortLease...)
-			awaitLead(t, leader)
+			ns := apps.NewExclusive(t, shared)
+			leader := cluster.StartOperator(t.Context(), t, shared, cluster.ShortLease...)
+			cluster.AwaitLead(t, leader)
 			// StartOperator returns although the standby does not lead: readiness does not need the lease.
-			standby := cluster.StartOperator(t.Context(), t, shared, shortLease...)
-			if led, err := leads(t.Context(), standby); err != nil || led {
+			standby := cluster.StartOperator(t.Context(), t, shared, cluster.ShortLease...)
+			if led, err := standby.Leads(t.Context()); err != nil || led {
 				t.Errorf("the standby leads beside the leader (%v)", err)
 			}
 
-			names := createMany(ns, many)
-			awaitFirst(t, ns, names, "installed", atRevision(1))
+			names := ns.CreateMany(many)
+			ns.AwaitFirst(names, "installed", apps.AtRevision(1))
 			test.end(t, leader)
 			begin := time.Now()
-			awaitLead(t, standby)
+			cluster.AwaitLead(t, standby)
 			took := time.Since(begin)
-			t.Logf("the standby leads with %d of %d installed", count(ns, names, atRevision(1)), many)
+			t.Logf("the standby leads with %d of %d installed", ns.Count(names, apps.AtRevision(1)), many)
 			assertWithin(t, "end of the leader to the lead of the standby", took, test.within)
-			awaitReady(ns, names, 1)
-			assertRecords(t, ns, names, "v1 deployed")
+			ns.AwaitAll(names, 1)
+			ns.AssertRecords(names, "v1 deployed")
 		})
 	}
 }
 
 func TestLeaderEndsWhenLeaseIsLost(t *testing.T) {
-	newNamespace(t)
-	operator := cluster.StartOperator(t.Context(), t, shared, shortLease...)
-	awaitLead(t, operator)
+	apps.NewExclusive(t, shared)
+	operator := cluster.StartOperator(t.Context(), t, shared, cluster.ShortLease...)
+	cluster.AwaitLead(t, operator)
 	leases := shared.Client.CoordinationV1().Leases(cluster.OperatorNamespace)
 	// A patch succeeds even if the leader writes at the same time.
 	change := fmt.Sprintf(`{"spec": {"holderIdentity": "another-leader", "leaseDurationSeconds": 3600, "renewTime": %q}}`,
 		time.Now().UTC().Format(metav1.RFC3339Micro))
-	if _, err := leases.Patch(t.Context(), leaseName, types.MergePatchType, []byte(change), metav1.PatchOptions{}); err != nil {
+	if _, err := leases.Patch(t.Context(), cluster.LeaseName, types.MergePatchType, []byte(change), metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := leases.Delete(context.WithoutCancel(t.Context()), leaseName, metav1.DeleteOptions{}); err != nil {
+		if err := leases.Delete(context.WithoutCancel(t.Context()), cluster.LeaseName, metav1.DeleteOptions{}); err != nil {
 			t.Error(err)
 		}
 	})
@@ -94,7 +95,7 @@ func TestLeaderEndsWhenLeaseIsLost(t *testing.T) {
 	if code := operator.Stop(); code <= 0 {
 		t.Errorf("exit code %d, want an error", code)
 	}
-	if holder := ptr.Deref(getLease(t).Spec.HolderIdentity, ""); holder != "another-leader" {
+	if holder := ptr.Deref(shared.Lease(t).Spec.HolderIdentity, ""); holder != "another-leader" {
 		t.Errorf("the lease is held by %q", holder)
 	}
 }

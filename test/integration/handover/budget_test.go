@@ -3,7 +3,7 @@
 
 //go:build integration
 
-package lifecycle
+package handover
 
 import (
 	"context"
@@ -25,8 +25,8 @@ import (
 // TestRequestBudgets also counts requests outside the namespace, because an operation must send no discovery and no list.
 // Before and after each operation, the operator must be silent for three seconds.
 func TestRequestBudgets(t *testing.T) {
-	ns := newNamespace(t)
-	awaitLead(t, cluster.StartOperator(t.Context(), t, shared))
+	ns := apps.NewExclusive(t, shared)
+	cluster.AwaitLead(t, cluster.StartOperator(t.Context(), t, shared))
 	ns.Create(apps.WithoutPods("first")) // The first release starts the watches of the chart's kinds.
 	ns.AwaitReady("first")
 	all := func(request cluster.AuditEvent) bool {
@@ -46,7 +46,7 @@ func TestRequestBudgets(t *testing.T) {
 // After a restart, the operator also reads the release record. Before and after each correction, the operator must be
 // silent for three seconds.
 func TestDriftOfAllObjectsAtOnce(t *testing.T) {
-	ns := newNamespace(t)
+	ns := apps.NewExclusive(t, shared)
 	operator := cluster.StartOperator(t.Context(), t, shared)
 	ns.Create(apps.WithoutPods("web"))
 	ns.AwaitReady("web")
@@ -65,10 +65,10 @@ func TestDriftOfAllObjectsAtOnce(t *testing.T) {
 			func() { cluster.StartOperator(t.Context(), t, shared) }, "two", 4 + 3 + 1,
 		},
 	} {
-		awaitQuiet(t)
+		apps.AwaitNoWork(t, shared)
 		test.pause()
 		changeAll(t, ns, "web", test.value)
-		spendAtMost(t, "repair "+test.what, test.most, work, func() {
+		spendAtMost(t, "repair "+test.what, test.most, apps.IsWork, func() {
 			before := len(ns.Versions("web"))
 			test.end()
 			cluster.Eventually(t.Context(), t, "corrected "+test.what, func(context.Context) (bool, error) {
@@ -104,10 +104,10 @@ func changeAll(t *testing.T, ns *apps.Namespace, name, value string) {
 // that filter selects.
 func spendAtMost(t *testing.T, what string, most int, filter cluster.AuditFilter, do func()) {
 	t.Helper()
-	awaitQuiet(t)
+	apps.AwaitNoWork(t, shared)
 	begin := time.Now()
 	do()
-	awaitQuiet(t)
+	apps.AwaitNoWork(t, shared)
 	requests, err := shared.AuditRequests(begin, filter)
 	if err != nil {
 		t.Fatal(err)

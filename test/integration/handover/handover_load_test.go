@@ -3,7 +3,7 @@
 
 //go:build integration
 
-package lifecycle
+package handover
 
 import (
 	"context"
@@ -61,10 +61,10 @@ type pair struct {
 func newPair(t *testing.T, leader, standby cluster.Launch, interval time.Duration) pair {
 	t.Helper()
 	installWebsites(t)
-	ns := newNamespace(t)
+	ns := apps.NewExclusive(t, shared)
 	var p pair
 	p.leader = leader.Start(t.Context(), t, shared).AwaitReady(t.Context(), t)
-	awaitLead(t, p.leader)
+	cluster.AwaitLead(t, p.leader)
 	p.standby = standby.Start(t.Context(), t, shared).AwaitReady(t.Context(), t)
 	p.load = startLoad(t, ns, interval)
 	const busy = 100
@@ -155,7 +155,7 @@ func TestTakenLeaseEndsWorkUnderLoad(t *testing.T) {
 	begin := time.Now()
 	leases := shared.Client.CoordinationV1().Leases(cluster.OperatorNamespace)
 	another := []byte(`{"spec": {"holderIdentity": "another-leader", "leaseDurationSeconds": 5}}`)
-	if _, err := leases.Patch(t.Context(), leaseName, types.MergePatchType, another, metav1.PatchOptions{}); err != nil {
+	if _, err := leases.Patch(t.Context(), cluster.LeaseName, types.MergePatchType, another, metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}
 

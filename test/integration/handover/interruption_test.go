@@ -3,7 +3,7 @@
 
 //go:build integration
 
-package lifecycle
+package handover
 
 import (
 	"testing"
@@ -13,6 +13,7 @@ import (
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
 	"github.com/example/demoapp-controller/test/cluster"
+	"github.com/example/demoapp-controller/test/integration/apps"
 )
 
 // many is the number of DemoApps that are reconciled when the operator is interrupted: twice the number of workers.
@@ -20,29 +21,29 @@ const many = 20
 
 // TestKillDuringInstallsAndUpgrades waits twice until the lease of a killed leader expires.
 func TestKillDuringInstallsAndUpgrades(t *testing.T) {
-	ns := newNamespace(t)
-	operator := cluster.StartOperator(t.Context(), t, shared, shortLease...)
-	awaitLead(t, operator)
+	ns := apps.NewExclusive(t, shared)
+	operator := cluster.StartOperator(t.Context(), t, shared, cluster.ShortLease...)
+	cluster.AwaitLead(t, operator)
 
-	names := createMany(ns, many)
-	awaitFirst(t, ns, names, "installed", atRevision(1))
+	names := ns.CreateMany(many)
+	ns.AwaitFirst(names, "installed", apps.AtRevision(1))
 	operator.Kill()
-	t.Logf("killed with %d of %d installed, %d pending", count(ns, names, atRevision(1)), many, pending(ns))
+	t.Logf("killed with %d of %d installed, %d pending", ns.Count(names, apps.AtRevision(1)), many, ns.Pending())
 
-	operator = cluster.StartOperator(t.Context(), t, shared, shortLease...)
-	awaitReady(ns, names, 1)
-	assertRecords(t, ns, names, "v1 deployed")
+	operator = cluster.StartOperator(t.Context(), t, shared, cluster.ShortLease...)
+	ns.AwaitAll(names, 1)
+	ns.AssertRecords(names, "v1 deployed")
 
 	for _, name := range names {
 		ns.Change(name, func(spec *v1alpha1.DemoAppSpec) { spec.Message = "Second" })
 	}
-	awaitFirst(t, ns, names, "upgraded", atRevision(2))
+	ns.AwaitFirst(names, "upgraded", apps.AtRevision(2))
 	operator.Kill()
-	t.Logf("killed with %d of %d upgraded, %d pending", count(ns, names, atRevision(2)), many, pending(ns))
+	t.Logf("killed with %d of %d upgraded, %d pending", ns.Count(names, apps.AtRevision(2)), many, ns.Pending())
 
-	cluster.StartOperator(t.Context(), t, shared, shortLease...)
-	awaitReady(ns, names, 2)
-	assertRecords(t, ns, names, "v1 superseded", "v2 deployed")
+	cluster.StartOperator(t.Context(), t, shared, cluster.ShortLease...)
+	ns.AwaitAll(names, 2)
+	ns.AssertRecords(names, "v1 superseded", "v2 deployed")
 
 	for _, name := range names {
 		ns.Delete(name)
@@ -56,17 +57,17 @@ func TestKillDuringInstallsAndUpgrades(t *testing.T) {
 }
 
 func TestKillDuringDeletions(t *testing.T) {
-	ns := newNamespace(t)
-	operator := cluster.StartOperator(t.Context(), t, shared, shortLease...)
-	names := createMany(ns, many)
-	awaitReady(ns, names, 1)
+	ns := apps.NewExclusive(t, shared)
+	operator := cluster.StartOperator(t.Context(), t, shared, cluster.ShortLease...)
+	names := ns.CreateMany(many)
+	ns.AwaitAll(names, 1)
 	for _, name := range names {
 		ns.Delete(name)
 	}
 	ns.AwaitGone(names[0])
 	operator.Kill()
 
-	cluster.StartOperator(t.Context(), t, shared, shortLease...)
+	cluster.StartOperator(t.Context(), t, shared, cluster.ShortLease...)
 	for _, name := range names {
 		ns.AwaitGone(name)
 		if records := ns.AuditRecords(name); len(records) != 1 {
@@ -82,33 +83,33 @@ func TestKillDuringDeletions(t *testing.T) {
 }
 
 func TestTerminationDuringInstalls(t *testing.T) {
-	ns := newNamespace(t)
+	ns := apps.NewExclusive(t, shared)
 	operator := cluster.StartOperator(t.Context(), t, shared)
-	awaitLead(t, operator)
+	cluster.AwaitLead(t, operator)
 
-	names := createMany(ns, many)
-	awaitFirst(t, ns, names, "installed", atRevision(1))
+	names := ns.CreateMany(many)
+	ns.AwaitFirst(names, "installed", apps.AtRevision(1))
 	begin := time.Now()
-	stopOrderly(t, operator)
+	operator.StopOrderly(t)
 	// No operation hangs, so the end comes long before --shutdown-timeout.
 	if took := time.Since(begin); took > 15*time.Second {
 		t.Errorf("it took %s to end", took)
 	}
-	if holder := ptr.Deref(getLease(t).Spec.HolderIdentity, ""); holder != "" {
+	if holder := ptr.Deref(shared.Lease(t).Spec.HolderIdentity, ""); holder != "" {
 		t.Errorf("the lease is still held by %s", holder)
 	}
-	if unfinished := pending(ns); unfinished > 0 {
+	if unfinished := ns.Pending(); unfinished > 0 {
 		t.Errorf("%d releases are pending: %v", unfinished, ns.Records(""))
 	}
-	t.Logf("ended after %s with %d of %d installed", time.Since(begin), count(ns, names, atRevision(1)), many)
+	t.Logf("ended after %s with %d of %d installed", time.Since(begin), ns.Count(names, apps.AtRevision(1)), many)
 
 	begin = time.Now()
 	next := cluster.StartOperator(t.Context(), t, shared)
-	awaitLead(t, next)
+	cluster.AwaitLead(t, next)
 	// A lease that was not released would take 15 seconds to expire.
 	if took := time.Since(begin); took > 12*time.Second {
 		t.Errorf("the next operator led after %s", took)
 	}
-	awaitReady(ns, names, 1)
-	assertRecords(t, ns, names, "v1 deployed")
+	ns.AwaitAll(names, 1)
+	ns.AssertRecords(names, "v1 deployed")
 }

@@ -3,7 +3,7 @@
 
 //go:build integration
 
-package lifecycle
+package variants
 
 import (
 	"fmt"
@@ -22,7 +22,7 @@ import (
 )
 
 func TestNamespacesFlag(t *testing.T) {
-	first, second, other := newNamespace(t), newNamespace(t), newNamespace(t)
+	first, second, other := apps.NewExclusive(t, shared), apps.NewExclusive(t, shared), apps.NewExclusive(t, shared)
 	begin := time.Now()
 	cluster.StartOperator(t.Context(), t, shared, "--namespaces="+first.Name+","+second.Name)
 	other.Create(apps.Named("web"))
@@ -36,7 +36,7 @@ func TestNamespacesFlag(t *testing.T) {
 		ns.Delete("web")
 		ns.AwaitGone("web")
 	}
-	awaitQuiet(t)
+	apps.AwaitNoWork(t, shared)
 	if app, err := other.Demo.Get(t.Context(), "web", metav1.GetOptions{}); err != nil || len(app.Finalizers) > 0 || len(app.Status.Conditions) > 0 {
 		t.Errorf("the object in the other namespace was changed: %+v (%v)", app, err)
 	}
@@ -66,7 +66,7 @@ func assertRequestsOnlyIn(t *testing.T, since time.Time, namespaces ...string) {
 // TestForgeriesReachNoOtherNamespace forges records and statuses with objects of a namespace that the operator does not
 // watch.
 func TestForgeriesReachNoOtherNamespace(t *testing.T) {
-	ns, other := newNamespace(t), newNamespace(t)
+	ns, other := apps.NewExclusive(t, shared), apps.NewExclusive(t, shared)
 	theirs, err := shared.Client.CoreV1().ConfigMaps(other.Name).Create(t.Context(), &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Name: "theirs"}, Data: map[string]string{"some": "data"},
 	}, metav1.CreateOptions{})
@@ -99,7 +99,7 @@ func TestForgeriesReachNoOtherNamespace(t *testing.T) {
 	})
 	ns.Change("inventory", func(spec *v1alpha1.DemoAppSpec) { spec.Suspend = true })
 	ns.Await("inventory", "suspended", func(app *v1alpha1.DemoApp) bool { return !apps.IsAbsent(app, releasev1alpha1.ConditionSuspended) })
-	awaitQuiet(t)
+	apps.AwaitNoWork(t, shared)
 	inventory := fmt.Appendf(nil, `{"status": {"inventory": [{"apiVersion": "v1", "kind": "ConfigMap", "namespace": %q, "name": "theirs", "uid": %q}]}}`,
 		other.Name, theirs.UID)
 	_, err = ns.Demo.Patch(t.Context(), "inventory", types.MergePatchType, inventory, metav1.PatchOptions{}, "status")
@@ -115,7 +115,7 @@ func TestForgeriesReachNoOtherNamespace(t *testing.T) {
 		ns.Delete(name)
 		ns.AwaitGone(name)
 	}
-	awaitQuiet(t)
+	apps.AwaitNoWork(t, shared)
 
 	assertRequestsOnlyIn(t, begin, ns.Name)
 	live, err := shared.Client.CoreV1().ConfigMaps(other.Name).Get(t.Context(), "theirs", metav1.GetOptions{})

@@ -3,7 +3,7 @@
 
 //go:build integration
 
-package lifecycle
+package variants
 
 import (
 	"context"
@@ -173,7 +173,7 @@ func (v *variant) assertUsed(file, namespace, as string, requests []cluster.Audi
 
 // TestNamespacedRoles runs the operator without any ClusterRole: it installs, upgrades, restores and deletes DemoApps.
 func TestNamespacedRoles(t *testing.T) {
-	first, second, other := newNamespace(t), newNamespace(t), newNamespace(t)
+	first, second, other := apps.NewExclusive(t, shared), apps.NewExclusive(t, shared), apps.NewExclusive(t, shared)
 	v := newVariant(t)
 	v.apply(v.namespace, namespacedDir+"operator.yaml")
 	v.apply(v.audit, namespacedDir+"audit.yaml")
@@ -223,7 +223,7 @@ func TestNamespacedRoles(t *testing.T) {
 // TestStartWithoutARule starts a replica whose Role lacks a verb. The replica is not ready, does not take the lease and names
 // the permission. It starts when the Role is complete.
 func TestStartWithoutARule(t *testing.T) {
-	ns := newNamespace(t)
+	ns := apps.NewExclusive(t, shared)
 	v := newVariant(t)
 	v.apply(v.namespace, namespacedDir+"operator.yaml")
 	v.apply(v.audit, namespacedDir+"audit.yaml")
@@ -302,7 +302,7 @@ func assertAudited(t *testing.T, audit, source string) {
 // TestNamespacedRolesWithoutAudit: if the Role in the audit namespace is removed, DemoApps run on. A deletion waits, and says
 // what to grant.
 func TestNamespacedRolesWithoutAudit(t *testing.T) {
-	ns := newNamespace(t)
+	ns := apps.NewExclusive(t, shared)
 	v := newVariant(t)
 	v.apply(v.namespace, namespacedDir+"operator.yaml")
 	v.apply(v.audit, namespacedDir+"audit.yaml")
@@ -340,7 +340,7 @@ var chartResources = []schema.GroupVersionResource{
 // TestImpersonatingOperator runs an operator that writes no releases itself. The tenant's ServiceAccount writes their objects
 // and records. Both have the permissions that they need, and no others.
 func TestImpersonatingOperator(t *testing.T) {
-	ns := newNamespace(t)
+	ns := apps.NewExclusive(t, shared)
 	if err := shared.InstallCRDs(t.Context(), "artifacts/kinds/memcached/crd.yaml"); err != nil {
 		t.Fatal(err)
 	}

@@ -3,7 +3,7 @@
 
 //go:build integration
 
-package lifecycle
+package variants
 
 import (
 	"context"
@@ -23,7 +23,7 @@ import (
 // TestMissingAuditNamespace: the operator may not create namespaces. Without that of the audit records, a deletion waits and
 // says what to do.
 func TestMissingAuditNamespace(t *testing.T) {
-	ns := newNamespace(t)
+	ns := apps.NewExclusive(t, shared)
 	archive := "archive-of-" + ns.Name
 	t.Cleanup(func() {
 		err := shared.Client.CoreV1().Namespaces().Delete(context.WithoutCancel(t.Context()), archive, metav1.DeleteOptions{})

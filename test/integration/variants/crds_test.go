@@ -3,7 +3,7 @@
 
 //go:build integration
 
-package lifecycle
+package variants
 
 import (
 	"context"
@@ -25,7 +25,7 @@ const notInstalled = "Kinds without a CRD are not installed"
 
 // TestStartBeforeCRDs starts the operator on a control plane to which the CRDs are applied later.
 func TestStartBeforeCRDs(t *testing.T) {
-	ns := newNamespace(t)
+	ns := apps.NewExclusive(t, shared)
 	// The first start on a control plane applies the CRDs.
 	cluster.StartOperator(t.Context(), t, shared).Stop()
 	deleteCRDs(t)
@@ -54,7 +54,7 @@ func TestStartBeforeCRDs(t *testing.T) {
 
 // TestStopBeforeCRDs stops an operator that waits for its CRDs.
 func TestStopBeforeCRDs(t *testing.T) {
-	newNamespace(t)
+	apps.NewExclusive(t, shared)
 	cluster.StartOperator(t.Context(), t, shared).Stop()
 	deleteCRDs(t)
 	operator := cluster.LaunchOperator(t.Context(), t, shared)
@@ -62,7 +62,7 @@ func TestStopBeforeCRDs(t *testing.T) {
 		return strings.Contains(operator.Log(), notInstalled), nil
 	})
 
-	stopOrderly(t, operator)
+	operator.StopOrderly(t)
 	if err := shared.InstallCRDs(t.Context(), "artifacts/crds"); err != nil {
 		t.Fatal(err)
 	}
@@ -70,7 +70,7 @@ func TestStopBeforeCRDs(t *testing.T) {
 
 // TestKindWaitsForCRDWhileAnotherRuns starts the operator without the CRD of DemoAppClusters, which is applied later.
 func TestKindWaitsForCRDWhileAnotherRuns(t *testing.T) {
-	ns := newNamespace(t)
+	ns := apps.NewExclusive(t, shared)
 	cluster.StartOperator(t.Context(), t, shared).Stop()
 	deleteCRDs(t, "demoappclusters.demo.example.com")
 

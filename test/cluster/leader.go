@@ -1,0 +1,58 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// LeaseName is the name of the operator's lease by default.
+const LeaseName = "demoapp-controller"
+
+// ShortLease are flags that make a dead leader's lease expire earlier than by default. It is long enough for a busy machine.
+var ShortLease = []string{
+	"--leader-elect-lease-duration=6s", "--leader-elect-renew-deadline=5s", "--leader-elect-retry-period=500ms",
+}
+
+// Leads reports whether the operator's metrics say that it leads.
+func (o *Operator) Leads(ctx context.Context) (bool, error) {
+	metrics, err := o.Metrics(ctx)
+	return strings.Contains(metrics, fmt.Sprintf("leader_election_master_status{name=%q} 1\n", LeaseName)), err
+}
+
+// AwaitLead waits until an operator leads.
+func AwaitLead(t testing.TB, operator *Operator) {
+	t.Helper()
+	Eventually(t.Context(), t, "operator leads", operator.Leads)
+}
+
+// StopOrderly stops the operator. It reports an exit code that is not 0, and errors that the operator logs while it stops.
+func (o *Operator) StopOrderly(t testing.TB) {
+	t.Helper()
+	before := len(o.Log())
+	if code := o.Stop(); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+	for line := range strings.Lines(o.Log()[before:]) {
+		if strings.Contains(line, "level=ERROR") {
+			t.Errorf("logged while it stopped: %s", line)
+		}
+	}
+}
+
+// Lease returns the operator's lease.
+func (c *Cluster) Lease(t testing.TB) *coordinationv1.Lease {
+	t.Helper()
+	lease, err := c.Client.CoordinationV1().Leases(OperatorNamespace).Get(t.Context(), LeaseName, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return lease
+}

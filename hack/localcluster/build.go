@@ -16,7 +16,9 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -114,26 +116,22 @@ func (b builder) build(ctx context.Context, dir, version, flags string) (err err
 // goBuild builds all binaries into the folder out. One go command links one binary while it compiles for the next. When
 // ctx ends, goBuild ends the go command with the compilers that it started.
 func (b builder) goBuild(ctx context.Context, module, out, flags string) error {
-	args := []string{"build", "-C", module, "-mod=readonly", "-trimpath", "-ldflags", flags, "-o", out}
+	args := []string{"-C", module, "-mod=readonly", "-trimpath", "-ldflags", flags}
+	var programs []string
 	for _, bin := range binaries {
-		args = append(args, bin.importPath)
+		programs = append(programs, bin.importPath)
 	}
-	cmd := exec.CommandContext(ctx, "go", args...)
-	cmd.Env = append(os.Environ(), "GOWORK=off")
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
-	cmd.WaitDelay = 5 * time.Second
-	var output bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &output, &output
-
-	stop := b.reportProgress()
-	err := cmd.Run()
+	var stale bytes.Buffer
+	list := slices.Concat([]string{"list"}, args, []string{"-deps", "-f", "{{if .Stale}}{{.ImportPath}}{{end}}"}, programs)
+	if err := runGo(ctx, list, &stale, io.Discard); err != nil {
+		return err
+	}
+	compiled := &lineCounter{}
+	stop := b.reportProgress(compiled, bytes.Count(stale.Bytes(), []byte("\n")))
+	err := runGo(ctx, slices.Concat([]string{"build"}, args, []string{"-v", "-o", out}, programs), io.Discard, compiled)
 	stop()
-	if ctx.Err() != nil {
-		return fmt.Errorf("build the control plane: %w", context.Cause(ctx))
-	}
 	if err != nil {
-		return fmt.Errorf("build the control plane: %w\n%s", err, output.Bytes())
+		return err
 	}
 	for _, bin := range binaries {
 		if bin.output == "" {
@@ -146,8 +144,39 @@ func (b builder) goBuild(ctx context.Context, module, out, flags string) error {
 	return nil
 }
 
-// reportProgress prints at intervals how long the build has taken, until the returned function is called.
-func (b builder) reportProgress() (stop func()) {
+// maxErrorText is the length of the end of a failed command's output that its error has, in bytes.
+const maxErrorText = 8 << 10
+
+// runGo runs a go command. The error has the end of what the command wrote to stderr.
+func runGo(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	cmd := exec.CommandContext(ctx, "go", args...)
+	cmd.Env = append(os.Environ(), "GOWORK=off")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
+	cmd.WaitDelay = 5 * time.Second
+	var output bytes.Buffer
+	cmd.Stdout, cmd.Stderr = stdout, io.MultiWriter(stderr, &output)
+	err := cmd.Run()
+	if ctx.Err() != nil {
+		return fmt.Errorf("build the control plane: %w", context.Cause(ctx))
+	}
+	if err != nil {
+		return fmt.Errorf("build the control plane: %w\n%s", err, output.Bytes()[max(0, output.Len()-maxErrorText):])
+	}
+	return nil
+}
+
+// lineCounter counts the lines that are written to it.
+type lineCounter struct{ lines atomic.Int64 }
+
+// Write implements io.Writer.
+func (c *lineCounter) Write(text []byte) (int, error) {
+	c.lines.Add(int64(bytes.Count(text, []byte("\n"))))
+	return len(text), nil
+}
+
+// reportProgress prints at intervals how much of the build is done, until the returned function is called.
+func (b builder) reportProgress(compiled *lineCounter, total int) (stop func()) {
 	begin := time.Now()
 	quit, done := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -159,7 +188,7 @@ func (b builder) reportProgress() (stop func()) {
 			case <-quit:
 				return
 			case <-ticker.C:
-				fmt.Fprintf(b.progress, "building the control plane: %s so far\n", time.Since(begin).Round(time.Second))
+				fmt.Fprintln(b.progress, "building the control plane: "+progress(time.Since(begin), int(compiled.lines.Load()), total))
 			}
 		}
 	}()
@@ -167,6 +196,20 @@ func (b builder) reportProgress() (stop func()) {
 		close(quit)
 		<-done
 	}
+}
+
+// progress describes a build of which some packages are compiled. The time left is in whole minutes. It supposes that the
+// packages that are left take as long as the others, linking included.
+func progress(took time.Duration, compiled, total int) string {
+	took = took.Round(time.Second)
+	switch {
+	case compiled == 0:
+		return took.String()
+	case compiled >= total:
+		return fmt.Sprintf("%s, the last programs are linked", took)
+	}
+	left := took * time.Duration(total-compiled) / time.Duration(compiled)
+	return fmt.Sprintf("%s, %d of %d packages, about %d min left", took, compiled, total, (left+time.Minute-1)/time.Minute)
 }
 
 // requiredVersion returns the version of module that the go.mod file mod requires.

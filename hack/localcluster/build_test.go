@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestRequiredVersion(t *testing.T) {
@@ -67,6 +68,26 @@ func TestBuildKeyDependsOnEveryPart(t *testing.T) {
 	}
 	if buildKey([]byte("mod"), "sum") != buildKey("mod", []byte("sum")) {
 		t.Error("the same parts give different keys")
+	}
+}
+
+func TestProgress(t *testing.T) {
+	tests := []struct {
+		took            time.Duration
+		compiled, total int
+		want            string
+	}{
+		{20 * time.Second, 0, 2000, "20s"},
+		{time.Minute, 500, 2000, "1m0s, 500 of 2000 packages, about 3 min left"},
+		{100 * time.Second, 1999, 2000, "1m40s, 1999 of 2000 packages, about 1 min left"},
+		{6 * time.Minute, 2000, 2000, "6m0s, the last programs are linked"},
+	}
+	for _, test := range tests {
+		t.Run(test.want, func(t *testing.T) {
+			if got := progress(test.took, test.compiled, test.total); got != test.want {
+				t.Errorf("got %q", got)
+			}
+		})
 	}
 }
 

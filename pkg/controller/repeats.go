@@ -4,14 +4,15 @@
 package controller
 
 import (
-	"maps"
 	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/example/demoapp-controller/pkg/expiring"
 )
 
-// repeatWindow is the longest time between two corrections of one object that count as
+// repeatWindow is the time after a correction in which another one of the object counts as
 // repeated. It exceeds the longest pause between corrections of a child.
 const repeatWindow = 15 * time.Minute
 
@@ -20,28 +21,15 @@ const repeatWindow = 15 * time.Minute
 // of the last 15 to 30 minutes. DriftRepeats is safe for concurrent use. The zero value is ready
 // to use.
 type DriftRepeats[K comparable] struct {
-	mu   sync.Mutex
-	last map[K]time.Time
-	// sweep is when objects without a recent correction are dropped next.
-	sweep time.Time
+	recent expiring.Map[K, struct{}]
 }
 
 // Corrected records the correction of an object of a namespace in count.
 func (r *DriftRepeats[K]) Corrected(count DriftCount, namespace string, object K, now time.Time) {
 	count.restored()
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.last == nil {
-		r.last = map[K]time.Time{}
-	}
-	if now.After(r.sweep) {
-		maps.DeleteFunc(r.last, func(_ K, last time.Time) bool { return now.Sub(last) > repeatWindow })
-		r.sweep = now.Add(repeatWindow)
-	}
-	if last, known := r.last[object]; known && now.Sub(last) <= repeatWindow {
+	if r.recent.Set(object, struct{}{}, repeatWindow, now) {
 		count.repeat(namespace, now)
 	}
-	r.last[object] = now
 }
 
 // namespaceCounter is a counter by controller and namespace, for namespaces with a problem. A

@@ -24,8 +24,8 @@ func TestRepeatedDriftIsCountedByObject(t *testing.T) {
 	}{
 		{"one object, once", []correction{{"a", 0}}, 0},
 		{"two objects, once each", []correction{{"a", 0}, {"b", time.Second}}, 0},
-		{"one object, again and again", []correction{{"a", 0}, {"a", time.Second}, {"a", repeatWindow}}, 2},
-		{"one object, after a long time", []correction{{"a", 0}, {"a", repeatWindow + time.Second}}, 0},
+		{"one object, again and again", []correction{{"a", 0}, {"a", time.Second}, {"a", repeatWindow - 1}}, 2},
+		{"one object, after a long time", []correction{{"a", 0}, {"a", repeatWindow}}, 0},
 		{"two objects in turn", []correction{{"a", 0}, {"b", 0}, {"a", time.Minute}, {"b", time.Minute}}, 2},
 	}
 	for _, test := range tests {
@@ -61,7 +61,7 @@ func TestDriftRepeatsForgetOldCorrections(t *testing.T) {
 
 	repeats.Corrected(DriftCount{}, "ns", 1000, now.Add(2*repeatWindow))
 
-	if got := len(repeats.last); got != 1 {
+	if got := repeats.recent.Len(); got != 1 {
 		t.Errorf("%d objects are remembered, want 1", got)
 	}
 }

@@ -46,7 +46,7 @@ const (
 
 // leaves import nothing of this module but each other.
 var leaves = []string{
-	"pkg/endpoint", "pkg/health", "pkg/message", "pkg/overlay", "pkg/rawjson", "pkg/redact", "pkg/registries", "pkg/serving",
+	"pkg/endpoint", "pkg/expiring", "pkg/health", "pkg/message", "pkg/overlay", "pkg/rawjson", "pkg/redact", "pkg/registries", "pkg/serving",
 	"pkg/ssa", "pkg/window",
 }
 

@@ -4,9 +4,9 @@
 package child
 
 import (
-	"maps"
-	"sync"
 	"time"
+
+	"github.com/example/demoapp-controller/pkg/expiring"
 )
 
 const (
@@ -30,10 +30,7 @@ type childKey struct {
 // want different values of one field would write in a tight loop. It is safe for concurrent
 // use. The zero value is ready to use.
 type corrections struct {
-	mu   sync.Mutex
-	runs map[childKey]correctionRun
-	// sweep is when runs that have ended are removed next.
-	sweep time.Time
+	runs expiring.Map[childKey, correctionRun]
 }
 
 // correctionRun is a run of corrections of one child, each soon after the one before.
@@ -61,29 +58,12 @@ func (r correctionRun) end() time.Time { return r.last.Add(max(minQuiet, 2*r.pau
 
 // note counts a correction.
 func (c *corrections) note(child childKey, now time.Time) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.runs == nil {
-		c.runs = map[childKey]correctionRun{}
-	}
-	if now.After(c.sweep) {
-		maps.DeleteFunc(c.runs, func(_ childKey, run correctionRun) bool { return now.After(run.end()) })
-		c.sweep = now.Add(minQuiet)
-	}
-	count := 0
-	if run := c.runs[child]; !now.After(run.end()) {
-		count = run.count
-	}
-	c.runs[child] = correctionRun{count: count + 1, last: now}
+	run := correctionRun{count: c.run(child, now).count + 1, last: now}
+	c.runs.Set(child, run, run.end().Sub(now), now)
 }
 
 // run returns the current run of corrections of a child.
 func (c *corrections) run(child childKey, now time.Time) correctionRun {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	run := c.runs[child]
-	if now.After(run.end()) {
-		return correctionRun{}
-	}
+	run, _ := c.runs.Get(child, now)
 	return run
 }

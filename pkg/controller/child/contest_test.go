@@ -127,7 +127,7 @@ func TestEndedCorrectionsAreForgotten(t *testing.T) {
 
 	c.note(childKey{"ns", id{"ConfigMap", "web"}}, now.Add(time.Hour))
 
-	equal(t, "children remembered", 1, len(c.runs))
+	equal(t, "children remembered", 1, c.runs.Len())
 }
 
 // TestDriftThatCannotBeCorrectedCountsOnce holds that retries do not count the same drift again.
@@ -154,5 +154,5 @@ func TestForgottenDrift(t *testing.T) {
 
 	d.observe(childKey{"ns", id{"ConfigMap", "other"}}, true, now.Add(2*driftMemory))
 
-	equal(t, "children whose drift is remembered", 1, len(d.seen))
+	equal(t, "children whose drift is remembered", 1, d.seen.Len())
 }

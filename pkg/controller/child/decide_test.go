@@ -45,7 +45,7 @@ func TestDecide(t *testing.T) {
 		"of nobody":                         {unclaimed, "d", false, live("b", ""), refuse},
 		"created once":                      {ours, "", true, live("a", "g"), leave},
 		"created once, absent":              {ours, "", true, nil, create},
-		"created once, brought by a user":   {unclaimed, "", true, live("b", ""), leave},
+		"created once, provided by a user":  {unclaimed, "", true, live("b", ""), leave},
 		"created once, of a stranger":       {strangers, "", true, live("b", ""), refuse},
 		"created once, being deleted":       {ours, "", true, leaving, await},
 		"created once, of a predecessor":    {predecessors, "", true, live("b", ""), await},

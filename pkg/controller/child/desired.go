@@ -32,7 +32,7 @@ type onceOnly struct{ Desired }
 
 // Once marks a child that is created when it is missing and never changed afterwards, for
 // example a Secret with a generated password. An object of that name without a controller,
-// which a user brought, is used as it is. What Once is given need not be the same in each
+// which a user created, is used as it is. What Once is given need not be the same in each
 // pass.
 func Once(desired Desired) Desired { return onceOnly{desired} }
 

@@ -4,11 +4,10 @@
 package child
 
 import (
-	"maps"
-	"sync"
 	"time"
 
 	"github.com/example/demoapp-controller/pkg/controller"
+	"github.com/example/demoapp-controller/pkg/expiring"
 )
 
 // driftMemory is how long drift that no pass sees any more is remembered: the owner is gone.
@@ -20,32 +19,17 @@ type drifts struct {
 	count   controller.DriftCount
 	repeats controller.DriftRepeats[childKey]
 
-	mu sync.Mutex
-	// seen is when a drifted child was last seen.
-	seen map[childKey]time.Time
-	// sweep is when drift that no pass sees any more is dropped next.
-	sweep time.Time
+	// seen are the children whose drift has been counted.
+	seen expiring.Map[childKey, struct{}]
 }
 
 // observe records whether a child has drifted.
 func (d *drifts) observe(child childKey, drifted bool, now time.Time) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
 	if !drifted {
-		delete(d.seen, child)
-		return
-	}
-	if now.After(d.sweep) {
-		maps.DeleteFunc(d.seen, func(_ childKey, last time.Time) bool { return now.Sub(last) > driftMemory })
-		d.sweep = now.Add(driftMemory)
-	}
-	if _, known := d.seen[child]; !known {
+		d.seen.Delete(child)
+	} else if known := d.seen.Set(child, struct{}{}, driftMemory, now); !known {
 		d.count.Detected(1)
 	}
-	if d.seen == nil {
-		d.seen = map[childKey]time.Time{}
-	}
-	d.seen[child] = now
 }
 
 // corrected records that a drifted child was restored.

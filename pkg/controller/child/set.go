@@ -21,6 +21,7 @@ import (
 
 	childv1alpha1 "github.com/example/demoapp-controller/pkg/apis/child/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller"
+	"github.com/example/demoapp-controller/pkg/expiring"
 	"github.com/example/demoapp-controller/pkg/ssa"
 )
 
@@ -44,13 +45,25 @@ type Set struct {
 
 	corrections corrections
 	drifts      drifts
-	brought     brought
-	blocked     blocked
+	// provided are the objects that users created in the place of children that are created
+	// once. No cache has them, because they lack the label of children. An object is looked up
+	// again after conflictRetry.
+	provided expiring.Map[childKey, *Observed]
+	// blocked are the owners that cannot have a child because another owner has an object of
+	// its name. They are queued when the object is gone. An owner is dropped after
+	// conflictRetry, because its next pass adds it again.
+	blocked expiring.Map[blockedOwner, struct{}]
 	// confirm and confirmOnce return an error if an owner is not the newest version. See Loop.
 	confirm, confirmOnce func(ctx context.Context, owner metav1.Object) error
 
 	mu      sync.Mutex
 	flights map[cache.ObjectName]*flight
+}
+
+// blockedOwner is an owner that cannot have a child.
+type blockedOwner struct {
+	child childKey
+	owner cache.ObjectName
 }
 
 // NewSet returns a set of children of those kinds, of owners of that kind. No two kinds of
@@ -293,7 +306,7 @@ func (p *pass) exists(desired desiredChild, got *Observed) {
 func (p *pass) pause(kind Kind, desired desiredChild, record childv1alpha1.AppliedChild) (*Observed, time.Duration) {
 	got := kind.observed(p.owner.GetNamespace(), desired.name)
 	if got == nil && desired.once {
-		got = p.set.brought.get(p.childKey(desired.id), p.now)
+		got, _ = p.set.provided.Get(p.childKey(desired.id), p.now)
 	}
 	todo := p.decide(desired, record, got)
 	drifted := (todo == create || todo == change) && isCorrection(desired, record, got)
@@ -364,9 +377,9 @@ func (p *pass) write(
 			p.awaits(desired.id, fmt.Sprintf("%s %q is being deleted", desired.kind, desired.name))
 			return nil, nil
 		case refuse:
-			p.set.blocked.add(p.childKey(desired.id), cache.MetaObjectToName(p.owner), p.now)
+			p.set.blocked.Set(blockedOwner{p.childKey(desired.id), cache.MetaObjectToName(p.owner)}, struct{}{}, conflictRetry, p.now)
 			if got == cached && !desired.once && kind.observed(p.owner.GetNamespace(), desired.name) == nil {
-				got = nil // The object has gone meanwhile, and its event came before blocked.add.
+				got = nil // The object has gone meanwhile, and its event came before blocked.Set.
 				continue
 			}
 			p.retryAfter(conflictRetry)
@@ -405,7 +418,7 @@ func (p *pass) write(
 		default:
 			got = kind.observe(live)
 			if desired.once && metav1.GetControllerOfNoCopy(got) == nil {
-				p.set.brought.set(p.childKey(desired.id), got, p.now)
+				p.set.provided.Set(p.childKey(desired.id), got, conflictRetry, p.now)
 			}
 		}
 	}

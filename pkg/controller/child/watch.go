@@ -129,8 +129,8 @@ func (h *handler) OnDelete(gone cache.DeletedObject[metav1.Object]) {
 		h.notify(h.kind.observe(gone.OptionalObj), controller.Drift, true)
 	}
 	freed := childKey{gone.OptionalObj.GetNamespace(), id{h.kind.gvk.Kind, gone.OptionalObj.GetName()}}
-	for _, owner := range h.set.blocked.take(freed) {
-		h.queue.Enqueue(owner, controller.DependencyReady)
+	for _, blocked := range h.set.blocked.Take(func(b blockedOwner) bool { return b.child == freed }) {
+		h.queue.Enqueue(blocked.owner, controller.DependencyReady)
 	}
 }
 

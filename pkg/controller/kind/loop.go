@@ -56,15 +56,15 @@ type Loop[T Object[T], S any] struct {
 	cached controller.Scoped[T]
 	latest controller.Latest[T]
 	// confirmed has the objects that the API server has shown to this loop in an answer.
-	confirmed confirmed
-	dying     dying
-	held      status.Throttle[T]
-	mu        sync.Mutex
-	synced    []controller.NamedSync // guarded by mu
-	recorder  events.EventRecorder
-	clock     clock.PassiveClock
-	resync    time.Duration
-	refuse    func(namespace string) (why string)
+	confirmed   confirmed
+	terminating terminatingNamespaces
+	held        status.Throttle[T]
+	mu          sync.Mutex
+	synced      []controller.NamedSync // guarded by mu
+	recorder    events.EventRecorder
+	clock       clock.PassiveClock
+	resync      time.Duration
+	refuse      func(namespace string) (why string)
 
 	namespaces *controller.Namespaces
 	// unwatchNamespaces ends the events of namespaces.
@@ -189,7 +189,7 @@ func (l *Loop[T, S]) Reconcile(ctx context.Context, key cache.ObjectName, why co
 		}
 		return l.awaitOthers(ctx, p)
 	}
-	if l.namespaces.IsTerminating(key.Namespace) || l.dying.has(key.Namespace, l.clock.Now()) {
+	if l.namespaces.IsTerminating(key.Namespace) || l.terminating.has(key.Namespace, l.clock.Now()) {
 		return controller.Result{RequeueAfter: controller.Jitter(terminatingRetry)}, nil
 	}
 	if p := l.withheld(object, why); p != nil {
@@ -212,7 +212,7 @@ func (l *Loop[T, S]) Reconcile(ctx context.Context, key cache.ObjectName, why co
 	if controller.IsPending(err) {
 		return controller.Result{}, err // The pass observed nothing, so the status stays.
 	}
-	if l.dying.note(key.Namespace, err, l.clock.Now()) {
+	if l.terminating.observe(key.Namespace, err, l.clock.Now()) {
 		return controller.Result{RequeueAfter: controller.Jitter(terminatingRetry)}, nil
 	}
 	if wait := l.hold(p, err); wait > 0 {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/example/demoapp-controller/pkg/controller"
 	"github.com/example/demoapp-controller/pkg/endpoint"
+	"github.com/example/demoapp-controller/pkg/expiring"
 )
 
 // Defaults of [Config].
@@ -28,7 +29,8 @@ const (
 	DefaultConcurrent = 4
 )
 
-// maxAnswers bounds the number of cached answers.
+// maxAnswers bounds the number of cached answers. Beyond it, the namespace with the most answers
+// loses its oldest one.
 const maxAnswers = 4096
 
 // Verdict is the meaning of an answer.
@@ -79,8 +81,9 @@ type Client struct {
 	config Config
 	server *endpoint.Client
 
-	mu      sync.Mutex
-	answers map[string]cachedAnswer
+	mu sync.Mutex
+	// answers are the cached answers, by the URL of their request.
+	answers expiring.Map[string, cachedAnswer]
 	// pause is the answer while no request is sent. Its time is that of the failure.
 	pause cachedAnswer
 	// asking are the questions in flight, by the URL of their request.
@@ -89,6 +92,8 @@ type Client struct {
 
 type cachedAnswer struct {
 	answer Answer
+	// namespace is that of the subject that was asked about.
+	namespace string
 	// at is the time of the answer; zero for none.
 	at time.Time
 }
@@ -110,8 +115,10 @@ func New(config Config) *Client {
 		server: endpoint.New(endpoint.Config{
 			Server: "license server", Timeout: config.Timeout, Concurrent: config.Concurrent, IdleTimeout: config.TTL, TLS: config.TLS,
 		}),
-		answers: map[string]cachedAnswer{},
-		asking:  map[string]*question{},
+		answers: expiring.Map[string, cachedAnswer]{
+			Limit: maxAnswers, Namespace: func(cached cachedAnswer) string { return cached.namespace },
+		},
+		asking: map[string]*question{},
 	}
 }
 
@@ -166,11 +173,11 @@ func (c *Client) Ask(ctx context.Context, subject Subject, refresh bool) Answer 
 func (c *Client) waitFor(id string, since time.Time, refresh bool) time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	last := c.answers[id].at
-	if !refresh || last.IsZero() || !last.Before(since) {
+	last, ok := c.answers.Get(id, c.config.Clock.Now())
+	if !refresh || !ok || !last.at.Before(since) {
 		return 0
 	}
-	return c.config.Fresh - c.config.Clock.Since(last)
+	return c.config.Fresh - c.config.Clock.Since(last.at)
 }
 
 // busy is the answer without a request.
@@ -190,7 +197,7 @@ type question struct {
 func (c *Client) begin(id string, since time.Time, refresh bool) (known *Answer, asked *question, mine bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if last := c.answers[id]; refresh && last.at.After(since) {
+	if last, _ := c.answers.Get(id, c.config.Clock.Now()); refresh && last.at.After(since) {
 		return &last.answer, nil, false
 	}
 	if answer, ok := c.cachedLocked(id, refresh); ok {
@@ -213,7 +220,7 @@ func (c *Client) ask(ctx context.Context, namespace string, at *url.URL, asked *
 		delete(c.asking, id)
 		asked.canceled = context.Cause(ctx) == context.Canceled //nolint:errorlint // The caller canceled, which is no failure of the server.
 		if !asked.canceled {
-			c.cache(id, asked.answer, reached)
+			c.cache(id, namespace, asked.answer, reached)
 		}
 		close(asked.ended)
 	}()
@@ -273,7 +280,8 @@ func (c *Client) cached(id string, refresh bool) (Answer, bool) {
 
 // cachedLocked is cached for a caller that holds the lock.
 func (c *Client) cachedLocked(id string, refresh bool) (Answer, bool) {
-	now, pause, known := c.config.Clock.Now(), c.config.Pause, c.answers[id]
+	now, pause := c.config.Clock.Now(), c.config.Pause
+	known, _ := c.answers.Get(id, now)
 	usable := known.isYounger(c.config.TTL, now)
 	if refresh {
 		usable = known.isYounger(c.config.Fresh, now) && known.answer.Verdict == Granted
@@ -285,9 +293,9 @@ func (c *Client) cachedLocked(id string, refresh bool) (Answer, bool) {
 	return c.pause.answer, c.pause.isYounger(pause, now)
 }
 
-// cache caches an answer. If the server was not reached, it starts a pause instead. The caller
+// cache caches an answer for a subject of the namespace. If the server was not reached, it starts a pause instead. The caller
 // holds the lock.
-func (c *Client) cache(id string, answer Answer, reached outcome) {
+func (c *Client) cache(id, namespace string, answer Answer, reached outcome) {
 	now := c.config.Clock.Now()
 	switch reached {
 	case unsent:
@@ -295,21 +303,6 @@ func (c *Client) cache(id string, answer Answer, reached outcome) {
 		c.pause = cachedAnswer{answer: answer, at: now}
 	case answered:
 		c.pause = cachedAnswer{}
-		if len(c.answers) >= maxAnswers {
-			c.evict(now)
-		}
-		c.answers[id] = cachedAnswer{answer: answer, at: now}
-	}
-}
-
-// evict drops the expired answers, or all answers if none has expired.
-func (c *Client) evict(now time.Time) {
-	for id, known := range c.answers {
-		if !known.isYounger(c.config.TTL, now) {
-			delete(c.answers, id)
-		}
-	}
-	if len(c.answers) >= maxAnswers {
-		clear(c.answers)
+		c.answers.Set(id, cachedAnswer{answer: answer, namespace: namespace, at: now}, max(c.config.TTL, c.config.Fresh), now)
 	}
 }

@@ -194,9 +194,9 @@ func TestAnswersAreCached(t *testing.T) {
 func TestCacheIsBounded(t *testing.T) {
 	client, _ := clientOf(t, serve(t, answers(200)))
 	for i := range 3 * maxAnswers {
-		client.cache(string(rune(i)), Answer{}, answered)
+		client.cache(string(rune(i)), "shop", Answer{}, answered)
 	}
-	if got := len(client.answers); got > maxAnswers {
+	if got := client.answers.Len(); got > maxAnswers {
 		t.Errorf("%d answers are cached, want at most %d", got, maxAnswers)
 	}
 }
@@ -264,7 +264,7 @@ func TestRefreshWaitsAfterDenial(t *testing.T) {
 // requests.
 func TestRefreshKeepsPause(t *testing.T) {
 	client, clock := clientOf(t, serve(t, answers(200)))
-	client.cache("any", Answer{}, unreached)
+	client.cache("any", "shop", Answer{}, unreached)
 	if _, ok := client.cached("another", true); !ok {
 		t.Error("the refresh sends a request")
 	}

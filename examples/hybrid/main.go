@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/example/demoapp-controller/pkg/controller/kinds/watches"
-	"github.com/example/demoapp-controller/pkg/helm"
+	"github.com/example/demoapp-controller/pkg/helm/chart"
 	"github.com/example/demoapp-controller/pkg/operator"
 	"github.com/example/demoapp-controller/pkg/operator/releasekinds"
 )
@@ -22,7 +22,7 @@ var charts embed.FS
 func main() {
 	options := operator.NewOptions("hybrid-operator", "", "hybrid-system")
 	operator.Main(options, func(context.Context) ([]operator.Kind, error) {
-		chart, err := helm.LoadFS(charts, "charts/memcached")
+		chart, err := chart.LoadFS(charts, "charts/memcached")
 		memcached := watches.Kind{
 			GroupVersionKind: schema.GroupVersionKind{Group: "cache.my.domain", Version: "v1", Kind: "Memcached"},
 			Chart:            chart,

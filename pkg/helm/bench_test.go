@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/example/demoapp-controller/pkg/helm/chart"
 	"github.com/example/demoapp-controller/pkg/helm/charts"
 	"github.com/example/demoapp-controller/test/fakeapi"
 )
@@ -74,7 +75,7 @@ func BenchmarkInstall(b *testing.B) {
 	for !engine.HasSynced() {
 		<-time.After(time.Millisecond)
 	}
-	chart, err := LoadFS(charts.DemoApp(), ".")
+	chart, err := chart.LoadFS(charts.DemoApp(), ".")
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -8,6 +8,8 @@ import (
 
 	releasev1 "helm.sh/helm/v4/pkg/release/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/example/demoapp-controller/pkg/helm/chart"
 )
 
 // MaxChanges is the largest number of changes that [Changes] names, and MaxChangeBytes the
@@ -53,7 +55,7 @@ type previousRevision struct {
 // changes returns the changes of the revision that the operation has made or tried to make.
 // They are empty if the revision before is not known. It sends no request, because Helm has
 // read the revision before.
-func (o *operation) changes(chart *Chart) Changes {
+func (o *operation) changes(chart *chart.Chart) Changes {
 	made, previous := o.store.made, o.store.previous
 	if made == nil || previous == nil || previous.release == nil {
 		return Changes{}
@@ -98,15 +100,15 @@ func (c *Changes) compare(names map[string]bool, path []string, before, after ma
 		switch {
 		case wasMap && isMap && names[key]:
 			c.compare(names, append(slices.Clone(path), key), inner, innerNow)
-		case had == has && sameValue(old, now):
+		case had == has && chart.SameValue(old, now):
 		case names[key]:
-			c.add(valuePath(append(slices.Clone(path), key)))
+			c.add(chart.ValuePath(append(slices.Clone(path), key)))
 		default:
 			unnamed = true
 		}
 	}
 	if unnamed {
-		c.add(valuePath(path))
+		c.add(chart.ValuePath(path))
 	}
 }
 

@@ -20,6 +20,7 @@ import (
 	"helm.sh/helm/v4/pkg/release/common"
 	releasev1 "helm.sh/helm/v4/pkg/release/v1"
 
+	"github.com/example/demoapp-controller/pkg/helm/chart"
 	"github.com/example/demoapp-controller/pkg/helm/charts"
 )
 
@@ -28,11 +29,11 @@ import (
 // which compresses the chart in each record. Both variants alternate, so that a busy
 // machine slows both down. The metrics are medians.
 func BenchmarkRecords(b *testing.B) {
-	demo, err := LoadFS(charts.DemoApp(), ".")
+	demo, err := chart.LoadFS(charts.DemoApp(), ".")
 	if err != nil {
 		b.Fatal(err)
 	}
-	chart, err := demo.parse()
+	chart, err := demo.Parse()
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -23,17 +23,18 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/fake"
 
+	"github.com/example/demoapp-controller/pkg/helm/chart"
 	"github.com/example/demoapp-controller/pkg/helm/charts"
 )
 
 // TestRecordsHaveHelmsFormat: what the codec writes has the content that Helm's own driver
 // would write, in one member of gzip, and both read it alike.
 func TestRecordsHaveHelmsFormat(t *testing.T) {
-	demo, err := LoadFS(charts.DemoApp(), ".")
+	demo, err := chart.LoadFS(charts.DemoApp(), ".")
 	if err != nil {
 		t.Fatal(err)
 	}
-	chart, err := demo.parse()
+	chart, err := demo.Parse()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -184,7 +184,7 @@
 //
 // Errors are typed. [IsTerminal] reports errors that recur until something changes:
 // [RenderError], [RefusedError], [OwnershipConflictError], [OutOfScopeError],
-// [ReleaseTooLargeError], [NoSuchRevisionError], [ErrInvalidChart] and
+// [ReleaseTooLargeError], [NoSuchRevisionError], [chart.ErrInvalid] and
 // [ErrInvalidServiceAccount]. An [UnavailableError] says nothing about the release. A missing
 // permission is not terminal. The API server's answer
 // names it, and is kept. An object of

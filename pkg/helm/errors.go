@@ -13,14 +13,9 @@ import (
 	"unicode/utf8"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/example/demoapp-controller/pkg/helm/chart"
 )
-
-// ErrInvalidChart is wrapped by every error about files that are not a chart.
-var ErrInvalidChart = errors.New("not a valid chart")
-
-// ErrInvalidValues is wrapped by the error of values that do not meet the schema of the
-// chart.
-var ErrInvalidValues = errors.New("values do not meet the chart's schema")
 
 // ErrInvalidServiceAccount means that [Release.ServiceAccount] is not a valid name. Nothing
 // was sent to the API server.
@@ -231,7 +226,7 @@ func IsTerminal(err error) bool {
 		outside  *OutOfScopeError
 	)
 	return errors.As(err, &render) || errors.As(err, &refused) || errors.As(err, &conflict) ||
-		errors.As(err, &tooLarge) || errors.As(err, &missing) || errors.As(err, &outside) || errors.Is(err, ErrInvalidChart) ||
+		errors.As(err, &tooLarge) || errors.As(err, &missing) || errors.As(err, &outside) || errors.Is(err, chart.ErrInvalid) ||
 		errors.Is(err, ErrInvalidServiceAccount)
 }
 

@@ -14,6 +14,8 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/example/demoapp-controller/pkg/helm/chart"
 )
 
 func TestIsTerminal(t *testing.T) {
@@ -31,7 +33,7 @@ func TestIsTerminal(t *testing.T) {
 		"of another owner":   {&OwnershipConflictError{}, true},
 		"too large":          {&ReleaseTooLargeError{Err: cause}, true},
 		"no such revision":   {&NoSuchRevisionError{}, true},
-		"not a chart":        {ErrInvalidChart, true},
+		"not a chart":        {chart.ErrInvalid, true},
 		"wrapped":            {fmt.Errorf("sync: %w", &RenderError{Err: cause}), true},
 		"joined with others": {errors.Join(cause, &OwnershipConflictError{}), true},
 	}

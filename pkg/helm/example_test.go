@@ -5,12 +5,10 @@ package helm_test
 
 import (
 	"context"
-	"embed"
 	"errors"
 	"fmt"
 	"log"
 	"sync"
-	"testing/fstest"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,6 +16,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/example/demoapp-controller/pkg/helm"
+	"github.com/example/demoapp-controller/pkg/helm/chart"
 	"github.com/example/demoapp-controller/pkg/helm/charts"
 )
 
@@ -41,12 +40,12 @@ func keep(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	chart, err := helm.LoadFS(charts.DemoApp(), ".")
+	loaded, err := chart.LoadFS(charts.DemoApp(), ".")
 	if err != nil {
 		return err
 	}
 	desired := helm.Release{
-		Namespace: "default", Name: "web", Chart: chart,
+		Namespace: "default", Name: "web", Chart: loaded,
 		Values: map[string]any{"message": "Hello", "apiKey": "verysecret"},
 	}
 
@@ -113,33 +112,14 @@ func retryAfter(err error) time.Duration {
 	return 5 * time.Second
 }
 
-//go:embed all:charts/demo-app
-var embedded embed.FS
-
-// A chart that is compiled into the program. The prefix "all:" matters: without
-// it, files whose names begin with an underscore are left out.
-func ExampleLoadFS() {
-	chart, err := helm.LoadFS(embedded, "charts/demo-app")
-	if err != nil {
-		log.Fatal(err)
-	}
-	fmt.Println(chart.Name(), chart.Version(), chart.AppVersion())
-
-	_, err = helm.LoadFS(fstest.MapFS{"values.yaml": {}}, ".")
-	fmt.Println(errors.Is(err, helm.ErrInvalidChart))
-	// Output:
-	// demo-app 0.1.0 1.27
-	// true
-}
-
 // Deciding takes no cluster, so that a test of a controller needs none either.
 func ExampleDecide() {
-	chart, err := helm.LoadFS(charts.DemoApp(), ".")
+	loaded, err := chart.LoadFS(charts.DemoApp(), ".")
 	if err != nil {
 		log.Fatal(err)
 	}
 	desired := helm.Release{
-		Namespace: "default", Name: "web", Chart: chart, Values: map[string]any{"apiKey": "verysecret"},
+		Namespace: "default", Name: "web", Chart: loaded, Values: map[string]any{"apiKey": "verysecret"},
 		Owner: &metav1.OwnerReference{APIVersion: "demo.example.com/v1alpha1", Kind: "DemoApp", Name: "web", UID: "1"},
 	}
 	inputs, err := desired.InputDigest()

@@ -27,6 +27,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/example/demoapp-controller/pkg/helm/chart"
 )
 
 // cleanupGrace is the time after an operation's deadline in which hooks and objects of a
@@ -91,11 +93,11 @@ const baseRecordBytes = 4 << 20
 // recordLimit returns the largest size in bytes of a decompressed record. It allows for
 // twice the largest chart so far: older records may have another version of the chart,
 // and some operations do not know the chart.
-func (e *Engine) recordLimit(chart *Chart) int {
+func (e *Engine) recordLimit(chart *chart.Chart) int {
 	if chart != nil {
 		for {
 			largest := e.largestChart.Load()
-			if int64(chart.size) <= largest || e.largestChart.CompareAndSwap(largest, int64(chart.size)) {
+			if int64(chart.Size()) <= largest || e.largestChart.CompareAndSwap(largest, int64(chart.Size())) {
 				break
 			}
 		}
@@ -306,12 +308,22 @@ func (o *operation) install(cfg *action.Configuration, desired Release, inputs s
 	install.Timeout = o.limits.timeout
 	install.DisableHooks, install.Description = desired.Install.DisableHooks, desired.Install.description(MaxDescription)
 	o.skipsHooks = install.DisableHooks
-	if install.SkipSchemaValidation, err = desired.Chart.schema.check(parsed, desired.Values); err != nil {
+	if install.SkipSchemaValidation, err = desired.Chart.CheckValues(parsed, desired.Values); err != nil {
 		return nil, err
 	}
-	install.Labels = map[string]string{InputsLabel: inputsLabel(revision, inputs, desired.Chart.shortDigest())}
+	install.Labels = map[string]string{InputsLabel: inputsLabel(revision, inputs, desired.Chart.ShortDigest())}
 	result, err := install.RunWithContext(context.WithoutCancel(o.ctx), parsed, desired.Values)
 	return releaseOf(result, err)
+}
+
+// parse returns a chart for one operation. Like the helm command, it warns of a deprecated
+// chart.
+func (o *operation) parse(c *chart.Chart) (*chartv2.Chart, error) {
+	parsed, err := c.Parse()
+	if err == nil && parsed.Metadata.Deprecated {
+		o.logger.Warn("The chart is deprecated", slog.String("chart", c.Name()), slog.String("version", c.Version()))
+	}
+	return parsed, err
 }
 
 // checkFiles fails when a file under crds/ has objects that cannot be created.
@@ -347,10 +359,10 @@ func (o *operation) upgrade(cfg *action.Configuration, desired Release, inputs s
 	upgrade.Timeout = o.limits.timeout
 	upgrade.DisableHooks, upgrade.Description = desired.Upgrade.DisableHooks, desired.Upgrade.description(MaxDescription)
 	o.skipsHooks = upgrade.DisableHooks
-	if upgrade.SkipSchemaValidation, err = desired.Chart.schema.check(parsed, desired.Values); err != nil {
+	if upgrade.SkipSchemaValidation, err = desired.Chart.CheckValues(parsed, desired.Values); err != nil {
 		return nil, err
 	}
-	upgrade.Labels = map[string]string{InputsLabel: inputsLabel(revision, inputs, desired.Chart.shortDigest())}
+	upgrade.Labels = map[string]string{InputsLabel: inputsLabel(revision, inputs, desired.Chart.ShortDigest())}
 	result, err := upgrade.RunWithContext(context.WithoutCancel(o.ctx), desired.Name, parsed, desired.Values)
 	return releaseOf(result, err)
 }
@@ -378,7 +390,7 @@ func (o *operation) outcome(desired Release, err error) error {
 	if errors.As(o.failure, &conflict) {
 		return errors.Join(conflict, o.dropRefused())
 	}
-	if o.failure == nil && o.store.failure == nil && !o.store.begun && !errors.Is(err, ErrInvalidChart) {
+	if o.failure == nil && o.store.failure == nil && !o.store.begun && !errors.Is(err, chart.ErrInvalid) {
 		// A lookup that failed is not an error of the chart.
 		if failure := o.lookups.failure(); failure != nil {
 			return failure

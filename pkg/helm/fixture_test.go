@@ -20,6 +20,7 @@ import (
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/example/demoapp-controller/pkg/helm/chart"
 	"github.com/example/demoapp-controller/pkg/helm/charts"
 	"github.com/example/demoapp-controller/test/fakeapi"
 )
@@ -213,7 +214,7 @@ func (f *fixture) open(release Release) *store {
 // demo is a release of the embedded chart.
 func demo(t *testing.T, values map[string]any) Release {
 	t.Helper()
-	chart, err := LoadFS(charts.DemoApp(), ".")
+	chart, err := chart.LoadFS(charts.DemoApp(), ".")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -230,9 +231,9 @@ func made(t *testing.T, templates map[string]string) Release {
 
 // testChart makes a chart of the given files. A Chart.yaml is added, and names
 // without a folder are templates.
-func testChart(t *testing.T, files map[string]string) *Chart {
+func testChart(t *testing.T, files map[string]string) *chart.Chart {
 	t.Helper()
-	chart, err := LoadFS(chartFS(files), ".")
+	chart, err := chart.LoadFS(chartFS(files), ".")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"pgregory.net/rapid"
 
+	"github.com/example/demoapp-controller/pkg/helm/chart"
 	"github.com/example/demoapp-controller/test/fakeapi"
 )
 
@@ -67,7 +68,7 @@ func TestRandomMoves(t *testing.T) {
 // game is the model: which releases are desired, and with which value.
 type game struct {
 	f         *fixture
-	chart     *Chart
+	chart     *chart.Chart
 	baselines map[int]Baseline
 	desired   map[int]int
 	// givenUp is what was last rolled back from, and fresh how many values were taken

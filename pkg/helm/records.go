@@ -25,6 +25,7 @@ import (
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/example/demoapp-controller/pkg/helm/chart"
 	"github.com/example/demoapp-controller/pkg/overlay"
 )
 
@@ -89,8 +90,8 @@ type Record struct {
 
 // MadeFrom reports whether the engine made the revision from the chart. It compares the
 // files, not the version.
-func (r *Record) MadeFrom(chart *Chart) bool {
-	return r.Own && r.ChartDigest == chart.shortDigest()
+func (r *Record) MadeFrom(chart *chart.Chart) bool {
+	return r.Own && r.ChartDigest == chart.ShortDigest()
 }
 
 // OwnerUID returns the UID of the owner that the record names, by its labels or else by its

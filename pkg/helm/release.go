@@ -16,6 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/example/demoapp-controller/pkg/helm/chart"
 )
 
 // Release is the desired state of a release.
@@ -25,7 +27,7 @@ type Release struct {
 	Namespace string
 	Name      string
 	// Chart is what the release installs.
-	Chart *Chart
+	Chart *chart.Chart
 	// Values are merged over the chart's own values and validated by its
 	// values.schema.json.
 	Values map[string]any

@@ -23,7 +23,7 @@ import (
 func renderedTemplate(t *testing.T, name string, values map[string]any) (*unstructured.Unstructured, error) {
 	t.Helper()
 	desired := demo(t, values)
-	parsed, err := desired.Chart.parse()
+	parsed, err := desired.Chart.Parse()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -23,6 +23,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
+
+	"github.com/example/demoapp-controller/pkg/helm/chart"
 )
 
 // memcachedChart is the folder of the chart of the hybrid example.
@@ -37,7 +39,7 @@ func memcachedOptions(t *testing.T) string {
 // renderedMemcached installs the chart under a release name. It returns the release record and the objects by kind.
 func renderedMemcached(t *testing.T, name, values string) (rls *releasev1.Release, objects map[string]*unstructured.Unstructured, err error) {
 	t.Helper()
-	chart, err := LoadDir(memcachedChart)
+	chart, err := chart.LoadDir(memcachedChart)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,15 +4,18 @@
 package helm
 
 import (
+	"bytes"
 	"encoding/base64"
 	"flag"
 	"html/template"
+	"log/slog"
 	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
@@ -358,4 +361,52 @@ func TestDemoAppBadValues(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestDeprecatedChart: as with Helm, it is a reason for a warning, and no other.
+func TestDeprecatedChart(t *testing.T) {
+	var log bytes.Buffer
+	o := &operation{logger: slog.New(slog.NewTextHandler(&log, nil))}
+	for content, want := range map[string]bool{"": false, "deprecated: false\n": false, "deprecated: true\n": true} {
+		log.Reset()
+		chart := testChart(t, map[string]string{"Chart.yaml": "apiVersion: v2\nname: test\nversion: 1.2.3\n" + content})
+		if _, err := o.parse(chart); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Contains(log.String(), "level=WARN msg=\"The chart is deprecated\" chart=test version=1.2.3"); got != want {
+			t.Errorf("%q: logged %q, want a warning: %t", content, log.String(), want)
+		}
+	}
+}
+
+// TestRefusedValues: the operation that finds them ends with a short error and sends
+// nothing, and good values are deployed.
+func TestRefusedValues(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fixture) {
+		f.TakeRequests()
+		_, err := f.reconcile(demo(t, map[string]any{"resources": "much"}))
+		_ = wantError[*RenderError](t, err)
+		if want := "render chart demo-app: values do not meet the chart's schema: values.resources: got string, want object"; err.Error() != want {
+			t.Errorf("error is %q, want %q", err, want)
+		}
+		wantRequests(t, f)
+		f.must(demo(t, nil), ActionInstall, CauseNotInstalled)
+		_, err = f.reconcile(demo(t, map[string]any{"resources": "much"}))
+		_ = wantError[*RenderError](t, err)
+	})
+}
+
+// TestLongErrorsAreShortened: what a template says is cut, and still known by its type.
+func TestLongErrorsAreShortened(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fixture) {
+		desired := made(t, map[string]string{"templates/a.yaml": `{{ fail (repeat 1000000 "€") }}`})
+		_, err := f.reconcile(desired)
+		_ = wantError[*RenderError](t, err)
+		if !IsTerminal(err) || len(err.Error()) > maxErrorText+100 || !utf8.ValidString(err.Error()) {
+			t.Errorf("the error has %d bytes: %.200s", len(err.Error()), err)
+		}
+		if told := f.operations[len(f.operations)-1].Err; len(told.Error()) > maxErrorText+100 {
+			t.Errorf("the operation tells of an error of %d bytes", len(told.Error()))
+		}
+	})
 }

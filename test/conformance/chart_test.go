@@ -18,7 +18,7 @@ import (
 	chartv2 "helm.sh/helm/v4/pkg/chart/v2"
 	"helm.sh/helm/v4/pkg/chart/v2/loader"
 
-	"github.com/example/demoapp-controller/pkg/helm"
+	"github.com/example/demoapp-controller/pkg/helm/chart"
 )
 
 // namespaceMark stands for the release's namespace in files under crds/, where Helm renders no template. Two releases
@@ -81,13 +81,13 @@ func (s source) stock(t testing.TB) *chartv2.Chart {
 }
 
 // engine loads the chart with the engine's loader.
-func (s source) engine(t testing.TB) *helm.Chart {
+func (s source) engine(t testing.TB) *chart.Chart {
 	t.Helper()
 	files := fstest.MapFS{}
 	for name, data := range s {
 		files[name] = &fstest.MapFile{Data: data}
 	}
-	loaded, err := helm.LoadFS(files, ".")
+	loaded, err := chart.LoadFS(files, ".")
 	if err != nil {
 		t.Fatal(err)
 	}

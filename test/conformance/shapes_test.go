@@ -21,6 +21,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/example/demoapp-controller/pkg/helm"
+	"github.com/example/demoapp-controller/pkg/helm/chart"
 )
 
 // unservedCRD: the engine does not retry if the API server does not serve the version of a CRD.
@@ -195,7 +196,7 @@ func TestRefusedCharts(t *testing.T) {
 			s := newStock(t, newNamespace(t), &journal{})
 
 			_, stderr, err := runCommand(t, s, "install", releaseName, dir)
-			_, loading := helm.LoadDir(dir)
+			_, loading := chart.LoadDir(dir)
 
 			if err == nil || !strings.Contains(stderr, tc.says) {
 				t.Errorf("helm: error is %v, want one that says %q:\n%s", err, tc.says, stderr)
@@ -217,7 +218,7 @@ func TestSymbolicLinksInCharts(t *testing.T) {
 	}
 	dir := smallChart("", source{"files/text": []byte("hello")}).write(t, map[string]string{"templates/more": outside, "text": "files/text"})
 	s, e := newStock(t, newNamespace(t), &journal{}), newEngine(t, newNamespace(t))
-	chart, err := helm.LoadDir(dir)
+	chart, err := chart.LoadDir(dir)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	helmengine "github.com/example/demoapp-controller/pkg/helm"
+	"github.com/example/demoapp-controller/pkg/helm/chart"
 	"github.com/example/demoapp-controller/test/cluster"
 )
 
@@ -27,7 +28,7 @@ import (
 func TestMemcachedChart(t *testing.T) {
 	t.Parallel()
 	folder := filepath.Join(shared.Root(), "examples", "hybrid", "charts", "memcached")
-	chart, err := helmengine.LoadDir(folder)
+	chart, err := chart.LoadDir(folder)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,7 +21,7 @@ import (
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
-	helmengine "github.com/example/demoapp-controller/pkg/helm"
+	"github.com/example/demoapp-controller/pkg/helm/chart"
 	"github.com/example/demoapp-controller/pkg/helm/charts"
 	"github.com/example/demoapp-controller/test/integration/apps"
 )
@@ -263,7 +263,7 @@ func TestFailureDigestDoesNotConfirmGuessedKey(t *testing.T) {
 	app.Spec.Values = badLabel()
 	ns.Create(app)
 	failed := ns.Await("web", "failed", func(app *v1alpha1.DemoApp) bool { return app.Status.Failures != nil })
-	chart, err := helmengine.LoadFS(charts.DemoApp(), ".")
+	chart, err := chart.LoadFS(charts.DemoApp(), ".")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -28,7 +28,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller/release/values"
 	"github.com/example/demoapp-controller/pkg/generated/clientset/versioned"
 	"github.com/example/demoapp-controller/pkg/generated/clientset/versioned/scheme"
-	"github.com/example/demoapp-controller/pkg/helm"
+	"github.com/example/demoapp-controller/pkg/helm/chart"
 	"github.com/example/demoapp-controller/pkg/helm/charts"
 	"github.com/example/demoapp-controller/pkg/operator"
 	"github.com/example/demoapp-controller/pkg/operator/releasekinds"
@@ -54,7 +54,7 @@ func buildDemoApps(env *operator.Environment, options *Options, shared *releasek
 	if err != nil {
 		return err
 	}
-	chart, err := helm.LoadFS(charts.DemoApp(), ".")
+	chart, err := chart.LoadFS(charts.DemoApp(), ".")
 	if err != nil {
 		return fmt.Errorf("embedded chart: %w", err)
 	}

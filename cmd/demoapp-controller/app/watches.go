@@ -7,7 +7,7 @@ import (
 	"context"
 
 	"github.com/example/demoapp-controller/pkg/generated/clientset/versioned/scheme"
-	"github.com/example/demoapp-controller/pkg/helm"
+	"github.com/example/demoapp-controller/pkg/helm/chart"
 	"github.com/example/demoapp-controller/pkg/operator"
 	"github.com/example/demoapp-controller/pkg/operator/releasekinds"
 )
@@ -20,7 +20,7 @@ func watchedKinds(ctx context.Context, options *Options, engine *releasekinds.En
 	return releasekinds.File(ctx, engine, releasekinds.FileOptions{
 		Options:        releasekinds.Options{ResyncPeriod: options.ResyncPeriod, Workers: options.Workers, Refuse: options.refuse},
 		Path:           options.WatchesFile,
-		Charts:         helm.ChartSource{CacheDir: options.ChartCacheDir, RegistryConfig: options.RegistryConfig},
+		Charts:         chart.Source{CacheDir: options.ChartCacheDir, RegistryConfig: options.RegistryConfig},
 		StatusManifest: options.StatusManifest,
 		Reserved:       scheme.Scheme.Recognizes,
 	})

@@ -12,6 +12,7 @@ import (
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller"
 	"github.com/example/demoapp-controller/pkg/helm"
+	"github.com/example/demoapp-controller/pkg/helm/chart"
 )
 
 // failureState is the context in which an error is classified.
@@ -60,7 +61,7 @@ func classify(err error, state failureState) failure {
 // retry cannot succeed.
 func FailureReason(err error, action helm.Action) (reason string, terminal bool) {
 	switch {
-	case isError[*helm.RenderError](err), errors.Is(err, helm.ErrInvalidChart):
+	case isError[*helm.RenderError](err), errors.Is(err, chart.ErrInvalid):
 		return releasev1alpha1.ReasonRenderFailed, true
 	case isError[*helm.OwnershipConflictError](err):
 		return apimeta.ReasonOwnershipConflict, true
@@ -89,5 +90,5 @@ func FailureReason(err error, action helm.Action) (reason string, terminal bool)
 // errors at any time.
 func isCausedByObject(err error) bool {
 	return isError[*helm.OwnershipConflictError](err) || isError[*helm.RefusedError](err) || isError[*helm.ReleaseTooLargeError](err) ||
-		errors.Is(err, helm.ErrInvalidValues) || apierrors.IsForbidden(err)
+		errors.Is(err, chart.ErrInvalidValues) || apierrors.IsForbidden(err)
 }

@@ -12,6 +12,7 @@ import (
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller"
 	"github.com/example/demoapp-controller/pkg/helm"
+	"github.com/example/demoapp-controller/pkg/helm/chart"
 )
 
 func TestFailureReason(t *testing.T) {
@@ -33,7 +34,7 @@ func TestFailureReason(t *testing.T) {
 		{"no action", plain, helm.ActionNone, apimeta.ReasonObserveFailed, false},
 		{"template", &helm.RenderError{Chart: "web", Err: plain}, helm.ActionInstall, releasev1alpha1.ReasonRenderFailed, true},
 		{"values", &helm.RenderError{Chart: "web", Err: plain}, "", releasev1alpha1.ReasonRenderFailed, true},
-		{"chart", fmt.Errorf("load: %w", helm.ErrInvalidChart), helm.ActionUpgrade, releasev1alpha1.ReasonRenderFailed, true},
+		{"chart", fmt.Errorf("load: %w", chart.ErrInvalid), helm.ActionUpgrade, releasev1alpha1.ReasonRenderFailed, true},
 		{"refused install", refused, helm.ActionInstall, apimeta.ReasonRefused, true},
 		{"refused repair", refused, helm.ActionRepair, apimeta.ReasonRefused, true},
 		{"object of another owner", conflict, helm.ActionInstall, apimeta.ReasonOwnershipConflict, true},

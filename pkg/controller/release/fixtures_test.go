@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/example/demoapp-controller/pkg/helm"
+	"github.com/example/demoapp-controller/pkg/helm/chart"
 )
 
 var key = cache.ObjectName{Namespace: "ns", Name: "a"}
@@ -45,9 +46,9 @@ func (o *observer) Decide(desired helm.Release, observed helm.Snapshot) (helm.De
 	return helm.Decide(inputs, observed, time.Unix(1000, 0), time.Minute), nil
 }
 
-func chart(t *testing.T) *helm.Chart {
+func testChart(t *testing.T) *chart.Chart {
 	t.Helper()
-	loaded, err := helm.LoadFS(fstest.MapFS{
+	loaded, err := chart.LoadFS(fstest.MapFS{
 		"Chart.yaml": {Data: []byte("apiVersion: v2\nname: web\nversion: 1.0.0\n")},
 	}, ".")
 	if err != nil {
@@ -59,7 +60,7 @@ func chart(t *testing.T) *helm.Chart {
 // desired returns a release, identified by a value.
 func desired(t *testing.T, message string) *helm.Release {
 	t.Helper()
-	return &helm.Release{Namespace: key.Namespace, Name: key.Name, Chart: chart(t), Values: map[string]any{"message": message}}
+	return &helm.Release{Namespace: key.Namespace, Name: key.Name, Chart: testChart(t), Values: map[string]any{"message": message}}
 }
 
 func digest(t *testing.T, release *helm.Release) string {

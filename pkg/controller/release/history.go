@@ -11,6 +11,7 @@ import (
 
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/helm"
+	"github.com/example/demoapp-controller/pkg/helm/chart"
 )
 
 // deployedStatus is Helm's status of a successful revision.
@@ -109,7 +110,7 @@ func recordLate(s *releasev1alpha1.ReleaseStatus, f Facts, podsRefused bool) rel
 
 // countAttempt counts one failed attempt at the desired release.
 func countAttempt(
-	failures releasev1alpha1.FailureCounts, action releasev1alpha1.HistoryAction, chart *helm.Chart, causedByObject bool,
+	failures releasev1alpha1.FailureCounts, action releasev1alpha1.HistoryAction, chart *chart.Chart, causedByObject bool,
 ) releasev1alpha1.FailureCounts {
 	failures.Consecutive++
 	failures.Chart, failures.CausedByObject, failures.Terminal = chart.Digest(), causedByObject, false

@@ -59,7 +59,7 @@ func TestLateRevisionKeepsItsChanges(t *testing.T) {
 		DeployedRelease: &releasev1alpha1.DeployedRelease{Revision: 2}, History: []releasev1alpha1.HistoryEntry{made},
 	}
 
-	recordLate(&status, Facts{Desired: Desired{Release: helm.Release{Chart: chart(t)}}}, false)
+	recordLate(&status, Facts{Desired: Desired{Release: helm.Release{Chart: testChart(t)}}}, false)
 
 	equal(t, "outcome", releasev1alpha1.HistoryFailed, status.History[0].Outcome)
 	equal(t, "changes", made.Changed, status.History[0].Changed)

@@ -23,7 +23,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller"
 	"github.com/example/demoapp-controller/pkg/controller/kind"
 	"github.com/example/demoapp-controller/pkg/controller/release"
-	"github.com/example/demoapp-controller/pkg/helm"
+	"github.com/example/demoapp-controller/pkg/helm/chart"
 	"github.com/example/demoapp-controller/test/fakeapi"
 	"github.com/example/demoapp-controller/test/releaseworld"
 )
@@ -34,7 +34,7 @@ var shops = shopKind.GroupVersion().WithResource("shops")
 func startShops(w *releaseworld.World) {
 	w.T.Helper()
 	w.Serve(shops, shopKind.Kind, true)
-	chart, err := helm.LoadFS(fstest.MapFS{
+	chart, err := chart.LoadFS(fstest.MapFS{
 		"Chart.yaml": {Data: []byte("apiVersion: v2\nname: shop\nversion: 1.0.0\n")},
 		"templates/configmap.yaml": {Data: []byte(
 			"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: {{ .Release.Name }}}\ndata: {size: \"{{ .Values.size }}\"}\n")},

@@ -14,12 +14,13 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller/kind"
 	"github.com/example/demoapp-controller/pkg/controller/release"
 	"github.com/example/demoapp-controller/pkg/helm"
+	"github.com/example/demoapp-controller/pkg/helm/chart"
 )
 
 var shopKind = schema.GroupVersionKind{Group: "shop.example.com", Version: "v1", Kind: "Shop"}
 
 // binding connects Shops to the lifecycle of their releases.
-type binding struct{ chart *helm.Chart }
+type binding struct{ chart *chart.Chart }
 
 // Status implements release.Binding.
 func (binding) Status(shop *Shop) *releasev1alpha1.ReleaseStatus { return &shop.Status.ReleaseStatus }
@@ -42,7 +43,7 @@ func (b binding) Desired(_ context.Context, p *kind.Pass[*Shop]) (release.Desire
 }
 
 // newLoop returns the controller of Shops.
-func newLoop(client func(namespace string) controller.Patcher[*Shop], engine release.Engine, chart *helm.Chart, deps kind.Deps) (*kind.Loop[*Shop, ShopStatus], error) {
+func newLoop(client func(namespace string) controller.Patcher[*Shop], engine release.Engine, chart *chart.Chart, deps kind.Deps) (*kind.Loop[*Shop, ShopStatus], error) {
 	return release.NewLoop(kind.Kind[*Shop, ShopStatus]{
 		Name: "shop", GroupVersionKind: shopKind, FieldManager: "demoapp-controller",
 		Client:     client,

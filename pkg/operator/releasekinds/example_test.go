@@ -17,7 +17,7 @@ import (
 
 	"github.com/example/demoapp-controller/pkg/controller"
 	"github.com/example/demoapp-controller/pkg/controller/kinds/watches"
-	"github.com/example/demoapp-controller/pkg/helm"
+	"github.com/example/demoapp-controller/pkg/helm/chart"
 	"github.com/example/demoapp-controller/pkg/operator"
 	"github.com/example/demoapp-controller/pkg/operator/releasekinds"
 )
@@ -43,7 +43,7 @@ func ExampleFunc() {
 const cacheLabel = "example.com/cache"
 
 func caches(env *operator.Environment) ([]watches.Kind, error) {
-	chart, err := helm.LoadFS(os.DirFS("."), "charts/cache")
+	chart, err := chart.LoadFS(os.DirFS("."), "charts/cache")
 	if err != nil {
 		return nil, err
 	}

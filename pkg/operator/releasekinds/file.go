@@ -26,6 +26,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller/kinds/watches"
 	"github.com/example/demoapp-controller/pkg/controller/kinds/watches/file"
 	"github.com/example/demoapp-controller/pkg/helm"
+	"github.com/example/demoapp-controller/pkg/helm/chart"
 	"github.com/example/demoapp-controller/pkg/operator"
 )
 
@@ -48,7 +49,7 @@ type FileOptions struct {
 	// content changes.
 	Path string
 	// Charts says how charts are found.
-	Charts helm.ChartSource
+	Charts chart.Source
 	// StatusManifest writes the manifests of releases to the statuses, see
 	// [watches.Kind].
 	StatusManifest bool
@@ -135,7 +136,7 @@ func (l *loader) follow(ctx context.Context, manager *watches.Manager) {
 			delay = min(2*delay, maxChartRetry)
 		}
 		again = nil
-		if err := l.apply(ctx, manager, newest); errors.Is(err, helm.ErrChartUnavailable) {
+		if err := l.apply(ctx, manager, newest); errors.Is(err, chart.ErrUnavailable) {
 			again = l.file.Clock.After(delay)
 		}
 	}
@@ -191,7 +192,7 @@ func (l *loader) kinds(ctx context.Context, entries []file.Entry) ([]watches.Kin
 		if loaded.err != nil {
 			errs = append(errs, entry.At("chart", loaded.err))
 		}
-		if _, _, err := helm.SetValues(nil, entry.Overrides.Values()); err != nil {
+		if _, _, err := chart.SetValues(nil, entry.Overrides.Values()); err != nil {
 			errs = append(errs, entry.At("overrideValues", err))
 		}
 		if l.Reserved != nil && l.Reserved(entry.GroupVersionKind) {
@@ -204,7 +205,7 @@ func (l *loader) kinds(ctx context.Context, entries []file.Entry) ([]watches.Kin
 
 // loaded is a chart, or the error of loading it.
 type loaded struct {
-	chart *helm.Chart
+	chart *chart.Chart
 	err   error
 }
 
@@ -222,7 +223,7 @@ func (l *loader) load(ctx context.Context, entries []file.Entry) map[string]load
 		}
 		seen[entry.Chart] = true
 		pulling.Go(func() error {
-			chart, err := helm.LoadChart(ctx, entry.Chart, l.Charts)
+			chart, err := chart.Load(ctx, entry.Chart, l.Charts)
 			mu.Lock()
 			defer mu.Unlock()
 			charts[entry.Chart] = loaded{chart, err}
@@ -233,7 +234,7 @@ func (l *loader) load(ctx context.Context, entries []file.Entry) map[string]load
 	return charts
 }
 
-func (l *loader) kind(entry file.Entry, chart *helm.Chart) watches.Kind {
+func (l *loader) kind(entry file.Entry, chart *chart.Chart) watches.Kind {
 	k := watches.Kind{
 		GroupVersionKind: entry.GroupVersionKind, Chart: chart, Overrides: entry.Overrides.Values(), Selector: entry.Selector,
 		MaxConcurrentReconciles: entry.MaxConcurrentReconciles, IgnoreDependents: !entry.WatchDependentResources,

@@ -27,6 +27,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller/release/values"
 	democlient "github.com/example/demoapp-controller/pkg/generated/clientset/versioned/typed/demo/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/helm"
+	"github.com/example/demoapp-controller/pkg/helm/chart"
 	"github.com/example/demoapp-controller/pkg/registries"
 )
 
@@ -59,7 +60,7 @@ type Deps struct {
 	Audit *audit.Trail
 
 	Engine   release.Engine
-	Chart    *helm.Chart
+	Chart    *chart.Chart
 	Recorder events.EventRecorder
 	Metrics  *controller.Metrics
 	Clock    clock.WithTicker
@@ -91,7 +92,7 @@ type Controller struct {
 	releases  release.Subscription
 	lifecycle *release.Lifecycle
 	rollout   *gates.Rollout
-	chart     *helm.Chart
+	chart     *chart.Chart
 	audit     *audit.Trail
 	// deleted has the audit records of the apps in deletion, by name.
 	deleted      sync.Map

@@ -37,6 +37,7 @@ import (
 	demofake "github.com/example/demoapp-controller/pkg/generated/clientset/versioned/fake"
 	"github.com/example/demoapp-controller/pkg/generated/informers/externalversions"
 	"github.com/example/demoapp-controller/pkg/helm"
+	"github.com/example/demoapp-controller/pkg/helm/chart"
 	"github.com/example/demoapp-controller/pkg/registries"
 )
 
@@ -129,7 +130,7 @@ func newWorld(t *testing.T) *world {
 }
 
 // start creates a new controller, as a new process would.
-func (w *world) start(chart *helm.Chart) {
+func (w *world) start(chart *chart.Chart) {
 	w.t.Helper()
 	w.apps = externalversions.NewSharedInformerFactory(w.demo, 0).Demo().V1alpha1().DemoApps().Informer()
 	w.secrets = cache.NewSharedIndexInformer(&cache.ListWatch{}, &metav1.PartialObjectMetadata{}, 0,
@@ -165,7 +166,7 @@ func (w *watched) Need(cache.ObjectName, controller.Enqueuer) error {
 }
 
 // build creates a controller on the world's informers.
-func (w *world) build(chart *helm.Chart, clock clock.WithTicker) {
+func (w *world) build(chart *chart.Chart, clock clock.WithTicker) {
 	w.t.Helper()
 	trail, err := audit.New(audit.Config{
 		Namespace: auditNamespace, Manager: fieldManager, Keys: AuditKeys(),
@@ -440,9 +441,9 @@ func keyOf(name string) cache.ObjectName { return cache.NewObjectName(namespace,
 
 // testChart returns a chart without templates. Its names of values are extraEnv, name and
 // value.
-func testChart(t *testing.T, version string) *helm.Chart {
+func testChart(t *testing.T, version string) *chart.Chart {
 	t.Helper()
-	chart, err := helm.LoadFS(fstest.MapFS{
+	chart, err := chart.LoadFS(fstest.MapFS{
 		"Chart.yaml":  {Data: []byte("apiVersion: v2\nname: demo-app\nversion: " + version + "\nappVersion: \"1.27\"\n")},
 		"values.yaml": {Data: []byte("extraEnv: [{name: A, value: b}]\n")},
 	}, ".")

@@ -23,6 +23,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller/release/gates/rollout"
 	"github.com/example/demoapp-controller/pkg/controller/release/releasetest"
 	"github.com/example/demoapp-controller/pkg/helm"
+	"github.com/example/demoapp-controller/pkg/helm/chart"
 )
 
 const (
@@ -241,7 +242,7 @@ func TestFailuresOfObjectsDoNotHaltRollout(t *testing.T) {
 		"refused object": func(w *world) { w.engine.Failures = []error{&helm.RefusedError{Err: errPlain}} },
 		"quota":          func(w *world) { w.engine.Failures = []error{fmt.Errorf("ConfigMap a: %w", quota)} },
 		"values": func(w *world) {
-			w.engine.Failures = []error{&helm.RenderError{Err: fmt.Errorf("%w: values.a", helm.ErrInvalidValues)}}
+			w.engine.Failures = []error{&helm.RenderError{Err: fmt.Errorf("%w: values.a", chart.ErrInvalidValues)}}
 		},
 		"refused pods": func(w *world) {
 			w.engine.Mutate(keyOf("a"), func(r *releasetest.Release) {

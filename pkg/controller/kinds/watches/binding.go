@@ -27,6 +27,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller/kinds/watches/custom"
 	"github.com/example/demoapp-controller/pkg/controller/release"
 	"github.com/example/demoapp-controller/pkg/helm"
+	"github.com/example/demoapp-controller/pkg/helm/chart"
 )
 
 const (
@@ -160,7 +161,7 @@ func (c *kindController) valuesOf(ctx context.Context, content *unstructured.Uns
 	if err != nil {
 		return nil, nil, err
 	}
-	set, overridden, err = helm.SetValues(values, c.kind.Overrides)
+	set, overridden, err = chart.SetValues(values, c.kind.Overrides)
 	return set, overridden, controller.Terminal(err)
 }
 
@@ -168,7 +169,7 @@ func (c *kindController) valuesOf(ctx context.Context, content *unstructured.Uns
 // them. They may come from the operator's environment, so they count as secret.
 func overriddenTexts(overrides map[string]string) []string {
 	texts := slices.Collect(maps.Values(overrides))
-	set, _, err := helm.SetValues(nil, overrides)
+	set, _, err := chart.SetValues(nil, overrides)
 	if err != nil {
 		return texts // Each pass reports the error.
 	}

@@ -26,7 +26,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/example/demoapp-controller/pkg/controller/kinds/watches"
-	"github.com/example/demoapp-controller/pkg/helm"
+	"github.com/example/demoapp-controller/pkg/helm/chart"
 	"github.com/example/demoapp-controller/test/releaseworld"
 )
 
@@ -219,24 +219,24 @@ func (w *world) contains(what, text string, parts ...string) {
 }
 
 // chartOf returns a chart with templates by name.
-func chartOf(t *testing.T, version string, templates ...string) *helm.Chart {
+func chartOf(t *testing.T, version string, templates ...string) *chart.Chart {
 	t.Helper()
 	return loadChart(t, "memcached", version, templates)
 }
 
 // namedChart is chartOf with a name in place of a version.
-func namedChart(t *testing.T, name string, templates ...string) *helm.Chart {
+func namedChart(t *testing.T, name string, templates ...string) *chart.Chart {
 	t.Helper()
 	return loadChart(t, name, "1.0.0", templates)
 }
 
-func loadChart(t *testing.T, name, version string, templates []string) *helm.Chart {
+func loadChart(t *testing.T, name, version string, templates []string) *chart.Chart {
 	t.Helper()
 	files := fstest.MapFS{"Chart.yaml": &fstest.MapFile{Data: []byte("apiVersion: v2\nname: " + name + "\nversion: " + version + "\n")}}
 	for i := 0; i+1 < len(templates); i += 2 {
 		files["templates/"+templates[i]] = &fstest.MapFile{Data: []byte(templates[i+1])}
 	}
-	chart, err := helm.LoadFS(files, ".")
+	chart, err := chart.LoadFS(files, ".")
 	if err != nil {
 		t.Fatal(err)
 	}

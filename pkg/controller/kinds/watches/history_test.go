@@ -16,14 +16,14 @@ import (
 
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller/kinds/watches"
-	"github.com/example/demoapp-controller/pkg/helm"
+	"github.com/example/demoapp-controller/pkg/helm/chart"
 	"github.com/example/demoapp-controller/test/fakeapi"
 )
 
 // namedValues is a kind whose chart names its values.
 func namedValues(t *testing.T, version string) watches.Kind {
 	t.Helper()
-	chart, err := helm.LoadFS(fstest.MapFS{
+	chart, err := chart.LoadFS(fstest.MapFS{
 		"Chart.yaml":               {Data: []byte("apiVersion: v2\nname: memcached\nversion: " + version + "\n")},
 		"values.yaml":              {Data: []byte("size: 1\nimage: none\nusers: {}\n")},
 		"templates/configmap.yaml": {Data: []byte(configMap)},

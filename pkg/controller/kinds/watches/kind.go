@@ -23,6 +23,7 @@ import (
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	watchesv1alpha1 "github.com/example/demoapp-controller/pkg/apis/watches/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/helm"
+	"github.com/example/demoapp-controller/pkg/helm/chart"
 )
 
 // Kind is a kind whose custom resources each have one release of a chart. Fields are
@@ -31,7 +32,7 @@ type Kind struct {
 	// GroupVersionKind is the kind of the custom resources. Required.
 	GroupVersionKind schema.GroupVersionKind
 	// Chart is installed for each custom resource. Required.
-	Chart *helm.Chart
+	Chart *chart.Chart
 	// Overrides are values by their path, as in "helm install --set path=value". They take
 	// precedence over the values of the custom resource, and count as secret.
 	Overrides map[string]string
@@ -131,7 +132,7 @@ func (k Kind) validate() error {
 	if k.GroupVersionKind.Version == "" || k.GroupVersionKind.Kind == "" || k.Chart == nil {
 		errs = append(errs, errors.New("version, kind and chart are required"))
 	}
-	if _, _, err := helm.SetValues(nil, k.Overrides); err != nil {
+	if _, _, err := chart.SetValues(nil, k.Overrides); err != nil {
 		errs = append(errs, fmt.Errorf("overrides: %w", err))
 	}
 	names := (&Kind{PauseAnnotation: k.PauseAnnotation}).annotations()

@@ -16,6 +16,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller/release"
 	"github.com/example/demoapp-controller/pkg/controller/release/gates/rollout"
 	"github.com/example/demoapp-controller/pkg/helm"
+	"github.com/example/demoapp-controller/pkg/helm/chart"
 )
 
 // rolloutReasons are the reasons of UpgradeHeld that are about the rollout of a newer
@@ -30,7 +31,7 @@ const haltNotice = 5 * time.Second
 // RolloutConfig configures a [Rollout].
 type RolloutConfig struct {
 	// Chart is rolled out to objects that messages call Plural.
-	Chart  *helm.Chart
+	Chart  *chart.Chart
 	Plural string
 	Limits rollout.Limits
 	// Observer observes releases without a request.

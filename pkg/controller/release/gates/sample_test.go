@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
-	"github.com/example/demoapp-controller/pkg/helm"
+	"github.com/example/demoapp-controller/pkg/helm/chart"
 )
 
 var began = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -43,9 +43,9 @@ func condition(conditionType string, status metav1.ConditionStatus, reason strin
 }
 
 // testChart is a chart without templates.
-func testChart(t *testing.T, version string) *helm.Chart {
+func testChart(t *testing.T, version string) *chart.Chart {
 	t.Helper()
-	chart, err := helm.LoadFS(fstest.MapFS{
+	chart, err := chart.LoadFS(fstest.MapFS{
 		"Chart.yaml": {Data: []byte("apiVersion: v2\nname: demo-app\nversion: " + version + "\n")},
 	}, ".")
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller/release"
 	"github.com/example/demoapp-controller/pkg/controller/release/gates/rollout"
 	"github.com/example/demoapp-controller/pkg/helm"
+	"github.com/example/demoapp-controller/pkg/helm/chart"
 )
 
 // standing derives the state of an object with the chart from its status and records.
@@ -22,7 +23,7 @@ import (
 // chart before, too, one that was unhealthy before and is unhealthy now, a suspended one, and
 // one that failed because of itself or its namespace.
 func standing(
-	generation int64, suspended bool, s releasev1alpha1.ReleaseStatus, observed helm.Snapshot, chart *helm.Chart, inputs string,
+	generation int64, suspended bool, s releasev1alpha1.ReleaseStatus, observed helm.Snapshot, chart *chart.Chart, inputs string,
 ) rollout.Standing {
 	record := observed.Record
 	if record == nil || !record.Own {
@@ -51,7 +52,7 @@ func standing(
 
 // cameFromAnotherChart distinguishes a release that was upgraded to the chart, and was
 // not healthy with it yet, from one that was installed with it.
-func cameFromAnotherChart(s releasev1alpha1.ReleaseStatus, observed helm.Snapshot, chart *helm.Chart) bool {
+func cameFromAnotherChart(s releasev1alpha1.ReleaseStatus, observed helm.Snapshot, chart *chart.Chart) bool {
 	if before := observed.LastGood; before != nil && before.Own && !before.MadeFrom(chart) {
 		return true
 	}
@@ -63,7 +64,7 @@ func cameFromAnotherChart(s releasev1alpha1.ReleaseStatus, observed helm.Snapsho
 
 // wasHealthyBefore reports whether the last revision with another chart was healthy once,
 // as far as the status tells.
-func wasHealthyBefore(s releasev1alpha1.ReleaseStatus, observed helm.Snapshot, chart *helm.Chart) bool {
+func wasHealthyBefore(s releasev1alpha1.ReleaseStatus, observed helm.Snapshot, chart *chart.Chart) bool {
 	before := observed.LastGood
 	if before == nil || before.MadeFrom(chart) {
 		return s.LastGoodRevision > 0
@@ -72,7 +73,7 @@ func wasHealthyBefore(s releasev1alpha1.ReleaseStatus, observed helm.Snapshot, c
 }
 
 // failedWithChart reports whether the last attempt failed with the chart.
-func failedWithChart(generation int64, s releasev1alpha1.ReleaseStatus, record *helm.Record, chart *helm.Chart, inputs string) bool {
+func failedWithChart(generation int64, s releasev1alpha1.ReleaseStatus, record *helm.Record, chart *chart.Chart, inputs string) bool {
 	failures := s.Failures
 	if failures == nil || failures.Consecutive == 0 || failures.Generation != generation {
 		return false
@@ -88,7 +89,7 @@ func failedWithChart(generation int64, s releasev1alpha1.ReleaseStatus, record *
 
 // failedBefore reports whether the attempt before the first failure with the chart also
 // failed, or was a rollback.
-func failedBefore(history []releasev1alpha1.HistoryEntry, chart *helm.Chart) bool {
+func failedBefore(history []releasev1alpha1.HistoryEntry, chart *chart.Chart) bool {
 	tried := false
 	for _, entry := range history {
 		failed := entry.Outcome == releasev1alpha1.HistoryFailed

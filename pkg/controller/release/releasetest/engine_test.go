@@ -13,6 +13,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller/release"
 	"github.com/example/demoapp-controller/pkg/controller/release/releasetest"
 	"github.com/example/demoapp-controller/pkg/helm"
+	"github.com/example/demoapp-controller/pkg/helm/chart"
 )
 
 var _ release.Engine = (*releasetest.Engine)(nil)
@@ -21,7 +22,7 @@ var key = cache.ObjectName{Namespace: "ns", Name: "web"}
 
 func TestDriftIsFoundAndRepaired(t *testing.T) {
 	engine := releasetest.New(time.Unix(0, 0), func(string) {})
-	desired := helm.Release{Namespace: key.Namespace, Name: key.Name, Chart: chart(t)}
+	desired := helm.Release{Namespace: key.Namespace, Name: key.Name, Chart: testChart(t)}
 	baseline := helm.Baseline{Revision: 1, Inventory: execute(t, engine, desired, helm.Baseline{}, helm.ActionInstall)}
 
 	engine.Mutate(key, releasetest.Edit("ConfigMap"))
@@ -56,9 +57,9 @@ func execute(
 	return deployed.Inventory
 }
 
-func chart(t *testing.T) *helm.Chart {
+func testChart(t *testing.T) *chart.Chart {
 	t.Helper()
-	loaded, err := helm.LoadFS(fstest.MapFS{
+	loaded, err := chart.LoadFS(fstest.MapFS{
 		"Chart.yaml": {Data: []byte("apiVersion: v2\nname: web\nversion: 1.0.0\n")},
 	}, ".")
 	if err != nil {

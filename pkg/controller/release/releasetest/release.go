@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/example/demoapp-controller/pkg/helm"
+	"github.com/example/demoapp-controller/pkg/helm/chart"
 )
 
 // Release is a release with its objects, by kind: as applied and as they are now.
@@ -117,7 +118,7 @@ func (r *Release) stillDeployed(revision int) *helm.Record {
 	return nil
 }
 
-func (r *Release) deployed(revision int, chart *helm.Chart, kinds []string) *helm.Deployed {
+func (r *Release) deployed(revision int, chart *chart.Chart, kinds []string) *helm.Deployed {
 	d := &helm.Deployed{
 		Revision: revision, Chart: chart.Name(), ChartVersion: chart.Version(), AppVersion: chart.AppVersion(),
 		ManifestHash: "hash-" + r.inputs[revision],

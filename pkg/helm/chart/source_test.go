@@ -1,7 +1,7 @@
 // Copyright The DemoApp Controller Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package helm
+package chart
 
 import (
 	"bytes"
@@ -120,18 +120,18 @@ func answer(code int) http.HandlerFunc {
 }
 
 // newSource returns a source with an empty cache and without credentials of this machine.
-func newSource(t *testing.T) ChartSource {
+func newSource(t *testing.T) Source {
 	t.Helper()
 	config := filepath.Join(t.TempDir(), "config.json")
 	if err := os.WriteFile(config, []byte("{}"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return ChartSource{CacheDir: filepath.Join(t.TempDir(), "charts"), RegistryConfig: config}
+	return Source{CacheDir: filepath.Join(t.TempDir(), "charts"), RegistryConfig: config}
 }
 
-func mustLoadChart(t *testing.T, reference string, source ChartSource) *Chart {
+func mustLoad(t *testing.T, reference string, source Source) *Chart {
 	t.Helper()
-	chart, err := LoadChart(t.Context(), reference, source)
+	chart, err := Load(t.Context(), reference, source)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -143,9 +143,9 @@ func mustLoadChart(t *testing.T, reference string, source ChartSource) *Chart {
 
 // refusesChart loads a chart that must be refused with one line that has all of texts. is
 // is an error that the refusal wraps, or nil.
-func refusesChart(t *testing.T, reference string, source ChartSource, is error, texts ...string) {
+func refuses(t *testing.T, reference string, source Source, is error, texts ...string) {
 	t.Helper()
-	chart, err := LoadChart(t.Context(), reference, source)
+	chart, err := Load(t.Context(), reference, source)
 	if err == nil {
 		t.Fatalf("loaded %s", chart.Name())
 	}
@@ -164,7 +164,7 @@ func refusesChart(t *testing.T, reference string, source ChartSource, is error, 
 	}
 }
 
-func TestLoadChartFromPath(t *testing.T) {
+func TestLoadFromPath(t *testing.T) {
 	dir := t.TempDir()
 	if err := errors.Join(
 		os.CopyFS(filepath.Join(dir, "folder"), chartFS(nil)),
@@ -173,20 +173,20 @@ func TestLoadChartFromPath(t *testing.T) {
 	); err != nil {
 		t.Fatal(err)
 	}
-	source := ChartSource{Dir: dir}
+	source := Source{Dir: dir}
 
-	folder := mustLoadChart(t, "folder", source)
-	archive := mustLoadChart(t, "./test-1.2.3.tgz", source)
-	absolute := mustLoadChart(t, filepath.Join(dir, "folder"), ChartSource{Dir: "elsewhere"})
+	folder := mustLoad(t, "folder", source)
+	archive := mustLoad(t, "./test-1.2.3.tgz", source)
+	absolute := mustLoad(t, filepath.Join(dir, "folder"), Source{Dir: "elsewhere"})
 	t.Chdir(dir)
-	working := mustLoadChart(t, "folder", ChartSource{})
+	working := mustLoad(t, "folder", Source{})
 
 	if folder.Digest() != archive.Digest() || folder.Digest() != absolute.Digest() || folder.Digest() != working.Digest() {
 		t.Error("the charts differ")
 	}
-	refusesChart(t, "none", source, os.ErrNotExist, "none", "no such file")
-	refusesChart(t, "text", source, ErrInvalidChart, "text")
-	refusesChart(t, os.DevNull, source, ErrInvalidChart, "neither a directory nor a file")
+	refuses(t, "none", source, os.ErrNotExist, "none", "no such file")
+	refuses(t, "text", source, ErrInvalid, "text")
+	refuses(t, os.DevNull, source, ErrInvalid, "neither a directory nor a file")
 }
 
 func TestReferences(t *testing.T) {
@@ -250,7 +250,7 @@ func TestReferences(t *testing.T) {
 	for reference, test := range tests {
 		t.Run(reference, func(t *testing.T) {
 			if test.error != "" {
-				refusesChart(t, reference, newSource(t), nil, test.error)
+				refuses(t, reference, newSource(t), nil, test.error)
 				return
 			}
 
@@ -265,7 +265,7 @@ func TestReferences(t *testing.T) {
 }
 
 func TestRemoteChartNeedsCache(t *testing.T) {
-	refusesChart(t, "https://me:hunter2@example.com/test-1.2.3.tgz?token=hunter2", ChartSource{}, nil,
+	refuses(t, "https://me:hunter2@example.com/test-1.2.3.tgz?token=hunter2", Source{}, nil,
 		`chart "https://example.com/test-1.2.3.tgz"`, "needs a cache folder")
 }
 
@@ -277,12 +277,12 @@ func TestPullFromRegistry(t *testing.T) {
 			reference := "oci://" + server.host() + "/charts/test" +
 				map[string]string{"version": ":1.2.3", "digest": "@" + digest, "both": ":1.2.3@" + digest}[pin]
 
-			pulled := mustLoadChart(t, reference, source)
+			pulled := mustLoad(t, reference, source)
 			server.requests.Store(0)
-			cached := mustLoadChart(t, reference, source)
+			cached := mustLoad(t, reference, source)
 			requests := server.requests.Load()
 			server.Close()
-			offline := mustLoadChart(t, reference, source)
+			offline := mustLoad(t, reference, source)
 
 			if pulled.Digest() != testChart(t, map[string]string{"templates/a.yaml": configMap("a", "first")}).Digest() {
 				t.Error("pulled another chart")
@@ -310,9 +310,9 @@ func TestPullFromURL(t *testing.T) {
 				source.Transport = server.Client().Transport
 				reference := scheme + "://" + server.host() + "/test-1.2.3.tgz?token=hunter2" + pin
 
-				pulled := mustLoadChart(t, reference, source)
+				pulled := mustLoad(t, reference, source)
 				server.Close()
-				offline := mustLoadChart(t, reference, source)
+				offline := mustLoad(t, reference, source)
 
 				if pulled.Digest() != testChart(t, map[string]string{"templates/a.yaml": configMap("a", "first")}).Digest() ||
 					offline.Digest() != pulled.Digest() {
@@ -333,20 +333,20 @@ func TestChangedVersion(t *testing.T) {
 		server, source := newRegistry(t), newSource(t)
 		reference := "oci://" + server.host() + "/charts/test:1.2.3"
 		was := server.push(t, first)
-		mustLoadChart(t, reference, source)
+		mustLoad(t, reference, source)
 		now := server.push(t, second)
 
-		refusesChart(t, reference, source, nil, "version 1.2.3 is "+now, "was "+was, "remove "+source.CacheDir)
-		mustLoadChart(t, "oci://"+server.host()+"/charts/test@"+was, source)
-		mustLoadChart(t, "oci://"+server.host()+"/charts/test@"+now, source)
+		refuses(t, reference, source, nil, "version 1.2.3 is "+now, "was "+was, "remove "+source.CacheDir)
+		mustLoad(t, "oci://"+server.host()+"/charts/test@"+was, source)
+		mustLoad(t, "oci://"+server.host()+"/charts/test@"+now, source)
 	})
 	t.Run("URL", func(t *testing.T) {
 		server, source := newChartServer(t, httptest.NewServer, serve(first)), newSource(t)
 		reference := server.URL + "/test-1.2.3.tgz"
-		mustLoadChart(t, reference, source)
+		mustLoad(t, reference, source)
 		server.handler.Store(serve(second))
 
-		refusesChart(t, reference, source, nil, "version 1.2.3 is "+contentDigest(second), "was "+contentDigest(first))
+		refuses(t, reference, source, nil, "version 1.2.3 is "+contentDigest(second), "was "+contentDigest(first))
 		versions, err := filepath.Glob(filepath.Join(source.CacheDir, "*.version"))
 		if err != nil || len(versions) != 1 {
 			t.Fatal(versions, err)
@@ -354,18 +354,18 @@ func TestChangedVersion(t *testing.T) {
 		if err := os.WriteFile(versions[0], []byte("damaged"), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		refusesChart(t, reference, source, nil, versions[0]+" has no digest: remove the file")
+		refuses(t, reference, source, nil, versions[0]+" has no digest: remove the file")
 		if err := os.Remove(versions[0]); err != nil {
 			t.Fatal(err)
 		}
-		mustLoadChart(t, reference, source)
+		mustLoad(t, reference, source)
 	})
 }
 
 func TestDamagedCache(t *testing.T) {
 	server, source := newRegistry(t), newSource(t)
 	reference := "oci://" + server.host() + "/charts/test@" + server.push(t, archiveOf(t, "first"))
-	pulled := mustLoadChart(t, reference, source)
+	pulled := mustLoad(t, reference, source)
 	for _, pattern := range []string{"*.json", "*.tgz"} {
 		files, err := filepath.Glob(filepath.Join(source.CacheDir, pattern))
 		if err != nil || len(files) != 1 {
@@ -375,7 +375,7 @@ func TestDamagedCache(t *testing.T) {
 			t.Fatal(err)
 		}
 
-		again := mustLoadChart(t, reference, source)
+		again := mustLoad(t, reference, source)
 
 		if again.Digest() != pulled.Digest() {
 			t.Errorf("%s: loaded the forged file", pattern)
@@ -389,7 +389,7 @@ func TestLostConnectionWithoutCachedChart(t *testing.T) {
 	archive := archiveOf(t, "first")
 	server, source := newChartServer(t, httptest.NewServer, serve(archive)), newSource(t)
 	reference := server.URL + "/test-1.2.3.tgz"
-	mustLoadChart(t, reference, source)
+	mustLoad(t, reference, source)
 	if err := os.Remove(filepath.Join(source.CacheDir, contentDigest(archive)[7:]+".tgz")); err != nil {
 		t.Fatal(err)
 	}
@@ -403,7 +403,7 @@ func TestLostConnectionWithoutCachedChart(t *testing.T) {
 		return true
 	})
 
-	mustLoadChart(t, reference, source)
+	mustLoad(t, reference, source)
 }
 
 func TestRefusedPulls(t *testing.T) {
@@ -417,27 +417,27 @@ func TestRefusedPulls(t *testing.T) {
 		want    string
 		is      error
 	}{
-		"another digest":  {handler: serve(archive), pin: "#sha256=" + zeros[7:], want: "the reference has " + zeros, is: ErrInvalidChart},
+		"another digest":  {handler: serve(archive), pin: "#sha256=" + zeros[7:], want: "the reference has " + zeros, is: ErrInvalid},
 		"another version": {handler: serve(archive), pin: "#version=1.2.4", want: "the version in Chart.yaml is 1.2.3, the reference has 1.2.4"},
-		"a page":          {handler: serve([]byte("<html>")), want: "not a valid chart", is: ErrInvalidChart},
-		"half an archive": {handler: serve(archive[:len(archive)/2]), want: "not a valid chart", is: ErrInvalidChart},
+		"a page":          {handler: serve([]byte("<html>")), want: "not a valid chart", is: ErrInvalid},
+		"half an archive": {handler: serve(archive[:len(archive)/2]), want: "not a valid chart", is: ErrInvalid},
 		"too large when decompressed": {handler: func(w http.ResponseWriter, _ *http.Request) {
 			var member bytes.Buffer
 			zipped := gzip.NewWriter(&member)
 			_, _ = zipped.Write(make([]byte, 1<<20))
 			_ = zipped.Close()
 			_, _ = w.Write(bytes.Repeat(member.Bytes(), 101))
-		}, want: "the decompressed archive exceeds 104857600 bytes", is: ErrInvalidChart},
+		}, want: "the decompressed archive exceeds 104857600 bytes", is: ErrInvalid},
 		"a lost connection": {handler: func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Length", "1000")
 			_, _ = w.Write(archive[:10])
-		}, want: "no complete answer", is: ErrChartUnavailable},
+		}, want: "no complete answer", is: ErrUnavailable},
 		"too large": {handler: func(w http.ResponseWriter, _ *http.Request) {
 			for range 21 {
 				_, _ = w.Write(make([]byte, 1<<20))
 			}
 		}, want: "the download exceeds 20971520 bytes"},
-		"not found":     {handler: answer(http.StatusNotFound), want: "has no such chart (404)", is: ErrChartUnavailable},
+		"not found":     {handler: answer(http.StatusNotFound), want: "has no such chart (404)", is: ErrUnavailable},
 		"unauthorized":  {handler: answer(http.StatusUnauthorized), want: "is denied: check the credentials in the URL"},
 		"forbidden":     {handler: answer(http.StatusForbidden), want: "is denied: check the credentials in the URL"},
 		"a bad request": {handler: answer(http.StatusBadRequest), want: "response status code 400"},
@@ -456,7 +456,7 @@ func TestRefusedPulls(t *testing.T) {
 			server, source := newChartServer(t, httptest.NewTLSServer, test.handler), newSource(t)
 			source.Transport = server.Client().Transport
 
-			refusesChart(t, "https://me:hunter2@"+server.host()+"/test-1.2.3.tgz?token=hunter2"+test.pin, source, test.is,
+			refuses(t, "https://me:hunter2@"+server.host()+"/test-1.2.3.tgz?token=hunter2"+test.pin, source, test.is,
 				`chart "https://`+server.host()+`/test-1.2.3.tgz"`, test.want)
 
 			if other.requests.Load() != 0 {
@@ -487,7 +487,7 @@ func TestRedirect(t *testing.T) {
 	source := newSource(t)
 	source.Transport = dialAlways(server)
 
-	mustLoadChart(t, "https://me:hunter2@"+server.host()+"/test-1.2.3.tgz?token=hunter2", source)
+	mustLoad(t, "https://me:hunter2@"+server.host()+"/test-1.2.3.tgz?token=hunter2", source)
 
 	mu.Lock()
 	defer mu.Unlock()
@@ -510,7 +510,7 @@ func TestOffline(t *testing.T) {
 	server, source := newRegistry(t), newSource(t)
 	server.Close()
 	for _, reference := range []string{"oci://" + server.host() + "/charts/test:1.2.3", server.URL + "/test-1.2.3.tgz?token=hunter2"} {
-		refusesChart(t, reference, source, ErrChartUnavailable, "check that "+server.host()+" can be reached", "connection refused")
+		refuses(t, reference, source, ErrUnavailable, "check that "+server.host()+" can be reached", "connection refused")
 	}
 }
 
@@ -519,7 +519,7 @@ func TestPullTimeout(t *testing.T) {
 	server.handler.Store(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
 	source.Timeout = time.Millisecond
 	for _, reference := range []string{"oci://" + server.host() + "/charts/test:1.2.3", server.URL + "/test-1.2.3.tgz"} {
-		refusesChart(t, reference, source, ErrChartUnavailable, "no complete answer", "deadline exceeded")
+		refuses(t, reference, source, ErrUnavailable, "no complete answer", "deadline exceeded")
 	}
 }
 
@@ -531,7 +531,7 @@ func TestCanceledPull(t *testing.T) {
 		<-r.Context().Done()
 	}))
 
-	_, err := LoadChart(ctx, "oci://"+server.host()+"/charts/test:1.2.3", source)
+	_, err := Load(ctx, "oci://"+server.host()+"/charts/test:1.2.3", source)
 
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("error is %v", err)
@@ -582,13 +582,13 @@ func TestRefusedPullsFromRegistry(t *testing.T) {
 		"an image": {prepare: func(t *testing.T, server *chartServer) {
 			server.put(t, "1.2.3", manifest, manifestWith("application/vnd.oci.image.config.v1+json",
 				layer("application/vnd.oci.image.layer.v1.tar+gzip", 9)))
-		}, pin: ":1.2.3", want: "not the manifest of one Helm chart", is: ErrInvalidChart},
+		}, pin: ":1.2.3", want: "not the manifest of one Helm chart", is: ErrInvalid},
 		"an index": {prepare: func(t *testing.T, server *chartServer) {
 			server.put(t, "1.2.3", index, `{"schemaVersion":2,"manifests":[]}`)
-		}, pin: ":1.2.3", want: "not the manifest of one Helm chart", is: ErrInvalidChart},
+		}, pin: ":1.2.3", want: "not the manifest of one Helm chart", is: ErrInvalid},
 		"a chart without an archive": {prepare: func(t *testing.T, server *chartServer) {
 			server.put(t, "1.2.3", manifest, manifestWith(registry.ConfigMediaType))
-		}, pin: ":1.2.3", want: "not the manifest of one Helm chart", is: ErrInvalidChart},
+		}, pin: ":1.2.3", want: "not the manifest of one Helm chart", is: ErrInvalid},
 		"too large": {prepare: func(t *testing.T, server *chartServer) {
 			server.put(t, "1.2.3", manifest, manifestWith(registry.ConfigMediaType, layer(registry.ChartLayerMediaType, 1<<40)))
 			server.intercept(func(w http.ResponseWriter, r *http.Request) bool {
@@ -621,7 +621,7 @@ func TestRefusedPullsFromRegistry(t *testing.T) {
 			server, source := newRegistry(t), newSource(t)
 			test.prepare(t, server)
 
-			refusesChart(t, "oci://"+server.host()+"/charts/test"+test.pin, source, test.is, test.want)
+			refuses(t, "oci://"+server.host()+"/charts/test"+test.pin, source, test.is, test.want)
 		})
 	}
 }
@@ -649,12 +649,12 @@ func TestRegistryCredentials(t *testing.T) {
 	}
 
 	login("wrong-hunter2")
-	refusesChart(t, reference, source, nil, "is denied: check its credentials")
+	refuses(t, reference, source, nil, "is denied: check its credentials")
 	login("hunter2")
-	mustLoadChart(t, reference, source)
+	mustLoad(t, reference, source)
 
 	source.RegistryConfig += ".none"
-	refusesChart(t, reference, source, os.ErrNotExist, "read the registry configuration", "no such file")
+	refuses(t, reference, source, os.ErrNotExist, "read the registry configuration", "no such file")
 }
 
 // TestRemoteRegistryByHTTPS holds that a registry that is not on loopback is asked by HTTPS only.
@@ -666,14 +666,14 @@ func TestRemoteRegistryByHTTPS(t *testing.T) {
 	source := newSource(t)
 	source.Transport = dialAlways(secure)
 
-	mustLoadChart(t, "oci://example.com/charts/test:1.2.3", source)
+	mustLoad(t, "oci://example.com/charts/test:1.2.3", source)
 
 	secure.intercept(func(w http.ResponseWriter, r *http.Request) bool {
 		http.Redirect(w, r, "http://"+plain.host()+r.URL.Path, http.StatusTemporaryRedirect)
 		return true
 	})
 	source.CacheDir = t.TempDir()
-	refusesChart(t, "oci://example.com/charts/test:1.2.3", source, nil, "redirects to plain HTTP, which is refused")
+	refuses(t, "oci://example.com/charts/test:1.2.3", source, nil, "redirects to plain HTTP, which is refused")
 }
 
 func TestConcurrentPulls(t *testing.T) {
@@ -682,7 +682,7 @@ func TestConcurrentPulls(t *testing.T) {
 	var group errgroup.Group
 	for range 8 {
 		group.Go(func() error {
-			_, err := LoadChart(t.Context(), "oci://"+server.host()+"/charts/test:1.2.3", source)
+			_, err := Load(t.Context(), "oci://"+server.host()+"/charts/test:1.2.3", source)
 			return err
 		})
 	}
@@ -704,7 +704,7 @@ func TestUnwritableCache(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	refusesChart(t, "oci://"+server.host()+"/charts/test:1.2.3", source, nil, "the cache", "not a directory")
+	refuses(t, "oci://"+server.host()+"/charts/test:1.2.3", source, nil, "the cache", "not a directory")
 }
 
 // TestPullRetries holds that a server that fails for a moment is asked again.
@@ -719,7 +719,7 @@ func TestPullRetries(t *testing.T) {
 		return true
 	})
 
-	mustLoadChart(t, server.URL+"/test-1.2.3.tgz", source)
+	mustLoad(t, server.URL+"/test-1.2.3.tgz", source)
 }
 
 func TestLongErrorOfServer(t *testing.T) {

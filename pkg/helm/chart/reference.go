@@ -1,7 +1,7 @@
 // Copyright The DemoApp Controller Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package helm
+package chart
 
 import (
 	"errors"
@@ -185,5 +185,17 @@ func redacted(err error) error {
 	if len(text) > maxPullErrorText {
 		text = strings.ToValidUTF8(text[:maxPullErrorText], "") + "..."
 	}
-	return &shortError{text: text, err: err}
+	return &redactedError{text: text, err: err}
 }
+
+// redactedError is an error with another text. It matches the error that it wraps.
+type redactedError struct {
+	text string
+	err  error
+}
+
+// Error implements error.
+func (e *redactedError) Error() string { return e.text }
+
+// Unwrap returns the original error, for matching and not for printing.
+func (e *redactedError) Unwrap() error { return e.err }

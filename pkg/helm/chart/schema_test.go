@@ -1,17 +1,19 @@
 // Copyright The DemoApp Controller Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package helm
+package chart
 
 import (
 	"fmt"
+	"maps"
 	"regexp"
 	"strings"
 	"testing"
-	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 	"helm.sh/helm/v4/pkg/chart/common/util"
+
+	"github.com/example/demoapp-controller/pkg/helm/charts"
 )
 
 // TestSchema: what is accepted here is what Helm accepts; all that is not plain is
@@ -50,7 +52,7 @@ func TestSchema(t *testing.T) {
 				files["charts/sub/Chart.yaml"] = "apiVersion: v2\nname: sub\nversion: 1.0.0\n"
 			}
 			chart := testChart(t, files)
-			parsed, err := chart.parse()
+			parsed, err := chart.Parse()
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -105,12 +107,17 @@ func TestSchemaErrorsAreShort(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			desired := demo(t, test.values)
-			parsed, err := desired.Chart.parse()
+			demo, err := LoadFS(charts.DemoApp(), ".")
 			if err != nil {
 				t.Fatal(err)
 			}
-			_, err = desired.Chart.schema.check(parsed, desired.Values)
+			parsed, err := demo.Parse()
+			if err != nil {
+				t.Fatal(err)
+			}
+			values := map[string]any{"apiKey": "verysecret"}
+			maps.Copy(values, test.values)
+			_, err = demo.CheckValues(parsed, values)
 			if err == nil || !regexp.MustCompile(test.want).MatchString(err.Error()) {
 				t.Errorf("error is %v, want %s", err, test.want)
 			}
@@ -126,7 +133,7 @@ func TestLongValuesAreLeftOutOfErrors(t *testing.T) {
 	chart := testChart(t, map[string]string{
 		"values.yaml": "{}\n", "values.schema.json": `{"properties":{"code":{"type":"string","pattern":"^[0-9]+$"}}}`,
 	})
-	parsed, err := chart.parse()
+	parsed, err := chart.Parse()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -139,38 +146,6 @@ func TestLongValuesAreLeftOutOfErrors(t *testing.T) {
 			t.Errorf("error is %.200v, want %s", err, want)
 		}
 	}
-}
-
-// TestRefusedValues: the operation that finds them ends with a short error and sends
-// nothing, and good values are deployed.
-func TestRefusedValues(t *testing.T) {
-	bubble(t, func(t *testing.T, f *fixture) {
-		f.TakeRequests()
-		_, err := f.reconcile(demo(t, map[string]any{"resources": "much"}))
-		_ = wantError[*RenderError](t, err)
-		if want := "render chart demo-app: values do not meet the chart's schema: values.resources: got string, want object"; err.Error() != want {
-			t.Errorf("error is %q, want %q", err, want)
-		}
-		wantRequests(t, f)
-		f.must(demo(t, nil), ActionInstall, CauseNotInstalled)
-		_, err = f.reconcile(demo(t, map[string]any{"resources": "much"}))
-		_ = wantError[*RenderError](t, err)
-	})
-}
-
-// TestLongErrorsAreShortened: what a template says is cut, and still known by its type.
-func TestLongErrorsAreShortened(t *testing.T) {
-	bubble(t, func(t *testing.T, f *fixture) {
-		desired := made(t, map[string]string{"templates/a.yaml": `{{ fail (repeat 1000000 "€") }}`})
-		_, err := f.reconcile(desired)
-		_ = wantError[*RenderError](t, err)
-		if !IsTerminal(err) || len(err.Error()) > maxErrorText+100 || !utf8.ValidString(err.Error()) {
-			t.Errorf("the error has %d bytes: %.200s", len(err.Error()), err)
-		}
-		if told := f.operations[len(f.operations)-1].Err; len(told.Error()) > maxErrorText+100 {
-			t.Errorf("the operation tells of an error of %d bytes", len(told.Error()))
-		}
-	})
 }
 
 func TestValueNames(t *testing.T) {

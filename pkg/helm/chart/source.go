@@ -1,7 +1,7 @@
 // Copyright The DemoApp Controller Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package helm
+package chart
 
 import (
 	"bytes"
@@ -22,23 +22,23 @@ import (
 )
 
 const (
-	// maxChartDownload bounds the bytes of all answers to one pull.
-	maxChartDownload = 20 << 20
+	// maxDownload bounds the bytes of all answers to one pull.
+	maxDownload = 20 << 20
 	// defaultPullTimeout bounds one pull.
 	defaultPullTimeout = 2 * time.Minute
 	// resolveTimeout bounds the question whether a cached version has changed.
 	resolveTimeout = 10 * time.Second
 )
 
-// ErrChartUnavailable means that the server of a chart gave no complete answer, or does not have
-// the chart yet. A retry can help. Other errors of [LoadChart] need a change of the reference, the credentials or the chart.
-var ErrChartUnavailable = errors.New("the server of the chart gave no complete answer")
+// ErrUnavailable means that the server of a chart gave no complete answer, or does not have
+// the chart yet. A retry can help. Other errors of [Load] need a change of the reference, the credentials or the chart.
+var ErrUnavailable = errors.New("the server of the chart gave no complete answer")
 
 // errNotChart means that a registry has something else under a reference.
-var errNotChart = fmt.Errorf("%w: the reference is not the manifest of one Helm chart", ErrInvalidChart)
+var errNotChart = fmt.Errorf("%w: the reference is not the manifest of one Helm chart", ErrInvalid)
 
-// ChartSource says how [LoadChart] finds charts. Local charts need no field.
-type ChartSource struct {
+// Source says how [Load] finds charts. Local charts need no field.
+type Source struct {
 	// Dir is the directory that relative paths start from. The default is the working directory.
 	Dir string
 	// CacheDir is the folder that pulled charts are kept in. Remote charts need it. It is
@@ -56,7 +56,7 @@ type ChartSource struct {
 	Transport http.RoundTripper
 }
 
-// LoadChart loads the chart that a reference names. A reference is one of
+// Load loads the chart that a reference names. A reference is one of
 //
 //   - the path of a directory or of an archive (.tgz),
 //   - oci://registry/path/chart:<version> or oci://registry/path/chart@sha256:<digest>, where the
@@ -77,10 +77,10 @@ type ChartSource struct {
 // them may begin with http://. All other requests use HTTPS, including redirects. The
 // answers to a pull are limited to 20 MiB in all, and Helm's limits for archives apply.
 //
-// The error wraps [ErrInvalidChart] when the content is not an installable chart, and
-// [ErrChartUnavailable] when a retry can help. Errors have no credentials: the users,
+// The error wraps [ErrInvalid] when the content is not an installable chart, and
+// [ErrUnavailable] when a retry can help. Errors have no credentials: the users,
 // passwords and queries of URLs are left out.
-func LoadChart(ctx context.Context, reference string, source ChartSource) (*Chart, error) {
+func Load(ctx context.Context, reference string, source Source) (*Chart, error) {
 	if !strings.Contains(reference, "://") {
 		return source.loadPath(reference)
 	}
@@ -100,7 +100,7 @@ func LoadChart(ctx context.Context, reference string, source ChartSource) (*Char
 	return chart, nil
 }
 
-func (s ChartSource) loadPath(name string) (*Chart, error) {
+func (s Source) loadPath(name string) (*Chart, error) {
 	if !filepath.IsAbs(name) {
 		name = filepath.Join(s.Dir, name)
 	}
@@ -120,7 +120,7 @@ func loadFile(name string) (*Chart, error) {
 	case info.IsDir():
 		return LoadDir(name)
 	case !info.Mode().IsRegular():
-		return nil, fmt.Errorf("%w: neither a directory nor a file", ErrInvalidChart)
+		return nil, fmt.Errorf("%w: neither a directory nor a file", ErrInvalid)
 	}
 	file, err := os.Open(name) //nolint:gosec // The author of the operator's configuration chooses the path.
 	if err != nil {
@@ -131,7 +131,7 @@ func loadFile(name string) (*Chart, error) {
 }
 
 // loadRemote loads a chart from the cache. A missing chart is pulled first.
-func (s ChartSource) loadRemote(ctx context.Context, r chartReference) (*Chart, error) {
+func (s Source) loadRemote(ctx context.Context, r chartReference) (*Chart, error) {
 	cache := chartCache{dir: s.CacheDir}
 	remote, err := s.remote(r)
 	if err != nil {
@@ -177,14 +177,14 @@ func (s ChartSource) loadRemote(ctx context.Context, r chartReference) (*Chart, 
 func checkDecompressed(archive []byte) error {
 	unzipped, err := gzip.NewReader(bytes.NewReader(archive))
 	if err != nil {
-		return fmt.Errorf("read chart archive: %w: %w", ErrInvalidChart, err)
+		return fmt.Errorf("read chart archive: %w: %w", ErrInvalid, err)
 	}
 	size, err := io.Copy(io.Discard, io.LimitReader(unzipped, helmarchive.MaxDecompressedChartSize+1))
 	switch {
 	case err != nil:
-		return fmt.Errorf("read chart archive: %w: %w", ErrInvalidChart, err)
+		return fmt.Errorf("read chart archive: %w: %w", ErrInvalid, err)
 	case size > helmarchive.MaxDecompressedChartSize:
-		return fmt.Errorf("%w: the decompressed archive exceeds %d bytes", ErrInvalidChart, helmarchive.MaxDecompressedChartSize)
+		return fmt.Errorf("%w: the decompressed archive exceeds %d bytes", ErrInvalid, helmarchive.MaxDecompressedChartSize)
 	default:
 		return nil
 	}

@@ -1,7 +1,7 @@
 // Copyright The DemoApp Controller Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package helm
+package chart
 
 import (
 	"context"
@@ -25,7 +25,7 @@ import (
 const manifestMediaType = "application/vnd.oci.image.manifest.v1+json"
 
 var (
-	errTooLarge  = fmt.Errorf("the download exceeds %d bytes", maxChartDownload)
+	errTooLarge  = fmt.Errorf("the download exceeds %d bytes", maxDownload)
 	errPlainHTTP = errors.New("the server redirects to plain HTTP, which is refused")
 )
 
@@ -37,7 +37,7 @@ type chartRemote interface {
 	pull(ctx context.Context, digest string) (pulledChart, error)
 }
 
-func (s ChartSource) remote(r chartReference) (chartRemote, error) {
+func (s Source) remote(r chartReference) (chartRemote, error) {
 	if !r.oci {
 		return &archiveRemote{source: s, location: r.location}, nil
 	}
@@ -52,7 +52,7 @@ func (s ChartSource) remote(r chartReference) (chartRemote, error) {
 // archiveRemote is the URL of an archive. Helm's getter is not used: it bounds neither the
 // answer nor redirects, takes no context, and logs URLs with their queries.
 type archiveRemote struct {
-	source   ChartSource
+	source   Source
 	location string
 	// archive is the answer to resolve.
 	archive []byte
@@ -101,7 +101,7 @@ func (a *archiveRemote) download(ctx context.Context) ([]byte, error) {
 // knows the credentials. Its functions take no context and do not bound blobs; the transport
 // does both. Its Pull chooses any of several archives, so the manifest is read here.
 type registryRemote struct {
-	source    ChartSource
+	source    Source
 	reference chartReference
 }
 
@@ -170,14 +170,14 @@ func (r registryRemote) client(ctx context.Context) (client *registry.Client, do
 
 func verify(data []byte, digest string) error {
 	if actual := contentDigest(data); actual != digest {
-		return fmt.Errorf("%w: the content has the digest %s, the reference has %s", ErrInvalidChart, actual, digest)
+		return fmt.Errorf("%w: the content has the digest %s, the reference has %s", ErrInvalid, actual, digest)
 	}
 	return nil
 }
 
 // client returns a client for one pull. It retries requests as Helm does. The caller must
 // call done.
-func (s ChartSource) client(ctx context.Context) (client *http.Client, done func()) {
+func (s Source) client(ctx context.Context) (client *http.Client, done func()) {
 	retries := registry.NewTransport(false)
 	done = func() {}
 	if s.Transport != nil {
@@ -188,7 +188,7 @@ func (s ChartSource) client(ctx context.Context) (client *http.Client, done func
 		done = own.CloseIdleConnections
 	}
 	bounded := &boundedTransport{ctx: ctx, base: retries}
-	bounded.budget.Store(maxChartDownload)
+	bounded.budget.Store(maxDownload)
 	return &http.Client{Transport: bounded, CheckRedirect: checkRedirect}, done
 }
 
@@ -247,17 +247,17 @@ func (b *boundedBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// missingChartError says that a host, which is its value, does not have a chart. The chart may
+// missingError says that a host, which is its value, does not have a chart. The chart may
 // be published later.
-type missingChartError string
+type missingError string
 
 // Error implements error.
-func (e missingChartError) Error() string {
+func (e missingError) Error() string {
 	return string(e) + " has no such chart (404): check the path and the version"
 }
 
-// Is reports that the error is an [ErrChartUnavailable].
-func (e missingChartError) Is(target error) bool { return target == ErrChartUnavailable }
+// Is reports that the error is an [ErrUnavailable].
+func (e missingError) Is(target error) bool { return target == ErrUnavailable }
 
 // remoteError returns an error of a pull with a text for people, without credentials.
 func remoteError(r chartReference, err error) error {
@@ -275,10 +275,10 @@ func remoteError(r chartReference, err error) error {
 	case errors.Is(err, auth.ErrBasicCredentialNotFound), status == http.StatusUnauthorized, status == http.StatusForbidden:
 		return r.denied(err)
 	case errors.Is(err, errdef.ErrNotFound), status == http.StatusNotFound:
-		return missingChartError(r.host)
+		return missingError(r.host)
 	case status == http.StatusRequestTimeout, status == http.StatusTooManyRequests, status >= http.StatusInternalServerError,
 		errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, context.Canceled), status == 0 && errors.As(err, &network):
-		return fmt.Errorf("%w: check that %s can be reached: %w", ErrChartUnavailable, r.host, redacted(err))
+		return fmt.Errorf("%w: check that %s can be reached: %w", ErrUnavailable, r.host, redacted(err))
 	default:
 		return redacted(err)
 	}

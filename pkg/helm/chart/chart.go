@@ -1,15 +1,15 @@
 // Copyright The DemoApp Controller Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package helm
+package chart
 
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
-	"log/slog"
 	"os"
 	"slices"
 	"strings"
@@ -21,6 +21,9 @@ import (
 	chartv2 "helm.sh/helm/v4/pkg/chart/v2"
 	"helm.sh/helm/v4/pkg/chart/v2/loader"
 )
+
+// ErrInvalid is wrapped by every error about files that are not a chart.
+var ErrInvalid = errors.New("not a valid chart")
 
 // Chart is a chart as its files. Each operation parses a chart of its own from the files,
 // because rendering changes a chart (it enables sub-charts and imports values).
@@ -39,7 +42,7 @@ type Chart struct {
 
 // LoadFS reads the chart at root in fsys, without the files that .helmignore names. An
 // embed.FS needs the "all:" prefix; without it, files such as templates/_helpers.tpl are
-// missing. Symbolic links are followed, as in Helm. The error wraps [ErrInvalidChart] when
+// missing. Symbolic links are followed, as in Helm. The error wraps [ErrInvalid] when
 // the chart is malformed, is a library chart, lacks a dependency in charts/, or has a
 // broken link.
 func LoadFS(fsys fs.FS, root string) (*Chart, error) {
@@ -65,7 +68,7 @@ func LoadDir(dir string) (*Chart, error) {
 func LoadArchive(r io.Reader) (*Chart, error) {
 	files, err := archive.LoadArchiveFiles(r)
 	if err != nil {
-		return nil, fmt.Errorf("read chart archive: %w: %w", ErrInvalidChart, err)
+		return nil, fmt.Errorf("read chart archive: %w: %w", ErrInvalid, err)
 	}
 	return newChart(files)
 }
@@ -83,9 +86,20 @@ func (c *Chart) AppVersion() string { return c.appVersion }
 // and bytes of its files. It is the same for a directory and for its archive.
 func (c *Chart) Digest() string { return c.digest }
 
+// Size is the size of all files in bytes.
+func (c *Chart) Size() int { return c.size }
+
+// CheckValues validates values by the chart's schema, before the chart is rendered with them.
+// It returns true when they meet the schema, and an error that wraps [ErrInvalidValues] when
+// they do not. If it returns neither, Helm validates the values and reports their errors.
+// parsed is from [Chart.parse].
+func (c *Chart) CheckValues(parsed *chartv2.Chart, values map[string]any) (accepted bool, err error) {
+	return c.schema.check(parsed, values)
+}
+
 // shortDigest is the beginning of the digest. It fits into a label beside other values and
 // is long enough to avoid accidental collisions.
-func (c *Chart) shortDigest() string { return c.digest[:16] }
+func (c *Chart) ShortDigest() string { return c.digest[:16] }
 
 func newChart(files []*archive.BufferedFile) (*Chart, error) {
 	slices.SortFunc(files, func(a, b *archive.BufferedFile) int { return strings.Compare(a.Name, b.Name) })
@@ -93,12 +107,12 @@ func newChart(files []*archive.BufferedFile) (*Chart, error) {
 	for _, file := range files {
 		c.size += len(file.Data)
 	}
-	parsed, err := c.parse()
+	parsed, err := c.Parse()
 	if err != nil {
 		return nil, err
 	}
 	if err := installable(parsed); err != nil {
-		return nil, fmt.Errorf("%w: chart %s: %w", ErrInvalidChart, parsed.Metadata.Name, err)
+		return nil, fmt.Errorf("%w: chart %s: %w", ErrInvalid, parsed.Metadata.Name, err)
 	}
 	c.name = parsed.Metadata.Name
 	c.version = parsed.Metadata.Version
@@ -123,24 +137,14 @@ func installable(parsed *chartv2.Chart) error {
 	return nil
 }
 
-// parse returns a chart for one operation. Like the helm command, it warns of a deprecated
-// chart.
-func (o *operation) parse(c *Chart) (*chartv2.Chart, error) {
-	parsed, err := c.parse()
-	if err == nil && parsed.Metadata.Deprecated {
-		o.logger.Warn("The chart is deprecated", slog.String("chart", c.Name()), slog.String("version", c.Version()))
-	}
-	return parsed, err
-}
-
 // parse returns a chart that the caller may change.
-func (c *Chart) parse() (*chartv2.Chart, error) {
+func (c *Chart) Parse() (*chartv2.Chart, error) {
 	parsed, err := loader.LoadFiles(c.files)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrInvalidChart, err)
+		return nil, fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
 	if err := parsed.Validate(); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrInvalidChart, err)
+		return nil, fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
 	return parsed, nil
 }

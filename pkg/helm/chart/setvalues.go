@@ -1,7 +1,7 @@
 // Copyright The DemoApp Controller Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package helm
+package chart
 
 import (
 	"bytes"
@@ -102,15 +102,15 @@ func replaces(before, after, alone map[string]any) bool {
 			if replaces(oldMap, newMap, inner) {
 				return true
 			}
-		} else if !sameValue(old, after[key]) {
+		} else if !SameValue(old, after[key]) {
 			return true
 		}
 	}
 	return false
 }
 
-// sameValue reports whether two values are the same in JSON, so that 1 equals 1.0.
-func sameValue(a, b any) bool {
+// SameValue reports whether two values are the same in JSON, so that 1 equals 1.0.
+func SameValue(a, b any) bool {
 	first, err := json.Marshal(a)
 	second, otherErr := json.Marshal(b)
 	return err == nil && otherErr == nil && bytes.Equal(first, second)

@@ -1,7 +1,7 @@
 // Copyright The DemoApp Controller Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package helm
+package chart
 
 import (
 	"bytes"
@@ -21,8 +21,8 @@ const maxNestedLinks = 8
 // utf8BOM is the byte order mark that Helm removes from the beginning of files.
 var utf8BOM = []byte{0xEF, 0xBB, 0xBF}
 
-// chartReader collects the files of a chart, as Helm's loader of directories does.
-type chartReader struct {
+// reader collects the files of a chart, as Helm's loader of directories does.
+type reader struct {
 	fsys  fs.FS
 	rules *ignore.Rules
 	files []*archive.BufferedFile
@@ -41,7 +41,7 @@ func readFiles(fsys fs.FS) ([]*archive.BufferedFile, error) {
 	if err != nil {
 		return nil, err
 	}
-	reader := &chartReader{fsys: fsys, rules: rules, budget: archive.MaxDecompressedChartSize}
+	reader := &reader{fsys: fsys, rules: rules, budget: archive.MaxDecompressedChartSize}
 	if err := reader.read(".", info, 0); err != nil {
 		return nil, err
 	}
@@ -50,7 +50,7 @@ func readFiles(fsys fs.FS) ([]*archive.BufferedFile, error) {
 
 // read collects a file, or the files of a directory. links is the number of symbolic links
 // on the way.
-func (r *chartReader) read(name string, info fs.FileInfo, links int) error {
+func (r *reader) read(name string, info fs.FileInfo, links int) error {
 	if info.Mode()&fs.ModeSymlink != 0 {
 		target, err := r.follow(name)
 		if err != nil {
@@ -58,7 +58,7 @@ func (r *chartReader) read(name string, info fs.FileInfo, links int) error {
 		}
 		if links++; links > maxNestedLinks {
 			return fmt.Errorf("%w: symbolic link %s leads in a circle, or through more than %d other links",
-				ErrInvalidChart, name, maxNestedLinks)
+				ErrInvalid, name, maxNestedLinks)
 		}
 		info = target
 	}
@@ -69,7 +69,7 @@ func (r *chartReader) read(name string, info fs.FileInfo, links int) error {
 		return r.readDir(name, links)
 	case !info.Mode().IsRegular():
 		return fmt.Errorf("%w: %s is neither a file nor a directory: remove it, or name it in %s",
-			ErrInvalidChart, name, ignore.HelmIgnore)
+			ErrInvalid, name, ignore.HelmIgnore)
 	case info.Size() > r.budget:
 		return r.tooLarge()
 	}
@@ -84,7 +84,7 @@ func (r *chartReader) read(name string, info fs.FileInfo, links int) error {
 	return nil
 }
 
-func (r *chartReader) readDir(name string, links int) error {
+func (r *reader) readDir(name string, links int) error {
 	entries, err := fs.ReadDir(r.fsys, name)
 	if err != nil {
 		return err
@@ -103,20 +103,20 @@ func (r *chartReader) readDir(name string, links int) error {
 
 // follow returns the target of a link. Like Helm, it follows a link before it checks
 // whether the link is ignored.
-func (r *chartReader) follow(name string) (fs.FileInfo, error) {
+func (r *reader) follow(name string) (fs.FileInfo, error) {
 	info, err := fs.Stat(r.fsys, name)
 	if err != nil {
-		return nil, fmt.Errorf("%w: symbolic link %s cannot be followed: %w", ErrInvalidChart, name, err)
+		return nil, fmt.Errorf("%w: symbolic link %s cannot be followed: %w", ErrInvalid, name, err)
 	}
 	if info.Mode()&fs.ModeSymlink != 0 {
 		return nil, fmt.Errorf("%w: symbolic link %s cannot be followed in this file system: replace it by its target",
-			ErrInvalidChart, name)
+			ErrInvalid, name)
 	}
 	return info, nil
 }
 
-func (r *chartReader) tooLarge() error {
-	return fmt.Errorf("%w: its files exceed %d bytes", ErrInvalidChart, archive.MaxDecompressedChartSize)
+func (r *reader) tooLarge() error {
+	return fmt.Errorf("%w: its files exceed %d bytes", ErrInvalid, archive.MaxDecompressedChartSize)
 }
 
 func ignoreRules(fsys fs.FS) (*ignore.Rules, error) {

@@ -1,7 +1,7 @@
 // Copyright The DemoApp Controller Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package helm
+package chart
 
 import (
 	"crypto/sha256"
@@ -87,7 +87,7 @@ func (c chartCache) versionFile(r chartReference) string {
 }
 
 func (c chartCache) readFile(digest, extension string) ([]byte, error) {
-	data, err := c.readBounded(digestName(digest, extension), maxChartDownload)
+	data, err := c.readBounded(digestName(digest, extension), maxDownload)
 	if err == nil && contentDigest(data) != digest {
 		err = errors.New("damaged")
 	}

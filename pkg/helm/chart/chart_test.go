@@ -1,7 +1,7 @@
 // Copyright The DemoApp Controller Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package helm
+package chart
 
 import (
 	"archive/tar"
@@ -9,7 +9,6 @@ import (
 	"compress/gzip"
 	"errors"
 	"io/fs"
-	"log/slog"
 	"os"
 	"path"
 	"path/filepath"
@@ -51,6 +50,29 @@ func packed(t *testing.T, fsys fs.FS, folder string) *bytes.Buffer {
 		t.Fatal(err)
 	}
 	return &buffer
+}
+
+// testChart makes a chart of the given files and a Chart.yaml.
+func testChart(t *testing.T, files map[string]string) *Chart {
+	t.Helper()
+	loaded, err := LoadFS(chartFS(files), ".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return loaded
+}
+
+func chartFS(files map[string]string) fstest.MapFS {
+	fsys := fstest.MapFS{"Chart.yaml": {Data: []byte("apiVersion: v2\nname: test\nversion: 1.2.3\nappVersion: \"9\"\n")}}
+	for name, content := range files {
+		fsys[name] = &fstest.MapFile{Data: []byte(content)}
+	}
+	return fsys
+}
+
+// configMap is a template.
+func configMap(name, data string) string {
+	return "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: " + name + "\ndata:\n  key: \"" + data + "\"\n"
 }
 
 func TestLoad(t *testing.T) {
@@ -168,7 +190,7 @@ func TestInvalidCharts(t *testing.T) {
 			if err == nil {
 				t.Fatalf("loaded %s", chart.Name())
 			}
-			if got := errors.Is(err, ErrInvalidChart); got == tc.unreadable {
+			if got := errors.Is(err, ErrInvalid); got == tc.unreadable {
 				t.Errorf("error %q wraps ErrInvalidChart: %t", err, got)
 			}
 		})
@@ -178,14 +200,14 @@ func TestInvalidCharts(t *testing.T) {
 // TestParse: whoever changes a parsed chart changes nothing for the next one.
 func TestParse(t *testing.T) {
 	chart := testChart(t, map[string]string{"values.yaml": "a: {b: 1}\n", "templates/a.yaml": "x"})
-	first, err := chart.parse()
+	first, err := chart.Parse()
 	if err != nil {
 		t.Fatal(err)
 	}
 	first.Values["a"] = "changed"
 	first.Metadata.Name = "changed"
 	first.Templates[0].Name = "changed"
-	second, err := chart.parse()
+	second, err := chart.Parse()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -235,7 +257,7 @@ func TestSymbolicLinks(t *testing.T) {
 			}
 			if tc.invalid {
 				for where, err := range map[string]error{"directory": errDir, "file system": errFS} {
-					if !errors.Is(err, ErrInvalidChart) || !strings.Contains(err.Error(), "symbolic link") {
+					if !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), "symbolic link") {
 						t.Errorf("%s: error is %v, want an invalid chart because of its link", where, err)
 					}
 				}
@@ -273,7 +295,7 @@ func TestSymbolicLinks(t *testing.T) {
 			if err := errors.Join(os.CopyFS(dir, chartFS(base)), os.Symlink(target, filepath.Join(dir, link))); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := LoadDir(dir); !errors.Is(err, ErrInvalidChart) || !strings.Contains(err.Error(), link) {
+			if _, err := LoadDir(dir); !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), link) {
 				t.Errorf("%s: error is %v, want an invalid chart because of the link", link, err)
 			}
 		}
@@ -301,7 +323,7 @@ func TestSymbolicLinks(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer root.Close()
-		if _, err := LoadFS(root.FS(), "."); !errors.Is(err, ErrInvalidChart) {
+		if _, err := LoadFS(root.FS(), "."); !errors.Is(err, ErrInvalid) {
 			t.Errorf("error is %v, want an invalid chart: the file system does not lead outside", err)
 		}
 	})
@@ -325,7 +347,7 @@ func TestUnreadableFiles(t *testing.T) {
 	for name, fsys := range tests {
 		t.Run(name, func(t *testing.T) {
 			_, err := LoadFS(fsys, ".")
-			if !errors.Is(err, ErrInvalidChart) || !strings.Contains(err.Error(), "templates/a.yaml") {
+			if !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), "templates/a.yaml") {
 				t.Errorf("error is %v, want an invalid chart that names the file", err)
 			}
 		})
@@ -339,20 +361,4 @@ func TestUnreadableFiles(t *testing.T) {
 			t.Errorf("values.yaml is %q, want it without the mark", got)
 		}
 	})
-}
-
-// TestDeprecatedChart: as with Helm, it is a reason for a warning, and no other.
-func TestDeprecatedChart(t *testing.T) {
-	var log bytes.Buffer
-	o := &operation{logger: slog.New(slog.NewTextHandler(&log, nil))}
-	for content, want := range map[string]bool{"": false, "deprecated: false\n": false, "deprecated: true\n": true} {
-		log.Reset()
-		chart := testChart(t, map[string]string{"Chart.yaml": "apiVersion: v2\nname: test\nversion: 1.2.3\n" + content})
-		if _, err := o.parse(chart); err != nil {
-			t.Fatal(err)
-		}
-		if got := strings.Contains(log.String(), "level=WARN msg=\"The chart is deprecated\" chart=test version=1.2.3"); got != want {
-			t.Errorf("%q: logged %q, want a warning: %t", content, log.String(), want)
-		}
-	}
 }

@@ -1,7 +1,7 @@
 // Copyright The DemoApp Controller Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package helm
+package chart
 
 import (
 	"bytes"
@@ -16,6 +16,10 @@ import (
 	"helm.sh/helm/v4/pkg/chart/common/util"
 	chartv2 "helm.sh/helm/v4/pkg/chart/v2"
 )
+
+// ErrInvalidValues is wrapped by the error of values that do not meet the schema of the
+// chart.
+var ErrInvalidValues = errors.New("values do not meet the chart's schema")
 
 // valuesSchema is a chart's compiled values.schema.json. Helm compiles it for each rendering,
 // which takes longer than rendering the templates.
@@ -49,9 +53,7 @@ func compileSchema(chart *chartv2.Chart) (compiled *valuesSchema) {
 	return &valuesSchema{compiled: validator}
 }
 
-// check validates the values, merged with the chart's own. It returns true when they meet
-// the schema, and an error when they do not. If it returns neither, Helm validates the
-// values and reports their errors.
+// check validates the values, merged with the chart's own, see [Chart.CheckValues].
 func (s *valuesSchema) check(chart *chartv2.Chart, values map[string]any) (accepted bool, err error) {
 	if s == nil {
 		return false, nil
@@ -97,7 +99,7 @@ func schemaError(invalid *jsonschema.ValidationError) error {
 	found := 0
 	eachViolation(invalid, func(violation *jsonschema.ValidationError) {
 		if found++; found <= maxViolations {
-			named = append(named, valuePath(violation.InstanceLocation)+": "+violationText(violation.ErrorKind))
+			named = append(named, ValuePath(violation.InstanceLocation)+": "+violationText(violation.ErrorKind))
 		}
 	})
 	text := strings.Join(named, "; ")
@@ -156,8 +158,8 @@ func namedProperties(names []string) string {
 	}
 }
 
-// valuePath returns the path of a value: values.extraEnv[0].name.
-func valuePath(tokens []string) string {
+// ValuePath returns the path of a value: values.extraEnv[0].name.
+func ValuePath(tokens []string) string {
 	path := "values"
 	for _, token := range tokens {
 		step := "." + token
@@ -184,7 +186,7 @@ func (c *Chart) ValueNames() map[string]bool { return c.valueNames() }
 // findValueNames returns the names of values in a chart and its sub-charts.
 func (c *Chart) findValueNames() map[string]bool {
 	names := map[string]bool{}
-	if parsed, err := c.parse(); err == nil {
+	if parsed, err := c.Parse(); err == nil {
 		valueNames(parsed, names)
 	}
 	return names

@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -24,32 +23,10 @@ import (
 // of a loop, before something is deleted for it. The answer to a write or to [Loop.live]
 // confirms it.
 
-// confirmed has the UIDs of the objects that the API server has confirmed. The zero value is
-// ready to use.
-type confirmed struct {
-	mu   sync.Mutex
-	uids map[cache.ObjectName]types.UID
-}
-
-func (c *confirmed) has(object metav1.Object) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.uids[cache.MetaObjectToName(object)] == object.GetUID()
-}
-
-func (c *confirmed) add(object metav1.Object) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.uids == nil {
-		c.uids = map[cache.ObjectName]types.UID{}
-	}
-	c.uids[cache.MetaObjectToName(object)] = object.GetUID()
-}
-
-func (c *confirmed) forget(key cache.ObjectName) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.uids, key)
+// isConfirmed reports whether the API server has confirmed an object.
+func (l *Loop[T, S]) isConfirmed(object metav1.Object) bool {
+	uid, ok := l.confirmed.Get(cache.MetaObjectToName(object))
+	return ok && uid == object.GetUID()
 }
 
 // emptyPatch changes nothing. The API server compares the result with the stored object and
@@ -77,7 +54,7 @@ func (l *Loop[T, S]) live(ctx context.Context, object metav1.Object) (T, error) 
 // confirmDeletion returns the newest version of an object that is being deleted according to
 // the cache; nil if the object is gone. An object that is confirmed already costs no request.
 func (l *Loop[T, S]) confirmDeletion(ctx context.Context, object T) (T, error) {
-	if l.confirmed.has(object) {
+	if l.isConfirmed(object) {
 		return object, nil
 	}
 	live, err := l.live(ctx, object)
@@ -105,7 +82,7 @@ func (l *Loop[T, S]) Confirm(ctx context.Context, object metav1.Object) error {
 // object, or another object of its name. It asks the API server only if no answer has confirmed
 // the object since the loop was made.
 func (l *Loop[T, S]) ConfirmOnce(ctx context.Context, object metav1.Object) error {
-	if l.confirmed.has(object) {
+	if l.isConfirmed(object) {
 		return nil
 	}
 	err := l.Confirm(ctx, object)

@@ -4,14 +4,13 @@
 package kind
 
 import (
-	"sync"
-
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 
 	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
+	"github.com/example/demoapp-controller/pkg/controller"
 )
 
 // firstReady finds the status write that makes an object Ready for the first time. A status
@@ -20,10 +19,7 @@ import (
 //
 // An object that got its first status from an earlier process, and is not Ready yet, is not
 // measured: nothing tells whether it was Ready before. The zero value is ready to use.
-type firstReady struct {
-	mu      sync.Mutex
-	pending map[cache.ObjectName]types.UID
-}
+type firstReady struct{ pending controller.Memory[types.UID] }
 
 // wrote reports whether a status write made the object Ready for the first time. before and
 // after are the conditions before and after the write.
@@ -33,25 +29,13 @@ func (f *firstReady) wrote(object metav1.Object, before, after []metav1.Conditio
 		return false
 	}
 	key := cache.MetaObjectToName(object)
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	first := was == nil || f.pending[key] == object.GetUID()
+	uid, ok := f.pending.Get(key)
 	if is.Status == metav1.ConditionTrue {
-		delete(f.pending, key)
-		return first
+		f.pending.Forget(key)
+		return was == nil || ok && uid == object.GetUID()
 	}
 	if was == nil {
-		if f.pending == nil {
-			f.pending = map[cache.ObjectName]types.UID{}
-		}
-		f.pending[key] = object.GetUID()
+		f.pending.Set(key, object.GetUID())
 	}
 	return false
-}
-
-// forget drops an object that is gone.
-func (f *firstReady) forget(key cache.ObjectName) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	delete(f.pending, key)
 }

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
@@ -55,8 +56,8 @@ type Loop[T Object[T], S any] struct {
 	queue  *controller.Controller
 	cached controller.Scoped[T]
 	latest controller.Latest[T]
-	// confirmed has the objects that the API server has shown to this loop in an answer.
-	confirmed   confirmed
+	// confirmed has the UIDs of the objects that the API server has shown to this loop in an answer.
+	confirmed   controller.Memory[types.UID]
 	terminating terminatingNamespaces
 	held        status.Throttle[T]
 	mu          sync.Mutex
@@ -119,7 +120,7 @@ func (h handler[T]) OnUpdate(before, after T) {
 
 // wrote records the answer to an own write, unless the cache has come to it before the answer.
 func (l *Loop[T, S]) wrote(object T) {
-	l.confirmed.add(object)
+	l.confirmed.Set(cache.MetaObjectToName(object), object.GetUID())
 	l.latest.Wrote(object)
 	if cached, ok := l.cached.Get(cache.MetaObjectToName(object)); ok {
 		l.latest.Seen(cached)
@@ -489,8 +490,8 @@ func (l *Loop[T, S]) forget(key cache.ObjectName, cached T) {
 		l.latest.Forget(key)
 	}
 	l.held.Forget(key)
-	l.first.forget(key)
-	l.confirmed.forget(key)
+	l.first.pending.Forget(key)
+	l.confirmed.Forget(key)
 	if l.kind.Forget != nil {
 		l.kind.Forget(key)
 	}

@@ -107,8 +107,8 @@ func TestFirstReady(t *testing.T) {
 			if got != test.want {
 				t.Errorf("measured %d times, want %d", got, test.want)
 			}
-			first.forget(cache.MetaObjectToName(object))
-			if len(first.pending) > 0 {
+			first.pending.Forget(cache.MetaObjectToName(object))
+			if _, pending := first.pending.Get(cache.MetaObjectToName(object)); pending {
 				t.Error("the object is not forgotten")
 			}
 		})

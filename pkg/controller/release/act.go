@@ -119,9 +119,9 @@ func (l *Lifecycle) act(ctx context.Context, s *subject, f Facts, found look) (_
 		}
 		return found, false, err
 	}
-	l.refusedRepairs.forget(f.Key)
+	l.refusedRepairs.Forget(f.Key)
 	if rollsOut(decision.Action) {
-		l.refusedChanges.forget(f.Key)
+		l.refusedChanges.Forget(f.Key)
 	}
 	l.countCorrected(f, decision)
 	recordDeployed(s, f, found.plan, deployed)

@@ -76,10 +76,10 @@ func (l *Lifecycle) applyDriftPolicy(ctx context.Context, s *subject, f Facts, p
 // it is as desired again.
 func (l *Lifecycle) countDrift(f Facts, plan Plan) {
 	if driftMode(f.Desired.Policy) == releasev1alpha1.DriftOff || len(plan.Observed.Drifts) == 0 {
-		l.drifted.forget(f.Key)
+		l.drifted.Forget(f.Key)
 		return
 	}
-	counted, _ := l.drifted.get(f.Key)
+	counted, _ := l.drifted.Get(f.Key)
 	drifted, added := objectsOf(plan.Observed.Drifts), 0
 	for object := range drifted {
 		if !counted[object] {
@@ -87,7 +87,7 @@ func (l *Lifecycle) countDrift(f Facts, plan Plan) {
 		}
 	}
 	l.drift.Detected(added)
-	l.drifted.set(f.Key, drifted)
+	l.drifted.Set(f.Key, drifted)
 }
 
 // countCorrected counts the drifted objects that a successful action restored. An action
@@ -98,14 +98,14 @@ func (l *Lifecycle) countCorrected(f Facts, decision helm.Decision) {
 	case helm.ActionRepair:
 		restored = objectsOf(decision.Drifts)
 	case helm.ActionInstall, helm.ActionUpgrade, helm.ActionReapply, helm.ActionRollback:
-		restored, _ = l.drifted.get(f.Key)
+		restored, _ = l.drifted.Get(f.Key)
 	case helm.ActionNone, helm.ActionWait, helm.ActionRefuse:
 		return
 	}
 	for object := range restored {
 		l.repeats.Corrected(l.drift, f.Key.Namespace, driftedObject{f.Key, object}, f.Now)
 	}
-	l.drifted.forget(f.Key)
+	l.drifted.Forget(f.Key)
 }
 
 // driftedObject identifies an object of the release of a custom resource.
@@ -126,7 +126,7 @@ func objectsOf(drifts []helm.Drift) map[helm.ObjectReference]bool {
 // explain asks the engine for the drifted fields, once for each state of the objects.
 func (l *Lifecycle) explain(ctx context.Context, s releasev1alpha1.ReleaseStatus, f Facts, plan Plan) ([]helm.Explanation, error) {
 	state := fmt.Sprintf("%d %s", f.Generation, plan.Observed.Drifted)
-	if known, ok := l.explanations.get(f.Key); ok && known.state == state {
+	if known, ok := l.explanations.Get(f.Key); ok && known.state == state {
 		return known.found, nil
 	}
 	baseline := Baseline(s, f.Desired.Policy, f.Desired.Release.Scope)
@@ -135,7 +135,7 @@ func (l *Lifecycle) explain(ctx context.Context, s releasev1alpha1.ReleaseStatus
 	if err != nil {
 		return nil, fmt.Errorf("explain drift: %w", err)
 	}
-	l.explanations.set(f.Key, explained{state, found})
+	l.explanations.Set(f.Key, explained{state, found})
 	return found, nil
 }
 

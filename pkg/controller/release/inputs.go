@@ -32,13 +32,13 @@ const forceMark = "+"
 // requested last: a request starts afresh what was given up.
 func (l *Lifecycle) inputVersion(ctx context.Context, f Facts, s releasev1alpha1.ReleaseStatus) string {
 	inputs := attemptInputs(f)
-	last, known := l.inputVersions.get(f.Key)
+	last, known := l.inputVersions.Get(f.Key)
 	if !known || last.inputs != inputs {
 		last = inputVersion{inputs: inputs, version: f.Desired.InputVersion}
 		if last.version == "" {
 			last.version = l.newVersion(ctx, f, s, !known)
 		}
-		l.inputVersions.set(f.Key, last)
+		l.inputVersions.Set(f.Key, last)
 	}
 	force := cmp.Or(f.ForceAt, s.LastHandledForceAt)
 	if force == "" {

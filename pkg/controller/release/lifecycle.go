@@ -56,18 +56,18 @@ type Lifecycle struct {
 	drift    controller.DriftCount
 
 	// What follows may be lost with the process.
-	refusedChanges, refusedRepairs memory[refusal]
+	refusedChanges, refusedRepairs controller.Memory[refusal]
 
-	ignored       memory[string]
-	explanations  memory[explained]
-	inputVersions memory[inputVersion]
+	ignored       controller.Memory[string]
+	explanations  controller.Memory[explained]
+	inputVersions controller.Memory[inputVersion]
 	// drifted are the objects whose drift was counted and is not corrected.
-	drifted memory[map[helm.ObjectReference]bool]
+	drifted controller.Memory[map[helm.ObjectReference]bool]
 	// repeats are the objects that were corrected lately.
 	repeats controller.DriftRepeats[driftedObject]
 	// releases has the release of each object that is not refused its release. Several
 	// kinds may want one release, and the engine's memory belongs to its owner.
-	releases memory[cache.ObjectName]
+	releases controller.Memory[cache.ObjectName]
 }
 
 // New returns a lifecycle. Its gates are evaluated before those of the kind, and the
@@ -83,16 +83,16 @@ func New(subscription Subscription, recorder events.EventRecorder, drift control
 
 // Forget removes the state of a deleted object.
 func (l *Lifecycle) Forget(key cache.ObjectName) {
-	l.refusedChanges.forget(key)
-	l.refusedRepairs.forget(key)
-	l.ignored.forget(key)
-	l.explanations.forget(key)
-	l.inputVersions.forget(key)
-	l.drifted.forget(key)
+	l.refusedChanges.Forget(key)
+	l.refusedRepairs.Forget(key)
+	l.ignored.Forget(key)
+	l.explanations.Forget(key)
+	l.inputVersions.Forget(key)
+	l.drifted.Forget(key)
 	l.rollouts.Forget(key)
-	if release, ok := l.releases.get(key); ok {
+	if release, ok := l.releases.Get(key); ok {
 		l.engine.Forget(release)
-		l.releases.forget(key)
+		l.releases.Forget(key)
 	}
 }
 

@@ -69,7 +69,7 @@ func (l *Lifecycle) observe(ctx context.Context, s *subject, f Facts) (Plan, err
 		}
 	}
 	if f.Desired.Known && plan.Next.Action != helm.ActionRefuse || plan.Observed.BaselineKnown {
-		l.releases.set(f.Key, f.release())
+		l.releases.Set(f.Key, f.release())
 	}
 	s.status.Revisions = revisionsOf(plan.Observed)
 	for _, completed := range plan.Observed.Completed {

@@ -100,7 +100,7 @@ func (l *Lifecycle) restRefused(ctx context.Context, s *subject, f Facts, found 
 			return found
 		}
 		last.look = f.Now.Add(controller.Jitter(conflictLook))
-		l.refusalsOf(action).set(f.Key, last)
+		l.refusalsOf(action).Set(f.Key, last)
 	}
 	s.LookAgain(last.next().Sub(f.Now))
 	found.blockers = append(slices.Clone(found.blockers), Blocker{Reason: last.reason, Message: last.message, Stalled: true})
@@ -114,7 +114,7 @@ func (l *Lifecycle) restRefused(ctx context.Context, s *subject, f Facts, found 
 
 // refusalsOf returns the refusals of changes, or those of the actions that only keep the
 // deployed release.
-func (l *Lifecycle) refusalsOf(action helm.Action) *memory[refusal] {
+func (l *Lifecycle) refusalsOf(action helm.Action) *controller.Memory[refusal] {
 	if rollsOut(action) {
 		return &l.refusedChanges
 	}
@@ -128,15 +128,15 @@ func (l *Lifecycle) currentRefusal(f Facts, plan Plan) (refusal, bool) {
 	action := plan.Decision.Action
 	isDone := action == helm.ActionNone
 	if f.Requested || isDone {
-		l.refusedRepairs.forget(f.Key)
+		l.refusedRepairs.Forget(f.Key)
 	}
 	if f.Requested || isDone && !plan.Withheld {
-		l.refusedChanges.forget(f.Key)
+		l.refusedChanges.Forget(f.Key)
 	}
 	if f.Requested || isDone {
 		return refusal{}, false
 	}
-	last, ok := l.refusalsOf(action).get(f.Key)
+	last, ok := l.refusalsOf(action).Get(f.Key)
 	return last, ok && last.isOf(attemptOf(f, plan)) && f.Now.Before(last.until)
 }
 
@@ -150,6 +150,6 @@ func (l *Lifecycle) noteRefusal(f Facts, plan Plan, reason string, cause error) 
 	if errors.As(cause, &conflict) && conflict.Seen != "" {
 		last.conflict, last.look = conflict, f.Now.Add(controller.Jitter(conflictLook))
 	}
-	l.refusalsOf(plan.Decision.Action).set(f.Key, last)
+	l.refusalsOf(plan.Decision.Action).Set(f.Key, last)
 	return last.next().Sub(f.Now)
 }

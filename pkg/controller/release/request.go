@@ -25,18 +25,18 @@ func (l *Lifecycle) observeRequest(ctx context.Context, s *subject, key cache.Ob
 	annotations := s.object.GetAnnotations()
 	requestedAt, ok := annotations[releasev1alpha1.AnnotationRequestedAt]
 	if !ok {
-		l.ignored.forget(key)
+		l.ignored.Forget(key)
 		return false, ""
 	}
 	if problem := requestProblem(requestedAt); problem != "" {
-		if last, ok := l.ignored.get(key); !ok || last != requestedAt {
-			l.ignored.set(key, requestedAt) // Each value has one event.
+		if last, ok := l.ignored.Get(key); !ok || last != requestedAt {
+			l.ignored.Set(key, requestedAt) // Each value has one event.
 			event.Emit(ctx, l.recorder, s.object, event.Warning("RequestIgnored", "Reconcile",
 				fmt.Sprintf("Annotation %s is ignored: %s", releasev1alpha1.AnnotationRequestedAt, problem)))
 		}
 		return false, ""
 	}
-	l.ignored.forget(key)
+	l.ignored.Forget(key)
 	if at := annotations[releasev1alpha1.AnnotationForceAt]; at == requestedAt && at != s.status.LastHandledForceAt {
 		forceAt = at
 	}

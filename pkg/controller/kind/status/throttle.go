@@ -4,21 +4,21 @@
 package status
 
 import (
-	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/example/demoapp-controller/pkg/controller"
 )
 
 // Throttle delays the writes of statuses that report only progress. The next pass
 // continues from the held status. Held statuses are lost when the process ends; the next
 // process observes the same state again. The zero value is ready to use.
 type Throttle[T metav1.Object] struct {
-	mu      sync.Mutex
-	objects map[cache.ObjectName]throttled[T]
+	objects controller.Memory[throttled[T]]
 }
 
 // throttled is what is known of one object.
@@ -34,9 +34,7 @@ type throttled[T metav1.Object] struct {
 
 // Held returns the object with the held status of an earlier pass.
 func (t *Throttle[T]) Held(key cache.ObjectName, uid types.UID) (T, bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	found := t.objects[key]
+	found, _ := t.objects.Get(key)
 	return found.object, found.uid == uid && !found.since.IsZero()
 }
 
@@ -44,9 +42,7 @@ func (t *Throttle[T]) Held(key cache.ObjectName, uid types.UID) (T, bool) {
 // was, and until interval after the last one that was written. It returns how long that is
 // from now; 0 when the status is to be written.
 func (t *Throttle[T]) Hold(key cache.ObjectName, object T, d, interval time.Duration, now time.Time) time.Duration {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	found := t.objects[key]
+	found, _ := t.objects.Get(key)
 	if found.uid != object.GetUID() {
 		found = throttled[T]{uid: object.GetUID()}
 	}
@@ -62,35 +58,22 @@ func (t *Throttle[T]) Hold(key cache.ObjectName, object T, d, interval time.Dura
 		return 0
 	}
 	found.since, found.object = since, object
-	t.set(key, found)
+	t.objects.Set(key, found)
 	return left
 }
 
 // Wrote ends what is held of an object, because its status is written. The time counts for
 // the next write if there is an interval.
 func (t *Throttle[T]) Wrote(key cache.ObjectName, object T, interval time.Duration, now time.Time) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
 	if interval <= 0 {
-		delete(t.objects, key)
+		t.objects.Forget(key)
 		return
 	}
-	t.set(key, throttled[T]{uid: object.GetUID(), wrote: now})
-}
-
-func (t *Throttle[T]) set(key cache.ObjectName, object throttled[T]) {
-	if t.objects == nil {
-		t.objects = map[cache.ObjectName]throttled[T]{}
-	}
-	t.objects[key] = object
+	t.objects.Set(key, throttled[T]{uid: object.GetUID(), wrote: now})
 }
 
 // Forget drops what is known of an object.
-func (t *Throttle[T]) Forget(key cache.ObjectName) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	delete(t.objects, key)
-}
+func (t *Throttle[T]) Forget(key cache.ObjectName) { t.objects.Forget(key) }
 
 // KeepTransitionTimes copies the transition times from written to the conditions in next
 // that have the same status. If a condition changes and changes back between two writes,

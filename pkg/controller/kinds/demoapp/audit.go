@@ -36,13 +36,11 @@ func AuditKeys() audit.Keys {
 // the deletion waits.
 func (c *Controller) auditRecord(app *v1alpha1.DemoApp) audit.Record {
 	key := cache.MetaObjectToName(app)
-	if found, ok := c.deleted.Load(key); ok {
-		if first, ok := found.(audit.Record); ok && first.UID == app.UID {
-			return first
-		}
+	if first, ok := c.deleted.Get(key); ok && first.UID == app.UID {
+		return first
 	}
 	record := auditRecord(app)
-	c.deleted.Store(key, record)
+	c.deleted.Set(key, record)
 	return record
 }
 

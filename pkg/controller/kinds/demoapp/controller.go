@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -95,7 +94,7 @@ type Controller struct {
 	chart     *chart.Chart
 	audit     *audit.Trail
 	// deleted has the audit records of the apps in deletion, by name.
-	deleted      sync.Map
+	deleted      controller.Memory[audit.Record]
 	recorder     events.EventRecorder
 	sources      *values.Sources
 	capabilities *capabilities
@@ -186,7 +185,7 @@ func (c *Controller) forget(key cache.ObjectName) {
 	c.lifecycle.Forget(key)
 	c.sources.Use(key, nil)
 	c.releaseClaims(key)
-	c.deleted.Delete(key)
+	c.deleted.Forget(key)
 }
 
 // rolloutObjects returns the apps that may count for the rollout of a newer chart.

@@ -42,8 +42,9 @@ func (c *Controller) blockedBy(ctx context.Context, p *pass) string {
 	image := p.Object.Spec.Image
 	entry, blocked := c.options.Blocked.Match(image)
 	if !blocked {
-		c.logged.Delete(p.Key())
-	} else if logged, _ := c.logged.Swap(p.Key(), image); logged != image {
+		c.logged.Forget(p.Key())
+	} else if logged, _ := c.logged.Get(p.Key()); logged != image {
+		c.logged.Set(p.Key(), image)
 		klog.FromContext(ctx).Info("The image of the WebApp is blocked, its rollouts wait", "image", image, "blockedBy", entry)
 	}
 	return entry

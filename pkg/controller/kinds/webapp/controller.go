@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -56,7 +55,7 @@ type Controller struct {
 	options  Options
 	children *child.Set
 	// logged are the blocked images that the log has named, by WebApp.
-	logged sync.Map
+	logged controller.Memory[string]
 }
 
 // New wires the controller of WebApps and of their children. It starts nothing.
@@ -76,7 +75,7 @@ func New(client exampleclient.WebAppsGetter, children *child.Set, options Option
 		Hold:       func(was, is examplev1.WebAppStatus) time.Duration { return child.Hold(was.Conditions, is.Conditions) },
 		Events:     transitions,
 		Gates:      []kind.Gate{kind.HeldFor("image", examplev1.ReasonImageBlocked)},
-		Forget:     func(key cache.ObjectName) { c.logged.Delete(key) },
+		Forget:     c.logged.Forget,
 	}
 	if options.Cleanup == nil {
 		definition.FormerFinalizers = []string{examplev1.Finalizer}

@@ -6,13 +6,14 @@ package custom
 import (
 	"bytes"
 	"encoding/json"
-	"sync"
+	"sync/atomic"
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
+	"github.com/example/demoapp-controller/pkg/controller"
 	"github.com/example/demoapp-controller/pkg/controller/kind"
 )
 
@@ -21,8 +22,8 @@ import (
 // know. They are lost with the process; one reapply restores them. The zero value is ready
 // to use.
 type Pruned struct {
-	mu       sync.Mutex
-	statuses map[cache.ObjectName]prunedStatus
+	statuses controller.Memory[prunedStatus]
+	noticed  atomic.Bool
 }
 
 type prunedStatus struct {
@@ -32,9 +33,7 @@ type prunedStatus struct {
 
 // Recall gives the pass the status that was last written for its object.
 func (m *Pruned) Recall(p *kind.Pass[*Resource]) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	known, ok := m.statuses[p.Key()]
+	known, ok := m.statuses.Get(p.Key())
 	if !ok || known.uid != p.Object.GetUID() {
 		return
 	}
@@ -47,11 +46,7 @@ func (m *Pruned) Recall(p *kind.Pass[*Resource]) {
 }
 
 // Forget drops the status of an object.
-func (m *Pruned) Forget(key cache.ObjectName) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	delete(m.statuses, key)
-}
+func (m *Pruned) Forget(key cache.ObjectName) { m.statuses.Forget(key) }
 
 // Notice keeps the status of a pass if the API server stored it without some of its fields.
 // It reports whether it is the first such status. Call it after the status is written.
@@ -59,13 +54,8 @@ func (m *Pruned) Notice(p *kind.Pass[*Resource]) (first bool) {
 	if sameFields(p.Observed.Status.ReleaseStatus, p.Object.Status.ReleaseStatus) {
 		return false
 	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if first = m.statuses == nil; first {
-		m.statuses = map[cache.ObjectName]prunedStatus{}
-	}
-	m.statuses[p.Key()] = prunedStatus{p.Object.GetUID(), p.Object.DeepCopy().Status}
-	return first
+	m.statuses.Set(p.Key(), prunedStatus{p.Object.GetUID(), p.Object.DeepCopy().Status})
+	return !m.noticed.Swap(true)
 }
 
 // sameFields compares two statuses as the API server stores them, except for the conditions,

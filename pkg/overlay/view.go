@@ -12,19 +12,18 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// View is an informer's store combined with own writes that the store does not show yet.
-// Without it, a decision right after an own write would take the old state for a change by
-// another client. A View is safe for concurrent use. Its objects are shared and must not be
-// changed.
+// View is an informer's store combined with writes of this process that the store does not show
+// yet. It is safe for concurrent use. Its objects are shared and must not be changed.
 type View[T metav1.Object] struct {
 	indexer cache.Indexer
 
 	mu      sync.Mutex
 	written map[string]ownWrite[T]
-	// echoes are own writes whose watch event may not have been handled yet. They stay
-	// longer than the written objects, because handlers run after the store has changed.
+	// echoes are writes whose watch event may not have been handled yet. They are kept longer than
+	// the written objects, because handlers run after the store has changed.
 	echoes map[string]echo
-	// doubts are objects that another client may have changed unseen.
+	// doubts are objects that another client may have changed without a visible difference in the
+	// metadata.
 	doubts map[string]echo
 }
 
@@ -32,11 +31,11 @@ type View[T metav1.Object] struct {
 type echo struct {
 	uid             types.UID
 	resourceVersion string
-	// replaced is the object of the same name that this process deleted before.
+	// replaced is the UID of the object with the same name that this process deleted before.
 	replaced types.UID
 }
 
-// ownWrite is an own write that the store may not show yet.
+// ownWrite is a write of this process that the store may not show yet.
 type ownWrite[T metav1.Object] struct {
 	// object is the version that was written, or the last one before a delete.
 	object  T
@@ -52,7 +51,7 @@ func objectKey(namespace, name string) string {
 	return cache.ObjectName{Namespace: namespace, Name: name}.String()
 }
 
-// Wrote notes the API server's answer to an own create, update or apply.
+// Wrote records the API server's answer to a create, update or apply of this process.
 func (v *View[T]) Wrote(object T) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -68,15 +67,15 @@ func (v *View[T]) Wrote(object T) {
 	v.echoes[key] = echo{object.GetUID(), object.GetResourceVersion(), replaced}
 }
 
-// Doubt notes that another client may have changed own fields of the object in a way that its
-// metadata does not show. The next own write of the object ends the doubt.
+// Doubt records that another client may have changed fields of the operator in a way that the
+// metadata does not show. The next write of the object by this process removes the record.
 func (v *View[T]) Doubt(object T) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.doubts[objectKey(object.GetNamespace(), object.GetName())] = echo{uid: object.GetUID(), resourceVersion: object.GetResourceVersion()}
 }
 
-// IsDoubted reports whether another client may have changed own fields of the object unseen.
+// IsDoubted reports whether [View.Doubt] was called since the last write of the object.
 func (v *View[T]) IsDoubted(object T) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -84,8 +83,8 @@ func (v *View[T]) IsDoubted(object T) bool {
 	return ok && doubt.uid == object.GetUID()
 }
 
-// Deleted notes that this process deleted the object. Often the store shows the deletion
-// before the answer arrives. Then it is not noted, because no later event would drop it.
+// Deleted records that this process deleted the object. If the store already shows the deletion,
+// there is no record, because no later event would drop it.
 func (v *View[T]) Deleted(object T) {
 	key := objectKey(object.GetNamespace(), object.GetName())
 	v.mu.Lock()
@@ -109,8 +108,7 @@ func (v *View[T]) IsOwn(object T) bool {
 	return ok && own.uid == object.GetUID() && AtLeast(own.resourceVersion, object.GetResourceVersion())
 }
 
-// Own returns the version of the object that this process wrote and that the store does not
-// show yet.
+// Own returns the version of the object that this process wrote, if the store does not show it yet.
 func (v *View[T]) Own(object T) (T, bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -146,8 +144,8 @@ func (v *View[T]) Leaving(namespace, name string) (T, bool) {
 	return stored.(T), true
 }
 
-// Settle drops the own write of the object once the store has caught up. Handlers call it
-// at the end of each event with the version of the event.
+// Settle drops the write of the object if the store has caught up. Handlers call it at the end of
+// each event with the version of the event.
 func (v *View[T]) Settle(object T) {
 	_, exists := v.Get(object.GetNamespace(), object.GetName())
 	key := objectKey(object.GetNamespace(), object.GetName())
@@ -165,8 +163,8 @@ func (v *View[T]) Settle(object T) {
 func (v *View[T]) Get(namespace, name string) (T, bool) {
 	key := objectKey(namespace, name)
 	var none T
-	// The lock keeps the own write from being dropped while the store is read. The store's
-	// resourceVersion is read before its object, because the object could arrive in between.
+	// The lock prevents that the write is dropped while the store is read. The store's
+	// resourceVersion is read before the object, because the object could arrive in between.
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	reached := v.indexer.LastStoreSyncResourceVersion()
@@ -186,8 +184,8 @@ func (v *View[T]) Get(namespace, name string) (T, bool) {
 	return stored.(T), true
 }
 
-// List returns the newest known versions of the objects under an index value, including own
-// writes that selects accepts.
+// List returns the newest known versions of the objects under an index value. It includes written
+// objects that the store does not show yet, if selects returns true for them.
 func (v *View[T]) List(index, value string, selects func(T) bool) []T {
 	v.mu.Lock() // See Get.
 	stored, err := v.indexer.ByIndex(index, value)
@@ -215,7 +213,7 @@ func (v *View[T]) List(index, value string, selects func(T) bool) []T {
 	return objects
 }
 
-// caughtUp reports whether a store at the reached resourceVersion shows the own write. A
+// caughtUp reports whether a store at the resourceVersion reached shows the write. A
 // resourceVersion that cannot be parsed counts as caught up.
 func caughtUp[T metav1.Object](own ownWrite[T], stored any, exists bool, reached string) bool {
 	if own.deleted && exists && stored.(T).GetUID() == own.object.GetUID() {
@@ -227,8 +225,8 @@ func caughtUp[T metav1.Object](own ownWrite[T], stored any, exists bool, reached
 	return AtLeast(reached, own.object.GetResourceVersion())
 }
 
-// AtLeast reports whether the resourceVersion got is not older than want. Versions that cannot
-// be compared count as not older.
+// AtLeast reports whether the resourceVersion got is not older than want. It returns true for
+// versions that cannot be compared.
 func AtLeast(got, want string) bool {
 	order, err := resourceversion.CompareResourceVersion(got, want)
 	return err != nil || order >= 0

@@ -30,7 +30,7 @@ func TestViewGet(t *testing.T) {
 		written *version
 		deleted *version
 		want    *version
-		drops   bool // The view drops the own write.
+		drops   bool // The view drops the write.
 	}{
 		"no object":                                 {},
 		"object only in the store":                  {stored: &version{"a", "5"}, want: &version{"a", "5"}},
@@ -88,7 +88,7 @@ func TestViewGet(t *testing.T) {
 	}
 }
 
-// TestViewOwnEvents distinguishes the event of an own write or delete from events that other clients cause.
+// TestViewOwnEvents distinguishes events of this process's writes from events of other clients.
 func TestViewOwnEvents(t *testing.T) {
 	object := func(uid types.UID, version string) *metav1.PartialObjectMetadata {
 		o := &metav1.PartialObjectMetadata{}
@@ -196,8 +196,8 @@ func TestViewSettle(t *testing.T) {
 	}
 }
 
-// TestViewIsOwnUntilSettled: a reader sees the store before the informer's handler runs.
-// The handler must still recognize the event of the own write, and no event after it.
+// TestViewIsOwnUntilSettled: a reader sees the store before the informer's handler runs. The
+// handler must still recognize the event of the write, and no later event.
 func TestViewIsOwnUntilSettled(t *testing.T) {
 	object := func(version string) *metav1.PartialObjectMetadata {
 		o := &metav1.PartialObjectMetadata{}

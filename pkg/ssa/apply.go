@@ -27,15 +27,15 @@ var (
 	clusterRoleKind = schema.GroupKind{Group: "rbac.authorization.k8s.io", Kind: "ClusterRole"}
 )
 
-// Mode is how an apply treats an object that exists.
+// Mode selects how an apply treats an existing object.
 type Mode int
 
 const (
 	// Create succeeds only when the object does not exist.
 	Create Mode = iota
-	// Force takes over fields that others own.
+	// Force takes over fields of other managers.
 	Force
-	// Keep fails when others own fields with other values.
+	// Keep fails if other managers own fields with other values.
 	Keep
 )
 
@@ -58,17 +58,16 @@ func Request(prepared *unstructured.Unstructured, manager string, mode Mode, uid
 	return data, metav1.PatchOptions{FieldManager: manager, Force: &force, FieldValidation: metav1.FieldValidationStrict}, err
 }
 
-// IsOtherObject reports whether the answer to an apply with a UID may mean that the
-// object is another one, or gone.
+// IsOtherObject reports whether the answer to an apply with a UID may mean that the object was
+// replaced or deleted.
 func IsOtherObject(err error) bool { return apierrors.IsConflict(err) || apierrors.IsInvalid(err) }
 
-// IsReplaced reports whether the answer to an apply with a UID says that an object with
-// another UID has the name. Such an answer is Invalid, as for values that are refused, but
-// it names the UID.
+// IsReplaced reports whether the answer to an apply with a UID means that an object with another
+// UID has the name. Such an answer is Invalid, as for invalid values, but it names the UID.
 func IsReplaced(err error) bool { return slices.Contains(RefusedFields(err), "metadata.uid") }
 
-// RefusedFields returns the fields that an answer Invalid names, with "" for a cause that
-// names none; nil for other errors.
+// RefusedFields returns the fields that an answer Invalid names, with "" for a cause without a
+// field. It returns nil for other errors.
 func RefusedFields(err error) []string {
 	var answer apierrors.APIStatus
 	if !apierrors.IsInvalid(err) || !errors.As(err, &answer) || answer.Status().Details == nil {
@@ -81,13 +80,13 @@ func RefusedFields(err error) []string {
 	return fields
 }
 
-// Prepare returns a copy of the object in the form in which it is applied, without fields
-// that another client takes over from the manager at once.
+// Prepare returns a copy of the object for an apply, without fields that another client immediately
+// takes over.
 //
-// The stringData of a Secret becomes data: the API server would record the manager as the
-// owner of stringData, which does not exist in the stored object, and a changed key would go
-// unseen. As on the API server, a null in stringData is an empty text. A value of the wrong
-// type stays as written, for the API server to refuse.
+// The stringData of a Secret becomes data: the API server would record the manager as the owner of
+// stringData, which does not exist in the stored object, and a changed key would go unseen. As on
+// the API server, a null in stringData is an empty string. A value of the wrong type is not
+// converted, so that the API server refuses it.
 //
 // A ClusterRole with an aggregationRule has no rules: kube-controller-manager replaces them.
 func Prepare(object *unstructured.Unstructured) *unstructured.Unstructured {

@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// object reads an object as it is written in a manifest.
+// object parses a manifest.
 func object(t *testing.T, manifest string) *unstructured.Unstructured {
 	t.Helper()
 	data, err := yaml.YAMLToJSON([]byte(manifest))
@@ -36,7 +36,7 @@ func object(t *testing.T, manifest string) *unstructured.Unstructured {
 func TestPrepare(t *testing.T) {
 	tests := map[string]struct {
 		manifest string
-		want     string // As the manifest when empty.
+		want     string // Empty means equal to the manifest.
 	}{
 		"stringData becomes data": {
 			manifest: "{apiVersion: v1, kind: Secret, metadata: {name: a}, stringData: {key: geheim, empty: ''}}",

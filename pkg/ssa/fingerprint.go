@@ -23,11 +23,10 @@ import (
 // time of its last apply that changed the object.
 //
 // The API server drops a field from the manager's entry as soon as another manager changes or
-// removes its value. It leaves the entry alone when other managers add fields of their own. Any
-// client may apply under the manager's name. The API server then moves the time of the entry,
-// unless nothing changes (k8s.io/apimachinery/pkg/util/managedfields). So equal fingerprints
-// mean that no field of the manager changed, except within the second of the last apply, see
-// [Trace.MayHide].
+// removes its value. It does not change the entry when other managers add fields. Any client may
+// apply under the manager's name. The API server then moves the time of the entry, unless nothing
+// changes (k8s.io/apimachinery/pkg/util/managedfields). So equal fingerprints mean that no field of
+// the manager changed, except within the second of the last apply, see [Trace.MayHide].
 //
 // The fingerprint is empty when the manager owns nothing, and has no time when the entry has
 // none.
@@ -47,8 +46,8 @@ func Fingerprint(managed []metav1.ManagedFieldsEntry, manager string) string {
 // timeMark precedes the time in a fingerprint.
 const timeMark = "@"
 
-// Matches reports whether the fingerprint got is the recorded one. Earlier versions of the
-// operator recorded fingerprints without a time. Such a record matches any time: it must not
+// Matches reports whether the fingerprint got equals the recorded fingerprint. Earlier versions of
+// the operator recorded fingerprints without a time. Such a record matches any time: it must not
 // make a new version apply all objects again.
 func Matches(recorded, got string) bool {
 	if strings.Contains(recorded, timeMark) {
@@ -58,8 +57,8 @@ func Matches(recorded, got string) bool {
 	return recorded == fields
 }
 
-// OwnedFields returns the fields that a manager owns by server-side apply, without those
-// of subresources; nil when there are none.
+// OwnedFields returns the fields that a manager owns by server-side apply, without fields of
+// subresources. It returns nil if there are none.
 func OwnedFields(managed []metav1.ManagedFieldsEntry, manager string) *metav1.FieldsV1 {
 	if entry := ownedBy(managed, manager); entry != nil {
 		return entry.FieldsV1
@@ -67,7 +66,7 @@ func OwnedFields(managed []metav1.ManagedFieldsEntry, manager string) *metav1.Fi
 	return nil
 }
 
-// ownedBy returns the entry of a manager's applies; nil when there is none.
+// ownedBy returns the entry of a manager's applies, or nil.
 func ownedBy(managed []metav1.ManagedFieldsEntry, manager string) *metav1.ManagedFieldsEntry {
 	i := slices.IndexFunc(managed, func(entry metav1.ManagedFieldsEntry) bool { return isApply(&entry, manager) })
 	if i < 0 {
@@ -119,8 +118,8 @@ func ManagedFields(object metav1.Object) []metav1.ManagedFieldsEntry {
 	return managed
 }
 
-// inServerOrder returns a set of fields as the API server encodes it. The API server orders
-// the keys of lists by value, 80 before 443, and not by text.
+// inServerOrder returns a set of fields in the API server's encoding. The API server orders the
+// keys of lists by value, 80 before 443, and not by text.
 func inServerOrder(fields []byte) []byte {
 	set := &fieldpath.Set{}
 	if err := set.FromJSON(bytes.NewReader(fields)); err != nil {

@@ -19,10 +19,9 @@ import (
 // DuplicateLists returns the paths of the lists in which the API server found an item
 // twice, or several items without a name: "spec.ports" for "spec.ports[1].name".
 //
-// A forced apply alone cannot undo one kind of change: others give an item of a list
-// another key, as "kubectl edit service" does when it changes a port. The apply then adds
-// our item beside the changed one, and the API server refuses the two. [RestoreLists]
-// makes the patch that has to come first.
+// A forced apply cannot correct a changed key of a list item, for example a port that "kubectl edit
+// service" changed. The apply adds the desired item beside the changed item, and the API server
+// refuses the duplicate. Send the patch of [RestoreLists] first.
 func DuplicateLists(err error) []string {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) || status.Status().Details == nil {
@@ -39,9 +38,9 @@ func DuplicateLists(err error) []string {
 	return sets.List(lists)
 }
 
-// RestoreLists returns the JSON patch that replaces the lists of those paths in the live
-// object by those of the desired one. The manager then owns the lists by update, too;
-// csaupgrade.UpgradeManagedFieldsPatch turns that back into ownership by apply.
+// RestoreLists returns a JSON patch that replaces the lists at the given paths of the live object
+// by the desired lists. The manager then also owns the lists by update.
+// csaupgrade.UpgradeManagedFieldsPatch turns this into ownership by apply.
 func RestoreLists(live, desired *unstructured.Unstructured, lists []string) ([]byte, error) {
 	type step struct {
 		Op    string `json:"op"`
@@ -67,9 +66,9 @@ func RestoreLists(live, desired *unstructured.Unstructured, lists []string) ([]b
 	return json.Marshal(patch)
 }
 
-// locate finds a list by its path, such as "spec.containers[0].ports". It returns the
-// list's JSON pointer in the live object, and its value in ours. On the way, items of
-// lists are the same when they have the same name.
+// locate finds a list by its path, such as "spec.containers[0].ports". It returns the list's JSON
+// pointer in the live object, and its value in the desired object. Items of lists on the path are
+// matched by name.
 func locate(live, ours any, path string) (pointer string, list any, ok bool) {
 	for _, segment := range strings.Split(path, ".") {
 		field, index, indexed := strings.Cut(strings.TrimSuffix(segment, "]"), "[")
@@ -96,7 +95,7 @@ func locate(live, ours any, path string) (pointer string, list any, ok bool) {
 	return pointer, ours, isList
 }
 
-// ItemLike returns the item of a list that has the name of the given one.
+// ItemLike returns the item of a list that has the same name as the given item.
 func ItemLike(item, list any) any {
 	fields, ok := item.(map[string]any)
 	if !ok || fields["name"] == nil {

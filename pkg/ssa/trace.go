@@ -10,19 +10,19 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Trace is what is kept of a version of an object, to detect that a client changed fields of a
-// manager. It has a fixed size.
+// Trace summarizes a version of an object, to detect that a client changed fields of a manager. It
+// has a fixed size.
 type Trace struct {
-	// Fingerprint is that of the manager.
+	// Fingerprint is the fingerprint of the manager.
 	Fingerprint string
-	// content changes with the fields that a manager may own: with everything except the status
-	// if the kind has a generation, and else with each version.
+	// content changes with the fields that a manager may own. If the kind has a generation, it
+	// changes with everything except the status. Otherwise, it changes with each version.
 	content uint64
 	// others changes with the entries of all other managers.
 	others uint64
-	// isPast says that another manager wrote after the second of the manager's last apply.
+	// isPast means that another manager wrote after the second of the manager's last apply.
 	isPast bool
-	// isDeleted says that the object is being deleted.
+	// isDeleted means that the object is being deleted.
 	isDeleted bool
 }
 
@@ -45,13 +45,13 @@ func TraceOf(object metav1.Object, managed []metav1.ManagedFieldsEntry, manager 
 	return trace
 }
 
-// MayHide reports whether the change to a later version may be a change of the manager's fields
-// that the fingerprints do not show.
+// MayHide reports whether the change to a later version may include a change of the manager's
+// fields that the fingerprints do not show.
 //
 // The times in managedFields are full seconds. So the fingerprint stays equal if another client
 // applies under the manager's name within the second of the manager's last apply. Such a change
-// leaves no mark with another manager. A change that leaves one is explained by it. So is any
-// change once another manager has written in a later second.
+// does not change the entries of other managers. A change of these entries therefore rules it out,
+// and so does a write of another manager in a later second.
 func (t Trace) MayHide(later Trace) bool {
 	return t.Fingerprint != "" && t.Fingerprint == later.Fingerprint && t.content != later.content && t.others == later.others &&
 		!later.isPast && !later.isDeleted
@@ -89,7 +89,7 @@ func timeOf(entry *metav1.ManagedFieldsEntry) string {
 	return strconv.FormatInt(entry.Time.Unix(), 10)
 }
 
-// seed keeps clients from choosing texts with equal hashes.
+// seed prevents clients from constructing texts with equal hashes.
 var seed = maphash.MakeSeed()
 
 func hashOf(parts ...string) uint64 {

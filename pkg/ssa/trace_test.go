@@ -33,8 +33,8 @@ func TestMatches(t *testing.T) {
 	}
 }
 
-// TestMayHide: only a change that another client may have applied under the manager's name in the second of the last
-// apply may be hidden.
+// TestMayHide: a change may be hidden only if another client may have applied it under the
+// manager's name in the second of the last apply.
 func TestMayHide(t *testing.T) {
 	entry := func(manager, subresource string, second int64) metav1.ManagedFieldsEntry {
 		operation := metav1.ManagedFieldsOperationUpdate

@@ -9,15 +9,15 @@ import (
 	"sync"
 )
 
-// maxFailures is how many calls may fail before no further one is made. One object
-// that cannot be written must not keep all others from it, and an API server that
-// takes none must not be asked for all.
+// maxFailures is the number of failed calls after which no further call is made. One object that
+// cannot be written must not block the remaining objects, but a failing API server must not get all
+// requests.
 const maxFailures = 3
 
-// InBatches calls write for 0 to count-1 and waits for all calls. The batches grow
-// from one call to twice as many each time, up to parallel at once, and begin again
-// with one after a failure. None is begun after the third failure, nor after the
-// end of ctx. It returns the errors, joined.
+// InBatches calls write for 0 to count-1 and waits for all calls. A batch of concurrent calls
+// begins with one call and doubles after each success, up to parallel calls. After a failure, the
+// size is one again. No batch starts after the third failure, or after the end of ctx. InBatches
+// returns the joined errors.
 func InBatches(ctx context.Context, count, parallel int, write func(ctx context.Context, i int) error) error {
 	var failures []error
 	for begin, size := 0, 1; begin < count && len(failures) < maxFailures; {

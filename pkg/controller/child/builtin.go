@@ -16,12 +16,11 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// Builtin returns kinds of children that Kubernetes itself has, by their names, such as
-// "Deployment".
+// Builtin returns built-in kinds of Kubernetes as kinds of children, by name, such as "Deployment".
 //
-// The API server lets the operator create a Role or RoleBinding only with permissions that
-// the operator has itself. Their rules must not depend on what a tenant writes, or the tenant
-// gets the operator's permissions.
+// The API server lets the operator create a Role or RoleBinding only with permissions that the
+// operator has itself. The rules of such a child must not depend on input of a tenant. Otherwise
+// the tenant gains the operator's permissions.
 func Builtin(env Informers, kube kubernetes.Interface, names ...string) ([]Kind, error) {
 	kinds := make([]Kind, 0, len(names))
 	for _, name := range names {

@@ -12,7 +12,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller/child"
 )
 
-// noInformers is an environment in which nothing is watched.
+// noInformers is an environment without informers.
 type noInformers struct{}
 
 // Informers implements child.Informers.
@@ -20,7 +20,7 @@ func (noInformers) Informers(string, func(string) (cache.SharedIndexInformer, er
 	return map[string]cache.SharedIndexInformer{}, nil
 }
 
-// TestBuiltin: the kinds that a kind usually consists of need no declaration. Others name the way.
+// TestBuiltin: common kinds need no declaration. The error for other kinds names the alternative.
 func TestBuiltin(t *testing.T) {
 	names := []string{
 		"ConfigMap", "Secret", "Service", "ServiceAccount", "PersistentVolumeClaim", "Deployment", "StatefulSet", "Job", "CronJob", "Ingress",

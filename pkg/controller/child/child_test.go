@@ -22,7 +22,7 @@ import (
 
 const (
 	manager = "ours"
-	// early and late are versions from before and after all that a test writes.
+	// early and late are versions before and after all writes of a test.
 	early = "1"
 	late  = "1000"
 )
@@ -73,7 +73,7 @@ func equal(t *testing.T, what string, want, got any) {
 	}
 }
 
-func TestCreatedObjectsAreKnownBeforeTheCacheHasThem(t *testing.T) {
+func TestKeeperReturnsCreatedObjectBeforeCache(t *testing.T) {
 	k, client := newKeeper(t)
 	must(t, k.Create(t.Context(), client, newMap("a")))
 	created := get(t, client, "a")
@@ -83,7 +83,7 @@ func TestCreatedObjectsAreKnownBeforeTheCacheHasThem(t *testing.T) {
 	equal(t, "what is remembered after that", 0, len(k.written))
 }
 
-func TestCreatedObjectThatIsGoneAgain(t *testing.T) {
+func TestKeeperDropsDeletedObject(t *testing.T) {
 	k, client := newKeeper(t)
 	must(t, k.Create(t.Context(), client, newMap("a")))
 	equal(t, "once the cache has passed it", []string(nil), namesOf(k.Children(owner, nil, late)))
@@ -93,13 +93,13 @@ func TestCreatedObjectThatIsGoneAgain(t *testing.T) {
 	equal(t, "for a successor of the owner", []string(nil), namesOf(k.Children(successor, nil, early)))
 }
 
-func TestCacheThatKnowsNoVersionsIsBelieved(t *testing.T) {
+func TestKeeperTrustsCacheWithoutVersions(t *testing.T) {
 	k, client := newKeeper(t)
 	must(t, k.Create(t.Context(), client, newMap("a")))
 	equal(t, "children", []string(nil), namesOf(k.Children(owner, nil, "")))
 }
 
-func TestNameThatIsTaken(t *testing.T) {
+func TestCreateWithTakenName(t *testing.T) {
 	k, client := newKeeper(t)
 	theirs, err := client.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a"}}, metav1.CreateOptions{})
 	must(t, err)

@@ -10,13 +10,13 @@ import (
 )
 
 const (
-	// freeCorrections is how often in a row a child is restored at once.
+	// freeCorrections is the number of consecutive corrections without a pause.
 	freeCorrections = 5
 	// firstPause is the pause before the next correction. The pause doubles with each
 	// further correction, up to maxPause.
 	firstPause, maxPause = time.Second, 5 * time.Minute
-	// minQuiet is the shortest time without a correction after which a child is restored at
-	// once again. For a longer pause it is twice the pause.
+	// minQuiet is the minimum time without a correction after which a child is restored at once
+	// again. If twice the pause is longer, twice the pause counts.
 	minQuiet = time.Minute
 )
 
@@ -26,14 +26,14 @@ type childKey struct {
 	id
 }
 
-// corrections limits how often a child is restored. Without the limit, two clients that
-// want different values of one field would write in a tight loop. It is safe for concurrent
-// use. The zero value is ready to use.
+// corrections is the backoff of corrections. Without it, two clients that set different values of
+// one field would write in a tight loop. corrections is safe for concurrent use. The zero value is
+// ready to use.
 type corrections struct {
 	runs expiring.Map[childKey, correctionRun]
 }
 
-// correctionRun is a run of corrections of one child, each soon after the one before.
+// correctionRun is a series of corrections of one child at short intervals.
 type correctionRun struct {
 	count int
 	last  time.Time
@@ -53,7 +53,7 @@ func (r correctionRun) pause() time.Duration {
 	return pause
 }
 
-// end is when the run ends if no further correction follows.
+// end is the end of the run if no further correction follows.
 func (r correctionRun) end() time.Time { return r.last.Add(max(minQuiet, 2*r.pause())) }
 
 // note counts a correction.

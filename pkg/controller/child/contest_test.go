@@ -12,8 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// contend has another client write the ConfigMap at an interval.
-func (f *family) contend(times int, interval time.Duration) {
+// driftRepeatedly simulates a client that writes the ConfigMap at an interval.
+func (f *family) driftRepeatedly(times int, interval time.Duration) {
 	f.t.Helper()
 	maps := f.kube.CoreV1().ConfigMaps("ns")
 	for i := range times {
@@ -34,7 +34,7 @@ func TestRepeatedDriftIsCorrectedAtGrowingIntervals(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		f := newFamily(t, configMap("one"), deployment("nginx:1"))
 
-		f.contend(120, 400*time.Millisecond)
+		f.driftRepeatedly(120, 400*time.Millisecond)
 
 		if requests := f.Take(); len(requests) < 5 || len(requests) > 12 {
 			t.Errorf("%d requests in the first minute, want 5 to 12: %q", len(requests), requests)
@@ -42,9 +42,9 @@ func TestRepeatedDriftIsCorrectedAtGrowingIntervals(t *testing.T) {
 		equal(t, "contested", []string{contested}, f.state.Contested)
 		must(t, f.err)
 
-		f.contend(40, 10*time.Second)
+		f.driftRepeatedly(40, 10*time.Second)
 		f.Take()
-		f.contend(120, 10*time.Second)
+		f.driftRepeatedly(120, 10*time.Second)
 
 		if requests := f.Take(); len(requests) < 3 || len(requests) > 5 {
 			t.Errorf("%d requests in 20 minutes later on, want 3 to 5", len(requests))
@@ -52,7 +52,7 @@ func TestRepeatedDriftIsCorrectedAtGrowingIntervals(t *testing.T) {
 
 		f.Wait(16 * time.Minute)
 		f.forget()
-		f.contend(1, 0)
+		f.driftRepeatedly(1, 0)
 
 		equal(t, "requests after the other client paused", []string{"patch configmaps/web"}, f.Take())
 		equal(t, "data", map[string]string{"key": "one"}, f.configMap().Data)
@@ -60,10 +60,10 @@ func TestRepeatedDriftIsCorrectedAtGrowingIntervals(t *testing.T) {
 	})
 }
 
-func TestContestIsOverWithoutAnEvent(t *testing.T) {
+func TestRepeatedDriftEndsWithoutEvent(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		f := newFamily(t, configMap("one"))
-		f.contend(10, 0)
+		f.driftRepeatedly(10, 0)
 		during := len(f.state.Contested)
 
 		f.Wait(2 * time.Minute)
@@ -72,15 +72,15 @@ func TestContestIsOverWithoutAnEvent(t *testing.T) {
 		equal(t, "contested children afterwards", 0, len(f.state.Contested))
 		equal(t, "data", map[string]string{"key": "one"}, f.configMap().Data)
 		equal(t, "retry", time.Duration(0), f.state.RetryAfter)
-		// Five changes are restored at once. Those during the pause count as one.
+		// Five changes are restored at once. Changes during the pause count as one.
 		f.drifted(6, 6)
 	})
 }
 
-func TestContestDoesNotDelayADesiredChange(t *testing.T) {
+func TestRepeatedDriftDoesNotDelayDesiredChange(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		f := newFamily(t, configMap("one"))
-		f.contend(20, 400*time.Millisecond)
+		f.driftRepeatedly(20, 400*time.Millisecond)
 		f.forget()
 
 		f.desired = []Desired{configMap("two")}
@@ -130,13 +130,13 @@ func TestEndedCorrectionsAreForgotten(t *testing.T) {
 	equal(t, "children remembered", 1, c.runs.Len())
 }
 
-// TestDriftThatCannotBeCorrectedCountsOnce holds that retries do not count the same drift again.
-func TestDriftThatCannotBeCorrectedCountsOnce(t *testing.T) {
+// TestUncorrectableDriftCountsOnce: retries do not count the same drift again.
+func TestUncorrectableDriftCountsOnce(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		f := newFamily(t, configMap("one"))
 		f.Refuse(func(request string) error { return errors.New(request + " is refused") })
 
-		f.contend(1, time.Minute)
+		f.driftRepeatedly(1, time.Minute)
 		f.drifted(1, 0)
 
 		f.Refuse(nil)
@@ -145,7 +145,7 @@ func TestDriftThatCannotBeCorrectedCountsOnce(t *testing.T) {
 	})
 }
 
-func TestForgottenDrift(t *testing.T) {
+func TestDriftOfDeletedOwnerExpires(t *testing.T) {
 	var d drifts
 	now := time.Now()
 	for i := range 3 {

@@ -15,74 +15,74 @@ import (
 	"github.com/example/demoapp-controller/pkg/ssa"
 )
 
-// belonging says whose an object is.
-type belonging int
+// ownership classifies the owner of an observed object.
+type ownership int
 
 const (
-	// ours: the object belongs to the owner.
-	ours belonging = iota
-	// predecessors: the object belongs to a deleted owner of the same kind and name, and
-	// will be garbage collected.
-	predecessors
-	// unclaimed: the object has no controller and was not made by the operator.
-	unclaimed
-	// strangers: the object has another controller.
-	strangers
+	// ownerSelf: the object belongs to the owner.
+	ownerSelf ownership = iota
+	// ownerPredecessor: the object belongs to a deleted owner of the same kind and name, and will
+	// be garbage collected.
+	ownerPredecessor
+	// ownerNone: the object has no controller, and the operator did not create it.
+	ownerNone
+	// ownerOther: the object has another controller.
+	ownerOther
 )
 
-// belongsTo decides whose an object is. The controller reference decides. An object that
-// lost it is the owner's if the operator made it: the owner's status knows its UID, and the
-// operator owns fields of it. The UID alone would not do, because others may be allowed to
-// write the status.
-func belongsTo(owner metav1.Object, kind schema.GroupKind, record childv1alpha1.AppliedChild, got *Observed) belonging {
+// ownershipOf returns the ownership of an object, by its controller reference. An object without a
+// controller belongs to the owner if the operator created it: the owner's status has its UID, and
+// the operator owns fields of it. The UID alone is not enough, because other clients may be allowed
+// to write the status.
+func ownershipOf(owner metav1.Object, kind schema.GroupKind, record childv1alpha1.AppliedChild, got *Observed) ownership {
 	controller := metav1.GetControllerOfNoCopy(got)
 	switch {
 	case controller == nil && record.UID == string(got.UID) && got.trace.Fingerprint != "":
-		return ours
+		return ownerSelf
 	case controller == nil:
-		return unclaimed
+		return ownerNone
 	case controller.UID == owner.GetUID():
-		return ours
+		return ownerSelf
 	case controller.Name == owner.GetName() && controller.Kind == kind.Kind &&
 		schema.FromAPIVersionAndKind(controller.APIVersion, controller.Kind).Group == kind.Group:
-		return predecessors
+		return ownerPredecessor
 	default:
-		return strangers
+		return ownerOther
 	}
 }
 
-// action is what has to be done about one child.
+// action is the next step for one child.
 type action int
 
 const (
-	// leave: the object is as desired.
-	leave action = iota
-	// create: the object does not exist.
-	create
-	// change: the object is the owner's and not as desired.
-	change
-	// await: the child can only be created when the object is gone.
-	await
-	// refuse: the object belongs to another owner.
-	refuse
+	// actionNone: the object matches the desired state.
+	actionNone action = iota
+	// actionCreate: the object does not exist.
+	actionCreate
+	// actionUpdate: the object belongs to the owner and differs from the desired state.
+	actionUpdate
+	// actionWait: the child can be created only after the object is deleted.
+	actionWait
+	// actionConflict: the object belongs to another owner.
+	actionConflict
 )
 
-// decide returns what has to be done about a desired child.
-func decide(whose belonging, desired desiredChild, record childv1alpha1.AppliedChild, got *Observed) action {
+// decide returns the next step for a desired child.
+func decide(owned ownership, desired desiredChild, record childv1alpha1.AppliedChild, got *Observed) action {
 	switch {
 	case got == nil:
-		return create
-	case whose == strangers, whose == unclaimed && !desired.once:
-		return refuse
-	case whose == predecessors, got.DeletionTimestamp != nil:
-		return await
+		return actionCreate
+	case owned == ownerOther, owned == ownerNone && !desired.once:
+		return actionConflict
+	case owned == ownerPredecessor, got.DeletionTimestamp != nil:
+		return actionWait
 	case desired.once:
-		return leave
+		return actionNone
 	case record.UID == string(got.UID) && record.Digest == desired.digest && ssa.Matches(record.Fingerprint, got.trace.Fingerprint) &&
 		sameValues(desired.values, got.values):
-		return leave
+		return actionNone
 	default:
-		return change
+		return actionUpdate
 	}
 }
 
@@ -96,22 +96,22 @@ func sameValues(desired, got map[string][sha256.Size]byte) bool {
 	return true
 }
 
-// isCorrection reports whether an action restores what others changed or deleted: the
-// desired state is the one that was applied before.
+// isCorrection reports whether an apply corrects drift: the last apply had the same desired state,
+// and another client changed or deleted the child since.
 func isCorrection(desired desiredChild, record childv1alpha1.AppliedChild, got *Observed) bool {
 	return record.UID != "" && record.Digest == desired.digest &&
 		(got == nil || string(got.UID) != record.UID || !ssa.Matches(record.Fingerprint, got.trace.Fingerprint))
 }
 
-// holder says whose an object is.
-func holder(got *Observed) string {
+// controllerText describes the controller of an object for messages.
+func controllerText(got *Observed) string {
 	if controller := metav1.GetControllerOfNoCopy(got); controller != nil {
 		return fmt.Sprintf("%s %q", controller.Kind, controller.Name)
 	}
 	return "no owner"
 }
 
-// recordOf is what the owner's status says about a child after an apply.
+// recordOf returns the record of an applied child for the owner's status.
 func recordOf(desired desiredChild, got *Observed) childv1alpha1.AppliedChild {
 	record := childv1alpha1.AppliedChild{Kind: desired.kind, Name: desired.name, UID: string(got.UID)}
 	if !desired.once {

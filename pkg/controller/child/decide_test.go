@@ -27,35 +27,35 @@ func TestDecide(t *testing.T) {
 	leaving := live("a", "f")
 	leaving.DeletionTimestamp = &metav1.Time{}
 	tests := map[string]struct {
-		whose  belonging
+		owned  ownership
 		digest string
 		once   bool
 		got    *Observed
 		want   action
 	}{
-		"absent":                            {ours, "d", false, nil, create},
-		"as it was applied":                 {ours, "d", false, live("a", "f"), leave},
-		"recorded without a time":           {ours, "d", false, live("a", "f@5"), leave},
-		"another desired state":             {ours, "e", false, live("a", "f"), change},
-		"fields changed by others":          {ours, "d", false, live("a", "g"), change},
-		"replaced":                          {ours, "d", false, live("b", "f"), change},
-		"being deleted":                     {ours, "d", false, leaving, await},
-		"of a predecessor":                  {predecessors, "d", false, live("b", "f"), await},
-		"of a stranger":                     {strangers, "d", false, live("a", "f"), refuse},
-		"of nobody":                         {unclaimed, "d", false, live("b", ""), refuse},
-		"created once":                      {ours, "", true, live("a", "g"), leave},
-		"created once, absent":              {ours, "", true, nil, create},
-		"created once, provided by a user":  {unclaimed, "", true, live("b", ""), leave},
-		"created once, of a stranger":       {strangers, "", true, live("b", ""), refuse},
-		"created once, being deleted":       {ours, "", true, leaving, await},
-		"created once, of a predecessor":    {predecessors, "", true, live("b", ""), await},
-		"of a stranger and being deleted":   {strangers, "d", false, leaving, refuse},
-		"of a predecessor, being deleted":   {predecessors, "d", false, leaving, await},
-		"of nobody, although being deleted": {unclaimed, "d", false, leaving, refuse},
+		"absent":                           {ownerSelf, "d", false, nil, actionCreate},
+		"unchanged since the apply":        {ownerSelf, "d", false, live("a", "f"), actionNone},
+		"recorded without a time":          {ownerSelf, "d", false, live("a", "f@5"), actionNone},
+		"another desired state":            {ownerSelf, "e", false, live("a", "f"), actionUpdate},
+		"fields changed by another client": {ownerSelf, "d", false, live("a", "g"), actionUpdate},
+		"replaced":                         {ownerSelf, "d", false, live("b", "f"), actionUpdate},
+		"being deleted":                    {ownerSelf, "d", false, leaving, actionWait},
+		"of a predecessor":                 {ownerPredecessor, "d", false, live("b", "f"), actionWait},
+		"of another owner":                 {ownerOther, "d", false, live("a", "f"), actionConflict},
+		"without an owner":                 {ownerNone, "d", false, live("b", ""), actionConflict},
+		"created once":                     {ownerSelf, "", true, live("a", "g"), actionNone},
+		"created once, absent":             {ownerSelf, "", true, nil, actionCreate},
+		"created once, by a user":          {ownerNone, "", true, live("b", ""), actionNone},
+		"created once, of another owner":   {ownerOther, "", true, live("b", ""), actionConflict},
+		"created once, being deleted":      {ownerSelf, "", true, leaving, actionWait},
+		"created once, of a predecessor":   {ownerPredecessor, "", true, live("b", ""), actionWait},
+		"of another owner, being deleted":  {ownerOther, "d", false, leaving, actionConflict},
+		"of a predecessor, being deleted":  {ownerPredecessor, "d", false, leaving, actionWait},
+		"without an owner, being deleted":  {ownerNone, "d", false, leaving, actionConflict},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			if got := decide(tc.whose, desiredChild{digest: tc.digest, once: tc.once}, record, tc.got); got != tc.want {
+			if got := decide(tc.owned, desiredChild{digest: tc.digest, once: tc.once}, record, tc.got); got != tc.want {
 				t.Errorf("decide = %d, want %d", got, tc.want)
 			}
 		})

@@ -18,9 +18,9 @@ import (
 	"github.com/example/demoapp-controller/pkg/ssa"
 )
 
-// Desired is a desired child: an apply configuration, as client-go and pkg/generated have
-// them for each kind. An apply configuration states only the fields that its author sets,
-// so the operator owns no others. Its namespace is that of the owner.
+// Desired is a desired child: an apply configuration of client-go or of pkg/generated. An apply
+// configuration has only the fields that its author sets, so the operator owns no further fields.
+// The child is in the namespace of its owner.
 type Desired interface {
 	GetKind() *string
 	GetAPIVersion() *string
@@ -30,27 +30,26 @@ type Desired interface {
 // onceOnly is a child that is created once.
 type onceOnly struct{ Desired }
 
-// Once marks a child that is created when it is missing and never changed afterwards, for
-// example a Secret with a generated password. An object of that name without a controller,
-// which a user created, is used as it is. What Once is given need not be the same in each
-// pass.
+// Once marks a child that is created when it is missing and never changed afterwards, for example a
+// Secret with a generated password. An existing object with that name and without a controller,
+// which a user created, is used without changes. The argument may differ in each pass.
 func Once(desired Desired) Desired { return onceOnly{desired} }
 
-// retained is a child that stays as it is while stays returns true.
+// retained is a child that is not written while stays returns true.
 type retained struct {
 	Desired
 
 	stays func(got *Observed) bool
 }
 
-// RetainIf marks a child that stays as it is if stays returns true, for example because its
-// rollout is blocked. stays gets the child as it is; nil for a missing one. A missing child
-// is then not created. An existing child is neither changed nor deleted, and is in [State].
+// RetainIf marks a child that is not written if stays returns true, for example because its rollout
+// is blocked. stays gets the observed child, or nil if the child is missing. A missing child is
+// then not created. An existing child is neither changed nor deleted, and is in [State].
 func RetainIf(desired Desired, stays func(got *Observed) bool) Desired {
 	return retained{desired, stays}
 }
 
-// Retain is RetainIf for a child that stays as it is in any case.
+// Retain marks a child that is never written.
 func Retain(desired Desired) Desired {
 	return RetainIf(desired, func(*Observed) bool { return true })
 }
@@ -64,25 +63,24 @@ func (i id) String() string { return i.kind + "/" + i.name }
 
 func (i id) childName() childv1alpha1.ChildName { return childv1alpha1.ChildName(i.String()) }
 
-// desiredChild is a desired child as it is applied.
+// desiredChild is a desired child in the form of its apply request.
 type desiredChild struct {
 	id
 	gvk    schema.GroupVersionKind
 	object *unstructured.Unstructured
-	// digest stands for the object, without the values of a Secret.
+	// digest is the digest of the object, without the values of a Secret.
 	digest string
 	// values authenticates the values of a Secret, by key.
 	values map[string][sha256.Size]byte
 	once   bool
-	// stays is that of RetainIf; nil for a child that is not retained.
+	// stays is the argument of RetainIf. It is nil for a child that is not retained.
 	stays func(got *Observed) bool
 }
 
-// isRetained reports whether a child stays as it is. got is the child; nil for none.
+// isRetained reports whether a child must not be written. got is the observed child, or nil.
 func (d desiredChild) isRetained(got *Observed) bool { return d.stays != nil && d.stays(got) }
 
-// prepare adds to a desired child what makes it one: its namespace, the label and the
-// owner.
+// prepare adds the namespace, the label and the owner reference to a desired child.
 func (s *Set) prepare(owner metav1.Object, desired Desired) (desiredChild, error) {
 	kept, isKept := desired.(retained)
 	if isKept {
@@ -123,8 +121,8 @@ func (s *Set) prepare(owner metav1.Object, desired Desired) (desiredChild, error
 	return child, err
 }
 
-// digestOf returns the digest of an object. The status shows it, so it does not cover the
-// values of a Secret; those are returned apart.
+// digestOf returns the digest of an object. The status shows the digest, so it does not cover the
+// values of a Secret, which are returned separately.
 func digestOf(object *unstructured.Unstructured) (string, map[string][sha256.Size]byte, error) {
 	var values map[string][sha256.Size]byte
 	if object.GroupVersionKind().GroupKind() == (schema.GroupKind{Kind: "Secret"}) {

@@ -1,24 +1,24 @@
 // Copyright The DemoApp Controller Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package child keeps the objects that an object of ours owns.
+// Package child reconciles the objects that a custom resource owns.
 //
-// [Set] is for a fixed number of children of any kinds. [Set.Ensure] takes the desired
-// children as apply configurations and applies them on the API server, under one field
-// manager. What was applied is written to the owner's status. So a child that is as desired
-// costs no request, also after a restart. A child that others changed or deleted is
-// restored at once, and one that is no longer desired is deleted. A child that others
-// change again and again is restored at growing intervals. [Report] turns the result into
-// conditions.
+// [Set] is for a fixed number of children of any kinds. [Set.Ensure] takes the desired children as
+// apply configurations and applies them with server-side apply, under one field manager. The
+// owner's status records each apply, so a child that matches the desired state costs no request,
+// even after a restart. A child that another client changed or deleted is restored at once. If
+// other clients change a child repeatedly, it is restored at growing intervals. A child that is no
+// longer desired is deleted. [Report] turns the result into conditions.
 //
-// [Keeper] is for many children of one kind, which come and go with other objects. It
-// creates, updates and deletes whole objects, and [InBatches] runs many writes at once,
-// slowly at first, so that an API server which refuses one of them is not asked for all.
+// [Keeper] is for many children of one kind, which come and go with other objects. It creates,
+// updates and deletes whole objects. [InBatches] runs many writes at once. Batches grow only while
+// writes succeed, so that a failing API server gets few requests.
 //
-// An owned object names its owner as its controller. Nothing that belongs to others is
-// touched: creations are refused by the API server when the name is taken, and all other
-// writes carry the UID or the resourceVersion of what was looked at.
+// A child has a controller reference to its owner. Objects of other owners are never changed: the
+// API server refuses a create if the name is taken, and all other writes carry the UID or the
+// resourceVersion of the observed object.
 //
-// A cache lags behind own writes. Both add own writes to what is cached, until the cache
-// has passed them, so that a pass neither writes twice nor takes an old state for drift.
+// A cache lags behind the writes of this process. Set and Keeper therefore overlay their writes on
+// the cache until the cache has caught up. So a pass neither writes twice nor mistakes an old
+// version for drift.
 package child

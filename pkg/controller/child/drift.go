@@ -10,11 +10,12 @@ import (
 	"github.com/example/demoapp-controller/pkg/expiring"
 )
 
-// driftMemory is how long drift that no pass sees any more is remembered: the owner is gone.
+// driftMemory is the time after which drift is dropped that no pass observes, because the owner was
+// deleted.
 const driftMemory = 3 * maxPause
 
-// drifts counts the children that have drifted, each once until it is as desired again. It
-// is safe for concurrent use. The zero value is ready to use.
+// drifts counts the children that have drifted. A child counts once until it matches the desired
+// state again. drifts is safe for concurrent use. The zero value is ready to use.
 type drifts struct {
 	count   controller.DriftCount
 	repeats controller.DriftRepeats[childKey]

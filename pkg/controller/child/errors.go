@@ -14,13 +14,13 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller"
 )
 
-// OwnershipConflictError means that an object of a child's name belongs to another owner.
-// The object was not touched.
+// OwnershipConflictError means that an object with a child's name belongs to another owner. The
+// object was not changed.
 type OwnershipConflictError struct {
 	Kind, Name string
-	// Holder says whose the object is.
+	// Holder describes the owner of the object.
 	Holder string
-	// Remedy is what a user can do; by default to delete or rename one of the two objects.
+	// Remedy says what a user can do. The default is to delete or rename one of the two objects.
 	Remedy string
 }
 
@@ -36,7 +36,7 @@ type RefusedError struct {
 	Err        error
 }
 
-// maxRefusals is how many fields the text of a RefusedError names.
+// maxRefusals is the number of fields that the text of a RefusedError names.
 const maxRefusals = 3
 
 // Error implements error. It is one line that names the fields, without the values that
@@ -76,7 +76,7 @@ func reasonIn(message string) string {
 	return oneLine(message)
 }
 
-// secretKind is the kind whose values the API server must not make known.
+// secretKind is the kind whose values must not appear in errors.
 const secretKind = "Secret"
 
 // withheldError is an answer of the API server to a write of a Secret.
@@ -90,8 +90,8 @@ func (e *withheldError) Error() string {
 // Unwrap returns the answer.
 func (e *withheldError) Unwrap() error { return e.answer }
 
-// Withheld returns the error of a write of a Secret without the message of the API server or of admission, which may
-// repeat values of the Secret. Other errors stay as they are.
+// Withheld returns the error of a write of a Secret without the message of the API server or of
+// admission, which may repeat values of the Secret. Withheld returns other errors unchanged.
 func Withheld(err error) error {
 	var answer apierrors.APIStatus
 	if !errors.As(err, &answer) {
@@ -102,8 +102,8 @@ func Withheld(err error) error {
 
 func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
 
-// writeError classifies the answer to a write of a child. What is invalid stays so until
-// the desired state changes.
+// writeError classifies the answer to a write of a child. An invalid child is terminal, because
+// only a change of the desired state can make it valid.
 func writeError(child id, err error) error {
 	if apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) {
 		return controller.Terminal(&RefusedError{Kind: child.kind, Name: child.name, Err: err})

@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// TestErrorsOfSecretsHaveNoValues holds for each answer that may repeat what the Secret has.
+// TestErrorsOfSecretsHaveNoValues covers each answer that may repeat values of the Secret.
 func TestErrorsOfSecretsHaveNoValues(t *testing.T) {
 	const value = "hunter2"
 	secrets := schema.GroupResource{Resource: "secrets"}
@@ -50,7 +50,7 @@ func TestErrorsOfSecretsHaveNoValues(t *testing.T) {
 	}
 }
 
-// TestLabelsOfWrongType: a child with a label that is not a text is an error. Its other labels
+// TestLabelsOfWrongType: a label that is not a string is an error, because the remaining labels
 // would be lost.
 func TestLabelsOfWrongType(t *testing.T) {
 	labels := map[string]any{"a": "text", "b": 1}

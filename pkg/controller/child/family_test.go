@@ -29,14 +29,14 @@ import (
 )
 
 var (
-	// The owner of the children is a Secret, which is as good as any object.
+	// The owner of the children is a Secret, because its kind does not matter.
 	ownerKind   = corev1.SchemeGroupVersion.WithKind("Secret")
 	serviceKind = corev1.SchemeGroupVersion.WithKind("Service")
 	others      = metav1.UpdateOptions{FieldManager: "others"}
 )
 
-// family is an owner and its children: a queue that makes one Ensure for each key, with
-// the status that the one before left.
+// family is an owner with its children. Its queue calls Ensure once for each key, with the status
+// of the previous call.
 type family struct {
 	*controllertest.World
 
@@ -44,9 +44,9 @@ type family struct {
 	kube   *kubefake.Clientset
 	owner  *corev1.Secret
 	status childv1alpha1.ChildrenStatus
-	// desired are the children that the next Ensure is given.
+	// desired are the arguments of the next Ensure.
 	desired []Desired
-	// passes are the reasons of the passes since the last look.
+	// passes are the reasons of the passes since the last forget.
 	passes []controller.Reason
 	state  State
 	err    error
@@ -58,12 +58,12 @@ type family struct {
 	registry *prometheus.Registry
 	// confirmErr is the result of Confirm and ConfirmOnce.
 	confirmErr error
-	// mu is held during a pass. Time alone orders a pass after what the test did before, which
-	// the race detector does not see.
+	// mu is held during a pass. The order of a pass and the steps of a test follows from time
+	// alone, which the race detector does not see.
 	mu sync.Mutex
 }
 
-// Wait advances the time, and waits until nothing moves any more.
+// Wait advances the time, and waits until all goroutines are idle.
 func (f *family) Wait(d time.Duration) {
 	func() {
 		f.mu.Lock()
@@ -84,7 +84,7 @@ func (f *family) Confirm(context.Context, metav1.Object) error { return f.confir
 // ConfirmOnce implements Loop.
 func (f *family) ConfirmOnce(context.Context, metav1.Object) error { return f.confirmErr }
 
-// newFamily returns a family whose children exist.
+// newFamily returns a family with existing children.
 func newFamily(t *testing.T, desired ...Desired) *family {
 	t.Helper()
 	f := emptyFamily(t, desired...)
@@ -105,7 +105,7 @@ func emptyFamily(t *testing.T, desired ...Desired) *family {
 	}
 }
 
-// start begins to keep the children, as a new process does.
+// start starts the reconciliation, as a new process does.
 func (f *family) start() {
 	f.t.Helper()
 	maps, err1 := Of(f, f.kube, corev1.SchemeGroupVersion.WithKind("ConfigMap"), f.kube.CoreV1().ConfigMaps)
@@ -130,13 +130,13 @@ func (f *family) start() {
 	f.Run(func(stop, lead context.Context) error { return f.queue.Run(stop, lead, f.synced...) })
 }
 
-// forget drops what was seen so far.
+// forget drops the recorded requests and passes.
 func (f *family) forget() {
 	f.Take()
 	f.passes = nil
 }
 
-// drifts returns the number of children that drifted and that were restored, by /metrics.
+// drifts returns the number of drifted and of restored children, from /metrics.
 func (f *family) drifts() (detected, corrected float64) {
 	f.t.Helper()
 	families, err := f.registry.Gather()
@@ -148,7 +148,7 @@ func (f *family) drifts() (detected, corrected float64) {
 	return values["controller_drift_detected_total"], values["controller_drift_corrected_total"]
 }
 
-// drifted compares the number of children that drifted and that were restored.
+// drifted compares the number of drifted and of restored children.
 func (f *family) drifted(detected, corrected float64) {
 	f.t.Helper()
 	gotDetected, gotCorrected := f.drifts()
@@ -156,7 +156,7 @@ func (f *family) drifted(detected, corrected float64) {
 	equal(f.t, "drift corrected", corrected, gotCorrected)
 }
 
-// pass asks for a pass over the owner.
+// pass queues the owner.
 func (f *family) pass() {
 	f.queue.Enqueue(cache.NewObjectName("ns", "web"), controller.SpecChange)
 	f.Settle()
@@ -175,7 +175,7 @@ func (f *family) configMap() *corev1.ConfigMap {
 	return found
 }
 
-// change has others change the ConfigMap.
+// change changes the ConfigMap as another client.
 func (f *family) change(change func(*corev1.ConfigMap)) {
 	f.t.Helper()
 	found := f.configMap()
@@ -186,7 +186,8 @@ func (f *family) change(change func(*corev1.ConfigMap)) {
 	})
 }
 
-// applyAsOperator has others apply the ConfigMap under the operator's field manager, some time after the operator.
+// applyAsOperator applies the ConfigMap as another client under the operator's field manager, some
+// time after the operator.
 func (f *family) applyAsOperator(after time.Duration) {
 	f.t.Helper()
 	f.Wait(after)
@@ -199,7 +200,7 @@ func (f *family) applyAsOperator(after time.Duration) {
 	})
 }
 
-// remove has others delete the ConfigMap, if it exists.
+// remove deletes the ConfigMap as another client, if it exists.
 func (f *family) remove() {
 	f.t.Helper()
 	f.Act(func() error {
@@ -235,7 +236,7 @@ func secret(value string) Desired {
 	return corev1ac.Secret("web", "").WithStringData(map[string]string{"password": value})
 }
 
-// inBubble runs a test in the time of its own.
+// inBubble runs a test with fake time.
 func inBubble(t *testing.T, test func(t *testing.T)) {
 	t.Helper()
 	synctest.Test(t, test)

@@ -16,13 +16,13 @@ import (
 	"github.com/example/demoapp-controller/pkg/ssa"
 )
 
-// ApplyFields sets single fields, an annotation for example, on an object that belongs to
-// others: the one with that UID, and no other of its name. The fields get a manager of
-// their own, so that neither the object's owner nor another apply removes them, and so
-// that fields which a later call leaves out are removed. Callers skip what is set already.
+// ApplyFields sets single fields, for example an annotation, on an object of another owner. It
+// writes only to the object with the given UID, and not to a replacement with the same name. The
+// fields have a separate field manager, so neither the object's owner nor another apply removes
+// them. Fields that a later call omits are removed. Callers skip fields that are already set.
 //
-// The error wraps a conflict if the object is gone. If it was replaced, [ssa.IsReplaced]
-// reports that.
+// The error wraps a conflict if the object was deleted. If the object was replaced,
+// [ssa.IsReplaced] returns true for the error.
 func ApplyFields[T any](ctx context.Context, patcher controller.Patcher[T], manager string, uid types.UID, fields Desired) (T, error) {
 	var none T
 	if uid == "" {

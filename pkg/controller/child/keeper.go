@@ -19,8 +19,8 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller"
 )
 
-// ErrExists is wrapped by the error of [Keeper.Create] when the name is taken.
-// Whose the object is, the cache says as soon as it has it.
+// ErrExists is wrapped by the error of [Keeper.Create] if the name is taken. The cache later shows
+// which owner the object has.
 var ErrExists = errors.New("an object of this name exists already")
 
 // Client is the part of a generated typed client that this package uses.
@@ -30,32 +30,32 @@ type Client[T any] interface {
 	Delete(ctx context.Context, name string, opts metav1.DeleteOptions) error
 }
 
-// Keeper writes owned objects of one kind. It is safe for concurrent use. Objects
-// that it is given and returns are shared: treat them as read-only.
+// Keeper writes owned objects of one kind. It is safe for concurrent use. Arguments and results are
+// shared: treat them as read-only.
 type Keeper[T controller.Object] struct {
 	manager string
 
 	mu sync.Mutex
-	// written has what was written and is not in the cache yet, by the key of the
-	// owner and the name of the object.
+	// written has the writes that the cache does not show yet, by the key of the owner and the name
+	// of the object.
 	written map[cache.ObjectName]map[string]write[T]
 }
 
 // write is the last write of an object.
 type write[T controller.Object] struct {
-	// object is as the API server returned it; as it was before, where it was
-	// deleted.
+	// object is the API server's answer to the write. After a delete, it is the last version before
+	// the delete.
 	object  T
 	deleted bool
 }
 
-// NewKeeper returns a keeper that writes as the field manager of that name.
+// NewKeeper returns a keeper that writes with the given field manager.
 func NewKeeper[T controller.Object](manager string) *Keeper[T] {
 	return &Keeper[T]{manager: manager, written: map[cache.ObjectName]map[string]write[T]{}}
 }
 
-// Create creates an object, which names its controller. The error wraps
-// [ErrExists] when another object has the name.
+// Create creates an object, which must have a controller reference. The error wraps [ErrExists] if
+// another object has the name.
 func (k *Keeper[T]) Create(ctx context.Context, client Client[T], desired T) error {
 	created, err := client.Create(ctx, desired, metav1.CreateOptions{FieldManager: k.manager})
 	switch {
@@ -69,8 +69,8 @@ func (k *Keeper[T]) Create(ctx context.Context, client Client[T], desired T) err
 	return nil
 }
 
-// Update writes desired, a changed copy of what was looked at. A conflict, because
-// that was not the newest version, is returned, wrapped.
+// Update writes desired, a changed copy of an observed object. The error wraps a conflict if the
+// observed version was not the newest.
 func (k *Keeper[T]) Update(ctx context.Context, client Client[T], desired T) error {
 	updated, err := client.Update(ctx, desired, metav1.UpdateOptions{FieldManager: k.manager})
 	if err != nil {
@@ -81,8 +81,7 @@ func (k *Keeper[T]) Update(ctx context.Context, client Client[T], desired T) err
 	return nil
 }
 
-// Delete asks for the deletion of exactly this object: one that is gone, or that
-// another has taken the place of, is left alone.
+// Delete deletes exactly this object. It does nothing if the object is gone or was replaced.
 func (k *Keeper[T]) Delete(ctx context.Context, client Client[T], current T) error {
 	uid := current.GetUID()
 	err := client.Delete(ctx, current.GetName(), metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})
@@ -94,10 +93,9 @@ func (k *Keeper[T]) Delete(ctx context.Context, client Client[T], current T) err
 	return nil
 }
 
-// Children are the objects that owner controls: those that are cached, each in
-// its newest known version, and those that were just created. Seen is the version
-// that the cache has come to (LastStoreSyncResourceVersion of its store), read
-// before the objects were.
+// Children returns the objects that owner controls: the newest known version of each cached object,
+// and objects that were just created. seen is the resourceVersion of the cache
+// (LastStoreSyncResourceVersion of its store). Read seen before the cached objects.
 func (k *Keeper[T]) Children(owner metav1.Object, cached []T, seen string) []T {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -124,7 +122,8 @@ func (k *Keeper[T]) Children(owner metav1.Object, cached []T, seen string) []T {
 	return children
 }
 
-// IsLeaving reports whether an object is being deleted, as far as is known.
+// IsLeaving reports whether an object is being deleted, according to the cache and the writes of
+// the keeper.
 func (k *Keeper[T]) IsLeaving(object T) bool {
 	if object.GetDeletionTimestamp() != nil {
 		return true
@@ -135,7 +134,7 @@ func (k *Keeper[T]) IsLeaving(object T) bool {
 	return ok && w.deleted && w.object.GetUID() == object.GetUID()
 }
 
-// Forget drops what is remembered of an owner that is gone.
+// Forget drops the writes of a deleted owner.
 func (k *Keeper[T]) Forget(owner cache.ObjectName) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -152,8 +151,8 @@ func (k *Keeper[T]) remember(object T, deleted bool) {
 	k.written[owner][object.GetName()] = write[T]{object: object, deleted: deleted}
 }
 
-// newest is the newer of a cached object and what was written of it, which is
-// dropped as soon as the cache has it.
+// newest returns the newer of a cached object and its last write. It drops the write if the cache
+// has caught up.
 func newest[T controller.Object](pending map[string]write[T], cached T) T {
 	w, ok := pending[cached.GetName()]
 	switch {
@@ -172,8 +171,8 @@ func newest[T controller.Object](pending map[string]write[T], cached T) T {
 	}
 }
 
-// hasPassed reports whether version is that of object or a later one. One that
-// cannot be compared counts as late: what the cache has is then believed.
+// hasPassed reports whether version is the version of object or a later one. If the versions cannot
+// be compared, hasPassed returns true, so that the cache is trusted.
 func hasPassed[T controller.Object](version string, object T) bool {
 	order, err := resourceversion.CompareResourceVersion(version, object.GetResourceVersion())
 	return err != nil || order >= 0

@@ -22,8 +22,8 @@ import (
 const (
 	// FieldManager owns the fields of children.
 	FieldManager = "demoapp-controller"
-	// ManagedByLabel is the label that all children carry, with the value FieldManager.
-	// Informers of children select by it, so that the objects of others cost nothing.
+	// ManagedByLabel is the label of all children, with the value FieldManager. Informers of
+	// children select by this label, so objects of other owners cost nothing.
 	ManagedByLabel = "app.kubernetes.io/managed-by"
 )
 
@@ -42,43 +42,43 @@ type TypedClient[T metav1.Object, L runtime.Object] interface {
 	Delete(ctx context.Context, name string, opts metav1.DeleteOptions) error
 }
 
-// Informers hands out the informers of the process. All kinds that name an informer share
-// it. The name tells informers of different objects apart.
+// Informers hands out the informers of the process. All kinds that name an informer share it. The
+// name identifies the informer.
 type Informers interface {
 	Informers(
 		name string, build func(namespace string) (cache.SharedIndexInformer, error),
 	) (map[string]cache.SharedIndexInformer, error)
 }
 
-// Kind is one kind of children: how it is watched and written.
+// Kind is one kind of children, with its informers and its client.
 type Kind struct {
 	gvk       schema.GroupVersionKind
 	informers map[string]cache.SharedIndexInformer
 	views     map[string]*overlay.View[metav1.Object]
 	client    func(namespace string) client
 	health    func(metav1.Object) health.Health
-	// condition returns Observed.Condition; nil for kinds that keep none.
+	// condition returns Observed.Condition. It is nil for kinds without WithCondition.
 	condition func(metav1.Object) Condition
 }
 
-// client is a typed client without its type.
+// client is a typed client with its type erased.
 type client struct {
 	get    func(ctx context.Context, name string) (metav1.Object, error)
 	patch  func(ctx context.Context, name string, pt types.PatchType, data []byte, opts metav1.PatchOptions) (metav1.Object, error)
 	delete func(ctx context.Context, name string, opts metav1.DeleteOptions) error
 }
 
-// Of returns the kind of children that clients, which come from clientset, write. For
+// Of returns a kind of children. clients returns the client of a namespace, from clientset. For
 // example: Of(env, kube, appsv1.SchemeGroupVersion.WithKind("Deployment"),
-// kube.AppsV1().Deployments). The process watches the kind once, however many kinds of
-// owners have children of it.
+// kube.AppsV1().Deployments). The process watches the kind once, however many kinds of owners have
+// children of it.
 func Of[T metav1.Object, L runtime.Object, C TypedClient[T, L]](
 	env Informers, clientset any, gvk schema.GroupVersionKind, clients func(namespace string) C,
 ) (Kind, error) {
 	return watched[T, L](env, clientset, gvk, clients, health.OfTyped)
 }
 
-// watched returns a kind of children, and its own informers.
+// watched returns a kind of children with new informers.
 func watched[T metav1.Object, L runtime.Object, C TypedClient[T, L]](
 	env Informers, clientset any, gvk schema.GroupVersionKind, clients func(namespace string) C,
 	healthOf func(metav1.Object) health.Health,
@@ -92,16 +92,16 @@ func watched[T metav1.Object, L runtime.Object, C TypedClient[T, L]](
 	return newKind(informers, gvk, clients, healthOf)
 }
 
-// WatchedBy is like Of, for a kind that the process watches already, without the label
-// of children: a kind of its own. Such a kind reports the condition Ready, so a child
-// without this condition is not healthy yet.
+// WatchedBy is like Of, for a custom resource of this operator, which the process already watches
+// without the label of children. Such a kind reports the condition Ready, so a child without this
+// condition is not healthy yet.
 func WatchedBy[T metav1.Object, L runtime.Object, C TypedClient[T, L]](
 	informers map[string]cache.SharedIndexInformer, gvk schema.GroupVersionKind, clients func(namespace string) C,
 ) (Kind, error) {
 	return newKind(informers, gvk, clients, func(object metav1.Object) health.Health { return health.OfReporting(object, gvk) })
 }
 
-// WithCondition returns a kind of [WatchedBy] that also keeps a condition of each child, which
+// WithCondition returns a copy of the kind that also observes one condition of each child, which
 // conditionOf returns. A change of the condition queues the owner.
 func (k Kind) WithCondition(conditionOf func(metav1.Object) Condition) Kind {
 	k.condition = conditionOf
@@ -139,8 +139,8 @@ func untyped[T metav1.Object, L runtime.Object](typed TypedClient[T, L]) client 
 	}
 }
 
-// newInformer watches the children of one kind in a namespace, and keeps of each what a
-// Set looks at.
+// newInformer watches the children of one kind in a namespace, and caches only the fields that a
+// Set reads.
 func newInformer[T metav1.Object, L runtime.Object](
 	gvk schema.GroupVersionKind, clientset any, typed TypedClient[T, L], healthOf func(metav1.Object) health.Health,
 ) (cache.SharedIndexInformer, error) {
@@ -170,7 +170,7 @@ func newInformer[T metav1.Object, L runtime.Object](
 	})
 }
 
-// view is where children in a namespace are seen.
+// view returns the cache of the children in a namespace.
 func (k Kind) view(namespace string) *overlay.View[metav1.Object] {
 	if all, ok := k.views[metav1.NamespaceAll]; ok {
 		return all
@@ -178,7 +178,7 @@ func (k Kind) view(namespace string) *overlay.View[metav1.Object] {
 	return k.views[namespace]
 }
 
-// observed returns the newest known version of a child; nil when there is none.
+// observed returns the newest known version of a child, or nil.
 func (k Kind) observed(namespace, name string) *Observed {
 	view := k.view(namespace)
 	if view == nil {
@@ -191,7 +191,8 @@ func (k Kind) observed(namespace, name string) *Observed {
 	return k.observe(object)
 }
 
-// isDoubted reports whether another client may have changed a child unseen.
+// isDoubted reports whether another client may have changed a child without a visible change of its
+// fingerprint.
 func (k Kind) isDoubted(namespace, name string) bool {
 	view := k.view(namespace)
 	if view == nil {

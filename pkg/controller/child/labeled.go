@@ -21,9 +21,10 @@ type LabeledObject interface {
 	runtime.Object
 }
 
-// Labeled are objects of one kind that have a label whose value is the name of their owner. They are no children: other
-// controllers create them, as they create pods, or they outlive their owner, as volume claims do. Only objects with the
-// label are watched, and only the fields that reduce keeps are cached.
+// Labeled are objects of one kind that have a label whose value is the name of their owner. They
+// are not children: other controllers create them, such as pods, or they outlive their owner, such
+// as volume claims. Only objects with the label are watched, and only the fields that reduce keeps
+// are cached.
 type Labeled[T LabeledObject] struct {
 	name, label string
 	reduce      func(whole T, metadata metav1.ObjectMeta) T
@@ -34,8 +35,8 @@ type Labeled[T LabeledObject] struct {
 // byLabel is the index of labeled objects by namespace and owner.
 const byLabel = "child.label"
 
-// NewLabeled returns the objects with the label, whose resource has this name. build returns an informer of them. reduce
-// returns an object with this metadata, and with the fields of whole that matter.
+// NewLabeled returns the objects with the label. build returns an informer of their resource.
+// reduce returns an object with the given metadata, and with the required fields of whole.
 func NewLabeled[T LabeledObject](
 	env Informers, resource, label string,
 	build func(namespace string, indexers cache.Indexers, tweak func(*metav1.ListOptions)) cache.SharedIndexInformer,
@@ -67,7 +68,8 @@ func NewLabeled[T LabeledObject](
 	return l, nil
 }
 
-// reduced drops what others may write, and what no reader needs. It may be applied again.
+// reduced drops all fields that no reader needs, which limits the data that other clients can put
+// into the cache. It is idempotent.
 func (l *Labeled[T]) reduced(whole T) T {
 	metadata := metav1.ObjectMeta{
 		Namespace: whole.GetNamespace(), Name: whole.GetName(), UID: whole.GetUID(), ResourceVersion: whole.GetResourceVersion(),
@@ -91,7 +93,7 @@ func (l *Labeled[T]) Get(namespace, name string) (T, bool) {
 	return none, false
 }
 
-// Of returns the objects of an owner, in no order.
+// Of returns the objects of an owner, in no particular order.
 func (l *Labeled[T]) Of(owner cache.ObjectName) []T {
 	view := l.view(owner.Namespace)
 	if view == nil {
@@ -100,7 +102,8 @@ func (l *Labeled[T]) Of(owner cache.ObjectName) []T {
 	return view.List(byLabel, owner.String(), func(object T) bool { return l.ownerOf(object) == owner })
 }
 
-// Wrote notes the API server's answer to an own write, which the cache may not have yet.
+// Wrote records the API server's answer to a write of this process, which the cache may not show
+// yet.
 func (l *Labeled[T]) Wrote(object T) {
 	if view := l.view(object.GetNamespace()); view != nil {
 		view.Wrote(l.reduced(object))
@@ -118,8 +121,8 @@ func (l *Labeled[T]) ownerOf(object T) cache.ObjectName {
 	return cache.NewObjectName(object.GetNamespace(), object.GetLabels()[l.label])
 }
 
-// Watch queues an owner when an object of it appears, changes in a field that is kept, or is gone (reason HealthChange).
-// Own writes queue nothing.
+// Watch queues an owner when one of its objects is created, changes in a cached field, or is
+// deleted (reason HealthChange). Writes of this process queue nothing.
 func (l *Labeled[T]) Watch(loop Loop) error {
 	for namespace, informer := range l.informers {
 		synced, err := controller.AddHandler(l.name, informer, &labeledHandler[T]{l, l.views[namespace], loop.Queue()})
@@ -179,7 +182,7 @@ func sameButVersion[T LabeledObject](before, after T) bool {
 	return apiequality.Semantic.DeepEqual(unversioned(before), unversioned(after))
 }
 
-// enqueue queues an owner. An object without the label has none.
+// enqueue queues an owner. The name is empty for an object without the label.
 func (h *labeledHandler[T]) enqueue(owner cache.ObjectName) {
 	if owner.Name != "" {
 		h.queue.Enqueue(owner, controller.HealthChange)

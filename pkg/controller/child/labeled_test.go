@@ -24,7 +24,7 @@ import (
 
 const ownerLabel = "example.com/owner"
 
-// readiness is the readiness of pods, and the owners that their changes queued.
+// readiness has the readiness of pods, and the owners that changes of pods queued.
 type readiness struct {
 	*controllertest.World
 
@@ -109,7 +109,7 @@ func (r *readiness) update(change func(*corev1.Pod)) {
 	})
 }
 
-func TestReadinessFollowsThePod(t *testing.T) {
+func TestReadinessFollowsPod(t *testing.T) {
 	inReadiness(t, func(r *readiness) {
 		isReady := []bool{r.pods.IsReady("ns", "pod")}
 		r.create(pod("db", corev1.ConditionFalse))
@@ -157,7 +157,7 @@ func TestLabeledObjectQueuesItsOwner(t *testing.T) {
 	}
 }
 
-func TestOwnWriteOfLabeledObjectQueuesNothing(t *testing.T) {
+func TestWriteOfLabeledObjectQueuesNothing(t *testing.T) {
 	inReadiness(t, func(r *readiness) {
 		r.create(pod("db", corev1.ConditionTrue))
 		r.takeQueued()

@@ -10,9 +10,9 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
-// Metadata gives current the labels and annotations of desired, and takes away
-// those that manager gave it before and that desired no longer has. What others
-// added stays. Who added what is told by the managed fields of current.
+// Metadata sets the labels and annotations of desired on current. It removes labels and annotations
+// that manager set before and that desired no longer has, and keeps the rest. The managed fields of
+// current show which client set a field.
 func Metadata(current, desired metav1.Object, manager string) error {
 	owned, err := ownedBy(current, manager)
 	if err != nil {
@@ -50,8 +50,7 @@ func merge(owned *fieldpath.Set, field string, current, desired map[string]strin
 	return merged
 }
 
-// ownedBy returns the fields of object, but for those of subresources, that
-// manager set.
+// ownedBy returns the fields of object that manager set, without fields of subresources.
 func ownedBy(object metav1.Object, manager string) (*fieldpath.Set, error) {
 	owned := fieldpath.NewSet()
 	for _, entry := range object.GetManagedFields() {

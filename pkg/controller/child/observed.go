@@ -21,21 +21,22 @@ import (
 	"github.com/example/demoapp-controller/pkg/ssa"
 )
 
-// maxSecretKeys limits the keys of a Secret that are kept.
+// maxSecretKeys limits the cached keys of a Secret.
 const maxSecretKeys = 100
 
-// Observed is what is kept of a child: what ownership, drift and health are told by.
+// Observed is the observed state of a child: the fields that determine ownership, drift and health.
 type Observed struct {
 	metav1.ObjectMeta
 
 	Health health.Health
-	// Condition is the condition that [Kind.WithCondition] names; empty for other kinds.
+	// Condition is the condition of [Kind.WithCondition]. It is empty for other kinds.
 	Condition Condition
 
 	trace ssa.Trace
-	// containers are those of a Deployment; nil for other kinds.
+	// containers has the containers of a Deployment. It is nil for other kinds.
 	containers []containerImage
-	// values authenticates the operator's values of a Secret, by key; nil for other kinds.
+	// values has keyed digests of the operator's values of a Secret, by key. It is nil for other
+	// kinds.
 	values map[string][sha256.Size]byte
 }
 
@@ -48,7 +49,8 @@ type Condition struct {
 // containerImage is the image of a container.
 type containerImage struct{ container, image string }
 
-// Image returns the image of a container of a Deployment; empty for none, also of a nil child.
+// Image returns the image of a container of a Deployment. It is empty if there is no such
+// container, or if o is nil.
 func (o *Observed) Image(container string) string {
 	if o == nil {
 		return ""
@@ -61,7 +63,7 @@ func (o *Observed) Image(container string) string {
 	return ""
 }
 
-// observe returns what is kept of an object, which is not changed.
+// observe returns the observed state of an object, and does not change the object.
 func (k Kind) observe(object metav1.Object) *Observed {
 	if observed, done := object.(*Observed); done {
 		return observed
@@ -78,7 +80,7 @@ func (k Kind) observe(object metav1.Object) *Observed {
 	return observed
 }
 
-// reduce is observe for an object that is not shared.
+// reduce is like observe, for an object that is not shared.
 func reduce(object metav1.Object, healthOf func(metav1.Object) health.Health) *Observed {
 	slim := &Observed{
 		ObjectMeta: metav1.ObjectMeta{
@@ -102,9 +104,9 @@ func reduce(object metav1.Object, healthOf func(metav1.Object) health.Health) *O
 	return slim
 }
 
-// valuesOf authenticates the values of a Secret whose keys the operator applied. Other clients may
-// add any number of keys. They may also apply keys under the name of the operator; the first keys
-// by name count then.
+// valuesOf returns keyed digests of the values of a Secret whose keys the operator applied. Other
+// clients may apply any number of keys under the operator's field manager, so only the first
+// maxSecretKeys keys by name count.
 func valuesOf(secret *corev1.Secret) map[string][sha256.Size]byte {
 	values := map[string][sha256.Size]byte{}
 	var owned struct {
@@ -123,8 +125,8 @@ func valuesOf(secret *corev1.Secret) map[string][sha256.Size]byte {
 	return values
 }
 
-// processKey makes the digests of Secrets' values worthless outside this process: values
-// can be short enough to be guessed from a plain digest.
+// processKey makes the digests of Secret values useless outside this process. A short value could
+// be guessed from a plain digest.
 var processKey = []byte(rand.Text())
 
 func authenticate(value []byte) (sum [sha256.Size]byte) {

@@ -17,7 +17,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/health"
 )
 
-// secretWith returns a Secret with the keys. The named manager has applied the owned ones.
+// secretWith returns a Secret with the keys. The named manager has applied the owned keys.
 func secretWith(manager string, owned []string, keys ...string) *corev1.Secret {
 	secret := &corev1.Secret{Data: map[string][]byte{}}
 	for _, key := range slices.Concat(owned, keys) {
@@ -38,7 +38,7 @@ func numberedKeys(count int) []string {
 	return keys
 }
 
-// TestObservedSecretMemory: of a Secret with many keys, only those that the operator applied are kept, and not many.
+// TestObservedSecretMemory: only keys that the operator applied are cached, up to a limit.
 func TestObservedSecretMemory(t *testing.T) {
 	many := numberedKeys(60_000)
 	tests := map[string]struct {

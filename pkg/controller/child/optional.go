@@ -20,25 +20,25 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller"
 )
 
-// unservedRetry is the time after which a child is tried again whose API was served and no
-// longer is.
+// unservedRetry is the retry interval of a child whose API is no longer served.
 const unservedRetry = 5 * time.Minute
 
 // optional is a kind of children whose API the API server may not serve.
 type optional struct {
 	kind  Kind
 	added bool
-	// skipped are the owners that lack a child of the kind, and what the caches had listed by then.
+	// skipped has the owners that lack a child of the kind, and the versions of the caches at that
+	// time.
 	skipped map[cache.ObjectName]string
 }
 
-// skip records that an owner lacks a child of the kind. It is queued when the caches have listed
-// the kind again, so the API server serves the kind.
+// skip records that an owner lacks a child of the kind. The owner is queued after the next list of
+// the kind, which shows that the API server serves the kind.
 func (o *optional) skip(owner metav1.Object) {
 	o.skipped[cache.MetaObjectToName(owner)] = o.kind.listed()
 }
 
-// servedInterval is the time between two looks whether caches have listed a kind again. A look
+// servedInterval is the interval of the checks whether the caches have listed a kind again. A check
 // sends no request.
 const servedInterval = time.Second
 
@@ -52,7 +52,7 @@ func (s *Set) Optional(gvks ...schema.GroupVersionKind) *Set {
 	return s
 }
 
-// Added runs an optional kind of children. See [Set.Add].
+// Added is a service that queues the owners of an optional kind of children. See [Set.Add].
 type Added struct {
 	set    *Set
 	gvk    schema.GroupVersionKind
@@ -60,9 +60,8 @@ type Added struct {
 	synced []controller.NamedSync
 }
 
-// Add adds an optional kind, whose API is served now. Its children are written once its
-// informers have synced and Run runs, which queues the owners that lack one. loop is that of
-// the owners.
+// Add adds an optional kind when its API is served. After the informers of the kind have synced,
+// Run queues the owners that lack a child. loop is the loop of the owners.
 func (s *Set) Add(loop Loop, kind Kind) (*Added, error) {
 	o, ok := s.optional[kind.gvk]
 	if !ok {
@@ -126,7 +125,7 @@ func (a *Added) takeSkipped() []cache.ObjectName {
 	return owners
 }
 
-// listed identifies the versions that the informers of a kind have come to.
+// listed returns the resourceVersions of the informers of a kind.
 func (k Kind) listed() string {
 	var versions []string
 	for namespace, informer := range k.informers {
@@ -136,14 +135,14 @@ func (k Kind) listed() string {
 	return strings.Join(versions, " ")
 }
 
-// LeavesOut reports whether a desired child of a kind is left out, because the API server does
-// not serve the kind.
+// LeavesOut reports whether a desired child of a kind is omitted because the API server does not
+// serve the kind.
 func (s State) LeavesOut(kind string) bool {
 	return slices.ContainsFunc(s.Unserved, func(name childv1alpha1.ChildName) bool { return strings.HasPrefix(string(name), kind+"/") })
 }
 
-// kindOf returns a kind of children. served is false for an optional kind that cannot be
-// written yet; the owner is then queued when it can be.
+// kindOf returns a kind of children. served is false for an optional kind that is not served. The
+// owner is then queued when the kind is served.
 func (s *Set) kindOf(gvk schema.GroupVersionKind, owner metav1.Object) (kind Kind, served bool, err error) {
 	if kind, ok := s.kinds[gvk]; ok {
 		return kind, true, nil
@@ -157,7 +156,7 @@ func (s *Set) kindOf(gvk schema.GroupVersionKind, owner metav1.Object) (kind Kin
 	if o.added && o.kind.hasSynced() {
 		return o.kind, true, nil
 	}
-	o.skipped[cache.MetaObjectToName(owner)] = "" // The first look after Add finds it.
+	o.skipped[cache.MetaObjectToName(owner)] = "" // The first check after Add queues the owner.
 	return Kind{}, false, nil
 }
 
@@ -168,8 +167,8 @@ func (s *Set) skip(gvk schema.GroupVersionKind, owner metav1.Object) {
 	s.optional[gvk].skip(owner)
 }
 
-// written returns the kinds that can be written: all fixed ones, and the optional ones that
-// are served.
+// written returns the kinds that can be written: all fixed kinds, and the optional kinds that are
+// served.
 func (s *Set) written() map[schema.GroupVersionKind]Kind {
 	if len(s.optional) == 0 {
 		return s.kinds
@@ -202,12 +201,12 @@ func (k Kind) hasSynced() bool {
 	return true
 }
 
-// isUnserved reports whether an error says that the API server does not serve a kind.
+// isUnserved reports whether an error means that the API server does not serve a kind.
 func isUnserved(err error) bool {
 	return apierrors.IsNotFound(err) && !isOfNamespace(err)
 }
 
-// isOfNamespace reports whether an error says that the namespace does not exist.
+// isOfNamespace reports whether an error means that the namespace does not exist.
 func isOfNamespace(err error) bool {
 	var status apierrors.APIStatus
 	return errors.As(err, &status) && status.Status().Details != nil && status.Status().Details.Kind == "namespaces"

@@ -102,7 +102,7 @@ func TestOptionalChildIsRestoredAndPruned(t *testing.T) {
 	})
 }
 
-func TestOptionalKindThatIsNoLongerServed(t *testing.T) {
+func TestOptionalKindNoLongerServed(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		f := newFamily(t)
 		f.serve()
@@ -120,8 +120,9 @@ func TestOptionalKindThatIsNoLongerServed(t *testing.T) {
 	})
 }
 
-// TestChildrenReturnWithTheirKind: the CRD of a kind is deleted, which deletes the children, and created again.
-func TestChildrenReturnWithTheirKind(t *testing.T) {
+// TestChildrenAreRestoredWithTheirCRD deletes the CRD of a kind, which deletes the children, and
+// creates it again.
+func TestChildrenAreRestoredWithTheirCRD(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		f := newFamily(t, service())
 		f.serve()
@@ -143,7 +144,7 @@ func TestChildrenReturnWithTheirKind(t *testing.T) {
 		f.forget()
 
 		unserved = false
-		f.Act(func() error { // The informer hears something of the kind again.
+		f.Act(func() error { // The informer gets an event of the kind.
 			_, err := f.kube.CoreV1().Services("ns").Create(t.Context(), &corev1.Service{ObjectMeta: metav1.ObjectMeta{
 				Namespace: "ns", Name: "other", Labels: map[string]string{ManagedByLabel: FieldManager},
 			}}, metav1.CreateOptions{})
@@ -160,7 +161,7 @@ func TestChildrenReturnWithTheirKind(t *testing.T) {
 	})
 }
 
-func TestAddOfKindThatIsNotOptional(t *testing.T) {
+func TestAddOfRequiredKind(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		f := newFamily(t)
 		kind, err := Of(f, f.kube, corev1.SchemeGroupVersion.WithKind("ConfigMap"), f.kube.CoreV1().ConfigMaps)

@@ -21,7 +21,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller"
 )
 
-func TestCreateOnceChildIsNeverChanged(t *testing.T) {
+func TestOnceChildIsNeverChanged(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		f := newFamily(t, Once(secret("first")))
 
@@ -35,7 +35,7 @@ func TestCreateOnceChildIsNeverChanged(t *testing.T) {
 	})
 }
 
-func TestCreateOnceChildOfAUserIsUsed(t *testing.T) {
+func TestOnceChildUsesObjectOfUser(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		f := emptyFamily(t, Once(configMap("generated")))
 		f.create(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Data: map[string]string{"key": "theirs"}})
@@ -51,7 +51,7 @@ func TestCreateOnceChildOfAUserIsUsed(t *testing.T) {
 	})
 }
 
-func TestObjectOfAUserIsNotLookedUpInEachPass(t *testing.T) {
+func TestObjectOfUserIsNotReadInEachPass(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		f := emptyFamily(t, Once(configMap("generated")))
 		f.create(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Data: map[string]string{"key": "theirs"}})
@@ -70,7 +70,7 @@ func TestObjectOfAUserIsNotLookedUpInEachPass(t *testing.T) {
 	})
 }
 
-func TestChildIsNotTakenBackByAStaleOwner(t *testing.T) {
+func TestStaleOwnerDoesNotReclaimChild(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		f := newFamily(t, configMap("one"))
 		f.confirmErr = apierrors.NewConflict(schema.GroupResource{Resource: "secrets"}, "web", errors.New("the object has been modified"))
@@ -107,7 +107,7 @@ func TestStaleOwnerDeletesNoChild(t *testing.T) {
 	})
 }
 
-func TestStrangersAreRefused(t *testing.T) {
+func TestObjectsOfOtherOwnersAreConflicts(t *testing.T) {
 	controlledBy := func(kind, name string, uid types.UID) []metav1.OwnerReference {
 		return []metav1.OwnerReference{Reference(&metav1.ObjectMeta{Name: name, UID: uid}, "v1", kind)}
 	}
@@ -151,8 +151,8 @@ func TestStrangersAreRefused(t *testing.T) {
 	}
 }
 
-// TestOwnerIsQueuedWhenItsNameIsFree: no timer is needed for an object that the watch of children shows.
-func TestOwnerIsQueuedWhenItsNameIsFree(t *testing.T) {
+// TestOwnerIsQueuedWhenNameBecomesFree: an object that the watch of children shows needs no timer.
+func TestOwnerIsQueuedWhenNameBecomesFree(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		f := emptyFamily(t, configMap("one"))
 		f.create(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
@@ -191,7 +191,7 @@ func TestForgedStatusDoesNotTakeOverAnObject(t *testing.T) {
 	})
 }
 
-func TestForgedNameIsDropped(t *testing.T) {
+func TestForgedNameInStatusIsDropped(t *testing.T) {
 	for _, name := range []string{"", "..", "a/b", "a%2f"} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T) {
@@ -208,7 +208,7 @@ func TestForgedNameIsDropped(t *testing.T) {
 	}
 }
 
-func TestChildOfAPredecessorIsAwaited(t *testing.T) {
+func TestChildOfPredecessorIsAwaited(t *testing.T) {
 	for name, labels := range map[string]map[string]string{"watched": {ManagedByLabel: FieldManager}, "without the label": nil} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T) {
@@ -234,7 +234,7 @@ func TestChildOfAPredecessorIsAwaited(t *testing.T) {
 	}
 }
 
-func TestApplyFieldsLeavesTheRest(t *testing.T) {
+func TestApplyFieldsKeepsOtherFields(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		f := emptyFamily(t)
 		f.create(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Data: map[string]string{"key": "theirs"}})

@@ -15,9 +15,9 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller"
 )
 
-// Pods are the pods of the owners of one kind. The pods have a label whose value is the name of their owner. They are no
-// children: a child, such as a Deployment, creates them. Only metadata of pods with the label is watched, so other pods
-// cost nothing.
+// Pods are the pods of the owners of one kind. The pods have a label whose value is the name of
+// their owner. They are not children: a child, such as a Deployment, creates them. Only metadata of
+// pods with the label is watched, so other pods cost nothing.
 type Pods struct {
 	label     string
 	informers map[string]cache.SharedIndexInformer
@@ -49,7 +49,8 @@ func reducePod(object any, label string) any {
 	}}
 }
 
-// Watch queues an owner when a pod of it appears, begins to be deleted or is gone (reason HealthChange).
+// Watch queues an owner when one of its pods is created, begins to be deleted or is gone (reason
+// HealthChange).
 func (p *Pods) Watch(loop Loop) error {
 	owners := func(pod *metav1.PartialObjectMetadata) []cache.ObjectName {
 		return []cache.ObjectName{cache.NewObjectName(pod.Namespace, pod.Labels[p.label])}

@@ -11,8 +11,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// Readiness tells which pods of an owner are ready, by name. The pods have a label whose
-// value is the name of their owner.
+// Readiness reports whether a pod of an owner is ready. The pods have a label whose value is the
+// name of their owner.
 type Readiness struct{ *Labeled[*corev1.Pod] }
 
 // NewReadiness returns the readiness of the pods with the label.

@@ -28,25 +28,25 @@ type Pass interface {
 	LookAgain(d time.Duration)
 }
 
-// Report sets the conditions Ready, Reconciling and Stalled to the verdict on what Ensure
-// returned. It asks for the next pass where no event brings one.
+// Report sets the conditions Ready, Reconciling and Stalled from the result of Ensure. It schedules
+// the next pass if no event triggers one.
 func Report(p Pass, state State, err error) {
 	LookAgain(p, state)
 	Judge(state, err).Mark(p.Conditions())
 }
 
-// LookAgain asks for the next pass where no event brings one.
+// LookAgain schedules the next pass if no event triggers one.
 func LookAgain(p Pass, state State) {
 	if state.RetryAfter > 0 {
 		p.LookAgain(state.RetryAfter)
 	}
 }
 
-// Verdict says how children are.
+// Verdict summarizes the state of children.
 type Verdict struct {
-	// Health is Current (as desired and healthy), InProgress or Failed.
+	// Health is Current (desired state reached, and healthy), InProgress or Failed.
 	Health kstatus.Status
-	// Reason is that of the condition Ready.
+	// Reason and Message are for the condition Ready.
 	Reason, Message string
 }
 
@@ -62,8 +62,8 @@ func (v Verdict) Mark(conditions status.Editor) {
 	}
 }
 
-// Judge returns the verdict on what Ensure returned: an error first, then what is waited
-// for, then children that others change again and again, then the health of the children.
+// Judge returns the verdict on the result of Ensure. An error has precedence, then children that
+// wait for a deletion, then children with repeated drift, and then the health of the children.
 func Judge(state State, err error) Verdict {
 	var conflict *OwnershipConflictError
 	var refused *RefusedError
@@ -124,11 +124,11 @@ func (s State) VerdictOn(children ...Desired) Verdict {
 	return verdict
 }
 
-// holdProgress is how long a status may be held back that tells only of progress.
+// holdProgress is the delay of a status write that reports only progress.
 const holdProgress = time.Second
 
-// Hold is for kind.Kind: it returns for how long a status may be held back that tells only
-// how far the children have come.
+// Hold is for kind.Kind. It returns the delay of a status write that reports only progress of the
+// children.
 func Hold(written, next []metav1.Condition) time.Duration {
 	was, is := meta.FindStatusCondition(written, apimeta.ConditionReady), meta.FindStatusCondition(next, apimeta.ConditionReady)
 	if was == nil || is == nil || was.Reason != is.Reason ||
@@ -154,9 +154,8 @@ func (s State) unhealthy() (failed, progressing []string) {
 	return failed, progressing
 }
 
-// Events returns the events that the difference between two statuses is worth: the first
-// children, children that were restored, and another status or reason of the condition
-// Ready.
+// Events returns the events for the difference between two statuses: the first children, restored
+// children, and a change of the status or the reason of the condition Ready.
 func Events(before, after childv1alpha1.ChildrenStatus, conditionsBefore, conditionsAfter []metav1.Condition) []event.Event {
 	var events []event.Event
 	note := func(reason, text string, children []childv1alpha1.ChildName) {

@@ -19,9 +19,9 @@ import (
 
 const applyPatch = types.ApplyPatchType
 
-// restoreLists replaces lists in which others gave items another key by the desired ones.
-// The operator then owns the lists by update, too; what it owns twice would outlive its
-// removal from the desired state.
+// restoreLists replaces lists in which another client changed the key of an item by the desired
+// lists. The operator then also owns the lists by update. restoreLists removes this second
+// ownership, because otherwise a field would stay after its removal from the desired state.
 func (p *pass) restoreLists(ctx context.Context, client client, desired desiredChild, got *Observed, lists []string) error {
 	live, err := client.get(ctx, desired.name)
 	if err != nil {

@@ -26,32 +26,31 @@ import (
 )
 
 const (
-	// maxAttempts is how often a child is written in one pass, when others write it at the
-	// same time.
+	// maxAttempts is the number of attempts to write a child in one pass, if other clients write it
+	// at the same time.
 	maxAttempts = 3
-	// maxCorrected is how many children a correction names.
+	// maxCorrected is the number of children that a correction names.
 	maxCorrected = 8
-	// conflictRetry is the time after which an object that is in the way is looked at again.
-	// No watch may show when it is gone, because it need not carry the label of children.
+	// conflictRetry is the interval at which a conflicting object is checked again. A watch may not
+	// show its deletion, because the object may lack the label of children.
 	conflictRetry = 5 * time.Minute
 )
 
-// Set keeps the children of the owners of one kind. It is safe for concurrent use.
+// Set reconciles the children of the owners of one kind. It is safe for concurrent use.
 type Set struct {
 	owner schema.GroupVersionKind
 	kinds map[schema.GroupVersionKind]Kind
-	// optional are further kinds. The map is fixed; mu protects what is in it.
+	// optional has further kinds. The map is fixed. mu protects its values.
 	optional map[schema.GroupVersionKind]*optional
 
 	corrections corrections
 	drifts      drifts
-	// provided are the objects that users created in the place of children that are created
-	// once. No cache has them, because they lack the label of children. An object is looked up
-	// again after conflictRetry.
+	// provided are the objects that users created in place of [Once] children. No informer has them,
+	// because they lack the label of children. An object is read again after conflictRetry.
 	provided expiring.Map[childKey, *Observed]
-	// blocked are the owners that cannot have a child because another owner has an object of
-	// its name. They are queued when the object is gone. An owner is dropped after
-	// conflictRetry, because its next pass adds it again.
+	// blocked are the owners that cannot create a child because another owner has an object with its
+	// name. They are queued when the object is deleted. An entry expires after conflictRetry,
+	// because the next pass of its owner adds it again.
 	blocked expiring.Map[blockedOwner, struct{}]
 	// confirm and confirmOnce return an error if an owner is not the newest version. See Loop.
 	confirm, confirmOnce func(ctx context.Context, owner metav1.Object) error
@@ -60,14 +59,14 @@ type Set struct {
 	flights map[cache.ObjectName]*flight
 }
 
-// blockedOwner is an owner that cannot have a child.
+// blockedOwner is an owner that cannot create a child.
 type blockedOwner struct {
 	child childKey
 	owner cache.ObjectName
 }
 
-// NewSet returns a set of children of those kinds, of owners of that kind. No two kinds of
-// children have the same name, because the status names children by kind and name.
+// NewSet returns a set for the children of one kind of owners. No two kinds of children may have
+// the same name, because the status identifies children by kind and name.
 func NewSet(owner schema.GroupVersionKind, kinds ...Kind) *Set {
 	s := &Set{
 		owner: owner, kinds: map[schema.GroupVersionKind]Kind{}, optional: map[schema.GroupVersionKind]*optional{},
@@ -81,36 +80,36 @@ func NewSet(owner schema.GroupVersionKind, kinds ...Kind) *Set {
 	return s
 }
 
-// State is what Ensure leaves behind.
+// State is the state of the children after Ensure.
 type State struct {
-	// Children are the desired children that exist, in the order in which they were given.
+	// Children are the desired children that exist, in the order of the arguments.
 	Children []*Observed
-	// Waiting says what has to be gone before a child can be created, one line each.
+	// Waiting has one line for each child that can be created only after a deletion.
 	Waiting []string
-	// Contested says which children other clients change again and again, one line each.
+	// Contested has one line for each child that other clients change repeatedly.
 	Contested []string
-	// Unserved are the desired children that are left out because the API server does not
-	// serve their kind, as kind/name. See [Set.Optional].
+	// Unserved are the desired children that are omitted because the API server does not serve
+	// their kind, as kind/name. See [Set.Optional].
 	Unserved []childv1alpha1.ChildName
-	// Lost says which of them existed before, one line each.
+	// Lost has one line for each unserved child that existed before.
 	Lost []string
-	// RetryAfter is the time after which Ensure should be called again although nothing
-	// happened; 0 for none.
+	// RetryAfter is the time after which Ensure must be called again, even without an event. 0
+	// means never.
 	RetryAfter time.Duration
 
 	kinds []string
-	// problems are what keeps children from being as desired.
+	// problems has the reasons why children do not match the desired state.
 	problems map[id]problem
 }
 
-// problem is what keeps one child from being as desired.
+// problem is the reason why a child does not match the desired state.
 type problem struct {
 	err                error
 	waiting, contested string
 	lost               string
 }
 
-// Of returns a child, by kind and name; an empty one if it does not exist.
+// Of returns a child by kind and name. It returns an empty child if there is none.
 func (s State) Of(kind, name string) *Observed {
 	for i, child := range s.Children {
 		if s.kinds[i] == kind && child.Name == name {
@@ -120,8 +119,8 @@ func (s State) Of(kind, name string) *Observed {
 	return &Observed{}
 }
 
-// Has reports whether the owner has one of these children: it was applied before, or it
-// exists as far as the caches show.
+// Has reports whether the owner has one of these children: the status records it, or a cache shows
+// it.
 func (s *Set) Has(owner metav1.Object, status *childv1alpha1.ChildrenStatus, children ...Desired) bool {
 	records, kinds := &pass{status: status}, s.written()
 	for _, desired := range children {
@@ -131,15 +130,15 @@ func (s *Set) Has(owner metav1.Object, status *childv1alpha1.ChildrenStatus, chi
 			return true
 		}
 		got := kinds[schema.FromAPIVersionAndKind(*desired.GetAPIVersion(), of.kind)].observed(owner.GetNamespace(), of.name)
-		if got != nil && got.DeletionTimestamp == nil && belongsTo(owner, s.owner.GroupKind(), record, got) == ours {
+		if got != nil && got.DeletionTimestamp == nil && ownershipOf(owner, s.owner.GroupKind(), record, got) == ownerSelf {
 			return true
 		}
 	}
 	return false
 }
 
-// Without returns the state without the children of a kind, for a report that does not depend
-// on their health. What keeps children from being written stays in the state.
+// Without returns the state without the children of a kind, for a report that does not depend on
+// their health. Problems that prevent writes of children stay in the state.
 func (s State) Without(kind string) State {
 	without := s
 	without.Children, without.kinds = nil, nil
@@ -151,14 +150,14 @@ func (s State) Without(kind string) State {
 	return without
 }
 
-// Ensure makes the children of an owner the desired ones. A child that is as desired and
-// as it was applied costs no request. Children that are no longer desired are deleted. The
-// status tells what was applied before, and is updated, also beside an error.
+// Ensure creates, updates and deletes the children of an owner, so that they match the desired
+// state. A child that matches the desired state costs no request. Ensure reads the records of
+// earlier applies from status, and updates them even if it returns an error.
 //
-// A child that others change again and again is restored at growing intervals, up to 5
-// minutes, until others leave it alone for a while.
+// If other clients change a child repeatedly, Ensure restores it at growing intervals, up to 5
+// minutes, until the changes stop for a while.
 //
-// Errors are joined: a child that cannot be written does not keep the others from it. An
+// Errors are joined: a child that cannot be written does not block the remaining children. An
 // [*OwnershipConflictError] and a [*RefusedError] are terminal.
 func (s *Set) Ensure(
 	ctx context.Context, owner metav1.Object, status *childv1alpha1.ChildrenStatus, now time.Time, desired ...Desired,
@@ -195,11 +194,11 @@ func (s *Set) Ensure(
 	return pass.state, errors.Join(errs...)
 }
 
-// pass is one Ensure.
+// pass is one call of Ensure.
 type pass struct {
 	set   *Set
 	owner metav1.Object
-	// status is what is known from before.
+	// status is the status before the pass.
 	status *childv1alpha1.ChildrenStatus
 	now    time.Time
 	flight *flight
@@ -227,7 +226,7 @@ func (p *pass) record(child id) (childv1alpha1.AppliedChild, bool) {
 	return p.status.Applied[i], true
 }
 
-// ensure makes one child as desired.
+// ensure creates or updates one child.
 func (p *pass) ensure(ctx context.Context, desired desiredChild) error {
 	kind, served, err := p.set.kindOf(desired.gvk, p.owner)
 	if err != nil {
@@ -243,7 +242,7 @@ func (p *pass) ensure(ctx context.Context, desired desiredChild) error {
 		return nil
 	}
 	if kind.isDoubted(p.owner.GetNamespace(), desired.name) {
-		record.Fingerprint = "" // It says no longer that the child is as it was applied.
+		record.Fingerprint = "" // The child has changed since the apply.
 	}
 	got, pause := p.pause(kind, desired, record)
 	defer func() { p.reportContest(desired.id, pause) }()
@@ -271,7 +270,7 @@ func (p *pass) ensure(ctx context.Context, desired desiredChild) error {
 	return nil
 }
 
-// leaveOut reports a child whose kind is not served. What is known of it is kept.
+// leaveOut reports a child owned kind is not served, and keeps its record.
 func (p *pass) leaveOut(desired desiredChild, record childv1alpha1.AppliedChild, known bool) {
 	p.state.Unserved = append(p.state.Unserved, desired.childName())
 	if known {
@@ -279,15 +278,16 @@ func (p *pass) leaveOut(desired desiredChild, record childv1alpha1.AppliedChild,
 	}
 }
 
-// lost reports a child that existed and that cannot be restored, because its kind is gone.
+// lost reports a child that existed and cannot be restored, because the API server no longer serves
+// its kind.
 func (p *pass) lost(child id) {
 	text := fmt.Sprintf("%s %q is gone, and the API server does not serve its kind any more: install the CRD again", child.kind, child.name)
 	p.state.Lost = append(p.state.Lost, text)
 	p.note(child, func(found *problem) { found.lost = text })
 }
 
-// retain reports a child that is not written: what was applied before is still there. got is
-// the child as it is; nil for none.
+// retain reports a child that is not written, and keeps its record. got is the observed child, or
+// nil.
 func (p *pass) retain(desired desiredChild, record childv1alpha1.AppliedChild, known bool, got *Observed) {
 	if known {
 		p.applied = append(p.applied, record)
@@ -302,14 +302,14 @@ func (p *pass) exists(desired desiredChild, got *Observed) {
 	p.state.Children, p.state.kinds = append(p.state.Children, got), append(p.state.kinds, desired.kind)
 }
 
-// pause returns for how long the correction of a child has to wait, and the child as it is.
+// pause returns the remaining pause before the correction of a child, and the observed child.
 func (p *pass) pause(kind Kind, desired desiredChild, record childv1alpha1.AppliedChild) (*Observed, time.Duration) {
 	got := kind.observed(p.owner.GetNamespace(), desired.name)
 	if got == nil && desired.once {
 		got, _ = p.set.provided.Get(p.childKey(desired.id), p.now)
 	}
 	todo := p.decide(desired, record, got)
-	drifted := (todo == create || todo == change) && isCorrection(desired, record, got)
+	drifted := (todo == actionCreate || todo == actionUpdate) && isCorrection(desired, record, got)
 	p.set.drifts.observe(p.childKey(desired.id), drifted, p.now)
 	if !drifted {
 		return got, 0
@@ -318,8 +318,8 @@ func (p *pass) pause(kind Kind, desired desiredChild, record childv1alpha1.Appli
 	return got, run.last.Add(run.pause()).Sub(p.now)
 }
 
-// reportContest reports a child that others change again and again. It asks for the pass
-// that restores the child, or that finds that others leave it alone.
+// reportContest reports a child that other clients change repeatedly. It schedules the pass that
+// restores the child, or that finds no further changes.
 func (p *pass) reportContest(child id, pause time.Duration) {
 	run := p.set.corrections.run(p.childKey(child), p.now)
 	if pause <= 0 && run.count <= freeCorrections {
@@ -335,13 +335,13 @@ func (p *pass) reportContest(child id, pause time.Duration) {
 	}
 }
 
-// awaits notes what has to be gone before a child can be created.
+// awaits records why a child cannot be created yet.
 func (p *pass) awaits(child id, text string) {
 	p.state.Waiting = append(p.state.Waiting, text)
 	p.note(child, func(found *problem) { found.waiting = text })
 }
 
-// note changes what is known of the problem of a child.
+// note changes the problem of a child.
 func (p *pass) note(child id, change func(*problem)) {
 	found := p.state.problems[child]
 	change(&found)
@@ -350,15 +350,15 @@ func (p *pass) note(child id, change func(*problem)) {
 
 func (p *pass) childKey(child id) childKey { return childKey{p.owner.GetNamespace(), child} }
 
-// retryAfter asks for the next pass after d at the latest.
+// retryAfter schedules the next pass after d at the latest.
 func (p *pass) retryAfter(d time.Duration) {
 	if p.state.RetryAfter == 0 || d < p.state.RetryAfter {
 		p.state.RetryAfter = d
 	}
 }
 
-// write writes a child until it is as desired. got is the child as it is; nil for none. It
-// returns nil when the child has to wait.
+// write writes a child until it matches the desired state. got is the observed child, or nil. write
+// returns nil if the child must wait.
 func (p *pass) write(
 	ctx context.Context, kind Kind, desired desiredChild, record childv1alpha1.AppliedChild, got *Observed,
 ) (*Observed, error) {
@@ -370,25 +370,25 @@ func (p *pass) write(
 		}
 		todo := p.decide(desired, record, got)
 		switch todo {
-		case leave:
+		case actionNone:
 			return got, nil
-		case await:
+		case actionWait:
 			p.retryAfter(conflictRetry)
 			p.awaits(desired.id, fmt.Sprintf("%s %q is being deleted", desired.kind, desired.name))
 			return nil, nil
-		case refuse:
+		case actionConflict:
 			p.set.blocked.Set(blockedOwner{p.childKey(desired.id), cache.MetaObjectToName(p.owner)}, struct{}{}, conflictRetry, p.now)
 			if got == cached && !desired.once && kind.observed(p.owner.GetNamespace(), desired.name) == nil {
-				got = nil // The object has gone meanwhile, and its event came before blocked.Set.
+				got = nil // The object was deleted meanwhile, and its event came before blocked.Set.
 				continue
 			}
 			p.retryAfter(conflictRetry)
-			return nil, controller.Terminal(&OwnershipConflictError{Kind: desired.kind, Name: desired.name, Holder: holder(got)})
-		case create, change:
+			return nil, controller.Terminal(&OwnershipConflictError{Kind: desired.kind, Name: desired.name, Holder: controllerText(got)})
+		case actionCreate, actionUpdate:
 		}
 		if got != nil && metav1.GetControllerOfNoCopy(got) == nil {
-			// The deletion of an owner that leaves its children takes their owner away, too. A
-			// cached owner that is not the newest version must not take them back.
+			// A deletion with the propagation policy Orphan removes the owner references of the
+			// children. An owner from a stale cache must not add them again.
 			if err := p.set.confirm(ctx, p.owner); err != nil {
 				return nil, fmt.Errorf("%s %q has lost its owner: %w", desired.kind, desired.name, err)
 			}
@@ -403,7 +403,7 @@ func (p *pass) write(
 			p.awaits(desired.id, "the namespace is being deleted")
 			return nil, nil
 		}
-		if !ssa.IsOtherObject(answer) || todo == create && apierrors.IsInvalid(answer) {
+		if !ssa.IsOtherObject(answer) || todo == actionCreate && apierrors.IsInvalid(answer) {
 			return nil, writeError(desired.id, answer)
 		}
 		live, err := client.get(ctx, desired.name)
@@ -439,15 +439,16 @@ func (p *pass) wrote(kind Kind, desired desiredChild, corrected bool, applied me
 }
 
 func (p *pass) decide(desired desiredChild, record childv1alpha1.AppliedChild, got *Observed) action {
-	whose := ours
+	owned := ownerSelf
 	if got != nil {
-		whose = belongsTo(p.owner, p.set.owner.GroupKind(), record, got)
+		owned = ownershipOf(p.owner, p.set.owner.GroupKind(), record, got)
 	}
-	return decide(whose, desired, record, got)
+	return decide(owned, desired, record, got)
 }
 
-// apply sends one server-side apply: create-only when there is no such object, else forced
-// and bound to its UID. Lists that a forced apply cannot restore are restored first.
+// apply sends one server-side apply. Without an observed object, the request only creates.
+// Otherwise it is forced and bound to the UID. Lists that a forced apply cannot restore are
+// restored first.
 func (p *pass) apply(ctx context.Context, client client, desired desiredChild, got *Observed) (metav1.Object, error) {
 	mode := ssa.Force
 	if got == nil {
@@ -469,7 +470,7 @@ func (p *pass) apply(ctx context.Context, client client, desired desiredChild, g
 	return client.patch(ctx, desired.name, applyPatch, data, options)
 }
 
-// prune deletes the children that are not to be kept.
+// prune deletes the children that are not in keep.
 func (p *pass) prune(ctx context.Context, keep map[id]bool) error {
 	var errs []error
 	kinds := p.set.written()
@@ -484,7 +485,7 @@ func (p *pass) prune(ctx context.Context, keep map[id]bool) error {
 	for _, record := range p.status.Applied {
 		of := id{record.Kind, record.Name}
 		if keep[of] || record.Name == "" || len(content.IsPathSegmentName(record.Name)) > 0 {
-			continue // No object has such a name, so others have written the record.
+			continue // No object can have this name, so another client wrote the record.
 		}
 		for gvk, kind := range kinds {
 			if gvk.Kind == record.Kind {
@@ -495,8 +496,8 @@ func (p *pass) prune(ctx context.Context, keep map[id]bool) error {
 	return errors.Join(errs...)
 }
 
-// removeUnseen deletes a child that the cache does not show as one: it is gone, or lost
-// its label or owner.
+// removeUnseen deletes a recorded child that the cache does not show, because it lost its label or
+// its owner. If the child is already deleted, removeUnseen does nothing.
 func (p *pass) removeUnseen(ctx context.Context, kind Kind, of id, record childv1alpha1.AppliedChild) error {
 	live, err := kind.client(p.owner.GetNamespace()).get(ctx, of.name)
 	if apierrors.IsNotFound(err) {
@@ -507,7 +508,7 @@ func (p *pass) removeUnseen(ctx context.Context, kind Kind, of id, record childv
 		return writeError(of, err)
 	}
 	got := kind.observe(live)
-	if belongsTo(p.owner, p.set.owner.GroupKind(), record, got) != ours {
+	if ownershipOf(p.owner, p.set.owner.GroupKind(), record, got) != ownerSelf {
 		return nil
 	}
 	return p.remove(ctx, kind, of, got)
@@ -541,8 +542,8 @@ func (p *pass) remove(ctx context.Context, kind Kind, of id, child *Observed) er
 	return nil
 }
 
-// Reference makes owner the controller of an object. It does not block the deletion of the
-// owner, which would take permission on its finalizers where that is enforced.
+// Reference returns a controller reference to owner. The reference does not block the deletion of
+// the owner, because that may need a permission on the owner's finalizers.
 func Reference(owner metav1.Object, apiVersion, kind string) metav1.OwnerReference {
 	isController := true
 	return metav1.OwnerReference{

@@ -35,7 +35,7 @@ func TestEnsureCreatesChildrenOnce(t *testing.T) {
 	})
 }
 
-func TestUnchangedChildrenCostNothing(t *testing.T) {
+func TestUnchangedChildrenCauseNoRequests(t *testing.T) {
 	tests := map[string]func(*family){
 		"another pass": (*family).pass,
 		"a restart":    func(f *family) { f.Stop(); f.start() },
@@ -79,7 +79,7 @@ func TestDriftIsCorrectedWithOneApply(t *testing.T) {
 		"a value applied under the operator's field manager within a second": {
 			func(f *family) { f.applyAsOperator(0) }, []string{"patch configmaps/web"},
 		},
-		"a removed label of ours": {
+		"a removed label of the operator": {
 			func(f *family) { f.change(func(c *corev1.ConfigMap) { delete(c.Labels, "app") }) }, []string{"patch configmaps/web"},
 		},
 		"a removed owner": {
@@ -113,7 +113,7 @@ func TestDriftIsCorrectedWithOneApply(t *testing.T) {
 	}
 }
 
-func TestUpdateIsNoCorrection(t *testing.T) {
+func TestUpdateIsNotCorrection(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		f := newFamily(t, configMap("one"), deployment("nginx:1"))
 
@@ -127,7 +127,7 @@ func TestUpdateIsNoCorrection(t *testing.T) {
 	})
 }
 
-func TestSecretValueThatOthersChangedIsRestored(t *testing.T) {
+func TestChangedSecretValueIsRestored(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		f := newFamily(t, secret("s3cret"))
 		secrets := f.kube.CoreV1().Secrets("ns")
@@ -154,7 +154,8 @@ func TestSecretValueThatOthersChangedIsRestored(t *testing.T) {
 
 func always(*Observed) bool { return true }
 
-// TestConditionallyRetainedChild: a child is written while it need not stay, and not created when it must.
+// TestConditionallyRetainedChild: a child is written while stays returns false, and not created
+// while stays returns true.
 func TestConditionallyRetainedChild(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		f := newFamily(t, configMap("one"))
@@ -170,8 +171,9 @@ func TestConditionallyRetainedChild(t *testing.T) {
 	})
 }
 
-// TestRetainedChildStaysAsItIs: neither a new desired state nor drift writes it, and what was applied stays known.
-func TestRetainedChildStaysAsItIs(t *testing.T) {
+// TestRetainedChildIsNotWritten: neither a new desired state nor drift causes a write, and the
+// record of the last apply is kept.
+func TestRetainedChildIsNotWritten(t *testing.T) {
 	tests := map[string]func(*family){
 		"another desired state": func(f *family) { f.pass() },
 		"drift":                 func(f *family) { f.change(func(c *corev1.ConfigMap) { c.Data["key"] = "theirs" }) },
@@ -216,7 +218,7 @@ func TestMissingRetainedChildIsNotCreated(t *testing.T) {
 	})
 }
 
-func TestChildThatIsNoLongerDesiredIsDeleted(t *testing.T) {
+func TestUndesiredChildIsDeleted(t *testing.T) {
 	tests := map[string]func(*family){
 		"known":             func(*family) {},
 		"without its label": func(f *family) { f.desired = nil; f.change(func(c *corev1.ConfigMap) { c.Labels = nil }) },
@@ -270,7 +272,7 @@ func TestImmutableFieldIsTerminalAndNamed(t *testing.T) {
 	})
 }
 
-func TestTransientErrorIsRetriedAndTheOtherChildrenAreWritten(t *testing.T) {
+func TestTransientErrorDoesNotBlockOtherChildren(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		f := emptyFamily(t, configMap("one"), deployment("nginx:1"))
 		f.Refuse(func(request string) error {
@@ -291,7 +293,7 @@ func TestTransientErrorIsRetriedAndTheOtherChildrenAreWritten(t *testing.T) {
 	})
 }
 
-func TestChildThatFinalizersKeptIsCreatedOnceItIsGone(t *testing.T) {
+func TestChildIsRecreatedAfterItsFinalizers(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		f := newFamily(t, configMap("one"))
 		f.change(func(c *corev1.ConfigMap) { c.Finalizers = []string{"example.com/theirs"} })
@@ -310,7 +312,7 @@ func TestChildThatFinalizersKeptIsCreatedOnceItIsGone(t *testing.T) {
 	})
 }
 
-func TestChildThatCannotBeWrittenStaysInTheState(t *testing.T) {
+func TestUnwritableChildStaysInState(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		f := newFamily(t, configMap("one"))
 		f.Refuse(func(string) error { return apierrors.NewServiceUnavailable("busy") })
@@ -325,7 +327,7 @@ func TestChildThatCannotBeWrittenStaysInTheState(t *testing.T) {
 	})
 }
 
-func TestChildrenOfOneNameAreRefused(t *testing.T) {
+func TestDuplicateChildrenAreRefused(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		f := emptyFamily(t, configMap("one"), configMap("two"))
 
@@ -339,7 +341,7 @@ func TestChildrenOfOneNameAreRefused(t *testing.T) {
 	})
 }
 
-func TestKindsOfOneNameAreRefused(t *testing.T) {
+func TestDuplicateKindNamesAreRefused(t *testing.T) {
 	gvk := schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "ConfigMap"}
 	set := NewSet(ownerKind, Kind{gvk: gvk}, Kind{gvk: corev1.SchemeGroupVersion.WithKind("ConfigMap")})
 
@@ -350,8 +352,8 @@ func TestKindsOfOneNameAreRefused(t *testing.T) {
 	}
 }
 
-// TestKindOfTheOperatorReportsReady: a new child of such a kind is not healthy.
-func TestKindOfTheOperatorReportsReady(t *testing.T) {
+// TestCustomResourceIsHealthyWhenReady: a new child of such a kind is not healthy.
+func TestCustomResourceIsHealthyWhenReady(t *testing.T) {
 	kube := kubefake.NewClientset()
 	gvk := corev1.SchemeGroupVersion.WithKind("ConfigMap")
 	own, err := WatchedBy(nil, gvk, kube.CoreV1().ConfigMaps)

@@ -17,11 +17,11 @@ import (
 	"github.com/example/demoapp-controller/pkg/overlay"
 )
 
-// Watch queues an owner when others change or delete a child of it (reason Drift), and
-// when the health or the kept condition of a child changes (reason HealthChange). Own
-// writes queue nothing. An object of a deleted owner of the same name queues its successor. A child of another
-// owner queues the owners that wait for its name when it is gone (reason DependencyReady).
-// Drift of children counts for the metrics of the queue's controller.
+// Watch queues an owner when another client changes or deletes one of its children (reason Drift).
+// A change of the health or the observed condition of a child queues its owner with reason
+// HealthChange. Writes of this process queue nothing. An object of a deleted owner queues the new
+// owner of the same name. The deletion of an object queues the owners that wait for its name
+// (reason DependencyReady). Drift of children counts in the metrics of the queue's controller.
 func (s *Set) Watch(loop Loop) error {
 	s.confirm, s.confirmOnce = loop.Confirm, loop.ConfirmOnce
 	names := map[string]bool{}
@@ -40,7 +40,7 @@ func (s *Set) Watch(loop Loop) error {
 	return nil
 }
 
-// handle adds the event handlers of a kind of children, and returns their caches.
+// handle adds the event handlers of a kind of children, and returns the caches to wait for.
 func (s *Set) handle(loop Loop, kind Kind) ([]controller.NamedSync, error) {
 	var all []controller.NamedSync
 	for namespace, informer := range kind.informers {
@@ -54,9 +54,9 @@ func (s *Set) handle(loop Loop, kind Kind) ([]controller.NamedSync, error) {
 	return all, nil
 }
 
-// Loop is the part of kind.Loop that a Set needs: the queue of the owners, the caches that
-// their first pass waits for, and two checks that an owner is the newest version. Confirm
-// asks the API server each time. ConfirmOnce asks once in the life of the loop.
+// Loop is the part of kind.Loop that a Set needs: the queue of the owners, the caches to sync
+// before the first pass, and two checks that an owner is the newest version. Confirm sends a
+// request each time. ConfirmOnce sends one request in the life of the loop.
 type Loop interface {
 	Queue() *controller.Controller
 	Await(synced ...controller.NamedSync)
@@ -89,8 +89,8 @@ func (h *handler) OnAdd(object metav1.Object, _ bool) {
 func (h *handler) OnUpdate(before, after metav1.Object) {
 	was, is := h.kind.observe(before), h.kind.observe(after)
 	own := h.view.IsOwn(after)
-	// A watch that begins anew leaves out what was in between. The change from what this
-	// process last knew counts.
+	// A restarted watch skips intermediate versions. Compare with the newest version that this
+	// process knows.
 	if written, ok := h.view.Own(after); ok && !overlay.AtLeast(was.ResourceVersion, written.GetResourceVersion()) {
 		was = h.kind.observe(written)
 	}
@@ -107,8 +107,8 @@ func (h *handler) OnUpdate(before, after metav1.Object) {
 	}
 }
 
-// doubt notes if the change to a later version may be an unseen change of the operator's fields. It
-// reports whether it did.
+// doubt records that the change to a later version may hide a change of the operator's fields, and
+// reports whether that is possible.
 func (h *handler) doubt(was, is *Observed) bool {
 	doubted := was.UID == is.UID && was.trace.MayHide(is.trace)
 	if doubted {
@@ -122,7 +122,7 @@ func (h *handler) OnDelete(gone cache.DeletedObject[metav1.Object]) {
 	if gone.OptionalObj == nil {
 		return // A periodic pass covers an object that the informer never saw.
 	}
-	// A child that finalizers kept may be awaited, to be created again.
+	// A pass may wait for a child whose deletion finalizers delayed, to create it again.
 	own := h.view.IsOwnDelete(gone.OptionalObj) && gone.OptionalObj.GetDeletionTimestamp() == nil
 	h.view.Settle(gone.OptionalObj)
 	if !own {
@@ -134,8 +134,8 @@ func (h *handler) OnDelete(gone cache.DeletedObject[metav1.Object]) {
 	}
 }
 
-// notify queues the owner of a child. While the owner's children are being written, the
-// event is kept: it may be the echo of a write whose answer has not come.
+// notify queues the owner of a child. While Ensure writes the owner's children, the event is held
+// back: it may be the echo of a write whose answer has not arrived.
 func (h *handler) notify(child *Observed, why controller.Reason, gone bool) {
 	owner, ok := h.set.ownerOf(child)
 	if !ok {
@@ -163,7 +163,7 @@ func controllerOf(child *Observed) types.UID {
 	return ""
 }
 
-// notice is a change of a child that a watch told of.
+// notice is a watch event of a child.
 type notice struct {
 	uid             types.UID
 	resourceVersion string
@@ -171,9 +171,9 @@ type notice struct {
 	enqueue         func()
 }
 
-// flight is one Ensure that is going on. The event of an own write may come before the API
-// server's answer, so the events of the owner's children are kept until the end, when it
-// is known which writes were its own.
+// flight is a call of Ensure in progress. The event of a write may arrive before the API server's
+// answer. So the events of the owner's children are held back until the end, when all writes of the
+// call are known.
 type flight struct {
 	set     *Set
 	held    []notice
@@ -211,7 +211,7 @@ func (f *flight) noteDelete(object metav1.Object) {
 	f.deleted[object.GetUID()] = true
 }
 
-// end queues the owner for the events that were not the echo of own writes.
+// end queues the owner for the held events that are not echoes of its writes.
 func (s *Set) end(owner metav1.Object, f *flight) {
 	s.mu.Lock()
 	delete(s.flights, cache.MetaObjectToName(owner))

@@ -22,52 +22,50 @@ type Component struct {
 	// Field is the path of the component in the owner, for example "spec.database". Messages
 	// about the component begin with it.
 	Field string
-	// Children are applied as soon as the component may start.
+	// Children are applied when the component may start.
 	Children []child.Desired
 	// Endpoint is the address of the component in the cluster, as host:port. The status shows
 	// it when the component has started. Optional.
 	Endpoint string
-	// Advice says what to do about the text of a failure or a refusal of the children, for
-	// example "check spec.backend.image"; empty for no advice. Optional.
+	// Advice returns a remedy for the text of a failure or a refusal of the children, for example
+	// "check spec.backend.image". It may return an empty text. Optional.
 	Advice func(problem string) string
-	// Aside says that the condition Ready does not depend on the health of the component's
-	// children. A child that cannot be written, or that others change again and again, counts
-	// all the same. No other component has children of these kinds.
+	// Aside excludes the health of the component's children from the condition Ready. A child that
+	// cannot be written, or that other clients change repeatedly, still counts. No other component
+	// may have children of the same kinds.
 	Aside bool
 	// After names the components that must be ready before this one starts. Nil means all
-	// components before it. Names that no component has are ignored, so that a component that
-	// is switched off holds nothing up.
+	// components before it. Unknown names are ignored, so a disabled component blocks nothing.
 	After []string
 }
 
-// Outcome is what Ensure leaves behind.
+// Outcome is the result of Ensure.
 type Outcome struct {
-	// State of the children of all components that have started.
+	// State is the state of the children of all components that have started.
 	State child.State
-	// Err is the error of the children; nil if all could be written.
+	// Err is the error of the children. It is nil if all children were written.
 	Err error
-	// Components are the statuses of the components, in the order in which they were given.
+	// Components are the statuses of the components, in the order of the arguments.
 	Components []childv1alpha1.ComponentStatus
 
 	parts []part
 }
 
-// part is a component as a pass finds it.
+// part is a component with its state in a pass.
 type part struct {
 	Component
 
 	// started: the component has children, or its children are applied in this pass.
 	started bool
-	// verdict is on the children of a component that has started.
+	// verdict is the verdict on the children of a started component.
 	verdict child.Verdict
 }
 
 func (p part) ready() bool { return p.started && p.verdict.Health == kstatus.CurrentStatus }
 
-// Ensure makes the children of the components that have started the desired ones, and
-// starts the components whose turn it is. A component has started if one of its children
-// exists or was applied before. Children of components that are no longer given are
-// deleted. See [child.Set.Ensure] for status and errors.
+// Ensure reconciles the children of the started components, and starts the components whose
+// dependencies are ready. A component has started if one of its children exists or was applied
+// before. Children of removed components are deleted. See [child.Set.Ensure] for status and errors.
 func Ensure(
 	ctx context.Context, set *child.Set, owner metav1.Object, status *childv1alpha1.ChildrenStatus, now time.Time,
 	components ...Component,
@@ -103,7 +101,8 @@ func childrenOf(parts []part) []child.Desired {
 	return children
 }
 
-// startable returns the indices of the components that have not started and whose turn it is.
+// startable returns the indices of the components that have not started and whose dependencies are
+// ready.
 func startable(parts []part) []int {
 	var indices []int
 	for i, p := range parts {
@@ -114,8 +113,7 @@ func startable(parts []part) []int {
 	return indices
 }
 
-// waitsFor returns the first component that has to be ready before another one starts, and
-// is not.
+// waitsFor returns the first component that is not ready and that part i depends on.
 func waitsFor(parts []part, i int) (part, bool) {
 	for _, before := range parts[:i] {
 		if (parts[i].After == nil || slices.Contains(parts[i].After, before.Name)) && !before.ready() {

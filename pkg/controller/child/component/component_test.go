@@ -26,8 +26,8 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller/kind/status"
 )
 
-// world is an owner whose components are Deployments, between fake clientsets. The owner of the
-// components is a Secret, which is as good as any object.
+// world is an owner whose components are Deployments, with fake clientsets. The owner is a Secret,
+// because its kind does not matter.
 type world struct {
 	*controllertest.World
 
@@ -165,7 +165,7 @@ func TestStartedComponentsStay(t *testing.T) {
 	}
 }
 
-func TestComponentThatIsSwitchedOff(t *testing.T) {
+func TestDisabledComponent(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.ensure("cache", "backend")
 		w.ready("cache")
@@ -176,8 +176,9 @@ func TestComponentThatIsSwitchedOff(t *testing.T) {
 	})
 }
 
-// TestHealthyChildrenStartTheNext: components whose children need no time start in one pass.
-func TestHealthyChildrenStartTheNext(t *testing.T) {
+// TestHealthyChildrenStartNextComponent: components whose children are healthy at once start in one
+// pass.
+func TestHealthyChildrenStartNextComponent(t *testing.T) {
 	inWorld(t, func(w *world) {
 		// The list of a fake clientset has no resource version. The cache gets one from an event.
 		w.Act(func() error {
@@ -198,7 +199,7 @@ func TestHealthyChildrenStartTheNext(t *testing.T) {
 	})
 }
 
-func TestComponentThatCannotBeWrittenHoldsUpTheNext(t *testing.T) {
+func TestUnwritableComponentBlocksNext(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.Refuse(func(request string) error {
 			if request == "patch deployments/cache" {
@@ -227,9 +228,9 @@ func (p *pass) Conditions() status.Editor { return status.For(&p.conditions, 1, 
 
 func (*pass) LookAgain(time.Duration) {}
 
-// TestReadyBesideAComponentAside: the health of a component that is aside does not matter to Ready, and what keeps its
-// children from being written does.
-func TestReadyBesideAComponentAside(t *testing.T) {
+// TestReadyIgnoresHealthOfComponentAside: Ready ignores the health of a component that is aside,
+// but not failed writes of its children.
+func TestReadyIgnoresHealthOfComponentAside(t *testing.T) {
 	tests := map[string]struct {
 		refusal         error
 		status          metav1.ConditionStatus

@@ -93,7 +93,7 @@ func TestStatuses(t *testing.T) {
 	}
 }
 
-func TestWaitsForAComponentThatWaitsItself(t *testing.T) {
+func TestComponentWaitsForWaitingComponent(t *testing.T) {
 	got := statuses([]part{started("database", progressing), waiting("backend", "database"), waiting("frontend", "backend")})
 
 	if want := "Waits for backend"; got[2].Message != want {

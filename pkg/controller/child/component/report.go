@@ -21,7 +21,7 @@ import (
 // maxMessage bounds the message of a component, in bytes.
 const maxMessage = 1024
 
-// statuses returns what the owner's status says about the components.
+// statuses returns the components for the owner's status.
 func statuses(parts []part) []childv1alpha1.ComponentStatus {
 	found := make([]childv1alpha1.ComponentStatus, 0, len(parts))
 	for i, p := range parts {
@@ -38,7 +38,7 @@ func statuses(parts []part) []childv1alpha1.ComponentStatus {
 	return found
 }
 
-// Of returns the status of a component, by name; an empty one if there is no such component.
+// Of returns the status of a component by name. It is empty if there is no such component.
 func (o Outcome) Of(name string) childv1alpha1.ComponentStatus {
 	for _, c := range o.Components {
 		if c.Name == name {
@@ -48,8 +48,8 @@ func (o Outcome) Of(name string) childv1alpha1.ComponentStatus {
 	return childv1alpha1.ComponentStatus{}
 }
 
-// SetConditions sets a condition for each component. types has the types of the conditions by
-// the names of components. The condition of a component that was not given is removed.
+// SetConditions sets a condition for each component. types maps names of components to types of
+// conditions. The condition of a missing component is removed.
 func (o Outcome) SetConditions(conditions status.Editor, types map[string]string) {
 	for _, c := range o.Components {
 		switch conditionType, ok := types[c.Name]; {
@@ -67,7 +67,7 @@ func (o Outcome) SetConditions(conditions status.Editor, types map[string]string
 	}
 }
 
-// text says why a component that has started is not ready. It begins with the component's field.
+// text says why a started component is not ready. It begins with the component's field.
 func (p part) text() string {
 	if p.ready() {
 		return ""
@@ -81,7 +81,7 @@ func (p part) text() string {
 	return text
 }
 
-// waitText names the component for those that wait for it.
+// waitText describes the component in the messages of the components that wait for it.
 func (p part) waitText() string {
 	if !p.started {
 		return p.Name
@@ -89,9 +89,9 @@ func (p part) waitText() string {
 	return p.Name + ": " + p.verdict.Message
 }
 
-// Report sets the conditions Ready, Reconciling and Stalled. Ready needs that all children are
-// written, and that the components that are not aside are healthy. Report asks for the next
-// pass where no event brings one.
+// Report sets the conditions Ready, Reconciling and Stalled. Ready requires that all children are
+// written, and that all components except the ones aside are healthy. Report schedules the next
+// pass if no event triggers one.
 func (o Outcome) Report(p child.Pass) {
 	child.LookAgain(p, o.State)
 	conditions := p.Conditions()
@@ -129,8 +129,8 @@ func (o Outcome) Phase(conditions []metav1.Condition) string {
 	}
 }
 
-// summarize returns the verdict on all components, from that on all their children. complete
-// says that all components were ready at this generation before.
+// summarize returns the verdict on all components, given the verdict on all their children.
+// complete means that all components were ready at this generation before.
 func summarize(all child.Verdict, parts []part, complete bool) child.Verdict {
 	if all.Health == kstatus.CurrentStatus {
 		all.Message = fmt.Sprintf("All %d components are ready", len(parts))

@@ -78,6 +78,37 @@ func TestForeignRevision(t *testing.T) {
 	}
 }
 
+// TestForeignRevisionDuringUninstall: a revision that another client records during an uninstall
+// does not take the place of the revision whose objects are removed. Its own objects are removed
+// by the next attempt.
+func TestForeignRevisionDuringUninstall(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fixture) {
+		desired := made(t, map[string]string{"templates/a.yaml": configMap("a", "1"), "templates/hook.yaml": hook("hook", "pre-delete", 0, "hook-succeeded")})
+		f.must(desired, ActionInstall, CauseNotInstalled)
+		ctx := WithWait(t.Context(), func() (func(), error) {
+			f.foreign(desired, 2, common.StatusDeployed, nil)
+			synctest.Wait()
+			f.With(func() { f.React = jobsEnd })
+			f.Edit("Job", "default/hook", "job-controller", func(job *unstructured.Unstructured) { jobsEnd(job) })
+			return func() {}, nil
+		})
+
+		err := f.engine.Uninstall(ctx, desired, f.baseline)
+
+		if err == nil || IsTerminal(err) || !strings.Contains(err.Error(), "recorded revision 2 of release default/web during its uninstall") {
+			t.Errorf("error is %v, want a transient one about revision 2", err)
+		}
+		wantRecords(t, f, "web.v1 uninstalling", "web.v2 deployed")
+		if err := f.engine.Uninstall(t.Context(), desired, f.baseline); err != nil {
+			t.Error(err)
+		}
+		wantRecords(t, f)
+		if names := f.Names(); len(names) > 0 {
+			t.Errorf("objects are left: %v", names)
+		}
+	})
+}
+
 // TestForeignPending: the operation of another client is waited for, until it
 // counts as abandoned.
 func TestForeignPending(t *testing.T) {

@@ -65,6 +65,10 @@ type store struct {
 	begun bool
 	// purging makes Delete remove all records of the release in one request.
 	purging bool
+	// last is the newest revision that an uninstall has decided upon; 0 in other operations.
+	// A revision that another client records meanwhile is left to the next attempt, because
+	// Helm would take it for the newest one and leave the objects of this one behind.
+	last int
 	// uninstalling replaces Helm's description of a release that is being uninstalled.
 	uninstalling string
 	// unfinished says that objects are left to change. Delete then keeps the records.
@@ -223,10 +227,9 @@ func (s *store) recordAt(key string) *Record {
 // history returns the release's records, oldest first, without the one to be replaced.
 func (s *store) history() []*Record {
 	history := s.engine.records.history(s.release)
-	if s.replaced == nil {
-		return history
-	}
-	return slices.DeleteFunc(history, func(record *Record) bool { return record.Revision == s.replaced.Revision })
+	return slices.DeleteFunc(history, func(record *Record) bool {
+		return s.replaced != nil && record.Revision == s.replaced.Revision || s.last != 0 && record.Revision > s.last
+	})
 }
 
 // newest returns the last record of the history; nil when there is none.
@@ -319,6 +322,9 @@ func (s *store) Delete(key string) (release.Releaser, error) {
 		history := s.engine.records.history(s.release)
 		if len(history) == 0 {
 			return nil, nil
+		}
+		if newest := history[len(history)-1].Revision; s.last != 0 && newest > s.last {
+			return nil, s.note(key, fmt.Errorf("another client recorded revision %d of release %s during its uninstall", newest, s.release))
 		}
 		return nil, s.note(key, s.secrets.purge(history))
 	}

@@ -62,6 +62,7 @@ func (o *operation) uninstall(options ActionOptions) error {
 		}
 		return o.store.secrets.purge(nil)
 	}
+	o.store.last = newest.Revision
 	cfg, err := o.configuration()
 	if err != nil {
 		return err

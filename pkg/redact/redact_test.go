@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/example/demoapp-controller/pkg/message"
+	"github.com/example/demoapp-controller/test/expect"
 )
 
 // textError is an error of another component.
@@ -38,7 +39,7 @@ func TestError(t *testing.T) {
 
 			err := Error([]string{test.secret}, fmt.Errorf("apply: %w", cause))
 
-			equal(t, "text", "apply: "+test.want, err.Error())
+			expect.Equal(t, "text", "apply: "+test.want, err.Error())
 			var found *textError
 			if !errors.As(err, &found) || found != cause {
 				t.Errorf("%v does not wrap the original error", err)
@@ -56,7 +57,7 @@ func TestNoError(t *testing.T) {
 func TestSecretWithinSecret(t *testing.T) {
 	got := Text([]string{"inner", "with inner in it"}, "with inner in it and inner")
 
-	equal(t, "text", "REDACTED and REDACTED", got)
+	expect.Equal(t, "text", "REDACTED and REDACTED", got)
 }
 
 func TestNumberForms(t *testing.T) {
@@ -76,7 +77,7 @@ func TestNumberForms(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			got := Text(NumberForms(test.plain, test.value), test.text)
 
-			equal(t, "text", test.want, got)
+			expect.Equal(t, "text", test.want, got)
 		})
 	}
 }
@@ -105,7 +106,7 @@ func TestCutLeavesNoBeginningOfSecret(t *testing.T) {
 }
 
 func TestShortTextIsKept(t *testing.T) {
-	equal(t, "text", "as it is", New([]string{"verysecret"}).Text("as it is"))
+	expect.Equal(t, "text", "as it is", New([]string{"verysecret"}).Text("as it is"))
 }
 
 // TestOverlappingBeginnings: a text is withheld if its end is the beginning of a secret again and again. To remove all
@@ -125,7 +126,7 @@ func TestOverlappingBeginnings(t *testing.T) {
 		}
 	}
 
-	equal(t, "withheld texts", 1, withheld)
+	expect.Equal(t, "withheld texts", 1, withheld)
 }
 
 // TestLongTextIsCheap: time and memory do not depend on the length of a text.
@@ -159,17 +160,17 @@ func TestTooManySecretsWithholdText(t *testing.T) {
 
 	err := Error(secrets, fmt.Errorf("got secret-1: %w", cause))
 
-	equal(t, "text", "the detail is left out, because it could show values from Secrets: the values from Secrets have more than 1000 texts", err.Error())
+	expect.Equal(t, "text", "the detail is left out, because it could show values from Secrets: the values from Secrets have more than 1000 texts", err.Error())
 	if !errors.Is(err, cause) {
 		t.Error("the error does not wrap its cause")
 	}
-	equal(t, "text with the most secrets", "got REDACTED", Text(secrets[1:], "got secret-1000"))
-	equal(t, "text with one secret many times", "got REDACTED", Text(slices.Repeat([]string{"secret"}, 2000), "got secret"))
+	expect.Equal(t, "text with the most secrets", "got REDACTED", Text(secrets[1:], "got secret-1000"))
+	expect.Equal(t, "text with one secret many times", "got REDACTED", Text(slices.Repeat([]string{"secret"}, 2000), "got secret"))
 }
 
 func TestTextHasOneLine(t *testing.T) {
-	equal(t, "lines", "validation failed: - at '/a': wrong; - at '/b': wrong", Text(nil, "validation failed:\n- at '/a': wrong\r\n\n  - at '/b': wrong\n"))
-	equal(t, "a secret of two lines", "got REDACTED", Text([]string{"line 1\nline 2"}, "got line 1\nline 2"))
+	expect.Equal(t, "lines", "validation failed: - at '/a': wrong; - at '/b': wrong", Text(nil, "validation failed:\n- at '/a': wrong\r\n\n  - at '/b': wrong\n"))
+	expect.Equal(t, "a secret of two lines", "got REDACTED", Text([]string{"line 1\nline 2"}, "got line 1\nline 2"))
 }
 
 func TestSecretsQuotedBySchemaValidation(t *testing.T) {
@@ -189,11 +190,4 @@ func allocated(run func()) uint64 {
 	run()
 	runtime.ReadMemStats(&after)
 	return after.TotalAlloc - before.TotalAlloc
-}
-
-func equal[T comparable](t *testing.T, what string, want, got T) {
-	t.Helper()
-	if got != want {
-		t.Errorf("%s is %v, want %v", what, got, want)
-	}
 }

@@ -10,7 +10,6 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,6 +17,7 @@ import (
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 
 	"github.com/example/demoapp-controller/pkg/controller/controllertest"
+	"github.com/example/demoapp-controller/test/expect"
 )
 
 const (
@@ -40,7 +40,7 @@ func newKeeper(t *testing.T) (*Keeper[*corev1.ConfigMap], corev1client.ConfigMap
 	client := kubefake.NewClientset()
 	controllertest.Stamp(client)
 	_, err := client.CoreV1().ConfigMaps("ns").Create(t.Context(), newMap("first"), metav1.CreateOptions{})
-	must(t, err)
+	expect.NoError(t, err)
 	return NewKeeper[*corev1.ConfigMap](manager), client.CoreV1().ConfigMaps("ns")
 }
 
@@ -55,70 +55,56 @@ func namesOf(objects []*corev1.ConfigMap) (names []string) {
 func get(t *testing.T, client corev1client.ConfigMapInterface, name string) *corev1.ConfigMap {
 	t.Helper()
 	object, err := client.Get(t.Context(), name, metav1.GetOptions{})
-	must(t, err)
+	expect.NoError(t, err)
 	return object
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-func equal(t *testing.T, what string, want, got any) {
-	t.Helper()
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", what, diff)
-	}
 }
 
 func TestKeeperReturnsCreatedObjectBeforeCache(t *testing.T) {
 	k, client := newKeeper(t)
-	must(t, k.Create(t.Context(), client, newMap("a")))
+	expect.NoError(t, k.Create(t.Context(), client, newMap("a")))
 	created := get(t, client, "a")
-	equal(t, "before", []string{"a"}, namesOf(k.Children(owner, nil, early)))
-	equal(t, "with another one", []string{"a", "b"}, namesOf(k.Children(owner, []*corev1.ConfigMap{newMap("b")}, early)))
-	equal(t, "once it is cached", []string{"a"}, namesOf(k.Children(owner, []*corev1.ConfigMap{created}, created.ResourceVersion)))
-	equal(t, "what is remembered after that", 0, len(k.written))
+	expect.Equal(t, "before", []string{"a"}, namesOf(k.Children(owner, nil, early)))
+	expect.Equal(t, "with another one", []string{"a", "b"}, namesOf(k.Children(owner, []*corev1.ConfigMap{newMap("b")}, early)))
+	expect.Equal(t, "once it is cached", []string{"a"}, namesOf(k.Children(owner, []*corev1.ConfigMap{created}, created.ResourceVersion)))
+	expect.Equal(t, "what is remembered after that", 0, len(k.written))
 }
 
 func TestKeeperDropsDeletedObject(t *testing.T) {
 	k, client := newKeeper(t)
-	must(t, k.Create(t.Context(), client, newMap("a")))
-	equal(t, "once the cache has passed it", []string(nil), namesOf(k.Children(owner, nil, late)))
-	must(t, k.Create(t.Context(), client, newMap("b")))
+	expect.NoError(t, k.Create(t.Context(), client, newMap("a")))
+	expect.Equal(t, "once the cache has passed it", []string(nil), namesOf(k.Children(owner, nil, late)))
+	expect.NoError(t, k.Create(t.Context(), client, newMap("b")))
 	successor := owner.DeepCopy()
 	successor.UID = "another"
-	equal(t, "for a successor of the owner", []string(nil), namesOf(k.Children(successor, nil, early)))
+	expect.Equal(t, "for a successor of the owner", []string(nil), namesOf(k.Children(successor, nil, early)))
 }
 
 func TestKeeperTrustsCacheWithoutVersions(t *testing.T) {
 	k, client := newKeeper(t)
-	must(t, k.Create(t.Context(), client, newMap("a")))
-	equal(t, "children", []string(nil), namesOf(k.Children(owner, nil, "")))
+	expect.NoError(t, k.Create(t.Context(), client, newMap("a")))
+	expect.Equal(t, "children", []string(nil), namesOf(k.Children(owner, nil, "")))
 }
 
 func TestCreateWithTakenName(t *testing.T) {
 	k, client := newKeeper(t)
 	theirs, err := client.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a"}}, metav1.CreateOptions{})
-	must(t, err)
+	expect.NoError(t, err)
 	if err := k.Create(t.Context(), client, newMap("a")); !errors.Is(err, ErrExists) {
 		t.Errorf("error is %v", err)
 	}
-	equal(t, "theirs", theirs, get(t, client, "a"))
-	equal(t, "children", []string(nil), namesOf(k.Children(owner, nil, early)))
+	expect.Equal(t, "theirs", theirs, get(t, client, "a"))
+	expect.Equal(t, "children", []string(nil), namesOf(k.Children(owner, nil, early)))
 }
 
 func TestUpdate(t *testing.T) {
 	k, client := newKeeper(t)
-	must(t, k.Create(t.Context(), client, newMap("a")))
+	expect.NoError(t, k.Create(t.Context(), client, newMap("a")))
 	before := get(t, client, "a")
 	changed := before.DeepCopy()
 	changed.Data = map[string]string{"k": "v"}
-	must(t, k.Update(t.Context(), client, changed))
+	expect.NoError(t, k.Update(t.Context(), client, changed))
 	children := k.Children(owner, []*corev1.ConfigMap{before}, before.ResourceVersion)
-	equal(t, "data while the cache is behind", map[string]string{"k": "v"}, children[0].Data)
+	expect.Equal(t, "data while the cache is behind", map[string]string{"k": "v"}, children[0].Data)
 	if err := k.Update(t.Context(), client, changed); !apierrors.IsConflict(err) {
 		t.Errorf("an update of an old version: %v", err)
 	}
@@ -126,28 +112,28 @@ func TestUpdate(t *testing.T) {
 
 func TestDelete(t *testing.T) {
 	k, client := newKeeper(t)
-	must(t, k.Create(t.Context(), client, newMap("a")))
+	expect.NoError(t, k.Create(t.Context(), client, newMap("a")))
 	object := get(t, client, "a")
 	if k.IsLeaving(object) {
 		t.Error("leaves before it is deleted")
 	}
-	must(t, k.Delete(t.Context(), client, object))
-	equal(t, "children while the cache is behind", []string{"a"}, namesOf(k.Children(owner, []*corev1.ConfigMap{object}, early)))
+	expect.NoError(t, k.Delete(t.Context(), client, object))
+	expect.Equal(t, "children while the cache is behind", []string{"a"}, namesOf(k.Children(owner, []*corev1.ConfigMap{object}, early)))
 	if !k.IsLeaving(object) {
 		t.Error("does not leave after it was deleted")
 	}
-	must(t, k.Delete(t.Context(), client, object))
+	expect.NoError(t, k.Delete(t.Context(), client, object))
 
-	must(t, k.Create(t.Context(), client, newMap("a")))
+	expect.NoError(t, k.Create(t.Context(), client, newMap("a")))
 	again := get(t, client, "a")
-	must(t, k.Delete(t.Context(), client, object))
-	equal(t, "its successor", again.UID, get(t, client, "a").UID)
+	expect.NoError(t, k.Delete(t.Context(), client, object))
+	expect.Equal(t, "its successor", again.UID, get(t, client, "a").UID)
 	k.Children(owner, []*corev1.ConfigMap{again}, early)
 	if k.IsLeaving(again) {
 		t.Error("the successor leaves")
 	}
 	k.Forget(ownerOf(object))
-	equal(t, "what is remembered", 0, len(k.written))
+	expect.Equal(t, "what is remembered", 0, len(k.written))
 }
 
 func TestMetadata(t *testing.T) {
@@ -156,19 +142,19 @@ func TestMetadata(t *testing.T) {
 	object.Labels = map[string]string{"old": "1", "kept": "1"}
 	object.Annotations = map[string]string{"old": "1"}
 	_, err := client.Create(t.Context(), object, metav1.CreateOptions{FieldManager: manager})
-	must(t, err)
+	expect.NoError(t, err)
 	object = get(t, client, "a")
 	object.Labels["theirs"] = "1"
 	_, err = client.Update(t.Context(), object, metav1.UpdateOptions{FieldManager: "theirs"})
-	must(t, err)
+	expect.NoError(t, err)
 	object = get(t, client, "a")
 	desired := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"kept": "2", "new": "1"}}}
 	if HasMetadata(object, desired) {
 		t.Error("has it before")
 	}
-	must(t, Metadata(object, desired, manager))
-	equal(t, "labels", map[string]string{"kept": "2", "new": "1", "theirs": "1"}, object.Labels)
-	equal(t, "annotations", map[string]string{}, object.Annotations)
+	expect.NoError(t, Metadata(object, desired, manager))
+	expect.Equal(t, "labels", map[string]string{"kept": "2", "new": "1", "theirs": "1"}, object.Labels)
+	expect.Equal(t, "annotations", map[string]string{}, object.Annotations)
 	if !HasMetadata(object, desired) {
 		t.Error("does not have it after")
 	}
@@ -206,7 +192,7 @@ func TestInBatches(t *testing.T) {
 				}
 				return nil
 			})
-			equal(t, "calls", test.calls, calls)
+			expect.Equal(t, "calls", test.calls, calls)
 			if most > test.atOnce {
 				t.Errorf("%d calls at once", most)
 			}

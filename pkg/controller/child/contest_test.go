@@ -10,6 +10,8 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/example/demoapp-controller/test/expect"
 )
 
 // driftRepeatedly simulates a client that writes the ConfigMap at an interval.
@@ -19,7 +21,7 @@ func (f *family) driftRepeatedly(times int, interval time.Duration) {
 	for i := range times {
 		f.Act(func() error {
 			found, err := maps.Get(f.t.Context(), "web", metav1.GetOptions{})
-			must(f.t, err)
+			expect.NoError(f.t, err)
 			found.Data["key"] = fmt.Sprint("theirs ", i)
 			_, err = maps.Update(f.t.Context(), found, others)
 			return err
@@ -39,8 +41,8 @@ func TestRepeatedDriftIsCorrectedAtGrowingIntervals(t *testing.T) {
 		if requests := f.Take(); len(requests) < 5 || len(requests) > 12 {
 			t.Errorf("%d requests in the first minute, want 5 to 12: %q", len(requests), requests)
 		}
-		equal(t, "contested", []string{contested}, f.state.Contested)
-		must(t, f.err)
+		expect.Equal(t, "contested", []string{contested}, f.state.Contested)
+		expect.NoError(t, f.err)
 
 		f.driftRepeatedly(40, 10*time.Second)
 		f.Take()
@@ -54,9 +56,9 @@ func TestRepeatedDriftIsCorrectedAtGrowingIntervals(t *testing.T) {
 		f.forget()
 		f.driftRepeatedly(1, 0)
 
-		equal(t, "requests after the other client paused", []string{"patch configmaps/web"}, f.Take())
-		equal(t, "data", map[string]string{"key": "one"}, f.configMap().Data)
-		equal(t, "contested after the other client paused", []string(nil), f.state.Contested)
+		expect.Equal(t, "requests after the other client paused", []string{"patch configmaps/web"}, f.Take())
+		expect.Equal(t, "data", map[string]string{"key": "one"}, f.configMap().Data)
+		expect.Equal(t, "contested after the other client paused", []string(nil), f.state.Contested)
 	})
 }
 
@@ -68,10 +70,10 @@ func TestRepeatedDriftEndsWithoutEvent(t *testing.T) {
 
 		f.Wait(2 * time.Minute)
 
-		equal(t, "contested children during the contest", 1, during)
-		equal(t, "contested children afterwards", 0, len(f.state.Contested))
-		equal(t, "data", map[string]string{"key": "one"}, f.configMap().Data)
-		equal(t, "retry", time.Duration(0), f.state.RetryAfter)
+		expect.Equal(t, "contested children during the contest", 1, during)
+		expect.Equal(t, "contested children afterwards", 0, len(f.state.Contested))
+		expect.Equal(t, "data", map[string]string{"key": "one"}, f.configMap().Data)
+		expect.Equal(t, "retry", time.Duration(0), f.state.RetryAfter)
 		// Five changes are restored at once. Changes during the pause count as one.
 		f.drifted(6, 6)
 	})
@@ -86,8 +88,8 @@ func TestRepeatedDriftDoesNotDelayDesiredChange(t *testing.T) {
 		f.desired = []Desired{configMap("two")}
 		f.pass()
 
-		equal(t, "requests", []string{"patch configmaps/web"}, f.Take())
-		equal(t, "data", map[string]string{"key": "two"}, f.configMap().Data)
+		expect.Equal(t, "requests", []string{"patch configmaps/web"}, f.Take())
+		expect.Equal(t, "data", map[string]string{"key": "two"}, f.configMap().Data)
 	})
 }
 
@@ -113,7 +115,7 @@ func TestPauseOfCorrections(t *testing.T) {
 	}
 	for count, want := range tests {
 		t.Run(fmt.Sprint(count), func(t *testing.T) {
-			equal(t, "pause", want, correctionRun{count: count}.pause())
+			expect.Equal(t, "pause", want, correctionRun{count: count}.pause())
 		})
 	}
 }
@@ -127,7 +129,7 @@ func TestEndedCorrectionsAreForgotten(t *testing.T) {
 
 	c.note(childKey{"ns", id{"ConfigMap", "web"}}, now.Add(time.Hour))
 
-	equal(t, "children remembered", 1, c.runs.Len())
+	expect.Equal(t, "children remembered", 1, c.runs.Len())
 }
 
 // TestUncorrectableDriftCountsOnce: retries do not count the same drift again.
@@ -154,5 +156,5 @@ func TestDriftOfDeletedOwnerExpires(t *testing.T) {
 
 	d.observe(childKey{"ns", id{"ConfigMap", "other"}}, true, now.Add(2*driftMemory))
 
-	equal(t, "children whose drift is remembered", 1, d.seen.Len())
+	expect.Equal(t, "children whose drift is remembered", 1, d.seen.Len())
 }

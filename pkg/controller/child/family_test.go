@@ -26,6 +26,7 @@ import (
 	childv1alpha1 "github.com/example/demoapp-controller/pkg/apis/child/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller"
 	"github.com/example/demoapp-controller/pkg/controller/controllertest"
+	"github.com/example/demoapp-controller/test/expect"
 )
 
 var (
@@ -125,7 +126,7 @@ func (f *family) start() {
 		return controller.Result{RequeueAfter: f.state.RetryAfter}, f.err
 	}), controller.Options{Name: "family", Metrics: controller.NewMetrics(f.registry)})
 	f.synced = nil
-	must(f.t, errors.Join(err1, err2, err3, set.Watch(f)))
+	expect.NoError(f.t, errors.Join(err1, err2, err3, set.Watch(f)))
 	f.queue.Enqueue(cache.NewObjectName("ns", "web"), controller.SpecChange)
 	f.Run(func(stop, lead context.Context) error { return f.queue.Run(stop, lead, f.synced...) })
 }
@@ -140,7 +141,7 @@ func (f *family) forget() {
 func (f *family) drifts() (detected, corrected float64) {
 	f.t.Helper()
 	families, err := f.registry.Gather()
-	must(f.t, err)
+	expect.NoError(f.t, err)
 	values := map[string]float64{}
 	for _, metric := range families {
 		values[metric.GetName()] = metric.GetMetric()[0].GetCounter().GetValue()
@@ -152,8 +153,8 @@ func (f *family) drifts() (detected, corrected float64) {
 func (f *family) drifted(detected, corrected float64) {
 	f.t.Helper()
 	gotDetected, gotCorrected := f.drifts()
-	equal(f.t, "drift detected", detected, gotDetected)
-	equal(f.t, "drift corrected", corrected, gotCorrected)
+	expect.Equal(f.t, "drift detected", detected, gotDetected)
+	expect.Equal(f.t, "drift corrected", corrected, gotCorrected)
 }
 
 // pass queues the owner.

@@ -19,15 +19,16 @@ import (
 	dynamicfake "k8s.io/client-go/dynamic/fake"
 
 	childv1alpha1 "github.com/example/demoapp-controller/pkg/apis/child/v1alpha1"
+	"github.com/example/demoapp-controller/test/expect"
 )
 
 // serve adds the kind Service, which is optional.
 func (f *family) serve() {
 	f.t.Helper()
 	kind, err := Of(f, f.kube, serviceKind, f.kube.CoreV1().Services)
-	must(f.t, err)
+	expect.NoError(f.t, err)
 	added, err := f.set.Add(f, kind)
-	must(f.t, err)
+	expect.NoError(f.t, err)
 	f.Run(added.Run)
 }
 
@@ -165,7 +166,7 @@ func TestAddOfRequiredKind(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		f := newFamily(t)
 		kind, err := Of(f, f.kube, corev1.SchemeGroupVersion.WithKind("ConfigMap"), f.kube.CoreV1().ConfigMaps)
-		must(t, err)
+		expect.NoError(t, err)
 
 		_, err = f.set.Add(f, kind)
 
@@ -186,9 +187,9 @@ func TestDynamicKind(t *testing.T) {
 				},
 			}})
 		kind, err := Dynamic(f, client, serviceKind, resource)
-		must(t, err)
+		expect.NoError(t, err)
 		added, err := f.set.Add(f, kind)
-		must(t, err)
+		expect.NoError(t, err)
 		f.Run(added.Run)
 		f.desired = []Desired{Untyped{"apiVersion": "v1", "kind": "Service", "metadata": map[string]any{"name": "web"}}}
 

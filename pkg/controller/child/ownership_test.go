@@ -19,6 +19,7 @@ import (
 
 	childv1alpha1 "github.com/example/demoapp-controller/pkg/apis/child/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller"
+	"github.com/example/demoapp-controller/test/expect"
 )
 
 func TestOnceChildIsNeverChanged(t *testing.T) {
@@ -30,8 +31,8 @@ func TestOnceChildIsNeverChanged(t *testing.T) {
 		f.Stop()
 		f.start()
 
-		equal(t, "requests", []string(nil), f.Take())
-		equal(t, "status", []childv1alpha1.AppliedChild{{Kind: "Secret", Name: "web", UID: string(f.state.Of("Secret", "web").UID)}}, f.status.Applied)
+		expect.Equal(t, "requests", []string(nil), f.Take())
+		expect.Equal(t, "status", []childv1alpha1.AppliedChild{{Kind: "Secret", Name: "web", UID: string(f.state.Of("Secret", "web").UID)}}, f.status.Applied)
 	})
 }
 
@@ -42,12 +43,12 @@ func TestOnceChildUsesObjectOfUser(t *testing.T) {
 
 		f.start()
 
-		must(t, f.err)
-		equal(t, "data", map[string]string{"key": "theirs"}, f.configMap().Data)
-		equal(t, "status", []childv1alpha1.AppliedChild(nil), f.status.Applied)
+		expect.NoError(t, f.err)
+		expect.Equal(t, "data", map[string]string{"key": "theirs"}, f.configMap().Data)
+		expect.Equal(t, "status", []childv1alpha1.AppliedChild(nil), f.status.Applied)
 		f.desired = nil
 		f.pass()
-		equal(t, "data, when no longer desired", map[string]string{"key": "theirs"}, f.configMap().Data)
+		expect.Equal(t, "data, when no longer desired", map[string]string{"key": "theirs"}, f.configMap().Data)
 	})
 }
 
@@ -64,9 +65,9 @@ func TestObjectOfUserIsNotReadInEachPass(t *testing.T) {
 		f.Wait(conflictRetry)
 		f.pass()
 
-		equal(t, "requests of the first pass", []string{"patch configmaps/web", "get configmaps/web"}, first)
-		equal(t, "requests of the next pass", []string(nil), next)
-		equal(t, "data after the user deleted it", map[string]string{"key": "generated"}, f.configMap().Data)
+		expect.Equal(t, "requests of the first pass", []string{"patch configmaps/web", "get configmaps/web"}, first)
+		expect.Equal(t, "requests of the next pass", []string(nil), next)
+		expect.Equal(t, "data after the user deleted it", map[string]string{"key": "generated"}, f.configMap().Data)
 	})
 }
 
@@ -77,14 +78,14 @@ func TestStaleOwnerDoesNotReclaimChild(t *testing.T) {
 
 		f.change(func(c *corev1.ConfigMap) { c.OwnerReferences = nil })
 
-		equal(t, "requests", []string(nil), f.Take())
+		expect.Equal(t, "requests", []string(nil), f.Take())
 		if !apierrors.IsConflict(f.err) {
 			t.Errorf("error is %v, want a conflict", f.err)
 		}
 		f.confirmErr = nil
 		f.Wait(time.Second)
-		must(t, f.err)
-		equal(t, "controlled by the owner that is the newest version", true, metav1.IsControlledBy(f.configMap(), f.owner))
+		expect.NoError(t, f.err)
+		expect.Equal(t, "controlled by the owner that is the newest version", true, metav1.IsControlledBy(f.configMap(), f.owner))
 	})
 }
 
@@ -96,14 +97,14 @@ func TestStaleOwnerDeletesNoChild(t *testing.T) {
 
 		f.pass()
 
-		equal(t, "requests", []string(nil), f.Take())
+		expect.Equal(t, "requests", []string(nil), f.Take())
 		if !controller.IsPending(f.err) {
 			t.Errorf("error is %v, want a pending one", f.err)
 		}
 		f.confirmErr = nil
 		f.pass()
-		must(t, f.err)
-		equal(t, "requests of the newest version", []string{"delete configmaps/web"}, f.Take())
+		expect.NoError(t, f.err)
+		expect.Equal(t, "requests of the newest version", []string{"delete configmaps/web"}, f.Take())
 	})
 }
 
@@ -138,14 +139,14 @@ func TestObjectsOfOtherOwnersAreConflicts(t *testing.T) {
 				if !errors.As(f.err, &conflict) || !controller.IsTerminal(f.err) || !strings.Contains(f.err.Error(), test.message) {
 					t.Errorf("error is %v, want a terminal one containing %q", f.err, test.message)
 				}
-				equal(t, "data", map[string]string{"key": "theirs"}, f.configMap().Data)
-				equal(t, "the other child", []string{"deployments"}, applied(f))
+				expect.Equal(t, "data", map[string]string{"key": "theirs"}, f.configMap().Data)
+				expect.Equal(t, "the other child", []string{"deployments"}, applied(f))
 				f.Act(func() error {
 					return f.kube.CoreV1().ConfigMaps("ns").Delete(t.Context(), "web", metav1.DeleteOptions{})
 				})
 				f.Wait(2 * conflictRetry)
-				must(t, f.err)
-				equal(t, "data once it is gone", map[string]string{"key": "one"}, f.configMap().Data)
+				expect.NoError(t, f.err)
+				expect.Equal(t, "data once it is gone", map[string]string{"key": "one"}, f.configMap().Data)
 			})
 		})
 	}
@@ -164,11 +165,11 @@ func TestOwnerIsQueuedWhenNameBecomesFree(t *testing.T) {
 
 		f.remove()
 
-		must(t, f.err)
+		expect.NoError(t, f.err)
 		if len(f.passes) != 1 || !f.passes[0].Has(controller.DependencyReady) {
 			t.Errorf("passes for %v, want one for DependencyReady", f.passes)
 		}
-		equal(t, "data", map[string]string{"key": "one"}, f.configMap().Data)
+		expect.Equal(t, "data", map[string]string{"key": "one"}, f.configMap().Data)
 	})
 }
 
@@ -200,9 +201,9 @@ func TestForgedNameInStatusIsDropped(t *testing.T) {
 
 				f.pass()
 
-				must(t, f.err)
-				equal(t, "requests", []string(nil), f.Take())
-				equal(t, "children in the status", []string{"configmaps"}, applied(f))
+				expect.NoError(t, f.err)
+				expect.Equal(t, "requests", []string(nil), f.Take())
+				expect.Equal(t, "children in the status", []string{"configmaps"}, applied(f))
 			})
 		})
 	}
@@ -225,10 +226,10 @@ func TestChildOfPredecessorIsAwaited(t *testing.T) {
 				})
 				f.Wait(2 * conflictRetry)
 
-				must(t, err)
-				equal(t, "waiting", []string{`ConfigMap "web" is being deleted`}, waiting)
-				equal(t, "the predecessor's child", 0, len(before.Data))
-				equal(t, "data afterwards", map[string]string{"key": "one"}, f.configMap().Data)
+				expect.NoError(t, err)
+				expect.Equal(t, "waiting", []string{`ConfigMap "web" is being deleted`}, waiting)
+				expect.Equal(t, "the predecessor's child", 0, len(before.Data))
+				expect.Equal(t, "data afterwards", map[string]string{"key": "one"}, f.configMap().Data)
 			})
 		})
 	}
@@ -245,9 +246,9 @@ func TestApplyFieldsKeepsOtherFields(t *testing.T) {
 		_, otherErr := ApplyFields(t.Context(), client, "reloader", "another", fields)
 		_, anyErr := ApplyFields(t.Context(), client, "reloader", "", fields)
 
-		must(t, err)
-		equal(t, "data", map[string]string{"key": "theirs"}, applied.Data)
-		equal(t, "annotations", map[string]string{"example.com/hash": "1"}, applied.Annotations)
+		expect.NoError(t, err)
+		expect.Equal(t, "data", map[string]string{"key": "theirs"}, applied.Data)
+		expect.Equal(t, "annotations", map[string]string{"example.com/hash": "1"}, applied.Annotations)
 		if !apierrors.IsConflict(otherErr) {
 			t.Errorf("apply to another object: %v", otherErr)
 		}

@@ -18,6 +18,7 @@ import (
 
 	childv1alpha1 "github.com/example/demoapp-controller/pkg/apis/child/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller"
+	"github.com/example/demoapp-controller/test/expect"
 )
 
 func TestEnsureCreatesChildrenOnce(t *testing.T) {
@@ -26,12 +27,12 @@ func TestEnsureCreatesChildrenOnce(t *testing.T) {
 
 		f.start()
 
-		equal(t, "requests", []string{"patch configmaps/web", "patch deployments/web"}, f.Take())
-		equal(t, "passes", []controller.Reason{controller.SpecChange}, f.passes)
+		expect.Equal(t, "requests", []string{"patch configmaps/web", "patch deployments/web"}, f.Take())
+		expect.Equal(t, "passes", []controller.Reason{controller.SpecChange}, f.passes)
 		created := f.configMap()
-		equal(t, "labels", map[string]string{"app": "web", ManagedByLabel: FieldManager}, created.Labels)
-		equal(t, "owner", []metav1.OwnerReference{Reference(f.owner, "v1", "Secret")}, created.OwnerReferences)
-		equal(t, "number of children in the status", 2, len(f.status.Applied))
+		expect.Equal(t, "labels", map[string]string{"app": "web", ManagedByLabel: FieldManager}, created.Labels)
+		expect.Equal(t, "owner", []metav1.OwnerReference{Reference(f.owner, "v1", "Secret")}, created.OwnerReferences)
+		expect.Equal(t, "number of children in the status", 2, len(f.status.Applied))
 	})
 }
 
@@ -58,8 +59,8 @@ func TestUnchangedChildrenCauseNoRequests(t *testing.T) {
 
 				happens(f)
 
-				equal(t, "requests", []string(nil), f.Take())
-				must(t, f.err)
+				expect.Equal(t, "requests", []string(nil), f.Take())
+				expect.NoError(t, f.err)
 			})
 		})
 	}
@@ -100,13 +101,13 @@ func TestDriftIsCorrectedWithOneApply(t *testing.T) {
 
 				test.change(f)
 
-				equal(t, "requests", test.requests, f.Take())
-				equal(t, "passes", []controller.Reason{controller.Drift}, f.passes)
+				expect.Equal(t, "requests", test.requests, f.Take())
+				expect.Equal(t, "passes", []controller.Reason{controller.Drift}, f.passes)
 				restored := f.configMap()
-				equal(t, "data", map[string]string{"key": "one"}, restored.Data)
-				equal(t, "label", "web", restored.Labels["app"])
-				equal(t, "controlled", true, metav1.IsControlledBy(restored, f.owner))
-				equal(t, "correction", []childv1alpha1.ChildName{"ConfigMap/web"}, f.status.LastCorrection.Children)
+				expect.Equal(t, "data", map[string]string{"key": "one"}, restored.Data)
+				expect.Equal(t, "label", "web", restored.Labels["app"])
+				expect.Equal(t, "controlled", true, metav1.IsControlledBy(restored, f.owner))
+				expect.Equal(t, "correction", []childv1alpha1.ChildName{"ConfigMap/web"}, f.status.LastCorrection.Children)
 				f.drifted(1, 1)
 			})
 		})
@@ -120,9 +121,9 @@ func TestUpdateIsNotCorrection(t *testing.T) {
 		f.desired[1] = deployment("nginx:2")
 		f.pass()
 
-		equal(t, "requests", []string{"patch deployments/web"}, f.Take())
-		equal(t, "passes", []controller.Reason{controller.SpecChange}, f.passes)
-		equal(t, "correction", (*childv1alpha1.Correction)(nil), f.status.LastCorrection)
+		expect.Equal(t, "requests", []string{"patch deployments/web"}, f.Take())
+		expect.Equal(t, "passes", []controller.Reason{controller.SpecChange}, f.passes)
+		expect.Equal(t, "correction", (*childv1alpha1.Correction)(nil), f.status.LastCorrection)
 		f.drifted(0, 0)
 	})
 }
@@ -134,7 +135,7 @@ func TestChangedSecretValueIsRestored(t *testing.T) {
 
 		f.Act(func() error {
 			found, err := secrets.Get(t.Context(), "web", metav1.GetOptions{})
-			must(t, err)
+			expect.NoError(t, err)
 			found.Data["password"] = []byte("theirs")
 			_, err = secrets.Update(t.Context(), found, others)
 			return err
@@ -143,12 +144,12 @@ func TestChangedSecretValueIsRestored(t *testing.T) {
 		f.desired = []Desired{secret("rotated")}
 		f.pass()
 
-		equal(t, "requests after the change", []string{"patch secrets/web"}, first)
-		equal(t, "requests for a new value", []string{"patch secrets/web"}, f.Take())
+		expect.Equal(t, "requests after the change", []string{"patch secrets/web"}, first)
+		expect.Equal(t, "requests for a new value", []string{"patch secrets/web"}, f.Take())
 		digest := f.status.Applied[0].Digest
 		f.desired = []Desired{secret("again")}
 		f.pass()
-		equal(t, "digest in the status, which says nothing of the value", digest, f.status.Applied[0].Digest)
+		expect.Equal(t, "digest in the status, which says nothing of the value", digest, f.status.Applied[0].Digest)
 	})
 }
 
@@ -162,12 +163,12 @@ func TestConditionallyRetainedChild(t *testing.T) {
 		f.desired = []Desired{RetainIf(configMap("two"), func(got *Observed) bool { return got == nil })}
 
 		f.pass()
-		equal(t, "requests for an existing child", []string{"patch configmaps/web"}, f.Take())
+		expect.Equal(t, "requests for an existing child", []string{"patch configmaps/web"}, f.Take())
 		f.Act(func() error {
 			return f.kube.CoreV1().ConfigMaps("ns").Delete(t.Context(), "web", metav1.DeleteOptions{})
 		})
 
-		equal(t, "requests for a missing child", []string(nil), f.Take())
+		expect.Equal(t, "requests for a missing child", []string(nil), f.Take())
 	})
 }
 
@@ -196,11 +197,11 @@ func TestRetainedChildIsNotWritten(t *testing.T) {
 				f.desired = []Desired{configMap("two")}
 				f.pass()
 
-				must(t, f.err)
-				equal(t, "requests", []string(nil), requests)
-				equal(t, "requests afterwards", []string{"patch configmaps/web"}, f.Take())
-				equal(t, "number of children in the status", len(applied), len(f.status.Applied))
-				equal(t, "data", map[string]string{"key": "two"}, f.configMap().Data)
+				expect.NoError(t, f.err)
+				expect.Equal(t, "requests", []string(nil), requests)
+				expect.Equal(t, "requests afterwards", []string{"patch configmaps/web"}, f.Take())
+				expect.Equal(t, "number of children in the status", len(applied), len(f.status.Applied))
+				expect.Equal(t, "data", map[string]string{"key": "two"}, f.configMap().Data)
 			})
 		})
 	}
@@ -212,9 +213,9 @@ func TestMissingRetainedChildIsNotCreated(t *testing.T) {
 
 		f.start()
 
-		must(t, f.err)
-		equal(t, "requests", []string(nil), f.Take())
-		equal(t, "children in the state", 0, len(f.state.Children))
+		expect.NoError(t, f.err)
+		expect.Equal(t, "requests", []string(nil), f.Take())
+		expect.Equal(t, "children in the state", 0, len(f.state.Children))
 	})
 }
 
@@ -236,14 +237,14 @@ func TestUndesiredChildIsDeleted(t *testing.T) {
 				f.desired = nil
 				f.pass()
 
-				must(t, f.err)
+				expect.NoError(t, f.err)
 				if f.configMap() != nil {
 					t.Error("the child is still there")
 				}
-				equal(t, "status", 0, len(f.status.Applied))
+				expect.Equal(t, "status", 0, len(f.status.Applied))
 				f.forget()
 				f.pass()
-				equal(t, "requests of the next pass", []string(nil), f.Take())
+				expect.Equal(t, "requests of the next pass", []string(nil), f.Take())
 			})
 		})
 	}
@@ -268,7 +269,7 @@ func TestImmutableFieldIsTerminalAndNamed(t *testing.T) {
 		if f.err == nil || f.err.Error() != want || !controller.IsTerminal(f.err) {
 			t.Errorf("error is %v, want a terminal %q", f.err, want)
 		}
-		equal(t, "number of children in the status", 1, len(f.status.Applied))
+		expect.Equal(t, "number of children in the status", 1, len(f.status.Applied))
 	})
 }
 
@@ -287,9 +288,9 @@ func TestTransientErrorDoesNotBlockOtherChildren(t *testing.T) {
 		f.Refuse(nil)
 		f.Wait(10 * time.Second)
 
-		equal(t, "children at first", []string{"deployments"}, first)
-		must(t, f.err)
-		equal(t, "data in the end", map[string]string{"key": "one"}, f.configMap().Data)
+		expect.Equal(t, "children at first", []string{"deployments"}, first)
+		expect.NoError(t, f.err)
+		expect.Equal(t, "data in the end", map[string]string{"key": "one"}, f.configMap().Data)
 	})
 }
 
@@ -305,7 +306,7 @@ func TestChildIsRecreatedAfterItsFinalizers(t *testing.T) {
 
 		f.change(func(c *corev1.ConfigMap) { c.Finalizers = nil })
 
-		equal(t, "waiting", []string{`ConfigMap "web" is being deleted`}, waiting)
+		expect.Equal(t, "waiting", []string{`ConfigMap "web" is being deleted`}, waiting)
 		if created := f.configMap(); created == nil || created.Data["key"] != "two" {
 			t.Errorf("got %v, want the new child", created)
 		}
@@ -323,7 +324,7 @@ func TestUnwritableChildStaysInState(t *testing.T) {
 		if f.err == nil {
 			t.Error("the child was written")
 		}
-		equal(t, "name", "web", f.state.Of("ConfigMap", "web").Name)
+		expect.Equal(t, "name", "web", f.state.Of("ConfigMap", "web").Name)
 	})
 }
 
@@ -337,7 +338,7 @@ func TestDuplicateChildrenAreRefused(t *testing.T) {
 		if !controller.IsTerminal(f.err) || f.err.Error() != want {
 			t.Errorf("error is %v, want a terminal %q", f.err, want)
 		}
-		equal(t, "requests", []string(nil), f.Take())
+		expect.Equal(t, "requests", []string(nil), f.Take())
 	})
 }
 
@@ -357,11 +358,11 @@ func TestCustomResourceIsHealthyWhenReady(t *testing.T) {
 	kube := kubefake.NewClientset()
 	gvk := corev1.SchemeGroupVersion.WithKind("ConfigMap")
 	own, err := WatchedBy(nil, gvk, kube.CoreV1().ConfigMaps)
-	must(t, err)
+	expect.NoError(t, err)
 
 	got := own.observe(newMap("new")).Health.Status
 
-	equal(t, "health", kstatus.InProgressStatus, got)
+	expect.Equal(t, "health", kstatus.InProgressStatus, got)
 }
 
 func TestHas(t *testing.T) {
@@ -371,11 +372,11 @@ func TestHas(t *testing.T) {
 			return f.set.Has(f.owner, status, child)
 		}
 
-		equal(t, "applied before", true, has(&f.status, configMap("two")))
-		equal(t, "cached, and missing in the status", true, has(&childv1alpha1.ChildrenStatus{}, configMap("two")))
-		equal(t, "never applied", false, has(&f.status, deployment("nginx:1")))
+		expect.Equal(t, "applied before", true, has(&f.status, configMap("two")))
+		expect.Equal(t, "cached, and missing in the status", true, has(&childv1alpha1.ChildrenStatus{}, configMap("two")))
+		expect.Equal(t, "never applied", false, has(&f.status, deployment("nginx:1")))
 		f.owner.UID = "successor"
-		equal(t, "of a deleted owner", false, has(&childv1alpha1.ChildrenStatus{}, configMap("two")))
+		expect.Equal(t, "of a deleted owner", false, has(&childv1alpha1.ChildrenStatus{}, configMap("two")))
 	})
 }
 
@@ -392,11 +393,11 @@ func TestVerdictOnSomeChildren(t *testing.T) {
 
 		f.start()
 
-		equal(t, "the ConfigMap", Verdict{kstatus.CurrentStatus, "Healthy", "All 1 children are as desired and healthy"},
+		expect.Equal(t, "the ConfigMap", Verdict{kstatus.CurrentStatus, "Healthy", "All 1 children are as desired and healthy"},
 			f.state.VerdictOn(configMap("one")))
-		equal(t, "the Deployment", Verdict{kstatus.FailedStatus, "Refused", `Deployment "web" was refused: spec.template: Required value`},
+		expect.Equal(t, "the Deployment", Verdict{kstatus.FailedStatus, "Refused", `Deployment "web" was refused: spec.template: Required value`},
 			f.state.VerdictOn(deployment("nginx:1")))
-		equal(t, "a child that was not given", Verdict{kstatus.InProgressStatus, "Progressing", `Secret "web" is not applied yet`},
+		expect.Equal(t, "a child that was not given", Verdict{kstatus.InProgressStatus, "Progressing", `Secret "web" is not applied yet`},
 			f.state.VerdictOn(secret("x")))
 	})
 }

@@ -15,6 +15,7 @@ import (
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller"
 	"github.com/example/demoapp-controller/pkg/controller/kind"
+	"github.com/example/demoapp-controller/test/expect"
 )
 
 func TestConfirmTellsTheNewestVersion(t *testing.T) {
@@ -26,7 +27,7 @@ func TestConfirmTellsTheNewestVersion(t *testing.T) {
 	err := w.loop.Confirm(t.Context(), newest)
 	staleErr := w.loop.Confirm(t.Context(), stale)
 
-	must(t, err)
+	expect.NoError(t, err)
 	if !apierrors.IsConflict(staleErr) {
 		t.Errorf("error for an older version is %v, want a conflict", staleErr)
 	}
@@ -68,18 +69,18 @@ func TestStaleDeletionIsNotFinalized(t *testing.T) {
 			}
 
 			_, err := w.pass()
-			must(t, err)
+			expect.NoError(t, err)
 			first := w.requests
 			_, err = w.pass()
-			must(t, err)
+			expect.NoError(t, err)
 
-			equal(t, "requests of the first pass", test.requests, first)
-			equal(t, "requests of the second pass", test.further, w.requests)
+			expect.Equal(t, "requests of the first pass", test.requests, first)
+			expect.Equal(t, "requests of the second pass", test.further, w.requests)
 			if slices.ContainsFunc(w.events, func(event string) bool { return event == "Normal CleanedUp: Done" }) {
 				t.Error("the deletion was finalized")
 			}
-			equal(t, "UIDs of the objects in passes", living, slices.Compact(steps))
-			equal(t, "object is there", test.again, w.stored() != nil)
+			expect.Equal(t, "UIDs of the objects in passes", living, slices.Compact(steps))
+			expect.Equal(t, "object is there", test.again, w.stored() != nil)
 		})
 	}
 }
@@ -104,11 +105,11 @@ func TestStaleObjectIsConfirmedOnce(t *testing.T) {
 	if !controller.IsPending(staleErr) {
 		t.Errorf("error for an older version is %v, want a pending one", staleErr)
 	}
-	must(t, err)
-	equal(t, "requests with an older version", []string{"patch status"}, stale)
-	equal(t, "requests with the newest version", []string{"patch status"}, w.requests)
-	equal(t, "generations", []int64{1, 2}, generations)
-	equal(t, "observed generation", int64(2), w.stored().Status.Conditions[0].ObservedGeneration)
+	expect.NoError(t, err)
+	expect.Equal(t, "requests with an older version", []string{"patch status"}, stale)
+	expect.Equal(t, "requests with the newest version", []string{"patch status"}, w.requests)
+	expect.Equal(t, "generations", []int64{1, 2}, generations)
+	expect.Equal(t, "observed generation", int64(2), w.stored().Status.Conditions[0].ObservedGeneration)
 }
 
 // TestStatusIsWrittenToTheNewestVersion: another client changes the object during a pass.
@@ -124,18 +125,18 @@ func TestStatusIsWrittenToTheNewestVersion(t *testing.T) {
 
 	_, err := w.pass()
 
-	must(t, err)
-	equal(t, "requests", []string{"patch status", "patch status", "patch status"}, w.requests)
-	equal(t, "conditions", map[string]string{"Ready": "True AllReady"}, w.conditions())
-	equal(t, "labels", map[string]string{"changed": "1"}, w.stored().Labels)
+	expect.NoError(t, err)
+	expect.Equal(t, "requests", []string{"patch status", "patch status", "patch status"}, w.requests)
+	expect.Equal(t, "conditions", map[string]string{"Ready": "True AllReady"}, w.conditions())
+	expect.Equal(t, "labels", map[string]string{"changed": "1"}, w.stored().Labels)
 }
 
 // TestObjectOfTheSameNameDoesNotGetTheStatus: during a pass, the object is deleted and created again.
 func TestObjectOfTheSameNameDoesNotGetTheStatus(t *testing.T) {
 	w := newWorld(t, func(w *world, k *kind.Kind[*cluster, v1alpha1.DemoAppClusterStatus]) {
 		k.Steps = func(_ context.Context, p *pass) error {
-			must(w.t, w.client.DemoV1alpha1().DemoAppClusters(key.Namespace).Delete(t.Context(), key.Name, metav1.DeleteOptions{})) //nolint:contextcheck // It has the test's context.
-			w.create()                                                                                                              //nolint:contextcheck // It has the test's context.
+			expect.NoError(w.t, w.client.DemoV1alpha1().DemoAppClusters(key.Namespace).Delete(t.Context(), key.Name, metav1.DeleteOptions{})) //nolint:contextcheck // It has the test's context.
+			w.create()                                                                                                                        //nolint:contextcheck // It has the test's context.
 			w.requests = nil
 			p.Conditions().MarkReady("AllReady", "")
 			return nil
@@ -144,8 +145,8 @@ func TestObjectOfTheSameNameDoesNotGetTheStatus(t *testing.T) {
 
 	_, err := w.pass()
 
-	must(t, err)
-	equal(t, "requests", []string{"patch status", "patch status"}, w.requests)
-	equal(t, "events", []string(nil), w.events)
-	equal(t, "conditions of the new object", map[string]string{}, w.conditions())
+	expect.NoError(t, err)
+	expect.Equal(t, "requests", []string{"patch status", "patch status"}, w.requests)
+	expect.Equal(t, "events", []string(nil), w.events)
+	expect.Equal(t, "conditions of the new object", map[string]string{}, w.conditions())
 }

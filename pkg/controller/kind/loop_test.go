@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -29,6 +28,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller/kind/event"
 	demofake "github.com/example/demoapp-controller/pkg/generated/clientset/versioned/fake"
 	"github.com/example/demoapp-controller/pkg/generated/informers/externalversions"
+	"github.com/example/demoapp-controller/test/expect"
 )
 
 const (
@@ -98,7 +98,7 @@ func newWorld(t *testing.T, change func(w *world, k *kind.Kind[*cluster, v1alpha
 		Informers: map[string]cache.SharedIndexInformer{"": w.informer}, Recorder: w, Clock: w.clock, ResyncPeriod: time.Hour,
 		Refuse: func(string) string { return w.refusal },
 	})
-	must(t, err)
+	expect.NoError(t, err)
 	w.create()
 	w.sync()
 	w.requests = nil
@@ -109,7 +109,7 @@ func (w *world) create() {
 	w.t.Helper()
 	_, err := w.client.DemoV1alpha1().DemoAppClusters(key.Namespace).Create(w.t.Context(),
 		&cluster{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}, metav1.CreateOptions{})
-	must(w.t, err)
+	expect.NoError(w.t, err)
 }
 
 // Eventf implements events.EventRecorder.
@@ -125,7 +125,7 @@ func (w *world) stored() *cluster {
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
-	must(w.t, err)
+	expect.NoError(w.t, err)
 	return found
 }
 
@@ -136,7 +136,7 @@ func (w *world) sync() {
 	if found := w.stored(); found != nil {
 		objects = append(objects, found)
 	}
-	must(w.t, w.informer.GetIndexer().Replace(objects, ""))
+	expect.NoError(w.t, w.informer.GetIndexer().Replace(objects, ""))
 }
 
 // pass makes a pass with the current cache.
@@ -152,12 +152,12 @@ func (w *world) change(change func(*cluster)) {
 	found := w.stored().DeepCopy()
 	change(found)
 	_, err := w.client.DemoV1alpha1().DemoAppClusters(key.Namespace).Update(w.t.Context(), found, metav1.UpdateOptions{})
-	must(w.t, err)
+	expect.NoError(w.t, err)
 }
 
 func (w *world) delete() {
 	w.t.Helper()
-	must(w.t, w.client.DemoV1alpha1().DemoAppClusters(key.Namespace).Delete(w.t.Context(), key.Name, metav1.DeleteOptions{}))
+	expect.NoError(w.t, w.client.DemoV1alpha1().DemoAppClusters(key.Namespace).Delete(w.t.Context(), key.Name, metav1.DeleteOptions{}))
 	w.sync()
 }
 
@@ -169,20 +169,6 @@ func (w *world) conditions() map[string]string {
 		found[c.Type] = string(c.Status) + " " + c.Reason
 	}
 	return found
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-func equal(t *testing.T, what string, want, got any) {
-	t.Helper()
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", what, diff)
-	}
 }
 
 // reports makes Steps set the condition Ready with this reason, and return err.
@@ -199,15 +185,15 @@ func TestStatusIsWrittenOnce(t *testing.T) {
 	w := newWorld(t, reports("AllReady", nil))
 
 	result, err := w.pass()
-	must(t, err)
+	expect.NoError(t, err)
 	first := w.requests
 	_, err = w.pass() // The cache does not have the write of the first pass yet.
-	must(t, err)
+	expect.NoError(t, err)
 
-	equal(t, "requests of the first pass", []string{"patch status"}, first)
-	equal(t, "requests of the second pass", []string(nil), w.requests)
-	equal(t, "events", []string{"Normal AllReady: It is AllReady"}, w.events)
-	equal(t, "conditions", map[string]string{"Ready": "True AllReady"}, w.conditions())
+	expect.Equal(t, "requests of the first pass", []string{"patch status"}, first)
+	expect.Equal(t, "requests of the second pass", []string(nil), w.requests)
+	expect.Equal(t, "events", []string{"Normal AllReady: It is AllReady"}, w.events)
+	expect.Equal(t, "conditions", map[string]string{"Ready": "True AllReady"}, w.conditions())
 	if result.RequeueAfter < 50*time.Minute || result.RequeueAfter > 70*time.Minute {
 		t.Errorf("next pass in %v", result.RequeueAfter)
 	}
@@ -221,7 +207,7 @@ func TestStatusIsWrittenAfterFailedStep(t *testing.T) {
 	if !errors.Is(err, errStep) {
 		t.Errorf("error is %v", err)
 	}
-	equal(t, "conditions", map[string]string{"Ready": "True StepFailed"}, w.conditions())
+	expect.Equal(t, "conditions", map[string]string{"Ready": "True StepFailed"}, w.conditions())
 }
 
 // TestRefusedNamespace: nothing is done for an object of a refused namespace, and its status says why. An object that had a
@@ -268,20 +254,20 @@ func TestPendingErrorWritesNoStatus(t *testing.T) {
 	if !controller.IsPending(err) {
 		t.Errorf("error is %v", err)
 	}
-	equal(t, "requests", []string(nil), w.requests)
+	expect.Equal(t, "requests", []string(nil), w.requests)
 }
 
 func TestEventAfterGenerationChange(t *testing.T) {
 	w := newWorld(t, reports("AllReady", nil))
 	_, err := w.pass()
-	must(t, err)
+	expect.NoError(t, err)
 	w.change(func(c *cluster) { c.Spec.Template.Spec.Message = "changed" })
 	w.sync()
 
 	_, err = w.pass()
 
-	must(t, err)
-	equal(t, "number of events", 2, len(w.events))
+	expect.NoError(t, err)
+	expect.Equal(t, "number of events", 2, len(w.events))
 }
 
 func TestHeldStatus(t *testing.T) {
@@ -297,15 +283,15 @@ func TestHeldStatus(t *testing.T) {
 
 	for range 2 {
 		_, err := w.pass()
-		must(t, err)
-		equal(t, "requests while the status is held", []string(nil), w.requests)
+		expect.NoError(t, err)
+		expect.Equal(t, "requests while the status is held", []string(nil), w.requests)
 	}
 	w.clock.Step(time.Second)
 	_, err := w.pass()
-	must(t, err)
+	expect.NoError(t, err)
 
-	equal(t, "requests after the hold", []string{"patch status"}, w.requests)
-	equal(t, "status, which each pass continues", int32(123), w.stored().Status.Ready)
+	expect.Equal(t, "requests after the hold", []string{"patch status"}, w.requests)
+	expect.Equal(t, "status, which each pass continues", int32(123), w.stored().Status.Ready)
 }
 
 func TestWritesAreKeptApart(t *testing.T) {
@@ -326,9 +312,9 @@ func TestWritesAreKeptApart(t *testing.T) {
 	w.clock.Step(time.Second)
 	_, _ = w.pass()
 
-	equal(t, "requests of the first pass", []string{"patch status"}, first)
-	equal(t, "requests within the interval", []string(nil), second)
-	equal(t, "requests after it", []string{"patch status"}, w.requests)
+	expect.Equal(t, "requests of the first pass", []string{"patch status"}, first)
+	expect.Equal(t, "requests within the interval", []string(nil), second)
+	expect.Equal(t, "requests after it", []string{"patch status"}, w.requests)
 	if !errors.Is(err, errStep) {
 		t.Errorf("error within the interval is %v", err)
 	}
@@ -351,9 +337,9 @@ func TestCommitWithinPass(t *testing.T) {
 
 	result, err := w.pass()
 
-	must(t, err)
-	equal(t, "requests before the call of AfterCommit", []string{"patch status", "patch status"}, after)
-	equal(t, "next pass", time.Minute, result.RequeueAfter)
+	expect.NoError(t, err)
+	expect.Equal(t, "requests before the call of AfterCommit", []string{"patch status", "patch status"}, after)
+	expect.Equal(t, "next pass", time.Minute, result.RequeueAfter)
 }
 
 func TestGoneObjectIsForgotten(t *testing.T) {
@@ -362,10 +348,10 @@ func TestGoneObjectIsForgotten(t *testing.T) {
 
 	result, err := w.pass()
 
-	must(t, err)
-	equal(t, "result", controller.Result{}, result)
-	equal(t, "calls of Forget", 1, w.forgotten)
-	equal(t, "requests", []string(nil), w.requests)
+	expect.NoError(t, err)
+	expect.Equal(t, "result", controller.Result{}, result)
+	expect.Equal(t, "calls of Forget", 1, w.forgotten)
+	expect.Equal(t, "requests", []string(nil), w.requests)
 }
 
 func TestDeletionWithoutFinalizerSendsNoRequest(t *testing.T) {
@@ -375,8 +361,8 @@ func TestDeletionWithoutFinalizerSendsNoRequest(t *testing.T) {
 
 	_, err := w.pass()
 
-	must(t, err)
-	equal(t, "requests", []string(nil), w.requests)
+	expect.NoError(t, err)
+	expect.Equal(t, "requests", []string(nil), w.requests)
 }
 
 // TestDeletionHeldByOthersIsReported: an object that only finalizers of others keep is not Ready.
@@ -402,7 +388,7 @@ func TestDeletionHeldByOthersIsReported(t *testing.T) {
 				}
 			})
 			_, err := w.pass()
-			must(t, err)
+			expect.NoError(t, err)
 			w.change(func(c *cluster) {
 				c.Finalizers = []string{theirs}
 				if test.removal != nil {
@@ -414,21 +400,21 @@ func TestDeletionHeldByOthersIsReported(t *testing.T) {
 
 			w.clock.SetTime(w.stored().DeletionTimestamp.Add(time.Second))
 			early, err := w.pass()
-			must(t, err)
-			equal(t, "requests at first", test.removal, w.requests)
-			equal(t, "next pass", time.Second, early.RequeueAfter)
-			equal(t, "conditions at first", map[string]string{"Ready": "True AllReady"}, w.conditions())
+			expect.NoError(t, err)
+			expect.Equal(t, "requests at first", test.removal, w.requests)
+			expect.Equal(t, "next pass", time.Second, early.RequeueAfter)
+			expect.Equal(t, "conditions at first", map[string]string{"Ready": "True AllReady"}, w.conditions())
 
 			w.clock.Step(early.RequeueAfter)
 			for range 2 {
 				_, err = w.pass()
-				must(t, err)
+				expect.NoError(t, err)
 			}
 
-			equal(t, "requests after the report", []string(nil), w.requests)
-			equal(t, "conditions", map[string]string{"Ready": "False Deleting", "Reconciling": "True Deleting"}, w.conditions())
-			equal(t, "message", "The deletion waits for finalizers of others: "+theirs, w.stored().Status.Conditions[0].Message)
-			equal(t, "events", []string(nil), w.events)
+			expect.Equal(t, "requests after the report", []string(nil), w.requests)
+			expect.Equal(t, "conditions", map[string]string{"Ready": "False Deleting", "Reconciling": "True Deleting"}, w.conditions())
+			expect.Equal(t, "message", "The deletion waits for finalizers of others: "+theirs, w.stored().Status.Conditions[0].Message)
+			expect.Equal(t, "events", []string(nil), w.events)
 		})
 	}
 }
@@ -448,19 +434,19 @@ func TestHeldStatusHidesNoDeletion(t *testing.T) {
 		}
 	})
 	_, err := w.pass()
-	must(t, err)
+	expect.NoError(t, err)
 	ready = false
 	_, err = w.pass()
-	must(t, err)
-	equal(t, "conditions while the status is held", map[string]string{"Ready": "True AllReady"}, w.conditions())
+	expect.NoError(t, err)
+	expect.Equal(t, "conditions while the status is held", map[string]string{"Ready": "True AllReady"}, w.conditions())
 	w.change(func(c *cluster) { c.Finalizers = []string{theirs} })
 	w.delete()
 
 	w.clock.SetTime(w.stored().DeletionTimestamp.Add(3 * time.Second))
 	_, err = w.pass()
-	must(t, err)
+	expect.NoError(t, err)
 
-	equal(t, "conditions", map[string]string{"Ready": "False Deleting", "Reconciling": "True Deleting"}, w.conditions())
+	expect.Equal(t, "conditions", map[string]string{"Ready": "False Deleting", "Reconciling": "True Deleting"}, w.conditions())
 }
 
 // finalizes adds a finalizer. Its Finalize returns *err.
@@ -527,7 +513,7 @@ func TestFinalizer(t *testing.T) {
 			finalize := test.finalize
 			w := newWorld(t, finalizes(&finalize))
 			w.change(func(c *cluster) { c.Finalizers = append(slices.Clone(test.finalizers), ours) })
-			must(t, w.loop.Confirm(t.Context(), w.stored()))
+			expect.NoError(t, w.loop.Confirm(t.Context(), w.stored()))
 			w.delete()
 			maps.Copy(w.refuse, test.refuse)
 
@@ -536,13 +522,13 @@ func TestFinalizer(t *testing.T) {
 			if !errors.Is(err, test.wantErr) {
 				t.Errorf("error is %v", err)
 			}
-			equal(t, "requests", test.requests, w.requests)
-			equal(t, "events", test.events, w.events)
+			expect.Equal(t, "requests", test.requests, w.requests)
+			expect.Equal(t, "events", test.events, w.events)
 			if test.conditions == nil {
-				equal(t, "stored object", (*cluster)(nil), w.stored())
+				expect.Equal(t, "stored object", (*cluster)(nil), w.stored())
 				return
 			}
-			equal(t, "conditions", test.conditions, w.conditions())
+			expect.Equal(t, "conditions", test.conditions, w.conditions())
 		})
 	}
 }
@@ -553,9 +539,9 @@ func TestFinalizerIsAddedBeforeSteps(t *testing.T) {
 
 	_, err := w.pass()
 
-	must(t, err)
-	equal(t, "requests", []string{"patch "}, w.requests)
-	equal(t, "finalizers", []string{ours}, w.stored().Finalizers)
+	expect.NoError(t, err)
+	expect.Equal(t, "requests", []string{"patch "}, w.requests)
+	expect.Equal(t, "finalizers", []string{ours}, w.stored().Finalizers)
 }
 
 func TestFormerFinalizersAreRemoved(t *testing.T) {
@@ -583,10 +569,10 @@ func TestFormerFinalizersAreRemoved(t *testing.T) {
 			requests := w.requests
 			_, again := w.pass()
 
-			must(t, errors.Join(err, again))
-			equal(t, "requests", test.requests, requests)
-			equal(t, "requests of the next pass", []string(nil), w.requests)
-			equal(t, "finalizers", test.want, w.stored().Finalizers)
+			expect.NoError(t, errors.Join(err, again))
+			expect.Equal(t, "requests", test.requests, requests)
+			expect.Equal(t, "requests of the next pass", []string(nil), w.requests)
+			expect.Equal(t, "finalizers", test.want, w.stored().Finalizers)
 		})
 	}
 }

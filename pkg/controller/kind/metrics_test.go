@@ -27,6 +27,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller/kind"
 	demofake "github.com/example/demoapp-controller/pkg/generated/clientset/versioned/fake"
 	"github.com/example/demoapp-controller/pkg/generated/informers/externalversions"
+	"github.com/example/demoapp-controller/test/expect"
 )
 
 // fleet runs a loop with its informer in a synctest bubble.
@@ -53,7 +54,7 @@ func startFleet(t *testing.T, objects ...*cluster) *fleet {
 func (f *fleet) create(object *cluster) {
 	f.t.Helper()
 	_, err := f.client.DemoV1alpha1().DemoAppClusters("ns").Create(f.t.Context(), object, metav1.CreateOptions{})
-	must(f.t, err)
+	expect.NoError(f.t, err)
 }
 
 // start starts a process. The metrics are those of this process.
@@ -92,7 +93,7 @@ func (f *fleet) start() {
 		Informers: map[string]cache.SharedIndexInformer{"": informer}, Recorder: &events.FakeRecorder{}, Clock: clock.RealClock{},
 		ResyncPeriod: time.Hour, Metrics: controller.NewMetrics(f.registry),
 	})
-	must(f.t, err)
+	expect.NoError(f.t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	f.stop = cancel
 	informed := make(chan struct{})
@@ -127,10 +128,10 @@ func (f *fleet) becomes(name, is string) {
 	f.t.Helper()
 	clusters := f.client.DemoV1alpha1().DemoAppClusters("ns")
 	object, err := clusters.Get(f.t.Context(), name, metav1.GetOptions{})
-	must(f.t, err)
+	expect.NoError(f.t, err)
 	object.Annotations = map[string]string{"is": is}
 	_, err = clusters.Update(f.t.Context(), object, metav1.UpdateOptions{})
-	must(f.t, err)
+	expect.NoError(f.t, err)
 	f.pass(time.Second)
 }
 
@@ -146,7 +147,7 @@ func (f *fleet) exposes(prefix string, want ...string) {
 			got = append(got, line)
 		}
 	}
-	equal(f.t, "/metrics", want, got)
+	expect.Equal(f.t, "/metrics", want, got)
 }
 
 // object returns a cluster that is in a state.
@@ -162,7 +163,7 @@ func TestObjectCounts(t *testing.T) {
 		leaving.Finalizers = []string{theirs}
 		f.create(leaving)
 		deleted := time.Now()
-		must(t, f.client.DemoV1alpha1().DemoAppClusters("ns").Delete(t.Context(), "leaving", metav1.DeleteOptions{}))
+		expect.NoError(t, f.client.DemoV1alpha1().DemoAppClusters("ns").Delete(t.Context(), "leaving", metav1.DeleteOptions{}))
 		f.pass(time.Minute)
 
 		f.exposes("controller_resources",
@@ -220,11 +221,11 @@ func TestObjectCountsOfNewGeneration(t *testing.T) {
 		f.becomes("changed", "") // The next pass writes no status.
 		clusters := f.client.DemoV1alpha1().DemoAppClusters("ns")
 		object, err := clusters.Get(t.Context(), "changed", metav1.GetOptions{})
-		must(t, err)
+		expect.NoError(t, err)
 		object.Spec.Template.Spec.Image = "nginx:2"
 
 		_, err = clusters.Update(t.Context(), object, metav1.UpdateOptions{})
-		must(t, err)
+		expect.NoError(t, err)
 		f.pass(time.Second)
 
 		f.exposes(`controller_resources{controller="clusters",state="r`,
@@ -266,7 +267,7 @@ func TestTimeToReady(t *testing.T) {
 		f.pass(time.Second)
 		f.exposes("controller_time_to_ready_seconds_count", count+"2")
 
-		must(t, f.client.DemoV1alpha1().DemoAppClusters("ns").Delete(t.Context(), "web", metav1.DeleteOptions{}))
+		expect.NoError(t, f.client.DemoV1alpha1().DemoAppClusters("ns").Delete(t.Context(), "web", metav1.DeleteOptions{}))
 		f.pass(time.Second)
 		f.create(object("web", "Progressing"))
 		f.pass(time.Second)

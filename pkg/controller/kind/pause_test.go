@@ -26,6 +26,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller/kind/event"
 	demofake "github.com/example/demoapp-controller/pkg/generated/clientset/versioned/fake"
 	"github.com/example/demoapp-controller/pkg/generated/informers/externalversions"
+	"github.com/example/demoapp-controller/test/expect"
 )
 
 // pausable edits a Kind whose steps and deletions are counted.
@@ -56,33 +57,33 @@ func TestPausedObjectIsNotChanged(t *testing.T) {
 
 	_, err := w.pass()
 
-	must(t, err)
-	equal(t, "requests of a new object", []string{"patch status"}, w.requests)
-	equal(t, "steps", 0, steps)
-	equal(t, "conditions", map[string]string{
+	expect.NoError(t, err)
+	expect.Equal(t, "requests of a new object", []string{"patch status"}, w.requests)
+	expect.Equal(t, "steps", 0, steps)
+	expect.Equal(t, "conditions", map[string]string{
 		"Suspended": "True SuspendedByAnnotation", "Ready": "False SuspendedByAnnotation", "Reconciling": "True SuspendedByAnnotation",
 	}, w.conditions())
-	equal(t, "message", "Nothing of the DemoAppCluster is changed while annotation demo.example.com/paused is true",
+	expect.Equal(t, "message", "Nothing of the DemoAppCluster is changed while annotation demo.example.com/paused is true",
 		w.stored().Status.Conditions[0].Message)
 
 	w.sync()
 	_, err = w.pass()
-	must(t, err)
-	equal(t, "requests of another pass", []string(nil), w.requests)
+	expect.NoError(t, err)
+	expect.Equal(t, "requests of another pass", []string(nil), w.requests)
 
 	w.change(annotated("false"))
 	w.sync()
 	_, err = w.pass()
-	must(t, err)
-	equal(t, "steps after the pause", 1, steps)
-	equal(t, "conditions after the pause", map[string]string{"Ready": "True AllReady"}, w.conditions())
+	expect.NoError(t, err)
+	expect.Equal(t, "steps after the pause", 1, steps)
+	expect.Equal(t, "conditions after the pause", map[string]string{"Ready": "True AllReady"}, w.conditions())
 
 	w.sync()
 	w.change(annotated("1"))
 	w.sync()
 	_, err = w.pass()
-	must(t, err)
-	equal(t, "conditions of a paused object without a waiting change", map[string]string{
+	expect.NoError(t, err)
+	expect.Equal(t, "conditions of a paused object without a waiting change", map[string]string{
 		"Suspended": "True SuspendedByAnnotation", "Ready": "True AllReady",
 	}, w.conditions())
 }
@@ -91,14 +92,14 @@ func TestPausedObjectIsDeleted(t *testing.T) {
 	var steps, deletions int
 	w := newWorld(t, pausable(&steps, &deletions))
 	_, err := w.pass()
-	must(t, err)
+	expect.NoError(t, err)
 	w.change(annotated("true"))
 	w.delete()
 
 	_, err = w.pass()
 
-	must(t, err)
-	equal(t, "deletions", 1, deletions)
+	expect.NoError(t, err)
+	expect.Equal(t, "deletions", 1, deletions)
 }
 
 // TestSuspendingKindGetsThePause: a kind that reports drift while it is paused runs its steps.
@@ -116,15 +117,15 @@ func TestSuspendingKindGetsThePause(t *testing.T) {
 
 	_, err := w.pass()
 
-	must(t, err)
-	equal(t, "pause", kind.Pause{Reason: apimeta.ReasonSuspendedByAnnotation, By: "annotation demo.example.com/paused"}, got)
+	expect.NoError(t, err)
+	expect.Equal(t, "pause", kind.Pause{Reason: apimeta.ReasonSuspendedByAnnotation, By: "annotation demo.example.com/paused"}, got)
 }
 
 // TestPausedNamespace: the annotation of a Namespace pauses the objects in it, and its end starts a pass over each.
 func TestPausedNamespace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		scheme := runtime.NewScheme()
-		must(t, metav1.AddMetaToScheme(scheme))
+		expect.NoError(t, metav1.AddMetaToScheme(scheme))
 		namespace := func(paused string) *metav1.PartialObjectMetadata {
 			return &metav1.PartialObjectMetadata{
 				TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"},
@@ -136,10 +137,10 @@ func TestPausedNamespace(t *testing.T) {
 		client := fake.NewSimpleMetadataClient(scheme, namespace("true"))
 		informer := metadatainformer.NewFilteredMetadataInformer(client, resource, "", 0, cache.Indexers{}, nil).Informer()
 		namespaces, err := controller.NewNamespaces(informer)
-		must(t, err)
+		expect.NoError(t, err)
 		var changed []string
 		synced, stop, err := namespaces.Watch(func(name string) { changed = append(changed, name) })
-		must(t, err)
+		expect.NoError(t, err)
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})
 		go func() {
@@ -147,24 +148,24 @@ func TestPausedNamespace(t *testing.T) {
 			informer.RunWithContext(ctx)
 		}()
 		synctest.Wait()
-		equal(t, "synced", true, synced[0].HasSynced())
-		equal(t, "paused", true, namespaces.IsPaused("ns"))
-		equal(t, "another namespace is paused", false, namespaces.IsPaused("other"))
-		equal(t, "changes before", []string(nil), changed)
+		expect.Equal(t, "synced", true, synced[0].HasSynced())
+		expect.Equal(t, "paused", true, namespaces.IsPaused("ns"))
+		expect.Equal(t, "another namespace is paused", false, namespaces.IsPaused("other"))
+		expect.Equal(t, "changes before", []string(nil), changed)
 
 		_, err = client.Resource(resource).(fake.MetadataClient).UpdateFake(namespace("false"), metav1.UpdateOptions{})
-		must(t, err)
+		expect.NoError(t, err)
 		synctest.Wait()
-		equal(t, "paused after the end", false, namespaces.IsPaused("ns"))
-		equal(t, "changes", []string{"ns"}, changed)
+		expect.Equal(t, "paused after the end", false, namespaces.IsPaused("ns"))
+		expect.Equal(t, "changes", []string{"ns"}, changed)
 
 		stop()
 		_, err = client.Resource(resource).(fake.MetadataClient).UpdateFake(namespace("true"), metav1.UpdateOptions{})
-		must(t, err)
+		expect.NoError(t, err)
 		synctest.Wait()
-		equal(t, "changes after the end of the watch", []string{"ns"}, changed)
-		equal(t, "terminating", false, namespaces.IsTerminating("ns"))
-		equal(t, "unknown Namespaces pause nothing", false, (*controller.Namespaces)(nil).IsPaused("ns"))
+		expect.Equal(t, "changes after the end of the watch", []string{"ns"}, changed)
+		expect.Equal(t, "terminating", false, namespaces.IsTerminating("ns"))
+		expect.Equal(t, "unknown Namespaces pause nothing", false, (*controller.Namespaces)(nil).IsPaused("ns"))
 		cancel()
 		<-done
 	})
@@ -181,12 +182,12 @@ func TestPausedNamespaceStartsPasses(t *testing.T) {
 			}
 		}
 		scheme := runtime.NewScheme()
-		must(t, metav1.AddMetaToScheme(scheme))
+		expect.NoError(t, metav1.AddMetaToScheme(scheme))
 		resource := corev1.SchemeGroupVersion.WithResource("namespaces")
 		metadata := fake.NewSimpleMetadataClient(scheme, namespace("false"))
 		watched := metadatainformer.NewFilteredMetadataInformer(metadata, resource, "", 0, cache.Indexers{}, nil).Informer()
 		namespaces, err := controller.NewNamespaces(watched)
-		must(t, err)
+		expect.NoError(t, err)
 		client := demofake.NewClientset(
 			&cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a"}},
 			&cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "b"}},
@@ -219,19 +220,19 @@ func TestPausedNamespaceStartsPasses(t *testing.T) {
 		}, kind.Deps{
 			Informers: map[string]cache.SharedIndexInformer{"": informer}, Clock: clock.RealClock{}, ResyncPeriod: time.Hour, Namespaces: namespaces,
 		})
-		must(t, err)
+		expect.NoError(t, err)
 		ctx, cancel := context.WithCancel(t.Context())
 		var running sync.WaitGroup
 		running.Go(func() { watched.RunWithContext(ctx) })
 		running.Go(func() { informer.RunWithContext(ctx) })
 		synctest.Wait()
 		running.Go(func() { _ = loop.Run(ctx, context.WithoutCancel(ctx)) })
-		equal(t, "first passes", []string{"ns-2/a ", "ns/a ", "ns/b "}, take())
+		expect.Equal(t, "first passes", []string{"ns-2/a ", "ns/a ", "ns/b "}, take())
 
 		_, err = metadata.Resource(resource).(fake.MetadataClient).UpdateFake(namespace("true"), metav1.UpdateOptions{})
-		must(t, err)
+		expect.NoError(t, err)
 
-		equal(t, "passes after the pause", []string{"ns/a SuspendedByNamespace", "ns/b SuspendedByNamespace"}, take())
+		expect.Equal(t, "passes after the pause", []string{"ns/a SuspendedByNamespace", "ns/b SuspendedByNamespace"}, take())
 		cancel()
 		running.Wait()
 	})

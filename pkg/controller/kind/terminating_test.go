@@ -17,6 +17,7 @@ import (
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller/kind"
 	"github.com/example/demoapp-controller/pkg/controller/kind/event"
+	"github.com/example/demoapp-controller/test/expect"
 )
 
 // terminating is the API server's refusal of a new object in a namespace that is being deleted.
@@ -42,26 +43,26 @@ func TestTerminatingNamespaceEndsAllWorkButDeletions(t *testing.T) {
 	})
 
 	result, err := w.pass()
-	must(t, err)
+	expect.NoError(t, err)
 	first := w.requests
 	for range 2 {
 		_, err = w.pass()
-		must(t, err)
-		equal(t, "requests while the namespace is being deleted", []string(nil), w.requests)
+		expect.NoError(t, err)
+		expect.Equal(t, "requests while the namespace is being deleted", []string(nil), w.requests)
 	}
-	equal(t, "calls of Steps", 1, steps)
+	expect.Equal(t, "calls of Steps", 1, steps)
 	w.clock.Step(30 * time.Second)
 	_, err = w.pass()
-	must(t, err)
-	equal(t, "calls of Steps after a while", 2, steps)
+	expect.NoError(t, err)
+	expect.Equal(t, "calls of Steps after a while", 2, steps)
 	w.sync()
 	w.delete()
 	_, err = w.pass()
 
-	must(t, err)
-	equal(t, "requests of the first pass", []string{"patch "}, first)
-	equal(t, "events", []string(nil), w.events)
-	equal(t, "calls of Finalize", 1, finalized)
+	expect.NoError(t, err)
+	expect.Equal(t, "requests of the first pass", []string{"patch "}, first)
+	expect.Equal(t, "events", []string(nil), w.events)
+	expect.Equal(t, "calls of Finalize", 1, finalized)
 	if result.RequeueAfter < 25*time.Second || result.RequeueAfter > 35*time.Second {
 		t.Errorf("next pass in %v", result.RequeueAfter)
 	}

@@ -8,6 +8,7 @@ import (
 
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/helm"
+	"github.com/example/demoapp-controller/test/expect"
 )
 
 func TestDriftOf(t *testing.T) {
@@ -37,7 +38,7 @@ func TestDriftOf(t *testing.T) {
 			s := &subject{status: &test.app.Status, written: func() *releasev1alpha1.ReleaseStatus { return &test.app.Status }}
 			plan := Plan{Decision: test.decision, Observed: helm.Snapshot{Record: &helm.Record{Revision: 2, Status: "deployed"}}}
 			reason, _ := driftOf(s, plan, plan.Decision)
-			equal(t, "reason", test.want, reason)
+			expect.Equal(t, "reason", test.want, reason)
 		})
 	}
 }

@@ -12,6 +12,7 @@ import (
 	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller/kind/event"
+	"github.com/example/demoapp-controller/test/expect"
 )
 
 func TestEvents(t *testing.T) {
@@ -151,7 +152,7 @@ func TestEvents(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			equal(t, "events", test.want, Events(test.before, test.after, releasev1alpha1.ReleasePolicy{}, "Waiting"))
+			expect.Equal(t, "events", test.want, Events(test.before, test.after, releasev1alpha1.ReleasePolicy{}, "Waiting"))
 		})
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller"
 	"github.com/example/demoapp-controller/pkg/helm"
 	"github.com/example/demoapp-controller/pkg/helm/chart"
+	"github.com/example/demoapp-controller/test/expect"
 )
 
 func TestFailureReason(t *testing.T) {
@@ -45,8 +46,8 @@ func TestFailureReason(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			reason, terminal := FailureReason(test.err, test.action)
-			equal(t, "reason", test.want, reason)
-			equal(t, "terminal", test.terminal, terminal)
+			expect.Equal(t, "reason", test.want, reason)
+			expect.Equal(t, "terminal", test.terminal, terminal)
 		})
 	}
 }
@@ -123,6 +124,6 @@ func TestClassify(t *testing.T) {
 		},
 	}
 	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) { equal(t, "failure", test.want, classify(test.err, test.state)) })
+		t.Run(test.name, func(t *testing.T) { expect.Equal(t, "failure", test.want, classify(test.err, test.state)) })
 	}
 }

@@ -9,7 +9,6 @@ import (
 	"testing/fstest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/example/demoapp-controller/pkg/helm"
@@ -74,11 +73,4 @@ func digest(t *testing.T, release *helm.Release) string {
 
 func object(kind, name string) helm.ObjectReference {
 	return helm.ObjectReference{APIVersion: "v1", Kind: kind, Namespace: key.Namespace, Name: name}
-}
-
-func equal(t *testing.T, what string, want, got any) {
-	t.Helper()
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", what, diff)
-	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
 
 	"github.com/example/demoapp-controller/pkg/helm"
+	"github.com/example/demoapp-controller/test/expect"
 )
 
 func TestSummarize(t *testing.T) {
@@ -56,7 +57,7 @@ func TestSummarize(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			equal(t, "summary", test.want, Summarize(test.objects))
+			expect.Equal(t, "summary", test.want, Summarize(test.objects))
 		})
 	}
 }
@@ -76,7 +77,7 @@ func TestNames(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			equal(t, "names", test.want, Names(test.drifts))
+			expect.Equal(t, "names", test.want, Names(test.drifts))
 		})
 	}
 }

@@ -12,6 +12,7 @@ import (
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller/kind"
 	"github.com/example/demoapp-controller/pkg/controller/kind/event"
+	"github.com/example/demoapp-controller/test/expect"
 )
 
 // TestOwnGateIsNoWarning: the event about a change that a gate of the kind holds is normal.
@@ -27,7 +28,7 @@ func TestOwnGateIsNoWarning(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			found := Events(newSample().Status, held.Status, releasev1alpha1.ReleasePolicy{}, heldReasons(test.gates, held.Status.Conditions)...)
 
-			equal(t, "events", []event.Event{{Type: test.want, Reason: "NotApproved", Action: "Reconcile", Note: "NotApproved message"}}, found)
+			expect.Equal(t, "events", []event.Event{{Type: test.want, Reason: "NotApproved", Action: "Reconcile", Note: "NotApproved message"}}, found)
 		})
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/helm"
+	"github.com/example/demoapp-controller/test/expect"
 )
 
 func TestRemember(t *testing.T) {
@@ -43,7 +44,7 @@ func TestRemember(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			equal(t, "history", test.want, remember(test.history, test.next))
+			expect.Equal(t, "history", test.want, remember(test.history, test.next))
 		})
 	}
 }
@@ -61,7 +62,7 @@ func TestLateRevisionKeepsItsChanges(t *testing.T) {
 
 	recordLate(&status, Facts{Desired: Desired{Release: helm.Release{Chart: testChart(t)}}}, false)
 
-	equal(t, "outcome", releasev1alpha1.HistoryFailed, status.History[0].Outcome)
-	equal(t, "changes", made.Changed, status.History[0].Changed)
-	equal(t, "further changes", made.ChangedMore, status.History[0].ChangedMore)
+	expect.Equal(t, "outcome", releasev1alpha1.HistoryFailed, status.History[0].Outcome)
+	expect.Equal(t, "changes", made.Changed, status.History[0].Changed)
+	expect.Equal(t, "further changes", made.ChangedMore, status.History[0].ChangedMore)
 }

@@ -9,6 +9,7 @@ import (
 
 	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
+	"github.com/example/demoapp-controller/test/expect"
 )
 
 func TestHold(t *testing.T) {
@@ -42,7 +43,7 @@ func TestHold(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			equal(t, "time", test.want, Hold(test.written, test.next))
+			expect.Equal(t, "time", test.want, Hold(test.written, test.next))
 		})
 	}
 }

@@ -14,6 +14,7 @@ import (
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/helm"
 	"github.com/example/demoapp-controller/pkg/redact"
+	"github.com/example/demoapp-controller/test/expect"
 )
 
 // factsOf are those of a known release with a policy, a minute after its change began.
@@ -125,9 +126,9 @@ func TestRemediate(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			got := remediate(factsOf(t, test.policy), test.plan, test.status)
-			equal(t, "next", test.next, got.plan.Next)
-			equal(t, "reason", test.reason, got.reason)
-			equal(t, "keeps what the status says", test.keep, got.keep)
+			expect.Equal(t, "next", test.next, got.plan.Next)
+			expect.Equal(t, "reason", test.reason, got.reason)
+			expect.Equal(t, "keeps what the status says", test.keep, got.keep)
 		})
 	}
 }
@@ -139,8 +140,8 @@ func TestRemediationStaysWhileTheReleaseIsUnknown(t *testing.T) {
 	s := newSample(func(s *sample) { s.Generation = 1 },
 		condition(releasev1alpha1.ConditionRemediated, "True", releasev1alpha1.ReasonRetriesExhausted))
 
-	equal(t, "with the condition", true, remediate(f, Plan{}, s.Status).keep)
-	equal(t, "without it", false, remediate(f, Plan{}, given).keep)
+	expect.Equal(t, "with the condition", true, remediate(f, Plan{}, s.Status).keep)
+	expect.Equal(t, "without it", false, remediate(f, Plan{}, given).keep)
 }
 
 func TestHoldIfBlocked(t *testing.T) {
@@ -163,8 +164,8 @@ func TestHoldIfBlocked(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			plan, left := test.plan.holdIfBlocked(test.blockers)
-			equal(t, "withheld", test.withheld, plan.Withheld)
-			equal(t, "blockers", test.left, left)
+			expect.Equal(t, "withheld", test.withheld, plan.Withheld)
+			expect.Equal(t, "blockers", test.left, left)
 		})
 	}
 }
@@ -200,7 +201,7 @@ func TestAttemptFailed(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			s := &subject{status: &test.sample.Status}
-			equal(t, "attempt failed", test.want, s.attemptFailed())
+			expect.Equal(t, "attempt failed", test.want, s.attemptFailed())
 		})
 	}
 }

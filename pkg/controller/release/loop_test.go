@@ -24,6 +24,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller/kind"
 	"github.com/example/demoapp-controller/pkg/controller/release"
 	"github.com/example/demoapp-controller/pkg/helm/chart"
+	"github.com/example/demoapp-controller/test/expect"
 	"github.com/example/demoapp-controller/test/fakeapi"
 	"github.com/example/demoapp-controller/test/releaseworld"
 )
@@ -85,13 +86,6 @@ func ready(w *releaseworld.World) string {
 	return fmt.Sprintf("%s %s %s", condition.Status, condition.Reason, condition.Message)
 }
 
-func wantText(t *testing.T, what, want, got string) {
-	t.Helper()
-	if got != want {
-		t.Errorf("%s is %q, want %q", what, got, want)
-	}
-}
-
 // TestLoop: the example of a release kind installs, upgrades, corrects drift, holds an invalid change, and uninstalls.
 func TestLoop(t *testing.T) {
 	releaseworld.Bubble(t, func(w *releaseworld.World) {
@@ -105,21 +99,21 @@ func TestLoop(t *testing.T) {
 			return text
 		}
 		edit(w, sized(3))
-		wantText(w.T, "size", "3", size())
-		wantText(w.T, "Ready", "True Healthy Revision 1 is deployed and healthy", ready(w))
+		expect.Equal(w.T, "size", "3", size())
+		expect.Equal(w.T, "Ready", "True Healthy Revision 1 is deployed and healthy", ready(w))
 
 		w.Edit("ConfigMap", "default/a", "kubectl", func(object *unstructured.Unstructured) { object.Object["data"] = map[string]any{"size": "9"} })
 		w.Settle()
-		wantText(w.T, "size after drift", "3", size())
+		expect.Equal(w.T, "size after drift", "3", size())
 		w.Remove("ConfigMap", "default/a")
 		w.Settle()
-		wantText(w.T, "size after a deletion", "3", size())
+		expect.Equal(w.T, "size after a deletion", "3", size())
 
 		edit(w, sized(5))
-		wantText(w.T, "size after a change", "5", size())
+		expect.Equal(w.T, "size after a change", "5", size())
 		edit(w, sized(0))
-		wantText(w.T, "Ready", "False ValuesInvalid spec.size: must not be 0", ready(w))
-		wantText(w.T, "size while a change is held", "5", size())
+		expect.Equal(w.T, "Ready", "False ValuesInvalid spec.size: must not be 0", ready(w))
+		expect.Equal(w.T, "size while a change is held", "5", size())
 
 		w.Delete("Shop", "default/a")
 		w.Settle()

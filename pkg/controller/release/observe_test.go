@@ -11,6 +11,7 @@ import (
 
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/helm"
+	"github.com/example/demoapp-controller/test/expect"
 )
 
 func TestBaseline(t *testing.T) {
@@ -38,7 +39,7 @@ func TestBaseline(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			equal(t, "baseline", test.want, Baseline(test.status, releasev1alpha1.ReleasePolicy{}, ""))
+			expect.Equal(t, "baseline", test.want, Baseline(test.status, releasev1alpha1.ReleasePolicy{}, ""))
 		})
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/example/demoapp-controller/pkg/helm"
+	"github.com/example/demoapp-controller/test/expect"
 )
 
 func TestObserve(t *testing.T) {
@@ -81,14 +82,14 @@ func TestObserve(t *testing.T) {
 			if test.held {
 				plan = plan.hold()
 			}
-			equal(t, "next decision", next, plan.Next)
-			equal(t, "decision", test.want, plan.Decision)
-			equal(t, "withheld", test.withheld, plan.Withheld)
+			expect.Equal(t, "next decision", next, plan.Next)
+			expect.Equal(t, "decision", test.want, plan.Decision)
+			expect.Equal(t, "withheld", test.withheld, plan.Withheld)
 			if plan.Observed.Record != test.observed.Record {
 				t.Error("the plan does not hold what was observed")
 			}
-			equal(t, "requested release", key, engine.asked)
-			equal(t, "baseline", baseline, engine.baseline)
+			expect.Equal(t, "requested release", key, engine.asked)
+			expect.Equal(t, "baseline", baseline, engine.baseline)
 		})
 	}
 }
@@ -109,7 +110,7 @@ func TestObserveFails(t *testing.T) {
 			if !errors.Is(err, test.want) || !strings.Contains(err.Error(), key.String()) {
 				t.Errorf("error is %v", err)
 			}
-			equal(t, "plan", Plan{}, plan)
+			expect.Equal(t, "plan", Plan{}, plan)
 		})
 	}
 }
@@ -133,9 +134,9 @@ func TestSuspend(t *testing.T) {
 			plan := Plan{Decision: decision, Next: decision}
 			plan = plan.suspend()
 			plan = plan.hold()
-			equal(t, "decision", helm.Decision{Action: helm.ActionNone}, plan.Decision)
-			equal(t, "next decision", decision, plan.Next)
-			equal(t, "withheld", test.withheld, plan.Withheld)
+			expect.Equal(t, "decision", helm.Decision{Action: helm.ActionNone}, plan.Decision)
+			expect.Equal(t, "next decision", decision, plan.Next)
+			expect.Equal(t, "withheld", test.withheld, plan.Withheld)
 		})
 	}
 }
@@ -162,8 +163,8 @@ func TestForce(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			plan := Plan{Decision: test.next, Next: test.next}
 			plan = plan.force()
-			equal(t, "next decision", test.want, plan.Next)
-			equal(t, "decision", test.want, plan.Decision)
+			expect.Equal(t, "next decision", test.want, plan.Next)
+			expect.Equal(t, "decision", test.want, plan.Decision)
 		})
 	}
 }

@@ -9,6 +9,7 @@ import (
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller"
 	"github.com/example/demoapp-controller/pkg/helm"
+	"github.com/example/demoapp-controller/test/expect"
 )
 
 func TestReasonFor(t *testing.T) {
@@ -83,7 +84,7 @@ func TestReasonFor(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			equal(t, "reason", test.want, ReasonFor(helm.Decision{Cause: test.cause}, test.c))
+			expect.Equal(t, "reason", test.want, ReasonFor(helm.Decision{Cause: test.cause}, test.c))
 		})
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/helm"
+	"github.com/example/demoapp-controller/test/expect"
 )
 
 func TestChooseStrategy(t *testing.T) {
@@ -41,7 +42,7 @@ func TestChooseStrategy(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			equal(t, "strategy", test.want, chooseStrategy(test.spec, test.failed, test.lastGood))
+			expect.Equal(t, "strategy", test.want, chooseStrategy(test.spec, test.failed, test.lastGood))
 		})
 	}
 }
@@ -53,7 +54,7 @@ func TestGaveUp(t *testing.T) {
 		"Gave up after 2 failed attempts, because a retry cannot succeed": {Consecutive: 2, Terminal: true},
 	}
 	for want, failures := range tests {
-		equal(t, "message", want, gaveUp(failures))
+		expect.Equal(t, "message", want, gaveUp(failures))
 	}
 }
 
@@ -74,6 +75,6 @@ func TestMaxHistory(t *testing.T) {
 		},
 	}
 	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) { equal(t, "revisions", test.want, MaxHistory(test.spec)) })
+		t.Run(test.name, func(t *testing.T) { expect.Equal(t, "revisions", test.want, MaxHistory(test.spec)) })
 	}
 }

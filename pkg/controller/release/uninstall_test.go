@@ -15,6 +15,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller/kind/event"
 	"github.com/example/demoapp-controller/pkg/controller/kind/status"
 	"github.com/example/demoapp-controller/pkg/helm"
+	"github.com/example/demoapp-controller/test/expect"
 )
 
 // uninstaller is an engine with fixed results.
@@ -57,10 +58,10 @@ func TestUninstall(t *testing.T) {
 
 	done, err := New(Subscription{engine}, nil, controller.DriftCount{}, nil).Uninstall(t.Context(), &deletion{}, *desired(t, "a"), releasev1alpha1.ReleaseStatus{}, releasev1alpha1.ReleasePolicy{})
 
-	equal(t, "error", nil, err)
-	equal(t, "event", event.Normal("Uninstalled", "Delete", "Uninstalled release a"), done)
-	equal(t, "calls", []string{"uninstall"}, engine.calls)
-	equal(t, "AwaitRemoval", false, engine.awaited)
+	expect.Equal(t, "error", nil, err)
+	expect.Equal(t, "event", event.Normal("Uninstalled", "Delete", "Uninstalled release a"), done)
+	expect.Equal(t, "calls", []string{"uninstall"}, engine.calls)
+	expect.Equal(t, "AwaitRemoval", false, engine.awaited)
 }
 
 func TestUninstallAndAwait(t *testing.T) {
@@ -87,9 +88,9 @@ func TestUninstallAndAwait(t *testing.T) {
 			if !errors.Is(err, test.err) {
 				t.Errorf("error is %v, want %v", err, test.err)
 			}
-			equal(t, "remaining objects", test.remaining, remaining)
-			equal(t, "calls", test.calls, test.engine.calls)
-			equal(t, "AwaitRemoval", true, test.engine.awaited)
+			expect.Equal(t, "remaining objects", test.remaining, remaining)
+			expect.Equal(t, "calls", test.calls, test.engine.calls)
+			expect.Equal(t, "AwaitRemoval", true, test.engine.awaited)
 		})
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/example/demoapp-controller/pkg/controller"
 	"github.com/example/demoapp-controller/pkg/helm"
+	"github.com/example/demoapp-controller/test/expect"
 )
 
 func TestWhy(t *testing.T) {
@@ -22,7 +23,7 @@ func TestWhy(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			equal(t, "reason", test.want, Why(test.change))
+			expect.Equal(t, "reason", test.want, Why(test.change))
 		})
 	}
 }

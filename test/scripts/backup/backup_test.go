@@ -17,6 +17,7 @@ import (
 
 	backupv1 "github.com/example/demoapp-controller/pkg/apis/backup/v1"
 	"github.com/example/demoapp-controller/test/cluster"
+	"github.com/example/demoapp-controller/test/expect"
 )
 
 // tables has values that a dump can lose, of each kind of database.
@@ -189,7 +190,7 @@ func newUpload(t *testing.T, s *store) (*run, string) {
 	t.Helper()
 	r := newRun(t, source(&database{kind: backupv1.SourcePostgreSQL}, "shop"), destination(s))
 	name := nameAt(0)
-	must(t, os.WriteFile(filepath.Join(r.dir, name), []byte("the dump"), 0o644))
+	expect.NoError(t, os.WriteFile(filepath.Join(r.dir, name), []byte("the dump"), 0o644))
 	return r, name
 }
 
@@ -241,7 +242,7 @@ func TestDumpsOfAnotherBackupStay(t *testing.T) {
 		t.Errorf("the bucket has %q, want %q", after, before)
 	}
 	_, err := s.backend.DeleteObject("backups", "team/db/shop.orders.owner")
-	must(t, err)
+	expect.NoError(t, err)
 	second.succeed("upload.sh")
 	if after := s.files(); !slices.Contains(after, "team/db/"+name) || slices.Contains(after, "team/db/shop.orders-20200101T000000Z.dump") {
 		t.Errorf("the bucket has %q, want the new dump, and not the old one", after)
@@ -360,7 +361,7 @@ func TestMongoDBCommands(t *testing.T) {
 
 	r.succeed("dump.sh")
 	login, err := os.ReadFile(filepath.Join(r.dir, ".config"))
-	must(t, err)
+	expect.NoError(t, err)
 	r.succeed("upload.sh")
 	r.succeed("restore.sh", "fetch")
 	r.succeed("restore.sh", "load")

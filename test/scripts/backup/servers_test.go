@@ -29,6 +29,7 @@ import (
 	backupv1 "github.com/example/demoapp-controller/pkg/apis/backup/v1"
 	"github.com/example/demoapp-controller/pkg/controller/kinds/backup/dump"
 	"github.com/example/demoapp-controller/test/cluster"
+	"github.com/example/demoapp-controller/test/expect"
 )
 
 // username and password log in to the databases. The password has every character that quoting can lose, and a # that a quote
@@ -111,7 +112,7 @@ func accountOf(t *testing.T, name, debianPackage string) *user.User {
 func lookUp(t *testing.T, program string) string {
 	t.Helper()
 	path, err := exec.LookPath(program)
-	must(t, err)
+	expect.NoError(t, err)
 	return path
 }
 
@@ -128,10 +129,10 @@ func directory(t *testing.T, account *user.User) string {
 	dir := t.TempDir()
 	credential := credentialOf(account)
 	for _, err := range []error{os.Chmod(filepath.Dir(dir), 0o755), os.Chmod(dir, 0o755)} {
-		must(t, err)
+		expect.NoError(t, err)
 	}
 	if os.Geteuid() == 0 {
-		must(t, os.Chown(dir, int(credential.Uid), int(credential.Gid)))
+		expect.NoError(t, os.Chown(dir, int(credential.Uid), int(credential.Gid)))
 	}
 	return dir
 }
@@ -167,9 +168,9 @@ func serve(t *testing.T, account *user.User, end os.Signal, name string, args ..
 	t.Helper()
 	cmd := commandOf(account, name, args...)
 	log, err := os.Create(filepath.Join(t.TempDir(), "log"))
-	must(t, err)
+	expect.NoError(t, err)
 	cmd.Stdout, cmd.Stderr = log, log
-	must(t, cmd.Start())
+	expect.NoError(t, cmd.Start())
 	t.Cleanup(func() {
 		_ = cmd.Process.Signal(end)
 		_ = cmd.Wait()
@@ -212,7 +213,7 @@ type store struct {
 func startStore(t *testing.T) *store {
 	t.Helper()
 	backend := s3mem.New()
-	must(t, backend.CreateBucket("backups"))
+	expect.NoError(t, backend.CreateBucket("backups"))
 	handler := gofakes3.New(backend).Server()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !strings.Contains(r.Header.Get("Authorization"), "Credential="+accessKey+"/") {
@@ -231,14 +232,14 @@ func startStore(t *testing.T) *store {
 func (s *store) put(name string) {
 	s.t.Helper()
 	_, err := s.backend.PutObject("backups", name, map[string]string{}, strings.NewReader("x"), 1, nil)
-	must(s.t, err)
+	expect.NoError(s.t, err)
 }
 
 // files returns the names of all files but the owner objects, sorted.
 func (s *store) files() []string {
 	s.t.Helper()
 	list, err := s.backend.ListBucket("backups", nil, gofakes3.ListBucketPage{MaxKeys: 1000})
-	must(s.t, err)
+	expect.NoError(s.t, err)
 	var names []string
 	for _, object := range list.Contents {
 		if !strings.HasSuffix(object.Key, ".owner") {
@@ -247,13 +248,6 @@ func (s *store) files() []string {
 	}
 	slices.Sort(names)
 	return names
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 // run is a pod of a Backup: its scripts, its volumes and its environment.
@@ -297,13 +291,13 @@ func newRun(t *testing.T, source backupv1.Source, destination backupv1.Destinati
 	}
 	r.environment["PATH"], r.environment["TERMINATION_LOG"] = filepath.Join(root, "bin"), filepath.Join(root, "termination-log")
 	for _, dir := range []string{"backup", "secrets", "bin", "scripts"} {
-		must(t, os.Mkdir(filepath.Join(root, dir), 0o755))
+		expect.NoError(t, os.Mkdir(filepath.Join(root, dir), 0o755))
 		if os.Geteuid() == 0 {
-			must(t, os.Chown(filepath.Join(root, dir), 64999, 64999))
+			expect.NoError(t, os.Chown(filepath.Join(root, dir), 64999, 64999))
 		}
 	}
 	for name, script := range dump.Scripts() {
-		must(t, os.WriteFile(filepath.Join(root, "scripts", name), []byte(script), 0o644))
+		expect.NoError(t, os.WriteFile(filepath.Join(root, "scripts", name), []byte(script), 0o644))
 	}
 	r.install()
 	t.Cleanup(r.assertNoSecretInArguments)
@@ -328,7 +322,7 @@ func (r *run) install() {
 func (r *run) program(name, script string) {
 	r.t.Helper()
 	text := fmt.Sprintf("#!/bin/sh\nprintf '%%s\\n' \"%s $*\" >>%s/arguments\n%s\n", name, r.root, script)
-	must(r.t, os.WriteFile(filepath.Join(r.root, "bin", name), []byte(text), 0o755))
+	expect.NoError(r.t, os.WriteFile(filepath.Join(r.root, "bin", name), []byte(text), 0o755))
 }
 
 // arguments returns the command lines of the programs so far.
@@ -353,11 +347,11 @@ func (r *run) script(name string, args ...string) (code int, output, message str
 	r.t.Helper()
 	for _, file := range []string{"arguments", "termination-log"} {
 		f, err := os.OpenFile(filepath.Join(r.root, file), os.O_CREATE|os.O_WRONLY, 0o666)
-		must(r.t, err)
-		must(r.t, f.Chmod(0o666))
-		must(r.t, f.Close())
+		expect.NoError(r.t, err)
+		expect.NoError(r.t, f.Chmod(0o666))
+		expect.NoError(r.t, f.Close())
 	}
-	must(r.t, os.Truncate(filepath.Join(r.root, "termination-log"), 0))
+	expect.NoError(r.t, os.Truncate(filepath.Join(r.root, "termination-log"), 0))
 	cmd := commandOf(user64999, "/bin/sh", append([]string{filepath.Join(r.root, "scripts", name)}, args...)...)
 	cmd.Env = nil
 	for name, value := range r.environment {
@@ -368,7 +362,7 @@ func (r *run) script(name string, args ...string) (code int, output, message str
 		r.t.Fatal(err)
 	}
 	text, err := os.ReadFile(filepath.Join(r.root, "termination-log"))
-	must(r.t, err)
+	expect.NoError(r.t, err)
 	for _, secret := range []string{password, secretKey} {
 		if strings.Contains(string(out)+string(text), secret) {
 			r.t.Errorf("a secret is in the output of %s:\n%s", name, out)
@@ -400,7 +394,7 @@ func (r *run) fail(code int, message, name string, args ...string) {
 func (r *run) dumps() []string {
 	r.t.Helper()
 	entries, err := os.ReadDir(r.dir)
-	must(r.t, err)
+	expect.NoError(r.t, err)
 	var names []string
 	for _, entry := range entries {
 		if !strings.HasPrefix(entry.Name(), ".") {

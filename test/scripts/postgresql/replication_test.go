@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/example/demoapp-controller/test/cluster"
+	"github.com/example/demoapp-controller/test/expect"
 )
 
 // startThree starts a primary and two standbys, and makes a table with one row.
@@ -133,7 +134,7 @@ func TestNewPasswordsNeedNoRestart(t *testing.T) {
 func TestSecretWithoutReplicationPassword(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
-	must(t, errors.Join(os.Remove(filepath.Join(d.credentials, "replication-password")), os.Remove(filepath.Join(d.credentials, "username"))))
+	expect.NoError(t, errors.Join(os.Remove(filepath.Join(d.credentials, "replication-password")), os.Remove(filepath.Join(d.credentials, "username"))))
 
 	primary, standby := d.start(0), d.start(1)
 
@@ -150,7 +151,7 @@ func TestStandbyThatLostItsVolume(t *testing.T) {
 	first.kill()
 	first.loseVolume()
 	incomplete := filepath.Join(first.volume(), "data.new")
-	must(t, errors.Join(os.MkdirAll(incomplete, 0o755), os.WriteFile(filepath.Join(incomplete, "PG_VERSION"), []byte(major+"\n"), 0o600),
+	expect.NoError(t, errors.Join(os.MkdirAll(incomplete, 0o755), os.WriteFile(filepath.Join(incomplete, "PG_VERSION"), []byte(major+"\n"), 0o600),
 		first.handOver(first.volume())))
 	primary.do("INSERT INTO rows DEFAULT VALUES")
 
@@ -245,7 +246,7 @@ func TestDataWritableByGroup(t *testing.T) {
 	primary := d.start(0)
 	primary.awaitReady()
 	primary.stop()
-	must(t, os.Chmod(filepath.Join(primary.volume(), "data"), os.ModeSetgid|0o770))
+	expect.NoError(t, os.Chmod(filepath.Join(primary.volume(), "data"), os.ModeSetgid|0o770))
 
 	again := primary.start(0)
 
@@ -259,7 +260,7 @@ func TestVolumesOfDeletedDatabase(t *testing.T) {
 	primary, first, second := startThree(t)
 	for _, s := range []*server{primary, first, second} {
 		s.stop()
-		must(t, os.RemoveAll(s.run()))
+		expect.NoError(t, os.RemoveAll(s.run()))
 	}
 
 	again := primary.start(0)
@@ -274,7 +275,7 @@ func TestOtherMajorVersionIsRefused(t *testing.T) {
 	primary := d.start(0)
 	primary.awaitReady()
 	primary.stop()
-	must(t, os.WriteFile(filepath.Join(primary.volume(), "data", "PG_VERSION"), []byte("14\n"), 0o600))
+	expect.NoError(t, os.WriteFile(filepath.Join(primary.volume(), "data", "PG_VERSION"), []byte("14\n"), 0o600))
 
 	again := d.start(0)
 
@@ -333,7 +334,7 @@ func TestPrimaryWithoutVolumeWaitsWhileNoStandbyRuns(t *testing.T) {
 		s.kill()
 	}
 	primary.loseVolume()
-	must(t, os.WriteFile(filepath.Join(primary.variables["SCRIPTS"], "initialized"), []byte("true"), 0o644))
+	expect.NoError(t, os.WriteFile(filepath.Join(primary.variables["SCRIPTS"], "initialized"), []byte("true"), 0o644))
 
 	again := primary.start(0)
 	again.awaitOutput("failover.sh <its ordinal>")
@@ -407,7 +408,7 @@ func TestStandbyOfAnotherDatabaseKeepsItsData(t *testing.T) {
 		t.Errorf("a standby that cannot follow is ready: %s", output)
 	}
 	first.awaitRows("1")
-	must(t, os.WriteFile(filepath.Join(first.volume(), "reclone"), nil, 0o644))
+	expect.NoError(t, os.WriteFile(filepath.Join(first.volume(), "reclone"), nil, 0o644))
 	first.stop()
 	kept := first.start(1)
 	kept.awaitRows("1")

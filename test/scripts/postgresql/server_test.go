@@ -23,6 +23,7 @@ import (
 	"testing"
 
 	"github.com/example/demoapp-controller/test/cluster"
+	"github.com/example/demoapp-controller/test/expect"
 )
 
 const (
@@ -52,12 +53,12 @@ func newDatabase(t *testing.T) *database {
 		t.Fatalf("install the Debian package postgresql: %v", err)
 	}
 	account, err := user.Lookup("postgres")
-	must(t, err)
+	expect.NoError(t, err)
 	uid, err1 := strconv.ParseUint(account.Uid, 10, 32)
 	gid, err2 := strconv.ParseUint(account.Gid, 10, 32)
 	folder, err3 := os.MkdirTemp("", "pg") //nolint:usetesting // The path of a socket has at most 107 characters.
-	must(t, errors.Join(err1, err2, err3))
-	t.Cleanup(func() { must(t, os.RemoveAll(folder)) })
+	expect.NoError(t, errors.Join(err1, err2, err3))
+	t.Cleanup(func() { expect.NoError(t, os.RemoveAll(folder)) })
 	d := &database{
 		t: t, folder: folder, credentials: filepath.Join(folder, "credentials"),
 		credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid), NoSetGroups: true},
@@ -67,8 +68,8 @@ func newDatabase(t *testing.T) *database {
 			"POLL_SECONDS": "0.05", "WAL_MB": "48",
 		},
 	}
-	must(t, os.CopyFS(d.variables["SCRIPTS"], os.DirFS(scripts)))
-	must(t, os.Mkdir(d.credentials, 0o755))
+	expect.NoError(t, os.CopyFS(d.variables["SCRIPTS"], os.DirFS(scripts)))
+	expect.NoError(t, os.Mkdir(d.credentials, 0o755))
 	d.setCredential("username", "app")
 	d.setCredential("password", password)
 	d.setCredential("replication-password", replicationPassword)
@@ -76,7 +77,7 @@ func newDatabase(t *testing.T) *database {
 		d.variables[fmt.Sprintf("HOST_%d", ordinal)] = "127.0.0.1"
 		d.variables[fmt.Sprintf("PORT_%d", ordinal)] = strconv.Itoa(cluster.FreePort(t.Context(), t))
 	}
-	must(t, d.handOver(folder))
+	expect.NoError(t, d.handOver(folder))
 	return d
 }
 
@@ -91,7 +92,7 @@ func (d *database) handOver(folder string) error {
 func (d *database) setCredential(key, value string) {
 	d.t.Helper()
 	path := filepath.Join(d.credentials, key)
-	must(d.t, errors.Join(os.WriteFile(path, []byte(value), 0o440), d.handOver(d.credentials)))
+	expect.NoError(d.t, errors.Join(os.WriteFile(path, []byte(value), 0o440), d.handOver(d.credentials)))
 }
 
 // server is one pod.
@@ -128,11 +129,11 @@ func (d *database) start(ordinal int) *server {
 	s := &server{database: d, ordinal: ordinal, output: &log{}, exited: make(chan struct{})}
 	// The kubelet makes the directories of a pod. The second one belongs to one pod, so it is empty in a new pod.
 	for _, folder := range []string{s.volume(), s.run()} {
-		must(d.t, errors.Join(os.MkdirAll(folder, 0o755), os.Lchown(folder, int(d.credential.Uid), int(d.credential.Gid))))
+		expect.NoError(d.t, errors.Join(os.MkdirAll(folder, 0o755), os.Lchown(folder, int(d.credential.Uid), int(d.credential.Gid))))
 	}
 	s.process = s.command("start.sh")
 	s.process.Stdout, s.process.Stderr = s.output, s.output
-	must(d.t, s.process.Start())
+	expect.NoError(d.t, s.process.Start())
 	go func() {
 		defer close(s.exited)
 		_ = s.process.Wait() // Tests read the exit code.
@@ -214,7 +215,7 @@ func (s *server) awaitExit() int {
 // stop stops the server, as the kubelet does: the image's stop signal is SIGINT.
 func (s *server) stop() {
 	s.t.Helper()
-	must(s.t, s.process.Process.Signal(syscall.SIGINT))
+	expect.NoError(s.t, s.process.Process.Signal(syscall.SIGINT))
 	<-s.exited
 }
 
@@ -222,13 +223,13 @@ func (s *server) stop() {
 func (s *server) kill() {
 	_ = syscall.Kill(-s.process.Process.Pid, syscall.SIGKILL) // It may have ended.
 	<-s.exited
-	must(s.t, os.RemoveAll(s.run()))
+	expect.NoError(s.t, os.RemoveAll(s.run()))
 }
 
 // loseVolume removes the volume of a server that does not run.
 func (s *server) loseVolume() {
 	s.t.Helper()
-	must(s.t, os.RemoveAll(s.volume()))
+	expect.NoError(s.t, os.RemoveAll(s.volume()))
 }
 
 // query runs a query over the network as this role, and returns the rows.
@@ -276,7 +277,7 @@ func (s *server) superuser(query string) string {
 func (d *database) arguments() string {
 	d.t.Helper()
 	files, err := filepath.Glob("/proc/[0-9]*/cmdline")
-	must(d.t, err)
+	expect.NoError(d.t, err)
 	var lines []string
 	for _, file := range files {
 		if data, err := os.ReadFile(file); err == nil {
@@ -285,11 +286,4 @@ func (d *database) arguments() string {
 	}
 	slices.Sort(lines)
 	return strings.Join(lines, "\n")
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }

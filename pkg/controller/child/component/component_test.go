@@ -10,7 +10,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -24,6 +23,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller/child/component"
 	"github.com/example/demoapp-controller/pkg/controller/controllertest"
 	"github.com/example/demoapp-controller/pkg/controller/kind/status"
+	"github.com/example/demoapp-controller/test/expect"
 )
 
 // world is an owner whose components are Deployments, with fake clientsets. The owner is a Secret,
@@ -55,7 +55,7 @@ func inWorld(t *testing.T, test func(w *world)) {
 func (w *world) start() {
 	w.t.Helper()
 	kinds, err := child.Builtin(w, w.kube, "Deployment", "ConfigMap")
-	must(w.t, err)
+	expect.NoError(w.t, err)
 	w.set = child.NewSet(corev1.SchemeGroupVersion.WithKind("Secret"), kinds...)
 	w.Run(func(stop, _ context.Context) error {
 		<-stop.Done()
@@ -71,7 +71,7 @@ func (w *world) ensure(names ...string) []string {
 		components = append(components, component.Component{Name: name, Field: "spec." + name, Children: []child.Desired{deployment(name)}})
 	}
 	outcome := component.Ensure(w.t.Context(), w.set, w.owner, &w.status, time.Now(), components...)
-	must(w.t, outcome.Err)
+	expect.NoError(w.t, outcome.Err)
 	w.Settle()
 	return w.Take()
 }
@@ -112,32 +112,18 @@ func deployment(name string) child.Desired {
 			WithSpec(corev1ac.PodSpec().WithContainers(corev1ac.Container().WithName("main").WithImage("nginx:1")))))
 }
 
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-func equal(t *testing.T, what string, want, got any) {
-	t.Helper()
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", what, diff)
-	}
-}
-
 func TestComponentsStartInOrder(t *testing.T) {
 	inWorld(t, func(w *world) {
 		names := []string{"database", "cache", "backend"}
 
-		equal(t, "requests at first", []string{"patch deployments/database"}, w.ensure(names...))
-		equal(t, "requests while the database is not ready", []string(nil), w.ensure(names...))
+		expect.Equal(t, "requests at first", []string{"patch deployments/database"}, w.ensure(names...))
+		expect.Equal(t, "requests while the database is not ready", []string(nil), w.ensure(names...))
 		w.ready("database")
-		equal(t, "requests when it is", []string{"patch deployments/cache"}, w.ensure(names...))
+		expect.Equal(t, "requests when it is", []string{"patch deployments/cache"}, w.ensure(names...))
 		w.ready("cache")
-		equal(t, "requests when the cache is ready", []string{"patch deployments/backend"}, w.ensure(names...))
+		expect.Equal(t, "requests when the cache is ready", []string{"patch deployments/backend"}, w.ensure(names...))
 		w.ready("backend")
-		equal(t, "requests at rest", []string(nil), w.ensure(names...))
+		expect.Equal(t, "requests at rest", []string(nil), w.ensure(names...))
 	})
 }
 
@@ -159,7 +145,7 @@ func TestStartedComponentsStay(t *testing.T) {
 				w.ensure("database", "backend")
 
 				_, err := w.kube.AppsV1().Deployments("ns").Get(t.Context(), "backend", metav1.GetOptions{})
-				must(t, err)
+				expect.NoError(t, err)
 			})
 		})
 	}
@@ -171,8 +157,8 @@ func TestDisabledComponent(t *testing.T) {
 		w.ready("cache")
 		w.ensure("cache", "backend")
 
-		equal(t, "requests without the cache", []string{"delete deployments/cache"}, w.ensure("backend"))
-		equal(t, "requests when it is switched on again", []string{"patch deployments/cache"}, w.ensure("cache", "backend"))
+		expect.Equal(t, "requests without the cache", []string{"delete deployments/cache"}, w.ensure("backend"))
+		expect.Equal(t, "requests when it is switched on again", []string{"patch deployments/cache"}, w.ensure("cache", "backend"))
 	})
 }
 
@@ -193,9 +179,9 @@ func TestHealthyChildrenStartNextComponent(t *testing.T) {
 			component.Component{Name: "dashboard", Children: []child.Desired{corev1ac.ConfigMap("dashboard", "")}},
 		)
 
-		must(t, outcome.Err)
-		equal(t, "requests", []string{"patch configmaps/settings", "patch configmaps/dashboard"}, w.Take())
-		equal(t, "ready", []bool{true, true}, []bool{outcome.Components[0].Ready, outcome.Components[1].Ready})
+		expect.NoError(t, outcome.Err)
+		expect.Equal(t, "requests", []string{"patch configmaps/settings", "patch configmaps/dashboard"}, w.Take())
+		expect.Equal(t, "ready", []bool{true, true}, []bool{outcome.Components[0].Ready, outcome.Components[1].Ready})
 	})
 }
 
@@ -213,8 +199,8 @@ func TestUnwritableComponentBlocksNext(t *testing.T) {
 			component.Component{Name: "backend", Field: "spec.backend", Children: []child.Desired{deployment("backend")}},
 		)
 
-		equal(t, "requests", []string{"patch deployments/cache"}, w.Take())
-		equal(t, "components", []childv1alpha1.ComponentStatus{
+		expect.Equal(t, "requests", []string{"patch deployments/cache"}, w.Take())
+		expect.Equal(t, "components", []childv1alpha1.ComponentStatus{
 			{Name: "cache", Reason: "ApplyFailed", Message: `spec.cache: Deployment "cache": the server is down`},
 			{Name: "backend", Reason: "WaitingForComponent", Message: `Waits for cache: Deployment "cache": the server is down`},
 		}, outcome.Components)
@@ -261,10 +247,10 @@ func TestReadyIgnoresHealthOfComponentAside(t *testing.T) {
 				outcome.Report(p)
 
 				ready, _ := p.Conditions().Current("Ready")
-				equal(w.t, "status", test.status, ready.Status)
-				equal(w.t, "reason", test.reason, ready.Reason)
-				equal(w.t, "message", test.message, ready.Message)
-				equal(w.t, "the component is ready", false, outcome.Of("backup").Ready)
+				expect.Equal(w.t, "status", test.status, ready.Status)
+				expect.Equal(w.t, "reason", test.reason, ready.Reason)
+				expect.Equal(w.t, "message", test.message, ready.Message)
+				expect.Equal(w.t, "the component is ready", false, outcome.Of("backup").Ready)
 			})
 		})
 	}

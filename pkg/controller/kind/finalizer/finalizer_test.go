@@ -15,6 +15,7 @@ import (
 
 	"github.com/example/demoapp-controller/pkg/controller"
 	"github.com/example/demoapp-controller/pkg/controller/controllertest"
+	"github.com/example/demoapp-controller/test/expect"
 )
 
 const (
@@ -71,7 +72,7 @@ func TestFinalizer(t *testing.T) {
 			maps := clientset.CoreV1().ConfigMaps("ns")
 			obj := create(t, clientset, test.live)
 			if test.deleted {
-				must(t, maps.Delete(t.Context(), "a", metav1.DeleteOptions{}))
+				expect.NoError(t, maps.Delete(t.Context(), "a", metav1.DeleteOptions{}))
 				var err error
 				if obj, err = maps.Get(t.Context(), "a", metav1.GetOptions{}); err != nil {
 					t.Fatal(err)
@@ -100,7 +101,7 @@ func create(t *testing.T, c *fake.Clientset, finalizers []string) *corev1.Config
 	t.Helper()
 	obj, err := c.CoreV1().ConfigMaps("ns").Create(t.Context(),
 		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "a", Finalizers: finalizers}}, metav1.CreateOptions{})
-	must(t, err)
+	expect.NoError(t, err)
 	return obj
 }
 
@@ -114,7 +115,7 @@ func release(t *testing.T, c *fake.Clientset) {
 }
 
 func remove(t *testing.T, c *fake.Clientset) {
-	must(t, c.CoreV1().ConfigMaps("ns").Delete(t.Context(), "a", metav1.DeleteOptions{}))
+	expect.NoError(t, c.CoreV1().ConfigMaps("ns").Delete(t.Context(), "a", metav1.DeleteOptions{}))
 }
 
 func recreate(t *testing.T, c *fake.Clientset) {
@@ -126,15 +127,8 @@ func update(t *testing.T, c *fake.Clientset, change func(*corev1.ConfigMap)) {
 	t.Helper()
 	maps := c.CoreV1().ConfigMaps("ns")
 	obj, err := maps.Get(t.Context(), "a", metav1.GetOptions{})
-	must(t, err)
+	expect.NoError(t, err)
 	change(obj)
 	_, err = maps.Update(t.Context(), obj, metav1.UpdateOptions{})
-	must(t, err)
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 }

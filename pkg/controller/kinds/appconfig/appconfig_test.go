@@ -11,7 +11,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -35,6 +34,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller/kinds/appconfig/reload"
 	versionedfake "github.com/example/demoapp-controller/pkg/generated/clientset/versioned/fake"
 	"github.com/example/demoapp-controller/pkg/generated/informers/externalversions"
+	"github.com/example/demoapp-controller/test/expect"
 )
 
 // world is a controller of AppConfigs between fake clientsets.
@@ -78,7 +78,7 @@ func (w *world) start() {
 	loop, err4 := appconfig.New(w.client.ConfigV1(), child.NewSet(appconfig.Kind, children...), workloads, kind.Deps{
 		Informers: informers, Recorder: w, Clock: clock.RealClock{}, ResyncPeriod: 10 * time.Hour,
 	})
-	must(w.t, errors.Join(err1, err2, err3, err4))
+	expect.NoError(w.t, errors.Join(err1, err2, err3, err4))
 	w.Run(loop.Run)
 }
 
@@ -185,44 +185,30 @@ func (w *world) ready(name string) metav1.Condition {
 	return *ready
 }
 
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-func equal(t *testing.T, what string, want, got any) {
-	t.Helper()
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", what, diff)
-	}
-}
-
 // TestRequestBudget holds how many requests an AppConfig costs in its life. Its child is ready at once, so its status is
 // written once.
 func TestRequestBudget(t *testing.T) {
 	inEmptyWorld(t, func(w *world) {
 		w.create("shop")
-		equal(t, "requests of the creation", []string{
+		expect.Equal(t, "requests of the creation", []string{
 			"patch configmaps/shop-config", "patch appconfigs/shop status", "event Normal Created", "event Normal Healthy",
 		}, w.Take())
 		w.Wait(9 * time.Hour)
-		equal(t, "requests at rest", []string(nil), w.Take())
+		expect.Equal(t, "requests at rest", []string(nil), w.Take())
 		w.deploy("web")
-		equal(t, "requests of a workload that starts with the content", []string(nil), w.Take())
+		expect.Equal(t, "requests of a workload that starts with the content", []string(nil), w.Take())
 		w.Stop()
 		w.start()
-		equal(t, "requests of a restart", []string(nil), w.Take())
+		expect.Equal(t, "requests of a restart", []string(nil), w.Take())
 		w.changeHost("other.example.com")
-		equal(t, "requests of new content", []string{
+		expect.Equal(t, "requests of new content", []string{
 			"patch configmaps/shop-config", "patch deployments/web", "patch appconfigs/shop status", "event Normal Healthy", "event Normal Reloaded",
 		}, w.Take())
 		w.Stop()
 		w.start()
-		equal(t, "requests of a restart after a reload", []string(nil), w.Take())
+		expect.Equal(t, "requests of a restart after a reload", []string(nil), w.Take())
 		w.change("shop", func(spec *configv1.AppConfigSpec) { spec.Environments.Dev = nil })
-		equal(t, "requests of a change of another environment", []string{"patch appconfigs/shop status", "event Normal Healthy"}, w.Take())
+		expect.Equal(t, "requests of a change of another environment", []string{"patch appconfigs/shop status", "event Normal Healthy"}, w.Take())
 	})
 }
 
@@ -249,8 +235,8 @@ func TestContentOfTheConfigMap(t *testing.T) {
 			inWorld(t, func(w *world) {
 				w.change("shop", test.change)
 
-				equal(t, "data", map[string]string{"app.properties": test.want}, w.configMap("shop-config").Data)
-				equal(t, "Ready", apimeta.ReasonHealthy, w.ready("shop").Reason)
+				expect.Equal(t, "data", map[string]string{"app.properties": test.want}, w.configMap("shop-config").Data)
+				expect.Equal(t, "Ready", apimeta.ReasonHealthy, w.ready("shop").Reason)
 			})
 		})
 	}
@@ -261,9 +247,9 @@ func TestStatus(t *testing.T) {
 		status := w.config("shop").Status
 		rendered := meta.FindStatusCondition(status.Conditions, configv1.ConditionRendered)
 
-		equal(t, "Rendered", "1 templates were rendered for prod", rendered.Message)
-		equal(t, "length of the hash", 32, len(status.ConfigHash))
-		equal(t, "time of the last change", (*metav1.Time)(nil), status.LastChangeTime)
+		expect.Equal(t, "Rendered", "1 templates were rendered for prod", rendered.Message)
+		expect.Equal(t, "length of the hash", 32, len(status.ConfigHash))
+		expect.Equal(t, "time of the last change", (*metav1.Time)(nil), status.LastChangeTime)
 		w.changeHost("other.example.com")
 		after := w.config("shop").Status
 		if after.ConfigHash == status.ConfigHash || after.LastChangeTime == nil {
@@ -307,14 +293,14 @@ func TestBadSpecKeepsTheContent(t *testing.T) {
 
 				w.change("shop", test.change)
 
-				equal(t, "requests", []string{"patch appconfigs/shop status", "event Warning RenderFailed"}, w.Take())
+				expect.Equal(t, "requests", []string{"patch appconfigs/shop status", "event Warning RenderFailed"}, w.Take())
 				found := w.config("shop").Status.Conditions
 				for _, condition := range []string{configv1.ConditionRendered, "Ready"} {
 					got := meta.FindStatusCondition(found, condition)
-					equal(t, condition, [2]string{configv1.ReasonRenderFailed, test.want}, [2]string{got.Reason, got.Message})
+					expect.Equal(t, condition, [2]string{configv1.ReasonRenderFailed, test.want}, [2]string{got.Reason, got.Message})
 				}
-				equal(t, "Stalled", true, meta.IsStatusConditionTrue(found, "Stalled"))
-				equal(t, "data", map[string]string{"app.properties": "host=db.example.com:5432"}, w.configMap("shop-config").Data)
+				expect.Equal(t, "Stalled", true, meta.IsStatusConditionTrue(found, "Stalled"))
+				expect.Equal(t, "data", map[string]string{"app.properties": "host=db.example.com:5432"}, w.configMap("shop-config").Data)
 			})
 		})
 	}
@@ -327,8 +313,8 @@ func TestDriftIsCorrected(t *testing.T) {
 			return w.kube.CoreV1().ConfigMaps("ns").Delete(t.Context(), "shop-config", metav1.DeleteOptions{})
 		})
 
-		equal(t, "requests", []string{"patch configmaps/shop-config", "patch appconfigs/shop status", "event Normal DriftCorrected"}, w.Take())
-		equal(t, "annotation", "", w.annotation("web"))
+		expect.Equal(t, "requests", []string{"patch configmaps/shop-config", "patch appconfigs/shop status", "event Normal DriftCorrected"}, w.Take())
+		expect.Equal(t, "annotation", "", w.annotation("web"))
 	})
 }
 
@@ -340,8 +326,8 @@ func TestNewContentRollsWorkloads(t *testing.T) {
 		w.changeHost("other.example.com")
 
 		status := w.config("shop").Status
-		equal(t, "reloaded", []string{"Deployment/web", "Deployment/worker"}, status.Reloaded)
-		equal(t, "annotations", [2]string{status.ConfigHash, status.ConfigHash}, [2]string{w.annotation("web"), w.annotation("worker")})
+		expect.Equal(t, "reloaded", []string{"Deployment/web", "Deployment/worker"}, status.Reloaded)
+		expect.Equal(t, "annotations", [2]string{status.ConfigHash, status.ConfigHash}, [2]string{w.annotation("web"), w.annotation("worker")})
 	})
 }
 
@@ -354,9 +340,9 @@ func TestWorkloadsThatAppear(t *testing.T) {
 
 		w.deploy("younger")
 
-		equal(t, "requests for a workload that is younger than the content", []string(nil), w.Take())
+		expect.Equal(t, "requests for a workload that is younger than the content", []string(nil), w.Take())
 		w.changeHost("third.example.com")
-		equal(t, "reloaded", []string{"Deployment/older", "Deployment/younger"}, w.config("shop").Status.Reloaded)
+		expect.Equal(t, "reloaded", []string{"Deployment/older", "Deployment/younger"}, w.config("shop").Status.Reloaded)
 	})
 }
 
@@ -375,7 +361,7 @@ func TestWorkloadThatAppearsDuringTheApply(t *testing.T) {
 		w.changeHost("other.example.com")
 		w.Wait(2 * time.Minute)
 
-		equal(t, "annotation", w.config("shop").Status.ConfigHash, w.annotation("web"))
+		expect.Equal(t, "annotation", w.config("shop").Status.ConfigHash, w.annotation("web"))
 	})
 }
 
@@ -388,7 +374,7 @@ func TestRemovedAnnotationRollsNothing(t *testing.T) {
 
 		w.Act(func() error {
 			found, err := w.kube.AppsV1().Deployments("ns").Get(t.Context(), "web", metav1.GetOptions{})
-			must(t, err)
+			expect.NoError(t, err)
 			found.Spec.Template.Annotations = nil
 			_, err = w.kube.AppsV1().Deployments("ns").Update(t.Context(), found, metav1.UpdateOptions{FieldManager: "theirs"})
 			return err
@@ -396,7 +382,7 @@ func TestRemovedAnnotationRollsNothing(t *testing.T) {
 		w.Stop()
 		w.start()
 
-		equal(t, "requests", []string(nil), w.Take())
+		expect.Equal(t, "requests", []string(nil), w.Take())
 	})
 }
 
@@ -412,7 +398,7 @@ func TestUnavailableReloadIsNoRefusal(t *testing.T) {
 
 		w.changeHost("other.example.com")
 
-		equal(t, "message", `Some workloads are not rolled yet: Deployment "web": the API server is busy`, w.ready("shop").Message)
+		expect.Equal(t, "message", `Some workloads are not rolled yet: Deployment "web": the API server is busy`, w.ready("shop").Message)
 	})
 }
 
@@ -422,10 +408,10 @@ func TestContentWaitsForTheDeletedConfigMap(t *testing.T) {
 		w.deploy("web")
 		w.Act(func() error {
 			found, err := w.kube.CoreV1().ConfigMaps("ns").Get(t.Context(), "shop-config", metav1.GetOptions{})
-			must(t, err)
+			expect.NoError(t, err)
 			found.Finalizers = []string{"example.com/kept"}
 			_, err = w.kube.CoreV1().ConfigMaps("ns").Update(t.Context(), found, metav1.UpdateOptions{FieldManager: "theirs"})
-			must(t, err)
+			expect.NoError(t, err)
 			return w.kube.CoreV1().ConfigMaps("ns").Delete(t.Context(), "shop-config", metav1.DeleteOptions{})
 		})
 		before := w.config("shop").Status
@@ -433,9 +419,9 @@ func TestContentWaitsForTheDeletedConfigMap(t *testing.T) {
 
 		w.changeHost("other.example.com")
 
-		equal(t, "requests", []string{"patch appconfigs/shop status", "event Warning WaitingForDeletion"}, w.Take())
-		equal(t, "reason", childv1alpha1.ReasonWaitingForDeletion, w.ready("shop").Reason)
-		equal(t, "hash", before.ConfigHash, w.config("shop").Status.ConfigHash)
+		expect.Equal(t, "requests", []string{"patch appconfigs/shop status", "event Warning WaitingForDeletion"}, w.Take())
+		expect.Equal(t, "reason", childv1alpha1.ReasonWaitingForDeletion, w.ready("shop").Reason)
+		expect.Equal(t, "hash", before.ConfigHash, w.config("shop").Status.ConfigHash)
 	})
 }
 
@@ -453,13 +439,13 @@ func TestFailedReloadIsRetried(t *testing.T) {
 		w.changeHost("other.example.com")
 
 		ready := w.ready("shop")
-		equal(t, "reason", configv1.ReasonReloadFailed, ready.Reason)
-		equal(t, "message", `Some workloads are not rolled yet: Deployment "web" was refused: deployments "web" is forbidden: policy`, ready.Message)
-		equal(t, "reloaded", []string{"Deployment/worker"}, w.config("shop").Status.Reloaded)
+		expect.Equal(t, "reason", configv1.ReasonReloadFailed, ready.Reason)
+		expect.Equal(t, "message", `Some workloads are not rolled yet: Deployment "web" was refused: deployments "web" is forbidden: policy`, ready.Message)
+		expect.Equal(t, "reloaded", []string{"Deployment/worker"}, w.config("shop").Status.Reloaded)
 		w.Refuse(nil)
 		w.Wait(time.Minute)
-		equal(t, "reloaded after a retry", []string{"Deployment/web", "Deployment/worker"}, w.config("shop").Status.Reloaded)
-		equal(t, "Ready", apimeta.ReasonHealthy, w.ready("shop").Reason)
+		expect.Equal(t, "reloaded after a retry", []string{"Deployment/web", "Deployment/worker"}, w.config("shop").Status.Reloaded)
+		expect.Equal(t, "Ready", apimeta.ReasonHealthy, w.ready("shop").Reason)
 	})
 }
 
@@ -479,8 +465,8 @@ func TestReplacedWorkloadIsNoRefusal(t *testing.T) {
 
 		w.changeHost("other.example.com")
 
-		equal(t, "Ready", apimeta.ReasonHealthy, w.ready("shop").Reason)
-		equal(t, "reloaded", []string{"Deployment/worker"}, w.config("shop").Status.Reloaded)
+		expect.Equal(t, "Ready", apimeta.ReasonHealthy, w.ready("shop").Reason)
+		expect.Equal(t, "reloaded", []string{"Deployment/worker"}, w.config("shop").Status.Reloaded)
 	})
 }
 
@@ -490,21 +476,21 @@ func TestOlderAppConfigKeepsTheConfigMap(t *testing.T) {
 
 		w.create("rival")
 
-		equal(t, "requests", []string{"patch appconfigs/rival status", "event Warning OwnershipConflict"}, w.Take())
-		equal(t, "reason", apimeta.ReasonOwnershipConflict, w.ready("rival").Reason)
-		equal(t, "message", `spec.application: shop belongs to AppConfig "shop": choose another application`,
+		expect.Equal(t, "requests", []string{"patch appconfigs/rival status", "event Warning OwnershipConflict"}, w.Take())
+		expect.Equal(t, "reason", apimeta.ReasonOwnershipConflict, w.ready("rival").Reason)
+		expect.Equal(t, "message", `spec.application: shop belongs to AppConfig "shop": choose another application`,
 			w.ready("rival").Message)
 		w.Stop()
 		w.start()
-		equal(t, "requests of a restart", []string(nil), w.Take())
+		expect.Equal(t, "requests of a restart", []string(nil), w.Take())
 		w.Act(func() error {
 			return w.client.ConfigV1().AppConfigs("ns").Delete(t.Context(), "shop", metav1.DeleteOptions{})
 		})
 		w.Act(func() error { // As the garbage collector does.
 			return w.kube.CoreV1().ConfigMaps("ns").Delete(t.Context(), "shop-config", metav1.DeleteOptions{})
 		})
-		equal(t, "the rival when the name is free", apimeta.ReasonHealthy, w.ready("rival").Reason)
-		equal(t, "owner", "rival", w.configMap("shop-config").OwnerReferences[0].Name)
+		expect.Equal(t, "the rival when the name is free", apimeta.ReasonHealthy, w.ready("rival").Reason)
+		expect.Equal(t, "owner", "rival", w.configMap("shop-config").OwnerReferences[0].Name)
 	})
 }
 
@@ -518,8 +504,8 @@ func TestConfigMapOfOthersStalls(t *testing.T) {
 
 		w.create("shop")
 
-		equal(t, "reason", apimeta.ReasonOwnershipConflict, w.ready("shop").Reason)
-		equal(t, "message", `spec.application: ConfigMap "shop-config" exists and belongs to no owner: delete or rename one of the two`,
+		expect.Equal(t, "reason", apimeta.ReasonOwnershipConflict, w.ready("shop").Reason)
+		expect.Equal(t, "message", `spec.application: ConfigMap "shop-config" exists and belongs to no owner: delete or rename one of the two`,
 			w.ready("shop").Message)
 	})
 }
@@ -531,8 +517,8 @@ func TestTakenApplicationKeepsTheOldConfigMap(t *testing.T) {
 
 		w.change("shop", func(s *configv1.AppConfigSpec) { s.Application = "shop" })
 
-		equal(t, "reason", apimeta.ReasonOwnershipConflict, w.ready("shop").Reason)
-		equal(t, "the younger", apimeta.ReasonHealthy, w.ready("younger").Reason)
+		expect.Equal(t, "reason", apimeta.ReasonOwnershipConflict, w.ready("shop").Reason)
+		expect.Equal(t, "the younger", apimeta.ReasonHealthy, w.ready("younger").Reason)
 		if w.configMap("other-config") == nil {
 			t.Error("the old ConfigMap is gone before there is a new one")
 		}
@@ -546,8 +532,8 @@ func TestChangedApplicationMovesTheConfigMap(t *testing.T) {
 
 		w.change("shop", func(s *configv1.AppConfigSpec) { s.Application = "other" })
 
-		equal(t, "requests", []string{"patch configmaps/other-config", "delete configmaps/shop-config", "patch appconfigs/shop status", "event Normal Healthy"}, w.Take())
-		equal(t, "time of the last change", (*metav1.Time)(nil), w.config("shop").Status.LastChangeTime)
+		expect.Equal(t, "requests", []string{"patch configmaps/other-config", "delete configmaps/shop-config", "patch appconfigs/shop status", "event Normal Healthy"}, w.Take())
+		expect.Equal(t, "time of the last change", (*metav1.Time)(nil), w.config("shop").Status.LastChangeTime)
 		if w.configMap("shop-config") != nil {
 			t.Error("the old ConfigMap is still there")
 		}

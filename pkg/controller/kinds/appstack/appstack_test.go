@@ -12,7 +12,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -35,6 +34,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller/kinds/appstack"
 	versionedfake "github.com/example/demoapp-controller/pkg/generated/clientset/versioned/fake"
 	"github.com/example/demoapp-controller/pkg/generated/informers/externalversions"
+	"github.com/example/demoapp-controller/test/expect"
 )
 
 // world is a controller of AppStacks between fake clientsets.
@@ -88,7 +88,7 @@ func (w *world) start() {
 	loop, err5 := appstack.New(w.client.AppV1(), child.NewSet(appstack.Kind, append(children, postgreSQL)...), kind.Deps{
 		Informers: stacks, Recorder: w, Clock: clock.RealClock{}, ResyncPeriod: 10 * time.Hour,
 	})
-	must(w.t, errors.Join(err1, err2, err3, err4, err5))
+	expect.NoError(w.t, errors.Join(err1, err2, err3, err4, err5))
 	w.Run(loop.Run)
 }
 
@@ -213,27 +213,6 @@ func (w *world) component(name string) childv1alpha1.ComponentStatus {
 	return components[i]
 }
 
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-func equal(t *testing.T, what string, want, got any) {
-	t.Helper()
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", what, diff)
-	}
-}
-
-func contains(t *testing.T, what, got, want string) {
-	t.Helper()
-	if !strings.Contains(got, want) {
-		t.Errorf("%s is %q, want it to contain %q", what, got, want)
-	}
-}
-
 const status = "patch appstacks/shop status"
 
 // TestRequestBudget holds how many requests an AppStack costs in its life. Each component is
@@ -241,24 +220,24 @@ const status = "patch appstacks/shop status"
 func TestRequestBudget(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.create()
-		equal(t, "requests of the creation", []string{"patch postgresqls/shop-db", status, "event Normal Created"}, w.Take())
+		expect.Equal(t, "requests of the creation", []string{"patch postgresqls/shop-db", status, "event Normal Created"}, w.Take())
 		w.reportDatabase(ready)
-		equal(t, "requests when the database is ready", []string{"patch deployments/shop-cache", "patch services/shop-cache"}, w.Take())
+		expect.Equal(t, "requests when the database is ready", []string{"patch deployments/shop-cache", "patch services/shop-cache"}, w.Take())
 		w.reportPods("shop-cache", available)
-		equal(t, "requests when the cache is ready", []string{"patch deployments/shop-backend", "patch services/shop-backend"}, w.Take())
+		expect.Equal(t, "requests when the cache is ready", []string{"patch deployments/shop-backend", "patch services/shop-backend"}, w.Take())
 		w.reportPods("shop-backend", available)
-		equal(t, "requests when the backend is ready", []string{"patch deployments/shop-frontend", "patch services/shop-frontend"}, w.Take())
+		expect.Equal(t, "requests when the backend is ready", []string{"patch deployments/shop-frontend", "patch services/shop-frontend"}, w.Take())
 		w.reportPods("shop-frontend", available)
-		equal(t, "requests when the frontend is ready", []string{status, "event Normal Healthy"}, w.Take())
+		expect.Equal(t, "requests when the frontend is ready", []string{status, "event Normal Healthy"}, w.Take())
 		w.Wait(9 * time.Hour)
-		equal(t, "requests at rest", []string(nil), w.Take())
+		expect.Equal(t, "requests at rest", []string(nil), w.Take())
 		w.Stop()
 		w.start()
-		equal(t, "requests of a restart", []string(nil), w.Take())
+		expect.Equal(t, "requests of a restart", []string(nil), w.Take())
 		w.Act(func() error {
 			return w.kube.CoreV1().Services("ns").Delete(t.Context(), "shop-cache", metav1.DeleteOptions{})
 		})
-		equal(t, "requests of a deleted child", []string{"patch services/shop-cache", status, "event Normal DriftCorrected"}, w.Take())
+		expect.Equal(t, "requests of a deleted child", []string{"patch services/shop-cache", status, "event Normal DriftCorrected"}, w.Take())
 	})
 }
 
@@ -271,14 +250,14 @@ func TestSlowComponentsAreReported(t *testing.T) {
 
 		w.reportDatabase(starting)
 		w.Wait(time.Minute)
-		equal(t, "requests while the database starts", []string{status}, w.Take())
-		contains(t, "message", w.ready().Message, `spec.database: PostgreSQL "shop-db": servers start; not started yet: cache, backend, frontend`)
+		expect.Equal(t, "requests while the database starts", []string{status}, w.Take())
+		expect.Contains(t, "message", w.ready().Message, `spec.database: PostgreSQL "shop-db": servers start; not started yet: cache, backend, frontend`)
 
 		w.reportDatabase(ready)
 		w.Wait(time.Minute)
-		equal(t, "requests when the database is ready",
+		expect.Equal(t, "requests when the database is ready",
 			[]string{"patch deployments/shop-cache", "patch services/shop-cache", status}, w.Take())
-		equal(t, "components", []childv1alpha1.ComponentStatus{
+		expect.Equal(t, "components", []childv1alpha1.ComponentStatus{
 			{
 				Name: "database", Ready: true, Reason: "Healthy",
 				Endpoint: "shop-db.ns.svc.cluster.local:5432",
@@ -296,7 +275,7 @@ func TestSlowComponentsAreReported(t *testing.T) {
 				Message: `Waits for cache: Deployment "shop-cache": Replicas: 0/1`,
 			},
 		}, w.stack().Status.Components)
-		equal(t, "phase", "Deploying", w.stack().Status.Phase)
+		expect.Equal(t, "phase", "Deploying", w.stack().Status.Phase)
 	})
 }
 
@@ -315,7 +294,7 @@ func TestNothingStartsBeforeTheDatabaseIsReady(t *testing.T) {
 						t.Errorf("request %q before the database is ready", request)
 					}
 				}
-				equal(t, "reason of the backend", "WaitingForComponent", w.component("backend").Reason)
+				expect.Equal(t, "reason of the backend", "WaitingForComponent", w.component("backend").Reason)
 			})
 		})
 	}
@@ -330,19 +309,19 @@ func TestUnreadyDatabaseLeavesTheOthers(t *testing.T) {
 		w.start()
 		w.Wait(time.Hour)
 
-		equal(t, "requests", []string{status, "event Warning Degraded"}, w.Take())
-		equal(t, "phase", "Degraded", w.stack().Status.Phase)
-		contains(t, "message", w.ready().Message, `spec.database: PostgreSQL "shop-db": servers start`)
-		equal(t, "the frontend is ready", true, w.component("frontend").Ready)
+		expect.Equal(t, "requests", []string{status, "event Warning Degraded"}, w.Take())
+		expect.Equal(t, "phase", "Degraded", w.stack().Status.Phase)
+		expect.Contains(t, "message", w.ready().Message, `spec.database: PostgreSQL "shop-db": servers start`)
+		expect.Equal(t, "the frontend is ready", true, w.component("frontend").Ready)
 
 		w.change(func(spec *appv1.AppStackSpec) { spec.Frontend.Image = "frontend:2" })
-		equal(t, "image of the frontend", "frontend:2", w.deployment("shop-frontend").Spec.Template.Spec.Containers[0].Image)
+		expect.Equal(t, "image of the frontend", "frontend:2", w.deployment("shop-frontend").Spec.Template.Spec.Containers[0].Image)
 		w.Take()
 
 		w.reportDatabase(ready)
 		w.reportPods("shop-frontend", available)
 		w.Wait(time.Minute)
-		equal(t, "phase afterwards", "Running", w.stack().Status.Phase)
+		expect.Equal(t, "phase afterwards", "Running", w.stack().Status.Phase)
 	})
 }
 
@@ -351,10 +330,10 @@ func TestRefusedStorageNamesTheField(t *testing.T) {
 		w.change(func(spec *appv1.AppStackSpec) { spec.Database.Storage = "5Gi" })
 		w.reportDatabase(stalled)
 
-		equal(t, "reason", apimeta.ReasonUnhealthy, w.ready().Reason)
-		equal(t, "message", `spec.database: PostgreSQL "shop-db": spec.storage may not shrink: `+
+		expect.Equal(t, "reason", apimeta.ReasonUnhealthy, w.ready().Reason)
+		expect.Equal(t, "message", `spec.database: PostgreSQL "shop-db": spec.storage may not shrink: `+
 			"spec.database.storage requests 5Gi, and volumes never shrink: set spec.database.storage to their size or more", w.ready().Message)
-		equal(t, "phase", "Failed", w.stack().Status.Phase)
+		expect.Equal(t, "phase", "Failed", w.stack().Status.Phase)
 	})
 }
 
@@ -364,15 +343,15 @@ func TestImageThatCannotBePulled(t *testing.T) {
 		w.reportDatabase(ready)
 		w.reportPods("shop-backend", imageMissing)
 
-		contains(t, "message", w.ready().Message, "check spec.backend.image, which must exist")
-		equal(t, "reason of the backend", apimeta.ReasonUnhealthy, w.component("backend").Reason)
-		contains(t, "message of the frontend", w.component("frontend").Message, "Waits for backend: ")
-		equal(t, "phase", "Failed", w.stack().Status.Phase)
+		expect.Contains(t, "message", w.ready().Message, "check spec.backend.image, which must exist")
+		expect.Equal(t, "reason of the backend", apimeta.ReasonUnhealthy, w.component("backend").Reason)
+		expect.Contains(t, "message of the frontend", w.component("frontend").Message, "Waits for backend: ")
+		expect.Equal(t, "phase", "Failed", w.stack().Status.Phase)
 
 		w.change(func(spec *appv1.AppStackSpec) { spec.Backend.Image = "backend:2" })
 		w.reportPods("shop-backend", available)
 		w.reportPods("shop-frontend", available)
-		equal(t, "phase after a better image", "Running", w.stack().Status.Phase)
+		expect.Equal(t, "phase after a better image", "Running", w.stack().Status.Phase)
 	})
 }
 
@@ -390,11 +369,11 @@ func TestImageThatAdmissionRefuses(t *testing.T) {
 		w.reportDatabase(ready)
 		w.reportPods("shop-backend", available)
 
-		equal(t, "reason", apimeta.ReasonRefused, w.ready().Reason)
-		equal(t, "message", `spec.frontend: Deployment "shop-frontend" was refused: spec.template.spec.containers[0].image: Forbidden: registry is not allowed: `+
+		expect.Equal(t, "reason", apimeta.ReasonRefused, w.ready().Reason)
+		expect.Equal(t, "message", `spec.frontend: Deployment "shop-frontend" was refused: spec.template.spec.containers[0].image: Forbidden: registry is not allowed: `+
 			"check spec.frontend.image, which must exist, be allowed, have a numeric user other than root, and listen on port 80",
 			w.ready().Message)
-		equal(t, "the backend is ready", true, w.component("backend").Ready)
+		expect.Equal(t, "the backend is ready", true, w.component("backend").Ready)
 	})
 }
 
@@ -402,9 +381,9 @@ func TestUnavailablePodsDegrade(t *testing.T) {
 	inRunningWorld(t, func(w *world) {
 		w.reportPods("shop-backend", unavailable)
 
-		equal(t, "reason", childv1alpha1.ReasonDegraded, w.ready().Reason)
+		expect.Equal(t, "reason", childv1alpha1.ReasonDegraded, w.ready().Reason)
 		w.reportPods("shop-backend", available)
-		equal(t, "reason afterwards", apimeta.ReasonHealthy, w.ready().Reason)
+		expect.Equal(t, "reason afterwards", apimeta.ReasonHealthy, w.ready().Reason)
 	})
 }
 
@@ -412,7 +391,7 @@ func TestCacheThatIsSwitchedOff(t *testing.T) {
 	inRunningWorld(t, func(w *world) {
 		w.change(withoutCache)
 
-		equal(t, "requests", []string{
+		expect.Equal(t, "requests", []string{
 			"delete deployments/shop-cache", "delete services/shop-cache", status, "patch deployments/shop-backend",
 		}, slices.Sorted(slices.Values(w.Take())))
 		for _, variable := range w.deployment("shop-backend").Spec.Template.Spec.Containers[0].Env {
@@ -420,12 +399,12 @@ func TestCacheThatIsSwitchedOff(t *testing.T) {
 				t.Errorf("the backend still has %s", variable.Name)
 			}
 		}
-		equal(t, "components", 3, len(w.stack().Status.Components))
+		expect.Equal(t, "components", 3, len(w.stack().Status.Components))
 
 		w.change(func(spec *appv1.AppStackSpec) { spec.Cache.Enabled = ptr.To(true) })
 		w.reportPods("shop-cache", available)
 		w.reportPods("shop-backend", available)
-		equal(t, "phase when it is on again", "Running", w.stack().Status.Phase)
+		expect.Equal(t, "phase when it is on again", "Running", w.stack().Status.Phase)
 	})
 }
 
@@ -440,8 +419,8 @@ func TestPostgreSQLOfOthersStalls(t *testing.T) {
 
 		w.create()
 
-		equal(t, "reason", apimeta.ReasonOwnershipConflict, w.ready().Reason)
-		equal(t, "requests", []string{status, "event Warning OwnershipConflict"}, w.Take())
-		contains(t, "message of the backend", w.component("backend").Message, "Waits for database")
+		expect.Equal(t, "reason", apimeta.ReasonOwnershipConflict, w.ready().Reason)
+		expect.Equal(t, "requests", []string{status, "event Warning OwnershipConflict"}, w.Take())
+		expect.Contains(t, "message of the backend", w.component("backend").Message, "Waits for database")
 	})
 }

@@ -10,15 +10,16 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	databasev1 "github.com/example/demoapp-controller/pkg/apis/database/v1"
+	"github.com/example/demoapp-controller/test/expect"
 )
 
 func TestDatabaseHasVersionAndStorage(t *testing.T) {
 	inRunningWorld(t, func(w *world) {
 		database, err := w.client.DatabaseV1().PostgreSQLs("ns").Get(t.Context(), "shop-db", metav1.GetOptions{})
 
-		must(t, err)
-		equal(t, "spec", databasev1.PostgreSQLSpec{Version: "17", Storage: "10Gi"}, database.Spec)
-		equal(t, "label", "shop", database.Labels["app.example.com/stack"])
+		expect.NoError(t, err)
+		expect.Equal(t, "spec", databasev1.PostgreSQLSpec{Version: "17", Storage: "10Gi"}, database.Spec)
+		expect.Equal(t, "label", "shop", database.Labels["app.example.com/stack"])
 	})
 }
 
@@ -33,7 +34,7 @@ func TestBackendHasConnectionData(t *testing.T) {
 
 		got := w.deployment("shop-backend").Spec.Template.Spec.Containers[0].Env
 
-		equal(t, "environment", []corev1.EnvVar{
+		expect.Equal(t, "environment", []corev1.EnvVar{
 			{Name: "DATABASE_TYPE", Value: "postgresql"},
 			{Name: "DATABASE_HOST", Value: "shop-db"},
 			{Name: "DATABASE_PORT", Value: "5432"},
@@ -48,7 +49,7 @@ func TestFrontendHasBackend(t *testing.T) {
 	inRunningWorld(t, func(w *world) {
 		got := w.deployment("shop-frontend").Spec.Template.Spec.Containers[0].Env
 
-		equal(t, "environment", []corev1.EnvVar{{Name: "BACKEND_URL", Value: "http://shop-backend:8080"}}, got)
+		expect.Equal(t, "environment", []corev1.EnvVar{{Name: "BACKEND_URL", Value: "http://shop-backend:8080"}}, got)
 	})
 }
 
@@ -58,9 +59,9 @@ func TestPortBelow1024(t *testing.T) {
 		frontend := w.deployment("shop-frontend").Spec.Template.Spec
 		backend := w.deployment("shop-backend").Spec.Template.Spec
 
-		equal(t, "sysctls of the frontend", []corev1.Sysctl{{Name: "net.ipv4.ip_unprivileged_port_start", Value: "0"}},
+		expect.Equal(t, "sysctls of the frontend", []corev1.Sysctl{{Name: "net.ipv4.ip_unprivileged_port_start", Value: "0"}},
 			frontend.SecurityContext.Sysctls)
-		equal(t, "sysctls of the backend", []corev1.Sysctl(nil), backend.SecurityContext.Sysctls)
+		expect.Equal(t, "sysctls of the backend", []corev1.Sysctl(nil), backend.SecurityContext.Sysctls)
 	})
 }
 
@@ -68,11 +69,11 @@ func TestServicesSelectTheirPods(t *testing.T) {
 	inRunningWorld(t, func(w *world) {
 		for name, port := range map[string]int32{"cache": 6379, "backend": 8080, "frontend": 80} {
 			service, err := w.kube.CoreV1().Services("ns").Get(t.Context(), "shop-"+name, metav1.GetOptions{})
-			must(t, err)
+			expect.NoError(t, err)
 
-			equal(t, "selector", map[string]string{"app.example.com/stack": "shop", "app.example.com/component": name}, service.Spec.Selector)
-			equal(t, "port", port, service.Spec.Ports[0].Port)
-			equal(t, "labels of the pods", service.Spec.Selector, w.deployment("shop-"+name).Spec.Template.Labels)
+			expect.Equal(t, "selector", map[string]string{"app.example.com/stack": "shop", "app.example.com/component": name}, service.Spec.Selector)
+			expect.Equal(t, "port", port, service.Spec.Ports[0].Port)
+			expect.Equal(t, "labels of the pods", service.Spec.Selector, w.deployment("shop-"+name).Spec.Template.Labels)
 		}
 	})
 }

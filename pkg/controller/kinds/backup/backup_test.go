@@ -13,7 +13,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -36,6 +35,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller/kinds/backup/secretkeys"
 	versionedfake "github.com/example/demoapp-controller/pkg/generated/clientset/versioned/fake"
 	"github.com/example/demoapp-controller/pkg/generated/informers/externalversions"
+	"github.com/example/demoapp-controller/test/expect"
 )
 
 var secrets = corev1.SchemeGroupVersion.WithResource("secrets")
@@ -65,7 +65,7 @@ func inWorld(t *testing.T, test func(w *world)) {
 
 func newWorld(t *testing.T) *world {
 	scheme := runtime.NewScheme()
-	must(t, metav1.AddMetaToScheme(scheme))
+	expect.NoError(t, metav1.AddMetaToScheme(scheme))
 	kube, client, metadata := kubefake.NewClientset(), versionedfake.NewClientset(), metadatafake.NewSimpleMetadataClient(scheme)
 	w := &world{World: controllertest.NewWorld(t, kube, client, metadata), t: t, kube: kube, metadata: metadata, client: client}
 	w.start()
@@ -82,11 +82,11 @@ func (w *world) start() {
 	children, err2 := child.Builtin(w, w.kube, "ConfigMap", "CronJob")
 	jobs, err3 := runs.New(w, w.kube, backupv1.LabelBackup)
 	keys, err4 := secretkeys.New(w, w.metadata, backup.SecretKeys()...)
-	must(w.t, errors.Join(err1, err2, err3, err4))
+	expect.NoError(w.t, errors.Join(err1, err2, err3, err4))
 	loop, err := backup.New(w.client.BackupV1(), child.NewSet(backup.Kind, children...), jobs, keys, kind.Deps{
 		Informers: informers, Recorder: w, Clock: clock.RealClock{}, ResyncPeriod: 1000 * time.Hour,
 	})
-	must(w.t, err)
+	expect.NoError(w.t, err)
 	w.Run(loop.Run)
 }
 
@@ -166,7 +166,7 @@ func (w *world) createSecret(name string, keys ...string) {
 		data["f:"+key] = map[string]any{}
 	}
 	fields, err := json.Marshal(map[string]any{"f:data": data, "f:type": map[string]any{}})
-	must(w.t, err)
+	expect.NoError(w.t, err)
 	w.Act(func() error {
 		return w.metadata.Tracker().Create(secrets, &metav1.PartialObjectMetadata{
 			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"},
@@ -243,20 +243,6 @@ func (w *world) condition(name string) metav1.Condition {
 
 func (w *world) ready() metav1.Condition { return w.condition("Ready") }
 
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-func equal(t *testing.T, what string, want, got any) {
-	t.Helper()
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", what, diff)
-	}
-}
-
 var (
 	complete = batchv1.JobCondition{Type: batchv1.JobComplete, Reason: batchv1.JobReasonCompletionsReached}
 	backoff  = batchv1.JobCondition{
@@ -272,24 +258,24 @@ func TestRequestBudget(t *testing.T) {
 		w.createSecret("bucket", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
 
 		w.create(nil)
-		equal(t, "requests of the creation", []string{
+		expect.Equal(t, "requests of the creation", []string{
 			"patch configmaps/orders-scripts", "patch cronjobs/orders-cronjob", "patch backups/orders status",
 			"event Normal Created", "event Normal Healthy",
 		}, w.Take())
 		w.Wait(time.Hour)
-		equal(t, "requests at rest", []string(nil), w.Take())
+		expect.Equal(t, "requests at rest", []string(nil), w.Take())
 		w.Stop()
 		w.start()
-		equal(t, "requests of a restart", []string(nil), w.Take())
+		expect.Equal(t, "requests of a restart", []string(nil), w.Take())
 		w.Wait(time.Hour)
 		w.startJob("orders-1")
-		equal(t, "requests when a run starts", []string{"patch backups/orders status"}, w.Take())
+		expect.Equal(t, "requests when a run starts", []string{"patch backups/orders status"}, w.Take())
 		w.endJob("orders-1", complete)
-		equal(t, "requests when a run succeeds", []string{"patch backups/orders status"}, w.Take())
+		expect.Equal(t, "requests when a run succeeds", []string{"patch backups/orders status"}, w.Take())
 		w.runNow("1")
-		equal(t, "requests of a requested run", []string{"create jobs/" + w.jobs()[1].Name, "patch backups/orders status"}, w.Take())
+		expect.Equal(t, "requests of a requested run", []string{"create jobs/" + w.jobs()[1].Name, "patch backups/orders status"}, w.Take())
 		w.change(func(b *backupv1.Backup) { b.Spec.Retention = "7d" })
-		equal(t, "requests of another retention", []string{
+		expect.Equal(t, "requests of another retention", []string{
 			"patch cronjobs/orders-cronjob", "patch backups/orders status", "event Normal Healthy",
 		}, w.Take())
 	})
@@ -301,15 +287,15 @@ func TestStatusOfRuns(t *testing.T) {
 		at := func(d time.Duration) *metav1.Time { return ptr.To(metav1.NewTime(day.Add(d))) }
 
 		s := w.backup().Status
-		equal(t, "reason before the first run", backupv1.ReasonNoRunYet, w.condition(backupv1.ConditionLastRunSucceeded).Reason)
-		equal(t, "Ready before the first run", metav1.ConditionTrue, w.ready().Status)
-		equal(t, "times before the first run", []*metav1.Time{nil, nil, at(2 * time.Hour)},
+		expect.Equal(t, "reason before the first run", backupv1.ReasonNoRunYet, w.condition(backupv1.ConditionLastRunSucceeded).Reason)
+		expect.Equal(t, "Ready before the first run", metav1.ConditionTrue, w.ready().Status)
+		expect.Equal(t, "times before the first run", []*metav1.Time{nil, nil, at(2 * time.Hour)},
 			[]*metav1.Time{s.LastScheduleTime, s.LastSuccessfulTime, s.NextScheduleTime})
 
 		w.Wait(2 * time.Hour)
 		w.startJob("orders-1")
 		s = w.backup().Status
-		equal(t, "times of a run", []*metav1.Time{at(2 * time.Hour), nil, at(26 * time.Hour)},
+		expect.Equal(t, "times of a run", []*metav1.Time{at(2 * time.Hour), nil, at(26 * time.Hour)},
 			[]*metav1.Time{s.LastScheduleTime, s.LastSuccessfulTime, s.NextScheduleTime})
 
 		w.endJob("orders-1", complete)
@@ -317,9 +303,9 @@ func TestStatusOfRuns(t *testing.T) {
 		if s.LastSuccessfulTime == nil || s.LastSuccessfulTime.Before(at(2*time.Hour)) {
 			t.Errorf("time of the success is %v", s.LastSuccessfulTime)
 		}
-		equal(t, "Scheduled", metav1.ConditionTrue, w.condition(backupv1.ConditionScheduled).Status)
-		equal(t, "LastRunSucceeded", backupv1.ReasonRunSucceeded, w.condition(backupv1.ConditionLastRunSucceeded).Reason)
-		equal(t, "failure", (*backupv1.Failure)(nil), s.LastFailure)
+		expect.Equal(t, "Scheduled", metav1.ConditionTrue, w.condition(backupv1.ConditionScheduled).Status)
+		expect.Equal(t, "LastRunSucceeded", backupv1.ReasonRunSucceeded, w.condition(backupv1.ConditionLastRunSucceeded).Reason)
+		expect.Equal(t, "failure", (*backupv1.Failure)(nil), s.LastFailure)
 	})
 }
 
@@ -403,17 +389,17 @@ func TestFailedRun(t *testing.T) {
 
 				w.endJob("orders-1", test.job)
 
-				equal(t, "requests", []string{"patch backups/orders status", "event Warning " + test.reason}, w.Take())
+				expect.Equal(t, "requests", []string{"patch backups/orders status", "event Warning " + test.reason}, w.Take())
 				ready, last, failure := w.ready(), w.condition(backupv1.ConditionLastRunSucceeded), w.backup().Status.LastFailure
-				equal(t, "reasons", []string{test.reason, test.reason, test.reason}, []string{ready.Reason, last.Reason, failure.Reason})
-				equal(t, "Stalled", metav1.ConditionTrue, w.condition(apimeta.ConditionStalled).Status)
+				expect.Equal(t, "reasons", []string{test.reason, test.reason, test.reason}, []string{ready.Reason, last.Reason, failure.Reason})
+				expect.Equal(t, "Stalled", metav1.ConditionTrue, w.condition(apimeta.ConditionStalled).Status)
 				if !strings.HasPrefix(ready.Message, test.message) || ready.Message != failure.Message || len(ready.Message) > 1024 {
 					t.Errorf("message is %q, want it to begin with %q", ready.Message, test.message)
 				}
-				equal(t, "Job", "orders-1", failure.Job)
+				expect.Equal(t, "Job", "orders-1", failure.Job)
 				w.Stop()
 				w.start()
-				equal(t, "requests of a restart", []string(nil), w.Take())
+				expect.Equal(t, "requests of a restart", []string(nil), w.Take())
 			})
 		})
 	}
@@ -424,15 +410,15 @@ func TestSuccessAfterFailure(t *testing.T) {
 		w.Wait(2 * time.Hour)
 		w.startJob("orders-1")
 		w.endJob("orders-1", backoff)
-		equal(t, "reason after the failure", backupv1.ReasonRunFailed, w.ready().Reason)
+		expect.Equal(t, "reason after the failure", backupv1.ReasonRunFailed, w.ready().Reason)
 		w.Wait(time.Minute)
 		w.runNow("again")
-		equal(t, "reason while the next run runs", backupv1.ReasonRunFailed, w.ready().Reason)
+		expect.Equal(t, "reason while the next run runs", backupv1.ReasonRunFailed, w.ready().Reason)
 
 		w.endJob(w.jobs()[1].Name, complete)
 
-		equal(t, "Ready", metav1.ConditionTrue, w.ready().Status)
-		equal(t, "LastRunSucceeded", metav1.ConditionTrue, w.condition(backupv1.ConditionLastRunSucceeded).Status)
+		expect.Equal(t, "Ready", metav1.ConditionTrue, w.ready().Status)
+		expect.Equal(t, "LastRunSucceeded", metav1.ConditionTrue, w.condition(backupv1.ConditionLastRunSucceeded).Status)
 		if failure := w.backup().Status.LastFailure; failure == nil || failure.Job != "orders-1" {
 			t.Errorf("the failure is forgotten: %+v", failure)
 		}
@@ -463,7 +449,7 @@ func TestTimesInTheFuture(t *testing.T) {
 		w.endJob("orders-2", backoff)
 
 		s := w.backup().Status
-		equal(t, "reason", backupv1.ReasonRunFailed, w.ready().Reason)
+		expect.Equal(t, "reason", backupv1.ReasonRunFailed, w.ready().Reason)
 		for name, at := range map[string]*metav1.Time{"schedule": s.LastScheduleTime, "success": s.LastSuccessfulTime} {
 			if at == nil || at.After(time.Now()) {
 				t.Errorf("time of the last %s is %v, want one in the past", name, at)
@@ -475,13 +461,13 @@ func TestTimesInTheFuture(t *testing.T) {
 func TestMissedRun(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.Wait(3*time.Hour - time.Minute)
-		equal(t, "requests before the deadline", []string(nil), w.Take())
+		expect.Equal(t, "requests before the deadline", []string(nil), w.Take())
 
 		w.Wait(2 * time.Minute)
 
-		equal(t, "requests after the deadline",
+		expect.Equal(t, "requests after the deadline",
 			[]string{"get cronjobs/orders-cronjob", "patch backups/orders status", "event Warning RunMissed"}, w.Take())
-		equal(t, "reason", backupv1.ReasonRunMissed, w.ready().Reason)
+		expect.Equal(t, "reason", backupv1.ReasonRunMissed, w.ready().Reason)
 		s := w.backup().Status
 		if want := "spec.schedule: no run started at 2000-01-01T02:00:00Z, or within 1h0m0s after it"; !strings.HasPrefix(w.ready().Message, want) {
 			t.Errorf("message is %q, want %q", w.ready().Message, want)
@@ -489,9 +475,9 @@ func TestMissedRun(t *testing.T) {
 		if advice := "kubectl get jobs --selector backup.example.com/backup=orders"; !strings.HasSuffix(w.ready().Message, advice) {
 			t.Errorf("message is %q, want %q at its end", w.ready().Message, advice)
 		}
-		equal(t, "next run", time.Date(2000, 1, 2, 2, 0, 0, 0, time.UTC), s.NextScheduleTime.UTC())
+		expect.Equal(t, "next run", time.Date(2000, 1, 2, 2, 0, 0, 0, time.UTC), s.NextScheduleTime.UTC())
 		w.Wait(22 * time.Hour)
-		equal(t, "requests afterwards", []string(nil), w.Take())
+		expect.Equal(t, "requests afterwards", []string(nil), w.Take())
 	})
 }
 
@@ -510,8 +496,8 @@ func TestDeletedJobIsNoMissedRun(t *testing.T) {
 
 		w.Wait(2 * time.Hour)
 
-		equal(t, "Ready", metav1.ConditionTrue, w.ready().Status)
-		equal(t, "last scheduled run", found.Status.LastScheduleTime.UTC(), w.backup().Status.LastScheduleTime.UTC())
+		expect.Equal(t, "Ready", metav1.ConditionTrue, w.ready().Status)
+		expect.Equal(t, "last scheduled run", found.Status.LastScheduleTime.UTC(), w.backup().Status.LastScheduleTime.UTC())
 	})
 }
 
@@ -522,8 +508,8 @@ func TestChangedScheduleMissesNothing(t *testing.T) {
 		w.change(func(b *backupv1.Backup) { b.Spec.Schedule, b.Spec.TimeZone = "0 5 * * *", "Europe/Berlin" })
 
 		w.Wait(time.Hour)
-		equal(t, "Ready", metav1.ConditionTrue, w.ready().Status)
-		equal(t, "next run", time.Date(2000, 1, 1, 4, 0, 0, 0, time.UTC), w.backup().Status.NextScheduleTime.UTC())
+		expect.Equal(t, "Ready", metav1.ConditionTrue, w.ready().Status)
+		expect.Equal(t, "next run", time.Date(2000, 1, 1, 4, 0, 0, 0, time.UTC), w.backup().Status.NextScheduleTime.UTC())
 	})
 }
 
@@ -531,15 +517,15 @@ func TestSuspend(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.change(func(b *backupv1.Backup) { b.Spec.Suspend = true })
 
-		equal(t, "CronJob", true, *w.cronJob().Spec.Suspend)
-		equal(t, "Scheduled", backupv1.ReasonSuspended, w.condition(backupv1.ConditionScheduled).Reason)
-		equal(t, "Ready", metav1.ConditionTrue, w.ready().Status)
-		equal(t, "next run", (*metav1.Time)(nil), w.backup().Status.NextScheduleTime)
+		expect.Equal(t, "CronJob", true, *w.cronJob().Spec.Suspend)
+		expect.Equal(t, "Scheduled", backupv1.ReasonSuspended, w.condition(backupv1.ConditionScheduled).Reason)
+		expect.Equal(t, "Ready", metav1.ConditionTrue, w.ready().Status)
+		expect.Equal(t, "next run", (*metav1.Time)(nil), w.backup().Status.NextScheduleTime)
 		w.Take()
 		w.Wait(100 * time.Hour)
-		equal(t, "requests while suspended", []string(nil), w.Take())
+		expect.Equal(t, "requests while suspended", []string(nil), w.Take())
 		w.runNow("now")
-		equal(t, "Jobs by request", 1, len(w.jobs()))
+		expect.Equal(t, "Jobs by request", 1, len(w.jobs()))
 	})
 }
 
@@ -550,18 +536,18 @@ func TestRunNow(t *testing.T) {
 		if len(jobs) != 1 {
 			t.Fatalf("%d Jobs, want 1", len(jobs))
 		}
-		equal(t, "spec", w.cronJob().Spec.JobTemplate.Spec, jobs[0].Spec)
+		expect.Equal(t, "spec", w.cronJob().Spec.JobTemplate.Spec, jobs[0].Spec)
 		if !metav1.IsControlledBy(&jobs[0], w.cronJob()) || jobs[0].Labels[backupv1.LabelBackup] != "orders" {
 			t.Errorf("metadata of the Job is %+v", jobs[0].ObjectMeta)
 		}
-		equal(t, "handled value", "1", w.backup().Status.LastHandledRunNow)
+		expect.Equal(t, "handled value", "1", w.backup().Status.LastHandledRunNow)
 
 		w.runNow("1")
 		w.change(func(b *backupv1.Backup) { b.Annotations = nil })
 		w.runNow("1")
-		equal(t, "Jobs after the same value", 1, len(w.jobs()))
+		expect.Equal(t, "Jobs after the same value", 1, len(w.jobs()))
 		w.runNow(strings.Repeat("2", 10000))
-		equal(t, "Jobs after another value", 2, len(w.jobs()))
+		expect.Equal(t, "Jobs after another value", 2, len(w.jobs()))
 		if handled := w.backup().Status.LastHandledRunNow; !strings.HasPrefix(handled, "sha256:") || len(handled) > 253 {
 			t.Errorf("handled value is %q", handled)
 		}
@@ -584,8 +570,8 @@ func TestRunNowIsNotRepeated(t *testing.T) {
 		w.start()
 		w.Wait(10 * time.Minute)
 
-		equal(t, "Jobs", 1, len(w.jobs()))
-		equal(t, "handled value", "1", w.backup().Status.LastHandledRunNow)
+		expect.Equal(t, "Jobs", 1, len(w.jobs()))
+		expect.Equal(t, "handled value", "1", w.backup().Status.LastHandledRunNow)
 	})
 }
 
@@ -601,8 +587,8 @@ func TestJobsOfOthers(t *testing.T) {
 
 		w.endJob("theirs", backoff)
 
-		equal(t, "Ready", metav1.ConditionTrue, w.ready().Status)
-		equal(t, "requests", []string(nil), w.Take())
+		expect.Equal(t, "Ready", metav1.ConditionTrue, w.ready().Status)
+		expect.Equal(t, "requests", []string(nil), w.Take())
 	})
 }
 
@@ -628,8 +614,8 @@ func TestInvalidSchedule(t *testing.T) {
 
 				w.create(func(b *backupv1.Backup) { test.change(&b.Spec) })
 
-				equal(t, "requests", []string{"patch backups/orders status", "event Warning InvalidSchedule"}, w.Take())
-				equal(t, "Stalled", metav1.ConditionTrue, w.condition(apimeta.ConditionStalled).Status)
+				expect.Equal(t, "requests", []string{"patch backups/orders status", "event Warning InvalidSchedule"}, w.Take())
+				expect.Equal(t, "Stalled", metav1.ConditionTrue, w.condition(apimeta.ConditionStalled).Status)
 				if message := w.ready().Message; !strings.HasPrefix(message, test.message) {
 					t.Errorf("message is %q, want it to begin with %q", message, test.message)
 				}
@@ -642,8 +628,8 @@ func TestInvalidScheduleKeepsChildren(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.change(func(b *backupv1.Backup) { b.Spec.Schedule = "never" })
 
-		equal(t, "requests", []string{"patch backups/orders status", "event Warning InvalidSchedule"}, w.Take())
-		equal(t, "schedule of the CronJob", "0 2 * * *", w.cronJob().Spec.Schedule)
+		expect.Equal(t, "requests", []string{"patch backups/orders status", "event Warning InvalidSchedule"}, w.Take())
+		expect.Equal(t, "schedule of the CronJob", "0 2 * * *", w.cronJob().Spec.Schedule)
 	})
 }
 
@@ -652,16 +638,16 @@ func TestMissingSecret(t *testing.T) {
 		w := newWorld(t)
 		w.createSecret("bucket", "AWS_ACCESS_KEY_ID")
 		w.create(nil)
-		equal(t, "reason without the Secret", backupv1.ReasonSecretNotFound, w.ready().Reason)
-		equal(t, "message", `spec.source.connection.credentialsSecret: Secret "db" does not exist: create it with username, password`, w.ready().Message)
+		expect.Equal(t, "reason without the Secret", backupv1.ReasonSecretNotFound, w.ready().Reason)
+		expect.Equal(t, "message", `spec.source.connection.credentialsSecret: Secret "db" does not exist: create it with username, password`, w.ready().Message)
 
 		w.createSecret("db", "username", "password", "more")
-		equal(t, "reason without the key", backupv1.ReasonKeyNotFound, w.ready().Reason)
-		equal(t, "message", `spec.destination.credentialsSecret: Secret "bucket" lacks AWS_SECRET_ACCESS_KEY: add what is missing`, w.ready().Message)
+		expect.Equal(t, "reason without the key", backupv1.ReasonKeyNotFound, w.ready().Reason)
+		expect.Equal(t, "message", `spec.destination.credentialsSecret: Secret "bucket" lacks AWS_SECRET_ACCESS_KEY: add what is missing`, w.ready().Message)
 
 		w.Act(func() error { return w.metadata.Tracker().Delete(secrets, "ns", "bucket") })
 		w.createSecret("bucket", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
-		equal(t, "Ready", metav1.ConditionTrue, w.ready().Status)
+		expect.Equal(t, "Ready", metav1.ConditionTrue, w.ready().Status)
 		for _, request := range w.Take() {
 			if strings.Contains(request, "secrets") {
 				t.Errorf("the operator sent %q, want no Secret to be read", request)
@@ -685,7 +671,7 @@ func TestUnknownKeys(t *testing.T) {
 
 		w.create(nil)
 
-		equal(t, "Ready", metav1.ConditionTrue, w.ready().Status)
+		expect.Equal(t, "Ready", metav1.ConditionTrue, w.ready().Status)
 	})
 }
 
@@ -698,14 +684,14 @@ func TestDriftIsCorrected(t *testing.T) {
 			return err
 		})
 		drift := []string{"patch cronjobs/orders-cronjob", "patch backups/orders status", "event Normal DriftCorrected"}
-		equal(t, "requests after a change", drift, w.Take())
-		equal(t, "schedule", "0 2 * * *", w.cronJob().Spec.Schedule)
+		expect.Equal(t, "requests after a change", drift, w.Take())
+		expect.Equal(t, "schedule", "0 2 * * *", w.cronJob().Spec.Schedule)
 		w.Wait(time.Minute)
 
 		w.Act(func() error {
 			return w.kube.BatchV1().CronJobs("ns").Delete(t.Context(), "orders-cronjob", metav1.DeleteOptions{})
 		})
-		equal(t, "requests after the deletion", drift, w.Take())
+		expect.Equal(t, "requests after the deletion", drift, w.Take())
 	})
 }
 
@@ -720,9 +706,9 @@ func TestObjectOfOthersStalls(t *testing.T) {
 
 		w.create(func(b *backupv1.Backup) { b.Annotations = map[string]string{backupv1.AnnotationRunNow: "1"} })
 
-		equal(t, "reason", apimeta.ReasonOwnershipConflict, w.ready().Reason)
-		equal(t, "Scheduled", backupv1.ReasonNotScheduled, w.condition(backupv1.ConditionScheduled).Reason)
-		equal(t, "Jobs", 0, len(w.jobs()))
+		expect.Equal(t, "reason", apimeta.ReasonOwnershipConflict, w.ready().Reason)
+		expect.Equal(t, "Scheduled", backupv1.ReasonNotScheduled, w.condition(backupv1.ConditionScheduled).Reason)
+		expect.Equal(t, "Jobs", 0, len(w.jobs()))
 	})
 }
 
@@ -742,14 +728,14 @@ func TestLostCronJobStartsNoRuns(t *testing.T) {
 			return w.kube.BatchV1().CronJobs("ns").Delete(t.Context(), "orders-cronjob", metav1.DeleteOptions{})
 		})
 
-		equal(t, "Scheduled", backupv1.ReasonNotScheduled, w.condition(backupv1.ConditionScheduled).Reason)
-		equal(t, "next run", (*metav1.Time)(nil), w.backup().Status.NextScheduleTime)
+		expect.Equal(t, "Scheduled", backupv1.ReasonNotScheduled, w.condition(backupv1.ConditionScheduled).Reason)
+		expect.Equal(t, "next run", (*metav1.Time)(nil), w.backup().Status.NextScheduleTime)
 
 		down.Store(false)
 		w.Wait(time.Minute)
 
-		equal(t, "Scheduled afterwards", backupv1.ReasonScheduled, w.condition(backupv1.ConditionScheduled).Reason)
-		equal(t, "next run afterwards", time.Date(2000, 1, 1, 2, 0, 0, 0, time.UTC), w.backup().Status.NextScheduleTime.UTC())
+		expect.Equal(t, "Scheduled afterwards", backupv1.ReasonScheduled, w.condition(backupv1.ConditionScheduled).Reason)
+		expect.Equal(t, "next run afterwards", time.Date(2000, 1, 1, 2, 0, 0, 0, time.UTC), w.backup().Status.NextScheduleTime.UTC())
 	})
 }
 
@@ -762,9 +748,9 @@ func TestUnreadablePodsAreReadAgain(t *testing.T) {
 
 		w.endJob("orders-1", backoff)
 
-		equal(t, "reason", apimeta.ReasonObserveFailed, w.ready().Reason)
+		expect.Equal(t, "reason", apimeta.ReasonObserveFailed, w.ready().Reason)
 		w.Wait(time.Minute)
-		equal(t, "reason after the retry", backupv1.ReasonRunFailed, w.ready().Reason)
+		expect.Equal(t, "reason after the retry", backupv1.ReasonRunFailed, w.ready().Reason)
 	})
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller/release"
 	"github.com/example/demoapp-controller/pkg/controller/release/releasetest"
 	"github.com/example/demoapp-controller/pkg/controller/release/values"
+	"github.com/example/demoapp-controller/test/expect"
 )
 
 func TestCheckKey(t *testing.T) {
@@ -45,7 +46,7 @@ func TestCheckKey(t *testing.T) {
 			if problem == nil {
 				t.Fatal("not refused")
 			}
-			equal(t, "blocker", release.Blocker{Reason: v1alpha1.ReasonKeyInvalid, Message: test.message}, *problem)
+			expect.Equal(t, "blocker", release.Blocker{Reason: v1alpha1.ReasonKeyInvalid, Message: test.message}, *problem)
 		})
 	}
 }
@@ -92,20 +93,20 @@ func TestInstallWaitsForKey(t *testing.T) {
 			}
 			w.create(newApp("a", keyFrom("keys", "k")))
 			w.passes("a", controller.SpecChange)
-			equal(t, "requests", test.calls, w.calls.take())
-			equal(t, "conditions", conditions("Ready", "False "+test.reason, "Reconciling", "True "+test.reason,
+			expect.Equal(t, "requests", test.calls, w.calls.take())
+			expect.Equal(t, "conditions", conditions("Ready", "False "+test.reason, "Reconciling", "True "+test.reason,
 				"Deployed", "False "+test.reason), w.conditions("a"))
-			equal(t, "message", test.message, w.message("a", apimeta.ConditionReady))
-			equal(t, "events", []string{"a Warning " + test.reason + " Reconcile " + test.message}, w.recorder.take())
+			expect.Equal(t, "message", test.message, w.message("a", apimeta.ConditionReady))
+			expect.Equal(t, "events", []string{"a Warning " + test.reason + " Reconcile " + test.message}, w.recorder.take())
 			w.passes("a", controller.PeriodicResync)
-			equal(t, "requests while it waits", []string(nil), w.calls.take())
+			expect.Equal(t, "requests while it waits", []string(nil), w.calls.take())
 
 			w.secret(map[string]string{"k": plainKey})
 			w.passes("a", controller.SpecChange)
-			equal(t, "requests", []string{"get secrets keys", "Install a NotInstalled", "apply demoapps/status a"}, w.calls.take())
-			equal(t, "conditions", conditions("Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("a"))
-			equal(t, "lastUpgradeReason", releasev1alpha1.UpgradeReasonSpecGenerationChanged, w.app("a").Status.LastUpgradeReason)
-			equal(t, "key", any(plainKey), w.engine.Desired.Values["apiKey"])
+			expect.Equal(t, "requests", []string{"get secrets keys", "Install a NotInstalled", "apply demoapps/status a"}, w.calls.take())
+			expect.Equal(t, "conditions", conditions("Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("a"))
+			expect.Equal(t, "lastUpgradeReason", releasev1alpha1.UpgradeReasonSpecGenerationChanged, w.app("a").Status.LastUpgradeReason)
+			expect.Equal(t, "key", any(plainKey), w.engine.Desired.Values["apiKey"])
 		})
 	}
 }
@@ -117,34 +118,34 @@ func TestChangedKeyUpgrades(t *testing.T) {
 	w.create(newApp("b", keyFrom("keys", "k")))
 	w.passes("a", controller.SpecChange)
 	w.passes("b", controller.SpecChange)
-	equal(t, "requests of the second app", []string{"patch demoapps b", "Install b NotInstalled", "apply demoapps/status b"}, w.calls.take())
+	expect.Equal(t, "requests of the second app", []string{"patch demoapps b", "Install b NotInstalled", "apply demoapps/status b"}, w.calls.take())
 
 	w.secret(map[string]string{"k": plainKey})
 	w.passes("a", controller.SpecChange)
-	equal(t, "requests for a new key", []string{"get secrets keys", "Upgrade a InputsChanged", "apply demoapps/status a"}, w.calls.take())
-	equal(t, "key", any(plainKey), w.engine.Desired.Values["apiKey"])
-	equal(t, "lastUpgradeReason", releasev1alpha1.UpgradeReasonSpecGenerationChanged, w.app("a").Status.LastUpgradeReason)
+	expect.Equal(t, "requests for a new key", []string{"get secrets keys", "Upgrade a InputsChanged", "apply demoapps/status a"}, w.calls.take())
+	expect.Equal(t, "key", any(plainKey), w.engine.Desired.Values["apiKey"])
+	expect.Equal(t, "lastUpgradeReason", releasev1alpha1.UpgradeReasonSpecGenerationChanged, w.app("a").Status.LastUpgradeReason)
 	w.passes("a", controller.SpecChange)
-	equal(t, "requests when nothing changed", []string(nil), w.calls.take())
+	expect.Equal(t, "requests when nothing changed", []string(nil), w.calls.take())
 
 	w.secret(map[string]string{"k": plainKey, "other": "x"})
 	w.passes("a", controller.SpecChange)
-	equal(t, "requests for another key of the Secret", []string{"get secrets keys"}, w.calls.take())
+	expect.Equal(t, "requests for another key of the Secret", []string{"get secrets keys"}, w.calls.take())
 
 	w.secret(map[string]string{})
 	w.passes("a", controller.SpecChange)
-	equal(t, "requests without the key", []string{"get secrets keys", "apply demoapps/status a"}, w.calls.take())
-	equal(t, "conditions without the key", conditions("Ready", "False KeyNotFound", "Reconciling", "True KeyNotFound",
+	expect.Equal(t, "requests without the key", []string{"get secrets keys", "apply demoapps/status a"}, w.calls.take())
+	expect.Equal(t, "conditions without the key", conditions("Ready", "False KeyNotFound", "Reconciling", "True KeyNotFound",
 		"Deployed", "True UpgradeSucceeded"), w.conditions("a"))
 	w.engine.Mutate(keyOf("a"), releasetest.Remove("Secret"))
 	w.passes("a", controller.Drift)
-	equal(t, "requests for drift",
+	expect.Equal(t, "requests for drift",
 		[]string{"apply demoapps/status a", "Repair a Drift", "apply demoapps/status a"}, w.calls.take())
 
 	w.secret(map[string]string{"k": plainKey})
 	w.passes("a", controller.SpecChange)
-	equal(t, "requests after the key is back", []string{"get secrets keys", "apply demoapps/status a"}, w.calls.take())
-	equal(t, "conditions after the key is back", conditions("Ready", "True Healthy", "Deployed", "True UpgradeSucceeded"), w.conditions("a"))
+	expect.Equal(t, "requests after the key is back", []string{"get secrets keys", "apply demoapps/status a"}, w.calls.take())
+	expect.Equal(t, "conditions after the key is back", conditions("Ready", "True Healthy", "Deployed", "True UpgradeSucceeded"), w.conditions("a"))
 }
 
 func TestSecretDeletedBeforeRead(t *testing.T) {
@@ -153,7 +154,7 @@ func TestSecretDeletedBeforeRead(t *testing.T) {
 	w.create(newApp("a", keyFrom("keys", "k")))
 	w.secretErr = apierrors.NewNotFound(corev1.Resource("secrets"), "keys")
 	w.passes("a", controller.SpecChange)
-	equal(t, "Ready", "False SecretNotFound", w.conditions("a")["Ready"])
+	expect.Equal(t, "Ready", "False SecretNotFound", w.conditions("a")["Ready"])
 }
 
 func TestUnreadableSecretIsRetried(t *testing.T) {
@@ -165,9 +166,9 @@ func TestUnreadableSecretIsRetried(t *testing.T) {
 	if !errors.Is(err, errPlain) || controller.IsTerminal(err) {
 		t.Errorf("error is %v", err)
 	}
-	equal(t, "conditions", conditions("Ready", "False ObserveFailed", "Reconciling", "True ObserveFailed"), w.conditions("a"))
-	contains(t, "message", w.message("a", apimeta.ConditionReady), "get Secret ns/keys")
+	expect.Equal(t, "conditions", conditions("Ready", "False ObserveFailed", "Reconciling", "True ObserveFailed"), w.conditions("a"))
+	expect.Contains(t, "message", w.message("a", apimeta.ConditionReady), "get Secret ns/keys")
 	w.secretErr = nil
 	w.passes("a", controller.SpecChange|controller.Retry)
-	equal(t, "conditions", conditions("Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("a"))
+	expect.Equal(t, "conditions", conditions("Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("a"))
 }

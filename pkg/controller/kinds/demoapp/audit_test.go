@@ -15,6 +15,7 @@ import (
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller"
+	"github.com/example/demoapp-controller/test/expect"
 )
 
 func TestAuditRecord(t *testing.T) {
@@ -41,14 +42,14 @@ func TestAuditRecord(t *testing.T) {
 
 			record := auditRecord(app)
 
-			equal(t, "app", before, app)
-			equal(t, "object", "ns/a at 2026-01-02 03:04:05 +0000 UTC", fmt.Sprintf("%s/%s at %s", record.Namespace, record.Name, record.DeletedAt))
+			expect.Equal(t, "app", before, app)
+			expect.Equal(t, "object", "ns/a at 2026-01-02 03:04:05 +0000 UTC", fmt.Sprintf("%s/%s at %s", record.Namespace, record.Name, record.DeletedAt))
 			spec := app.Spec.DeepCopy()
 			spec.APIKey = test.apiKey
 			if diff := cmp.Diff(spec, record.Sections["spec"]); diff != "" {
 				t.Errorf("spec (-want +got):\n%s", diff)
 			}
-			contains(t, "status", asJSON(t, record.Sections["status"]), `"reason":"UpgradeFailed"`)
+			expect.Contains(t, "status", asJSON(t, record.Sections["status"]), `"reason":"UpgradeFailed"`)
 			if showsKey(asJSON(t, record.Sections)) {
 				t.Errorf("shows the key: %v", record.Sections)
 			}
@@ -73,6 +74,6 @@ func TestDeletionOfLargeDemoApp(t *testing.T) {
 		t.Error("the app still exists")
 	}
 	record := w.records()[onlyKey(t, w.records())]
-	contains(t, "spec", record.Data["spec"], `"message":"hello"`)
-	contains(t, "spec", record.Data["spec"], `"values":{"omitted":true,"sha256":"`)
+	expect.Contains(t, "spec", record.Data["spec"], `"message":"hello"`)
+	expect.Contains(t, "spec", record.Data["spec"], `"values":{"omitted":true,"sha256":"`)
 }

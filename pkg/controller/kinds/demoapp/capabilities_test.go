@@ -15,6 +15,7 @@ import (
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller"
+	"github.com/example/demoapp-controller/test/expect"
 )
 
 var (
@@ -71,7 +72,7 @@ func (w *world) hasDefinition(definition *unstructured.Unstructured) {
 func TestServesHTTPRoutes(t *testing.T) {
 	with := func(value any, path ...string) *unstructured.Unstructured {
 		return httpRouteDefinition(func(definition *unstructured.Unstructured) {
-			must(t, unstructured.SetNestedField(definition.Object, value, path...))
+			expect.NoError(t, unstructured.SetNestedField(definition.Object, value, path...))
 		})
 	}
 	tests := []struct {
@@ -91,7 +92,7 @@ func TestServesHTTPRoutes(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			equal(t, "served", test.want, servesHTTPRoutes(test.definition))
+			expect.Equal(t, "served", test.want, servesHTTPRoutes(test.definition))
 		})
 	}
 }
@@ -111,8 +112,8 @@ func TestCapabilityIndex(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			got, err := capabilityIndex(test.object)
-			must(t, err)
-			equal(t, "needs", test.want, got)
+			expect.NoError(t, err)
+			expect.Equal(t, "needs", test.want, got)
 		})
 	}
 }
@@ -128,42 +129,42 @@ func TestCapabilityChangesUpgrade(t *testing.T) {
 		revision := func(name string) int64 { return w.app(name).Status.DeployedRelease.Revision }
 		observations := map[string]int{}
 		for _, name := range []string{"a", "b", "c", "d"} {
-			equal(t, "revision of "+name, int64(1), revision(name))
+			expect.Equal(t, "revision of "+name, int64(1), revision(name))
 			observations[name] = w.engine.ObservationsOf(keyOf(name))
 		}
-		must(t, w.metadata.Tracker().Create(ingressClasses, classNamed("nginx"), ""))
-		must(t, w.dynamic.Tracker().Create(definitions, httpRouteDefinition(), ""))
+		expect.NoError(t, w.metadata.Tracker().Create(ingressClasses, classNamed("nginx"), ""))
+		expect.NoError(t, w.dynamic.Tracker().Create(definitions, httpRouteDefinition(), ""))
 		settle()
 		for _, name := range []string{"a", "b"} {
-			equal(t, "Exposed of "+name, "True RouteDeployed", w.is(name, v1alpha1.ConditionExposed))
-			equal(t, "lastUpgradeReason of "+name, releasev1alpha1.UpgradeReasonClusterCapabilitiesChanged, why(name))
+			expect.Equal(t, "Exposed of "+name, "True RouteDeployed", w.is(name, v1alpha1.ConditionExposed))
+			expect.Equal(t, "lastUpgradeReason of "+name, releasev1alpha1.UpgradeReasonClusterCapabilitiesChanged, why(name))
 		}
-		must(t, w.metadata.Tracker().Delete(ingressClasses, "", "nginx"))
-		must(t, w.dynamic.Tracker().Update(definitions, httpRouteDefinition(func(definition *unstructured.Unstructured) {
+		expect.NoError(t, w.metadata.Tracker().Delete(ingressClasses, "", "nginx"))
+		expect.NoError(t, w.dynamic.Tracker().Update(definitions, httpRouteDefinition(func(definition *unstructured.Unstructured) {
 			definition.SetResourceVersion("2")
 			definition.SetDeletionTimestamp(&metav1.Time{Time: began})
 		}), ""))
 		settle()
-		equal(t, "Exposed of a", "False IngressClassMissing", w.is("a", v1alpha1.ConditionExposed))
-		equal(t, "Exposed of b", "False GatewayAPIMissing", w.is("b", v1alpha1.ConditionExposed))
+		expect.Equal(t, "Exposed of a", "False IngressClassMissing", w.is("a", v1alpha1.ConditionExposed))
+		expect.Equal(t, "Exposed of b", "False GatewayAPIMissing", w.is("b", v1alpha1.ConditionExposed))
 		for _, name := range []string{"a", "b"} {
-			equal(t, "revision of "+name, int64(3), revision(name))
+			expect.Equal(t, "revision of "+name, int64(3), revision(name))
 			observations[name] = w.engine.ObservationsOf(keyOf(name))
 		}
-		must(t, w.dynamic.Tracker().Delete(definitions, "", HTTPRouteCRD))
+		expect.NoError(t, w.dynamic.Tracker().Delete(definitions, "", HTTPRouteCRD))
 		settle()
 		for _, name := range []string{"a", "b", "c", "d"} {
-			equal(t, "observations of "+name, observations[name], w.engine.ObservationsOf(keyOf(name)))
+			expect.Equal(t, "observations of "+name, observations[name], w.engine.ObservationsOf(keyOf(name)))
 		}
 	})
 }
 
 func TestCapabilitiesAreWatchedOnDemand(t *testing.T) {
 	w := deployed(t)
-	equal(t, "Need calls of IngressClasses and of the definition", []int{0, 0}, []int{w.classes.needed, w.definition.needed})
+	expect.Equal(t, "Need calls of IngressClasses and of the definition", []int{0, 0}, []int{w.classes.needed, w.definition.needed})
 	w.change("a", exposedBy("nginx"))
 	w.passes("a", controller.SpecChange)
-	equal(t, "Need calls of the definition", 0, w.definition.needed)
+	expect.Equal(t, "Need calls of the definition", 0, w.definition.needed)
 	if w.classes.needed == 0 {
 		t.Error("IngressClasses are not watched")
 	}

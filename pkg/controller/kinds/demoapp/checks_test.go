@@ -11,12 +11,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
 	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
+	"github.com/example/demoapp-controller/test/expect"
 )
 
 // checkConditions checks the rules that hold for all conditions of an app. Deployed,
@@ -93,27 +93,6 @@ func showsKey(text string) bool {
 func asJSON(t *testing.T, value any) string {
 	t.Helper()
 	data, err := json.Marshal(value)
-	must(t, err)
+	expect.NoError(t, err)
 	return string(data)
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-func equal(t *testing.T, what string, want, got any) {
-	t.Helper()
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", what, diff)
-	}
-}
-
-func contains(t *testing.T, what, text, part string) {
-	t.Helper()
-	if !strings.Contains(text, part) {
-		t.Errorf("%s is %q, without %q", what, text, part)
-	}
 }

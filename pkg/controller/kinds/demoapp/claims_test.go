@@ -17,6 +17,7 @@ import (
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller"
 	"github.com/example/demoapp-controller/pkg/controller/release/releasetest"
+	"github.com/example/demoapp-controller/test/expect"
 )
 
 // atNodePort requests a node port.
@@ -67,8 +68,8 @@ func TestClaims(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			got, err := claimIndex(test.object)
-			must(t, err)
-			equal(t, "claims", test.want, got)
+			expect.NoError(t, err)
+			expect.Equal(t, "claims", test.want, got)
 		})
 	}
 }
@@ -90,7 +91,7 @@ func TestClaimsChanged(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			equal(t, "reason", test.want, claimsChanged(test.before, test.after))
+			expect.Equal(t, "reason", test.want, claimsChanged(test.before, test.after))
 		})
 	}
 }
@@ -124,8 +125,8 @@ func TestObstacle(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			got, stalled := obstacle(newApp("a", atNodePort(1), bornAfter(0)), nodePortClaim(1), test.others)
-			equal(t, "message", test.want, got)
-			equal(t, "stalled", test.stalled, stalled)
+			expect.Equal(t, "message", test.want, got)
+			expect.Equal(t, "stalled", test.stalled, stalled)
 		})
 	}
 }
@@ -143,7 +144,7 @@ func TestCompareAge(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			equal(t, "order", test.want, compareAge(test.a, test.b))
+			expect.Equal(t, "order", test.want, compareAge(test.a, test.b))
 		})
 	}
 }
@@ -155,23 +156,23 @@ func TestHeldAppKeepsClaim(t *testing.T) {
 	w.create(newApp("a", atNodePort(30080), opensAt("10 3 * * *", "UTC")))
 	w.create(newApp("b", atNodePort(30080)))
 	w.passes("a", controller.SpecChange)
-	equal(t, "nodePort", int32(30080), w.app("a").Status.NodePort)
+	expect.Equal(t, "nodePort", int32(30080), w.app("a").Status.NodePort)
 	w.change("a", atNoNodePort)
 	w.passes("a", controller.SpecChange)
 	w.passes("b", controller.SpecChange)
-	equal(t, "Ready while the other app is held", "False ValidationFailed", w.is("b", apimeta.ConditionReady))
-	equal(t, "Reconciling", "True ValidationFailed", w.is("b", apimeta.ConditionReconciling))
-	equal(t, "message", `Node port 30080 is still in use by DemoApp "a"`, w.message("b", apimeta.ConditionReady))
+	expect.Equal(t, "Ready while the other app is held", "False ValidationFailed", w.is("b", apimeta.ConditionReady))
+	expect.Equal(t, "Reconciling", "True ValidationFailed", w.is("b", apimeta.ConditionReconciling))
+	expect.Equal(t, "message", `Node port 30080 is still in use by DemoApp "a"`, w.message("b", apimeta.ConditionReady))
 
 	w.engine.Mutate(keyOf("a"), releasetest.Edit("Service"))
 	w.passes("a", controller.Drift)
-	equal(t, "nodePort after a repair", int32(30080), w.app("a").Status.NodePort)
+	expect.Equal(t, "nodePort after a repair", int32(30080), w.app("a").Status.NodePort)
 
 	w.clock.Step(10 * time.Minute)
 	w.passes("a", controller.PeriodicResync)
-	equal(t, "nodePort", int32(0), w.app("a").Status.NodePort)
+	expect.Equal(t, "nodePort", int32(0), w.app("a").Status.NodePort)
 	w.passes("b", controller.SpecChange)
-	equal(t, "Ready in the end", "True Healthy", w.is("b", apimeta.ConditionReady))
+	expect.Equal(t, "Ready in the end", "True Healthy", w.is("b", apimeta.ConditionReady))
 }
 
 // TestServiceKeepsUnrequestedNodePort: the API server keeps the node port of a Service
@@ -183,13 +184,13 @@ func TestServiceKeepsUnrequestedNodePort(t *testing.T) {
 	w.passes("a", controller.SpecChange)
 	w.change("a", atNodePort(0))
 	w.passes("a", controller.SpecChange)
-	equal(t, "nodePort", int32(30080), w.app("a").Status.NodePort)
+	expect.Equal(t, "nodePort", int32(30080), w.app("a").Status.NodePort)
 	w.passes("b", controller.SpecChange)
-	equal(t, "message", `Node port 30080 is still in use by DemoApp "a"`, w.message("b", apimeta.ConditionReady))
+	expect.Equal(t, "message", `Node port 30080 is still in use by DemoApp "a"`, w.message("b", apimeta.ConditionReady))
 	w.change("a", atNoNodePort)
 	w.passes("a", controller.SpecChange)
 	w.passes("b", controller.SpecChange)
-	equal(t, "Ready in the end", "True Healthy", w.is("b", apimeta.ConditionReady))
+	expect.Equal(t, "Ready in the end", "True Healthy", w.is("b", apimeta.ConditionReady))
 }
 
 // TestRecreatedServiceLosesUnrequestedNodePort: a recreated Service does not have the
@@ -203,15 +204,15 @@ func TestRecreatedServiceLosesUnrequestedNodePort(t *testing.T) {
 	w.passes("a", controller.SpecChange)
 	w.engine.Mutate(keyOf("a"), releasetest.Edit("Service"))
 	w.passes("a", controller.Drift)
-	equal(t, "nodePort after a repair", int32(30080), w.app("a").Status.NodePort)
+	expect.Equal(t, "nodePort after a repair", int32(30080), w.app("a").Status.NodePort)
 	w.engine.Mutate(keyOf("a"), releasetest.Remove("Service"))
 	w.passes("a", controller.Drift)
-	equal(t, "nodePort", int32(0), w.app("a").Status.NodePort)
+	expect.Equal(t, "nodePort", int32(0), w.app("a").Status.NodePort)
 	w.passes("b", controller.SpecChange)
-	equal(t, "Ready of the other", "True Healthy", w.is("b", apimeta.ConditionReady))
+	expect.Equal(t, "Ready of the other", "True Healthy", w.is("b", apimeta.ConditionReady))
 	w.engine.Mutate(keyOf("b"), releasetest.Remove("Service"))
 	w.passes("b", controller.Drift)
-	equal(t, "nodePort of an app that requests it", int32(30080), w.app("b").Status.NodePort)
+	expect.Equal(t, "nodePort of an app that requests it", int32(30080), w.app("b").Status.NodePort)
 }
 
 // TestClaimsAfterRollback: a failed upgrade without a revision does not release the
@@ -242,8 +243,8 @@ func TestClaimsAfterRollback(t *testing.T) {
 			test.fail(w)
 			w.clock.Step(10 * time.Minute)
 			w.passes("a", controller.Retry)
-			equal(t, "Ready", "False RolledBack", w.is("a", apimeta.ConditionReady))
-			equal(t, "nodePort", test.want, w.app("a").Status.NodePort)
+			expect.Equal(t, "Ready", "False RolledBack", w.is("a", apimeta.ConditionReady))
+			expect.Equal(t, "nodePort", test.want, w.app("a").Status.NodePort)
 		})
 	}
 }
@@ -265,9 +266,9 @@ func TestRingOfHostsStalls(t *testing.T) {
 		w.change("b", atHost("*.a.example.com"))
 		w.passes("a", controller.SpecChange)
 		w.passes("b", controller.SpecChange)
-		equal(t, "message", ring("*.b.example.com", "b"), w.message("a", apimeta.ConditionReady))
-		equal(t, "message of the other", ring("*.a.example.com", "a"), w.message("b", apimeta.ConditionReady))
-		equal(t, "Stalled", "True ValidationFailed", w.is("a", apimeta.ConditionStalled))
+		expect.Equal(t, "message", ring("*.b.example.com", "b"), w.message("a", apimeta.ConditionReady))
+		expect.Equal(t, "message of the other", ring("*.a.example.com", "a"), w.message("b", apimeta.ConditionReady))
+		expect.Equal(t, "Stalled", "True ValidationFailed", w.is("a", apimeta.ConditionStalled))
 
 		w.change("b", atHost("*.c.example.com"))
 		w.passes("b", controller.SpecChange)
@@ -275,7 +276,7 @@ func TestRingOfHostsStalls(t *testing.T) {
 		w.change("b", atHost("*.a.example.com"))
 		w.passes("b", controller.SpecChange)
 		for _, name := range []string{"a", "b"} {
-			equal(t, "Ready in the end", "True Healthy", w.is(name, apimeta.ConditionReady))
+			expect.Equal(t, "Ready in the end", "True Healthy", w.is(name, apimeta.ConditionReady))
 		}
 	})
 	t.Run("three hosts", func(t *testing.T) {
@@ -285,7 +286,7 @@ func TestRingOfHostsStalls(t *testing.T) {
 		for _, name := range names {
 			w.create(newApp(name, exposedBy("nginx"), atHost("*."+name+".example.com")))
 			w.passes(name, controller.SpecChange)
-			equal(t, "ingressHost", "*."+name+".example.com", w.app(name).Status.IngressHost)
+			expect.Equal(t, "ingressHost", "*."+name+".example.com", w.app(name).Status.IngressHost)
 		}
 		for i, name := range names {
 			w.change(name, atHost("*."+names[(i+1)%3]+".example.com"))
@@ -293,12 +294,12 @@ func TestRingOfHostsStalls(t *testing.T) {
 		for i, name := range names {
 			w.passes(name, controller.SpecChange)
 			other := names[(i+1)%3]
-			equal(t, "message of "+name, ring("*."+other+".example.com", other), w.message(name, apimeta.ConditionReady))
+			expect.Equal(t, "message of "+name, ring("*."+other+".example.com", other), w.message(name, apimeta.ConditionReady))
 		}
 		w.delete("b")
 		w.passes("b", controller.SpecChange)
 		w.passes("a", controller.SpecChange)
-		equal(t, "Ready after one app is deleted", "True Healthy", w.is("a", apimeta.ConditionReady))
+		expect.Equal(t, "Ready after one app is deleted", "True Healthy", w.is("a", apimeta.ConditionReady))
 	})
 }
 
@@ -313,8 +314,8 @@ func TestUnrecordedClaimsAreRecordedAfterRestart(t *testing.T) {
 	})
 	w.start(testChart(t, "1.0.0"))
 	w.passes("a", controller.SpecChange)
-	equal(t, "requests", []string{"Reapply a BaselineUnknown", "apply demoapps/status a"}, w.calls.take())
-	equal(t, "nodePort", int32(30080), w.app("a").Status.NodePort)
+	expect.Equal(t, "requests", []string{"Reapply a BaselineUnknown", "apply demoapps/status a"}, w.calls.take())
+	expect.Equal(t, "nodePort", int32(30080), w.app("a").Status.NodePort)
 }
 
 // TestReservedHostIsRefused: an older app does not get a reserved host, even if the
@@ -332,19 +333,19 @@ func TestReservedHostIsRefused(t *testing.T) {
 		w.change("a", exposedBy("nginx"))
 		w.sync()
 		_, err := w.controller.Reconcile(t.Context(), keyOf("a"), controller.SpecChange)
-		must(t, err)
-		equal(t, "message while message", `Host web.example.com is being assigned to DemoApp "b"`, w.message("a", apimeta.ConditionReady))
-		equal(t, "Reconciling", "True ValidationFailed", w.is("a", apimeta.ConditionReconciling))
+		expect.NoError(t, err)
+		expect.Equal(t, "message while message", `Host web.example.com is being assigned to DemoApp "b"`, w.message("a", apimeta.ConditionReady))
+		expect.Equal(t, "Reconciling", "True ValidationFailed", w.is("a", apimeta.ConditionReconciling))
 	}
 	w.sync()
 	_, err := w.controller.Reconcile(t.Context(), keyOf("b"), controller.SpecChange)
-	must(t, err)
-	equal(t, "ingressHost", "web.example.com", w.app("b").Status.IngressHost)
+	expect.NoError(t, err)
+	expect.Equal(t, "ingressHost", "web.example.com", w.app("b").Status.IngressHost)
 	_, err = w.latePass("a", controller.SpecChange)
-	must(t, err)
-	equal(t, "Stalled once the other app uses it", "True ValidationFailed", w.is("a", apimeta.ConditionStalled))
+	expect.NoError(t, err)
+	expect.Equal(t, "Stalled once the other app uses it", "True ValidationFailed", w.is("a", apimeta.ConditionStalled))
 	w.passes("a", controller.SpecChange)
-	equal(t, "ingressHost of the older app", "", w.app("a").Status.IngressHost)
+	expect.Equal(t, "ingressHost of the older app", "", w.app("a").Status.IngressHost)
 }
 
 // TestUnusedReservationIsReleased: an app that was refused a reserved host gets it if the
@@ -364,13 +365,13 @@ func TestUnusedReservationIsReleased(t *testing.T) {
 		settle()
 		w.change("a", exposedBy("nginx"))
 		settle()
-		equal(t, "message", `Host web.example.com is being assigned to DemoApp "b"`, w.message("a", apimeta.ConditionReady))
+		expect.Equal(t, "message", `Host web.example.com is being assigned to DemoApp "b"`, w.message("a", apimeta.ConditionReady))
 		close(goOn)
 		advance(time.Second)
-		equal(t, "Ready in the end", "True Healthy", w.is("a", apimeta.ConditionReady))
-		equal(t, "ingressHost", "web.example.com", w.app("a").Status.IngressHost)
+		expect.Equal(t, "Ready in the end", "True Healthy", w.is("a", apimeta.ConditionReady))
+		expect.Equal(t, "ingressHost", "web.example.com", w.app("a").Status.IngressHost)
 		advance(time.Minute)
-		equal(t, "message of the other", `Host web.example.com belongs to DemoApp "a", which is older`, w.message("b", apimeta.ConditionReady))
+		expect.Equal(t, "message of the other", `Host web.example.com belongs to DemoApp "a", which is older`, w.message("b", apimeta.ConditionReady))
 	})
 }
 
@@ -387,14 +388,14 @@ func TestNodePortIsNotReserved(t *testing.T) {
 		w.change("a", atNodePort(30080))
 		w.sync()
 		_, err := w.controller.Reconcile(t.Context(), keyOf("a"), controller.SpecChange)
-		must(t, err)
+		expect.NoError(t, err)
 	}
 	w.sync()
 
 	_, err := w.controller.Reconcile(t.Context(), keyOf("b"), controller.SpecChange)
 
-	must(t, err)
-	equal(t, "message", "Node port 30080 is this DemoApp's", w.message("a", v1alpha1.ConditionValidated))
+	expect.NoError(t, err)
+	expect.Equal(t, "message", "Node port 30080 is this DemoApp's", w.message("a", v1alpha1.ConditionValidated))
 }
 
 // TestManyClaimantsDoNotEnqueueEachOther counts the passes after changes of apps that request
@@ -410,7 +411,7 @@ func TestManyClaimantsDoNotEnqueueEachOther(t *testing.T) {
 			w.create(newApp(name, atNodePort(30080), bornAfter(time.Duration(i)*time.Second)))
 		}
 		settle()
-		equal(t, "Ready of the holder", "True Healthy", w.is("holder", apimeta.ConditionReady))
+		expect.Equal(t, "Ready of the holder", "True Healthy", w.is("holder", apimeta.ConditionReady))
 		observed := func(changed string) (count int) {
 			for _, name := range names {
 				if name != changed {
@@ -437,7 +438,7 @@ func TestManyClaimantsDoNotEnqueueEachOther(t *testing.T) {
 				t.Errorf("%d observations of other apps after a change of %s, want at most %d", got, change.name, change.most)
 			}
 		}
-		equal(t, "Ready of the next", "True Healthy", w.is("other-00", apimeta.ConditionReady))
+		expect.Equal(t, "Ready of the next", "True Healthy", w.is("other-00", apimeta.ConditionReady))
 	})
 }
 
@@ -449,22 +450,22 @@ func TestReleasedClaimGoesToNextOldest(t *testing.T) {
 		}
 		w.create(newApp("other", atNodePort(30081)))
 		settle()
-		equal(t, "Ready of the oldest", "True Healthy", w.is("c", apimeta.ConditionReady))
+		expect.Equal(t, "Ready of the oldest", "True Healthy", w.is("c", apimeta.ConditionReady))
 		for _, name := range []string{"a", "b"} {
-			equal(t, "Ready of "+name, "False ValidationFailed", w.is(name, apimeta.ConditionReady))
-			equal(t, "message of "+name, `Node port 30080 belongs to DemoApp "c", which is older`, w.message(name, apimeta.ConditionReady))
+			expect.Equal(t, "Ready of "+name, "False ValidationFailed", w.is(name, apimeta.ConditionReady))
+			expect.Equal(t, "message of "+name, `Node port 30080 belongs to DemoApp "c", which is older`, w.message(name, apimeta.ConditionReady))
 		}
 		observations := w.engine.ObservationsOf(keyOf("other"))
 		w.change("c", atNodePort(30082))
 		settle()
-		equal(t, "Ready of the next", "True Healthy", w.is("b", apimeta.ConditionReady))
-		equal(t, "message of the last", `Node port 30080 belongs to DemoApp "b", which is older`, w.message("a", apimeta.ConditionReady))
-		equal(t, "events of the last", []string{
+		expect.Equal(t, "Ready of the next", "True Healthy", w.is("b", apimeta.ConditionReady))
+		expect.Equal(t, "message of the last", `Node port 30080 belongs to DemoApp "b", which is older`, w.message("a", apimeta.ConditionReady))
+		expect.Equal(t, "events of the last", []string{
 			`Warning ValidationFailed Reconcile Node port 30080 belongs to DemoApp "c", which is older`,
 		}, w.recorder.of("a"))
 		w.delete("b")
 		settle()
-		equal(t, "Ready of the last", "True Healthy", w.is("a", apimeta.ConditionReady))
-		equal(t, "observations of an app with another port", observations, w.engine.ObservationsOf(keyOf("other")))
+		expect.Equal(t, "Ready of the last", "True Healthy", w.is("a", apimeta.ConditionReady))
+		expect.Equal(t, "observations of an app with another port", observations, w.engine.ObservationsOf(keyOf("other")))
 	})
 }

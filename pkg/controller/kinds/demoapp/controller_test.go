@@ -32,6 +32,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller/release/releasetest"
 	"github.com/example/demoapp-controller/pkg/generated/informers/externalversions"
 	"github.com/example/demoapp-controller/pkg/helm"
+	"github.com/example/demoapp-controller/test/expect"
 )
 
 // live runs the controller on real informers, in a synctest bubble.
@@ -77,7 +78,7 @@ func live(t *testing.T, play func(t *testing.T, w *world)) {
 func metadataClient(t *testing.T) *metadatafake.FakeMetadataClient {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	must(t, metav1.AddMetaToScheme(scheme))
+	expect.NoError(t, metav1.AddMetaToScheme(scheme))
 	return metadatafake.NewSimpleMetadataClient(scheme)
 }
 
@@ -132,18 +133,18 @@ func TestDependantsInstallAfterDependency(t *testing.T) {
 		w.create(newApp("c", waitsFor("b")))
 		w.create(newApp("b", waitsFor("a")))
 		settle()
-		equal(t, "c before", "False Waiting", w.is("c", apimeta.ConditionReady))
-		equal(t, "b before", "False Waiting", w.is("b", apimeta.ConditionReady))
+		expect.Equal(t, "c before", "False Waiting", w.is("c", apimeta.ConditionReady))
+		expect.Equal(t, "b before", "False Waiting", w.is("b", apimeta.ConditionReady))
 		w.create(newApp("a"))
 		settle()
 		for _, name := range []string{"b", "c"} {
-			equal(t, name+" after", "True Healthy", w.is(name, apimeta.ConditionReady))
-			equal(t, "lastUpgradeReason of "+name, releasev1alpha1.UpgradeReasonCrossCRDependencyBecameReady, w.app(name).Status.LastUpgradeReason)
+			expect.Equal(t, name+" after", "True Healthy", w.is(name, apimeta.ConditionReady))
+			expect.Equal(t, "lastUpgradeReason of "+name, releasev1alpha1.UpgradeReasonCrossCRDependencyBecameReady, w.app(name).Status.LastUpgradeReason)
 		}
 		observations := w.engine.ObservationsOf(keyOf("b"))
 		w.change("a", says("other"))
 		settle()
-		equal(t, "observations of b after an unrelated change of a", observations, w.engine.ObservationsOf(keyOf("b")))
+		expect.Equal(t, "observations of b after an unrelated change of a", observations, w.engine.ObservationsOf(keyOf("b")))
 	})
 }
 
@@ -154,12 +155,12 @@ func TestBrokenCycleInstalls(t *testing.T) {
 		w.create(newApp("c", waitsFor("a")))
 		settle()
 		for _, name := range []string{"a", "b", "c"} {
-			equal(t, name, "True DependencyCycle", w.is(name, apimeta.ConditionStalled))
+			expect.Equal(t, name, "True DependencyCycle", w.is(name, apimeta.ConditionStalled))
 		}
 		w.change("c", waitsFor(""))
 		settle()
 		for _, name := range []string{"a", "b", "c"} {
-			equal(t, name, "True Healthy", w.is(name, apimeta.ConditionReady))
+			expect.Equal(t, name, "True Healthy", w.is(name, apimeta.ConditionReady))
 		}
 	})
 }
@@ -169,7 +170,7 @@ func TestSecretEventsReconcileApp(t *testing.T) {
 		secrets := corev1.SchemeGroupVersion.WithResource("secrets")
 		metadata := func() *metav1.PartialObjectMetadata {
 			found, err := w.kube.Tracker().Get(secrets, namespace, "keys")
-			must(t, err)
+			expect.NoError(t, err)
 			item := metadataOf(t, []runtime.Object{found})[0]
 			partial, ok := item.(*metav1.PartialObjectMetadata)
 			if !ok {
@@ -181,22 +182,22 @@ func TestSecretEventsReconcileApp(t *testing.T) {
 		w.create(newApp("a", keyFrom("keys", "k")))
 		w.create(newApp("b", keyFrom("others", "k")))
 		settle()
-		equal(t, "Ready before", "False SecretNotFound", w.is("a", apimeta.ConditionReady))
+		expect.Equal(t, "Ready before", "False SecretNotFound", w.is("a", apimeta.ConditionReady))
 		observations := w.engine.ObservationsOf(keyOf("b"))
 
 		w.secret(map[string]string{"k": "first-secret"})
-		must(t, w.metadata.Tracker().Create(secrets, metadata(), namespace))
+		expect.NoError(t, w.metadata.Tracker().Create(secrets, metadata(), namespace))
 		settle()
-		equal(t, "Ready after", "True Healthy", w.is("a", apimeta.ConditionReady))
+		expect.Equal(t, "Ready after", "True Healthy", w.is("a", apimeta.ConditionReady))
 		w.secret(map[string]string{"k": plainKey})
-		must(t, w.metadata.Tracker().Update(secrets, metadata(), namespace))
+		expect.NoError(t, w.metadata.Tracker().Update(secrets, metadata(), namespace))
 		settle()
-		equal(t, "key", any(plainKey), w.engine.Desired.Values["apiKey"])
-		equal(t, "revision", int64(2), w.app("a").Status.DeployedRelease.Revision)
-		must(t, w.metadata.Tracker().Delete(secrets, namespace, "keys"))
+		expect.Equal(t, "key", any(plainKey), w.engine.Desired.Values["apiKey"])
+		expect.Equal(t, "revision", int64(2), w.app("a").Status.DeployedRelease.Revision)
+		expect.NoError(t, w.metadata.Tracker().Delete(secrets, namespace, "keys"))
 		settle()
-		equal(t, "Ready in the end", "False SecretNotFound", w.is("a", apimeta.ConditionReady))
-		equal(t, "observations of the app with another Secret", observations, w.engine.ObservationsOf(keyOf("b")))
+		expect.Equal(t, "Ready in the end", "False SecretNotFound", w.is("a", apimeta.ConditionReady))
+		expect.Equal(t, "observations of the app with another Secret", observations, w.engine.ObservationsOf(keyOf("b")))
 	})
 }
 
@@ -219,13 +220,13 @@ func TestEngineEventsReconcileApp(t *testing.T) {
 			w.engine.Mutate(keyOf("a"), step.mutate)
 			step.tell()
 			settle()
-			equal(t, step.name+": reason", step.want, w.app("a").Status.LastUpgradeReason)
-			equal(t, step.name+": Ready", "True Healthy", w.is("a", apimeta.ConditionReady))
+			expect.Equal(t, step.name+": reason", step.want, w.app("a").Status.LastUpgradeReason)
+			expect.Equal(t, step.name+": Ready", "True Healthy", w.is("a", apimeta.ConditionReady))
 		}
 		w.engine.Mutate(keyOf("a"), releasetest.SetHealth("Failed", "Progress deadline exceeded", 0))
 		w.engine.Publish(keyOf("a"), helm.HealthChanged)
 		settle()
-		equal(t, "Ready", "False Unhealthy", w.is("a", apimeta.ConditionReady))
+		expect.Equal(t, "Ready", "False Unhealthy", w.is("a", apimeta.ConditionReady))
 	})
 }
 
@@ -237,7 +238,7 @@ func TestIdleAppsSendNoRequests(t *testing.T) {
 		w.calls.take()
 		advance(time.Hour)
 		synctest.Wait()
-		equal(t, "requests in an idle hour", []string(nil), w.calls.take())
+		expect.Equal(t, "requests in an idle hour", []string(nil), w.calls.take())
 		if observations := w.engine.ObservationsOf(keyOf("a")); observations < 6 {
 			t.Errorf("observed %d times in an hour", observations)
 		}
@@ -252,11 +253,11 @@ func TestProgressingStatusIsDelayed(t *testing.T) {
 		w.engine.Mutate(keyOf("a"), releasetest.SetHealth("InProgress", "Available: 0/1", 0))
 		w.engine.Publish(keyOf("a"), helm.HealthChanged)
 		settle()
-		equal(t, "requests at first", []string(nil), w.calls.take())
+		expect.Equal(t, "requests at first", []string(nil), w.calls.take())
 		advance(settleTime)
 		settle()
-		equal(t, "requests after the delay", []string{"apply demoapps/status a"}, w.calls.take())
-		equal(t, "Ready", "False Progressing", w.is("a", apimeta.ConditionReady))
+		expect.Equal(t, "requests after the delay", []string{"apply demoapps/status a"}, w.calls.take())
+		expect.Equal(t, "Ready", "False Progressing", w.is("a", apimeta.ConditionReady))
 	})
 }
 
@@ -265,19 +266,19 @@ func TestRefusedInstallIsNotRetriedOnEvents(t *testing.T) {
 		w.engine.Failures = []error{&helm.RefusedError{Err: errPlain}}
 		w.create(newApp("a"))
 		settle()
-		equal(t, "Stalled", "True Refused", w.is("a", apimeta.ConditionStalled))
+		expect.Equal(t, "Stalled", "True Refused", w.is("a", apimeta.ConditionStalled))
 		w.calls.take()
 		for range 5 {
 			w.engine.Publish(keyOf("a"), helm.ObjectChanged)
 			w.engine.Publish(keyOf("a"), helm.HealthChanged)
 			settle()
 		}
-		equal(t, "requests on events", []string(nil), w.calls.take())
+		expect.Equal(t, "requests on events", []string(nil), w.calls.take())
 		advance(refusedRetry * 11 / 10)
 		settle()
-		equal(t, "requests after the retry delay", []string{"Install a Failed", "apply demoapps/status a"}, w.calls.take())
-		equal(t, "Ready", "True Healthy", w.is("a", apimeta.ConditionReady))
-		equal(t, "lastUpgradeReason", releasev1alpha1.UpgradeReasonRetryAfterFailure, w.app("a").Status.LastUpgradeReason)
+		expect.Equal(t, "requests after the retry delay", []string{"Install a Failed", "apply demoapps/status a"}, w.calls.take())
+		expect.Equal(t, "Ready", "True Healthy", w.is("a", apimeta.ConditionReady))
+		expect.Equal(t, "lastUpgradeReason", releasev1alpha1.UpgradeReasonRetryAfterFailure, w.app("a").Status.LastUpgradeReason)
 	})
 }
 
@@ -286,12 +287,12 @@ func TestFailureIsRetried(t *testing.T) {
 		w.engine.Failures = []error{errPlain, errPlain, errPlain}
 		w.create(newApp("a"))
 		settle()
-		equal(t, "Ready at first", "False InstallFailed", w.is("a", apimeta.ConditionReady))
+		expect.Equal(t, "Ready at first", "False InstallFailed", w.is("a", apimeta.ConditionReady))
 		advance(time.Minute)
 		settle()
-		equal(t, "Ready in the end", "True Healthy", w.is("a", apimeta.ConditionReady))
-		equal(t, "revision", int64(1), w.app("a").Status.DeployedRelease.Revision)
-		equal(t, "number of events", 2, len(w.recorder.all()))
+		expect.Equal(t, "Ready in the end", "True Healthy", w.is("a", apimeta.ConditionReady))
+		expect.Equal(t, "revision", int64(1), w.app("a").Status.DeployedRelease.Revision)
+		expect.Equal(t, "number of events", 2, len(w.recorder.all()))
 	})
 }
 
@@ -306,11 +307,11 @@ func TestCreateUpdateDeleteRecreate(t *testing.T) {
 		if w.app("a") != nil {
 			t.Error("the app still exists")
 		}
-		equal(t, "records", 1, len(w.records()))
+		expect.Equal(t, "records", 1, len(w.records()))
 		w.create(newApp("a"))
 		settle()
-		equal(t, "Ready of the successor", "True Healthy", w.is("a", apimeta.ConditionReady))
-		equal(t, "revision of the successor", int64(1), w.app("a").Status.DeployedRelease.Revision)
+		expect.Equal(t, "Ready of the successor", "True Healthy", w.is("a", apimeta.ConditionReady))
+		expect.Equal(t, "revision of the successor", int64(1), w.app("a").Status.DeployedRelease.Revision)
 	})
 }
 
@@ -321,7 +322,7 @@ func TestDeletionIsRetried(t *testing.T) {
 		w.auditErr = apierrors.NewForbidden(corev1.Resource("configmaps"), "x", errPlain)
 		w.delete("a")
 		settle()
-		equal(t, "Ready", "False AuditFailed", w.is("a", apimeta.ConditionReady))
+		expect.Equal(t, "Ready", "False AuditFailed", w.is("a", apimeta.ConditionReady))
 		w.demo.Lock() // The reactors read auditErr under these locks.
 		w.kube.Lock()
 		w.auditErr = nil
@@ -332,7 +333,7 @@ func TestDeletionIsRetried(t *testing.T) {
 		if w.app("a") != nil {
 			t.Error("the app still exists")
 		}
-		equal(t, "records", 1, len(w.records()))
+		expect.Equal(t, "records", 1, len(w.records()))
 	})
 }
 
@@ -341,7 +342,7 @@ func TestCachesToSync(t *testing.T) {
 	for _, synced := range newWorld(t).controller.Synced() {
 		names = append(names, synced.Name)
 	}
-	equal(t, "caches", []string{"demoapp", "dependants of demoapps", "rivals of demoapps", "secrets", "audit records", "release records"}, names)
+	expect.Equal(t, "caches", []string{"demoapp", "dependants of demoapps", "rivals of demoapps", "secrets", "audit records", "release records"}, names)
 }
 
 func TestNewFails(t *testing.T) {

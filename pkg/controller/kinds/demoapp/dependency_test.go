@@ -15,6 +15,7 @@ import (
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller"
 	"github.com/example/demoapp-controller/pkg/controller/release/releasetest"
+	"github.com/example/demoapp-controller/test/expect"
 )
 
 var (
@@ -77,9 +78,9 @@ func TestDependencyState(t *testing.T) {
 				return app
 			}
 			ready, reason, message := dependencyState(lookup("a"), lookup)
-			equal(t, "ready", test.ready, ready)
-			equal(t, "reason", test.reason, reason)
-			equal(t, "message", test.message, message)
+			expect.Equal(t, "ready", test.ready, ready)
+			expect.Equal(t, "reason", test.reason, reason)
+			expect.Equal(t, "message", test.message, message)
 		})
 	}
 }
@@ -91,23 +92,23 @@ func TestDeletedDependencyHoldsUpgrade(t *testing.T) {
 	w.passes("a", controller.SpecChange)
 	w.create(newApp("b", waitsFor("a"), func(app *v1alpha1.DemoApp) { app.Spec.Suspend = true }))
 	w.passes("b", controller.SpecChange)
-	equal(t, "before the deletion", "True DependencyDeployed", w.conditions("b")["DependencyReady"])
+	expect.Equal(t, "before the deletion", "True DependencyDeployed", w.conditions("b")["DependencyReady"])
 	const message = `Waiting for DemoApp "a", which is being deleted`
 
 	w.delete("a")
 	w.change("b", func(app *v1alpha1.DemoApp) { app.Spec.Suspend = false })
 	w.passes("b", controller.SpecChange)
-	equal(t, "requests while the deletion begins", []string{"apply demoapps/status b"}, w.calls.take())
-	equal(t, "message", message, w.message("b", v1alpha1.ConditionDependencyReady))
+	expect.Equal(t, "requests while the deletion begins", []string{"apply demoapps/status b"}, w.calls.take())
+	expect.Equal(t, "message", message, w.message("b", v1alpha1.ConditionDependencyReady))
 
 	w.passes("a", controller.SpecChange)
 	w.passes("b", controller.DependencyReady)
-	equal(t, "requests while a finalizer remains", []string(nil), w.calls.take())
-	equal(t, "message", message, w.message("b", v1alpha1.ConditionDependencyReady))
+	expect.Equal(t, "requests while a finalizer remains", []string(nil), w.calls.take())
+	expect.Equal(t, "message", message, w.message("b", v1alpha1.ConditionDependencyReady))
 
 	w.change("a", func(app *v1alpha1.DemoApp) { app.Finalizers = nil })
 	w.passes("b", controller.DependencyReady)
-	equal(t, "message", `Waiting for DemoApp "a", which does not exist`, w.message("b", v1alpha1.ConditionDependencyReady))
+	expect.Equal(t, "message", `Waiting for DemoApp "a", which does not exist`, w.message("b", v1alpha1.ConditionDependencyReady))
 }
 
 func TestDependencyChanged(t *testing.T) {
@@ -133,7 +134,7 @@ func TestDependencyChanged(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			equal(t, "reason", test.want, dependencyChanged(test.before, test.after))
+			expect.Equal(t, "reason", test.want, dependencyChanged(test.before, test.after))
 		})
 	}
 }
@@ -153,11 +154,11 @@ func TestIndexes(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			dependency, err := dependencyIndex(test.object)
-			must(t, err)
-			equal(t, "by dependency", test.dependency, dependency)
+			expect.NoError(t, err)
+			expect.Equal(t, "by dependency", test.dependency, dependency)
 			source, err := sourceIndex(test.object)
-			must(t, err)
-			equal(t, "by source", test.source, source)
+			expect.NoError(t, err)
+			expect.Equal(t, "by source", test.source, source)
 		})
 	}
 }
@@ -170,52 +171,52 @@ func TestWaitFor(t *testing.T) {
 	w := newWorld(t)
 	w.create(newApp("b", waitsFor("a")))
 	result := w.passes("b", controller.SpecChange)
-	equal(t, "requests", []string{"patch demoapps b", "apply demoapps/status b"}, w.calls.take())
-	equal(t, "conditions", conditions(
+	expect.Equal(t, "requests", []string{"patch demoapps b", "apply demoapps/status b"}, w.calls.take())
+	expect.Equal(t, "conditions", conditions(
 		"DependencyReady", waiting, "Ready", waiting, "Reconciling", "True Waiting", "Deployed", waiting), w.conditions("b"))
-	equal(t, "observedGeneration", int64(-1), w.app("b").Status.ObservedGeneration)
-	equal(t, "events", []string{`b Normal Waiting Reconcile Waiting for DemoApp "a", which does not exist`}, w.recorder.take())
+	expect.Equal(t, "observedGeneration", int64(-1), w.app("b").Status.ObservedGeneration)
+	expect.Equal(t, "events", []string{`b Normal Waiting Reconcile Waiting for DemoApp "a", which does not exist`}, w.recorder.take())
 	if result.RequeueAfter <= 0 {
 		t.Error("no requeue as a fallback for events")
 	}
 	w.passes("b", controller.PeriodicResync)
-	equal(t, "requests while it waits", []string(nil), w.calls.take())
+	expect.Equal(t, "requests while it waits", []string(nil), w.calls.take())
 
 	w.create(newApp("a"))
 	w.passes("b", controller.DependencyReady)
-	equal(t, "message", `Waiting for DemoApp "a" to be deployed`, w.message("b", v1alpha1.ConditionDependencyReady))
+	expect.Equal(t, "message", `Waiting for DemoApp "a" to be deployed`, w.message("b", v1alpha1.ConditionDependencyReady))
 	w.passes("a", controller.SpecChange)
 	w.recorder.take()
 	w.passes("b", controller.DependencyReady)
-	equal(t, "requests", []string{"Install b NotInstalled", "apply demoapps/status b"}, w.calls.take())
-	equal(t, "conditions", conditions(
+	expect.Equal(t, "requests", []string{"Install b NotInstalled", "apply demoapps/status b"}, w.calls.take())
+	expect.Equal(t, "conditions", conditions(
 		"DependencyReady", deployed, "Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("b"))
-	equal(t, "lastUpgradeReason", releasev1alpha1.UpgradeReasonCrossCRDependencyBecameReady, w.app("b").Status.LastUpgradeReason)
-	equal(t, "events", []string{
+	expect.Equal(t, "lastUpgradeReason", releasev1alpha1.UpgradeReasonCrossCRDependencyBecameReady, w.app("b").Status.LastUpgradeReason)
+	expect.Equal(t, "events", []string{
 		"b Normal Installed Install Installed revision 1 of chart demo-app 1.0.0 (CrossCRDependencyBecameReady)",
 	}, w.recorder.take())
 
 	w.report("a", isDown)
 	w.passes("b", controller.DependencyReady)
-	equal(t, "conditions while the dependency fails", conditions(
+	expect.Equal(t, "conditions while the dependency fails", conditions(
 		"DependencyReady", waiting, "Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("b"))
 	w.change("b", says("other"))
 	w.passes("b", controller.SpecChange)
-	equal(t, "requests of a held change", []string{"apply demoapps/status b"}, w.calls.take())
-	equal(t, "conditions of a held change", conditions("DependencyReady", waiting,
+	expect.Equal(t, "requests of a held change", []string{"apply demoapps/status b"}, w.calls.take())
+	expect.Equal(t, "conditions of a held change", conditions("DependencyReady", waiting,
 		"Ready", waiting, "Reconciling", "True Waiting", "Deployed", "True InstallSucceeded"), w.conditions("b"))
-	equal(t, "observedGeneration of a held change", int64(1), w.app("b").Status.ObservedGeneration)
+	expect.Equal(t, "observedGeneration of a held change", int64(1), w.app("b").Status.ObservedGeneration)
 
 	w.engine.Mutate(keyOf("b"), releasetest.Edit("Service"))
 	w.passes("b", controller.Drift)
-	equal(t, "requests for drift",
+	expect.Equal(t, "requests for drift",
 		[]string{"apply demoapps/status b", "Repair b Drift", "apply demoapps/status b"}, w.calls.take())
 
 	w.change("b", waitsFor(""))
 	w.passes("b", controller.SpecChange)
-	equal(t, "requests", []string{"Upgrade b InputsChanged", "apply demoapps/status b"}, w.calls.take())
-	equal(t, "conditions without waitFor", conditions("Ready", "True Healthy", "Deployed", "True UpgradeSucceeded"), w.conditions("b"))
-	equal(t, "lastUpgradeReason", releasev1alpha1.UpgradeReasonSpecGenerationChanged, w.app("b").Status.LastUpgradeReason)
+	expect.Equal(t, "requests", []string{"Upgrade b InputsChanged", "apply demoapps/status b"}, w.calls.take())
+	expect.Equal(t, "conditions without waitFor", conditions("Ready", "True Healthy", "Deployed", "True UpgradeSucceeded"), w.conditions("b"))
+	expect.Equal(t, "lastUpgradeReason", releasev1alpha1.UpgradeReasonSpecGenerationChanged, w.app("b").Status.LastUpgradeReason)
 }
 
 // TestStepsOfLargeRing counts the apps that a pass looks up, in rings of any size.
@@ -226,13 +227,13 @@ func TestStepsOfLargeRing(t *testing.T) {
 			lookup := func(name string) *v1alpha1.DemoApp {
 				lookups++
 				number, err := strconv.Atoi(name)
-				must(t, err)
+				expect.NoError(t, err)
 				return newApp(name, waitsFor(strconv.Itoa((number+1)%size)))
 			}
 
 			cycle := findCycle(lookup("0"), lookup)
 
-			equal(t, "found", found, cycle != nil)
+			expect.Equal(t, "found", found, cycle != nil)
 			if lookups > maxRing+1 {
 				t.Errorf("looked up %d apps, want at most %d", lookups, maxRing+1)
 			}
@@ -247,22 +248,22 @@ func TestCycleStalls(t *testing.T) {
 	w.passes("a", controller.SpecChange)
 	want := conditions("DependencyReady", "False DependencyCycle",
 		"Ready", "False DependencyCycle", "Stalled", "True DependencyCycle", "Deployed", "False DependencyCycle")
-	equal(t, "conditions", want, w.conditions("a"))
-	contains(t, "message", w.message("a", apimeta.ConditionStalled), "a -> b -> a")
-	equal(t, "events", []string{
+	expect.Equal(t, "conditions", want, w.conditions("a"))
+	expect.Contains(t, "message", w.message("a", apimeta.ConditionStalled), "a -> b -> a")
+	expect.Equal(t, "events", []string{
 		"a Warning DependencyCycle Reconcile waitFor leads back to this DemoApp: a -> b -> a; change waitFor of one of them",
 	}, w.recorder.take())
 
 	w.change("a", keyFrom("keys", "k"))
 	w.passes("a", controller.SpecChange)
-	equal(t, "conditions with a missing key", want, w.conditions("a"))
-	contains(t, "message", w.message("a", apimeta.ConditionStalled), `Secret "keys"`)
-	contains(t, "message", w.message("a", apimeta.ConditionStalled), "a -> b -> a")
+	expect.Equal(t, "conditions with a missing key", want, w.conditions("a"))
+	expect.Contains(t, "message", w.message("a", apimeta.ConditionStalled), `Secret "keys"`)
+	expect.Contains(t, "message", w.message("a", apimeta.ConditionStalled), "a -> b -> a")
 
 	w.secret(map[string]string{"k": plainKey})
 	w.change("b", waitsFor(""))
 	w.passes("b", controller.SpecChange)
 	w.passes("a", controller.DependencyReady)
-	equal(t, "conditions after the cycle is broken", conditions(
+	expect.Equal(t, "conditions after the cycle is broken", conditions(
 		"DependencyReady", "True DependencyDeployed", "Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("a"))
 }

@@ -13,6 +13,7 @@ import (
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller"
 	"github.com/example/demoapp-controller/pkg/controller/release/releasetest"
+	"github.com/example/demoapp-controller/test/expect"
 )
 
 // policy sets spec.drift.
@@ -174,22 +175,22 @@ func (w *world) followsDriftPolicy(step driftStep) {
 	w.engine.Repaired = nil
 	w.passes("a", controller.Drift)
 	calls := w.calls.take()
-	equal(w.t, step.name+": requests", step.requests, calls)
+	expect.Equal(w.t, step.name+": requests", step.requests, calls)
 	if slices.Contains(calls, "explain a") {
 		reports := w.app("a").Spec.Drift != nil && w.app("a").Spec.Drift.Mode == releasev1alpha1.DriftWarn
-		equal(w.t, step.name+": LeaveDrift", reports, w.engine.LeaveDrift)
+		expect.Equal(w.t, step.name+": LeaveDrift", reports, w.engine.LeaveDrift)
 	}
 	drifted := ""
 	if is := meta.FindStatusCondition(w.app("a").Status.Conditions, releasev1alpha1.ConditionDrifted); is != nil {
 		drifted = is.Reason + " " + is.Message
 	}
-	equal(w.t, step.name+": Drifted", step.drifted, drifted)
+	expect.Equal(w.t, step.name+": Drifted", step.drifted, drifted)
 	var repaired []string
 	for _, drift := range w.engine.Repaired {
 		repaired = append(repaired, drift.Object.Kind+" "+string(drift.Kind))
 	}
-	equal(w.t, step.name+": repaired", step.repaired, repaired)
-	equal(w.t, step.name+": events", step.events, w.recorder.take())
+	expect.Equal(w.t, step.name+": repaired", step.repaired, repaired)
+	expect.Equal(w.t, step.name+": events", step.events, w.recorder.take())
 	w.passes("a", controller.Drift)
-	equal(w.t, step.name+": requests of the next pass", []string(nil), w.calls.take())
+	expect.Equal(w.t, step.name+": requests of the next pass", []string(nil), w.calls.take())
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller"
 	"github.com/example/demoapp-controller/pkg/controller/release/releasetest"
 	"github.com/example/demoapp-controller/pkg/helm"
+	"github.com/example/demoapp-controller/test/expect"
 )
 
 const (
@@ -71,7 +72,7 @@ func TestExternalURL(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			equal(t, "url", test.want, externalURL(test.spec))
+			expect.Equal(t, "url", test.want, externalURL(test.spec))
 		})
 	}
 }
@@ -82,27 +83,27 @@ func TestIngressFollowsIngressClass(t *testing.T) {
 	w.hasClasses("traefik")
 	w.passes("a", controller.SpecChange)
 	without := conditions("Validated", isValid, "Exposed", noClass, "Deployed", "True InstallSucceeded", "Ready", "True Healthy")
-	equal(t, "requests", []string{"patch demoapps a", "Install a NotInstalled", "apply demoapps/status a"}, w.calls.take())
-	equal(t, "conditions without the class", without, w.conditions("a"))
-	equal(t, "message", noClassText, w.message("a", v1alpha1.ConditionExposed))
-	equal(t, "externalURL", "", w.app("a").Status.ExternalURL)
-	equal(t, "events", []string{
+	expect.Equal(t, "requests", []string{"patch demoapps a", "Install a NotInstalled", "apply demoapps/status a"}, w.calls.take())
+	expect.Equal(t, "conditions without the class", without, w.conditions("a"))
+	expect.Equal(t, "message", noClassText, w.message("a", v1alpha1.ConditionExposed))
+	expect.Equal(t, "externalURL", "", w.app("a").Status.ExternalURL)
+	expect.Equal(t, "events", []string{
 		"a Normal Installed Install Installed revision 1 of chart demo-app 1.0.0 (SpecGenerationChanged)",
 		"a Warning IngressClassMissing Reconcile " + noClassText,
 	}, w.recorder.take())
 	w.passes("a", controller.PeriodicResync)
-	equal(t, "requests of another pass", []string(nil), w.calls.take())
+	expect.Equal(t, "requests of another pass", []string(nil), w.calls.take())
 
 	w.hasClasses("traefik", "nginx")
 	w.passes("a", controller.SpecChange)
-	equal(t, "requests", []string{"Upgrade a InputsChanged", "apply demoapps/status a"}, w.calls.take())
-	equal(t, "lastUpgradeReason", releasev1alpha1.UpgradeReasonClusterCapabilitiesChanged, w.app("a").Status.LastUpgradeReason)
-	equal(t, "conditions with the class", conditions("Validated", isValid, "Exposed", isExposed, "Deployed", "True UpgradeSucceeded", "Ready", "True Healthy"), w.conditions("a"))
-	equal(t, "message", "Ingress for host web.example.com", w.message("a", v1alpha1.ConditionExposed))
-	equal(t, "externalURL", "http://web.example.com", w.app("a").Status.ExternalURL)
+	expect.Equal(t, "requests", []string{"Upgrade a InputsChanged", "apply demoapps/status a"}, w.calls.take())
+	expect.Equal(t, "lastUpgradeReason", releasev1alpha1.UpgradeReasonClusterCapabilitiesChanged, w.app("a").Status.LastUpgradeReason)
+	expect.Equal(t, "conditions with the class", conditions("Validated", isValid, "Exposed", isExposed, "Deployed", "True UpgradeSucceeded", "Ready", "True Healthy"), w.conditions("a"))
+	expect.Equal(t, "message", "Ingress for host web.example.com", w.message("a", v1alpha1.ConditionExposed))
+	expect.Equal(t, "externalURL", "http://web.example.com", w.app("a").Status.ExternalURL)
 	ingress, httpRoute := w.renders()
-	equal(t, "rendered", []any{true, false}, []any{ingress, httpRoute})
-	equal(t, "events", []string{
+	expect.Equal(t, "rendered", []any{true, false}, []any{ingress, httpRoute})
+	expect.Equal(t, "events", []string{
 		"a Normal Upgraded Upgrade Upgraded to revision 2 of chart demo-app 1.0.0 (ClusterCapabilitiesChanged)",
 	}, w.recorder.take())
 
@@ -110,44 +111,44 @@ func TestIngressFollowsIngressClass(t *testing.T) {
 	w.start(testChart(t, "1.0.0"))
 	w.hasClasses("nginx")
 	w.passes("a", controller.SpecChange)
-	equal(t, "requests after a restart", []string(nil), w.calls.take())
+	expect.Equal(t, "requests after a restart", []string(nil), w.calls.take())
 
 	w.hasClasses()
 	w.passes("a", controller.SpecChange)
-	equal(t, "lastUpgradeReason", releasev1alpha1.UpgradeReasonClusterCapabilitiesChanged, w.app("a").Status.LastUpgradeReason)
+	expect.Equal(t, "lastUpgradeReason", releasev1alpha1.UpgradeReasonClusterCapabilitiesChanged, w.app("a").Status.LastUpgradeReason)
 	without["Deployed"] = "True UpgradeSucceeded"
-	equal(t, "conditions without the class", without, w.conditions("a"))
-	equal(t, "externalURL", "", w.app("a").Status.ExternalURL)
+	expect.Equal(t, "conditions without the class", without, w.conditions("a"))
+	expect.Equal(t, "externalURL", "", w.app("a").Status.ExternalURL)
 
 	w.change("a", func(app *v1alpha1.DemoApp) { app.Spec.Ingress = nil })
 	w.passes("a", controller.SpecChange)
-	equal(t, "conditions without spec.ingress", conditions("Deployed", "True UpgradeSucceeded", "Ready", "True Healthy"), w.conditions("a"))
-	equal(t, "lastUpgradeReason", releasev1alpha1.UpgradeReasonSpecGenerationChanged, w.app("a").Status.LastUpgradeReason)
+	expect.Equal(t, "conditions without spec.ingress", conditions("Deployed", "True UpgradeSucceeded", "Ready", "True Healthy"), w.conditions("a"))
+	expect.Equal(t, "lastUpgradeReason", releasev1alpha1.UpgradeReasonSpecGenerationChanged, w.app("a").Status.LastUpgradeReason)
 }
 
 func TestIngressAndHTTPRoute(t *testing.T) {
 	w := newWorld(t)
 	w.create(newApp("a", exposedBy("nginx", "public"), func(app *v1alpha1.DemoApp) { app.Spec.Ingress.TLS = &v1alpha1.IngressTLS{} }))
 	w.passes("a", controller.SpecChange)
-	equal(t, "Exposed without either", noClass, w.is("a", v1alpha1.ConditionExposed))
-	equal(t, "message", noClassText+"; "+noRouteText, w.message("a", v1alpha1.ConditionExposed))
+	expect.Equal(t, "Exposed without either", noClass, w.is("a", v1alpha1.ConditionExposed))
+	expect.Equal(t, "message", noClassText+"; "+noRouteText, w.message("a", v1alpha1.ConditionExposed))
 	w.hasClasses("nginx")
 	w.passes("a", controller.SpecChange)
-	equal(t, "Exposed by the Ingress", noGateway, w.is("a", v1alpha1.ConditionExposed))
-	equal(t, "externalURL", "https://web.example.com", w.app("a").Status.ExternalURL)
+	expect.Equal(t, "Exposed by the Ingress", noGateway, w.is("a", v1alpha1.ConditionExposed))
+	expect.Equal(t, "externalURL", "https://web.example.com", w.app("a").Status.ExternalURL)
 	w.recorder.take()
 	w.hasDefinition(httpRouteDefinition())
 	w.passes("a", controller.SpecChange)
-	equal(t, "Exposed by both", isExposed, w.is("a", v1alpha1.ConditionExposed))
-	equal(t, "message", "Ingress and HTTPRoute for host web.example.com", w.message("a", v1alpha1.ConditionExposed))
+	expect.Equal(t, "Exposed by both", isExposed, w.is("a", v1alpha1.ConditionExposed))
+	expect.Equal(t, "message", "Ingress and HTTPRoute for host web.example.com", w.message("a", v1alpha1.ConditionExposed))
 	ingress, httpRoute := w.renders()
-	equal(t, "rendered", []any{true, true}, []any{ingress, httpRoute})
+	expect.Equal(t, "rendered", []any{true, true}, []any{ingress, httpRoute})
 	// Both are removed at the same time.
 	w.hasClasses()
 	w.hasDefinition(nil)
 	w.passes("a", controller.SpecChange)
-	equal(t, "lastUpgradeReason", releasev1alpha1.UpgradeReasonClusterCapabilitiesChanged, w.app("a").Status.LastUpgradeReason)
-	equal(t, "revision", int64(4), w.app("a").Status.DeployedRelease.Revision)
+	expect.Equal(t, "lastUpgradeReason", releasev1alpha1.UpgradeReasonClusterCapabilitiesChanged, w.app("a").Status.LastUpgradeReason)
+	expect.Equal(t, "revision", int64(4), w.app("a").Status.DeployedRelease.Revision)
 }
 
 func TestIngressClassWithAnotherChange(t *testing.T) {
@@ -170,8 +171,8 @@ func TestIngressClassWithAnotherChange(t *testing.T) {
 			test.change(w)
 			w.hasClasses("nginx")
 			w.passes("a", controller.SpecChange)
-			equal(t, "revision", int64(2), w.app("a").Status.DeployedRelease.Revision)
-			equal(t, "lastUpgradeReason", test.want, w.app("a").Status.LastUpgradeReason)
+			expect.Equal(t, "revision", int64(2), w.app("a").Status.DeployedRelease.Revision)
+			expect.Equal(t, "lastUpgradeReason", test.want, w.app("a").Status.LastUpgradeReason)
 		})
 	}
 }
@@ -181,25 +182,25 @@ func TestExposureWhileChangeIsHeld(t *testing.T) {
 	w.create(newApp("a", exposedBy("nginx"), opensAt("10 3 * * *", "UTC")))
 	w.hasClasses("nginx")
 	w.passes("a", controller.SpecChange)
-	equal(t, "Exposed", isExposed, w.is("a", v1alpha1.ConditionExposed))
+	expect.Equal(t, "Exposed", isExposed, w.is("a", v1alpha1.ConditionExposed))
 	w.change("a", atHost("new.example.com"))
 	w.passes("a", controller.SpecChange)
-	equal(t, "conditions of a held host", heldConditions("Validated", isValid, "Exposed", isExposed), w.conditions("a"))
-	equal(t, "message", "Ingress for host web.example.com", w.message("a", v1alpha1.ConditionExposed))
-	equal(t, "externalURL", "http://web.example.com", w.app("a").Status.ExternalURL)
+	expect.Equal(t, "conditions of a held host", heldConditions("Validated", isValid, "Exposed", isExposed), w.conditions("a"))
+	expect.Equal(t, "message", "Ingress for host web.example.com", w.message("a", v1alpha1.ConditionExposed))
+	expect.Equal(t, "externalURL", "http://web.example.com", w.app("a").Status.ExternalURL)
 	w.hasClasses()
 	w.passes("a", controller.SpecChange)
-	equal(t, "conditions without the class", heldConditions("Validated", isValid, "Exposed", noClass), w.conditions("a"))
+	expect.Equal(t, "conditions without the class", heldConditions("Validated", isValid, "Exposed", noClass), w.conditions("a"))
 	// The Ingress stays until the held upgrade removes it.
-	equal(t, "externalURL", "http://web.example.com", w.app("a").Status.ExternalURL)
-	equal(t, "ingressHost", "web.example.com", w.app("a").Status.IngressHost)
+	expect.Equal(t, "externalURL", "http://web.example.com", w.app("a").Status.ExternalURL)
+	expect.Equal(t, "ingressHost", "web.example.com", w.app("a").Status.IngressHost)
 	w.hasClasses("nginx")
 	w.passes("a", controller.SpecChange)
-	equal(t, "conditions after the class is back", heldConditions("Validated", isValid, "Exposed", "False RouteNotDeployed"), w.conditions("a"))
+	expect.Equal(t, "conditions after the class is back", heldConditions("Validated", isValid, "Exposed", "False RouteNotDeployed"), w.conditions("a"))
 	w.clock.Step(10 * time.Minute)
 	w.passes("a", controller.PeriodicResync)
-	equal(t, "Exposed in the end", isExposed, w.is("a", v1alpha1.ConditionExposed))
-	equal(t, "externalURL", "http://new.example.com", w.app("a").Status.ExternalURL)
+	expect.Equal(t, "Exposed in the end", isExposed, w.is("a", v1alpha1.ConditionExposed))
+	expect.Equal(t, "externalURL", "http://new.example.com", w.app("a").Status.ExternalURL)
 }
 
 // TestRemovedHTTPRouteReleasesHostWhileChangeIsHeld: HTTPRoutes are deleted with their
@@ -214,13 +215,13 @@ func TestRemovedHTTPRouteReleasesHostWhileChangeIsHeld(t *testing.T) {
 			APIVersion: "gateway.networking.k8s.io/v1", Kind: "HTTPRoute", Namespace: "ns", Name: "a", UID: "1",
 		})
 	})
-	equal(t, "ingressHost", "web.example.com", w.app("a").Status.IngressHost)
+	expect.Equal(t, "ingressHost", "web.example.com", w.app("a").Status.IngressHost)
 	w.change("a", says("other"))
 	w.hasDefinition(nil)
 	w.passes("a", controller.SpecChange)
-	equal(t, "Ready", "False OutsideWindow", w.is("a", apimeta.ConditionReady))
-	equal(t, "Exposed", noGateway, w.is("a", v1alpha1.ConditionExposed))
-	equal(t, "externalURL and ingressHost", []string{"", ""}, []string{w.app("a").Status.ExternalURL, w.app("a").Status.IngressHost})
+	expect.Equal(t, "Ready", "False OutsideWindow", w.is("a", apimeta.ConditionReady))
+	expect.Equal(t, "Exposed", noGateway, w.is("a", v1alpha1.ConditionExposed))
+	expect.Equal(t, "externalURL and ingressHost", []string{"", ""}, []string{w.app("a").Status.ExternalURL, w.app("a").Status.IngressHost})
 }
 
 // TestExposureAfterRollback: the host of the abandoned revision is released.
@@ -234,13 +235,13 @@ func TestExposureAfterRollback(t *testing.T) {
 	w.change("a", atHost("new.example.com"))
 	w.engine.Mutate(keyOf("a"), releasetest.SetHealth(status.InProgressStatus, "0 of 1", 0))
 	w.passesUntilWritten("a")
-	equal(t, "externalURL", "http://new.example.com", w.app("a").Status.ExternalURL)
+	expect.Equal(t, "externalURL", "http://new.example.com", w.app("a").Status.ExternalURL)
 	w.clock.Step(10 * time.Minute)
 	w.passes("a", controller.Retry)
 	w.passes("a", controller.HealthChange)
-	equal(t, "Ready", "False RolledBack", w.is("a", apimeta.ConditionReady))
-	equal(t, "Exposed", "False RouteNotDeployed", w.is("a", v1alpha1.ConditionExposed))
-	equal(t, "externalURL and ingressHost", []string{"", ""}, []string{w.app("a").Status.ExternalURL, w.app("a").Status.IngressHost})
+	expect.Equal(t, "Ready", "False RolledBack", w.is("a", apimeta.ConditionReady))
+	expect.Equal(t, "Exposed", "False RouteNotDeployed", w.is("a", v1alpha1.ConditionExposed))
+	expect.Equal(t, "externalURL and ingressHost", []string{"", ""}, []string{w.app("a").Status.ExternalURL, w.app("a").Status.IngressHost})
 }
 
 func TestIngressClassWhileSuspended(t *testing.T) {
@@ -250,9 +251,9 @@ func TestIngressClassWhileSuspended(t *testing.T) {
 	w.change("a", func(app *v1alpha1.DemoApp) { app.Spec.Suspend = true })
 	w.hasClasses("nginx")
 	w.passes("a", controller.SpecChange)
-	equal(t, "requests", []string{"apply demoapps/status a"}, w.calls.take())
-	equal(t, "Ready", "False SuspendedBySpec", w.is("a", apimeta.ConditionReady))
-	equal(t, "Exposed", "False RouteNotDeployed", w.is("a", v1alpha1.ConditionExposed))
+	expect.Equal(t, "requests", []string{"apply demoapps/status a"}, w.calls.take())
+	expect.Equal(t, "Ready", "False SuspendedBySpec", w.is("a", apimeta.ConditionReady))
+	expect.Equal(t, "Exposed", "False RouteNotDeployed", w.is("a", v1alpha1.ConditionExposed))
 	w.delete("a")
 	w.passes("a", controller.SpecChange)
 	if w.app("a") != nil {
@@ -272,9 +273,9 @@ func TestUpgradeRetriesUntilHTTPRouteIsServed(t *testing.T) {
 	if _, err := w.pass("a", controller.SpecChange); !errors.Is(err, unknown) {
 		t.Errorf("the pass returned %v, want an error that is retried", err)
 	}
-	equal(t, "conditions", conditions("Validated", isValid, "Exposed", "False RouteNotDeployed", "Deployed", "True InstallSucceeded",
+	expect.Equal(t, "conditions", conditions("Validated", isValid, "Exposed", "False RouteNotDeployed", "Deployed", "True InstallSucceeded",
 		"Ready", noGateway, "Reconciling", "True GatewayAPIMissing"), w.conditions("a"))
-	equal(t, "failures", (*releasev1alpha1.FailureCounts)(nil), w.app("a").Status.Failures)
+	expect.Equal(t, "failures", (*releasev1alpha1.FailureCounts)(nil), w.app("a").Status.Failures)
 }
 
 func TestExposureIsKeptWhileUnknown(t *testing.T) {
@@ -287,8 +288,8 @@ func TestExposureIsKeptWhileUnknown(t *testing.T) {
 	if _, err := w.pass("a", controller.SpecChange); !errors.Is(err, controller.ErrNotSynced) {
 		t.Errorf("the pass returned %v", err)
 	}
-	equal(t, "Exposed", isExposed, w.is("a", v1alpha1.ConditionExposed))
-	equal(t, "externalURL", "http://web.example.com", w.app("a").Status.ExternalURL)
+	expect.Equal(t, "Exposed", isExposed, w.is("a", v1alpha1.ConditionExposed))
+	expect.Equal(t, "externalURL", "http://web.example.com", w.app("a").Status.ExternalURL)
 }
 
 func TestOlderAppKeepsHost(t *testing.T) {
@@ -298,14 +299,14 @@ func TestOlderAppKeepsHost(t *testing.T) {
 	w.create(newApp("b", exposedBy("", "public")))
 	w.passes("a", controller.SpecChange)
 	w.passes("b", controller.SpecChange)
-	equal(t, "message", `Host web.example.com belongs to DemoApp "a", which is older`, w.message("b", v1alpha1.ConditionValidated))
-	equal(t, "Ready", "False ValidationFailed", w.is("b", apimeta.ConditionReady))
+	expect.Equal(t, "message", `Host web.example.com belongs to DemoApp "a", which is older`, w.message("b", v1alpha1.ConditionValidated))
+	expect.Equal(t, "Ready", "False ValidationFailed", w.is("b", apimeta.ConditionReady))
 	w.change("a", atHost("other.example.com"))
 	w.passes("b", controller.SpecChange)
-	equal(t, "message", `Host web.example.com is still in use by DemoApp "a"`, w.message("b", v1alpha1.ConditionValidated))
+	expect.Equal(t, "message", `Host web.example.com is still in use by DemoApp "a"`, w.message("b", v1alpha1.ConditionValidated))
 	w.passes("a", controller.SpecChange)
 	w.passes("b", controller.SpecChange)
-	equal(t, "Ready", "True Healthy", w.is("b", apimeta.ConditionReady))
+	expect.Equal(t, "Ready", "True Healthy", w.is("b", apimeta.ConditionReady))
 }
 
 // TestOlderAppKeepsWildcardHost: a wildcard host has no URL, but is kept until the
@@ -319,12 +320,12 @@ func TestOlderAppKeepsWildcardHost(t *testing.T) {
 	w.change("a", func(app *v1alpha1.DemoApp) { app.Spec.Ingress = nil })
 	w.passes("a", controller.SpecChange)
 	w.passes("b", controller.SpecChange)
-	equal(t, "message", `Host *.example.com is still in use by DemoApp "a"`, w.message("b", apimeta.ConditionReady))
+	expect.Equal(t, "message", `Host *.example.com is still in use by DemoApp "a"`, w.message("b", apimeta.ConditionReady))
 	w.clock.Step(10 * time.Minute)
 	w.passes("a", controller.PeriodicResync)
-	equal(t, "ingressHost", "", w.app("a").Status.IngressHost)
+	expect.Equal(t, "ingressHost", "", w.app("a").Status.IngressHost)
 	w.passes("b", controller.SpecChange)
-	equal(t, "Ready", "True Healthy", w.is("b", apimeta.ConditionReady))
+	expect.Equal(t, "Ready", "True Healthy", w.is("b", apimeta.ConditionReady))
 }
 
 // errForbidden is the error of an informer without permission to watch.
@@ -343,7 +344,7 @@ func TestNoStatusBeforeCapabilitiesAreKnown(t *testing.T) {
 	if _, err := w.pass("a", controller.SpecChange); !controller.IsPending(err) {
 		t.Errorf("the pass returned %v", err)
 	}
-	equal(t, "requests", []string{"patch demoapps a"}, w.calls.take())
+	expect.Equal(t, "requests", []string{"patch demoapps a"}, w.calls.take())
 }
 
 func TestInstallWithoutPermissionToWatchIngressClasses(t *testing.T) {
@@ -352,24 +353,24 @@ func TestInstallWithoutPermissionToWatchIngressClasses(t *testing.T) {
 	w.classes.err = errForbidden("ingressclasses")
 	w.passes("a", controller.SpecChange)
 	without := conditions("Validated", isValid, "Exposed", "False ObserveFailed", "Deployed", "True InstallSucceeded", "Ready", "True Healthy")
-	equal(t, "conditions", without, w.conditions("a"))
-	equal(t, "message", classesForbidden+"; "+noRouteText, w.message("a", v1alpha1.ConditionExposed))
+	expect.Equal(t, "conditions", without, w.conditions("a"))
+	expect.Equal(t, "message", classesForbidden+"; "+noRouteText, w.message("a", v1alpha1.ConditionExposed))
 	ingress, httpRoute := w.renders()
-	equal(t, "rendered", []any{false, false}, []any{ingress, httpRoute})
-	equal(t, "event emitted", true, slices.Contains(w.recorder.take(), "a Warning ObserveFailed Reconcile "+classesForbidden+"; "+noRouteText))
+	expect.Equal(t, "rendered", []any{false, false}, []any{ingress, httpRoute})
+	expect.Equal(t, "event emitted", true, slices.Contains(w.recorder.take(), "a Warning ObserveFailed Reconcile "+classesForbidden+"; "+noRouteText))
 
 	w.engine.Mutate(keyOf("a"), releasetest.Remove("Service"))
 	w.passes("a", controller.Drift)
-	equal(t, "drift is repaired", true, slices.Contains(w.calls.take(), "Repair a Drift"))
+	expect.Equal(t, "drift is repaired", true, slices.Contains(w.calls.take(), "Repair a Drift"))
 	w.passes("a", controller.PeriodicResync)
-	equal(t, "conditions after the repair", without, w.conditions("a"))
+	expect.Equal(t, "conditions after the repair", without, w.conditions("a"))
 
 	w.classes.err = nil
 	w.hasClasses("nginx")
 	w.passes("a", controller.DependencyReady)
-	equal(t, "Exposed with permission to watch", noGateway, w.is("a", v1alpha1.ConditionExposed))
+	expect.Equal(t, "Exposed with permission to watch", noGateway, w.is("a", v1alpha1.ConditionExposed))
 	ingress, _ = w.renders()
-	equal(t, "rendered", true, ingress)
+	expect.Equal(t, "rendered", true, ingress)
 }
 
 func TestDeployedIngressIsKeptWithoutPermissionToWatch(t *testing.T) {
@@ -388,13 +389,13 @@ func TestDeployedIngressIsKeptWithoutPermissionToWatch(t *testing.T) {
 	w.start(testChart(t, "1.0.0"))
 	w.classes.err = errForbidden("ingressclasses")
 	w.passes("a", controller.SpecChange)
-	equal(t, "requests", []string(nil), w.calls.take())
-	equal(t, "Exposed", isExposed, w.is("a", v1alpha1.ConditionExposed))
-	equal(t, "externalURL", "http://web.example.com", w.app("a").Status.ExternalURL)
+	expect.Equal(t, "requests", []string(nil), w.calls.take())
+	expect.Equal(t, "Exposed", isExposed, w.is("a", v1alpha1.ConditionExposed))
+	expect.Equal(t, "externalURL", "http://web.example.com", w.app("a").Status.ExternalURL)
 	w.change("a", says("other"))
 	w.passes("a", controller.SpecChange)
 	ingress, _ := w.renders()
-	equal(t, "rendered with another message", []any{true, "other"}, []any{ingress, w.engine.Desired.Values["message"]})
+	expect.Equal(t, "rendered with another message", []any{true, "other"}, []any{ingress, w.engine.Desired.Values["message"]})
 }
 
 func TestUnrecordedReleaseIsHeldWithoutPermissionToWatch(t *testing.T) {
@@ -408,7 +409,7 @@ func TestUnrecordedReleaseIsHeldWithoutPermissionToWatch(t *testing.T) {
 	w.start(testChart(t, "1.0.0"))
 	w.classes.err = errForbidden("ingressclasses")
 	w.passes("a", controller.SpecChange)
-	equal(t, "upgraded", false, slices.ContainsFunc(w.calls.take(), func(call string) bool { return strings.HasPrefix(call, "Upgrade") }))
-	equal(t, "Ready", "False ObserveFailed", w.is("a", apimeta.ConditionReady))
-	equal(t, "message", classesForbidden, w.message("a", apimeta.ConditionReady))
+	expect.Equal(t, "upgraded", false, slices.ContainsFunc(w.calls.take(), func(call string) bool { return strings.HasPrefix(call, "Upgrade") }))
+	expect.Equal(t, "Ready", "False ObserveFailed", w.is("a", apimeta.ConditionReady))
+	expect.Equal(t, "message", classesForbidden, w.message("a", apimeta.ConditionReady))
 }

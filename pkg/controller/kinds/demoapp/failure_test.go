@@ -15,6 +15,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller/release/releasetest"
 	"github.com/example/demoapp-controller/pkg/helm"
 	"github.com/example/demoapp-controller/pkg/redact"
+	"github.com/example/demoapp-controller/test/expect"
 )
 
 func TestTransientFailureIsRetried(t *testing.T) {
@@ -61,17 +62,17 @@ func TestTransientFailureIsRetried(t *testing.T) {
 				"Ready", "False " + test.reason, "Reconciling", "True " + test.reason,
 				"Failed", "True " + test.reason, "Deployed", test.deployed,
 			}, test.extra...)...)
-			equal(t, "conditions", want, w.conditions("a"))
-			equal(t, "message", `apply Secret with "REDACTED": connection refused`, w.message("a", releasev1alpha1.ConditionFailed))
-			equal(t, "events", []string{"a Warning " + test.reason + ` Reconcile apply Secret with "REDACTED": connection refused`}, w.recorder.take())
-			equal(t, "observedGeneration", before.ObservedGeneration, w.app("a").Status.ObservedGeneration)
-			equal(t, "lastUpgradeReason", before.LastUpgradeReason, w.app("a").Status.LastUpgradeReason)
+			expect.Equal(t, "conditions", want, w.conditions("a"))
+			expect.Equal(t, "message", `apply Secret with "REDACTED": connection refused`, w.message("a", releasev1alpha1.ConditionFailed))
+			expect.Equal(t, "events", []string{"a Warning " + test.reason + ` Reconcile apply Secret with "REDACTED": connection refused`}, w.recorder.take())
+			expect.Equal(t, "observedGeneration", before.ObservedGeneration, w.app("a").Status.ObservedGeneration)
+			expect.Equal(t, "lastUpgradeReason", before.LastUpgradeReason, w.app("a").Status.LastUpgradeReason)
 
 			w.passes("a", controller.Drift|controller.Retry)
-			equal(t, "Ready in the end", "True Healthy", w.conditions("a")["Ready"])
-			equal(t, "Failed in the end", "", w.conditions("a")["Failed"])
-			equal(t, "lastUpgradeReason in the end", test.upgraded, w.app("a").Status.LastUpgradeReason)
-			equal(t, "number of events in the end", 1, len(w.recorder.take()))
+			expect.Equal(t, "Ready in the end", "True Healthy", w.conditions("a")["Ready"])
+			expect.Equal(t, "Failed in the end", "", w.conditions("a")["Failed"])
+			expect.Equal(t, "lastUpgradeReason in the end", test.upgraded, w.app("a").Status.LastUpgradeReason)
+			expect.Equal(t, "number of events in the end", 1, len(w.recorder.take()))
 		})
 	}
 }
@@ -84,7 +85,7 @@ func TestObserveFailure(t *testing.T) {
 		if !errors.Is(err, helm.ErrNotSynced) || controller.IsTerminal(err) {
 			t.Errorf("error is %v", err)
 		}
-		equal(t, "requests", []string(nil), w.calls.take())
+		expect.Equal(t, "requests", []string(nil), w.calls.take())
 	})
 	t.Run("another error", func(t *testing.T) {
 		w := deployed(t)
@@ -93,7 +94,7 @@ func TestObserveFailure(t *testing.T) {
 		if !errors.Is(err, errPlain) || controller.IsTerminal(err) {
 			t.Errorf("error is %v", err)
 		}
-		equal(t, "conditions", conditions("Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("a"))
+		expect.Equal(t, "conditions", conditions("Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("a"))
 	})
 	t.Run("after a change", func(t *testing.T) {
 		w := newWorld(t)
@@ -103,12 +104,12 @@ func TestObserveFailure(t *testing.T) {
 		if !errors.Is(err, errPlain) {
 			t.Errorf("error is %v", err)
 		}
-		equal(t, "conditions", conditions("Ready", "False ObserveFailed", "Reconciling", "True ObserveFailed"), w.conditions("a"))
+		expect.Equal(t, "conditions", conditions("Ready", "False ObserveFailed", "Reconciling", "True ObserveFailed"), w.conditions("a"))
 		w.engine.ObserveErr, w.engine.Executing = nil, nil
 		w.passes("a", controller.SpecChange|controller.Retry)
-		equal(t, "requests of the retry", []string{"apply demoapps/status a"}, w.calls.take())
-		equal(t, "conditions", conditions("Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("a"))
-		equal(t, "lastUpgradeReason", releasev1alpha1.UpgradeReasonSpecGenerationChanged, w.app("a").Status.LastUpgradeReason)
+		expect.Equal(t, "requests of the retry", []string{"apply demoapps/status a"}, w.calls.take())
+		expect.Equal(t, "conditions", conditions("Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("a"))
+		expect.Equal(t, "lastUpgradeReason", releasev1alpha1.UpgradeReasonSpecGenerationChanged, w.app("a").Status.LastUpgradeReason)
 	})
 }
 
@@ -137,15 +138,15 @@ func TestTerminalFailureStalls(t *testing.T) {
 				t.Errorf("requeued after %v", result.RequeueAfter)
 			}
 			want := conditions("Ready", "False "+reason, "Stalled", "True "+reason, "Failed", "True "+reason, "Deployed", "False "+reason)
-			equal(t, "conditions", want, w.conditions("a"))
-			equal(t, "message", redact.Text([]string{plainKey}, failure.Error()), w.message("a", apimeta.ConditionStalled))
-			equal(t, "observedGeneration", int64(1), w.app("a").Status.ObservedGeneration)
-			equal(t, "events", []string{"a Warning " + reason + " Reconcile " + redact.Text([]string{plainKey}, failure.Error())}, w.recorder.take())
+			expect.Equal(t, "conditions", want, w.conditions("a"))
+			expect.Equal(t, "message", redact.Text([]string{plainKey}, failure.Error()), w.message("a", apimeta.ConditionStalled))
+			expect.Equal(t, "observedGeneration", int64(1), w.app("a").Status.ObservedGeneration)
+			expect.Equal(t, "events", []string{"a Warning " + reason + " Reconcile " + redact.Text([]string{plainKey}, failure.Error())}, w.recorder.take())
 
 			// After a failure, the queue passes its reasons to the next pass.
 			for _, why := range []controller.Reason{controller.Drift, controller.HealthChange, controller.SpecChange | controller.Retry} {
 				result := w.passes("a", why)
-				equal(t, "requests on "+why.String(), []string(nil), w.calls.take())
+				expect.Equal(t, "requests on "+why.String(), []string(nil), w.calls.take())
 				if result.RequeueAfter > refusedRetry*11/10 {
 					t.Errorf("on %v, requeued after %v", why, result.RequeueAfter)
 				}
@@ -153,9 +154,9 @@ func TestTerminalFailureStalls(t *testing.T) {
 
 			w.clock.Step(result.RequeueAfter)
 			w.passes("a", controller.PeriodicResync|controller.Retry)
-			equal(t, "conditions", conditions("Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("a"))
-			equal(t, "lastUpgradeReason", releasev1alpha1.UpgradeReasonRetryAfterFailure, w.app("a").Status.LastUpgradeReason)
-			equal(t, "revision", int64(1), w.app("a").Status.DeployedRelease.Revision)
+			expect.Equal(t, "conditions", conditions("Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("a"))
+			expect.Equal(t, "lastUpgradeReason", releasev1alpha1.UpgradeReasonRetryAfterFailure, w.app("a").Status.LastUpgradeReason)
+			expect.Equal(t, "revision", int64(1), w.app("a").Status.DeployedRelease.Revision)
 		})
 	}
 }
@@ -192,11 +193,11 @@ func TestRetryAfterRefusal(t *testing.T) {
 			test.change(w)
 			w.passes("a", controller.SpecChange|controller.Retry)
 			if !test.attempts {
-				equal(t, "requests", []string(nil), w.calls.take())
+				expect.Equal(t, "requests", []string(nil), w.calls.take())
 				return
 			}
-			equal(t, "Ready", "True Healthy", w.conditions("a")["Ready"])
-			equal(t, "lastUpgradeReason", test.upgraded, w.app("a").Status.LastUpgradeReason)
+			expect.Equal(t, "Ready", "True Healthy", w.conditions("a")["Ready"])
+			expect.Equal(t, "lastUpgradeReason", test.upgraded, w.app("a").Status.LastUpgradeReason)
 		})
 	}
 }
@@ -212,8 +213,8 @@ func TestRefusedKeyIsRetriedAfterAnotherKey(t *testing.T) {
 	for _, key := range []string{"another-secret", plainKey} {
 		w.secret(map[string]string{"k": key})
 		w.passes("a", controller.SpecChange)
-		equal(t, "key", any(key), w.engine.Desired.Values["apiKey"])
-		equal(t, "Ready", "True Healthy", w.conditions("a")["Ready"])
+		expect.Equal(t, "key", any(key), w.engine.Desired.Values["apiKey"])
+		expect.Equal(t, "Ready", "True Healthy", w.conditions("a")["Ready"])
 	}
 }
 
@@ -227,23 +228,23 @@ func TestRefusedUpgrade(t *testing.T) {
 		if _, err := w.pass("a", controller.SpecChange); !controller.IsTerminal(err) {
 			t.Fatalf("error is %v", err)
 		}
-		equal(t, "conditions", conditions("Ready", "False RenderFailed", "Stalled", "True RenderFailed",
+		expect.Equal(t, "conditions", conditions("Ready", "False RenderFailed", "Stalled", "True RenderFailed",
 			"Failed", "True RenderFailed", "Deployed", "False RenderFailed"), w.conditions("a"))
-		equal(t, "deployed revision", int64(1), w.app("a").Status.DeployedRelease.Revision)
+		expect.Equal(t, "deployed revision", int64(1), w.app("a").Status.DeployedRelease.Revision)
 		return w
 	}
 	t.Run("reverted and requested again", func(t *testing.T) {
 		w := refused(t)
 		w.change("a", says("hello"))
 		w.passes("a", controller.SpecChange|controller.Retry)
-		equal(t, "requests when it is taken back", []string{"apply demoapps/status a"}, w.calls.take())
-		equal(t, "conditions when it is taken back", conditions("Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("a"))
+		expect.Equal(t, "requests when it is taken back", []string{"apply demoapps/status a"}, w.calls.take())
+		expect.Equal(t, "conditions when it is taken back", conditions("Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("a"))
 		w.change("a", says("bad"))
 		w.engine.Failures = []error{failure}
 		if _, err := w.pass("a", controller.SpecChange); !controller.IsTerminal(err) {
 			t.Errorf("error is %v", err)
 		}
-		equal(t, "Ready", "False RenderFailed", w.conditions("a")["Ready"])
+		expect.Equal(t, "Ready", "False RenderFailed", w.conditions("a")["Ready"])
 	})
 	t.Run("with a dependency that is no longer deployed", func(t *testing.T) {
 		w := newWorld(t)
@@ -259,18 +260,18 @@ func TestRefusedUpgrade(t *testing.T) {
 		w.report("b", isDown)
 		w.engine.Mutate(keyOf("a"), releasetest.Remove("ConfigMap"))
 		w.passes("a", controller.DependencyReady|controller.Drift)
-		equal(t, "requests", []string{"apply demoapps/status a", "Repair a Drift", "apply demoapps/status a"}, w.calls.take())
-		equal(t, "Ready", "False Waiting", w.conditions("a")["Ready"])
+		expect.Equal(t, "requests", []string{"apply demoapps/status a", "Repair a Drift", "apply demoapps/status a"}, w.calls.take())
+		expect.Equal(t, "Ready", "False Waiting", w.conditions("a")["Ready"])
 	})
 	t.Run("with a missing key", func(t *testing.T) {
 		w := refused(t)
 		w.change("a", keyFrom("keys", "k"))
 		w.passes("a", controller.SpecChange|controller.Retry)
-		equal(t, "Ready", "False SecretNotFound", w.conditions("a")["Ready"])
-		equal(t, "Stalled", "", w.conditions("a")["Stalled"])
+		expect.Equal(t, "Ready", "False SecretNotFound", w.conditions("a")["Ready"])
+		expect.Equal(t, "Stalled", "", w.conditions("a")["Stalled"])
 		w.engine.Mutate(keyOf("a"), releasetest.Remove("ConfigMap"))
 		w.passes("a", controller.Drift)
-		equal(t, "requests for drift",
+		expect.Equal(t, "requests for drift",
 			[]string{"apply demoapps/status a", "Repair a Drift", "apply demoapps/status a"}, w.calls.take())
 	})
 }
@@ -283,14 +284,14 @@ func TestRefusedRepairStalls(t *testing.T) {
 	if !controller.IsTerminal(err) {
 		t.Errorf("error is %v", err)
 	}
-	equal(t, "conditions", conditions("Ready", "False Refused", "Stalled", "True Refused", "Failed", "True Refused",
+	expect.Equal(t, "conditions", conditions("Ready", "False Refused", "Stalled", "True Refused", "Failed", "True Refused",
 		"Deployed", "False Refused", "Drifted", "True ObjectsChanged"), w.conditions("a"))
 	w.passes("a", controller.Drift|controller.Retry)
-	equal(t, "requests on another event", []string(nil), w.calls.take())
+	expect.Equal(t, "requests on another event", []string(nil), w.calls.take())
 	w.clock.Step(result.RequeueAfter)
 	w.passes("a", controller.PeriodicResync|controller.Drift|controller.Retry)
-	equal(t, "conditions", conditions("Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("a"))
-	equal(t, "lastUpgradeReason", releasev1alpha1.UpgradeReasonDriftDetected, w.app("a").Status.LastUpgradeReason)
+	expect.Equal(t, "conditions", conditions("Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("a"))
+	expect.Equal(t, "lastUpgradeReason", releasev1alpha1.UpgradeReasonDriftDetected, w.app("a").Status.LastUpgradeReason)
 }
 
 // TestTooManyWaitingIsNoFailedAttempt: the limit of waiting workers says nothing about
@@ -305,9 +306,9 @@ func TestTooManyWaitingIsNoFailedAttempt(t *testing.T) {
 	if !errors.Is(err, controller.ErrTooManyWaiting) || controller.IsTerminal(err) {
 		t.Errorf("error is %v", err)
 	}
-	equal(t, "conditions", conditions("Ready", "False UpgradeFailed", "Reconciling", "True UpgradeFailed",
+	expect.Equal(t, "conditions", conditions("Ready", "False UpgradeFailed", "Reconciling", "True UpgradeFailed",
 		"Deployed", "True InstallSucceeded"), w.conditions("a"))
-	equal(t, "failures", (*releasev1alpha1.FailureCounts)(nil), w.app("a").Status.Failures)
+	expect.Equal(t, "failures", (*releasev1alpha1.FailureCounts)(nil), w.app("a").Status.Failures)
 	w.passes("a", controller.Retry)
-	equal(t, "Ready in the end", "True Healthy", w.conditions("a")["Ready"])
+	expect.Equal(t, "Ready in the end", "True Healthy", w.conditions("a")["Ready"])
 }

@@ -21,6 +21,7 @@ import (
 	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
 	"github.com/example/demoapp-controller/pkg/controller"
 	"github.com/example/demoapp-controller/pkg/helm"
+	"github.com/example/demoapp-controller/test/expect"
 )
 
 // deleting returns a world whose app "a" is deployed and being deleted.
@@ -35,7 +36,7 @@ func (w *world) makeAuditNamespace() {
 	w.t.Helper()
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: auditNamespace}}
 	_, err := w.kube.CoreV1().Namespaces().Create(w.t.Context(), namespace, metav1.CreateOptions{})
-	must(w.t, err)
+	expect.NoError(w.t, err)
 }
 
 func TestDeletion(t *testing.T) {
@@ -44,10 +45,10 @@ func TestDeletion(t *testing.T) {
 	app := w.app("a")
 	name := fmt.Sprintf("ns-a-%d", app.DeletionTimestamp.Unix())
 	result := w.passes("a", controller.SpecChange)
-	equal(t, "steps", []string{"create configmaps", "uninstall a", "patch demoapps a"}, w.calls.take())
-	equal(t, "timeout", helm.DefaultTimeout, w.engine.UninstallTimeout)
-	equal(t, "requeue after", time.Duration(0), result.RequeueAfter)
-	equal(t, "events", []string{
+	expect.Equal(t, "steps", []string{"create configmaps", "uninstall a", "patch demoapps a"}, w.calls.take())
+	expect.Equal(t, "timeout", helm.DefaultTimeout, w.engine.UninstallTimeout)
+	expect.Equal(t, "requeue after", time.Duration(0), result.RequeueAfter)
+	expect.Equal(t, "events", []string{
 		"a Normal Audited Delete Wrote audit record demoapp-audit/" + name,
 		"a Normal Uninstalled Delete Uninstalled release a",
 	}, w.recorder.take())
@@ -58,23 +59,23 @@ func TestDeletion(t *testing.T) {
 	if !ok {
 		t.Fatalf("no record %s in %v", name, slices.Collect(maps.Keys(w.records())))
 	}
-	equal(t, "time", app.DeletionTimestamp.UTC().Format(time.RFC3339), record.Data["deleted-at"])
-	contains(t, "status in the record", record.Data["status"], `"deployedRelease":{"name":"a","revision":1,`)
-	contains(t, "spec in the record", record.Data["spec"], `"message":"hello"`)
+	expect.Equal(t, "time", app.DeletionTimestamp.UTC().Format(time.RFC3339), record.Data["deleted-at"])
+	expect.Contains(t, "status in the record", record.Data["status"], `"deployedRelease":{"name":"a","revision":1,`)
+	expect.Contains(t, "spec in the record", record.Data["spec"], `"message":"hello"`)
 
 	// The cache may still contain the app.
 	_, err := w.latePass("a", controller.HealthChange)
-	must(t, err)
-	equal(t, "requests while the cache is stale", []string(nil), w.calls.take())
+	expect.NoError(t, err)
+	expect.Equal(t, "requests while the cache is stale", []string(nil), w.calls.take())
 	w.passes("a", controller.Deleted)
-	equal(t, "requests in the end", []string(nil), w.calls.take())
-	equal(t, "events in the end", []string(nil), w.recorder.take())
-	equal(t, "releases passed to Forget", []cache.ObjectName{keyOf("a")}, w.engine.Forgotten)
+	expect.Equal(t, "requests in the end", []string(nil), w.calls.take())
+	expect.Equal(t, "events in the end", []string(nil), w.recorder.take())
+	expect.Equal(t, "releases passed to Forget", []cache.ObjectName{keyOf("a")}, w.engine.Forgotten)
 
 	created := w.create(newApp("a"))
 	w.passes("a", controller.SpecChange)
-	equal(t, "requests for a successor", []string{"patch demoapps a", "Install a NotInstalled", "apply demoapps/status a"}, w.calls.take())
-	equal(t, "owner of the successor's release", created.UID, w.engine.Desired.Owner.UID)
+	expect.Equal(t, "requests for a successor", []string{"patch demoapps a", "Install a NotInstalled", "apply demoapps/status a"}, w.calls.take())
+	expect.Equal(t, "owner of the successor's release", created.UID, w.engine.Desired.Owner.UID)
 }
 
 func TestDeletionBeforeFirstPass(t *testing.T) {
@@ -82,7 +83,7 @@ func TestDeletionBeforeFirstPass(t *testing.T) {
 	w.create(newApp("a", func(app *v1alpha1.DemoApp) { app.Finalizers = []string{"example.com/theirs"} }))
 	w.delete("a")
 	w.passesUnchecked("a", controller.SpecChange)
-	equal(t, "requests", []string(nil), w.calls.take())
+	expect.Equal(t, "requests", []string(nil), w.calls.take())
 }
 
 // passesUnchecked makes a pass over an app that has no conditions yet.
@@ -91,7 +92,7 @@ func (w *world) passesUnchecked(name string, why controller.Reason) {
 	w.sync()
 	w.calls.take()
 	_, err := w.controller.Reconcile(w.t.Context(), keyOf(name), why)
-	must(w.t, err)
+	expect.NoError(w.t, err)
 }
 
 func foreignFinalizer(app *v1alpha1.DemoApp) { app.Finalizers = []string{"example.com/theirs"} }
@@ -100,24 +101,24 @@ func TestDeletionWithForeignFinalizers(t *testing.T) {
 	w := deleting(t, foreignFinalizer)
 	w.makeAuditNamespace()
 	w.passes("a", controller.SpecChange)
-	equal(t, "steps", []string{"create configmaps", "uninstall a", "apply demoapps/status a", "patch demoapps a"}, w.calls.take())
-	equal(t, "finalizers", []string{"example.com/theirs"}, w.app("a").Finalizers)
-	equal(t, "conditions", conditions("Deployed", "False Uninstalled", "Ready", "False Uninstalled", "Reconciling", "True Uninstalled"), w.conditions("a"))
-	equal(t, "message", "Release a is uninstalled; the deletion waits for finalizers of others: example.com/theirs", w.message("a", apimeta.ConditionReady))
+	expect.Equal(t, "steps", []string{"create configmaps", "uninstall a", "apply demoapps/status a", "patch demoapps a"}, w.calls.take())
+	expect.Equal(t, "finalizers", []string{"example.com/theirs"}, w.app("a").Finalizers)
+	expect.Equal(t, "conditions", conditions("Deployed", "False Uninstalled", "Ready", "False Uninstalled", "Reconciling", "True Uninstalled"), w.conditions("a"))
+	expect.Equal(t, "message", "Release a is uninstalled; the deletion waits for finalizers of others: example.com/theirs", w.message("a", apimeta.ConditionReady))
 	status := w.app("a").Status
 	if status.DeployedRelease != nil || status.Inventory != nil || status.AppliedManifestHash != "" || status.URL != "" {
 		t.Errorf("the status still has the release: %s", asJSON(t, status))
 	}
 	events := w.recorder.take()
-	equal(t, "events", 2, len(events))
-	equal(t, "last event", "a Normal Uninstalled Delete Uninstalled release a", events[1])
+	expect.Equal(t, "events", 2, len(events))
+	expect.Equal(t, "last event", "a Normal Uninstalled Delete Uninstalled release a", events[1])
 
 	_, err := w.latePass("a", controller.HealthChange)
-	must(t, err)
-	equal(t, "requests while the cache is stale", []string(nil), w.calls.take())
+	expect.NoError(t, err)
+	expect.Equal(t, "requests while the cache is stale", []string(nil), w.calls.take())
 	w.passes("a", controller.SpecChange)
-	equal(t, "requests while a finalizer remains", []string(nil), w.calls.take())
-	equal(t, "records", 1, len(w.records()))
+	expect.Equal(t, "requests while a finalizer remains", []string(nil), w.calls.take())
+	expect.Equal(t, "records", 1, len(w.records()))
 }
 
 func TestFinalizerFailureWithForeignFinalizers(t *testing.T) {
@@ -128,19 +129,19 @@ func TestFinalizerFailureWithForeignFinalizers(t *testing.T) {
 	if !errors.Is(err, errPlain) {
 		t.Errorf("error is %v", err)
 	}
-	equal(t, "Deployed", "False Uninstalled", w.conditions("a")["Deployed"])
-	equal(t, "Ready", "False FinalizerFailed", w.conditions("a")["Ready"])
+	expect.Equal(t, "Deployed", "False Uninstalled", w.conditions("a")["Deployed"])
+	expect.Equal(t, "Ready", "False FinalizerFailed", w.conditions("a")["Ready"])
 	_, err = w.pass("a", controller.Retry)
 	if !errors.Is(err, errPlain) {
 		t.Errorf("error is %v", err)
 	}
 	found := "get configmaps " + onlyKey(t, w.records())
-	equal(t, "requests of a retry", []string{"create configmaps", found, "uninstall a", "patch demoapps a"}, w.calls.take())
+	expect.Equal(t, "requests of a retry", []string{"create configmaps", found, "uninstall a", "patch demoapps a"}, w.calls.take())
 
 	w.patchErr = nil
 	w.passes("a", controller.Retry)
-	equal(t, "requests in the end", []string{"create configmaps", found, "uninstall a", "patch demoapps a", "apply demoapps/status a"}, w.calls.take())
-	equal(t, "Ready", "False Uninstalled", w.conditions("a")["Ready"])
+	expect.Equal(t, "requests in the end", []string{"create configmaps", found, "uninstall a", "patch demoapps a", "apply demoapps/status a"}, w.calls.take())
+	expect.Equal(t, "Ready", "False Uninstalled", w.conditions("a")["Ready"])
 }
 
 func TestStatusFailureWithForeignFinalizers(t *testing.T) {
@@ -151,12 +152,12 @@ func TestStatusFailureWithForeignFinalizers(t *testing.T) {
 	if !apierrors.IsInternalError(err) {
 		t.Errorf("error is %v", err)
 	}
-	equal(t, "requests", []string{"create configmaps", "uninstall a", "apply demoapps/status a"}, w.calls.take())
+	expect.Equal(t, "requests", []string{"create configmaps", "uninstall a", "apply demoapps/status a"}, w.calls.take())
 
 	w.statusErr = nil
 	w.passes("a", controller.Retry)
-	equal(t, "Deployed", "False Uninstalled", w.conditions("a")["Deployed"])
-	equal(t, "finalizers", []string{"example.com/theirs"}, w.app("a").Finalizers)
+	expect.Equal(t, "Deployed", "False Uninstalled", w.conditions("a")["Deployed"])
+	expect.Equal(t, "finalizers", []string{"example.com/theirs"}, w.app("a").Finalizers)
 }
 
 // TestAuditRecordOfALaterProcess: a new process finds only what the last one reported about the deletion.
@@ -174,7 +175,7 @@ func TestAuditRecordOfALaterProcess(t *testing.T) {
 	w.passes("a", controller.SpecChange)
 
 	status := w.records()[onlyKey(t, w.records())].Data["status"]
-	contains(t, "status in the record", status, `"reason":"InstallSucceeded"`)
+	expect.Contains(t, "status in the record", status, `"reason":"InstallSucceeded"`)
 	if strings.Contains(status, v1alpha1.ReasonAuditFailed) {
 		t.Errorf("the record has the operator's own trouble: %s", status)
 	}
@@ -199,11 +200,11 @@ func TestDeletionCreatesAuditNamespace(t *testing.T) {
 				t.Errorf("error is %v", err)
 			}
 			calls := w.calls.take()
-			equal(t, "first requests", []string{"create configmaps", "create namespaces"}, calls[:2])
+			expect.Equal(t, "first requests", []string{"create configmaps", "create namespaces"}, calls[:2])
 			w.namespaceErr = nil
 			_, err = w.pass("a", controller.SpecChange|controller.Retry)
-			must(t, err)
-			equal(t, "records", 1, len(w.records()))
+			expect.NoError(t, err)
+			expect.Equal(t, "records", 1, len(w.records()))
 			if w.app("a") != nil {
 				t.Error("the app still exists")
 			}
@@ -221,15 +222,15 @@ func TestDeletionWaitsForAuditAndUninstall(t *testing.T) {
 			t.Errorf("error is %v", err)
 		}
 	}
-	equal(t, "requests of a retry", []string{"create configmaps"}, w.calls.take())
-	equal(t, "Ready", "False AuditFailed", w.conditions("a")["Ready"])
-	equal(t, "Reconciling", "True AuditFailed", w.conditions("a")["Reconciling"])
-	contains(t, "message", w.message("a", apimeta.ConditionReady), "Deletion waits: write audit record demoapp-audit/ns-a-")
+	expect.Equal(t, "requests of a retry", []string{"create configmaps"}, w.calls.take())
+	expect.Equal(t, "Ready", "False AuditFailed", w.conditions("a")["Ready"])
+	expect.Equal(t, "Reconciling", "True AuditFailed", w.conditions("a")["Reconciling"])
+	expect.Contains(t, "message", w.message("a", apimeta.ConditionReady), "Deletion waits: write audit record demoapp-audit/ns-a-")
 	events := w.recorder.take()
 	if len(events) != 1 {
 		t.Fatalf("events are %v", events)
 	}
-	contains(t, "event", events[0], "a Warning AuditFailed Reconcile Deletion waits: write audit record")
+	expect.Contains(t, "event", events[0], "a Warning AuditFailed Reconcile Deletion waits: write audit record")
 
 	w.auditErr = nil
 	w.engine.UninstallErr = errPlain
@@ -240,17 +241,17 @@ func TestDeletionWaitsForAuditAndUninstall(t *testing.T) {
 		}
 	}
 	found := "get configmaps " + onlyKey(t, w.records())
-	contains(t, "status in the record", w.records()[onlyKey(t, w.records())].Data["status"], `"reason":"Healthy"`)
-	equal(t, "requests of a retry", []string{"create configmaps", found, "uninstall a"}, w.calls.take())
-	equal(t, "Ready", "False UninstallFailed", w.conditions("a")["Ready"])
-	equal(t, "Reconciling", "True UninstallFailed", w.conditions("a")["Reconciling"])
-	equal(t, "number of events", 2, len(w.recorder.take()))
+	expect.Contains(t, "status in the record", w.records()[onlyKey(t, w.records())].Data["status"], `"reason":"Healthy"`)
+	expect.Equal(t, "requests of a retry", []string{"create configmaps", found, "uninstall a"}, w.calls.take())
+	expect.Equal(t, "Ready", "False UninstallFailed", w.conditions("a")["Ready"])
+	expect.Equal(t, "Reconciling", "True UninstallFailed", w.conditions("a")["Reconciling"])
+	expect.Equal(t, "number of events", 2, len(w.recorder.take()))
 
 	w.engine.UninstallErr = nil
 	w.passes("a", controller.SpecChange|controller.Retry)
-	equal(t, "requests in the end", []string{"create configmaps", found, "uninstall a", "patch demoapps a"}, w.calls.take())
-	equal(t, "records", 1, len(w.records()))
-	equal(t, "events", []string{"a Normal Uninstalled Delete Uninstalled release a"}, w.recorder.take())
+	expect.Equal(t, "requests in the end", []string{"create configmaps", found, "uninstall a", "patch demoapps a"}, w.calls.take())
+	expect.Equal(t, "records", 1, len(w.records()))
+	expect.Equal(t, "events", []string{"a Normal Uninstalled Delete Uninstalled release a"}, w.recorder.take())
 	if w.app("a") != nil {
 		t.Error("the app still exists")
 	}
@@ -305,23 +306,23 @@ func TestFinalizerRemovalFailure(t *testing.T) {
 			first, events := []string{"create configmaps", "uninstall a", "patch demoapps a"}, 2
 			if test.blocked {
 				first, events = append(first, "apply demoapps/status a"), 3
-				equal(t, "Ready", "False FinalizerFailed", w.conditions("a")["Ready"])
-				equal(t, "Reconciling", "True FinalizerFailed", w.conditions("a")["Reconciling"])
+				expect.Equal(t, "Ready", "False FinalizerFailed", w.conditions("a")["Ready"])
+				expect.Equal(t, "Reconciling", "True FinalizerFailed", w.conditions("a")["Reconciling"])
 			}
-			equal(t, "requests", first, w.calls.take())
+			expect.Equal(t, "requests", first, w.calls.take())
 			w.patchErr = nil
 			emitted := w.recorder.take()
 			_, err := w.latePass("a", controller.SpecChange|controller.Retry)
-			must(t, err)
+			expect.NoError(t, err)
 			requests := test.requests
 			if requests != nil {
 				requests = slices.Insert(requests, 1, "get configmaps "+onlyKey(t, w.records()))
 			}
-			equal(t, "requests of the next pass", requests, w.calls.take())
-			equal(t, "records", 1, len(w.records()))
+			expect.Equal(t, "requests of the next pass", requests, w.calls.take())
+			expect.Equal(t, "records", 1, len(w.records()))
 			emitted = append(emitted, w.recorder.take()...)
-			equal(t, "last event", "a Normal Uninstalled Delete Uninstalled release a", emitted[len(emitted)-1])
-			equal(t, "number of events", events, len(emitted))
+			expect.Equal(t, "last event", "a Normal Uninstalled Delete Uninstalled release a", emitted[len(emitted)-1])
+			expect.Equal(t, "number of events", events, len(emitted))
 		})
 	}
 }

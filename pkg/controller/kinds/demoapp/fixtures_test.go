@@ -39,6 +39,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/helm"
 	"github.com/example/demoapp-controller/pkg/helm/chart"
 	"github.com/example/demoapp-controller/pkg/registries"
+	"github.com/example/demoapp-controller/test/expect"
 )
 
 const (
@@ -172,7 +173,7 @@ func (w *world) build(chart *chart.Chart, clock clock.WithTicker) {
 		Namespace: auditNamespace, Manager: fieldManager, Keys: AuditKeys(),
 		ConfigMaps: w.kube.CoreV1(), Namespaces: w.kube.CoreV1(), Informer: w.audited, Clock: clock,
 	})
-	must(w.t, err)
+	expect.NoError(w.t, err)
 	w.registry = prometheus.NewRegistry()
 	w.controller, err = New(Deps{
 		Apps: w.demo.DemoV1alpha1(), AppInformers: map[string]cache.SharedIndexInformer{"": w.apps},
@@ -205,7 +206,7 @@ func failing(err *error) clienttesting.ReactionFunc {
 func (w *world) create(app *v1alpha1.DemoApp) *v1alpha1.DemoApp {
 	w.t.Helper()
 	created, err := w.demo.DemoV1alpha1().DemoApps(app.Namespace).Create(w.t.Context(), app, metav1.CreateOptions{})
-	must(w.t, err)
+	expect.NoError(w.t, err)
 	return created
 }
 
@@ -215,7 +216,7 @@ func (w *world) change(name string, change func(*v1alpha1.DemoApp)) {
 	app := w.app(name)
 	change(app)
 	_, err := w.demo.DemoV1alpha1().DemoApps(namespace).Update(w.t.Context(), app, metav1.UpdateOptions{})
-	must(w.t, err)
+	expect.NoError(w.t, err)
 }
 
 // report updates an app's status as its own controller would.
@@ -224,12 +225,12 @@ func (w *world) report(name string, change func(*v1alpha1.DemoApp)) {
 	app := w.app(name)
 	change(app)
 	_, err := w.demo.DemoV1alpha1().DemoApps(namespace).UpdateStatus(w.t.Context(), app, metav1.UpdateOptions{})
-	must(w.t, err)
+	expect.NoError(w.t, err)
 }
 
 func (w *world) delete(name string) {
 	w.t.Helper()
-	must(w.t, w.demo.DemoV1alpha1().DemoApps(namespace).Delete(w.t.Context(), name, metav1.DeleteOptions{}))
+	expect.NoError(w.t, w.demo.DemoV1alpha1().DemoApps(namespace).Delete(w.t.Context(), name, metav1.DeleteOptions{}))
 }
 
 // app returns a copy of the stored app; nil if there is none.
@@ -239,7 +240,7 @@ func (w *world) app(name string) *v1alpha1.DemoApp {
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
-	must(w.t, err)
+	expect.NoError(w.t, err)
 	app, ok := found.(*v1alpha1.DemoApp)
 	if !ok {
 		w.t.Fatalf("stored is a %T", found)
@@ -259,7 +260,7 @@ func (w *world) secret(data map[string]string) {
 	if apierrors.IsAlreadyExists(err) {
 		_, err = secrets.Update(w.t.Context(), secret, metav1.UpdateOptions{})
 	}
-	must(w.t, err)
+	expect.NoError(w.t, err)
 }
 
 // records returns the audit records, by name.
@@ -267,7 +268,7 @@ func (w *world) records() map[string]corev1.ConfigMap {
 	w.t.Helper()
 	list, err := w.kube.Tracker().List(corev1.SchemeGroupVersion.WithResource("configmaps"),
 		corev1.SchemeGroupVersion.WithKind("ConfigMap"), auditNamespace)
-	must(w.t, err)
+	expect.NoError(w.t, err)
 	maps, ok := list.(*corev1.ConfigMapList)
 	if !ok {
 		w.t.Fatalf("listed a %T", list)
@@ -283,21 +284,21 @@ func (w *world) records() map[string]corev1.ConfigMap {
 func (w *world) sync() {
 	w.t.Helper()
 	apps, err := w.demo.Tracker().List(demoApps, v1alpha1.SchemeGroupVersion.WithKind("DemoApp"), "")
-	must(w.t, err)
+	expect.NoError(w.t, err)
 	items, err := meta.ExtractList(apps)
-	must(w.t, err)
+	expect.NoError(w.t, err)
 	fill(w.t, w.apps, items)
 	secrets, err := w.kube.Tracker().List(corev1.SchemeGroupVersion.WithResource("secrets"),
 		corev1.SchemeGroupVersion.WithKind("Secret"), "")
-	must(w.t, err)
+	expect.NoError(w.t, err)
 	items, err = meta.ExtractList(secrets)
-	must(w.t, err)
+	expect.NoError(w.t, err)
 	fill(w.t, w.secrets, metadataOf(w.t, items))
 	configMaps, err := w.kube.Tracker().List(corev1.SchemeGroupVersion.WithResource("configmaps"),
 		corev1.SchemeGroupVersion.WithKind("ConfigMap"), "")
-	must(w.t, err)
+	expect.NoError(w.t, err)
 	items, err = meta.ExtractList(configMaps)
-	must(w.t, err)
+	expect.NoError(w.t, err)
 	fill(w.t, w.configMaps.informer, metadataOf(w.t, items))
 }
 
@@ -306,7 +307,7 @@ func metadataOf(t *testing.T, items []runtime.Object) []runtime.Object {
 	found := make([]runtime.Object, 0, len(items))
 	for _, item := range items {
 		accessor, err := meta.Accessor(item)
-		must(t, err)
+		expect.NoError(t, err)
 		found = append(found, &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
 			Namespace: accessor.GetNamespace(), Name: accessor.GetName(),
 			UID: accessor.GetUID(), ResourceVersion: accessor.GetResourceVersion(),
@@ -328,7 +329,7 @@ func fill(t *testing.T, informer cache.SharedIndexInformer, items []runtime.Obje
 		controllertest.GuardMutations(t, fresh)
 		list = append(list, fresh)
 	}
-	must(t, informer.GetIndexer().Replace(list, ""))
+	expect.NoError(t, informer.GetIndexer().Replace(list, ""))
 }
 
 // pass updates the caches and makes one pass over the app.
@@ -354,7 +355,7 @@ func (w *world) latePass(name string, why controller.Reason) (controller.Result,
 func (w *world) passes(name string, why controller.Reason) controller.Result {
 	w.t.Helper()
 	result, err := w.pass(name, why)
-	must(w.t, err)
+	expect.NoError(w.t, err)
 	return result
 }
 
@@ -364,7 +365,7 @@ func deployed(t *testing.T, change ...func(*v1alpha1.DemoApp)) *world {
 	w := newWorld(t)
 	w.create(newApp("a", change...))
 	w.passes("a", controller.SpecChange)
-	equal(t, "conditions at the start", conditions("Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("a"))
+	expect.Equal(t, "conditions at the start", conditions("Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("a"))
 	w.recorder.take()
 	w.clock.Step(time.Minute)
 	return w
@@ -447,6 +448,6 @@ func testChart(t *testing.T, version string) *chart.Chart {
 		"Chart.yaml":  {Data: []byte("apiVersion: v2\nname: demo-app\nversion: " + version + "\nappVersion: \"1.27\"\n")},
 		"values.yaml": {Data: []byte("extraEnv: [{name: A, value: b}]\n")},
 	}, ".")
-	must(t, err)
+	expect.NoError(t, err)
 	return chart
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller/release/releasetest"
 	"github.com/example/demoapp-controller/pkg/helm"
 	"github.com/example/demoapp-controller/pkg/redact"
+	"github.com/example/demoapp-controller/test/expect"
 )
 
 var (
@@ -49,7 +50,7 @@ func (w *world) configMap(data map[string]string) {
 	if apierrors.IsAlreadyExists(err) {
 		_, err = configMaps.Update(w.t.Context(), object, metav1.UpdateOptions{})
 	}
-	must(w.t, err)
+	expect.NoError(w.t, err)
 }
 
 // private creates or replaces the Secret "private".
@@ -61,7 +62,7 @@ func (w *world) private(text string) {
 	if apierrors.IsAlreadyExists(err) {
 		_, err = secrets.Update(w.t.Context(), secret, metav1.UpdateOptions{})
 	}
-	must(w.t, err)
+	expect.NoError(w.t, err)
 }
 
 func TestValuesAreMergedInOrder(t *testing.T) {
@@ -75,40 +76,40 @@ func TestValuesAreMergedInOrder(t *testing.T) {
 		"a": "base", "b": "private", "c": "own", "d": "base", "message": "hello", "apiKey": plainKey,
 		"service": map[string]any{"type": "ClusterIP", "port": int64(80), "nodePort": int64(0), "extra": "base"},
 	} {
-		equal(t, key, want, got[key])
+		expect.Equal(t, key, want, got[key])
 	}
-	equal(t, "requests", []string{
+	expect.Equal(t, "requests", []string{
 		"patch demoapps a", "get configmaps base", "get secrets private", "Install a NotInstalled", "apply demoapps/status a",
 	}, w.calls.take())
 	w.passes("a", controller.PeriodicResync)
-	equal(t, "requests when nothing changed", []string(nil), w.calls.take())
+	expect.Equal(t, "requests when nothing changed", []string(nil), w.calls.take())
 
 	w.configMap(map[string]string{"values.yaml": "a: new"})
 	w.passes("a", controller.SpecChange)
-	equal(t, "requests for other values", []string{"get configmaps base", "Upgrade a InputsChanged", "apply demoapps/status a"}, w.calls.take())
-	equal(t, "a", any("new"), w.engine.Desired.Values["a"])
+	expect.Equal(t, "requests for other values", []string{"get configmaps base", "Upgrade a InputsChanged", "apply demoapps/status a"}, w.calls.take())
+	expect.Equal(t, "a", any("new"), w.engine.Desired.Values["a"])
 	w.configMap(map[string]string{"values.yaml": "a: new", "other": "x"})
 	w.passes("a", controller.SpecChange)
-	equal(t, "requests for another key", []string{"get configmaps base"}, w.calls.take())
+	expect.Equal(t, "requests for another key", []string{"get configmaps base"}, w.calls.take())
 
 	w.change("a", func(app *v1alpha1.DemoApp) { app.Spec.ValuesFrom, app.Spec.Values = nil, nil })
 	w.passes("a", controller.SpecChange)
-	equal(t, "cached bytes without users", 0, w.controller.sources.Kept())
-	equal(t, "a", nil, w.engine.Desired.Values["a"])
+	expect.Equal(t, "cached bytes without users", 0, w.controller.sources.Kept())
+	expect.Equal(t, "a", nil, w.engine.Desired.Values["a"])
 }
 
 func TestConfigMapsAreWatchedOnDemand(t *testing.T) {
 	w := deployed(t)
 	w.create(newApp("b", keyFrom("keys", "k"), specValues(`{"a": 1}`)))
 	w.passes("b", controller.SpecChange)
-	equal(t, "Need calls without valuesFrom", 0, w.configMaps.needed)
+	expect.Equal(t, "Need calls without valuesFrom", 0, w.configMaps.needed)
 	w.create(newApp("c", valuesFrom(configMapValues)))
 	w.configMaps.err = controller.ErrNotSynced
 	_, err := w.pass("c", controller.SpecChange)
 	if !errors.Is(err, controller.ErrNotSynced) {
 		t.Errorf("error is %v", err)
 	}
-	equal(t, "conditions while the watch syncs", conditions(), w.conditions("c"))
+	expect.Equal(t, "conditions while the watch syncs", conditions(), w.conditions("c"))
 }
 
 func TestInstallWaitsForValues(t *testing.T) {
@@ -147,21 +148,21 @@ func TestInstallWaitsForValues(t *testing.T) {
 			if test.stalled {
 				reason, other = releasev1alpha1.ReasonValuesInvalid, "Stalled"
 			}
-			equal(t, "conditions", conditions("Ready", "False "+reason, other, "True "+reason, "Deployed", "False "+reason), w.conditions("a"))
-			equal(t, "message", test.message, w.message("a", apimeta.ConditionReady))
-			equal(t, "events", []string{"a Warning " + reason + " Reconcile " + test.message}, w.recorder.take())
+			expect.Equal(t, "conditions", conditions("Ready", "False "+reason, other, "True "+reason, "Deployed", "False "+reason), w.conditions("a"))
+			expect.Equal(t, "message", test.message, w.message("a", apimeta.ConditionReady))
+			expect.Equal(t, "events", []string{"a Warning " + reason + " Reconcile " + test.message}, w.recorder.take())
 
 			from := test.from
 			from.Optional = true
 			w.create(newApp("b", valuesFrom(from)))
 			w.passes("b", controller.SpecChange)
-			equal(t, "Ready with an optional reference", test.optional, w.conditions("b")["Ready"])
+			expect.Equal(t, "Ready with an optional reference", test.optional, w.conditions("b")["Ready"])
 
 			w.configMap(map[string]string{"values.yaml": "x: 1"})
 			w.private("x: 1")
 			w.passes("a", controller.SpecChange)
-			equal(t, "conditions afterwards", conditions("Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("a"))
-			equal(t, "x", any(int64(1)), w.engine.Desired.Values["x"])
+			expect.Equal(t, "conditions afterwards", conditions("Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("a"))
+			expect.Equal(t, "x", any(int64(1)), w.engine.Desired.Values["x"])
 		})
 	}
 }
@@ -173,16 +174,16 @@ func TestReleaseIsKeptWithoutValues(t *testing.T) {
 	w.private("x: 1")
 	w.create(newApp("a", valuesFrom(secretValues)))
 	w.passes("a", controller.SpecChange)
-	must(t, w.kube.CoreV1().Secrets(namespace).Delete(t.Context(), "private", metav1.DeleteOptions{}))
+	expect.NoError(t, w.kube.CoreV1().Secrets(namespace).Delete(t.Context(), "private", metav1.DeleteOptions{}))
 	w.change("a", func(app *v1alpha1.DemoApp) { app.Spec.Message, app.Spec.WaitFor = "new", "b" })
 	w.passes("a", controller.SpecChange)
-	equal(t, "Ready", "False ValuesNotFound", w.conditions("a")["Ready"])
-	equal(t, "Deployed", "True InstallSucceeded", w.conditions("a")["Deployed"])
-	contains(t, "message", w.message("a", apimeta.ConditionReady), `Secret "private"`)
-	contains(t, "message", w.message("a", apimeta.ConditionReady), `DemoApp "b"`)
+	expect.Equal(t, "Ready", "False ValuesNotFound", w.conditions("a")["Ready"])
+	expect.Equal(t, "Deployed", "True InstallSucceeded", w.conditions("a")["Deployed"])
+	expect.Contains(t, "message", w.message("a", apimeta.ConditionReady), `Secret "private"`)
+	expect.Contains(t, "message", w.message("a", apimeta.ConditionReady), `DemoApp "b"`)
 	w.engine.Mutate(keyOf("a"), releasetest.Remove("Secret"))
 	w.passes("a", controller.Drift)
-	equal(t, "requests for drift", []string{"apply demoapps/status a", "Repair a Drift", "apply demoapps/status a"}, w.calls.take())
+	expect.Equal(t, "requests for drift", []string{"apply demoapps/status a", "Repair a Drift", "apply demoapps/status a"}, w.calls.take())
 }
 
 func TestValuesFromSecretsStaySecret(t *testing.T) {
@@ -198,13 +199,13 @@ func TestValuesFromSecretsStaySecret(t *testing.T) {
 			t.Errorf("%s shows the secret: %s", what, text)
 		}
 	}
-	contains(t, "message", w.message("a", apimeta.ConditionStalled), "at '/extraEnv/0': got \"REDACTED\"")
+	expect.Contains(t, "message", w.message("a", apimeta.ConditionStalled), "at '/extraEnv/0': got \"REDACTED\"")
 
 	w.engine.UninstallErr = fmt.Errorf("refused hidden-secret: %w", errPlain)
 	w.delete("a")
 	_, err = w.pass("a", controller.SpecChange)
-	contains(t, "error of the deletion", err.Error(), "refused REDACTED")
-	contains(t, "message of the deletion", w.message("a", apimeta.ConditionReady), "refused REDACTED")
+	expect.Contains(t, "error of the deletion", err.Error(), "refused REDACTED")
+	expect.Contains(t, "message of the deletion", w.message("a", apimeta.ConditionReady), "refused REDACTED")
 }
 
 // TestRefusedWritesDoNotShowSecrets: an admission webhook may quote what it finds in an object.
@@ -237,7 +238,7 @@ func TestRefusedWritesDoNotShowSecrets(t *testing.T) {
 					t.Errorf("%s shows a secret: %s", what, text)
 				}
 			}
-			contains(t, "error", fmt.Sprint(err), "admission webhook: REDACTED and REDACTED are not allowed")
+			expect.Contains(t, "error", fmt.Sprint(err), "admission webhook: REDACTED and REDACTED are not allowed")
 		})
 	}
 }
@@ -253,14 +254,14 @@ func TestKeysFromSecretsStaySecret(t *testing.T) {
 	}}
 	_, err := w.pass("a", controller.SpecChange)
 	const want = "values.extraEnv[0].name: got number, want string; values.REDACTED.REDACTED: got number, want string"
-	contains(t, "error", err.Error(), want)
-	contains(t, "message", w.message("a", apimeta.ConditionStalled), want)
+	expect.Contains(t, "error", err.Error(), want)
+	expect.Contains(t, "message", w.message("a", apimeta.ConditionStalled), want)
 
 	w.change("a", says("other"))
 	w.passes("a", controller.SpecChange)
 	w.engine.Mutate(keyOf("a"), releasetest.ChangeField("Deployment", "/metadata/labels/hidden-secret"))
 	w.passes("a", controller.Drift)
-	equal(t, "drift", "Deployment a (changed): /metadata/labels/REDACTED", w.message("a", releasev1alpha1.ConditionDrifted))
+	expect.Equal(t, "drift", "Deployment a (changed): /metadata/labels/REDACTED", w.message("a", releasev1alpha1.ConditionDrifted))
 	if events := strings.Join(w.recorder.all(), "\n"); strings.Contains(events, "hidden-secret") {
 		t.Errorf("events show the secret: %s", events)
 	}
@@ -298,7 +299,7 @@ func TestErrorsAreWithheldWhileSecretIsInvalid(t *testing.T) {
 	w.engine.Mutate(keyOf("a"), releasetest.Remove("Service"))
 	w.engine.Failures = []error{fmt.Errorf("refused hidden-secret: %w", errPlain)}
 	_, err := w.pass("a", controller.Drift)
-	contains(t, "error", err.Error(), "the detail is left out")
+	expect.Contains(t, "error", err.Error(), "the detail is left out")
 	if status := asJSON(t, w.app("a").Status); strings.Contains(status, "hidden-secret") {
 		t.Errorf("the status shows the secret: %s", status)
 	}
@@ -310,14 +311,14 @@ func TestValuesWithoutPermissionToWatchConfigMaps(t *testing.T) {
 	w.configMaps.err = errForbidden("configmaps")
 	w.create(newApp("b", valuesFrom(configMapValues)))
 	w.passes("b", controller.SpecChange)
-	equal(t, "conditions of a new app", conditions("Deployed", "False ObserveFailed", "Ready", "False ObserveFailed",
+	expect.Equal(t, "conditions of a new app", conditions("Deployed", "False ObserveFailed", "Ready", "False ObserveFailed",
 		"Reconciling", "True ObserveFailed"), w.conditions("b"))
-	equal(t, "message", message, w.message("b", apimeta.ConditionReady))
+	expect.Equal(t, "message", message, w.message("b", apimeta.ConditionReady))
 
 	w.change("a", valuesFrom(configMapValues))
 	w.engine.Mutate(keyOf("a"), releasetest.Remove("Service"))
 	w.passes("a", controller.SpecChange)
-	equal(t, "drift is repaired", true, slices.Contains(w.calls.take(), "Repair a Drift"))
-	equal(t, "Ready of a deployed app", "False ObserveFailed", w.is("a", apimeta.ConditionReady))
-	equal(t, "Reconciling", "True ObserveFailed", w.is("a", apimeta.ConditionReconciling))
+	expect.Equal(t, "drift is repaired", true, slices.Contains(w.calls.take(), "Repair a Drift"))
+	expect.Equal(t, "Ready of a deployed app", "False ObserveFailed", w.is("a", apimeta.ConditionReady))
+	expect.Equal(t, "Reconciling", "True ObserveFailed", w.is("a", apimeta.ConditionReconciling))
 }

@@ -13,6 +13,7 @@ import (
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller"
 	"github.com/example/demoapp-controller/pkg/controller/release/releasetest"
+	"github.com/example/demoapp-controller/test/expect"
 )
 
 // history returns an app's history: action, outcome, reason, revision and count.
@@ -35,21 +36,21 @@ func TestHistory(t *testing.T) {
 			t.Error("no error")
 		}
 	}
-	equal(t, "failures", &releasev1alpha1.FailureCounts{
+	expect.Equal(t, "failures", &releasev1alpha1.FailureCounts{
 		Consecutive: 2, Upgrades: 2, Generation: 2, Action: releasev1alpha1.HistoryUpgrade,
 		Inputs: w.app("a").Status.Failures.Inputs, Chart: w.controller.chart.Digest(),
 	}, w.app("a").Status.Failures)
 	w.passes("a", controller.Retry)
 	w.engine.Mutate(keyOf("a"), releasetest.Remove("Secret"))
 	w.passes("a", controller.Drift)
-	equal(t, "history", []string{
+	expect.Equal(t, "history", []string{
 		`Repair Succeeded "DriftDetected" 2 0`,
 		`Upgrade Succeeded "RetryAfterFailure" 2 0`,
 		`Upgrade Failed "RetryAfterFailure" 2 0`,
 		`Upgrade Failed "SpecGenerationChanged" 2 0`,
 		`Install Succeeded "SpecGenerationChanged" 1 0`,
 	}, w.history("a"))
-	equal(t, "failures in the end", &releasev1alpha1.FailureCounts{Upgrades: 2}, w.app("a").Status.Failures)
+	expect.Equal(t, "failures in the end", &releasev1alpha1.FailureCounts{Upgrades: 2}, w.app("a").Status.Failures)
 }
 
 // TestHistoryOfFailures: a failure has the reason of its attempt and the revision that it
@@ -114,9 +115,9 @@ func TestHistoryOfFailures(t *testing.T) {
 			w.engine.Failures = test.failures
 			for range test.failures {
 				_, err := w.pass("a", controller.Drift)
-				equal(t, "failed", true, err != nil)
+				expect.Equal(t, "failed", true, err != nil)
 			}
-			equal(t, "history", test.want, w.history("a"))
+			expect.Equal(t, "history", test.want, w.history("a"))
 		})
 	}
 }
@@ -127,14 +128,14 @@ func TestHistoryOfUnhealthyRevision(t *testing.T) {
 	w := neverReadyAfterChange(t, 1)
 	w.engine.Failures = []error{errPlain}
 	_, err := w.pass("a", controller.SpecChange)
-	equal(t, "failed", true, err != nil)
+	expect.Equal(t, "failed", true, err != nil)
 	w.unfinished("a", controller.Retry)
 	w.clock.SetTime(began.Add(time.Minute))
 	w.change("a", suspended(true))
 	for range 2 {
 		w.passes("a", controller.SpecChange)
 	}
-	equal(t, "history", []string{
+	expect.Equal(t, "history", []string{
 		`Upgrade Failed "RetryAfterFailure" 2 0`, `Upgrade Succeeded "RetryAfterFailure" 2 0`,
 		`Upgrade Failed "SpecGenerationChanged" 2 0`, `Install Succeeded "SpecGenerationChanged" 1 0`,
 	}, w.history("a"))

@@ -8,6 +8,7 @@ import (
 
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller"
+	"github.com/example/demoapp-controller/test/expect"
 )
 
 // failedInputs returns status.failures.inputs of an app whose install failed with a key.
@@ -28,8 +29,8 @@ func failedInputs(t *testing.T, key string) string {
 // whatever their content is.
 func TestFailureInputsDoNotRevealKey(t *testing.T) {
 	one, other := failedInputs(t, "verysecret"), failedInputs(t, "othersecret")
-	equal(t, "inputs of another key", one, other)
-	equal(t, "length", 32, len(one))
+	expect.Equal(t, "inputs of another key", one, other)
+	expect.Equal(t, "length", 32, len(one))
 }
 
 // TestFailuresCountByContent: other content of a source resets the consecutive failures.
@@ -44,7 +45,7 @@ func TestFailuresCountByContent(t *testing.T) {
 		if _, err := w.pass("a", controller.SpecChange|controller.Retry); err == nil {
 			t.Errorf("%s: no error", step)
 		}
-		equal(t, step, want, w.app("a").Status.Failures.Consecutive)
+		expect.Equal(t, step, want, w.app("a").Status.Failures.Consecutive)
 	}
 	attempt("first", 1)
 	attempt("again", 2)

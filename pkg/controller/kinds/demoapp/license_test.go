@@ -16,6 +16,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller"
 	"github.com/example/demoapp-controller/pkg/controller/release/gates/license"
 	"github.com/example/demoapp-controller/pkg/controller/release/releasetest"
+	"github.com/example/demoapp-controller/test/expect"
 )
 
 // licenses is a license server that gives one answer.
@@ -46,8 +47,8 @@ func licensed(t *testing.T, change ...func(*v1alpha1.DemoApp)) (*world, *license
 	w.start(testChart(t, "1.0.0"))
 	w.create(newApp("a", change...))
 	w.passes("a", controller.SpecChange)
-	equal(t, "conditions", conditions("Licensed", "True LicenseGranted", "Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("a"))
-	equal(t, "asked", []license.Subject{{Namespace: namespace, Name: "a", Image: defaultImage}}, server.asked)
+	expect.Equal(t, "conditions", conditions("Licensed", "True LicenseGranted", "Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("a"))
+	expect.Equal(t, "asked", []license.Subject{{Namespace: namespace, Name: "a", Image: defaultImage}}, server.asked)
 	w.recorder.take()
 	server.asked = nil
 	return w, server
@@ -68,17 +69,17 @@ func TestInstallWaitsForLicense(t *testing.T) {
 			w.start(testChart(t, "1.0.0"))
 			w.create(newApp("a"))
 			result := w.passes("a", controller.SpecChange)
-			equal(t, "requests", []string{"patch demoapps a", "apply demoapps/status a"}, w.calls.take())
-			equal(t, "conditions", conditions("Licensed", "False "+test.reason, "Deployed", "False "+test.reason,
+			expect.Equal(t, "requests", []string{"patch demoapps a", "apply demoapps/status a"}, w.calls.take())
+			expect.Equal(t, "conditions", conditions("Licensed", "False "+test.reason, "Deployed", "False "+test.reason,
 				"Ready", "False "+test.reason, "Reconciling", "True "+test.reason), w.conditions("a"))
-			equal(t, "events", []string{"a Warning Held Hold " + test.reason + ": " + test.answer.Message}, w.recorder.take())
+			expect.Equal(t, "events", []string{"a Warning Held Hold " + test.reason + ": " + test.answer.Message}, w.recorder.take())
 			if result.RequeueAfter < 108*time.Second || result.RequeueAfter > 132*time.Second {
 				t.Errorf("requeued after %v", result.RequeueAfter)
 			}
 			server.answer = granted
 			w.passes("a", controller.PeriodicResync)
-			equal(t, "requests", []string{"Install a NotInstalled", "apply demoapps/status a"}, w.calls.take())
-			equal(t, "Licensed", "True LicenseGranted", w.conditions("a")["Licensed"])
+			expect.Equal(t, "requests", []string{"Install a NotInstalled", "apply demoapps/status a"}, w.calls.take())
+			expect.Equal(t, "Licensed", "True LicenseGranted", w.conditions("a")["Licensed"])
 		})
 	}
 }
@@ -88,25 +89,25 @@ func TestDeniedLicenseHoldsUpgradeOnly(t *testing.T) {
 	server.answer = denied
 	w.engine.Mutate(keyOf("a"), releasetest.Edit("ConfigMap"))
 	w.passes("a", controller.Drift)
-	equal(t, "requests for drift", []string{"apply demoapps/status a", "Repair a Drift", "apply demoapps/status a"}, w.calls.take())
-	equal(t, "questions about drift", 0, len(server.asked))
+	expect.Equal(t, "requests for drift", []string{"apply demoapps/status a", "Repair a Drift", "apply demoapps/status a"}, w.calls.take())
+	expect.Equal(t, "questions about drift", 0, len(server.asked))
 
 	w.change("a", says("other"))
 	w.engine.Mutate(keyOf("a"), releasetest.Edit("Service"))
 	w.passes("a", controller.SpecChange)
-	equal(t, "requests", []string{"apply demoapps/status a", "Repair a Drift", "apply demoapps/status a"}, w.calls.take())
+	expect.Equal(t, "requests", []string{"apply demoapps/status a", "Repair a Drift", "apply demoapps/status a"}, w.calls.take())
 	held := conditions("Licensed", "False LicenseDenied", "Deployed", "True InstallSucceeded", "Ready", "False LicenseDenied", "Reconciling", "True LicenseDenied")
-	equal(t, "conditions", held, w.conditions("a"))
+	expect.Equal(t, "conditions", held, w.conditions("a"))
 
 	w.start(testChart(t, "1.0.0"))
 	w.passes("a", controller.SpecChange)
-	equal(t, "requests after a restart", []string(nil), w.calls.take())
-	equal(t, "conditions", held, w.conditions("a"))
+	expect.Equal(t, "requests after a restart", []string(nil), w.calls.take())
+	expect.Equal(t, "conditions", held, w.conditions("a"))
 
 	// The change is reverted.
 	w.change("a", says("hello"))
 	w.passes("a", controller.SpecChange)
-	equal(t, "conditions", conditions("Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("a"))
+	expect.Equal(t, "conditions", conditions("Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("a"))
 }
 
 func TestForcedUpgradeNeedsLicense(t *testing.T) {
@@ -114,13 +115,13 @@ func TestForcedUpgradeNeedsLicense(t *testing.T) {
 	server.answer = denied
 	w.change("a", asks("now", "now"))
 	w.passes("a", controller.SpecChange)
-	equal(t, "requests", []string{"apply demoapps/status a"}, w.calls.take())
-	equal(t, "asked anew", true, server.anew)
-	equal(t, "Ready", "False LicenseDenied", w.conditions("a")["Ready"])
+	expect.Equal(t, "requests", []string{"apply demoapps/status a"}, w.calls.take())
+	expect.Equal(t, "asked anew", true, server.anew)
+	expect.Equal(t, "Ready", "False LicenseDenied", w.conditions("a")["Ready"])
 	server.answer = granted
 	w.passes("a", controller.PeriodicResync)
-	equal(t, "requests", []string{"Upgrade a Requested", "apply demoapps/status a"}, w.calls.take())
-	equal(t, "asked anew", false, server.anew)
+	expect.Equal(t, "requests", []string{"Upgrade a Requested", "apply demoapps/status a"}, w.calls.take())
+	expect.Equal(t, "asked anew", false, server.anew)
 }
 
 func TestLicenseAndWindow(t *testing.T) {
@@ -128,8 +129,8 @@ func TestLicenseAndWindow(t *testing.T) {
 	server.answer = denied
 	w.change("a", says("other"))
 	result := w.passes("a", controller.SpecChange)
-	equal(t, "conditions", heldConditions("Licensed", "False LicenseDenied"), w.conditions("a"))
-	equal(t, "message of Ready", "A change waits for the upgrade window, which opens at 2026-01-02T04:15:00Z (UTC); no", w.message("a", apimeta.ConditionReady))
+	expect.Equal(t, "conditions", heldConditions("Licensed", "False LicenseDenied"), w.conditions("a"))
+	expect.Equal(t, "message of Ready", "A change waits for the upgrade window, which opens at 2026-01-02T04:15:00Z (UTC); no", w.message("a", apimeta.ConditionReady))
 	if result.RequeueAfter < resync*9/10 {
 		t.Errorf("requeued after %v", result.RequeueAfter)
 	}
@@ -139,11 +140,11 @@ func TestLicenseServerRemoved(t *testing.T) {
 	w, _ := licensed(t)
 	w.change("a", func(app *v1alpha1.DemoApp) { app.Spec.Image = defaultImage })
 	w.passes("a", controller.SpecChange)
-	equal(t, "Licensed", "True LicenseGranted", w.conditions("a")["Licensed"])
+	expect.Equal(t, "Licensed", "True LicenseGranted", w.conditions("a")["Licensed"])
 	w.licenses = nil
 	w.start(testChart(t, "1.0.0"))
 	w.passes("a", controller.SpecChange)
-	equal(t, "conditions", conditions("Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("a"))
+	expect.Equal(t, "conditions", conditions("Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("a"))
 }
 
 func TestLicenseOfDelayedStatus(t *testing.T) {
@@ -158,8 +159,8 @@ func TestLicenseOfDelayedStatus(t *testing.T) {
 	}
 	w.engine.Add(keyOf("a"))
 	w.passes("a", controller.PeriodicResync)
-	equal(t, "requests", []string{"Install a NotInstalled"}, w.calls.take())
+	expect.Equal(t, "requests", []string{"Install a NotInstalled"}, w.calls.take())
 	w.engine.Mutate(keyOf("a"), releasetest.SetHealth(status.CurrentStatus, "", 1))
 	w.passes("a", controller.HealthChange)
-	equal(t, "conditions", conditions("Licensed", "True LicenseGranted", "Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("a"))
+	expect.Equal(t, "conditions", conditions("Licensed", "True LicenseGranted", "Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("a"))
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller"
 	"github.com/example/demoapp-controller/pkg/controller/release/releasetest"
 	"github.com/example/demoapp-controller/pkg/helm"
+	"github.com/example/demoapp-controller/test/expect"
 )
 
 func TestFirstPass(t *testing.T) {
@@ -32,23 +33,23 @@ func TestFirstPass(t *testing.T) {
 		}
 	}
 	result := w.passes("a", controller.SpecChange)
-	equal(t, "requests", []string{"patch demoapps a", "Install a NotInstalled", "apply demoapps/status a"}, w.calls.take())
+	expect.Equal(t, "requests", []string{"patch demoapps a", "Install a NotInstalled", "apply demoapps/status a"}, w.calls.take())
 	if result.RequeueAfter < resync*9/10 || result.RequeueAfter > resync*11/10 {
 		t.Errorf("requeued after %v", result.RequeueAfter)
 	}
-	equal(t, "events", []string{
+	expect.Equal(t, "events", []string{
 		"a Normal Installed Install Installed revision 1 of chart demo-app 1.0.0 (SpecGenerationChanged)",
 	}, w.recorder.take())
 
 	desired := w.engine.Desired
 	isController := true
-	equal(t, "values", desiredValues(created.Spec, plainKey, exposure{}), desired.Values)
-	equal(t, "owner", &metav1.OwnerReference{
+	expect.Equal(t, "values", desiredValues(created.Spec, plainKey, exposure{}), desired.Values)
+	expect.Equal(t, "owner", &metav1.OwnerReference{
 		APIVersion: "demo.example.com/v1alpha1", Kind: "DemoApp", Name: "a", UID: created.UID, Controller: &isController,
 	}, desired.Owner)
 
 	inputs, err := desired.InputDigest()
-	must(t, err)
+	expect.NoError(t, err)
 	at := metav1.NewTime(began)
 	want := v1alpha1.DemoAppStatus{URL: "http://a.ns.svc", ReleaseStatus: releasev1alpha1.ReleaseStatus{
 		ObservedGeneration:  1,
@@ -73,10 +74,10 @@ func TestFirstPass(t *testing.T) {
 	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(want.ReleaseStatus, "Conditions")); diff != "" {
 		t.Errorf("status (-want +got):\n%s", diff)
 	}
-	equal(t, "conditions", conditions("Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("a"))
-	equal(t, "message of Initialized", "Bound to chart demo-app 1.0.0", w.message("a", releasev1alpha1.ConditionInitialized))
-	equal(t, "message of Deployed", "Revision 1 of chart demo-app 1.0.0 is deployed", w.message("a", releasev1alpha1.ConditionDeployed))
-	equal(t, "message of Ready", "Revision 1 is deployed and healthy", w.message("a", apimeta.ConditionReady))
+	expect.Equal(t, "conditions", conditions("Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("a"))
+	expect.Equal(t, "message of Initialized", "Bound to chart demo-app 1.0.0", w.message("a", releasev1alpha1.ConditionInitialized))
+	expect.Equal(t, "message of Deployed", "Revision 1 of chart demo-app 1.0.0 is deployed", w.message("a", releasev1alpha1.ConditionDeployed))
+	expect.Equal(t, "message of Ready", "Revision 1 is deployed and healthy", w.message("a", apimeta.ConditionReady))
 }
 
 func TestAdoption(t *testing.T) {
@@ -84,8 +85,8 @@ func TestAdoption(t *testing.T) {
 	w.create(newApp("a"))
 	w.engine.Add(keyOf("a")).Record = &helm.Record{Revision: 4, Status: "deployed", Changed: began}
 	w.passes("a", controller.SpecChange)
-	equal(t, "revision", int64(5), w.app("a").Status.DeployedRelease.Revision)
-	equal(t, "conditions", conditions("Ready", "True Healthy", "Deployed", "True UpgradeSucceeded"), w.conditions("a"))
+	expect.Equal(t, "revision", int64(5), w.app("a").Status.DeployedRelease.Revision)
+	expect.Equal(t, "conditions", conditions("Ready", "True Healthy", "Deployed", "True UpgradeSucceeded"), w.conditions("a"))
 }
 
 // TestInventoryOfEarlierVersionIsCompleted: an earlier version of the operator recorded digests without a time.
@@ -101,12 +102,12 @@ func TestInventoryOfEarlierVersionIsCompleted(t *testing.T) {
 
 	w.passes("a", controller.SpecChange)
 
-	equal(t, "requests", []string{"apply demoapps/status a"}, w.calls.take())
+	expect.Equal(t, "requests", []string{"apply demoapps/status a"}, w.calls.take())
 	for _, entry := range w.app("a").Status.Inventory {
-		equal(t, "digest of "+entry.Kind, w.engine.Release(keyOf("a")).Live[entry.Kind].Digest, entry.Digest)
+		expect.Equal(t, "digest of "+entry.Kind, w.engine.Release(keyOf("a")).Live[entry.Kind].Digest, entry.Digest)
 	}
 	w.passes("a", controller.SpecChange)
-	equal(t, "requests of another pass", []string(nil), w.calls.take())
+	expect.Equal(t, "requests of another pass", []string(nil), w.calls.take())
 }
 
 func TestUnchangedAppSendsNoRequest(t *testing.T) {
@@ -130,8 +131,8 @@ func TestUnchangedAppSendsNoRequest(t *testing.T) {
 			test.change(w)
 			w.clock.Step(time.Hour)
 			result := w.passes("a", test.why)
-			equal(t, "requests", []string(nil), w.calls.take())
-			equal(t, "events", []string(nil), w.recorder.take())
+			expect.Equal(t, "requests", []string(nil), w.calls.take())
+			expect.Equal(t, "events", []string(nil), w.recorder.take())
 			if result.RequeueAfter < resync*9/10 || result.RequeueAfter > resync*11/10 {
 				t.Errorf("requeued after %v", result.RequeueAfter)
 			}
@@ -145,9 +146,9 @@ func TestStaleCache(t *testing.T) {
 	w.passes("a", controller.SpecChange)
 	before := w.app("a")
 	_, err := w.latePass("a", controller.Drift)
-	must(t, err)
-	equal(t, "requests", []string(nil), w.calls.take())
-	equal(t, "app", before, w.app("a"))
+	expect.NoError(t, err)
+	expect.Equal(t, "requests", []string(nil), w.calls.take())
+	expect.Equal(t, "app", before, w.app("a"))
 }
 
 func TestChangesUpgrade(t *testing.T) {
@@ -190,13 +191,13 @@ func TestChangesUpgrade(t *testing.T) {
 					after.DeployedRelease.ChartVersion + " (" + string(test.reason) + ")"}
 				revision, at, reason = 2, metav1.NewTime(w.clock.Now()), "True UpgradeSucceeded"
 			}
-			equal(t, "requests", calls, w.calls.take())
-			equal(t, "events", events, w.recorder.take())
-			equal(t, "conditions", conditions("Ready", "True Healthy", "Deployed", reason), w.conditions("a"))
-			equal(t, "revision", revision, after.DeployedRelease.Revision)
-			equal(t, "lastUpgradeReason", test.reason, after.LastUpgradeReason)
-			equal(t, "lastUpgradeAt", at, *after.LastUpgradeAt)
-			equal(t, "observedGeneration", w.app("a").Generation, after.ObservedGeneration)
+			expect.Equal(t, "requests", calls, w.calls.take())
+			expect.Equal(t, "events", events, w.recorder.take())
+			expect.Equal(t, "conditions", conditions("Ready", "True Healthy", "Deployed", reason), w.conditions("a"))
+			expect.Equal(t, "revision", revision, after.DeployedRelease.Revision)
+			expect.Equal(t, "lastUpgradeReason", test.reason, after.LastUpgradeReason)
+			expect.Equal(t, "lastUpgradeAt", at, *after.LastUpgradeAt)
+			expect.Equal(t, "observedGeneration", w.app("a").Generation, after.ObservedGeneration)
 		})
 	}
 }
@@ -240,15 +241,15 @@ func TestHealth(t *testing.T) {
 	}
 	w.sync()
 	_, err := w.controller.Reconcile(t.Context(), keyOf("a"), controller.SpecChange)
-	must(t, err)
-	equal(t, "conditions while the status is delayed", map[string]string{}, w.conditions("a"))
+	expect.NoError(t, err)
+	expect.Equal(t, "conditions while the status is delayed", map[string]string{}, w.conditions("a"))
 	w.clock.Step(newRevisionTime)
 	for _, step := range steps {
 		w.engine.Mutate(keyOf("a"), step.change)
 		w.passes("a", controller.HealthChange)
-		equal(t, step.name+": conditions", step.want, w.conditions("a"))
-		equal(t, step.name+": ready pods", step.ready, w.app("a").Status.ReadyReplicas)
-		equal(t, step.name+": events", step.events, w.recorder.take())
+		expect.Equal(t, step.name+": conditions", step.want, w.conditions("a"))
+		expect.Equal(t, step.name+": ready pods", step.ready, w.app("a").Status.ReadyReplicas)
+		expect.Equal(t, step.name+": events", step.events, w.recorder.take())
 	}
 }
 
@@ -256,7 +257,7 @@ func TestDelayedStatus(t *testing.T) {
 	w := deployed(t)
 	written := func(step string, want ...string) {
 		t.Helper()
-		equal(t, step, want, w.calls.take())
+		expect.Equal(t, step, want, w.calls.take())
 	}
 	w.engine.Mutate(keyOf("a"), releasetest.SetHealth(status.InProgressStatus, "Available: 0/2", 0))
 	w.passes("a", controller.HealthChange)
@@ -265,11 +266,11 @@ func TestDelayedStatus(t *testing.T) {
 	w.engine.Mutate(keyOf("a"), releasetest.SetHealth(status.InProgressStatus, "Available: 1/2", 1))
 	w.passes("a", controller.HealthChange)
 	written("pods still start")
-	equal(t, "ready pods meanwhile", int32(1), w.app("a").Status.ReadyReplicas)
+	expect.Equal(t, "ready pods meanwhile", int32(1), w.app("a").Status.ReadyReplicas)
 	w.clock.Step(settleTime / 2)
 	w.passes("a", controller.HealthChange)
 	written("after the delay", "apply demoapps/status a")
-	equal(t, "message", "Deployment a: Available: 1/2", w.message("a", apimeta.ConditionReady))
+	expect.Equal(t, "message", "Deployment a: Available: 1/2", w.message("a", apimeta.ConditionReady))
 
 	w.engine.Mutate(keyOf("a"), releasetest.SetHealth(status.InProgressStatus, "Available: 0/2", 0))
 	w.passes("a", controller.HealthChange)
@@ -277,7 +278,7 @@ func TestDelayedStatus(t *testing.T) {
 	w.engine.Mutate(keyOf("a"), releasetest.SetHealth(status.CurrentStatus, "", 1))
 	w.passes("a", controller.HealthChange)
 	written("healthy is not delayed", "apply demoapps/status a")
-	equal(t, "events", []string(nil), w.recorder.take())
+	expect.Equal(t, "events", []string(nil), w.recorder.take())
 
 	w.engine.Mutate(keyOf("a"), releasetest.SetHealth(status.InProgressStatus, "Available: 0/2", 0))
 	w.passes("a", controller.HealthChange)
@@ -297,13 +298,13 @@ func TestDriftDuringDelayedStatus(t *testing.T) {
 	}
 	w.sync()
 	_, err := w.controller.Reconcile(t.Context(), keyOf("a"), controller.SpecChange)
-	must(t, err)
-	equal(t, "conditions while the status is delayed", map[string]string{}, w.conditions("a"))
+	expect.NoError(t, err)
+	expect.Equal(t, "conditions while the status is delayed", map[string]string{}, w.conditions("a"))
 	w.engine.Mutate(keyOf("a"), releasetest.Remove("Secret"))
 	var announced map[string]string
 	w.engine.Executing = func() { announced = w.conditions("a") }
 	w.passes("a", controller.Drift)
-	equal(t, "conditions before the repair",
+	expect.Equal(t, "conditions before the repair",
 		conditions("Drifted", "True ObjectsChanged", "Deployed", "True InstallSucceeded", "Ready", "False Progressing", "Reconciling", "True Progressing"), announced)
 }
 
@@ -312,14 +313,14 @@ func TestDelayedStatusOfRepair(t *testing.T) {
 	w.engine.Mutate(keyOf("a"), releasetest.Edit("ConfigMap"))
 	w.engine.Mutate(keyOf("a"), releasetest.SetHealth(status.InProgressStatus, "Available: 0/1", 0))
 	w.passes("a", controller.Drift)
-	equal(t, "requests", []string{"apply demoapps/status a", "Repair a Drift"}, w.calls.take())
+	expect.Equal(t, "requests", []string{"apply demoapps/status a", "Repair a Drift"}, w.calls.take())
 	w.passes("a", controller.HealthChange)
-	equal(t, "requests of the next pass", []string(nil), w.calls.take())
+	expect.Equal(t, "requests of the next pass", []string(nil), w.calls.take())
 	w.engine.Mutate(keyOf("a"), releasetest.SetHealth(status.CurrentStatus, "", 1))
 	w.passes("a", controller.HealthChange)
-	equal(t, "requests after it became healthy", []string{"apply demoapps/status a"}, w.calls.take())
-	equal(t, "conditions", conditions("Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("a"))
-	equal(t, "lastUpgradeReason", releasev1alpha1.UpgradeReasonDriftDetected, w.app("a").Status.LastUpgradeReason)
+	expect.Equal(t, "requests after it became healthy", []string{"apply demoapps/status a"}, w.calls.take())
+	expect.Equal(t, "conditions", conditions("Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("a"))
+	expect.Equal(t, "lastUpgradeReason", releasev1alpha1.UpgradeReasonDriftDetected, w.app("a").Status.LastUpgradeReason)
 }
 
 func TestStatusWriteFailure(t *testing.T) {
@@ -331,20 +332,20 @@ func TestStatusWriteFailure(t *testing.T) {
 	if !errors.Is(err, errPlain) || controller.IsTerminal(err) {
 		t.Errorf("error is %v", err)
 	}
-	equal(t, "events", []string(nil), w.recorder.take())
+	expect.Equal(t, "events", []string(nil), w.recorder.take())
 	w.statusErr = nil
 	w.passes("a", controller.SpecChange|controller.Retry)
-	equal(t, "requests of the retry", []string{"Reapply a BaselineUnknown", "apply demoapps/status a"}, w.calls.take())
-	equal(t, "lastUpgradeReason", releasev1alpha1.UpgradeReasonSpecGenerationChanged, w.app("a").Status.LastUpgradeReason)
-	equal(t, "conditions", conditions("Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("a"))
+	expect.Equal(t, "requests of the retry", []string{"Reapply a BaselineUnknown", "apply demoapps/status a"}, w.calls.take())
+	expect.Equal(t, "lastUpgradeReason", releasev1alpha1.UpgradeReasonSpecGenerationChanged, w.app("a").Status.LastUpgradeReason)
+	expect.Equal(t, "conditions", conditions("Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("a"))
 }
 
 func TestDeletedApp(t *testing.T) {
 	t.Run("before the pass", func(t *testing.T) {
 		w := newWorld(t)
 		w.passes("a", controller.Deleted)
-		equal(t, "requests", []string(nil), w.calls.take())
-		equal(t, "releases passed to Forget", []cache.ObjectName(nil), w.engine.Forgotten)
+		expect.Equal(t, "requests", []string(nil), w.calls.take())
+		expect.Equal(t, "releases passed to Forget", []cache.ObjectName(nil), w.engine.Forgotten)
 	})
 	t.Run("before the status is written", func(t *testing.T) {
 		w := deployed(t)
@@ -352,8 +353,8 @@ func TestDeletedApp(t *testing.T) {
 		w.sync()
 		w.statusErr = apierrors.NewNotFound(demoApps.GroupResource(), "a")
 		_, err := w.controller.Reconcile(t.Context(), keyOf("a"), controller.SpecChange)
-		must(t, err)
-		equal(t, "events", []string(nil), w.recorder.take())
+		expect.NoError(t, err)
+		expect.Equal(t, "events", []string(nil), w.recorder.take())
 	})
 	t.Run("before the finalizer is added", func(t *testing.T) {
 		w := newWorld(t)
@@ -363,7 +364,7 @@ func TestDeletedApp(t *testing.T) {
 		if _, err := w.latePass("a", controller.SpecChange); !apierrors.IsNotFound(err) {
 			t.Errorf("error is %v", err)
 		}
-		equal(t, "requests", []string{"patch demoapps a"}, w.calls.take())
+		expect.Equal(t, "requests", []string{"patch demoapps a"}, w.calls.take())
 	})
 }
 
@@ -376,7 +377,7 @@ func TestRecreatedAppOfSameName(t *testing.T) {
 	if _, err := w.controller.Reconcile(t.Context(), keyOf("a"), controller.SpecChange); !apierrors.IsConflict(err) {
 		t.Errorf("pass over the deleted app: %v", err)
 	}
-	equal(t, "finalizers", []string(nil), w.app("a").Finalizers)
+	expect.Equal(t, "finalizers", []string(nil), w.app("a").Finalizers)
 	w.passes("a", controller.SpecChange)
-	equal(t, "conditions", conditions("Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("a"))
+	expect.Equal(t, "conditions", conditions("Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("a"))
 }

@@ -14,6 +14,7 @@ import (
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller"
 	"github.com/example/demoapp-controller/pkg/controller/release/releasetest"
+	"github.com/example/demoapp-controller/test/expect"
 )
 
 // endsWhileExecuting makes a pass whose status is not written, and starts a new process.
@@ -79,11 +80,11 @@ func TestUnrecordedRevisionIsReported(t *testing.T) {
 			w := test.world(t)
 			w.endsWhileExecuting("a")
 			w.passes("a", controller.SpecChange)
-			equal(t, "requests", []string{"Reapply a BaselineUnknown", "apply demoapps/status a"}, w.calls.take())
-			equal(t, "last entry of the history", test.entry, w.history("a")[0])
-			equal(t, "events", []string{test.event}, w.recorder.take())
+			expect.Equal(t, "requests", []string{"Reapply a BaselineUnknown", "apply demoapps/status a"}, w.calls.take())
+			expect.Equal(t, "last entry of the history", test.entry, w.history("a")[0])
+			expect.Equal(t, "events", []string{test.event}, w.recorder.take())
 			s := w.app("a").Status
-			equal(t, "last good revision", s.DeployedRelease.Revision, s.LastGoodRevision)
+			expect.Equal(t, "last good revision", s.DeployedRelease.Revision, s.LastGoodRevision)
 		})
 	}
 }
@@ -109,14 +110,14 @@ func TestRestartsDoNotAddRevisions(t *testing.T) {
 	w := neverReadyAfterChange(t, 1)
 	for revision := 2; revision <= 4; revision++ {
 		w.endsWhileExecuting("a")
-		equal(t, "revision", revision, w.engine.Release(keyOf("a")).Record.Revision)
+		expect.Equal(t, "revision", revision, w.engine.Release(keyOf("a")).Record.Revision)
 		w.engine.Mutate(keyOf("a"), func(r *releasetest.Release) { r.Record.Changed = w.clock.Now() })
 		w.unfinished("a", controller.SpecChange)
 		w.clock.Step(time.Minute)
 	}
-	equal(t, "RolledBackTo", 1, w.engine.Release(keyOf("a")).Record.RolledBackTo)
+	expect.Equal(t, "RolledBackTo", 1, w.engine.Release(keyOf("a")).Record.RolledBackTo)
 	w.passes("a", controller.HealthChange)
-	equal(t, "Ready", "False RolledBack", w.conditions("a")["Ready"])
+	expect.Equal(t, "Ready", "False RolledBack", w.conditions("a")["Ready"])
 }
 
 // TestFailureIsWrittenBeforeNextAttempt: each failure is written and emitted once.
@@ -127,15 +128,15 @@ func TestFailureIsWrittenBeforeNextAttempt(t *testing.T) {
 	w.passes("a", controller.HealthChange)
 	w.recorder.take()
 	w.engine.Executing = func() {
-		equal(t, "failed upgrades when Execute begins", int64(1), w.app("a").Status.Failures.Upgrades)
-		equal(t, "conditions when Execute begins", conditions("Ready", "False Progressing", "Reconciling", "True Progressing",
+		expect.Equal(t, "failed upgrades when Execute begins", int64(1), w.app("a").Status.Failures.Upgrades)
+		expect.Equal(t, "conditions when Execute begins", conditions("Ready", "False Progressing", "Reconciling", "True Progressing",
 			"Failed", "True HealthTimeout", "Deployed", "True UpgradeSucceeded"), w.conditions("a"))
 	}
 	w.clock.SetTime(began.Add(time.Minute))
 	w.passes("a", controller.PeriodicResync)
 	// All fake records have the same age, so the timeout of the next revision is over,
 	// too.
-	equal(t, "events", []string{
+	expect.Equal(t, "events", []string{
 		"a Warning HealthTimeout Reconcile Revision 2 did not become healthy in time",
 		"a Normal Upgraded Upgrade Upgraded to revision 3 of chart demo-app 1.0.0 (RetryAfterFailure)",
 	}, w.recorder.take()[:2])
@@ -147,8 +148,8 @@ func TestHealthTimeoutBeforeRestart(t *testing.T) {
 	w.endsWhileExecuting("a")
 	w.clock.SetTime(began.Add(time.Hour))
 	result := w.passes("a", controller.SpecChange)
-	equal(t, "requeue after", retrySoon, result.RequeueAfter)
-	equal(t, "Reconciling", "True HealthTimeout", w.conditions("a")["Reconciling"])
+	expect.Equal(t, "requeue after", retrySoon, result.RequeueAfter)
+	expect.Equal(t, "Reconciling", "True HealthTimeout", w.conditions("a")["Reconciling"])
 	w.passes("a", controller.PeriodicResync)
-	equal(t, "revision", 3, w.engine.Release(keyOf("a")).Record.Revision)
+	expect.Equal(t, "revision", 3, w.engine.Release(keyOf("a")).Record.Revision)
 }

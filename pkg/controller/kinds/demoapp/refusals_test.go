@@ -15,6 +15,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller"
 	"github.com/example/demoapp-controller/pkg/controller/release/releasetest"
 	"github.com/example/demoapp-controller/pkg/helm"
+	"github.com/example/demoapp-controller/test/expect"
 )
 
 // inConflict returns a world in which an object of another owner conflicts with the
@@ -34,7 +35,7 @@ func inConflict(t *testing.T) *world {
 	if after := result.RequeueAfter; after <= 30*time.Second || after >= time.Minute {
 		t.Errorf("requeued after %s, want less than a minute", after)
 	}
-	equal(t, "Ready", "False OwnershipConflict", w.conditions("a")["Ready"])
+	expect.Equal(t, "Ready", "False OwnershipConflict", w.conditions("a")["Ready"])
 	w.calls.take()
 	return w
 }
@@ -43,11 +44,11 @@ func TestConflictingObjectIsChecked(t *testing.T) {
 	w := inConflict(t)
 	for range 4 {
 		w.passes("a", controller.Drift)
-		equal(t, "calls within the interval", []string(nil), w.calls.take())
+		expect.Equal(t, "calls within the interval", []string(nil), w.calls.take())
 		w.clock.Step(time.Minute)
 		w.passes("a", controller.PeriodicResync)
-		equal(t, "calls after the interval", []string{"look Secret"}, w.calls.take())
-		equal(t, "Ready", "False OwnershipConflict", w.conditions("a")["Ready"])
+		expect.Equal(t, "calls after the interval", []string{"look Secret"}, w.calls.take())
+		expect.Equal(t, "Ready", "False OwnershipConflict", w.conditions("a")["Ready"])
 	}
 }
 
@@ -60,11 +61,11 @@ func TestConflictEndsAfterObjectIsDeleted(t *testing.T) {
 
 			w.passes("a", controller.PeriodicResync)
 
-			equal(t, "conditions", conditions("Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("a"))
+			expect.Equal(t, "conditions", conditions("Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("a"))
 			w.calls.take()
 			w.clock.Step(time.Minute)
 			w.passes("a", controller.PeriodicResync)
-			equal(t, "calls later", []string(nil), w.calls.take())
+			expect.Equal(t, "calls later", []string(nil), w.calls.take())
 		})
 	}
 }
@@ -76,8 +77,8 @@ func TestFailedCheckDoesNotEndConflict(t *testing.T) {
 
 	result := w.passes("a", controller.PeriodicResync)
 
-	equal(t, "calls", []string{"look Secret"}, w.calls.take())
-	equal(t, "Stalled", "True "+apimeta.ReasonOwnershipConflict, w.conditions("a")["Stalled"])
+	expect.Equal(t, "calls", []string{"look Secret"}, w.calls.take())
+	expect.Equal(t, "Stalled", "True "+apimeta.ReasonOwnershipConflict, w.conditions("a")["Stalled"])
 	if result.RequeueAfter >= time.Minute {
 		t.Errorf("requeued after %s", result.RequeueAfter)
 	}
@@ -113,26 +114,26 @@ func TestDriftIsCorrectedWhileUpgradeIsRefused(t *testing.T) {
 	w, refused := refusedUpgrade(t)
 	want := conditions("Ready", "False Refused", "Stalled", "True Refused", "Failed", "True Refused", "Deployed", "False Refused")
 	w.passes("a", controller.Drift)
-	equal(t, "operations without drift", []string(nil), w.operations())
+	expect.Equal(t, "operations without drift", []string(nil), w.operations())
 
 	w.engine.Mutate(keyOf("a"), releasetest.Remove("Service"))
 	w.engine.Failures = []error{refused}
 	_, err := w.pass("a", controller.Drift)
-	equal(t, "error is terminal", true, controller.IsTerminal(err))
-	equal(t, "operations after drift", []string{"Upgrade a Failed", "Repair a Drift"}, w.operations())
-	equal(t, "conditions", want, w.conditions("a"))
-	equal(t, "events", []string{"a Normal DriftCorrected Repair Corrected Service a (missing)"}, w.recorder.take())
-	equal(t, "revision", int64(1), w.app("a").Status.DeployedRelease.Revision)
+	expect.Equal(t, "error is terminal", true, controller.IsTerminal(err))
+	expect.Equal(t, "operations after drift", []string{"Upgrade a Failed", "Repair a Drift"}, w.operations())
+	expect.Equal(t, "conditions", want, w.conditions("a"))
+	expect.Equal(t, "events", []string{"a Normal DriftCorrected Repair Corrected Service a (missing)"}, w.recorder.take())
+	expect.Equal(t, "revision", int64(1), w.app("a").Status.DeployedRelease.Revision)
 
 	w.engine.Mutate(keyOf("a"), releasetest.Remove("Service"))
 	w.passes("a", controller.Drift)
-	equal(t, "operations after the same drift", []string{"Repair a Drift"}, w.operations())
-	equal(t, "conditions after the same drift", want, w.conditions("a"))
+	expect.Equal(t, "operations after the same drift", []string{"Repair a Drift"}, w.operations())
+	expect.Equal(t, "conditions after the same drift", want, w.conditions("a"))
 
 	w.engine.Mutate(keyOf("a"), releasetest.Remove("ConfigMap"))
 	w.passes("a", controller.Drift)
-	equal(t, "operations after the refused object was deleted", []string{"Upgrade a Failed"}, w.operations())
-	equal(t, "conditions in the end", conditions("Ready", "True Healthy", "Deployed", "True UpgradeSucceeded"), w.conditions("a"))
+	expect.Equal(t, "operations after the refused object was deleted", []string{"Upgrade a Failed"}, w.operations())
+	expect.Equal(t, "conditions in the end", conditions("Ready", "True Healthy", "Deployed", "True UpgradeSucceeded"), w.conditions("a"))
 }
 
 // TestRefusedRepairWhileUpgradeIsRefused: both rest, and the status reports both.
@@ -144,21 +145,21 @@ func TestRefusedRepairWhileUpgradeIsRefused(t *testing.T) {
 	if _, err := w.pass("a", controller.Drift); controller.IsTerminal(err) {
 		t.Errorf("error is %v, want one that is retried", err)
 	}
-	equal(t, "operations after drift", []string{"Upgrade a Failed", "Repair a Drift"}, w.operations())
+	expect.Equal(t, "operations after drift", []string{"Upgrade a Failed", "Repair a Drift"}, w.operations())
 	w.engine.Failures = []error{other}
 	if _, err := w.pass("a", controller.Retry); !controller.IsTerminal(err) {
 		t.Errorf("error of the repair is %v, want a terminal one", err)
 	}
-	equal(t, "operations of the retry", []string{"Repair a Drift"}, w.operations())
+	expect.Equal(t, "operations of the retry", []string{"Repair a Drift"}, w.operations())
 
 	w.passes("a", controller.Drift)
 
-	equal(t, "operations at rest", []string(nil), w.operations())
-	equal(t, "Ready", "False Refused", w.conditions("a")["Ready"])
-	equal(t, "message", refused.Error()+"; "+other.Error(), w.message("a", apimeta.ConditionReady))
+	expect.Equal(t, "operations at rest", []string(nil), w.operations())
+	expect.Equal(t, "Ready", "False Refused", w.conditions("a")["Ready"])
+	expect.Equal(t, "message", refused.Error()+"; "+other.Error(), w.message("a", apimeta.ConditionReady))
 	w.clock.Step(10 * time.Minute)
 	w.passes("a", controller.PeriodicResync)
-	equal(t, "Ready in the end", "True Healthy", w.conditions("a")["Ready"])
+	expect.Equal(t, "Ready in the end", "True Healthy", w.conditions("a")["Ready"])
 }
 
 func TestDriftIsCorrectedAfterFailedUpgrade(t *testing.T) {
@@ -173,8 +174,8 @@ func TestDriftIsCorrectedAfterFailedUpgrade(t *testing.T) {
 	if !errors.Is(err, errPlain) || controller.IsTerminal(err) {
 		t.Errorf("error is %v, want one that is retried", err)
 	}
-	equal(t, "operations", []string{"Upgrade a InputsChanged", "Repair a Drift"}, w.operations())
-	equal(t, "Ready", "False UpgradeFailed", w.conditions("a")["Ready"])
+	expect.Equal(t, "operations", []string{"Upgrade a InputsChanged", "Repair a Drift"}, w.operations())
+	expect.Equal(t, "Ready", "False UpgradeFailed", w.conditions("a")["Ready"])
 }
 
 // TestTerminalFailureIsCountedOnce: retries that are left do not count as failed attempts.
@@ -188,12 +189,12 @@ func TestTerminalFailureIsCountedOnce(t *testing.T) {
 	w.clock.Step(time.Hour)
 	w.passes("a", controller.PeriodicResync)
 
-	equal(t, "Ready", "False RetriesExhausted", w.conditions("a")["Ready"])
+	expect.Equal(t, "Ready", "False RetriesExhausted", w.conditions("a")["Ready"])
 	message := w.message("a", apimeta.ConditionReady)
 	if want := "Gave up after 1 failed attempt, because a retry cannot succeed; "; !strings.HasPrefix(message, want) {
 		t.Errorf("message is %q, want it to begin with %q", message, want)
 	}
-	equal(t, "consecutive failures", int64(1), w.app("a").Status.Failures.Consecutive)
+	expect.Equal(t, "consecutive failures", int64(1), w.app("a").Status.Failures.Consecutive)
 }
 
 // TestForceStartsAfresh: a requested upgrade starts what was given up or rolled back, with
@@ -223,18 +224,18 @@ func TestForceStartsAfresh(t *testing.T) {
 			w.change("a", asks("now", "now"))
 			w.engine.Failures = slices.Repeat([]error{errPlain}, test.failures)
 			_, _ = w.pass("a", controller.SpecChange)
-			equal(t, "first operation is an upgrade", true, strings.HasPrefix(strings.Join(w.operations(), "\n"), "Upgrade a "))
-			equal(t, "request is answered", test.failures == 0, w.app("a").Status.LastHandledForceAt == "now")
+			expect.Equal(t, "first operation is an upgrade", true, strings.HasPrefix(strings.Join(w.operations(), "\n"), "Upgrade a "))
+			expect.Equal(t, "request is answered", test.failures == 0, w.app("a").Status.LastHandledForceAt == "now")
 			for range 3 {
 				_, _ = w.pass("a", controller.Retry)
 			}
 
-			equal(t, "Ready", test.ready, w.conditions("a")["Ready"])
-			equal(t, "lastHandledForceAt", "now", w.app("a").Status.LastHandledForceAt)
+			expect.Equal(t, "Ready", test.ready, w.conditions("a")["Ready"])
+			expect.Equal(t, "lastHandledForceAt", "now", w.app("a").Status.LastHandledForceAt)
 			w.operations()
 			w.clock.Step(time.Hour)
 			w.passes("a", controller.PeriodicResync)
-			equal(t, "operations later", []string(nil), w.operations())
+			expect.Equal(t, "operations later", []string(nil), w.operations())
 		})
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller"
 	"github.com/example/demoapp-controller/pkg/controller/release/releasetest"
 	"github.com/example/demoapp-controller/pkg/helm"
+	"github.com/example/demoapp-controller/test/expect"
 )
 
 func TestDrift(t *testing.T) {
@@ -47,20 +48,20 @@ func TestDrift(t *testing.T) {
 			before := w.app("a").Status
 			w.engine.Mutate(keyOf("a"), test.mutate)
 			w.engine.Executing = func() {
-				equal(t, "conditions when Execute begins", conditions("Drifted", "True ObjectsChanged",
+				expect.Equal(t, "conditions when Execute begins", conditions("Drifted", "True ObjectsChanged",
 					"Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("a"))
-				equal(t, "what drifted", test.message, w.message("a", releasev1alpha1.ConditionDrifted))
+				expect.Equal(t, "what drifted", test.message, w.message("a", releasev1alpha1.ConditionDrifted))
 			}
 			w.passes("a", test.why)
-			equal(t, "requests", []string{"apply demoapps/status a", "Repair a Drift", "apply demoapps/status a"}, w.calls.take())
-			equal(t, "conditions", conditions("Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("a"))
-			equal(t, "events", []string{"a Normal DriftCorrected Repair Corrected " + test.message}, w.recorder.take())
+			expect.Equal(t, "requests", []string{"apply demoapps/status a", "Repair a Drift", "apply demoapps/status a"}, w.calls.take())
+			expect.Equal(t, "conditions", conditions("Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("a"))
+			expect.Equal(t, "events", []string{"a Normal DriftCorrected Repair Corrected " + test.message}, w.recorder.take())
 			after := w.app("a").Status
-			equal(t, "revision", before.DeployedRelease, after.DeployedRelease)
-			equal(t, "lastUpgradeReason", test.reason, after.LastUpgradeReason)
-			equal(t, "lastUpgradeAt", w.clock.Now(), after.LastUpgradeAt.UTC())
+			expect.Equal(t, "revision", before.DeployedRelease, after.DeployedRelease)
+			expect.Equal(t, "lastUpgradeReason", test.reason, after.LastUpgradeReason)
+			expect.Equal(t, "lastUpgradeAt", w.clock.Now(), after.LastUpgradeAt.UTC())
 			w.passes("a", controller.Drift)
-			equal(t, "requests of the next pass", []string(nil), w.calls.take())
+			expect.Equal(t, "requests of the next pass", []string(nil), w.calls.take())
 		})
 	}
 }
@@ -107,14 +108,14 @@ func TestReleaseChangedByAnotherClient(t *testing.T) {
 			w := deployed(t)
 			w.engine.Mutate(keyOf("a"), test.mutate)
 			w.engine.Executing = func() {
-				equal(t, "Drifted when Execute begins", "True ReleaseChanged", w.conditions("a")["Drifted"])
-				equal(t, "what drifted", test.message, w.message("a", releasev1alpha1.ConditionDrifted))
+				expect.Equal(t, "Drifted when Execute begins", "True ReleaseChanged", w.conditions("a")["Drifted"])
+				expect.Equal(t, "what drifted", test.message, w.message("a", releasev1alpha1.ConditionDrifted))
 			}
 			w.passes("a", test.why)
-			equal(t, "requests", []string{"apply demoapps/status a", test.action, "apply demoapps/status a"}, w.calls.take())
-			equal(t, "lastUpgradeReason", test.reason, w.app("a").Status.LastUpgradeReason)
-			equal(t, "revision", test.after, w.app("a").Status.DeployedRelease.Revision)
-			equal(t, "events", []string{"a " + test.event}, w.recorder.take())
+			expect.Equal(t, "requests", []string{"apply demoapps/status a", test.action, "apply demoapps/status a"}, w.calls.take())
+			expect.Equal(t, "lastUpgradeReason", test.reason, w.app("a").Status.LastUpgradeReason)
+			expect.Equal(t, "revision", test.after, w.app("a").Status.DeployedRelease.Revision)
+			expect.Equal(t, "events", []string{"a " + test.event}, w.recorder.take())
 			if drifted, ok := w.conditions("a")["Drifted"]; ok {
 				t.Errorf("Drifted is still %s", drifted)
 			}
@@ -130,14 +131,14 @@ func TestInterruptedAttemptIsRepeated(t *testing.T) {
 			Namespace: namespace, Name: "a", Chart: testChart(t, "1.0.0"),
 			Values: desiredValues(w.app("a").Spec, plainKey, exposure{}), Owner: w.engine.Desired.Owner,
 		}.InputDigest()
-		must(t, err)
+		expect.NoError(t, err)
 		r.Record = &helm.Record{Revision: 2, Status: "pending-upgrade", Own: true, Inputs: inputs, Changed: began}
 	})
 	w.start(testChart(t, "1.0.0"))
 	w.passes("a", controller.SpecChange)
-	equal(t, "requests", []string{"Upgrade a Interrupted", "apply demoapps/status a"}, w.calls.take())
-	equal(t, "revision", int64(2), w.app("a").Status.DeployedRelease.Revision)
-	equal(t, "lastUpgradeReason", releasev1alpha1.UpgradeReasonRetryAfterFailure, w.app("a").Status.LastUpgradeReason)
+	expect.Equal(t, "requests", []string{"Upgrade a Interrupted", "apply demoapps/status a"}, w.calls.take())
+	expect.Equal(t, "revision", int64(2), w.app("a").Status.DeployedRelease.Revision)
+	expect.Equal(t, "lastUpgradeReason", releasev1alpha1.UpgradeReasonRetryAfterFailure, w.app("a").Status.LastUpgradeReason)
 }
 
 func TestBusyReleaseIsRetried(t *testing.T) {
@@ -174,16 +175,16 @@ func TestBusyReleaseIsRetried(t *testing.T) {
 			w := test.world(t)
 			generation := w.app("a").Status.ObservedGeneration
 			result := w.passes("a", controller.Drift)
-			equal(t, "requeue after", test.next, result.RequeueAfter)
-			equal(t, "conditions", conditions("Ready", "False ReleaseBusy", "Reconciling", "True ReleaseBusy",
+			expect.Equal(t, "requeue after", test.next, result.RequeueAfter)
+			expect.Equal(t, "conditions", conditions("Ready", "False ReleaseBusy", "Reconciling", "True ReleaseBusy",
 				"Deployed", test.deployed), w.conditions("a"))
-			equal(t, "events", []string{"a Warning ReleaseBusy Reconcile release ns/a is being changed by another client: wait until its operation ends"}, w.recorder.take())
-			equal(t, "observedGeneration", generation, w.app("a").Status.ObservedGeneration)
+			expect.Equal(t, "events", []string{"a Warning ReleaseBusy Reconcile release ns/a is being changed by another client: wait until its operation ends"}, w.recorder.take())
+			expect.Equal(t, "observedGeneration", generation, w.app("a").Status.ObservedGeneration)
 			if r := w.engine.Release(keyOf("a")); r.Record != nil && !r.Record.Own {
 				r.Record.Status = "deployed"
 			}
 			w.passes("a", controller.PeriodicResync)
-			equal(t, "Ready in the end", "True Healthy", w.conditions("a")["Ready"])
+			expect.Equal(t, "Ready in the end", "True Healthy", w.conditions("a")["Ready"])
 		})
 	}
 }
@@ -204,16 +205,16 @@ func TestPartialRepair(t *testing.T) {
 	if !controller.IsTerminal(err) {
 		t.Errorf("error is %v, want a terminal one", err)
 	}
-	equal(t, "drifted after the repair", "Secret a (replaced)", drifted())
+	expect.Equal(t, "drifted after the repair", "Secret a (replaced)", drifted())
 	w.calls.take()
 	w.passes("a", controller.PeriodicResync)
-	equal(t, "requests while nothing else changes", []string(nil), w.calls.take())
+	expect.Equal(t, "requests while nothing else changes", []string(nil), w.calls.take())
 	w.engine.Mutate(keyOf("a"), releasetest.Edit("ConfigMap"))
 	_, err = w.pass("a", controller.Drift)
 	if !controller.IsTerminal(err) {
 		t.Errorf("error is %v, want a terminal one", err)
 	}
-	equal(t, "the ConfigMap", w.engine.Release(keyOf("a")).Applied["ConfigMap"], w.engine.Release(keyOf("a")).Live["ConfigMap"])
+	expect.Equal(t, "the ConfigMap", w.engine.Release(keyOf("a")).Applied["ConfigMap"], w.engine.Release(keyOf("a")).Live["ConfigMap"])
 }
 
 func TestDriftStatusWriteFailure(t *testing.T) {
@@ -224,11 +225,11 @@ func TestDriftStatusWriteFailure(t *testing.T) {
 	if !errors.Is(err, errPlain) || controller.IsTerminal(err) {
 		t.Errorf("error is %v", err)
 	}
-	equal(t, "requests", []string{"apply demoapps/status a", "apply demoapps/status a"}, w.calls.take())
-	equal(t, "events", []string(nil), w.recorder.take())
+	expect.Equal(t, "requests", []string{"apply demoapps/status a", "apply demoapps/status a"}, w.calls.take())
+	expect.Equal(t, "events", []string(nil), w.recorder.take())
 	w.statusErr = nil
 	w.passes("a", controller.Drift|controller.Retry)
-	equal(t, "requests of the retry", []string{"apply demoapps/status a", "Repair a Drift", "apply demoapps/status a"}, w.calls.take())
+	expect.Equal(t, "requests of the retry", []string{"apply demoapps/status a", "Repair a Drift", "apply demoapps/status a"}, w.calls.take())
 }
 
 func TestTransitionTimesAreKept(t *testing.T) {
@@ -236,11 +237,11 @@ func TestTransitionTimesAreKept(t *testing.T) {
 	before := meta.FindStatusCondition(w.app("a").Status.Conditions, apimeta.ConditionReady).LastTransitionTime
 	w.change("a", says("other"))
 	w.passes("a", controller.SpecChange)
-	equal(t, "time of a condition that stayed True", before,
+	expect.Equal(t, "time of a condition that stayed True", before,
 		meta.FindStatusCondition(w.app("a").Status.Conditions, apimeta.ConditionReady).LastTransitionTime)
 	w.change("a", keyFrom("keys", "k"))
 	w.clock.Step(time.Minute)
 	w.passes("a", controller.SpecChange)
-	equal(t, "time of a condition that changed", metav1.NewTime(w.clock.Now()).UTC(),
+	expect.Equal(t, "time of a condition that changed", metav1.NewTime(w.clock.Now()).UTC(),
 		meta.FindStatusCondition(w.app("a").Status.Conditions, apimeta.ConditionReady).LastTransitionTime.UTC())
 }

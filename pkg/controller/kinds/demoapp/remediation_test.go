@@ -17,6 +17,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller"
 	"github.com/example/demoapp-controller/pkg/controller/release/releasetest"
 	"github.com/example/demoapp-controller/pkg/helm"
+	"github.com/example/demoapp-controller/test/expect"
 )
 
 func remediating(retries int32, strategy releasev1alpha1.RemediationStrategy) func(*v1alpha1.DemoApp) {
@@ -43,14 +44,14 @@ func (w *world) unfinished(name string, why controller.Reason) controller.Result
 	w.t.Helper()
 	w.sync()
 	result, err := w.controller.Reconcile(w.t.Context(), keyOf(name), why)
-	must(w.t, err)
+	expect.NoError(w.t, err)
 	return result
 }
 
 func TestRollbackAfterLastRetry(t *testing.T) {
 	w := deployed(t, remediating(1, releasev1alpha1.RemediationRollback))
 	w.failing(2)
-	equal(t, "conditions before", conditions("Ready", "False UpgradeFailed", "Reconciling", "True UpgradeFailed",
+	expect.Equal(t, "conditions before", conditions("Ready", "False UpgradeFailed", "Reconciling", "True UpgradeFailed",
 		"Deployed", "False UpgradeFailed", "Failed", "True UpgradeFailed"), w.conditions("a"))
 	w.passes("a", controller.Retry)
 	stalled := conditions("Ready", "False RolledBack", "Stalled", "True RolledBack", "Deployed", "False RolledBack",
@@ -58,36 +59,36 @@ func TestRollbackAfterLastRetry(t *testing.T) {
 	check := func(step string) {
 		t.Helper()
 		got := w.app("a").Status
-		equal(t, step+": conditions", stalled, w.conditions("a"))
-		equal(t, step+": revision", int64(3), got.DeployedRelease.Revision)
-		equal(t, step+": reason", releasev1alpha1.UpgradeReasonRemediation, got.LastUpgradeReason)
-		equal(t, step+": observedGeneration", int64(2), got.ObservedGeneration)
-		equal(t, step+": message", true, strings.Contains(w.message("a", "Ready"), "Rolled back to revision 1"))
+		expect.Equal(t, step+": conditions", stalled, w.conditions("a"))
+		expect.Equal(t, step+": revision", int64(3), got.DeployedRelease.Revision)
+		expect.Equal(t, step+": reason", releasev1alpha1.UpgradeReasonRemediation, got.LastUpgradeReason)
+		expect.Equal(t, step+": observedGeneration", int64(2), got.ObservedGeneration)
+		expect.Equal(t, step+": message", true, strings.Contains(w.message("a", "Ready"), "Rolled back to revision 1"))
 	}
 	check("rolled back")
 	events := w.recorder.take()
-	equal(t, "events", 1, len(events))
-	contains(t, "event", events[0], "a Warning RolledBack Rollback Rolled back with revision 3")
-	contains(t, "event", events[0], "Rolled back to revision 1")
+	expect.Equal(t, "events", 1, len(events))
+	expect.Contains(t, "event", events[0], "a Warning RolledBack Rollback Rolled back with revision 3")
+	expect.Contains(t, "event", events[0], "Rolled back to revision 1")
 
 	w.calls.take()
 	w.passes("a", controller.PeriodicResync)
-	equal(t, "requests while stalled", []string(nil), w.calls.take())
+	expect.Equal(t, "requests while stalled", []string(nil), w.calls.take())
 	w.start(testChart(t, "1.0.0"))
 	w.passes("a", controller.SpecChange)
-	equal(t, "requests after a restart", []string(nil), w.calls.take())
+	expect.Equal(t, "requests after a restart", []string(nil), w.calls.take())
 	check("after a restart")
 	w.engine.Mutate(keyOf("a"), releasetest.Remove("Secret"))
 	w.passes("a", controller.Drift)
 	check2 := w.conditions("a")
-	equal(t, "conditions after drift of the earlier revision", stalled, check2)
-	equal(t, "consecutive failures after a repair", int64(2), w.app("a").Status.Failures.Consecutive)
+	expect.Equal(t, "conditions after drift of the earlier revision", stalled, check2)
+	expect.Equal(t, "consecutive failures after a repair", int64(2), w.app("a").Status.Failures.Consecutive)
 	w.recorder.take()
 
 	w.change("a", func(app *v1alpha1.DemoApp) { app.Spec.Message = "good" })
 	w.passes("a", controller.SpecChange)
-	equal(t, "conditions in the end", conditions("Ready", "True Healthy", "Deployed", "True UpgradeSucceeded"), w.conditions("a"))
-	equal(t, "last good revision", int64(4), w.app("a").Status.LastGoodRevision)
+	expect.Equal(t, "conditions in the end", conditions("Ready", "True Healthy", "Deployed", "True UpgradeSucceeded"), w.conditions("a"))
+	expect.Equal(t, "last good revision", int64(4), w.app("a").Status.LastGoodRevision)
 }
 
 // TestConsecutiveRollbacks: each bad spec is rolled back to the previous rollback,
@@ -101,9 +102,9 @@ func TestConsecutiveRollbacks(t *testing.T) {
 			t.Fatal("no error")
 		}
 		w.passes("a", controller.Retry)
-		equal(t, message+": Ready", "False RolledBack", w.conditions("a")["Ready"])
+		expect.Equal(t, message+": Ready", "False RolledBack", w.conditions("a")["Ready"])
 		s := w.app("a").Status
-		equal(t, message+": last good revision", s.DeployedRelease.Revision, s.LastGoodRevision)
+		expect.Equal(t, message+": last good revision", s.DeployedRelease.Revision, s.LastGoodRevision)
 	}
 }
 
@@ -122,11 +123,11 @@ func TestHealthyRevisionIsRecordedWhileChangeIsHeld(t *testing.T) {
 		opensAt("10 3 * * *", "UTC")(app)
 	})
 	w.passes("a", controller.SpecChange)
-	equal(t, "last good revision before", int64(1), w.app("a").Status.LastGoodRevision)
+	expect.Equal(t, "last good revision before", int64(1), w.app("a").Status.LastGoodRevision)
 	w.engine.Mutate(keyOf("a"), releasetest.SetHealth(status.CurrentStatus, "", 1))
 	w.passes("a", controller.HealthChange)
-	equal(t, "Ready", "False OutsideWindow", w.conditions("a")["Ready"])
-	equal(t, "last good revision", int64(2), w.app("a").Status.LastGoodRevision)
+	expect.Equal(t, "Ready", "False OutsideWindow", w.conditions("a")["Ready"])
+	expect.Equal(t, "last good revision", int64(2), w.app("a").Status.LastGoodRevision)
 }
 
 // TestRollbackDoesNotWaitForDependency: a rollback brings back an earlier revision.
@@ -139,8 +140,8 @@ func TestRollbackDoesNotWaitForDependency(t *testing.T) {
 	w.failing(1)
 	w.report("b", func(app *v1alpha1.DemoApp) { app.Status.Conditions = nil })
 	w.passes("a", controller.DependencyReady)
-	equal(t, "Ready", "False RolledBack", w.conditions("a")["Ready"])
-	equal(t, "DependencyReady", "False Waiting", w.conditions("a")["DependencyReady"])
+	expect.Equal(t, "Ready", "False RolledBack", w.conditions("a")["Ready"])
+	expect.Equal(t, "DependencyReady", "False Waiting", w.conditions("a")["DependencyReady"])
 }
 
 func TestRetriesExhausted(t *testing.T) {
@@ -151,14 +152,14 @@ func TestRetriesExhausted(t *testing.T) {
 			w := deployed(t, change)
 			w.failing(2)
 			w.passes("a", controller.Retry)
-			equal(t, "conditions", conditions("Ready", "False RetriesExhausted", "Stalled", "True RetriesExhausted",
+			expect.Equal(t, "conditions", conditions("Ready", "False RetriesExhausted", "Stalled", "True RetriesExhausted",
 				"Deployed", "False RetriesExhausted", "Failed", "True UpgradeFailed", "Remediated", "True RetriesExhausted"), w.conditions("a"))
-			equal(t, "requests", []string{"apply demoapps/status a"}, w.calls.take())
+			expect.Equal(t, "requests", []string{"apply demoapps/status a"}, w.calls.take())
 			w.passes("a", controller.PeriodicResync)
-			equal(t, "requests while stalled", []string(nil), w.calls.take())
+			expect.Equal(t, "requests while stalled", []string(nil), w.calls.take())
 			w.change("a", func(app *v1alpha1.DemoApp) { app.Spec.Message = "good" })
 			w.passes("a", controller.SpecChange)
-			equal(t, "conditions in the end", conditions("Ready", "True Healthy", "Deployed", "True UpgradeSucceeded"), w.conditions("a"))
+			expect.Equal(t, "conditions in the end", conditions("Ready", "True Healthy", "Deployed", "True UpgradeSucceeded"), w.conditions("a"))
 		})
 	}
 }
@@ -191,27 +192,27 @@ func TestRemediationSurvivesFailedRepair(t *testing.T) {
 			w.change("a", says("bad"))
 			w.engine.Failures = []error{test.attempt}
 			_, err := w.pass("a", controller.SpecChange)
-			equal(t, "failed", true, err != nil)
+			expect.Equal(t, "failed", true, err != nil)
 			w.passes("a", controller.Retry)
-			equal(t, "Ready", "False "+test.reason, w.conditions("a")["Ready"])
+			expect.Equal(t, "Ready", "False "+test.reason, w.conditions("a")["Ready"])
 			before := w.app("a").Status
 
-			must(t, w.kube.CoreV1().Secrets(namespace).Delete(t.Context(), "keys", metav1.DeleteOptions{}))
+			expect.NoError(t, w.kube.CoreV1().Secrets(namespace).Delete(t.Context(), "keys", metav1.DeleteOptions{}))
 			w.engine.Mutate(keyOf("a"), releasetest.Edit("ConfigMap"))
 			w.engine.Failures = []error{test.repair}
 			_, err = w.pass("a", controller.Drift)
-			equal(t, "the repair failed", true, err != nil)
+			expect.Equal(t, "the repair failed", true, err != nil)
 			want := *before.Failures
 			want.Repairs++
-			equal(t, "failures", &want, w.app("a").Status.Failures)
-			equal(t, "Remediated while the key is missing", "True "+test.reason, w.conditions("a")["Remediated"])
+			expect.Equal(t, "failures", &want, w.app("a").Status.Failures)
+			expect.Equal(t, "Remediated while the key is missing", "True "+test.reason, w.conditions("a")["Remediated"])
 
 			w.secret(key)
 			w.change("a", asks("now", ""))
 			w.passes("a", controller.SpecChange|controller.Retry)
-			equal(t, "revision", before.DeployedRelease.Revision, w.app("a").Status.DeployedRelease.Revision)
-			equal(t, "Ready in the end", "False "+test.reason, w.conditions("a")["Ready"])
-			equal(t, "Remediated in the end", "True "+test.reason, w.conditions("a")["Remediated"])
+			expect.Equal(t, "revision", before.DeployedRelease.Revision, w.app("a").Status.DeployedRelease.Revision)
+			expect.Equal(t, "Ready in the end", "False "+test.reason, w.conditions("a")["Ready"])
+			expect.Equal(t, "Remediated in the end", "True "+test.reason, w.conditions("a")["Remediated"])
 		})
 	}
 }
@@ -224,7 +225,7 @@ func TestFailedFirstInstallIsLeft(t *testing.T) {
 		t.Fatal("no error")
 	}
 	w.passes("a", controller.Retry)
-	equal(t, "Ready", "False RetriesExhausted", w.conditions("a")["Ready"])
+	expect.Equal(t, "Ready", "False RetriesExhausted", w.conditions("a")["Ready"])
 }
 
 func TestRefusedUpgradeIsRolledBackWithoutRetries(t *testing.T) {
@@ -235,7 +236,7 @@ func TestRefusedUpgradeIsRolledBackWithoutRetries(t *testing.T) {
 		t.Errorf("error is %v", err)
 	}
 	w.passes("a", controller.Retry)
-	equal(t, "Ready", "False RolledBack", w.conditions("a")["Ready"])
+	expect.Equal(t, "Ready", "False RolledBack", w.conditions("a")["Ready"])
 }
 
 func TestWaitForReady(t *testing.T) {
@@ -253,7 +254,7 @@ func TestWaitForReady(t *testing.T) {
 	for attempt := int64(1); attempt <= 2; attempt++ {
 		w.clock.SetTime(began.Add(30 * time.Second))
 		result := w.unfinished("a", controller.HealthChange)
-		equal(t, "revision", 1+attempt, w.app("a").Status.DeployedRelease.Revision)
+		expect.Equal(t, "revision", 1+attempt, w.app("a").Status.DeployedRelease.Revision)
 		if result.RequeueAfter > 30*time.Second {
 			t.Errorf("requeued after %s, the timeout ends in 30 s", result.RequeueAfter)
 		}
@@ -264,10 +265,10 @@ func TestWaitForReady(t *testing.T) {
 		w.unfinished("a", controller.PeriodicResync)
 	}
 	w.passes("a", controller.HealthChange)
-	equal(t, "revision", int64(4), w.app("a").Status.DeployedRelease.Revision)
-	equal(t, "conditions", conditions("Ready", "False RolledBack", "Stalled", "True RolledBack", "Deployed", "False RolledBack",
+	expect.Equal(t, "revision", int64(4), w.app("a").Status.DeployedRelease.Revision)
+	expect.Equal(t, "conditions", conditions("Ready", "False RolledBack", "Stalled", "True RolledBack", "Deployed", "False RolledBack",
 		"Failed", "True HealthTimeout", "Remediated", "True RolledBack"), w.conditions("a"))
-	equal(t, "failed upgrades", int64(2), w.app("a").Status.Failures.Upgrades)
+	expect.Equal(t, "failed upgrades", int64(2), w.app("a").Status.Failures.Upgrades)
 }
 
 func TestWaitForReadyWithoutRemediation(t *testing.T) {
@@ -279,14 +280,14 @@ func TestWaitForReadyWithoutRemediation(t *testing.T) {
 	w.unfinished("a", controller.SpecChange)
 	w.clock.SetTime(began.Add(helm.DefaultTimeout))
 	w.passes("a", controller.PeriodicResync)
-	equal(t, "conditions after the timeout", conditions("Ready", "False HealthTimeout", "Stalled", "True HealthTimeout",
+	expect.Equal(t, "conditions after the timeout", conditions("Ready", "False HealthTimeout", "Stalled", "True HealthTimeout",
 		"Deployed", "False HealthTimeout", "Failed", "True HealthTimeout"), w.conditions("a"))
 	w.calls.take()
 	w.passes("a", controller.PeriodicResync)
-	equal(t, "requests while stalled", []string(nil), w.calls.take())
+	expect.Equal(t, "requests while stalled", []string(nil), w.calls.take())
 	w.engine.Mutate(keyOf("a"), releasetest.SetHealth(status.CurrentStatus, "", 1))
 	w.passes("a", controller.HealthChange)
-	equal(t, "conditions in the end", conditions("Ready", "True Healthy", "Deployed", "True UpgradeSucceeded"), w.conditions("a"))
+	expect.Equal(t, "conditions in the end", conditions("Ready", "True Healthy", "Deployed", "True UpgradeSucceeded"), w.conditions("a"))
 }
 
 // TestHealthIsJudgedDespiteDrift: uncorrected drift does not prevent the judgement of a
@@ -304,5 +305,5 @@ func TestHealthIsJudgedDespiteDrift(t *testing.T) {
 	w.engine.Mutate(keyOf("a"), releasetest.Edit("ConfigMap"))
 	w.clock.SetTime(began.Add(helm.DefaultTimeout))
 	w.passes("a", controller.PeriodicResync)
-	equal(t, "Ready", "False HealthTimeout", w.conditions("a")["Ready"])
+	expect.Equal(t, "Ready", "False HealthTimeout", w.conditions("a")["Ready"])
 }

@@ -12,6 +12,7 @@ import (
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller"
 	"github.com/example/demoapp-controller/pkg/controller/release/releasetest"
+	"github.com/example/demoapp-controller/test/expect"
 )
 
 // TestRepairFailureEndsWhileChangeIsHeld: a repair failure ends with the next successful
@@ -50,18 +51,18 @@ func TestRepairFailureEndsWhileChangeIsHeld(t *testing.T) {
 			drifts(w)
 			w.engine.Failures = []error{test.failure}
 			_, err := w.pass("a", controller.Drift)
-			equal(t, "failed", true, err != nil)
+			expect.Equal(t, "failed", true, err != nil)
 			want := heldConditions(append([]string{"Drifted", "True ObjectsChanged"}, test.failed...)...)
 			if want["Stalled"] != "" {
 				delete(want, "Reconciling")
 			}
-			equal(t, "conditions after the failure", want, w.conditions("a"))
+			expect.Equal(t, "conditions after the failure", want, w.conditions("a"))
 			test.next(w)
 			w.passes("a", controller.Drift|controller.Retry)
-			equal(t, "conditions in the end", heldConditions(), w.conditions("a"))
-			equal(t, "message of Deployed", "Revision 1 of chart demo-app 1.0.0 is deployed", w.message("a", releasev1alpha1.ConditionDeployed))
+			expect.Equal(t, "conditions in the end", heldConditions(), w.conditions("a"))
+			expect.Equal(t, "message of Deployed", "Revision 1 of chart demo-app 1.0.0 is deployed", w.message("a", releasev1alpha1.ConditionDeployed))
 			is := meta.FindStatusCondition(w.app("a").Status.Conditions, releasev1alpha1.ConditionDeployed)
-			equal(t, "observed generation of Deployed", int64(1), is.ObservedGeneration)
+			expect.Equal(t, "observed generation of Deployed", int64(1), is.ObservedGeneration)
 		})
 	}
 }
@@ -87,7 +88,7 @@ func TestRepairKeepsFailedUpgrade(t *testing.T) {
 			w.change("a", says("bad"))
 			w.engine.Failures = []error{test.failure}
 			_, err := w.pass("a", controller.SpecChange)
-			equal(t, "failed", true, err != nil)
+			expect.Equal(t, "failed", true, err != nil)
 			w.engine.Mutate(keyOf("a"), test.after)
 			w.change("a", waitsFor("missing"))
 			w.passes("a", controller.SpecChange)
@@ -95,15 +96,15 @@ func TestRepairKeepsFailedUpgrade(t *testing.T) {
 			for _, failure := range []error{errPlain, refused} {
 				w.engine.Failures = []error{failure}
 				_, err = w.pass("a", controller.Drift)
-				equal(t, "the repair failed", true, err != nil)
-				equal(t, "Failed", "True "+test.reason, w.conditions("a")["Failed"])
-				equal(t, "Deployed", "False "+test.reason, w.conditions("a")["Deployed"])
+				expect.Equal(t, "the repair failed", true, err != nil)
+				expect.Equal(t, "Failed", "True "+test.reason, w.conditions("a")["Failed"])
+				expect.Equal(t, "Deployed", "False "+test.reason, w.conditions("a")["Deployed"])
 			}
 			w.change("a", asks("now", ""))
 			w.passes("a", controller.Drift|controller.Retry)
-			equal(t, "Ready", "False Waiting", w.conditions("a")["Ready"])
-			equal(t, "Failed in the end", "True "+test.reason, w.conditions("a")["Failed"])
-			equal(t, "Deployed in the end", "False "+test.reason, w.conditions("a")["Deployed"])
+			expect.Equal(t, "Ready", "False Waiting", w.conditions("a")["Ready"])
+			expect.Equal(t, "Failed in the end", "True "+test.reason, w.conditions("a")["Failed"])
+			expect.Equal(t, "Deployed in the end", "False "+test.reason, w.conditions("a")["Deployed"])
 		})
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller"
 	"github.com/example/demoapp-controller/pkg/controller/release/releasetest"
 	"github.com/example/demoapp-controller/pkg/helm"
+	"github.com/example/demoapp-controller/test/expect"
 )
 
 // asks sets the annotations of a user's request; an empty value sets none.
@@ -57,13 +58,13 @@ func TestRequest(t *testing.T) {
 			w := deployed(t)
 			w.change("a", test.asks)
 			w.passes("a", controller.SpecChange)
-			equal(t, "requests", test.calls, w.calls.take())
-			equal(t, "lastHandledRequestedAt", test.handled, w.app("a").Status.LastHandledRequestedAt)
-			equal(t, "lastHandledForceAt", test.forced, w.app("a").Status.LastHandledForceAt)
+			expect.Equal(t, "requests", test.calls, w.calls.take())
+			expect.Equal(t, "lastHandledRequestedAt", test.handled, w.app("a").Status.LastHandledRequestedAt)
+			expect.Equal(t, "lastHandledForceAt", test.forced, w.app("a").Status.LastHandledForceAt)
 			if test.event != "" {
 				events := w.recorder.take()
-				equal(t, "number of events", 1, len(events))
-				contains(t, "event", events[0], "a Warning RequestIgnored Reconcile Annotation demo.example.com/requested-at is ignored: "+test.event)
+				expect.Equal(t, "number of events", 1, len(events))
+				expect.Contains(t, "event", events[0], "a Warning RequestIgnored Reconcile Annotation demo.example.com/requested-at is ignored: "+test.event)
 			}
 			w.recorder.take()
 			w.passes("a", controller.SpecChange)
@@ -71,8 +72,8 @@ func TestRequest(t *testing.T) {
 			if test.event == "" {
 				w.passes("a", controller.SpecChange)
 			}
-			equal(t, "requests of later passes", []string(nil), w.calls.take())
-			equal(t, "events of later passes", []string(nil), w.recorder.take())
+			expect.Equal(t, "requests of later passes", []string(nil), w.calls.take())
+			expect.Equal(t, "events of later passes", []string(nil), w.recorder.take())
 		})
 	}
 }
@@ -82,16 +83,16 @@ func TestForcedUpgrade(t *testing.T) {
 	w.engine.Mutate(keyOf("a"), releasetest.Edit("ConfigMap"))
 	w.change("a", asks("now", "now"))
 	w.passes("a", controller.SpecChange)
-	equal(t, "lastUpgradeReason", releasev1alpha1.UpgradeReasonUserRequested, w.app("a").Status.LastUpgradeReason)
-	equal(t, "revision", int64(2), w.app("a").Status.DeployedRelease.Revision)
-	equal(t, "events", []string{"a Normal Upgraded Upgrade Upgraded to revision 2 of chart demo-app 1.0.0 (UserRequested)"}, w.recorder.take())
-	equal(t, "conditions", conditions("Ready", "True Healthy", "Deployed", "True UpgradeSucceeded"), w.conditions("a"))
+	expect.Equal(t, "lastUpgradeReason", releasev1alpha1.UpgradeReasonUserRequested, w.app("a").Status.LastUpgradeReason)
+	expect.Equal(t, "revision", int64(2), w.app("a").Status.DeployedRelease.Revision)
+	expect.Equal(t, "events", []string{"a Normal Upgraded Upgrade Upgraded to revision 2 of chart demo-app 1.0.0 (UserRequested)"}, w.recorder.take())
+	expect.Equal(t, "conditions", conditions("Ready", "True Healthy", "Deployed", "True UpgradeSucceeded"), w.conditions("a"))
 	// The force-at value is added after the request was handled.
 	w.change("a", asks("later", ""))
 	w.passes("a", controller.SpecChange)
 	w.change("a", asks("later", "later"))
 	w.passes("a", controller.SpecChange)
-	equal(t, "requests", []string{"Upgrade a Requested", "apply demoapps/status a"}, w.calls.take())
+	expect.Equal(t, "requests", []string{"Upgrade a Requested", "apply demoapps/status a"}, w.calls.take())
 }
 
 func TestForcedUpgradeFails(t *testing.T) {
@@ -99,18 +100,18 @@ func TestForcedUpgradeFails(t *testing.T) {
 	w.engine.Failures = []error{errPlain}
 	w.change("a", asks("now", "now"))
 	_, err := w.pass("a", controller.SpecChange)
-	equal(t, "failed", true, err != nil)
-	equal(t, "answers", []string{"now", ""}, []string{w.app("a").Status.LastHandledRequestedAt, w.app("a").Status.LastHandledForceAt})
+	expect.Equal(t, "failed", true, err != nil)
+	expect.Equal(t, "answers", []string{"now", ""}, []string{w.app("a").Status.LastHandledRequestedAt, w.app("a").Status.LastHandledForceAt})
 	w.passes("a", controller.SpecChange|controller.Retry)
-	equal(t, "requests", []string{"Upgrade a Failed", "apply demoapps/status a"}, w.calls.take())
-	equal(t, "answer", "now", w.app("a").Status.LastHandledForceAt)
+	expect.Equal(t, "requests", []string{"Upgrade a Failed", "apply demoapps/status a"}, w.calls.take())
+	expect.Equal(t, "answer", "now", w.app("a").Status.LastHandledForceAt)
 
 	// A terminal failure is not retried.
 	w.engine.Failures = []error{&helm.RenderError{Chart: "demo-app", Err: errPlain}}
 	w.change("a", asks("later", "later"))
 	_, err = w.pass("a", controller.SpecChange)
-	equal(t, "terminal", true, controller.IsTerminal(err))
-	equal(t, "answer", "later", w.app("a").Status.LastHandledForceAt)
+	expect.Equal(t, "terminal", true, controller.IsTerminal(err))
+	expect.Equal(t, "answer", "later", w.app("a").Status.LastHandledForceAt)
 }
 
 func TestHeldForcedUpgrade(t *testing.T) {
@@ -119,16 +120,16 @@ func TestHeldForcedUpgrade(t *testing.T) {
 	w.change("a", asks("now", "now"))
 	w.engine.Mutate(keyOf("a"), releasetest.Edit("ConfigMap"))
 	w.passes("a", controller.SpecChange)
-	equal(t, "requests", []string{"apply demoapps/status a", "Repair a Drift", "apply demoapps/status a"}, w.calls.take())
-	equal(t, "Ready", "False Waiting", w.conditions("a")["Ready"])
-	equal(t, "answers", []string{"now", ""}, []string{w.app("a").Status.LastHandledRequestedAt, w.app("a").Status.LastHandledForceAt})
+	expect.Equal(t, "requests", []string{"apply demoapps/status a", "Repair a Drift", "apply demoapps/status a"}, w.calls.take())
+	expect.Equal(t, "Ready", "False Waiting", w.conditions("a")["Ready"])
+	expect.Equal(t, "answers", []string{"now", ""}, []string{w.app("a").Status.LastHandledRequestedAt, w.app("a").Status.LastHandledForceAt})
 	w.change("a", suspended(true))
 	w.change("a", waitsFor(""))
 	w.passes("a", controller.SpecChange)
-	equal(t, "requests while suspended", []string{"apply demoapps/status a"}, w.calls.take())
+	expect.Equal(t, "requests while suspended", []string{"apply demoapps/status a"}, w.calls.take())
 	w.change("a", suspended(false))
 	w.passes("a", controller.SpecChange)
-	equal(t, "requests", []string{"Upgrade a Requested", "apply demoapps/status a"}, w.calls.take())
+	expect.Equal(t, "requests", []string{"Upgrade a Requested", "apply demoapps/status a"}, w.calls.take())
 }
 
 func TestRequestIsHandledDespiteFailure(t *testing.T) {
@@ -137,13 +138,13 @@ func TestRequestIsHandledDespiteFailure(t *testing.T) {
 	w.change("a", asks("now", ""))
 	w.engine.ObserveErr = helm.ErrNotSynced
 	_, err := w.pass("a", controller.SpecChange)
-	equal(t, "failed", true, err != nil)
-	equal(t, "lastHandledRequestedAt of a pass that could not begin", "", w.app("a").Status.LastHandledRequestedAt)
+	expect.Equal(t, "failed", true, err != nil)
+	expect.Equal(t, "lastHandledRequestedAt of a pass that could not begin", "", w.app("a").Status.LastHandledRequestedAt)
 	w.engine.ObserveErr = nil
 	w.engine.Failures = []error{errPlain}
 	_, err = w.pass("a", controller.SpecChange)
-	equal(t, "failed", true, err != nil)
-	equal(t, "answer", "now", w.app("a").Status.LastHandledRequestedAt)
+	expect.Equal(t, "failed", true, err != nil)
+	expect.Equal(t, "answer", "now", w.app("a").Status.LastHandledRequestedAt)
 }
 
 func TestRequestIsHandledWhilePodsStart(t *testing.T) {
@@ -151,8 +152,8 @@ func TestRequestIsHandledWhilePodsStart(t *testing.T) {
 	w.engine.Mutate(keyOf("a"), releasetest.SetHealth(status.InProgressStatus, "Available: 0/1", 0))
 	w.change("a", asks("now", ""))
 	w.passes("a", controller.SpecChange)
-	equal(t, "requests", []string{"apply demoapps/status a"}, w.calls.take())
-	equal(t, "answer", "now", w.app("a").Status.LastHandledRequestedAt)
+	expect.Equal(t, "requests", []string{"apply demoapps/status a"}, w.calls.take())
+	expect.Equal(t, "answer", "now", w.app("a").Status.LastHandledRequestedAt)
 }
 
 func TestRequestRetriesRefusedAttempt(t *testing.T) {
@@ -160,12 +161,12 @@ func TestRequestRetriesRefusedAttempt(t *testing.T) {
 	w.change("a", says("other"))
 	w.engine.Failures = []error{&helm.RenderError{Chart: "demo-app", Err: errPlain}}
 	_, err := w.pass("a", controller.SpecChange)
-	equal(t, "terminal", true, controller.IsTerminal(err))
+	expect.Equal(t, "terminal", true, controller.IsTerminal(err))
 	w.clock.Step(time.Second)
 	w.passes("a", controller.PeriodicResync)
-	equal(t, "requests while stalled", []string(nil), w.calls.take())
+	expect.Equal(t, "requests while stalled", []string(nil), w.calls.take())
 	w.change("a", asks("now", ""))
 	w.passes("a", controller.SpecChange)
-	equal(t, "requests", []string{"Upgrade a InputsChanged", "apply demoapps/status a"}, w.calls.take())
-	equal(t, "Ready", "True Healthy", w.conditions("a")["Ready"])
+	expect.Equal(t, "requests", []string{"Upgrade a InputsChanged", "apply demoapps/status a"}, w.calls.take())
+	expect.Equal(t, "Ready", "True Healthy", w.conditions("a")["Ready"])
 }

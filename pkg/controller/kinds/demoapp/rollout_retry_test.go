@@ -13,6 +13,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller/release/gates/rollout"
 	"github.com/example/demoapp-controller/pkg/helm"
 	"github.com/example/demoapp-controller/pkg/registries"
+	"github.com/example/demoapp-controller/test/expect"
 )
 
 // TestChangedInputsPassHaltedRollout: an app that failed with the newer chart and has
@@ -46,13 +47,13 @@ func TestChangedInputsPassHaltedRollout(t *testing.T) {
 			w.engine.Failures = []error{&helm.RenderError{Err: errPlain}, &helm.RenderError{Err: errPlain}}
 			for _, name := range []string{"a", "b"} {
 				_, err := w.pass(name, controller.SpecChange)
-				equal(t, name+" failed", true, err != nil)
+				expect.Equal(t, name+" failed", true, err != nil)
 			}
 			w.rolloutWaits("c", releasev1alpha1.ReasonRolloutHalted)
 			change(w)
 			w.passes("a", controller.SpecChange)
-			equal(t, "Ready", "True Healthy", w.conditions("a")["Ready"])
-			equal(t, "chart", "1.1.0", w.app("a").Status.DeployedRelease.ChartVersion)
+			expect.Equal(t, "Ready", "True Healthy", w.conditions("a")["Ready"])
+			expect.Equal(t, "chart", "1.1.0", w.app("a").Status.DeployedRelease.ChartVersion)
 		})
 	}
 }
@@ -67,16 +68,16 @@ func TestValidatedChangePassesHaltedRollout(t *testing.T) {
 	}
 	w.change("a", func(app *v1alpha1.DemoApp) { app.Spec.Image = "quay.io/team/web" })
 	w.passes("a", controller.SpecChange)
-	equal(t, "Ready", "False ValidationFailed", w.conditions("a")["Ready"])
+	expect.Equal(t, "Ready", "False ValidationFailed", w.conditions("a")["Ready"])
 
 	w.registries, w.rolloutLimits = registries.List{}, rollout.Limits{Active: 5, Failed: 1}
 	w.start(testChart(t, "1.1.0"))
 	w.engine.Failures = []error{errPlain}
 	_, err := w.pass("b", controller.SpecChange)
-	equal(t, "failed", true, err != nil)
+	expect.Equal(t, "failed", true, err != nil)
 	w.rolloutWaits("c", releasev1alpha1.ReasonRolloutHalted)
 	w.passes("a", controller.SpecChange)
-	equal(t, "Ready in the end", "True Healthy", w.conditions("a")["Ready"])
+	expect.Equal(t, "Ready in the end", "True Healthy", w.conditions("a")["Ready"])
 }
 
 // TestRemediatedAppsWaitForTurn: for an app whose own change was rolled back, only the
@@ -89,14 +90,14 @@ func TestRemediatedAppsWaitForTurn(t *testing.T) {
 		w.change(name, says("other"))
 		w.engine.Failures = []error{errPlain}
 		_, err := w.pass(name, controller.SpecChange)
-		equal(t, name+" failed", true, err != nil)
+		expect.Equal(t, name+" failed", true, err != nil)
 		w.passes(name, controller.Retry)
-		equal(t, "Ready", "False RolledBack", w.is(name, apimeta.ConditionReady))
+		expect.Equal(t, "Ready", "False RolledBack", w.is(name, apimeta.ConditionReady))
 	}
 	w.rolloutLimits = rollout.Limits{Active: 1}
 	w.start(testChart(t, "1.1.0"))
 	w.beginRollout("a")
 	w.passes("b", controller.SpecChange)
-	equal(t, "UpgradeHeld", "True RolloutQueued", w.is("b", releasev1alpha1.ConditionUpgradeHeld))
-	equal(t, "chart of b", "1.0.0", w.app("b").Status.DeployedRelease.ChartVersion)
+	expect.Equal(t, "UpgradeHeld", "True RolloutQueued", w.is("b", releasev1alpha1.ConditionUpgradeHeld))
+	expect.Equal(t, "chart of b", "1.0.0", w.app("b").Status.DeployedRelease.ChartVersion)
 }

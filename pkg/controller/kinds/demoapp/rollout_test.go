@@ -24,6 +24,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller/release/releasetest"
 	"github.com/example/demoapp-controller/pkg/helm"
 	"github.com/example/demoapp-controller/pkg/helm/chart"
+	"github.com/example/demoapp-controller/test/expect"
 )
 
 const (
@@ -62,7 +63,7 @@ func (w *world) beginRollout(name string) {
 	w.t.Helper()
 	w.engine.Mutate(keyOf(name), releasetest.SetHealth(status.InProgressStatus, "0 of 1 pods are ready", 0))
 	w.passesUntilWritten(name)
-	equal(w.t, "chart of "+name, "1.1.0", w.app(name).Status.DeployedRelease.ChartVersion)
+	expect.Equal(w.t, "chart of "+name, "1.1.0", w.app(name).Status.DeployedRelease.ChartVersion)
 }
 
 // passesUntilWritten makes passes over an app until its delayed status is written.
@@ -70,7 +71,7 @@ func (w *world) passesUntilWritten(name string) {
 	w.t.Helper()
 	w.sync()
 	_, err := w.controller.Reconcile(w.t.Context(), keyOf(name), controller.SpecChange)
-	must(w.t, err)
+	expect.NoError(w.t, err)
 	w.clock.Step(settleTime)
 	w.passes(name, controller.HealthChange)
 }
@@ -79,53 +80,53 @@ func (w *world) passesUntilWritten(name string) {
 func (w *world) rolloutWaits(name, reason string) {
 	w.t.Helper()
 	w.passes(name, controller.SpecChange)
-	equal(w.t, "conditions of "+name, rolloutConditions(reason), w.conditions(name))
-	equal(w.t, "chart of "+name, "1.0.0", w.app(name).Status.DeployedRelease.ChartVersion)
+	expect.Equal(w.t, "conditions of "+name, rolloutConditions(reason), w.conditions(name))
+	expect.Equal(w.t, "chart of "+name, "1.0.0", w.app(name).Status.DeployedRelease.ChartVersion)
 }
 
 func TestNewerChartWaitsForTurn(t *testing.T) {
 	w := fleet(t, rollout.Limits{Active: 1}, "a", "b")
 	w.beginRollout("a")
-	equal(t, "counts", rollout.Counts{Active: 1}, w.controller.Rollouts())
+	expect.Equal(t, "counts", rollout.Counts{Active: 1}, w.controller.Rollouts())
 
 	w.recorder.take()
 	result := w.passes("b", controller.SpecChange)
-	equal(t, "requests", []string{"apply demoapps/status b"}, w.calls.take())
-	equal(t, "conditions", rolloutConditions(releasev1alpha1.ReasonRolloutQueued), w.conditions("b"))
-	equal(t, "message", queued, w.message("b", releasev1alpha1.ConditionUpgradeHeld))
-	equal(t, "message of Ready", queued, w.message("b", apimeta.ConditionReady))
-	equal(t, "events", []string{"b Normal Held Hold RolloutQueued: " + queued}, w.recorder.take())
+	expect.Equal(t, "requests", []string{"apply demoapps/status b"}, w.calls.take())
+	expect.Equal(t, "conditions", rolloutConditions(releasev1alpha1.ReasonRolloutQueued), w.conditions("b"))
+	expect.Equal(t, "message", queued, w.message("b", releasev1alpha1.ConditionUpgradeHeld))
+	expect.Equal(t, "message of Ready", queued, w.message("b", apimeta.ConditionReady))
+	expect.Equal(t, "events", []string{"b Normal Held Hold RolloutQueued: " + queued}, w.recorder.take())
 	if result.RequeueAfter < resync*9/10 {
 		t.Errorf("requeued after %s", result.RequeueAfter)
 	}
 	w.passes("b", controller.PeriodicResync)
-	equal(t, "requests of another pass", []string(nil), w.calls.take())
-	equal(t, "counts", rollout.Counts{Queued: 1, Active: 1}, w.controller.Rollouts())
+	expect.Equal(t, "requests of another pass", []string(nil), w.calls.take())
+	expect.Equal(t, "counts", rollout.Counts{Queued: 1, Active: 1}, w.controller.Rollouts())
 
 	w.engine.Mutate(keyOf("a"), releasetest.SetHealth(status.CurrentStatus, "", 1))
 	w.passes("a", controller.HealthChange)
-	equal(t, "counts", rollout.Counts{Active: 1}, w.controller.Rollouts())
+	expect.Equal(t, "counts", rollout.Counts{Active: 1}, w.controller.Rollouts())
 	w.passes("b", controller.DependencyReady)
-	equal(t, "requests at its turn", []string{"Upgrade b InputsChanged", "apply demoapps/status b"}, w.calls.take())
-	equal(t, "conditions", conditions("Ready", "True Healthy", "Deployed", "True UpgradeSucceeded"), w.conditions("b"))
-	equal(t, "reason", releasev1alpha1.UpgradeReasonChartChanged, w.app("b").Status.LastUpgradeReason)
-	equal(t, "counts", rollout.Counts{}, w.controller.Rollouts())
+	expect.Equal(t, "requests at its turn", []string{"Upgrade b InputsChanged", "apply demoapps/status b"}, w.calls.take())
+	expect.Equal(t, "conditions", conditions("Ready", "True Healthy", "Deployed", "True UpgradeSucceeded"), w.conditions("b"))
+	expect.Equal(t, "reason", releasev1alpha1.UpgradeReasonChartChanged, w.app("b").Status.LastUpgradeReason)
+	expect.Equal(t, "counts", rollout.Counts{}, w.controller.Rollouts())
 }
 
 func TestSameChartTakesNoTurn(t *testing.T) {
 	w := fleet(t, rollout.Limits{Active: 1, Failed: 1}, "a")
 	w.start(testChart(t, "1.0.0"))
 	w.passes("a", controller.SpecChange)
-	equal(t, "requests", []string(nil), w.calls.take())
+	expect.Equal(t, "requests", []string(nil), w.calls.take())
 
 	// Neither a failure of the app's own change nor a new app counts.
 	w.change("a", says("other"))
 	w.engine.Failures = []error{errPlain}
 	_, err := w.pass("a", controller.SpecChange)
-	equal(t, "failed", true, err != nil)
+	expect.Equal(t, "failed", true, err != nil)
 	w.create(newApp("b"))
 	w.passes("b", controller.SpecChange)
-	equal(t, "counts", rollout.Counts{}, w.controller.Rollouts())
+	expect.Equal(t, "counts", rollout.Counts{}, w.controller.Rollouts())
 }
 
 func TestChangesThatPassRolloutQueue(t *testing.T) {
@@ -156,10 +157,10 @@ func TestChangesThatPassRolloutQueue(t *testing.T) {
 			w.rolloutWaits("b", releasev1alpha1.ReasonRolloutQueued)
 			test.change(w)
 			w.passes("b", controller.SpecChange)
-			equal(t, "requests", test.calls, w.calls.take())
-			equal(t, "Ready", "True Healthy", w.conditions("b")["Ready"])
-			equal(t, "UpgradeHeld", "", w.conditions("b")["UpgradeHeld"])
-			equal(t, "reason", test.reason, w.app("b").Status.LastUpgradeReason)
+			expect.Equal(t, "requests", test.calls, w.calls.take())
+			expect.Equal(t, "Ready", "True Healthy", w.conditions("b")["Ready"])
+			expect.Equal(t, "UpgradeHeld", "", w.conditions("b")["UpgradeHeld"])
+			expect.Equal(t, "reason", test.reason, w.app("b").Status.LastUpgradeReason)
 		})
 	}
 }
@@ -179,10 +180,10 @@ func TestChangedKeyPassesRolloutQueue(t *testing.T) {
 	w.secret(map[string]string{"k": "second-key"})
 	w.change("b", suspended(true))
 	w.passes("b", controller.SpecChange)
-	equal(t, "chart while suspended", "1.0.0", w.app("b").Status.DeployedRelease.ChartVersion)
+	expect.Equal(t, "chart while suspended", "1.0.0", w.app("b").Status.DeployedRelease.ChartVersion)
 	w.change("b", suspended(false))
 	w.beginRollout("b")
-	equal(t, "counts", rollout.Counts{Active: 2}, w.controller.Rollouts())
+	expect.Equal(t, "counts", rollout.Counts{Active: 2}, w.controller.Rollouts())
 }
 
 // TestOwnChangeTakesTurn: an app that does not wait still takes a turn.
@@ -204,31 +205,31 @@ func TestFailureHaltsRollout(t *testing.T) {
 			w := fleet(t, rollout.Limits{Active: 5, Failed: 1}, "a", "b", "c")
 			fail(w)
 			_, _ = w.pass("a", controller.SpecChange) // The status reports the error.
-			equal(t, "Ready", "False", w.conditions("a")["Ready"][:5])
-			equal(t, "counts", rollout.Counts{Failed: 1, Halted: true}, w.controller.Rollouts())
+			expect.Equal(t, "Ready", "False", w.conditions("a")["Ready"][:5])
+			expect.Equal(t, "counts", rollout.Counts{Failed: 1, Halted: true}, w.controller.Rollouts())
 			w.rolloutWaits("b", releasev1alpha1.ReasonRolloutHalted)
-			equal(t, "message", halted, w.message("b", apimeta.ConditionReady))
-			contains(t, "events", fmt.Sprint(w.recorder.take()), "b Warning Held Hold RolloutHalted: "+halted)
+			expect.Equal(t, "message", halted, w.message("b", apimeta.ConditionReady))
+			expect.Contains(t, "events", fmt.Sprint(w.recorder.take()), "b Warning Held Hold RolloutHalted: "+halted)
 			w.passes("b", controller.PeriodicResync)
-			equal(t, "requests of another pass", []string(nil), w.calls.take())
+			expect.Equal(t, "requests of another pass", []string(nil), w.calls.take())
 
 			// A new process has the same counts.
 			w.start(testChart(t, "1.1.0"))
 			w.passes("b", controller.SpecChange)
-			equal(t, "requests after a restart", []string(nil), w.calls.take())
-			equal(t, "counts", rollout.Counts{Queued: 1, Failed: 1, Halted: true}, w.controller.Rollouts())
+			expect.Equal(t, "requests after a restart", []string(nil), w.calls.take())
+			expect.Equal(t, "counts", rollout.Counts{Queued: 1, Failed: 1, Halted: true}, w.controller.Rollouts())
 
 			w.change("c", asks("now", "now"))
 			w.passes("c", controller.SpecChange)
-			equal(t, "Ready of the forced app", "True Healthy", w.conditions("c")["Ready"])
+			expect.Equal(t, "Ready of the forced app", "True Healthy", w.conditions("c")["Ready"])
 
 			w.engine.Mutate(keyOf("a"), releasetest.SetHealth(status.CurrentStatus, "", 1))
 			w.change("a", asks("now", ""))
 			w.passes("a", controller.SpecChange)
-			equal(t, "counts after the recovery", rollout.Counts{Active: 1}, w.controller.Rollouts())
+			expect.Equal(t, "counts after the recovery", rollout.Counts{Active: 1}, w.controller.Rollouts())
 			w.passes("b", controller.DependencyReady)
-			equal(t, "Ready of the waiting app", "True Healthy", w.conditions("b")["Ready"])
-			equal(t, "counts at the end", rollout.Counts{}, w.controller.Rollouts())
+			expect.Equal(t, "Ready of the waiting app", "True Healthy", w.conditions("b")["Ready"])
+			expect.Equal(t, "counts at the end", rollout.Counts{}, w.controller.Rollouts())
 		})
 	}
 }
@@ -255,18 +256,18 @@ func TestFailuresOfObjectsDoNotHaltRollout(t *testing.T) {
 			w := fleet(t, rollout.Limits{Active: 1, Failed: 1}, "a", "b")
 			fail(w)
 			_, _ = w.pass("a", controller.SpecChange) // The status reports the error.
-			equal(t, "Ready", "False", w.conditions("a")["Ready"][:5])
+			expect.Equal(t, "Ready", "False", w.conditions("a")["Ready"][:5])
 
 			// A new process decides by the status, and by the first pass over the app.
 			w.start(testChart(t, "1.1.0"))
 			w.passes("b", controller.SpecChange)
 			if name != "refused pods" { // Only a pass over the app reads the health.
-				equal(t, "Ready of the other app at once", "True Healthy", w.conditions("b")["Ready"])
+				expect.Equal(t, "Ready of the other app at once", "True Healthy", w.conditions("b")["Ready"])
 			}
 			_, _ = w.pass("a", controller.HealthChange)
 			w.passes("b", controller.DependencyReady)
-			equal(t, "Ready of the other app", "True Healthy", w.conditions("b")["Ready"])
-			equal(t, "counts", rollout.Counts{}, w.controller.Rollouts())
+			expect.Equal(t, "Ready of the other app", "True Healthy", w.conditions("b")["Ready"])
+			expect.Equal(t, "counts", rollout.Counts{}, w.controller.Rollouts())
 		})
 	}
 }
@@ -281,17 +282,17 @@ func TestRollbackHaltsRollout(t *testing.T) {
 	w.start(testChart(t, "1.1.0"))
 	w.engine.Failures = []error{errPlain}
 	_, err := w.pass("a", controller.SpecChange)
-	equal(t, "failed", true, err != nil)
+	expect.Equal(t, "failed", true, err != nil)
 	w.passes("a", controller.Retry)
-	equal(t, "Ready", "False RolledBack", w.conditions("a")["Ready"])
+	expect.Equal(t, "Ready", "False RolledBack", w.conditions("a")["Ready"])
 	w.rolloutWaits("b", releasev1alpha1.ReasonRolloutHalted)
 	w.start(testChart(t, "1.1.0"))
 	w.rolloutWaits("b", releasev1alpha1.ReasonRolloutHalted)
 	w.passes("a", controller.SpecChange)
-	equal(t, "counts", rollout.Counts{Queued: 1, Failed: 1, Halted: true}, w.controller.Rollouts())
+	expect.Equal(t, "counts", rollout.Counts{Queued: 1, Failed: 1, Halted: true}, w.controller.Rollouts())
 	w.start(testChart(t, "1.2.0"))
 	w.passes("b", controller.SpecChange)
-	equal(t, "Ready with a fixed chart", "True Healthy", w.conditions("b")["Ready"])
+	expect.Equal(t, "Ready with a fixed chart", "True Healthy", w.conditions("b")["Ready"])
 }
 
 // TestCapabilityChangeWaitsForRollout: a capability changes for many apps at once, so
@@ -306,13 +307,13 @@ func TestCapabilityChangeWaitsForRollout(t *testing.T) {
 	w.start(testChart(t, "1.1.0"))
 	w.engine.Failures = []error{errPlain}
 	_, err := w.pass("a", controller.SpecChange)
-	equal(t, "failed", true, err != nil)
+	expect.Equal(t, "failed", true, err != nil)
 	w.passes("b", controller.SpecChange)
-	equal(t, "Ready", "False RolloutHalted", w.is("b", apimeta.ConditionReady))
+	expect.Equal(t, "Ready", "False RolloutHalted", w.is("b", apimeta.ConditionReady))
 	w.hasClasses("nginx")
 	w.passes("b", controller.DependencyReady)
-	equal(t, "Ready with the class", "False RolloutHalted", w.is("b", apimeta.ConditionReady))
-	equal(t, "chart", "1.0.0", w.app("b").Status.DeployedRelease.ChartVersion)
+	expect.Equal(t, "Ready with the class", "False RolloutHalted", w.is("b", apimeta.ConditionReady))
+	expect.Equal(t, "chart", "1.0.0", w.app("b").Status.DeployedRelease.ChartVersion)
 }
 
 // TestEarlierFailuresDoNotHaltRollout: apps that failed before say nothing about the
@@ -326,27 +327,27 @@ func TestEarlierFailuresDoNotHaltRollout(t *testing.T) {
 	w.change("a", says("other"))
 	w.engine.Failures = []error{errPlain, errPlain}
 	_, err := w.pass("a", controller.SpecChange)
-	equal(t, "failed", true, err != nil)
+	expect.Equal(t, "failed", true, err != nil)
 
 	w.rolloutLimits = rollout.Limits{Active: 1, Failed: 1}
 	w.start(testChart(t, "1.1.0"))
 	_, err = w.pass("a", controller.SpecChange)
-	equal(t, "failed again", true, err != nil)
-	equal(t, "counts", rollout.Counts{}, w.controller.Rollouts())
+	expect.Equal(t, "failed again", true, err != nil)
+	expect.Equal(t, "counts", rollout.Counts{}, w.controller.Rollouts())
 	w.beginRollout("b")
-	equal(t, "counts", rollout.Counts{Active: 1}, w.controller.Rollouts())
+	expect.Equal(t, "counts", rollout.Counts{Active: 1}, w.controller.Rollouts())
 }
 
 func TestDeletionEndsHalt(t *testing.T) {
 	w := fleet(t, rollout.Limits{Active: 5, Failed: 1}, "a", "b")
 	w.engine.Failures = []error{errPlain}
 	_, err := w.pass("a", controller.SpecChange)
-	equal(t, "failed", true, err != nil)
+	expect.Equal(t, "failed", true, err != nil)
 	w.rolloutWaits("b", releasev1alpha1.ReasonRolloutHalted)
 	now := metav1.NewTime(w.clock.Now())
 	w.change("a", func(app *v1alpha1.DemoApp) { app.DeletionTimestamp = &now })
 	w.passes("a", controller.SpecChange)
-	equal(t, "counts", rollout.Counts{Active: 1}, w.controller.Rollouts())
+	expect.Equal(t, "counts", rollout.Counts{Active: 1}, w.controller.Rollouts())
 }
 
 func TestRestartDuringRollout(t *testing.T) {
@@ -357,12 +358,12 @@ func TestRestartDuringRollout(t *testing.T) {
 
 	w.start(testChart(t, "1.1.0"))
 	w.passes("c", controller.SpecChange)
-	equal(t, "requests", []string(nil), w.calls.take())
-	equal(t, "counts", rollout.Counts{Queued: 1, Active: 2}, w.controller.Rollouts())
+	expect.Equal(t, "requests", []string(nil), w.calls.take())
+	expect.Equal(t, "counts", rollout.Counts{Queued: 1, Active: 2}, w.controller.Rollouts())
 	w.passes("b", controller.SpecChange)
 	w.change("a", suspended(true))
 	w.passesUntilWritten("a")
-	equal(t, "counts after one is suspended", rollout.Counts{Active: 2}, w.controller.Rollouts())
+	expect.Equal(t, "counts after one is suspended", rollout.Counts{Active: 2}, w.controller.Rollouts())
 }
 
 func TestHeldAppsTakeNoTurn(t *testing.T) {
@@ -386,19 +387,19 @@ func TestHeldAppsTakeNoTurn(t *testing.T) {
 			})
 			w.change("a", test.change) // The observed generation makes the chart the only change.
 			w.passes("a", controller.SpecChange)
-			equal(t, "Ready", "False "+test.reason, w.conditions("a")["Ready"])
+			expect.Equal(t, "Ready", "False "+test.reason, w.conditions("a")["Ready"])
 			if got := w.message("a", apimeta.ConditionReady); slices.Contains([]string{queued, halted}, got) {
 				t.Errorf("the message of Ready is %q", got)
 			}
-			equal(t, "counts", rollout.Counts{}, w.controller.Rollouts())
+			expect.Equal(t, "counts", rollout.Counts{}, w.controller.Rollouts())
 
 			w.engine.Failures = []error{errPlain}
 			_, err := w.pass("b", controller.SpecChange)
-			equal(t, "failed", true, err != nil)
+			expect.Equal(t, "failed", true, err != nil)
 			w.passes("a", controller.DependencyReady)
-			equal(t, "Ready", "False "+test.reason, w.conditions("a")["Ready"])
-			contains(t, "message of Ready", w.message("a", apimeta.ConditionReady), "; "+halted)
-			equal(t, "UpgradeHeld", "True "+test.held, w.conditions("a")["UpgradeHeld"])
+			expect.Equal(t, "Ready", "False "+test.reason, w.conditions("a")["Ready"])
+			expect.Contains(t, "message of Ready", w.message("a", apimeta.ConditionReady), "; "+halted)
+			expect.Equal(t, "UpgradeHeld", "True "+test.held, w.conditions("a")["UpgradeHeld"])
 
 			w.change("b", says("good"))
 			w.passes("b", controller.SpecChange)
@@ -425,18 +426,18 @@ func TestUnreadableKeyLosesItsTurn(t *testing.T) {
 	w.secretErr = errPlain
 	w.engine.Mutate(keyOf("a"), releasetest.SetHealth(status.CurrentStatus, "", 1))
 	w.passes("a", controller.HealthChange)
-	equal(t, "counts", rollout.Counts{Active: 1}, w.controller.Rollouts())
+	expect.Equal(t, "counts", rollout.Counts{Active: 1}, w.controller.Rollouts())
 	_, err := w.pass("b", controller.DependencyReady)
-	equal(t, "failed", true, err != nil)
-	equal(t, "counts", rollout.Counts{}, w.controller.Rollouts())
+	expect.Equal(t, "failed", true, err != nil)
+	expect.Equal(t, "counts", rollout.Counts{}, w.controller.Rollouts())
 }
 
 func TestBusyReleaseLosesItsTurn(t *testing.T) {
 	w := fleet(t, rollout.Limits{Active: 1}, "a", "b")
 	w.engine.Failures = []error{&helm.BusyError{Release: "a", Status: "being changed"}}
 	w.passes("a", controller.SpecChange)
-	equal(t, "Ready", "False ReleaseBusy", w.conditions("a")["Ready"])
-	equal(t, "counts", rollout.Counts{}, w.controller.Rollouts())
+	expect.Equal(t, "Ready", "False ReleaseBusy", w.conditions("a")["Ready"])
+	expect.Equal(t, "counts", rollout.Counts{}, w.controller.Rollouts())
 }
 
 func TestLiveRollout(t *testing.T) {
@@ -464,20 +465,20 @@ func TestLiveRollout(t *testing.T) {
 			return found
 		}
 		first := count("False Progressing")
-		equal(t, "upgrading", 1, len(first))
-		equal(t, "queued", 2, len(count("False RolloutQueued")))
+		expect.Equal(t, "upgrading", 1, len(first))
+		expect.Equal(t, "queued", 2, len(count("False RolloutQueued")))
 
 		w.engine.Mutate(keyOf(first[0]), releasetest.SetHealth(status.CurrentStatus, "", 1))
 		w.engine.Publish(keyOf(first[0]), helm.HealthChanged)
 		advance(2 * time.Second)
-		equal(t, "done", first, count("True Healthy"))
+		expect.Equal(t, "done", first, count("True Healthy"))
 		second := count("False Progressing")
-		equal(t, "upgrading next", 1, len(second))
+		expect.Equal(t, "upgrading next", 1, len(second))
 
 		w.engine.Mutate(keyOf(second[0]), releasetest.SetHealth(status.FailedStatus, "gave up", 0))
 		w.engine.Publish(keyOf(second[0]), helm.HealthChanged)
 		advance(2 * haltNotice)
-		equal(t, "halted", 1, len(count("False RolloutHalted")))
+		expect.Equal(t, "halted", 1, len(count("False RolloutHalted")))
 
 		w.delete(second[0])
 		advance(2 * time.Second)

@@ -10,6 +10,7 @@ import (
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller"
+	"github.com/example/demoapp-controller/test/expect"
 )
 
 // restartWith starts a process whose first list has only an older version of an app.
@@ -64,13 +65,13 @@ func TestStaleListAfterRestart(t *testing.T) {
 				requests = append(requests, w.calls.take()...)
 			}
 
-			equal(t, "requests while the list is stale", []string{"patch demoapps a"}, requests)
-			equal(t, "events", []string(nil), w.recorder.take())
-			equal(t, "audit records", audited, len(w.records()))
-			equal(t, "living app", living, w.app("a"))
-			equal(t, "revision of its release", revision, w.engine.Release(keyOf("a")).Record.Revision)
+			expect.Equal(t, "requests while the list is stale", []string{"patch demoapps a"}, requests)
+			expect.Equal(t, "events", []string(nil), w.recorder.take())
+			expect.Equal(t, "audit records", audited, len(w.records()))
+			expect.Equal(t, "living app", living, w.app("a"))
+			expect.Equal(t, "revision of its release", revision, w.engine.Release(keyOf("a")).Record.Revision)
 			w.passes("a", controller.SpecChange)
-			equal(t, "requests when the cache is up to date", []string(nil), w.calls.take())
+			expect.Equal(t, "requests when the cache is up to date", []string(nil), w.calls.take())
 		})
 	}
 }
@@ -84,6 +85,6 @@ func TestForgedGenerationDoesNotFreezeARelease(t *testing.T) {
 
 	_, err := w.latePass("a", controller.SpecChange)
 
-	must(t, err)
-	equal(t, "requests", []string{"patch demoapps a", "Upgrade a InputsChanged", "apply demoapps/status a"}, w.calls.take())
+	expect.NoError(t, err)
+	expect.Equal(t, "requests", []string{"patch demoapps a", "Upgrade a InputsChanged", "apply demoapps/status a"}, w.calls.take())
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller"
 	"github.com/example/demoapp-controller/pkg/controller/release/releasetest"
 	"github.com/example/demoapp-controller/pkg/helm"
+	"github.com/example/demoapp-controller/test/expect"
 )
 
 func suspended(is bool) func(*v1alpha1.DemoApp) {
@@ -109,16 +110,16 @@ func TestSuspend(t *testing.T) {
 			test.change(w)
 			for range 2 {
 				w.passes("a", controller.SpecChange)
-				equal(t, "engine calls", 0, releaseCalls(w.calls.take()))
-				equal(t, "conditions", test.want, w.conditions("a"))
-				equal(t, "what drifted", test.drifted, w.message("a", releasev1alpha1.ConditionDrifted))
-				equal(t, "message of Ready", test.ready, w.message("a", apimeta.ConditionReady))
-				equal(t, "handled", test.handled, w.app("a").Status.ObservedGeneration == w.app("a").Generation)
+				expect.Equal(t, "engine calls", 0, releaseCalls(w.calls.take()))
+				expect.Equal(t, "conditions", test.want, w.conditions("a"))
+				expect.Equal(t, "what drifted", test.drifted, w.message("a", releasev1alpha1.ConditionDrifted))
+				expect.Equal(t, "message of Ready", test.ready, w.message("a", apimeta.ConditionReady))
+				expect.Equal(t, "handled", test.handled, w.app("a").Status.ObservedGeneration == w.app("a").Generation)
 				// A new process reports the same.
 				w.start(w.controller.chart)
 			}
 			w.passes("a", controller.PeriodicResync)
-			equal(t, "requests of the next pass", []string(nil), w.calls.take())
+			expect.Equal(t, "requests of the next pass", []string(nil), w.calls.take())
 		})
 	}
 }
@@ -142,18 +143,18 @@ func TestResume(t *testing.T) {
 	w.recorder.take()
 	w.change("a", suspended(false))
 	w.passes("a", controller.SpecChange)
-	equal(t, "requests", []string{"apply demoapps/status a", "Repair a Drift", "apply demoapps/status a"}, w.calls.take())
-	equal(t, "events", []string{"a Normal DriftCorrected Repair Corrected ConfigMap a (changed)"}, w.recorder.take())
-	equal(t, "conditions", conditions("Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("a"))
+	expect.Equal(t, "requests", []string{"apply demoapps/status a", "Repair a Drift", "apply demoapps/status a"}, w.calls.take())
+	expect.Equal(t, "events", []string{"a Normal DriftCorrected Repair Corrected ConfigMap a (changed)"}, w.recorder.take())
+	expect.Equal(t, "conditions", conditions("Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("a"))
 
 	w.change("a", suspended(true))
 	w.change("a", says("other"))
 	w.passes("a", controller.SpecChange)
-	equal(t, "events", []string{"a Normal Held Hold SuspendedBySpec: A change waits until spec.suspend is false"}, w.recorder.take())
+	expect.Equal(t, "events", []string{"a Normal Held Hold SuspendedBySpec: A change waits until spec.suspend is false"}, w.recorder.take())
 	w.change("a", suspended(false))
 	w.passes("a", controller.SpecChange)
-	equal(t, "requests", []string{"Upgrade a InputsChanged", "apply demoapps/status a"}, w.calls.take())
-	equal(t, "conditions", conditions("Ready", "True Healthy", "Deployed", "True UpgradeSucceeded"), w.conditions("a"))
+	expect.Equal(t, "requests", []string{"Upgrade a InputsChanged", "apply demoapps/status a"}, w.calls.take())
+	expect.Equal(t, "conditions", conditions("Ready", "True Healthy", "Deployed", "True UpgradeSucceeded"), w.conditions("a"))
 }
 
 func TestDriftThatEndsWhileSuspended(t *testing.T) {
@@ -164,21 +165,21 @@ func TestDriftThatEndsWhileSuspended(t *testing.T) {
 	w.passes("a", controller.Drift)
 	w.engine.Mutate(keyOf("a"), func(r *releasetest.Release) { r.Live["ConfigMap"] = before })
 	w.passes("a", controller.Drift)
-	equal(t, "conditions", conditions("Suspended", "True SuspendedBySpec", "Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("a"))
-	equal(t, "events", []string(nil), w.recorder.take())
+	expect.Equal(t, "conditions", conditions("Suspended", "True SuspendedBySpec", "Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("a"))
+	expect.Equal(t, "events", []string(nil), w.recorder.take())
 }
 
 func TestSuspendedBeforeInstall(t *testing.T) {
 	w := newWorld(t)
 	w.create(newApp("a", suspended(true)))
 	w.passes("a", controller.SpecChange)
-	equal(t, "requests", []string{"patch demoapps a", "apply demoapps/status a"}, w.calls.take())
-	equal(t, "conditions", conditions("Suspended", "True SuspendedBySpec", "Deployed", "False SuspendedBySpec",
+	expect.Equal(t, "requests", []string{"patch demoapps a", "apply demoapps/status a"}, w.calls.take())
+	expect.Equal(t, "conditions", conditions("Suspended", "True SuspendedBySpec", "Deployed", "False SuspendedBySpec",
 		"Ready", "False SuspendedBySpec", "Reconciling", "True SuspendedBySpec"), w.conditions("a"))
-	equal(t, "observedGeneration", int64(-1), w.app("a").Status.ObservedGeneration)
+	expect.Equal(t, "observedGeneration", int64(-1), w.app("a").Status.ObservedGeneration)
 	w.change("a", suspended(false))
 	w.passes("a", controller.SpecChange)
-	equal(t, "requests", []string{"Install a NotInstalled", "apply demoapps/status a"}, w.calls.take())
+	expect.Equal(t, "requests", []string{"Install a NotInstalled", "apply demoapps/status a"}, w.calls.take())
 }
 
 func TestSuspendAfterFailure(t *testing.T) {
@@ -186,16 +187,16 @@ func TestSuspendAfterFailure(t *testing.T) {
 	w.change("a", says("other"))
 	w.engine.Failures = []error{errPlain}
 	_, err := w.pass("a", controller.SpecChange)
-	equal(t, "failed", true, err != nil)
+	expect.Equal(t, "failed", true, err != nil)
 	w.change("a", suspended(true))
 	w.clock.Step(time.Minute)
 	w.passes("a", controller.SpecChange|controller.Retry)
-	equal(t, "conditions", conditions("Suspended", "True SuspendedBySpec", "Failed", "True UpgradeFailed",
+	expect.Equal(t, "conditions", conditions("Suspended", "True SuspendedBySpec", "Failed", "True UpgradeFailed",
 		"Deployed", "False UpgradeFailed", "Ready", "False SuspendedBySpec", "Reconciling", "True SuspendedBySpec"), w.conditions("a"))
 	w.change("a", suspended(false))
 	w.passes("a", controller.SpecChange)
-	equal(t, "requests", []string{"Upgrade a Failed", "apply demoapps/status a"}, w.calls.take())
-	equal(t, "conditions", conditions("Ready", "True Healthy", "Deployed", "True UpgradeSucceeded"), w.conditions("a"))
+	expect.Equal(t, "requests", []string{"Upgrade a Failed", "apply demoapps/status a"}, w.calls.take())
+	expect.Equal(t, "conditions", conditions("Ready", "True Healthy", "Deployed", "True UpgradeSucceeded"), w.conditions("a"))
 }
 
 func TestDeletionWhileSuspended(t *testing.T) {
@@ -219,9 +220,9 @@ func TestDriftPolicyWhileSuspended(t *testing.T) {
 	w.change("a", suspended(true))
 	w.engine.Mutate(keyOf("a"), releasetest.Edit("ConfigMap"))
 	w.passes("a", controller.Drift)
-	equal(t, "conditions", conditions("Suspended", "True SuspendedBySpec", "Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("a"))
+	expect.Equal(t, "conditions", conditions("Suspended", "True SuspendedBySpec", "Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("a"))
 	w.change("a", says("other"))
 	w.passes("a", controller.SpecChange)
-	equal(t, "Drifted", "", w.conditions("a")["Drifted"])
-	equal(t, "Ready", "False SuspendedBySpec", w.conditions("a")["Ready"])
+	expect.Equal(t, "Drifted", "", w.conditions("a")["Drifted"])
+	expect.Equal(t, "Ready", "False SuspendedBySpec", w.conditions("a")["Ready"])
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller"
 	"github.com/example/demoapp-controller/pkg/controller/release/releasetest"
 	"github.com/example/demoapp-controller/pkg/helm"
+	"github.com/example/demoapp-controller/test/expect"
 )
 
 func waitsForReady(app *v1alpha1.DemoApp) { app.Spec.WaitForReady = true }
@@ -66,19 +67,19 @@ func TestNeverHealthyReleaseIsLeft(t *testing.T) {
 			w.calls.take()
 		}
 		w.passes("b", controller.DependencyReady)
-		equal(t, spec+": Ready of the dependant meanwhile", "False Waiting", w.conditions("b")["Ready"])
+		expect.Equal(t, spec+": Ready of the dependant meanwhile", "False Waiting", w.conditions("b")["Ready"])
 		w.calls.take()
 		w.timesOut("a")
 		w.timesOut("a")
 
-		equal(t, spec+": conditions", exhausted, w.conditions("a"))
-		equal(t, spec+": revision", first+1, w.app("a").Status.DeployedRelease.Revision)
-		equal(t, spec+": last good revision", int64(0), w.app("a").Status.LastGoodRevision)
+		expect.Equal(t, spec+": conditions", exhausted, w.conditions("a"))
+		expect.Equal(t, spec+": revision", first+1, w.app("a").Status.DeployedRelease.Revision)
+		expect.Equal(t, spec+": last good revision", int64(0), w.app("a").Status.LastGoodRevision)
 		w.passes("b", controller.DependencyReady)
-		equal(t, spec+": Ready of the dependant", "False Waiting", w.conditions("b")["Ready"])
+		expect.Equal(t, spec+": Ready of the dependant", "False Waiting", w.conditions("b")["Ready"])
 		w.passes("a", controller.PeriodicResync)
-		equal(t, spec+": conditions later", exhausted, w.conditions("a"))
-		equal(t, spec+": calls while stalled", []string(nil), w.calls.take())
+		expect.Equal(t, spec+": conditions later", exhausted, w.conditions("a"))
+		expect.Equal(t, spec+": calls while stalled", []string(nil), w.calls.take())
 	}
 }
 
@@ -89,17 +90,17 @@ func TestUnhealthyRevisionsAreMarkedAsFailed(t *testing.T) {
 	w.calls.take()
 
 	w.timesOut("a")
-	equal(t, "marks after the first attempt", []string{"mark a v1 failed"}, w.marks())
+	expect.Equal(t, "marks after the first attempt", []string{"mark a v1 failed"}, w.marks())
 	w.timesOut("a")
-	equal(t, "marks after the last attempt", []string{"mark a v2 failed"}, w.marks())
+	expect.Equal(t, "marks after the last attempt", []string{"mark a v2 failed"}, w.marks())
 	w.passes("a", controller.PeriodicResync)
-	equal(t, "marks while stalled", []string(nil), w.marks())
+	expect.Equal(t, "marks while stalled", []string(nil), w.marks())
 
 	w.engine.Mutate(keyOf("a"), releasetest.SetHealth(status.CurrentStatus, "", 1))
 	w.unfinished("a", controller.HealthChange)
-	equal(t, "marks after it became healthy", []string{"mark a v2 deployed"}, w.marks())
-	equal(t, "conditions", conditions("Ready", "True Healthy", "Deployed", "True UpgradeSucceeded"), w.conditions("a"))
-	equal(t, "last good revision", int64(2), w.app("a").Status.LastGoodRevision)
+	expect.Equal(t, "marks after it became healthy", []string{"mark a v2 deployed"}, w.marks())
+	expect.Equal(t, "conditions", conditions("Ready", "True Healthy", "Deployed", "True UpgradeSucceeded"), w.conditions("a"))
+	expect.Equal(t, "last good revision", int64(2), w.app("a").Status.LastGoodRevision)
 }
 
 func TestUnhealthyRevisionWithoutRemediation(t *testing.T) {
@@ -109,13 +110,13 @@ func TestUnhealthyRevisionWithoutRemediation(t *testing.T) {
 	w.calls.take()
 
 	w.timesOut("a")
-	equal(t, "marks", []string{"mark a v1 failed"}, w.marks())
-	equal(t, "Ready", "False HealthTimeout", w.conditions("a")["Ready"])
+	expect.Equal(t, "marks", []string{"mark a v1 failed"}, w.marks())
+	expect.Equal(t, "Ready", "False HealthTimeout", w.conditions("a")["Ready"])
 
 	w.change("a", func(app *v1alpha1.DemoApp) { app.Spec.WaitForReady = false })
 	w.passes("a", controller.SpecChange)
-	equal(t, "marks without waitForReady", []string{"mark a v1 deployed"}, w.marks())
-	equal(t, "Deployed without waitForReady", "True InstallSucceeded", w.conditions("a")["Deployed"])
+	expect.Equal(t, "marks without waitForReady", []string{"mark a v1 deployed"}, w.marks())
+	expect.Equal(t, "Deployed without waitForReady", "True InstallSucceeded", w.conditions("a")["Deployed"])
 }
 
 func TestDriftOfUnhealthyRevisionIsCorrected(t *testing.T) {
@@ -128,8 +129,8 @@ func TestDriftOfUnhealthyRevisionIsCorrected(t *testing.T) {
 
 	w.passes("a", controller.Drift)
 
-	equal(t, "repaired", true, slices.Contains(w.calls.take(), "Repair a Drift"))
-	equal(t, "Ready", "False RetriesExhausted", w.conditions("a")["Ready"])
+	expect.Equal(t, "repaired", true, slices.Contains(w.calls.take(), "Repair a Drift"))
+	expect.Equal(t, "Ready", "False RetriesExhausted", w.conditions("a")["Ready"])
 }
 
 func TestSuspendedRevisionIsNotMarked(t *testing.T) {
@@ -141,7 +142,7 @@ func TestSuspendedRevisionIsNotMarked(t *testing.T) {
 
 	w.timesOut("a")
 
-	equal(t, "marks", []string(nil), w.marks())
+	expect.Equal(t, "marks", []string(nil), w.marks())
 }
 
 func TestFailedMarkIsRetried(t *testing.T) {
@@ -153,13 +154,13 @@ func TestFailedMarkIsRetried(t *testing.T) {
 
 	_, err := w.pass("a", controller.PeriodicResync)
 
-	equal(t, "error", true, errors.Is(err, errPlain))
-	equal(t, "revision", int64(1), w.app("a").Status.DeployedRelease.Revision)
-	equal(t, "failures", int64(1), w.app("a").Status.Failures.Consecutive)
+	expect.Equal(t, "error", true, errors.Is(err, errPlain))
+	expect.Equal(t, "revision", int64(1), w.app("a").Status.DeployedRelease.Revision)
+	expect.Equal(t, "failures", int64(1), w.app("a").Status.Failures.Consecutive)
 	w.calls.take()
 	w.unfinished("a", controller.Retry)
-	equal(t, "marks", []string{"mark a v1 failed"}, w.marks())
-	equal(t, "revision in the end", int64(2), w.app("a").Status.DeployedRelease.Revision)
+	expect.Equal(t, "marks", []string{"mark a v1 failed"}, w.marks())
+	expect.Equal(t, "revision in the end", int64(2), w.app("a").Status.DeployedRelease.Revision)
 }
 
 // TestDependantWaitsForHealthyRevision: the dependant is deployed only after the revision
@@ -171,19 +172,19 @@ func TestDependantWaitsForHealthyRevision(t *testing.T) {
 	w.unfinished("a", controller.SpecChange)
 	w.clock.Step(newRevisionTime)
 	w.passes("a", controller.HealthChange)
-	equal(t, "Deployed", "True InstallSucceeded", w.conditions("a")["Deployed"])
+	expect.Equal(t, "Deployed", "True InstallSucceeded", w.conditions("a")["Deployed"])
 
 	w.passes("b", controller.SpecChange)
-	equal(t, "DependencyReady", "False Waiting", w.conditions("b")["DependencyReady"])
-	contains(t, "message", w.message("b", "DependencyReady"), `Waiting for DemoApp "a" to become healthy`)
+	expect.Equal(t, "DependencyReady", "False Waiting", w.conditions("b")["DependencyReady"])
+	expect.Contains(t, "message", w.message("b", "DependencyReady"), `Waiting for DemoApp "a" to become healthy`)
 
 	before := w.app("a")
 	w.engine.Mutate(keyOf("a"), releasetest.SetHealth(status.CurrentStatus, "", 1))
 	w.passes("a", controller.HealthChange)
-	equal(t, "reason to enqueue the dependant", controller.DependencyReady, dependencyChanged(before, w.app("a")))
+	expect.Equal(t, "reason to enqueue the dependant", controller.DependencyReady, dependencyChanged(before, w.app("a")))
 	w.engine.InitialHealth = releasetest.Healthy
 	w.passes("b", controller.DependencyReady)
-	equal(t, "DependencyReady in the end", "True DependencyDeployed", w.conditions("b")["DependencyReady"])
+	expect.Equal(t, "DependencyReady in the end", "True DependencyDeployed", w.conditions("b")["DependencyReady"])
 }
 
 // TestNoRollbackToNeverHealthyRevision: the rule also holds without waitForReady.
@@ -195,5 +196,5 @@ func TestNoRollbackToNeverHealthyRevision(t *testing.T) {
 
 	w.passes("a", controller.Retry)
 
-	equal(t, "Ready", "False RetriesExhausted", w.conditions("a")["Ready"])
+	expect.Equal(t, "Ready", "False RetriesExhausted", w.conditions("a")["Ready"])
 }

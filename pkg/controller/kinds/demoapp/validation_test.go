@@ -14,6 +14,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller/release/releasetest"
 	"github.com/example/demoapp-controller/pkg/helm"
 	"github.com/example/demoapp-controller/pkg/registries"
+	"github.com/example/demoapp-controller/test/expect"
 )
 
 const (
@@ -40,7 +41,7 @@ func (w *world) allow(entries ...string) {
 	w.t.Helper()
 	var err error
 	w.registries, err = registries.Parse(entries)
-	must(w.t, err)
+	expect.NoError(w.t, err)
 	w.start(testChart(w.t, "1.0.0"))
 }
 
@@ -48,20 +49,20 @@ func TestImageOutsideAllowedRegistries(t *testing.T) {
 	w := allowing(t, "quay.io")
 	w.create(newApp("a"))
 	result := w.passes("a", controller.SpecChange)
-	equal(t, "requests", []string{"patch demoapps a", "apply demoapps/status a"}, w.calls.take())
-	equal(t, "conditions", conditions("Validated", isInvalid, "Deployed", isInvalid, "Ready", isInvalid, "Stalled", isStalled), w.conditions("a"))
-	equal(t, "message", notAllowed, w.message("a", apimeta.ConditionReady))
-	equal(t, "events", []string{"a Warning ValidationFailed Reconcile " + notAllowed}, w.recorder.take())
+	expect.Equal(t, "requests", []string{"patch demoapps a", "apply demoapps/status a"}, w.calls.take())
+	expect.Equal(t, "conditions", conditions("Validated", isInvalid, "Deployed", isInvalid, "Ready", isInvalid, "Stalled", isStalled), w.conditions("a"))
+	expect.Equal(t, "message", notAllowed, w.message("a", apimeta.ConditionReady))
+	expect.Equal(t, "events", []string{"a Warning ValidationFailed Reconcile " + notAllowed}, w.recorder.take())
 	if wait := result.RequeueAfter; wait < validationRetry*9/10 || wait > validationRetry*11/10 {
 		t.Errorf("requeued after %v", wait)
 	}
 	w.passes("a", controller.PeriodicResync)
-	equal(t, "requests of another pass", []string(nil), w.calls.take())
+	expect.Equal(t, "requests of another pass", []string(nil), w.calls.take())
 	w.change("a", hasImage("quay.io/team/web:v1"))
 	w.passes("a", controller.SpecChange)
-	equal(t, "requests", []string{"Install a NotInstalled", "apply demoapps/status a"}, w.calls.take())
-	equal(t, "conditions", conditions("Validated", isValid, "Deployed", "True InstallSucceeded", "Ready", "True Healthy"), w.conditions("a"))
-	equal(t, "message", "Image quay.io/team/web is from an allowed registry", w.message("a", v1alpha1.ConditionValidated))
+	expect.Equal(t, "requests", []string{"Install a NotInstalled", "apply demoapps/status a"}, w.calls.take())
+	expect.Equal(t, "conditions", conditions("Validated", isValid, "Deployed", "True InstallSucceeded", "Ready", "True Healthy"), w.conditions("a"))
+	expect.Equal(t, "message", "Image quay.io/team/web is from an allowed registry", w.message("a", v1alpha1.ConditionValidated))
 }
 
 func TestRegistryNoLongerAllowed(t *testing.T) {
@@ -69,18 +70,18 @@ func TestRegistryNoLongerAllowed(t *testing.T) {
 	w.allow("quay.io")
 	w.engine.Mutate(keyOf("a"), releasetest.Edit("ConfigMap"))
 	w.passes("a", controller.SpecChange)
-	equal(t, "requests", []string{"apply demoapps/status a", "Repair a Drift", "apply demoapps/status a"}, w.calls.take())
-	equal(t, "conditions of the deployed app", conditions("Validated", isInvalid, "Deployed", "True InstallSucceeded",
+	expect.Equal(t, "requests", []string{"apply demoapps/status a", "Repair a Drift", "apply demoapps/status a"}, w.calls.take())
+	expect.Equal(t, "conditions of the deployed app", conditions("Validated", isInvalid, "Deployed", "True InstallSucceeded",
 		"Ready", isInvalid, "Stalled", isStalled), w.conditions("a"))
 
 	w.change("a", says("other"))
 	w.passes("a", controller.SpecChange)
-	equal(t, "requests of a change", []string{"apply demoapps/status a"}, w.calls.take())
+	expect.Equal(t, "requests of a change", []string{"apply demoapps/status a"}, w.calls.take())
 
 	w.allow()
 	w.passes("a", controller.SpecChange)
-	equal(t, "requests", []string{"Upgrade a InputsChanged", "apply demoapps/status a"}, w.calls.take())
-	equal(t, "conditions", conditions("Deployed", "True UpgradeSucceeded", "Ready", "True Healthy"), w.conditions("a"))
+	expect.Equal(t, "requests", []string{"Upgrade a InputsChanged", "apply demoapps/status a"}, w.calls.take())
+	expect.Equal(t, "conditions", conditions("Deployed", "True UpgradeSucceeded", "Ready", "True Healthy"), w.conditions("a"))
 }
 
 func TestAllValidationFailuresAreReported(t *testing.T) {
@@ -88,21 +89,21 @@ func TestAllValidationFailuresAreReported(t *testing.T) {
 	w.create(newApp("a", hasImage("quay.io/web"), atNodePort(30080)))
 	w.create(newApp("b", atNodePort(30080), waitsFor("db"), opensAt("10 3 * * *", "UTC")))
 	w.passes("a", controller.SpecChange)
-	equal(t, "message of Validated", "Image quay.io/web is from an allowed registry; node port 30080 is this DemoApp's",
+	expect.Equal(t, "message of Validated", "Image quay.io/web is from an allowed registry; node port 30080 is this DemoApp's",
 		w.message("a", v1alpha1.ConditionValidated))
 	w.passes("b", controller.SpecChange)
 	const both = notAllowed + `; node port 30080 belongs to DemoApp "a", which is older`
-	equal(t, "message of Validated", both, w.message("b", v1alpha1.ConditionValidated))
-	equal(t, "message of Ready", `Waiting for DemoApp "db", which does not exist; `+both, w.message("b", apimeta.ConditionReady))
-	equal(t, "conditions", conditions("DependencyReady", "False Waiting", "Validated", isInvalid,
+	expect.Equal(t, "message of Validated", both, w.message("b", v1alpha1.ConditionValidated))
+	expect.Equal(t, "message of Ready", `Waiting for DemoApp "db", which does not exist; `+both, w.message("b", apimeta.ConditionReady))
+	expect.Equal(t, "conditions", conditions("DependencyReady", "False Waiting", "Validated", isInvalid,
 		"Deployed", isInvalid, "Ready", isInvalid, "Stalled", isStalled), w.conditions("b"))
 
 	w.change("b", hasImage("quay.io/web"))
 	w.change("b", atNodePort(30081))
 	w.passes("b", controller.SpecChange)
-	equal(t, "message of Validated", `Image quay.io/web is from an allowed registry; node port 30081 is this DemoApp's; `+
+	expect.Equal(t, "message of Validated", `Image quay.io/web is from an allowed registry; node port 30081 is this DemoApp's; `+
 		`waitFor: Waiting for DemoApp "db", which does not exist`, w.message("b", v1alpha1.ConditionValidated))
-	equal(t, "Ready", "False Waiting", w.is("b", apimeta.ConditionReady))
+	expect.Equal(t, "Ready", "False Waiting", w.is("b", apimeta.ConditionReady))
 }
 
 func TestInvalidOutsideWindow(t *testing.T) {
@@ -110,9 +111,9 @@ func TestInvalidOutsideWindow(t *testing.T) {
 	w.allow("quay.io")
 	w.change("a", says("other"))
 	w.passes("a", controller.SpecChange)
-	equal(t, "conditions", conditions("UpgradeHeld", isHeld, "Validated", isInvalid, "Deployed", "True InstallSucceeded",
+	expect.Equal(t, "conditions", conditions("UpgradeHeld", isHeld, "Validated", isInvalid, "Deployed", "True InstallSucceeded",
 		"Ready", isInvalid, "Stalled", isStalled), w.conditions("a"))
-	equal(t, "message of Ready", outside+"; "+notAllowed, w.message("a", apimeta.ConditionReady))
+	expect.Equal(t, "message of Ready", outside+"; "+notAllowed, w.message("a", apimeta.ConditionReady))
 }
 
 // TestInvalidChangeDoesNotPassWindow: changes of the helm command are corrected outside
@@ -122,14 +123,14 @@ func TestInvalidChangeDoesNotPassWindow(t *testing.T) {
 	w.allow("quay.io")
 	w.change("a", says("other"))
 	w.passes("a", controller.SpecChange)
-	equal(t, "UpgradeHeld inside the window", "", w.is("a", releasev1alpha1.ConditionUpgradeHeld))
+	expect.Equal(t, "UpgradeHeld inside the window", "", w.is("a", releasev1alpha1.ConditionUpgradeHeld))
 
 	w.clock.Step(2 * time.Hour)
 	w.engine.Mutate(keyOf("a"), releasetest.RewriteRecord(2, "deployed"))
 	w.allow()
 	w.passes("a", controller.SpecChange)
-	equal(t, "requests", []string{"apply demoapps/status a"}, w.calls.take())
-	equal(t, "Ready", isNotReady, w.is("a", apimeta.ConditionReady))
+	expect.Equal(t, "requests", []string{"apply demoapps/status a"}, w.calls.take())
+	expect.Equal(t, "Ready", isNotReady, w.is("a", apimeta.ConditionReady))
 }
 
 func TestInvalidWhileSuspended(t *testing.T) {
@@ -137,9 +138,9 @@ func TestInvalidWhileSuspended(t *testing.T) {
 	w.allow("quay.io")
 	w.change("a", func(app *v1alpha1.DemoApp) { app.Spec.Suspend, app.Spec.Message = true, "other" })
 	w.passes("a", controller.SpecChange)
-	equal(t, "conditions", conditions("Suspended", "True SuspendedBySpec", "Validated", isInvalid, "Deployed", "True InstallSucceeded",
+	expect.Equal(t, "conditions", conditions("Suspended", "True SuspendedBySpec", "Validated", isInvalid, "Deployed", "True InstallSucceeded",
 		"Ready", isInvalid, "Stalled", isStalled), w.conditions("a"))
-	equal(t, "message of Ready", "A change waits until spec.suspend is false; "+notAllowed, w.message("a", apimeta.ConditionReady))
+	expect.Equal(t, "message of Ready", "A change waits until spec.suspend is false; "+notAllowed, w.message("a", apimeta.ConditionReady))
 	w.delete("a")
 	w.passes("a", controller.SpecChange)
 	if w.app("a") != nil {
@@ -153,9 +154,9 @@ func TestInvalidWithoutLicense(t *testing.T) {
 	w.allow("quay.io")
 	w.change("a", says("other"))
 	w.passes("a", controller.SpecChange)
-	equal(t, "conditions", conditions("Validated", isInvalid, "Licensed", "False LicenseDenied", "Deployed", "True InstallSucceeded",
+	expect.Equal(t, "conditions", conditions("Validated", isInvalid, "Licensed", "False LicenseDenied", "Deployed", "True InstallSucceeded",
 		"Ready", isInvalid, "Stalled", isStalled), w.conditions("a"))
-	equal(t, "message of Ready", notAllowed+"; no", w.message("a", apimeta.ConditionReady))
+	expect.Equal(t, "message of Ready", notAllowed+"; no", w.message("a", apimeta.ConditionReady))
 }
 
 func TestForcedUpgradeIsValidated(t *testing.T) {
@@ -163,10 +164,10 @@ func TestForcedUpgradeIsValidated(t *testing.T) {
 	w.allow("quay.io")
 	w.change("a", asks("now", "now"))
 	w.passes("a", controller.SpecChange)
-	equal(t, "requests", []string{"apply demoapps/status a"}, w.calls.take())
+	expect.Equal(t, "requests", []string{"apply demoapps/status a"}, w.calls.take())
 	w.allow()
 	w.passes("a", controller.SpecChange)
-	equal(t, "requests", []string{"Upgrade a Requested", "apply demoapps/status a"}, w.calls.take())
+	expect.Equal(t, "requests", []string{"Upgrade a Requested", "apply demoapps/status a"}, w.calls.take())
 }
 
 func TestRollbackIsNotValidated(t *testing.T) {
@@ -179,8 +180,8 @@ func TestRollbackIsNotValidated(t *testing.T) {
 	}
 	w.allow("quay.io")
 	w.passes("a", controller.Retry)
-	equal(t, "requests", []string{"Rollback a Failed", "apply demoapps/status a"}, w.calls.take())
+	expect.Equal(t, "requests", []string{"Rollback a Failed", "apply demoapps/status a"}, w.calls.take())
 	w.passes("a", controller.SpecChange)
-	equal(t, "Validated", isInvalid, w.is("a", v1alpha1.ConditionValidated))
-	contains(t, "Ready", w.message("a", apimeta.ConditionReady), notAllowed)
+	expect.Equal(t, "Validated", isInvalid, w.is("a", v1alpha1.ConditionValidated))
+	expect.Contains(t, "Ready", w.message("a", apimeta.ConditionReady), notAllowed)
 }

@@ -11,6 +11,7 @@ import (
 	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller"
+	"github.com/example/demoapp-controller/test/expect"
 )
 
 // TestLimitsHoldOverAllSources: each source is within the limits, but the first that
@@ -32,12 +33,12 @@ func TestLimitsHoldOverAllSources(t *testing.T) {
 			w.configMap(data)
 			w.create(newApp("a", valuesFrom(references...)))
 			w.passes("a", controller.SpecChange)
-			equal(t, "conditions", conditions("Ready", "False ValuesInvalid", "Stalled", "True ValuesInvalid", "Deployed", "False ValuesInvalid"), w.conditions("a"))
-			contains(t, "message", w.message("a", apimeta.ConditionReady), `valuesFrom[2]: Key "k2" of ConfigMap "base" cannot be used: `+test.says)
+			expect.Equal(t, "conditions", conditions("Ready", "False ValuesInvalid", "Stalled", "True ValuesInvalid", "Deployed", "False ValuesInvalid"), w.conditions("a"))
+			expect.Contains(t, "message", w.message("a", apimeta.ConditionReady), `valuesFrom[2]: Key "k2" of ConfigMap "base" cannot be used: `+test.says)
 
 			w.change("a", valuesFrom(references[:2]...))
 			w.passes("a", controller.SpecChange)
-			equal(t, "Ready with two sources", "True Healthy", w.conditions("a")["Ready"])
+			expect.Equal(t, "Ready with two sources", "True Healthy", w.conditions("a")["Ready"])
 		})
 	}
 }
@@ -47,11 +48,11 @@ func TestAnchorsInSecretAreRefused(t *testing.T) {
 	w.private("password: &hidden-secret hunter22\nagain: *hidden-secret")
 	w.create(newApp("a", valuesFrom(secretValues)))
 	w.passes("a", controller.SpecChange)
-	equal(t, "message", `valuesFrom[0]: Key "more" of Secret "private" cannot be used: line 1 has an anchor (&) or an alias (*), `+
+	expect.Equal(t, "message", `valuesFrom[0]: Key "more" of Secret "private" cannot be used: line 1 has an anchor (&) or an alias (*), `+
 		`which are not supported; write the value in full, or quote it if it is a text`, w.message("a", apimeta.ConditionStalled))
 	w.private("password: hunter22")
 	w.passes("a", controller.SpecChange)
-	equal(t, "Ready without an anchor", "True Healthy", w.conditions("a")["Ready"])
+	expect.Equal(t, "Ready without an anchor", "True Healthy", w.conditions("a")["Ready"])
 }
 
 // TestSourcesCacheIsLimited: the largest objects are read again in each pass, and small
@@ -70,11 +71,11 @@ func TestSourcesCacheIsLimited(t *testing.T) {
 	w.passes("small", controller.PeriodicResync)
 	w.passes("big", controller.PeriodicResync)
 
-	equal(t, "requests", []string{"get configmaps base"}, w.calls.take())
-	equal(t, "cached bytes", len("b: small"), w.controller.sources.Kept())
+	expect.Equal(t, "requests", []string{"get configmaps base"}, w.calls.take())
+	expect.Equal(t, "cached bytes", len("b: small"), w.controller.sources.Kept())
 	for _, name := range []string{"small", "big"} {
 		w.change(name, valuesFrom())
 		w.passes(name, controller.SpecChange)
 	}
-	equal(t, "cached bytes in the end", 0, w.controller.sources.Kept())
+	expect.Equal(t, "cached bytes in the end", 0, w.controller.sources.Kept())
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+	"github.com/example/demoapp-controller/test/expect"
 )
 
 // The chart's values for a spec without ingress.
@@ -90,7 +91,7 @@ func TestDesiredValues(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			equal(t, "values", test.want, desiredValues(test.spec, test.apiKey, exposure{ingress: test.spec.Ingress != nil}))
+			expect.Equal(t, "values", test.want, desiredValues(test.spec, test.apiKey, exposure{ingress: test.spec.Ingress != nil}))
 		})
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller"
 	"github.com/example/demoapp-controller/pkg/controller/release/releasetest"
 	"github.com/example/demoapp-controller/pkg/helm"
+	"github.com/example/demoapp-controller/test/expect"
 )
 
 // opensAt sets a window of one hour. The tests begin at 03:04 UTC.
@@ -50,22 +51,22 @@ func TestUpgradeWaitsForWindow(t *testing.T) {
 			w := deployed(t, opensAt("10 3 * * *", "UTC"))
 			change(w)
 			result := w.passes("a", controller.SpecChange)
-			equal(t, "requests", []string{"apply demoapps/status a"}, w.calls.take())
-			equal(t, "conditions", heldConditions(), w.conditions("a"))
-			equal(t, "message of UpgradeHeld", outside, w.message("a", releasev1alpha1.ConditionUpgradeHeld))
-			equal(t, "events", []string{"a Normal Held Hold OutsideWindow: " + outside}, w.recorder.take())
+			expect.Equal(t, "requests", []string{"apply demoapps/status a"}, w.calls.take())
+			expect.Equal(t, "conditions", heldConditions(), w.conditions("a"))
+			expect.Equal(t, "message of UpgradeHeld", outside, w.message("a", releasev1alpha1.ConditionUpgradeHeld))
+			expect.Equal(t, "events", []string{"a Normal Held Hold OutsideWindow: " + outside}, w.recorder.take())
 			opens := time.Date(2026, 1, 2, 3, 10, 0, 0, time.UTC)
-			equal(t, "requeue after", opens.Sub(w.clock.Now()), result.RequeueAfter)
+			expect.Equal(t, "requeue after", opens.Sub(w.clock.Now()), result.RequeueAfter)
 
 			// Neither another pass nor a restart changes anything.
 			w.start(w.controller.chart)
 			w.passes("a", controller.SpecChange)
-			equal(t, "requests of another pass", []string(nil), w.calls.take())
+			expect.Equal(t, "requests of another pass", []string(nil), w.calls.take())
 
 			w.clock.SetTime(opens)
 			w.passes("a", controller.PeriodicResync)
-			equal(t, "requests when it opens", []string{"Upgrade a InputsChanged", "apply demoapps/status a"}, w.calls.take())
-			equal(t, "conditions", conditions("Ready", "True Healthy", "Deployed", "True UpgradeSucceeded"), w.conditions("a"))
+			expect.Equal(t, "requests when it opens", []string{"Upgrade a InputsChanged", "apply demoapps/status a"}, w.calls.take())
+			expect.Equal(t, "conditions", conditions("Ready", "True Healthy", "Deployed", "True UpgradeSucceeded"), w.conditions("a"))
 		})
 	}
 }
@@ -92,7 +93,7 @@ func TestActionsThatDoNotWaitForWindow(t *testing.T) {
 		}, []string{"Upgrade a InputsChanged", "apply demoapps/status a"}},
 		{"interrupted", func(w *world) {
 			inputs, err := w.engine.Desired.InputDigest()
-			must(t, err)
+			expect.NoError(t, err)
 			w.engine.Mutate(keyOf("a"), func(r *releasetest.Release) {
 				r.Record = &helm.Record{Revision: 2, Status: "pending-upgrade", Own: true, Inputs: inputs, Changed: began}
 			})
@@ -103,9 +104,9 @@ func TestActionsThatDoNotWaitForWindow(t *testing.T) {
 			w := deployed(t, opensAt("10 3 * * *", "UTC"))
 			test.change(w)
 			w.passes("a", controller.SpecChange)
-			equal(t, "requests", test.calls, w.calls.take())
-			equal(t, "Ready", "True Healthy", w.conditions("a")["Ready"])
-			equal(t, "UpgradeHeld", "", w.conditions("a")["UpgradeHeld"])
+			expect.Equal(t, "requests", test.calls, w.calls.take())
+			expect.Equal(t, "Ready", "True Healthy", w.conditions("a")["Ready"])
+			expect.Equal(t, "UpgradeHeld", "", w.conditions("a")["UpgradeHeld"])
 		})
 	}
 }
@@ -145,7 +146,7 @@ func TestChangesThatWaitForWindow(t *testing.T) {
 				w.change("a", says("other"))
 				w.engine.Failures = []error{errPlain}
 				_, err := w.pass("a", controller.SpecChange)
-				equal(t, "failed", true, err != nil)
+				expect.Equal(t, "failed", true, err != nil)
 				w.clock.SetTime(time.Date(2026, 1, 2, 4, 15, 0, 0, time.UTC))
 			}, []string{"apply demoapps/status a"}, heldConditions("Failed", "True UpgradeFailed", "Deployed", "False UpgradeFailed"),
 		},
@@ -161,9 +162,9 @@ func TestChangesThatWaitForWindow(t *testing.T) {
 			w := deployed(t, opensAt("10 3 * * *", "UTC"))
 			test.change(w)
 			w.passes("a", controller.SpecChange)
-			equal(t, "requests", test.calls, w.calls.take())
-			equal(t, "conditions", test.want, w.conditions("a"))
-			contains(t, "message of Ready", w.message("a", apimeta.ConditionReady), "A change waits for the upgrade window")
+			expect.Equal(t, "requests", test.calls, w.calls.take())
+			expect.Equal(t, "conditions", test.want, w.conditions("a"))
+			expect.Contains(t, "message of Ready", w.message("a", apimeta.ConditionReady), "A change waits for the upgrade window")
 		})
 	}
 }
@@ -173,10 +174,10 @@ func TestFirstInstallDoesNotWaitForWindow(t *testing.T) {
 	w.create(newApp("a", opensAt("10 3 * * *", "UTC")))
 	w.engine.Failures = []error{errPlain}
 	_, err := w.pass("a", controller.SpecChange)
-	equal(t, "failed", true, err != nil)
+	expect.Equal(t, "failed", true, err != nil)
 	w.passes("a", controller.Retry)
-	equal(t, "requests", []string{"Install a Failed", "apply demoapps/status a"}, w.calls.take())
-	equal(t, "conditions", conditions("Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("a"))
+	expect.Equal(t, "requests", []string{"Install a Failed", "apply demoapps/status a"}, w.calls.take())
+	expect.Equal(t, "conditions", conditions("Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("a"))
 }
 
 func TestRevertedChangeEndsHold(t *testing.T) {
@@ -185,7 +186,7 @@ func TestRevertedChangeEndsHold(t *testing.T) {
 	w.passes("a", controller.SpecChange)
 	w.change("a", says("hello"))
 	w.passes("a", controller.SpecChange)
-	equal(t, "conditions", conditions("Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("a"))
+	expect.Equal(t, "conditions", conditions("Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("a"))
 }
 
 func TestInvalidWindowStalls(t *testing.T) {
@@ -201,20 +202,20 @@ func TestInvalidWindowStalls(t *testing.T) {
 			w := newWorld(t)
 			w.create(newApp("a", test.window))
 			w.passes("a", controller.SpecChange)
-			equal(t, "requests", []string{"patch demoapps a", "apply demoapps/status a"}, w.calls.take())
-			equal(t, "conditions", conditions("UpgradeHeld", "True InvalidSchedule", "Deployed", "False InvalidSchedule",
+			expect.Equal(t, "requests", []string{"patch demoapps a", "apply demoapps/status a"}, w.calls.take())
+			expect.Equal(t, "conditions", conditions("UpgradeHeld", "True InvalidSchedule", "Deployed", "False InvalidSchedule",
 				"Ready", "False InvalidSchedule", "Stalled", "True InvalidSchedule"), w.conditions("a"))
-			contains(t, "message of Ready", w.message("a", apimeta.ConditionReady), test.message)
+			expect.Contains(t, "message of Ready", w.message("a", apimeta.ConditionReady), test.message)
 			w.change("a", opensAt("10 3 * * *", "UTC"))
 			w.passes("a", controller.SpecChange)
-			equal(t, "conditions", conditions("Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("a"))
+			expect.Equal(t, "conditions", conditions("Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("a"))
 
 			w.change("a", test.window)
 			w.change("a", asks("now", "now"))
 			w.engine.Mutate(keyOf("a"), releasetest.Edit("ConfigMap"))
 			w.passes("a", controller.SpecChange)
-			equal(t, "requests", []string{"apply demoapps/status a", "Repair a Drift", "apply demoapps/status a"}, w.calls.take())
-			equal(t, "conditions", conditions("UpgradeHeld", "True InvalidSchedule", "Deployed", "True InstallSucceeded",
+			expect.Equal(t, "requests", []string{"apply demoapps/status a", "Repair a Drift", "apply demoapps/status a"}, w.calls.take())
+			expect.Equal(t, "conditions", conditions("UpgradeHeld", "True InvalidSchedule", "Deployed", "True InstallSucceeded",
 				"Ready", "False InvalidSchedule", "Stalled", "True InvalidSchedule"), w.conditions("a"))
 		})
 	}

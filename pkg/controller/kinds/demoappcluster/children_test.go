@@ -14,6 +14,7 @@ import (
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller/kinds/parts/naming"
+	"github.com/example/demoapp-controller/test/expect"
 )
 
 func TestAppName(t *testing.T) {
@@ -28,7 +29,7 @@ func TestAppName(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			got := appName(test.cluster, test.node)
-			equal(t, "name", test.want, got)
+			expect.Equal(t, "name", test.want, got)
 			if len(got) > maxAppName || len(validation.IsDNS1035Label(got)) > 0 {
 				t.Errorf("%q is not a valid name of a DemoApp", got)
 			}
@@ -55,7 +56,7 @@ func TestTemplateHash(t *testing.T) {
 	if templateHash(secret) != hash {
 		t.Error("the hash depends on secrets")
 	}
-	equal(t, "template", plainKey, template.Spec.APIKey)
+	expect.Equal(t, "template", plainKey, template.Spec.APIKey)
 }
 
 // TestTemplateDoesNotAdopt: permission to edit DemoAppClusters does not allow the
@@ -68,12 +69,12 @@ func TestTemplateDoesNotAdopt(t *testing.T) {
 
 	app := desiredApp(cluster, "node", "hash")
 
-	equal(t, "annotations", map[string]string{"example.com/team": "a"}, app.Annotations)
+	expect.Equal(t, "annotations", map[string]string{"example.com/team": "a"}, app.Annotations)
 }
 
 func TestChangedKeyIsRolledOut(t *testing.T) {
 	w := settled(t, []string{"a"})
 	w.change(func(c *v1alpha1.DemoAppCluster) { c.Spec.Template.Spec.APIKey = "another-secret-key" })
 	w.pass()
-	equal(t, "key", "another-secret-key", w.app("web-a").Spec.APIKey)
+	expect.Equal(t, "key", "another-secret-key", w.app("web-a").Spec.APIKey)
 }

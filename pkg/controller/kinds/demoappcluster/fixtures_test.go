@@ -15,7 +15,6 @@ import (
 	"testing"
 	"time"
 
-	gocmp "github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -32,6 +31,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller/controllertest"
 	demofake "github.com/example/demoapp-controller/pkg/generated/clientset/versioned/fake"
 	"github.com/example/demoapp-controller/pkg/generated/informers/externalversions"
+	"github.com/example/demoapp-controller/test/expect"
 )
 
 const (
@@ -108,7 +108,7 @@ func (w *world) startWith(nodes NodeWatch) {
 		AppInformers:     map[string]cache.SharedIndexInformer{"": w.apps},
 		Nodes:            nodes, Recorder: w, Clock: w.clock, ResyncPeriod: 10 * time.Minute,
 	})
-	must(w.t, err)
+	expect.NoError(w.t, err)
 }
 
 func (w *world) react(action clienttesting.Action) (bool, runtime.Object, error) {
@@ -152,12 +152,12 @@ func (w *world) take() map[string]int {
 
 func (w *world) node(name string, labels map[string]string) {
 	w.t.Helper()
-	must(w.t, w.nodes.informer.GetStore().Add(&metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}}))
+	expect.NoError(w.t, w.nodes.informer.GetStore().Add(&metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}}))
 }
 
 func (w *world) removeNode(name string) {
 	w.t.Helper()
-	must(w.t, w.nodes.informer.GetStore().Delete(&metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: name}}))
+	expect.NoError(w.t, w.nodes.informer.GetStore().Delete(&metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: name}}))
 }
 
 // cluster creates the DemoAppCluster "web".
@@ -173,7 +173,7 @@ func (w *world) cluster(change ...func(*v1alpha1.DemoAppCluster)) *v1alpha1.Demo
 		c(cluster)
 	}
 	created, err := w.demo.DemoV1alpha1().DemoAppClusters(namespace).Create(w.t.Context(), cluster, metav1.CreateOptions{})
-	must(w.t, err)
+	expect.NoError(w.t, err)
 	w.take()
 	return created
 }
@@ -193,7 +193,7 @@ func (w *world) change(change func(*v1alpha1.DemoAppCluster)) {
 	cluster := w.stored()
 	change(cluster)
 	_, err := w.demo.DemoV1alpha1().DemoAppClusters(namespace).Update(w.t.Context(), cluster, metav1.UpdateOptions{})
-	must(w.t, err)
+	expect.NoError(w.t, err)
 	w.take()
 }
 
@@ -201,7 +201,7 @@ func (w *world) change(change func(*v1alpha1.DemoAppCluster)) {
 func (w *world) stored() *v1alpha1.DemoAppCluster {
 	w.t.Helper()
 	found, err := w.demo.Tracker().Get(clusters, namespace, "web")
-	must(w.t, err)
+	expect.NoError(w.t, err)
 	cluster, ok := found.(*v1alpha1.DemoAppCluster)
 	if !ok {
 		w.t.Fatalf("stored is a %T", found)
@@ -213,7 +213,7 @@ func (w *world) stored() *v1alpha1.DemoAppCluster {
 func (w *world) all() []*v1alpha1.DemoApp {
 	w.t.Helper()
 	list, err := w.demo.Tracker().List(demoApps, v1alpha1.SchemeGroupVersion.WithKind("DemoApp"), namespace)
-	must(w.t, err)
+	expect.NoError(w.t, err)
 	apps, ok := list.(*v1alpha1.DemoAppList)
 	if !ok {
 		w.t.Fatalf("listed a %T", list)
@@ -241,7 +241,7 @@ func (w *world) app(name string) *v1alpha1.DemoApp {
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
-	must(w.t, err)
+	expect.NoError(w.t, err)
 	app, ok := found.(*v1alpha1.DemoApp)
 	if !ok {
 		w.t.Fatalf("stored is a %T", found)
@@ -260,7 +260,7 @@ func (w *world) report(name string, conditions ...metav1.Condition) {
 		app.Status.Conditions = append(app.Status.Conditions, c)
 	}
 	_, err := w.demo.DemoV1alpha1().DemoApps(namespace).UpdateStatus(w.t.Context(), app, metav1.UpdateOptions{})
-	must(w.t, err)
+	expect.NoError(w.t, err)
 	w.take()
 }
 
@@ -287,7 +287,7 @@ func (w *world) held(names ...string) {
 		app.Status.DeployedRelease = &releasev1alpha1.DeployedRelease{Name: name, Revision: 1}
 		app.Status.LastGoodRevision, app.Status.Replicas, app.Status.ReadyReplicas = 1, 1, 1
 		_, err := w.demo.DemoV1alpha1().DemoApps(namespace).UpdateStatus(w.t.Context(), app, metav1.UpdateOptions{})
-		must(w.t, err)
+		expect.NoError(w.t, err)
 	}
 	w.take()
 }
@@ -300,9 +300,9 @@ func isSo(conditionType, reason string) metav1.Condition {
 func (w *world) sync() {
 	w.t.Helper()
 	list, err := w.demo.Tracker().List(clusters, v1alpha1.SchemeGroupVersion.WithKind("DemoAppCluster"), namespace)
-	must(w.t, err)
+	expect.NoError(w.t, err)
 	items, err := meta.ExtractList(list)
-	must(w.t, err)
+	expect.NoError(w.t, err)
 	w.fill(w.clusters, items)
 	var apps []runtime.Object
 	for _, app := range w.all() {
@@ -318,16 +318,16 @@ func (w *world) fill(informer cache.SharedIndexInformer, items []runtime.Object)
 	list := make([]any, 0, len(items))
 	for _, item := range items {
 		accessor, err := meta.Accessor(item)
-		must(w.t, err)
+		expect.NoError(w.t, err)
 		version, err := strconv.Atoi(accessor.GetResourceVersion())
-		must(w.t, err)
+		expect.NoError(w.t, err)
 		newest = max(newest, version)
 		list = append(list, item)
 	}
 	if !w.unguarded {
 		controllertest.GuardMutations(w.t, items...)
 	}
-	must(w.t, informer.GetIndexer().Replace(list, strconv.Itoa(max(newest, 1))))
+	expect.NoError(w.t, informer.GetIndexer().Replace(list, strconv.Itoa(max(newest, 1))))
 }
 
 // pass updates the caches and makes a pass that must not fail, two seconds after the last
@@ -337,7 +337,7 @@ func (w *world) pass() controller.Result {
 	w.clock.Step(2 * time.Second)
 	w.sync()
 	result, err := w.latePass()
-	must(w.t, err)
+	expect.NoError(w.t, err)
 	return result
 }
 
@@ -404,33 +404,10 @@ func settled(t *testing.T, nodes []string, change ...func(*v1alpha1.DemoAppClust
 	w.pass()
 	w.ready(w.names()...)
 	w.pass()
-	equal(t, "conditions at the start", allReady(), w.conditions())
+	expect.Equal(t, "conditions at the start", allReady(), w.conditions())
 	w.take()
 	w.events = nil
 	return w
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-func equal(t *testing.T, what string, want, got any) {
-	t.Helper()
-	if diff := gocmp.Diff(want, got); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", what, diff)
-	}
-}
-
-func contains(t *testing.T, what, text string, parts ...string) {
-	t.Helper()
-	for _, part := range parts {
-		if !strings.Contains(text, part) {
-			t.Errorf("%s does not say %q: %s", what, part, text)
-		}
-	}
 }
 
 var errPlain = errors.New("connection refused")

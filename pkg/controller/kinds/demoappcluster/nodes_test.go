@@ -22,6 +22,7 @@ import (
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
 	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
 	"github.com/example/demoapp-controller/pkg/controller"
+	"github.com/example/demoapp-controller/test/expect"
 )
 
 func TestNodesCannotBeListed(t *testing.T) {
@@ -30,36 +31,36 @@ func TestNodesCannotBeListed(t *testing.T) {
 
 	w.nodes.err = &controller.UnfilledError{}
 	w.pass()
-	equal(t, "requests during the first list", map[string]int{}, w.take())
+	expect.Equal(t, "requests during the first list", map[string]int{}, w.take())
 
 	w.nodes.err = &controller.UnfilledError{Failure: errors.New("nodes is forbidden")}
 	w.pass()
-	equal(t, "conditions", reconciling(apimeta.ReasonObserveFailed), w.conditions())
-	equal(t, "message", "The nodes cannot be listed: nodes is forbidden", w.messageOf())
-	equal(t, "observedGeneration", true, w.stored().Status.ObservedGeneration < 1)
+	expect.Equal(t, "conditions", reconciling(apimeta.ReasonObserveFailed), w.conditions())
+	expect.Equal(t, "message", "The nodes cannot be listed: nodes is forbidden", w.messageOf())
+	expect.Equal(t, "observedGeneration", true, w.stored().Status.ObservedGeneration < 1)
 
 	w.nodes.err = nil
 	w.pass()
-	equal(t, "conditions", reconciling(v1alpha1.ReasonRollingOut), w.conditions())
+	expect.Equal(t, "conditions", reconciling(v1alpha1.ReasonRollingOut), w.conditions())
 }
 
 func TestFirstClusterStartsNodeWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		scheme := runtime.NewScheme()
-		must(t, metav1.AddMetaToScheme(scheme))
+		expect.NoError(t, metav1.AddMetaToScheme(scheme))
 		client := metadatafake.NewSimpleMetadataClient(scheme, &metav1.PartialObjectMetadata{
 			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Node"}, ObjectMeta: metav1.ObjectMeta{Name: "a"},
 		})
 		nodes, err := controller.NewOnDemand(metadatainformer.NewSharedInformerFactory(client, 0).
 			ForResource(corev1.SchemeGroupVersion.WithResource("nodes")).Informer(), cache.DefaultWatchErrorHandler)
-		must(t, err)
+		expect.NoError(t, err)
 		w.startWith(nodes)
 		ctx, stop := context.WithCancel(t.Context())
 		var running sync.WaitGroup
 		running.Go(func() { nodes.Run(ctx) })
 		synctest.Wait()
-		equal(t, "requests without a DemoAppCluster", 0, len(client.Actions()))
+		expect.Equal(t, "requests without a DemoAppCluster", 0, len(client.Actions()))
 
 		w.cluster()
 		w.pass()
@@ -67,7 +68,7 @@ func TestFirstClusterStartsNodeWatch(t *testing.T) {
 		synctest.Wait()
 		w.pass()
 
-		equal(t, "apps", []string{"web-a"}, w.names())
+		expect.Equal(t, "apps", []string{"web-a"}, w.names())
 		stop()
 		running.Wait()
 	})
@@ -82,12 +83,12 @@ func TestMatchingNodes(t *testing.T) {
 		{Name: "c", Labels: map[string]string{"disk": "hdd"}},
 		{Name: "d", Labels: map[string]string{"disk": "ssd"}, DeletionTimestamp: &now},
 	} {
-		must(t, nodes.Add(&metav1.PartialObjectMetadata{ObjectMeta: node}))
+		expect.NoError(t, nodes.Add(&metav1.PartialObjectMetadata{ObjectMeta: node}))
 	}
 
-	equal(t, "all nodes", []string{"a", "b", "c"}, matchingNodes(nodes, labels.Everything()))
-	equal(t, "nodes with the disk ssd", []string{"a", "b"}, matchingNodes(nodes, labels.SelectorFromSet(labels.Set{"disk": "ssd"})))
-	equal(t, "nodes with the disk nvme", []string(nil), matchingNodes(nodes, labels.SelectorFromSet(labels.Set{"disk": "nvme"})))
+	expect.Equal(t, "all nodes", []string{"a", "b", "c"}, matchingNodes(nodes, labels.Everything()))
+	expect.Equal(t, "nodes with the disk ssd", []string{"a", "b"}, matchingNodes(nodes, labels.SelectorFromSet(labels.Set{"disk": "ssd"})))
+	expect.Equal(t, "nodes with the disk nvme", []string(nil), matchingNodes(nodes, labels.SelectorFromSet(labels.Set{"disk": "nvme"})))
 }
 
 func TestKeepNode(t *testing.T) {
@@ -95,11 +96,11 @@ func TestKeepNode(t *testing.T) {
 		Name: "a", UID: "uid", ResourceVersion: "7", Annotations: map[string]string{"much": "to say"}, Labels: map[string]string{"disk": "ssd"},
 	}})
 
-	must(t, err)
+	expect.NoError(t, err)
 	want := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
 		Name: "a", UID: "uid", ResourceVersion: "7", Labels: map[string]string{"disk": "ssd"},
 	}}
-	equal(t, "object", any(want), kept)
+	expect.Equal(t, "object", any(want), kept)
 }
 
 func TestNodeChanged(t *testing.T) {
@@ -123,7 +124,7 @@ func TestNodeChanged(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			equal(t, "reason", test.want, nodeChanged(test.before, test.after))
+			expect.Equal(t, "reason", test.want, nodeChanged(test.before, test.after))
 		})
 	}
 }

@@ -17,6 +17,7 @@ import (
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
 	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
 	"github.com/example/demoapp-controller/pkg/controller"
+	"github.com/example/demoapp-controller/test/expect"
 )
 
 func TestCreatesAppPerNode(t *testing.T) {
@@ -27,37 +28,37 @@ func TestCreatesAppPerNode(t *testing.T) {
 		c.Spec.Template.Metadata.Annotations = map[string]v1alpha1.AnnotationValue{"note": "hello"}
 	})
 	w.pass()
-	equal(t, "requests", map[string]int{"create demoapps": 2, "patch demoappclusters/status": 1}, w.take())
-	equal(t, "apps", []string{"web-node-1", "web-node-2"}, w.names())
-	equal(t, "conditions", reconciling(v1alpha1.ReasonRollingOut), w.conditions())
-	equal(t, "counts", [5]int32{2, 2, 2, 0, 0}, w.counts())
-	contains(t, "message", w.messageOf(), "0 of 2 apps are up to date and ready; waiting for web-node-1 (Progressing), web-node-2 (Progressing)")
+	expect.Equal(t, "requests", map[string]int{"create demoapps": 2, "patch demoappclusters/status": 1}, w.take())
+	expect.Equal(t, "apps", []string{"web-node-1", "web-node-2"}, w.names())
+	expect.Equal(t, "conditions", reconciling(v1alpha1.ReasonRollingOut), w.conditions())
+	expect.Equal(t, "counts", [5]int32{2, 2, 2, 0, 0}, w.counts())
+	expect.Contains(t, "message", w.messageOf(), "0 of 2 apps are up to date and ready; waiting for web-node-1 (Progressing), web-node-2 (Progressing)")
 
 	app := w.app("web-node-1")
-	equal(t, "labels", map[string]string{
+	expect.Equal(t, "labels", map[string]string{
 		"team": "a", v1alpha1.LabelCluster: "web", v1alpha1.LabelNode: "node-1",
 		v1alpha1.LabelTemplateHash: templateHash(cluster.Spec.Template),
 	}, app.Labels)
-	equal(t, "annotations", map[string]string{"note": "hello"}, app.Annotations)
-	equal(t, "spec", v1alpha1.DemoAppSpec{Message: "one", APIKey: plainKey, NodeName: "node-1"}, app.Spec)
+	expect.Equal(t, "annotations", map[string]string{"note": "hello"}, app.Annotations)
+	expect.Equal(t, "spec", v1alpha1.DemoAppSpec{Message: "one", APIKey: plainKey, NodeName: "node-1"}, app.Spec)
 	if !metav1.IsControlledBy(app, cluster) || app.OwnerReferences[0].BlockOwnerDeletion != nil {
 		t.Errorf("owner references: %+v", app.OwnerReferences)
 	}
 
 	w.ready("web-node-1", "web-node-2")
 	w.pass()
-	equal(t, "requests", map[string]int{"patch demoappclusters/status": 1}, w.take())
-	equal(t, "conditions", allReady(), w.conditions())
-	equal(t, "counts", [5]int32{2, 2, 2, 2, 0}, w.counts())
-	equal(t, "observedGeneration", int64(1), w.stored().Status.ObservedGeneration)
-	equal(t, "events", []string{"Normal AllReady: 2 of 2 apps are up to date and ready"}, w.events)
+	expect.Equal(t, "requests", map[string]int{"patch demoappclusters/status": 1}, w.take())
+	expect.Equal(t, "conditions", allReady(), w.conditions())
+	expect.Equal(t, "counts", [5]int32{2, 2, 2, 2, 0}, w.counts())
+	expect.Equal(t, "observedGeneration", int64(1), w.stored().Status.ObservedGeneration)
+	expect.Equal(t, "events", []string{"Normal AllReady: 2 of 2 apps are up to date and ready"}, w.events)
 
 	if result := w.pass(); result.RequeueAfter < 9*time.Minute {
 		t.Errorf("requeued after %v", result.RequeueAfter)
 	}
 	w.start()
 	w.pass()
-	equal(t, "requests when nothing changed", map[string]int{}, w.take())
+	expect.Equal(t, "requests when nothing changed", map[string]int{}, w.take())
 }
 
 func TestAddedAndRemovedNodes(t *testing.T) {
@@ -65,13 +66,13 @@ func TestAddedAndRemovedNodes(t *testing.T) {
 	w.node("c", nil)
 	w.removeNode("a")
 	w.pass()
-	equal(t, "requests", map[string]int{"create demoapps": 1, "delete demoapps": 1, "patch demoappclusters/status": 1}, w.take())
-	equal(t, "apps", []string{"web-b", "web-c"}, w.names())
-	equal(t, "conditions", reconciling(v1alpha1.ReasonRollingOut), w.conditions())
-	equal(t, "counts", [5]int32{2, 2, 2, 1, 0}, w.counts())
+	expect.Equal(t, "requests", map[string]int{"create demoapps": 1, "delete demoapps": 1, "patch demoappclusters/status": 1}, w.take())
+	expect.Equal(t, "apps", []string{"web-b", "web-c"}, w.names())
+	expect.Equal(t, "conditions", reconciling(v1alpha1.ReasonRollingOut), w.conditions())
+	expect.Equal(t, "counts", [5]int32{2, 2, 2, 1, 0}, w.counts())
 	w.ready("web-c")
 	w.pass()
-	equal(t, "conditions", allReady(), w.conditions())
+	expect.Equal(t, "conditions", allReady(), w.conditions())
 }
 
 func TestNodeSelector(t *testing.T) {
@@ -79,14 +80,14 @@ func TestNodeSelector(t *testing.T) {
 	w.node("fast", map[string]string{"disk": "ssd", "zone": "a"})
 	w.cluster(func(c *v1alpha1.DemoAppCluster) { c.Spec.NodeSelector = map[string]v1alpha1.LabelValue{"disk": "ssd"} })
 	w.pass()
-	equal(t, "apps", []string{"web-fast"}, w.names())
+	expect.Equal(t, "apps", []string{"web-fast"}, w.names())
 
 	w.change(func(c *v1alpha1.DemoAppCluster) { c.Spec.NodeSelector["zone"] = "b" })
 	w.pass()
-	equal(t, "apps", []string(nil), w.names())
+	expect.Equal(t, "apps", []string(nil), w.names())
 	w.pass()
-	equal(t, "conditions", allReady(), w.conditions())
-	contains(t, "message", w.messageOf(), "No node matches")
+	expect.Equal(t, "conditions", allReady(), w.conditions())
+	expect.Contains(t, "message", w.messageOf(), "No node matches")
 
 	w.change(func(c *v1alpha1.DemoAppCluster) { c.Spec.NodeSelector["not a key"] = "b" })
 	w.clock.Step(2 * time.Second)
@@ -94,8 +95,8 @@ func TestNodeSelector(t *testing.T) {
 	if _, err := w.latePass(); !controller.IsTerminal(err) {
 		t.Errorf("error is %v", err)
 	}
-	equal(t, "conditions", stalled(v1alpha1.ReasonValidationFailed), w.conditions())
-	contains(t, "message", w.messageOf(), "spec.nodeSelector", "not a key")
+	expect.Equal(t, "conditions", stalled(v1alpha1.ReasonValidationFailed), w.conditions())
+	expect.Contains(t, "message", w.messageOf(), "spec.nodeSelector", "not a key")
 }
 
 func TestStaleCacheSendsNoSecondWrite(t *testing.T) {
@@ -105,9 +106,9 @@ func TestStaleCacheSendsNoSecondWrite(t *testing.T) {
 	w.take()
 	for range 3 {
 		_, err := w.latePass()
-		must(t, err)
+		expect.NoError(t, err)
 	}
-	equal(t, "requests after the apps were created", map[string]int{}, w.take())
+	expect.Equal(t, "requests after the apps were created", map[string]int{}, w.take())
 
 	w.ready("web-a", "web-b")
 	w.pass()
@@ -115,17 +116,17 @@ func TestStaleCacheSendsNoSecondWrite(t *testing.T) {
 	w.pass()
 	w.take()
 	_, err := w.latePass()
-	must(t, err)
-	equal(t, "requests after an app was updated", map[string]int{}, w.take())
-	equal(t, "messages", []string{"two", "one"}, []string{w.app("web-a").Spec.Message, w.app("web-b").Spec.Message})
+	expect.NoError(t, err)
+	expect.Equal(t, "requests after an app was updated", map[string]int{}, w.take())
+	expect.Equal(t, "messages", []string{"two", "one"}, []string{w.app("web-a").Spec.Message, w.app("web-b").Spec.Message})
 
 	w.removeNode("b")
 	w.clock.Step(2 * time.Second)
 	_, err = w.latePass()
-	must(t, err)
+	expect.NoError(t, err)
 	_, err = w.latePass()
-	must(t, err)
-	equal(t, "requests after an app was deleted", 1, w.take()["delete demoapps"])
+	expect.NoError(t, err)
+	expect.Equal(t, "requests after an app was deleted", 1, w.take()["delete demoapps"])
 }
 
 func TestRollout(t *testing.T) {
@@ -141,26 +142,26 @@ func TestRollout(t *testing.T) {
 		return names
 	}
 	w.pass()
-	equal(t, "updated first, including the app that does not serve", []string{"web-a", "web-d"}, updated())
-	equal(t, "counts", [5]int32{4, 4, 2, 2, 0}, w.counts())
-	contains(t, "message", w.messageOf(), "0 of 4 apps are up to date and ready", "2 wait for their turn")
+	expect.Equal(t, "updated first, including the app that does not serve", []string{"web-a", "web-d"}, updated())
+	expect.Equal(t, "counts", [5]int32{4, 4, 2, 2, 0}, w.counts())
+	expect.Contains(t, "message", w.messageOf(), "0 of 4 apps are up to date and ready", "2 wait for their turn")
 	w.pass()
-	equal(t, "updated while these are not ready", []string{"web-a", "web-d"}, updated())
+	expect.Equal(t, "updated while these are not ready", []string{"web-a", "web-d"}, updated())
 	w.ready("web-a")
 	w.pass()
-	equal(t, "updated after one is ready", []string{"web-a", "web-b", "web-d"}, updated())
+	expect.Equal(t, "updated after one is ready", []string{"web-a", "web-b", "web-d"}, updated())
 	w.start()
 	w.pass()
-	equal(t, "updated after a restart", []string{"web-a", "web-b", "web-d"}, updated())
+	expect.Equal(t, "updated after a restart", []string{"web-a", "web-b", "web-d"}, updated())
 	w.node("e", nil)
 	w.pass()
-	equal(t, "a new node gets its app at once", []string{"web-a", "web-b", "web-d", "web-e"}, updated())
+	expect.Equal(t, "a new node gets its app at once", []string{"web-a", "web-b", "web-d", "web-e"}, updated())
 	w.ready("web-d", "web-b")
 	w.pass()
-	equal(t, "updated at the end", []string{"web-a", "web-b", "web-c", "web-d", "web-e"}, updated())
+	expect.Equal(t, "updated at the end", []string{"web-a", "web-b", "web-c", "web-d", "web-e"}, updated())
 	w.ready("web-c", "web-e")
 	w.pass()
-	equal(t, "conditions", allReady(), w.conditions())
+	expect.Equal(t, "conditions", allReady(), w.conditions())
 }
 
 func TestBadTemplateStopsAfterMaxUnavailable(t *testing.T) {
@@ -171,16 +172,16 @@ func TestBadTemplateStopsAfterMaxUnavailable(t *testing.T) {
 	for range 3 {
 		w.pass()
 	}
-	equal(t, "counts", [5]int32{3, 3, 1, 2, 1}, w.counts())
-	equal(t, "conditions", stalled(v1alpha1.ReasonAppsFailed), w.conditions())
-	contains(t, "message", w.messageOf(), "stalled: web-a (RenderFailed)", "2 wait for their turn")
-	equal(t, "events", 1, len(w.events))
+	expect.Equal(t, "counts", [5]int32{3, 3, 1, 2, 1}, w.counts())
+	expect.Equal(t, "conditions", stalled(v1alpha1.ReasonAppsFailed), w.conditions())
+	expect.Contains(t, "message", w.messageOf(), "stalled: web-a (RenderFailed)", "2 wait for their turn")
+	expect.Equal(t, "events", 1, len(w.events))
 
 	w.change(message("good"))
 	w.pass()
-	equal(t, "message of the stalled app", "good", w.app("web-a").Spec.Message)
-	equal(t, "message of a waiting app", "one", w.app("web-b").Spec.Message)
-	equal(t, "conditions", reconciling(v1alpha1.ReasonRollingOut), w.conditions())
+	expect.Equal(t, "message of the stalled app", "good", w.app("web-a").Spec.Message)
+	expect.Equal(t, "message of a waiting app", "one", w.app("web-b").Spec.Message)
+	expect.Equal(t, "conditions", reconciling(v1alpha1.ReasonRollingOut), w.conditions())
 }
 
 func TestHeldAppsAreUpdatedInTurn(t *testing.T) {
@@ -195,15 +196,15 @@ func TestHeldAppsAreUpdatedInTurn(t *testing.T) {
 			updated++
 		}
 	}
-	equal(t, "updated", 1, updated)
-	contains(t, "message", w.messageOf(), "2 wait for their turn")
+	expect.Equal(t, "updated", 1, updated)
+	expect.Contains(t, "message", w.messageOf(), "2 wait for their turn")
 	w.held("web-a")
 	w.pass()
-	equal(t, "updated while the gate holds the first", []string{"two", "one", "one"},
+	expect.Equal(t, "updated while the gate holds the first", []string{"two", "one", "one"},
 		[]string{w.app("web-a").Spec.Message, w.app("web-b").Spec.Message, w.app("web-c").Spec.Message})
 	w.ready("web-a")
 	w.pass()
-	equal(t, "message after the first is ready", "two", w.app("web-b").Spec.Message)
+	expect.Equal(t, "message after the first is ready", "two", w.app("web-b").Spec.Message)
 }
 
 func TestTemplateMetadata(t *testing.T) {
@@ -213,9 +214,9 @@ func TestTemplateMetadata(t *testing.T) {
 	app := w.app("web-a")
 	app.Labels["theirs"] = "1"
 	_, err := w.demo.DemoV1alpha1().DemoApps(namespace).Update(t.Context(), app, metav1.UpdateOptions{FieldManager: "another-client"})
-	must(t, err)
+	expect.NoError(t, err)
 	w.pass()
-	equal(t, "label of another client", "1", w.app("web-a").Labels["theirs"])
+	expect.Equal(t, "label of another client", "1", w.app("web-a").Labels["theirs"])
 
 	w.change(func(c *v1alpha1.DemoAppCluster) {
 		c.Spec.Template.Metadata.Labels = map[string]v1alpha1.LabelValue{"kept": "2", "new": "1"}
@@ -223,7 +224,7 @@ func TestTemplateMetadata(t *testing.T) {
 	w.pass()
 	labels := w.app("web-a").Labels
 	delete(labels, v1alpha1.LabelTemplateHash)
-	equal(t, "labels", map[string]string{
+	expect.Equal(t, "labels", map[string]string{
 		"kept": "2", "new": "1", "theirs": "1", v1alpha1.LabelCluster: "web", v1alpha1.LabelNode: "a",
 	}, labels)
 }
@@ -233,11 +234,11 @@ func TestChangedAppIsCorrected(t *testing.T) {
 	app := w.app("web-a")
 	app.Spec.Message = "from another client"
 	_, err := w.demo.DemoV1alpha1().DemoApps(namespace).Update(t.Context(), app, metav1.UpdateOptions{})
-	must(t, err)
+	expect.NoError(t, err)
 	w.take()
 	w.pass()
-	equal(t, "requests", map[string]int{"update demoapps": 1, "patch demoappclusters/status": 1}, w.take())
-	equal(t, "message", "one", w.app("web-a").Spec.Message)
+	expect.Equal(t, "requests", map[string]int{"update demoapps": 1, "patch demoappclusters/status": 1}, w.take())
+	expect.Equal(t, "message", "one", w.app("web-a").Spec.Message)
 }
 
 func TestDeletedAppIsRecreated(t *testing.T) {
@@ -245,18 +246,18 @@ func TestDeletedAppIsRecreated(t *testing.T) {
 	app := w.app("web-a")
 	app.Finalizers = []string{v1alpha1.Finalizer}
 	_, err := w.demo.DemoV1alpha1().DemoApps(namespace).Update(t.Context(), app, metav1.UpdateOptions{})
-	must(t, err)
-	must(t, w.demo.DemoV1alpha1().DemoApps(namespace).Delete(t.Context(), "web-a", metav1.DeleteOptions{}))
+	expect.NoError(t, err)
+	expect.NoError(t, w.demo.DemoV1alpha1().DemoApps(namespace).Delete(t.Context(), "web-a", metav1.DeleteOptions{}))
 	w.take()
 	w.pass()
-	equal(t, "requests while it is being deleted", map[string]int{"patch demoappclusters/status": 1}, w.take())
-	equal(t, "conditions", reconciling(v1alpha1.ReasonRollingOut), w.conditions())
-	equal(t, "counts", [5]int32{1, 0, 0, 0, 0}, w.counts())
+	expect.Equal(t, "requests while it is being deleted", map[string]int{"patch demoappclusters/status": 1}, w.take())
+	expect.Equal(t, "conditions", reconciling(v1alpha1.ReasonRollingOut), w.conditions())
+	expect.Equal(t, "counts", [5]int32{1, 0, 0, 0, 0}, w.counts())
 
 	app = w.app("web-a")
 	app.Finalizers = nil
 	_, err = w.demo.DemoV1alpha1().DemoApps(namespace).Update(t.Context(), app, metav1.UpdateOptions{})
-	must(t, err)
+	expect.NoError(t, err)
 	w.pass()
 	if again := w.app("web-a"); again == nil || again.UID == app.UID {
 		t.Errorf("the app is %+v", again)
@@ -268,22 +269,22 @@ func TestNameConflict(t *testing.T) {
 	foreign, err := w.demo.DemoV1alpha1().DemoApps(namespace).Create(t.Context(), &v1alpha1.DemoApp{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "web-a"},
 	}, metav1.CreateOptions{})
-	must(t, err)
+	expect.NoError(t, err)
 	w.cluster()
 	w.pass()
-	equal(t, "requests", map[string]int{"create demoapps": 1, "patch demoappclusters/status": 1}, w.take())
-	equal(t, "conditions while the other app starts", reconciling(v1alpha1.ReasonNameConflict), w.conditions())
+	expect.Equal(t, "requests", map[string]int{"create demoapps": 1, "patch demoappclusters/status": 1}, w.take())
+	expect.Equal(t, "conditions while the other app starts", reconciling(v1alpha1.ReasonNameConflict), w.conditions())
 	w.ready("web-b")
 	w.pass()
-	equal(t, "conditions", stalled(v1alpha1.ReasonNameConflict), w.conditions())
-	contains(t, "message", w.messageOf(), "name in use by another owner: web-a")
-	equal(t, "app of another owner", foreign, w.app("web-a"))
+	expect.Equal(t, "conditions", stalled(v1alpha1.ReasonNameConflict), w.conditions())
+	expect.Contains(t, "message", w.messageOf(), "name in use by another owner: web-a")
+	expect.Equal(t, "app of another owner", foreign, w.app("web-a"))
 
-	must(t, w.demo.DemoV1alpha1().DemoApps(namespace).Delete(t.Context(), "web-a", metav1.DeleteOptions{}))
+	expect.NoError(t, w.demo.DemoV1alpha1().DemoApps(namespace).Delete(t.Context(), "web-a", metav1.DeleteOptions{}))
 	w.pass()
 	w.ready("web-a")
 	w.pass()
-	equal(t, "conditions after its deletion", allReady(), w.conditions())
+	expect.Equal(t, "conditions after its deletion", allReady(), w.conditions())
 }
 
 func TestNameConflictWithStaleCache(t *testing.T) {
@@ -293,42 +294,42 @@ func TestNameConflictWithStaleCache(t *testing.T) {
 	_, err := w.demo.DemoV1alpha1().DemoApps(namespace).Create(t.Context(), &v1alpha1.DemoApp{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "web-a"},
 	}, metav1.CreateOptions{})
-	must(t, err)
+	expect.NoError(t, err)
 	if _, err := w.latePass(); err != nil {
 		t.Errorf("error is %v", err)
 	}
 	w.pass()
-	equal(t, "conditions", stalled(v1alpha1.ReasonNameConflict), w.conditions())
+	expect.Equal(t, "conditions", stalled(v1alpha1.ReasonNameConflict), w.conditions())
 }
 
 func TestWaitsForAppsOfPredecessor(t *testing.T) {
 	w := settled(t, []string{"a"})
-	must(t, w.demo.DemoV1alpha1().DemoAppClusters(namespace).Delete(t.Context(), "web", metav1.DeleteOptions{}))
+	expect.NoError(t, w.demo.DemoV1alpha1().DemoAppClusters(namespace).Delete(t.Context(), "web", metav1.DeleteOptions{}))
 	w.cluster()
 	w.pass()
-	equal(t, "conditions", reconciling(v1alpha1.ReasonRollingOut), w.conditions())
-	equal(t, "requests", map[string]int{"patch demoappclusters/status": 1}, w.take())
+	expect.Equal(t, "conditions", reconciling(v1alpha1.ReasonRollingOut), w.conditions())
+	expect.Equal(t, "requests", map[string]int{"patch demoappclusters/status": 1}, w.take())
 }
 
 func TestClusterBeingDeletedSendsNoRequests(t *testing.T) {
 	w := newWorld(t, "a")
 	w.cluster(func(c *v1alpha1.DemoAppCluster) { c.Finalizers = []string{"foregroundDeletion"} })
-	must(t, w.demo.DemoV1alpha1().DemoAppClusters(namespace).Delete(t.Context(), "web", metav1.DeleteOptions{}))
+	expect.NoError(t, w.demo.DemoV1alpha1().DemoAppClusters(namespace).Delete(t.Context(), "web", metav1.DeleteOptions{}))
 	w.take()
 	w.pass()
-	equal(t, "requests", map[string]int{}, w.take())
+	expect.Equal(t, "requests", map[string]int{}, w.take())
 }
 
 func TestDeletedClusterSendsNoRequests(t *testing.T) {
 	w := settled(t, []string{"a"})
-	must(t, w.demo.DemoV1alpha1().DemoAppClusters(namespace).Delete(t.Context(), "web", metav1.DeleteOptions{}))
+	expect.NoError(t, w.demo.DemoV1alpha1().DemoAppClusters(namespace).Delete(t.Context(), "web", metav1.DeleteOptions{}))
 	w.sync()
 	w.take()
 	result, err := w.controller.Reconcile(t.Context(), cache.NewObjectName(namespace, "web"), controller.Deleted)
 	if err != nil || result != (controller.Result{}) {
 		t.Errorf("result is %v, error is %v", result, err)
 	}
-	equal(t, "requests", map[string]int{}, w.take())
+	expect.Equal(t, "requests", map[string]int{}, w.take())
 }
 
 func TestWriteFailures(t *testing.T) {
@@ -358,12 +359,12 @@ func TestWriteFailures(t *testing.T) {
 			if !errors.Is(err, test.err) || controller.IsTerminal(err) != test.terminal {
 				t.Errorf("error is %v", err)
 			}
-			equal(t, "requests", test.requests, w.take()["create demoapps"])
-			equal(t, "conditions", test.conditions, w.conditions())
-			contains(t, "message", w.messageOf(), "create web-a")
+			expect.Equal(t, "requests", test.requests, w.take()["create demoapps"])
+			expect.Equal(t, "conditions", test.conditions, w.conditions())
+			expect.Contains(t, "message", w.messageOf(), "create web-a")
 			w.refuse = nil
 			w.pass()
-			equal(t, "apps in the end", 7, len(w.names()))
+			expect.Equal(t, "apps in the end", 7, len(w.names()))
 		})
 	}
 }
@@ -381,8 +382,8 @@ func TestInvalidAppDoesNotBlockOthers(t *testing.T) {
 	if _, err := w.latePass(); !controller.IsTerminal(err) {
 		t.Errorf("error is %v", err)
 	}
-	equal(t, "apps", []string{"web-a", "web-c", "web-d"}, w.names())
-	equal(t, "counts", [5]int32{4, 3, 3, 0, 0}, w.counts())
+	expect.Equal(t, "apps", []string{"web-a", "web-c", "web-d"}, w.names())
+	expect.Equal(t, "counts", [5]int32{4, 3, 3, 0, 0}, w.counts())
 }
 
 func TestStatusWriteIsRetried(t *testing.T) {
@@ -400,7 +401,7 @@ func TestStatusWriteIsRetried(t *testing.T) {
 	}
 	w.refuse = nil
 	w.pass()
-	equal(t, "conditions", reconciling(v1alpha1.ReasonRollingOut), w.conditions())
+	expect.Equal(t, "conditions", reconciling(v1alpha1.ReasonRollingOut), w.conditions())
 }
 
 func TestRefusedStatusDoesNotShowTheKey(t *testing.T) {
@@ -416,7 +417,7 @@ func TestRefusedStatusDoesNotShowTheKey(t *testing.T) {
 
 	_, err := w.latePass() // It fails the test when the error shows the key.
 
-	contains(t, "error", fmt.Sprint(err), "admission webhook: REDACTED is not allowed")
+	expect.Contains(t, "error", fmt.Sprint(err), "admission webhook: REDACTED is not allowed")
 }
 
 func TestRequestBudgetOf500Nodes(t *testing.T) {
@@ -428,10 +429,10 @@ func TestRequestBudgetOf500Nodes(t *testing.T) {
 	}
 	w.cluster(maxUnavailableOf("10%"))
 	w.pass()
-	equal(t, "requests of the first pass", map[string]int{"create demoapps": count, "patch demoappclusters/status": 1}, w.take())
+	expect.Equal(t, "requests of the first pass", map[string]int{"create demoapps": count, "patch demoappclusters/status": 1}, w.take())
 	_, err := w.latePass()
-	must(t, err)
-	equal(t, "requests while the cache is stale", map[string]int{}, w.take())
+	expect.NoError(t, err)
+	expect.Equal(t, "requests while the cache is stale", map[string]int{}, w.take())
 
 	// The apps become ready within five seconds, in batches of 25, with a pass for each.
 	names := w.names()
@@ -441,7 +442,7 @@ func TestRequestBudgetOf500Nodes(t *testing.T) {
 		w.sync()
 		w.clock.Step(250 * time.Millisecond)
 		_, err := w.latePass()
-		must(t, err)
+		expect.NoError(t, err)
 		for request, times := range w.take() {
 			if request != "patch demoappclusters/status" {
 				t.Fatalf("%d requests: %s", times, request)
@@ -454,7 +455,7 @@ func TestRequestBudgetOf500Nodes(t *testing.T) {
 	}
 	w.pass()
 	w.take()
-	equal(t, "conditions", allReady(), w.conditions())
+	expect.Equal(t, "conditions", allReady(), w.conditions())
 
 	w.change(message("two"))
 	updates := 0
@@ -473,8 +474,8 @@ func TestRequestBudgetOf500Nodes(t *testing.T) {
 		w.ready(waiting...)
 	}
 	w.pass()
-	equal(t, "updates", count, updates)
-	equal(t, "conditions", allReady(), w.conditions())
+	expect.Equal(t, "updates", count, updates)
+	expect.Equal(t, "conditions", allReady(), w.conditions())
 	if text := w.messageOf(); strings.Contains(text, "wait") {
 		t.Error(text)
 	}

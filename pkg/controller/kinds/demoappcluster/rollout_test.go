@@ -12,6 +12,7 @@ import (
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
 	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
+	"github.com/example/demoapp-controller/test/expect"
 )
 
 // at returns a slot in a state, with an app of this generation.
@@ -73,9 +74,9 @@ func TestDecide(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			extra := []*v1alpha1.DemoApp{{}}
 			p := decide(observation{test.slots, extra}, test.maxUnavailable)
-			equal(t, "created", test.create, nodesOf(p.create))
-			equal(t, "updated", test.update, nodesOf(p.update))
-			equal(t, "removed", extra, p.remove)
+			expect.Equal(t, "created", test.create, nodesOf(p.create))
+			expect.Equal(t, "updated", test.update, nodesOf(p.update))
+			expect.Equal(t, "removed", extra, p.remove)
 		})
 	}
 }
@@ -146,8 +147,8 @@ func TestIsServing(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			equal(t, "serving", test.serving, isServing(test.app))
-			equal(t, "arrived", test.arrived, hasArrived(test.app))
+			expect.Equal(t, "serving", test.serving, isServing(test.app))
+			expect.Equal(t, "arrived", test.arrived, hasArrived(test.app))
 		})
 	}
 }

@@ -21,31 +21,32 @@ import (
 	databasev1 "github.com/example/demoapp-controller/pkg/apis/database/v1"
 	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
 	platformv1 "github.com/example/demoapp-controller/pkg/apis/platform/v1"
+	"github.com/example/demoapp-controller/test/expect"
 )
 
 // TestRequestBudget holds how many requests a platform costs in its life. Its creation costs its children and two statuses.
 func TestRequestBudget(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.create("shop", withHost("shop.example.com"))
-		equal(t, "requests of the creation", []string{
+		expect.Equal(t, "requests of the creation", []string{
 			"patch postgresqls/shop-db", "patch ecommerceplatforms/shop status", "event Normal Created",
 		}, w.Take())
 		w.reportDatabase(databaseReady)
-		equal(t, "requests when the database is ready", []string{"patch deployments/shop-cache", "patch services/shop-cache"}, w.Take())
+		expect.Equal(t, "requests when the database is ready", []string{"patch deployments/shop-cache", "patch services/shop-cache"}, w.Take())
 		w.reportPods("shop-cache", corev1.ConditionTrue)
-		equal(t, "requests when the cache is ready", []string{"patch deployments/shop-backend", "patch services/shop-backend"}, w.Take())
+		expect.Equal(t, "requests when the cache is ready", []string{"patch deployments/shop-backend", "patch services/shop-backend"}, w.Take())
 		w.reportPods("shop-backend", corev1.ConditionTrue)
-		equal(t, "requests when the backend is ready", []string{"patch deployments/shop-frontend", "patch services/shop-frontend"}, w.Take())
+		expect.Equal(t, "requests when the backend is ready", []string{"patch deployments/shop-frontend", "patch services/shop-frontend"}, w.Take())
 		w.reportPods("shop-frontend", corev1.ConditionTrue)
-		equal(t, "requests when the frontend is ready", []string{
+		expect.Equal(t, "requests when the frontend is ready", []string{
 			"patch configmaps/shop-dashboard", "patch ingresses/shop", "patch ecommerceplatforms/shop status", "event Normal Healthy",
 		}, w.Take())
 
 		w.Wait(9 * time.Hour)
-		equal(t, "requests at rest", []string(nil), w.Take())
+		expect.Equal(t, "requests at rest", []string(nil), w.Take())
 		w.Stop()
 		w.start()
-		equal(t, "requests of a restart", []string(nil), w.Take())
+		expect.Equal(t, "requests of a restart", []string(nil), w.Take())
 	})
 }
 
@@ -55,7 +56,7 @@ func TestDriftIsCorrected(t *testing.T) {
 			return w.kube.CoreV1().Services("ns").Delete(t.Context(), "shop-backend", metav1.DeleteOptions{})
 		})
 
-		equal(t, "requests", []string{
+		expect.Equal(t, "requests", []string{
 			"patch services/shop-backend", "patch ecommerceplatforms/shop status", "event Normal DriftCorrected",
 		}, w.Take())
 	})
@@ -65,14 +66,14 @@ func TestStatus(t *testing.T) {
 	inRunningWorld(t, func(w *world) {
 		status := w.platform("ns", "shop").Status
 
-		equal(t, "phase", childv1alpha1.PhaseRunning, status.Phase)
-		equal(t, "host", "shop.example.com", status.Host)
-		equal(t, "endpoints", platformv1.PlatformEndpoints{
+		expect.Equal(t, "phase", childv1alpha1.PhaseRunning, status.Phase)
+		expect.Equal(t, "host", "shop.example.com", status.Host)
+		expect.Equal(t, "endpoints", platformv1.PlatformEndpoints{
 			Database: "shop-db.ns.svc.cluster.local:5432", Cache: "shop-cache.ns.svc.cluster.local:6379",
 			Backend: "shop-backend.ns.svc.cluster.local:8080", Frontend: "http://shop.example.com",
 		}, status.Endpoints)
 		for _, condition := range []string{"DatabaseReady", "CacheReady", "BackendReady", "FrontendReady", "IngressReady", "Ready"} {
-			equal(t, condition, metav1.ConditionTrue, w.condition("ns", "shop", condition).Status)
+			expect.Equal(t, condition, metav1.ConditionTrue, w.condition("ns", "shop", condition).Status)
 		}
 	}, withHost("shop.example.com"))
 }
@@ -95,8 +96,8 @@ func TestPhases(t *testing.T) {
 				test.change(w)
 				w.Wait(time.Minute)
 
-				equal(w.t, "phase", test.phase, w.platform("ns", "shop").Status.Phase)
-				equal(w.t, "reason", test.reason, w.ready().Reason)
+				expect.Equal(w.t, "phase", test.phase, w.platform("ns", "shop").Status.Phase)
+				expect.Equal(w.t, "reason", test.reason, w.ready().Reason)
 			})
 		})
 	}
@@ -107,13 +108,13 @@ func TestDegradedComponentLeavesTheOthers(t *testing.T) {
 		w.reportDatabase(databaseStarting)
 		w.Wait(time.Minute)
 
-		equal(t, "requests", []string{"patch ecommerceplatforms/shop status", "event Warning Degraded"}, w.Take())
-		equal(t, "DatabaseReady", metav1.ConditionFalse, w.condition("ns", "shop", "DatabaseReady").Status)
-		equal(t, "BackendReady", metav1.ConditionTrue, w.condition("ns", "shop", "BackendReady").Status)
+		expect.Equal(t, "requests", []string{"patch ecommerceplatforms/shop status", "event Warning Degraded"}, w.Take())
+		expect.Equal(t, "DatabaseReady", metav1.ConditionFalse, w.condition("ns", "shop", "DatabaseReady").Status)
+		expect.Equal(t, "BackendReady", metav1.ConditionTrue, w.condition("ns", "shop", "BackendReady").Status)
 
 		w.reportDatabase(databaseReady)
 
-		equal(t, "phase afterwards", childv1alpha1.PhaseRunning, w.platform("ns", "shop").Status.Phase)
+		expect.Equal(t, "phase afterwards", childv1alpha1.PhaseRunning, w.platform("ns", "shop").Status.Phase)
 	})
 }
 
@@ -137,7 +138,7 @@ func TestEnvironmentScalesUp(t *testing.T) {
 	inRunningWorld(t, func(w *world) {
 		w.change(inProduction)
 
-		equal(t, "requests", []string{
+		expect.Equal(t, "requests", []string{
 			"patch postgresqls/shop-db", "patch networkpolicies/shop-database",
 			"patch deployments/shop-cache", "patch networkpolicies/shop-cache",
 			"patch deployments/shop-backend", "patch poddisruptionbudgets/shop-backend", "patch networkpolicies/shop-backend",
@@ -151,8 +152,8 @@ func TestEnvironmentScalesUp(t *testing.T) {
 		w.change(func(p *platformv1.EcommercePlatform) { p.Spec.Environment = platformv1.EnvironmentStaging })
 
 		policies, err := w.kube.NetworkingV1().NetworkPolicies("ns").List(t.Context(), metav1.ListOptions{})
-		must(t, err)
-		equal(t, "NetworkPolicies in staging", 0, len(policies.Items))
+		expect.NoError(t, err)
+		expect.Equal(t, "NetworkPolicies in staging", 0, len(policies.Items))
 	})
 }
 
@@ -164,28 +165,28 @@ func TestSwitchedOffComponentsAreRemoved(t *testing.T) {
 		w.reportPods("shop-backend", corev1.ConditionTrue)
 
 		status := w.platform("ns", "shop").Status
-		equal(t, "host", "", status.Host)
-		equal(t, "phase", childv1alpha1.PhaseRunning, status.Phase)
+		expect.Equal(t, "host", "", status.Host)
+		expect.Equal(t, "phase", childv1alpha1.PhaseRunning, status.Phase)
 		for _, condition := range []string{"CacheReady", "MonitoringReady", "IngressReady"} {
-			equal(t, condition, metav1.Condition{}, w.condition("ns", "shop", condition))
+			expect.Equal(t, condition, metav1.Condition{}, w.condition("ns", "shop", condition))
 		}
 		deployments, err := w.kube.AppsV1().Deployments("ns").List(t.Context(), metav1.ListOptions{})
-		must(t, err)
-		equal(t, "Deployments", 2, len(deployments.Items))
+		expect.NoError(t, err)
+		expect.Equal(t, "Deployments", 2, len(deployments.Items))
 	}, withHost("shop.example.com"))
 }
 
 func TestServiceMonitorsComeLater(t *testing.T) {
 	inRunningWorld(t, func(w *world) {
 		before := w.condition("ns", "shop", "MonitoringReady")
-		equal(t, "MonitoringReady before", platformv1.ReasonNotServed, before.Reason)
-		equal(t, "Ready before", metav1.ConditionTrue, w.ready().Status)
+		expect.Equal(t, "MonitoringReady before", platformv1.ReasonNotServed, before.Reason)
+		expect.Equal(t, "Ready before", metav1.ConditionTrue, w.ready().Status)
 
 		w.serveMonitors()
 
-		equal(t, "ServiceMonitors", int32(1), w.monitors.Load())
-		equal(t, "MonitoringReady", metav1.ConditionTrue, w.condition("ns", "shop", "MonitoringReady").Status)
-		equal(t, "requests", []string{"patch ecommerceplatforms/shop status"}, w.Take())
+		expect.Equal(t, "ServiceMonitors", int32(1), w.monitors.Load())
+		expect.Equal(t, "MonitoringReady", metav1.ConditionTrue, w.condition("ns", "shop", "MonitoringReady").Status)
+		expect.Equal(t, "requests", []string{"patch ecommerceplatforms/shop status"}, w.Take())
 	})
 }
 
@@ -290,8 +291,8 @@ func TestBackupConfigured(t *testing.T) {
 
 				got := w.condition("ns", "shop", platformv1.ConditionBackupConfigured)
 
-				equal(w.t, "status", test.status, got.Status)
-				equal(w.t, "reason", test.reason, got.Reason)
+				expect.Equal(w.t, "status", test.status, got.Status)
+				expect.Equal(w.t, "reason", test.reason, got.Reason)
 				if !strings.Contains(got.Message, test.message) {
 					w.t.Errorf("message is %q, want %q in it", got.Message, test.message)
 				}
@@ -304,11 +305,11 @@ func TestNoDestinationMeansNoBackups(t *testing.T) {
 	inRunningWorld(t, func(w *world) {
 		database, err := w.client.DatabaseV1().PostgreSQLs("ns").Get(t.Context(), "shop-db", metav1.GetOptions{})
 
-		must(t, err)
+		expect.NoError(t, err)
 		if database.Spec.Backup != nil {
 			t.Errorf("the PostgreSQL has backups: %+v", database.Spec.Backup)
 		}
-		equal(t, "Ready", metav1.ConditionTrue, w.ready().Status)
+		expect.Equal(t, "Ready", metav1.ConditionTrue, w.ready().Status)
 	}, inProduction)
 }
 
@@ -318,7 +319,7 @@ func (w *world) reportMySQL() {
 	sets := w.kube.AppsV1().StatefulSets("ns")
 	w.Act(func() error {
 		found, err := sets.Get(w.t.Context(), "shop-db", metav1.GetOptions{})
-		must(w.t, err)
+		expect.NoError(w.t, err)
 		found.Status.ObservedGeneration, found.Status.Replicas = found.Generation, 1
 		found.Status.ReadyReplicas, found.Status.CurrentReplicas, found.Status.UpdatedReplicas = 1, 1, 1
 		found.Status.AvailableReplicas = 1
@@ -342,7 +343,7 @@ func TestMySQL(t *testing.T) {
 		w.serveBackups()
 		w.create("shop", withMySQL, withBackups)
 
-		equal(t, "requests of the creation", []string{
+		expect.Equal(t, "requests of the creation", []string{
 			"create secrets/shop-db-credentials", "patch services/shop-db-headless", "patch services/shop-db", "patch statefulsets/shop-db",
 			"patch ecommerceplatforms/shop status", "event Normal Created",
 		}, w.Take())
@@ -353,14 +354,14 @@ func TestMySQL(t *testing.T) {
 
 		w.reportMySQL()
 
-		equal(t, "requests when the database is ready", []string{
+		expect.Equal(t, "requests when the database is ready", []string{
 			"patch deployments/shop-cache", "patch services/shop-cache", "patch backups/shop-db-backup",
 		}, w.Take())
-		equal(t, "credentials", secret.Data, w.credentials().Data)
+		expect.Equal(t, "credentials", secret.Data, w.credentials().Data)
 		for _, name := range []string{"shop-cache", "shop-backend", "shop-frontend"} {
 			w.reportPods(name, corev1.ConditionTrue)
 		}
-		equal(t, "Ready beside a Backup that is not", metav1.ConditionTrue, w.ready().Status)
+		expect.Equal(t, "Ready beside a Backup that is not", metav1.ConditionTrue, w.ready().Status)
 	})
 }
 
@@ -401,11 +402,11 @@ func TestLostCredentialsOfMySQL(t *testing.T) {
 				}
 
 				secrets, err := w.kube.CoreV1().Secrets("ns").List(w.t.Context(), metav1.ListOptions{})
-				must(w.t, err)
-				equal(w.t, "Secrets", 0, len(secrets.Items))
-				equal(w.t, "DatabaseReady", databasev1.ReasonCredentialsMissing, w.condition("ns", "shop", "DatabaseReady").Reason)
-				equal(w.t, "Stalled", databasev1.ReasonCredentialsMissing, w.condition("ns", "shop", "Stalled").Reason)
-				equal(w.t, "phase", childv1alpha1.PhaseFailed, w.platform("ns", "shop").Status.Phase)
+				expect.NoError(w.t, err)
+				expect.Equal(w.t, "Secrets", 0, len(secrets.Items))
+				expect.Equal(w.t, "DatabaseReady", databasev1.ReasonCredentialsMissing, w.condition("ns", "shop", "DatabaseReady").Reason)
+				expect.Equal(w.t, "Stalled", databasev1.ReasonCredentialsMissing, w.condition("ns", "shop", "Stalled").Reason)
+				expect.Equal(w.t, "phase", childv1alpha1.PhaseFailed, w.platform("ns", "shop").Status.Phase)
 			})
 		})
 	}
@@ -426,10 +427,10 @@ func TestRefusedStorageOfMySQLNamesTheField(t *testing.T) {
 		w.change(inProduction)
 
 		got := w.condition("ns", "shop", "DatabaseReady")
-		equal(t, "reason", apimeta.ReasonRefused, got.Reason)
+		expect.Equal(t, "reason", apimeta.ReasonRefused, got.Reason)
 		if !strings.Contains(got.Message, "spec.environment production requests 100Gi, and the volume of a mysql keeps its size: set spec.database.storage to it") {
 			t.Errorf("message is %q", got.Message)
 		}
-		equal(t, "phase", childv1alpha1.PhaseFailed, w.platform("ns", "shop").Status.Phase)
+		expect.Equal(t, "phase", childv1alpha1.PhaseFailed, w.platform("ns", "shop").Status.Phase)
 	})
 }

@@ -12,7 +12,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -38,6 +37,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller/kinds/parts/tier"
 	versionedfake "github.com/example/demoapp-controller/pkg/generated/clientset/versioned/fake"
 	"github.com/example/demoapp-controller/pkg/generated/informers/externalversions"
+	"github.com/example/demoapp-controller/test/expect"
 )
 
 // world is a controller of EcommercePlatforms between fake clientsets, which serve neither ServiceMonitors nor Backups at
@@ -97,7 +97,7 @@ func (w *world) start() {
 	loop, err5 := ecommerceplatform.New(w.client.PlatformV1(), w.set, credentials, kind.Deps{
 		Informers: platforms, Recorder: w, Clock: clock.RealClock{}, ResyncPeriod: 10 * time.Hour,
 	})
-	must(w.t, errors.Join(err1, err2, err3, err4, err5, err6))
+	expect.NoError(w.t, errors.Join(err1, err2, err3, err4, err5, err6))
 	w.loop = loop
 	w.Run(loop.Run)
 }
@@ -111,7 +111,7 @@ func (w *world) serveBackups() {
 	})
 	backups, err2 := child.WatchedBy(informers, backupv1.SchemeGroupVersion.WithKind("Backup"), w.client.BackupV1().Backups)
 	added, err3 := w.set.Add(w.loop, backups)
-	must(w.t, errors.Join(err1, err2, err3))
+	expect.NoError(w.t, errors.Join(err1, err2, err3))
 	w.Run(added.Run)
 }
 
@@ -137,7 +137,7 @@ func (w *world) serveMonitors() {
 	})
 	monitors, err1 := child.Dynamic(w, client, tier.ServiceMonitor, resource)
 	added, err2 := w.set.Add(w.loop, monitors)
-	must(w.t, errors.Join(err1, err2))
+	expect.NoError(w.t, errors.Join(err1, err2))
 	w.Run(added.Run)
 }
 
@@ -282,19 +282,5 @@ func (w *world) reportComponents() {
 	w.reportDatabase(databaseReady)
 	for _, name := range []string{"shop-cache", "shop-backend", "shop-frontend"} {
 		w.reportPods(name, corev1.ConditionTrue)
-	}
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-func equal(t *testing.T, what string, want, got any) {
-	t.Helper()
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", what, diff)
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	childv1alpha1 "github.com/example/demoapp-controller/pkg/apis/child/v1alpha1"
 	platformv1 "github.com/example/demoapp-controller/pkg/apis/platform/v1"
+	"github.com/example/demoapp-controller/test/expect"
 )
 
 const shopHost = "shop.example.com"
@@ -27,11 +28,11 @@ func TestHostThatIsTaken(t *testing.T) {
 				w.create("second", withHost(shopHost), inNamespace(test.namespace))
 
 				got := w.condition(test.namespace, "second", platformv1.ConditionIngressReady)
-				equal(w.t, "reason", platformv1.ReasonHostTaken, got.Reason)
-				equal(w.t, "message", test.message, got.Message)
-				equal(w.t, "Stalled", metav1.ConditionTrue, w.condition(test.namespace, "second", "Stalled").Status)
-				equal(w.t, "phase", childv1alpha1.PhaseFailed, w.platform(test.namespace, "second").Status.Phase)
-				equal(w.t, "host of the first", shopHost, w.platform("ns", "shop").Status.Host)
+				expect.Equal(w.t, "reason", platformv1.ReasonHostTaken, got.Reason)
+				expect.Equal(w.t, "message", test.message, got.Message)
+				expect.Equal(w.t, "Stalled", metav1.ConditionTrue, w.condition(test.namespace, "second", "Stalled").Status)
+				expect.Equal(w.t, "phase", childv1alpha1.PhaseFailed, w.platform(test.namespace, "second").Status.Phase)
+				expect.Equal(w.t, "host of the first", shopHost, w.platform("ns", "shop").Status.Host)
 			}, withHost(shopHost))
 		})
 	}
@@ -52,8 +53,8 @@ func TestOlderPlatformCannotTakeAHost(t *testing.T) {
 			return err
 		})
 
-		equal(t, "reason of the older", platformv1.ReasonHostTaken, w.condition("other", "older", platformv1.ConditionIngressReady).Reason)
-		equal(t, "host of the younger", shopHost, w.platform("ns", "shop").Status.Host)
+		expect.Equal(t, "reason of the older", platformv1.ReasonHostTaken, w.condition("other", "older", platformv1.ConditionIngressReady).Reason)
+		expect.Equal(t, "host of the younger", shopHost, w.platform("ns", "shop").Status.Host)
 	})
 }
 
@@ -65,8 +66,8 @@ func TestHostOfADeletedPlatform(t *testing.T) {
 			return w.client.PlatformV1().EcommercePlatforms("ns").Delete(t.Context(), "shop", metav1.DeleteOptions{})
 		})
 
-		equal(t, "reason", childv1alpha1.ReasonWaitingForComponent, w.condition("ns", "second", platformv1.ConditionIngressReady).Reason)
-		equal(t, "Stalled", metav1.Condition{}, w.condition("ns", "second", "Stalled"))
+		expect.Equal(t, "reason", childv1alpha1.ReasonWaitingForComponent, w.condition("ns", "second", platformv1.ConditionIngressReady).Reason)
+		expect.Equal(t, "Stalled", metav1.Condition{}, w.condition("ns", "second", "Stalled"))
 	}, withHost(shopHost))
 }
 
@@ -77,22 +78,22 @@ func TestHostIsKeptUntilTheNextIsFree(t *testing.T) {
 		w.Wait(time.Hour)
 		w.create("shop", withHost(shopHost))
 		w.reportComponents()
-		equal(t, "host before", shopHost, w.platform("ns", "shop").Status.Host)
+		expect.Equal(t, "host before", shopHost, w.platform("ns", "shop").Status.Host)
 
 		w.change(withHost("second.example.com"))
 
 		ingresses, err := w.kube.NetworkingV1().Ingresses("ns").List(t.Context(), metav1.ListOptions{})
-		must(t, err)
-		equal(t, "Ingresses", 1, len(ingresses.Items))
-		equal(t, "host of the Ingress", shopHost, ingresses.Items[0].Spec.Rules[0].Host)
-		equal(t, "host", shopHost, w.platform("ns", "shop").Status.Host)
-		equal(t, "endpoint", "http://"+shopHost, w.platform("ns", "shop").Status.Endpoints.Frontend)
-		equal(t, "reason", platformv1.ReasonHostTaken, w.condition("ns", "shop", platformv1.ConditionIngressReady).Reason)
+		expect.NoError(t, err)
+		expect.Equal(t, "Ingresses", 1, len(ingresses.Items))
+		expect.Equal(t, "host of the Ingress", shopHost, ingresses.Items[0].Spec.Rules[0].Host)
+		expect.Equal(t, "host", shopHost, w.platform("ns", "shop").Status.Host)
+		expect.Equal(t, "endpoint", "http://"+shopHost, w.platform("ns", "shop").Status.Endpoints.Frontend)
+		expect.Equal(t, "reason", platformv1.ReasonHostTaken, w.condition("ns", "shop", platformv1.ConditionIngressReady).Reason)
 
 		w.Act(func() error {
 			return w.client.PlatformV1().EcommercePlatforms("ns").Delete(t.Context(), "second", metav1.DeleteOptions{})
 		})
 
-		equal(t, "host when the other is free", "second.example.com", w.platform("ns", "shop").Status.Host)
+		expect.Equal(t, "host when the other is free", "second.example.com", w.platform("ns", "shop").Status.Host)
 	})
 }

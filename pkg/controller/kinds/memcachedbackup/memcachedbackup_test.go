@@ -11,7 +11,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -31,6 +30,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller/kinds/memcachedbackup"
 	versionedfake "github.com/example/demoapp-controller/pkg/generated/clientset/versioned/fake"
 	"github.com/example/demoapp-controller/pkg/generated/informers/externalversions"
+	"github.com/example/demoapp-controller/test/expect"
 )
 
 // pods is the resource whose metadata the controller watches.
@@ -62,7 +62,7 @@ func inWorld(t *testing.T, test func(w *world)) {
 
 func newWorld(t *testing.T) *world {
 	scheme := runtime.NewScheme()
-	must(t, metav1.AddMetaToScheme(scheme))
+	expect.NoError(t, metav1.AddMetaToScheme(scheme))
 	kube, client, metadata := kubefake.NewClientset(), versionedfake.NewClientset(), metadatafake.NewSimpleMetadataClient(scheme)
 	w := &world{World: controllertest.NewWorld(t, kube, client, metadata), t: t, kube: kube, metadata: metadata, client: client}
 	w.start()
@@ -78,11 +78,11 @@ func (w *world) start() {
 	})
 	children, err2 := child.Builtin(w, w.kube, "Deployment")
 	pods, err3 := child.NewPods(w, w.metadata, cachev1.LabelMemcachedBackup)
-	must(w.t, errors.Join(err1, err2, err3))
+	expect.NoError(w.t, errors.Join(err1, err2, err3))
 	loop, err := memcachedbackup.New(w.client.CacheV1(), child.NewSet(memcachedbackup.Kind, children...), pods, kind.Deps{
 		Informers: informers, Recorder: w, Clock: clock.RealClock{}, ResyncPeriod: 10 * time.Hour,
 	})
-	must(w.t, err)
+	expect.NoError(w.t, err)
 	w.Run(loop.Run)
 }
 
@@ -189,40 +189,26 @@ func (w *world) ready() metav1.Condition {
 	return *ready
 }
 
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-func equal(t *testing.T, what string, want, got any) {
-	t.Helper()
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", what, diff)
-	}
-}
-
 // TestRequestBudget holds how many requests a MemcachedBackup costs in its life.
 func TestRequestBudget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 
 		w.create()
-		equal(t, "requests of the creation", []string{
+		expect.Equal(t, "requests of the creation", []string{
 			"patch deployments/cache", "patch memcachedbackups/cache status", "event Normal Created",
 		}, w.Take())
 		w.createPods(podOfCache("a"), podOfCache("b"))
 		w.makePodsReady()
 		w.Wait(time.Second)
-		equal(t, "requests when the pods are ready", []string{"patch memcachedbackups/cache status", "event Normal Healthy"}, w.Take())
+		expect.Equal(t, "requests when the pods are ready", []string{"patch memcachedbackups/cache status", "event Normal Healthy"}, w.Take())
 		w.Wait(9 * time.Hour)
-		equal(t, "requests at rest", []string(nil), w.Take())
+		expect.Equal(t, "requests at rest", []string(nil), w.Take())
 		w.Stop()
 		w.start()
-		equal(t, "requests of a restart", []string(nil), w.Take())
+		expect.Equal(t, "requests of a restart", []string(nil), w.Take())
 		w.resize(3)
-		equal(t, "requests of a new size", []string{"patch deployments/cache", "patch memcachedbackups/cache status"}, w.Take())
+		expect.Equal(t, "requests of a new size", []string{"patch deployments/cache", "patch memcachedbackups/cache status"}, w.Take())
 	})
 }
 
@@ -230,9 +216,9 @@ func TestStatus(t *testing.T) {
 	inWorld(t, func(w *world) {
 		status := w.backup().Status
 
-		equal(w.t, "Ready", apimeta.ReasonHealthy, w.ready().Reason)
-		equal(w.t, "nodes", []string{"a", "b"}, status.Nodes)
-		equal(w.t, "readyReplicas", int32(2), status.ReadyReplicas)
+		expect.Equal(w.t, "Ready", apimeta.ReasonHealthy, w.ready().Reason)
+		expect.Equal(w.t, "nodes", []string{"a", "b"}, status.Nodes)
+		expect.Equal(w.t, "readyReplicas", int32(2), status.ReadyReplicas)
 	})
 }
 
@@ -257,7 +243,7 @@ func TestNodesFollowThePods(t *testing.T) {
 			inWorld(t, func(w *world) {
 				test.act(w)
 
-				equal(w.t, "nodes", test.nodes, w.backup().Status.Nodes)
+				expect.Equal(w.t, "nodes", test.nodes, w.backup().Status.Nodes)
 			})
 		})
 	}
@@ -274,7 +260,7 @@ func TestOtherChangesOfPodsCostNothing(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.changePod("a", func(pod *metav1.PartialObjectMetadata) { pod.Annotations["note"] = "theirs" })
 
-		equal(w.t, "requests", []string(nil), w.Take())
+		expect.Equal(w.t, "requests", []string(nil), w.Take())
 	})
 }
 
@@ -285,13 +271,13 @@ func TestReadyWaitsForNodes(t *testing.T) {
 		w.createPods(podOfCache("a"))
 		w.makePodsReady()
 		w.Wait(time.Second)
-		equal(t, "reason without a pod", apimeta.ReasonProgressing, w.ready().Reason)
-		equal(t, "message without a pod", "1 of 2 pods are observed", w.ready().Message)
+		expect.Equal(t, "reason without a pod", apimeta.ReasonProgressing, w.ready().Reason)
+		expect.Equal(t, "message without a pod", "1 of 2 pods are observed", w.ready().Message)
 
 		w.createPods(podOfCache("b"))
 		w.Wait(time.Second)
 
-		equal(t, "reason with all pods", apimeta.ReasonHealthy, w.ready().Reason)
+		expect.Equal(t, "reason with all pods", apimeta.ReasonHealthy, w.ready().Reason)
 	})
 }
 
@@ -308,9 +294,9 @@ func TestNodesAreLimited(t *testing.T) {
 		w.Wait(time.Second)
 
 		nodes := w.backup().Status.Nodes
-		equal(w.t, "number of nodes", cachev1.MaxNodes, len(nodes))
-		equal(w.t, "last node", "c0997", nodes[len(nodes)-1])
-		equal(w.t, "Ready", apimeta.ReasonHealthy, w.ready().Reason)
+		expect.Equal(w.t, "number of nodes", cachev1.MaxNodes, len(nodes))
+		expect.Equal(w.t, "last node", "c0997", nodes[len(nodes)-1])
+		expect.Equal(w.t, "Ready", apimeta.ReasonHealthy, w.ready().Reason)
 	})
 }
 
@@ -323,8 +309,8 @@ func TestSizeZeroIsReady(t *testing.T) {
 		w.makePodsReady()
 		w.Wait(time.Second)
 
-		equal(w.t, "Ready", apimeta.ReasonHealthy, w.ready().Reason)
-		equal(w.t, "nodes", []string(nil), w.backup().Status.Nodes)
+		expect.Equal(w.t, "Ready", apimeta.ReasonHealthy, w.ready().Reason)
+		expect.Equal(w.t, "nodes", []string(nil), w.backup().Status.Nodes)
 	})
 }
 
@@ -333,7 +319,7 @@ func TestDriftIsCorrected(t *testing.T) {
 	tests := map[string]func(w *world) error{
 		"scaled Deployment": func(w *world) error {
 			found, err := w.kube.AppsV1().Deployments("ns").Get(w.t.Context(), "cache", metav1.GetOptions{})
-			must(w.t, err)
+			expect.NoError(w.t, err)
 			found.Spec.Replicas = ptr.To(int32(5))
 			_, err = w.kube.AppsV1().Deployments("ns").Update(w.t.Context(), found, metav1.UpdateOptions{FieldManager: "theirs"})
 			return err
@@ -347,8 +333,8 @@ func TestDriftIsCorrected(t *testing.T) {
 			inWorld(t, func(w *world) {
 				w.Act(func() error { return change(w) })
 
-				equal(w.t, "requests", corrected, w.Take())
-				equal(w.t, "replicas", int32(2), *w.deployment().Spec.Replicas)
+				expect.Equal(w.t, "requests", corrected, w.Take())
+				expect.Equal(w.t, "replicas", int32(2), *w.deployment().Spec.Replicas)
 			})
 		})
 	}
@@ -365,7 +351,7 @@ func TestObjectOfOthersStalls(t *testing.T) {
 
 		w.create()
 
-		equal(t, "reason", apimeta.ReasonOwnershipConflict, w.ready().Reason)
+		expect.Equal(t, "reason", apimeta.ReasonOwnershipConflict, w.ready().Reason)
 	})
 }
 
@@ -375,15 +361,15 @@ func TestPodsAreRestricted(t *testing.T) {
 		pod := w.deployment().Spec.Template.Spec
 		container := pod.Containers[0]
 
-		equal(w.t, "pod", &corev1.PodSecurityContext{
+		expect.Equal(w.t, "pod", &corev1.PodSecurityContext{
 			RunAsNonRoot: ptr.To(true), RunAsUser: ptr.To(int64(11211)), RunAsGroup: ptr.To(int64(11211)),
 			SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
 		}, pod.SecurityContext)
-		equal(w.t, "container", &corev1.SecurityContext{
+		expect.Equal(w.t, "container", &corev1.SecurityContext{
 			AllowPrivilegeEscalation: ptr.To(false), ReadOnlyRootFilesystem: ptr.To(true),
 			Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
 		}, container.SecurityContext)
-		equal(w.t, "token", ptr.To(false), pod.AutomountServiceAccountToken)
-		equal(w.t, "requests and limits", [2]int{2, 2}, [2]int{len(container.Resources.Requests), len(container.Resources.Limits)})
+		expect.Equal(w.t, "token", ptr.To(false), pod.AutomountServiceAccountToken)
+		expect.Equal(w.t, "requests and limits", [2]int{2, 2}, [2]int{len(container.Resources.Requests), len(container.Resources.Limits)})
 	})
 }

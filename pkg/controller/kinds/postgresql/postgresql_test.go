@@ -27,6 +27,7 @@ import (
 	backupv1 "github.com/example/demoapp-controller/pkg/apis/backup/v1"
 	databasev1 "github.com/example/demoapp-controller/pkg/apis/database/v1"
 	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
+	"github.com/example/demoapp-controller/test/expect"
 )
 
 var created = []string{
@@ -41,23 +42,23 @@ func TestRequestBudget(t *testing.T) {
 		w := newWorld(t)
 
 		w.create(func(p *databasev1.PostgreSQL) { p.Spec.Replicas = ptr.To(int32(2)) })
-		equal(t, "requests of the creation", created, w.Take())
+		expect.Equal(t, "requests of the creation", created, w.Take())
 		w.setPod(1, corev1.ConditionTrue)
 		w.setPod(0, corev1.ConditionFalse)
-		equal(t, "requests while servers start", []string(nil), w.Take())
+		expect.Equal(t, "requests while servers start", []string(nil), w.Take())
 		w.makeServersReady()
-		equal(t, "requests when the servers are ready", []string{
+		expect.Equal(t, "requests when the servers are ready", []string{
 			"patch configmaps/db-scripts", "patch postgresqls/db status", "patch postgresqls/db status", "event Normal Healthy",
 		}, w.Take())
 		w.Wait(9 * time.Hour)
-		equal(t, "requests at rest", []string(nil), w.Take())
+		expect.Equal(t, "requests at rest", []string(nil), w.Take())
 		w.Stop()
 		w.start()
-		equal(t, "requests of a restart", []string(nil), w.Take())
+		expect.Equal(t, "requests of a restart", []string(nil), w.Take())
 		w.change(func(p *databasev1.PostgreSQL) { p.Spec.Replicas = ptr.To(int32(3)) })
-		equal(t, "requests of a third server", []string{"patch statefulsets/db", "patch postgresqls/db status"}, w.Take())
+		expect.Equal(t, "requests of a third server", []string{"patch statefulsets/db", "patch postgresqls/db status"}, w.Take())
 		w.change(func(p *databasev1.PostgreSQL) { p.Spec.Replicas = ptr.To(int32(1)) })
-		equal(t, "requests of a single server", []string{
+		expect.Equal(t, "requests of a single server", []string{
 			"patch statefulsets/db", "delete poddisruptionbudgets/db", "patch postgresqls/db status",
 		}, w.Take())
 	})
@@ -69,7 +70,7 @@ func TestDriftIsCorrected(t *testing.T) {
 			return w.kube.CoreV1().ConfigMaps("ns").Delete(t.Context(), "db-scripts", metav1.DeleteOptions{})
 		})
 
-		equal(w.t, "requests", []string{"patch configmaps/db-scripts", "patch postgresqls/db status", "event Normal DriftCorrected"}, w.Take())
+		expect.Equal(w.t, "requests", []string{"patch configmaps/db-scripts", "patch postgresqls/db status", "event Normal DriftCorrected"}, w.Take())
 	})
 }
 
@@ -80,7 +81,7 @@ func TestMarkOfDataOutlivesItsVolume(t *testing.T) {
 		marks := map[string]string{}
 		note := func(when string) {
 			scripts, err := w.kube.CoreV1().ConfigMaps("ns").Get(t.Context(), "db-scripts", metav1.GetOptions{})
-			must(t, err)
+			expect.NoError(t, err)
 			marks[when] = scripts.Data["initialized"]
 		}
 
@@ -95,7 +96,7 @@ func TestMarkOfDataOutlivesItsVolume(t *testing.T) {
 		w.Stop()
 		w.start()
 		note("volume lost")
-		equal(t, "marks", map[string]string{"created": "", "ready": "true", "volume lost": "true"}, marks)
+		expect.Equal(t, "marks", map[string]string{"created": "", "ready": "true", "volume lost": "true"}, marks)
 	})
 }
 
@@ -125,8 +126,8 @@ func TestVolumesOlderThanDatabaseMayHaveData(t *testing.T) {
 				steps[1]()
 
 				scripts, err := w.kube.CoreV1().ConfigMaps("ns").Get(t.Context(), "db-scripts", metav1.GetOptions{})
-				must(t, err)
-				equal(t, "mark", test.mark, scripts.Data["initialized"])
+				expect.NoError(t, err)
+				expect.Equal(t, "mark", test.mark, scripts.Data["initialized"])
 			})
 		})
 	}
@@ -148,20 +149,20 @@ func TestChildren(t *testing.T) {
 		services := map[string]corev1.ServiceSpec{}
 		for _, name := range []string{"db", "db-read", "db-headless"} {
 			found, err := w.kube.CoreV1().Services("ns").Get(t.Context(), name, metav1.GetOptions{})
-			must(t, err)
+			expect.NoError(t, err)
 			services[name] = found.Spec
 		}
 		set := w.statefulSet()
 
 		all := map[string]string{databasev1.LabelPostgreSQL: "db"}
-		equal(w.t, "selector of the primary", map[string]string{databasev1.LabelPostgreSQL: "db", appsv1.StatefulSetPodNameLabel: "db-0"}, services["db"].Selector)
-		equal(w.t, "selector of all servers", all, services["db-read"].Selector)
-		equal(w.t, "headless Service", [2]any{corev1.ClusterIPNone, true}, [2]any{services["db-headless"].ClusterIP, services["db-headless"].PublishNotReadyAddresses})
-		equal(w.t, "name of the headless Service", "db-headless", set.Spec.ServiceName)
+		expect.Equal(w.t, "selector of the primary", map[string]string{databasev1.LabelPostgreSQL: "db", appsv1.StatefulSetPodNameLabel: "db-0"}, services["db"].Selector)
+		expect.Equal(w.t, "selector of all servers", all, services["db-read"].Selector)
+		expect.Equal(w.t, "headless Service", [2]any{corev1.ClusterIPNone, true}, [2]any{services["db-headless"].ClusterIP, services["db-headless"].PublishNotReadyAddresses})
+		expect.Equal(w.t, "name of the headless Service", "db-headless", set.Spec.ServiceName)
 		claim := set.Spec.VolumeClaimTemplates[0]
-		equal(w.t, "size", resource.MustParse("10Gi"), claim.Spec.Resources.Requests[corev1.ResourceStorage])
-		equal(w.t, "labels of the claims", all, claim.Labels)
-		equal(w.t, "image", "postgres:16", set.Spec.Template.Spec.Containers[0].Image)
+		expect.Equal(w.t, "size", resource.MustParse("10Gi"), claim.Spec.Resources.Requests[corev1.ResourceStorage])
+		expect.Equal(w.t, "labels of the claims", all, claim.Labels)
+		expect.Equal(w.t, "image", "postgres:16", set.Spec.Template.Spec.Containers[0].Image)
 	})
 }
 
@@ -171,7 +172,7 @@ func TestImageOfFlag(t *testing.T) {
 
 		w.create(func(p *databasev1.PostgreSQL) { p.Spec.Version = "17" })
 
-		equal(t, "image", "mirror.example.com/postgres:17.2", w.statefulSet().Spec.Template.Spec.Containers[0].Image)
+		expect.Equal(t, "image", "mirror.example.com/postgres:17.2", w.statefulSet().Spec.Template.Spec.Containers[0].Image)
 	})
 }
 
@@ -181,19 +182,19 @@ func TestPodsAreRestricted(t *testing.T) {
 		pod := w.statefulSet().Spec.Template.Spec
 		container := pod.Containers[0]
 
-		equal(w.t, "pod", &corev1.PodSecurityContext{
+		expect.Equal(w.t, "pod", &corev1.PodSecurityContext{
 			RunAsNonRoot: ptr.To(true), RunAsUser: ptr.To(int64(999)), RunAsGroup: ptr.To(int64(999)), FSGroup: ptr.To(int64(999)),
 			FSGroupChangePolicy: ptr.To(corev1.FSGroupChangeOnRootMismatch), SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
 		}, pod.SecurityContext)
-		equal(w.t, "container", &corev1.SecurityContext{
+		expect.Equal(w.t, "container", &corev1.SecurityContext{
 			AllowPrivilegeEscalation: ptr.To(false), ReadOnlyRootFilesystem: ptr.To(true), Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
 		}, container.SecurityContext)
-		equal(w.t, "token", ptr.To(false), pod.AutomountServiceAccountToken)
+		expect.Equal(w.t, "token", ptr.To(false), pod.AutomountServiceAccountToken)
 		var names []string
 		for _, variable := range container.Env {
 			names = append(names, variable.Name)
 		}
-		equal(w.t, "environment", []string{"POD_NAME", "STATEFULSET", "SERVICE"}, names)
+		expect.Equal(w.t, "environment", []string{"POD_NAME", "STATEFULSET", "SERVICE"}, names)
 	})
 }
 
@@ -212,13 +213,13 @@ func TestStatus(t *testing.T) {
 		note("primary ready")
 		w.makeServersReady()
 		note("all ready")
-		equal(t, "readyReplicas", int32(3), w.database().Status.ReadyReplicas)
-		equal(t, "endpoint", "db.ns.svc.cluster.local:5432", w.database().Status.Endpoint)
+		expect.Equal(t, "readyReplicas", int32(3), w.database().Status.ReadyReplicas)
+		expect.Equal(t, "endpoint", "db.ns.svc.cluster.local:5432", w.database().Status.Endpoint)
 		w.setPod(0, corev1.ConditionFalse)
 		w.makeStatefulSetReady(2)
 		note("primary away")
 
-		equal(t, "phases", map[string]string{
+		expect.Equal(t, "phases", map[string]string{
 			"created": "Pending Starting", "primary ready": "Degraded Available", "all ready": "Running Available", "primary away": "Degraded Unavailable",
 		}, phases)
 	})
@@ -249,7 +250,7 @@ func TestPasswordsAreNowhereElse(t *testing.T) {
 				if a.GetResource().Resource != "secrets" {
 					text, err := json.Marshal(a.GetObject())
 					written = append(written, string(text))
-					must(t, err)
+					expect.NoError(t, err)
 				}
 			}
 			return false, nil, nil
@@ -268,7 +269,7 @@ func TestPasswordsAreNowhereElse(t *testing.T) {
 				t.Errorf("%s is %q, which is too short", key, value)
 			}
 			encoded, err := json.Marshal(secret.Data[key])
-			must(t, err)
+			expect.NoError(t, err)
 			if strings.Contains(text, value) || strings.Contains(text, strings.Trim(string(encoded), `"`)) {
 				t.Errorf("%s is in a request", key)
 			}
@@ -280,14 +281,14 @@ func TestRecreatedDatabaseFindsItsDataAndPassword(t *testing.T) {
 	inWorld(t, func(w *world) {
 		before := w.secret()
 		w.remove()
-		equal(w.t, "requests of the deletion", []string{"patch postgresqls/db", "event Normal DataRetained"}, w.Take())
+		expect.Equal(w.t, "requests of the deletion", []string{"patch postgresqls/db", "event Normal DataRetained"}, w.Take())
 
 		w.create(func(*databasev1.PostgreSQL) {})
 
-		equal(w.t, "requests", append([]string{created[0]}, created[2:]...), w.Take())
-		equal(w.t, "Secret", before, w.secret())
+		expect.Equal(w.t, "requests", append([]string{created[0]}, created[2:]...), w.Take())
+		expect.Equal(w.t, "Secret", before, w.secret())
 		w.makeServersReady()
-		equal(w.t, "Ready", apimeta.ReasonHealthy, w.ready().Reason)
+		expect.Equal(w.t, "Ready", apimeta.ReasonHealthy, w.ready().Reason)
 	})
 }
 
@@ -302,12 +303,12 @@ func TestDeletionPolicyDelete(t *testing.T) {
 		for _, request := range w.Take() {
 			deleted[request] = true
 		}
-		equal(w.t, "requests", map[string]bool{
+		expect.Equal(w.t, "requests", map[string]bool{
 			"delete persistentvolumeclaims/data-db-0": true, "delete persistentvolumeclaims/data-db-1": true,
 			"delete persistentvolumeclaims/data-db-2": true, "delete secrets/db-credentials": true,
 			"patch postgresqls/db": true, "event Normal DataDeleted": true,
 		}, deleted)
-		equal(w.t, "Secret", (*corev1.Secret)(nil), w.secret())
+		expect.Equal(w.t, "Secret", (*corev1.Secret)(nil), w.secret())
 	})
 }
 
@@ -357,15 +358,15 @@ func TestSecretOfUserIsAdopted(t *testing.T) {
 		w.create(func(*databasev1.PostgreSQL) {})
 
 		secret := w.secret()
-		equal(t, "password", "theirs", string(secret.Data[databasev1.KeyPassword]))
-		equal(t, "names", [2]string{"app", "shop"}, [2]string{string(secret.Data[databasev1.KeyUsername]), string(secret.Data[databasev1.KeyDatabase])})
-		equal(t, "label", map[string]string{databasev1.LabelPostgreSQL: "db"}, secret.Labels)
+		expect.Equal(t, "password", "theirs", string(secret.Data[databasev1.KeyPassword]))
+		expect.Equal(t, "names", [2]string{"app", "shop"}, [2]string{string(secret.Data[databasev1.KeyUsername]), string(secret.Data[databasev1.KeyDatabase])})
+		expect.Equal(t, "label", map[string]string{databasev1.LabelPostgreSQL: "db"}, secret.Labels)
 		w.makeServersReady()
-		equal(t, "Ready", apimeta.ReasonHealthy, w.ready().Reason)
+		expect.Equal(t, "Ready", apimeta.ReasonHealthy, w.ready().Reason)
 		w.Take()
 		w.Stop()
 		w.start()
-		equal(t, "requests of a restart", []string(nil), w.Take())
+		expect.Equal(t, "requests of a restart", []string(nil), w.Take())
 	})
 }
 
@@ -393,11 +394,11 @@ func TestConcurrentChangeOfSecretIsKept(t *testing.T) {
 		w.create(func(*databasev1.PostgreSQL) {})
 
 		secret := w.secret()
-		equal(t, "names", [2]string{"app", "shop"}, [2]string{string(secret.Data[databasev1.KeyUsername]), string(secret.Data[databasev1.KeyDatabase])})
-		equal(t, "first requests", []string{
+		expect.Equal(t, "names", [2]string{"app", "shop"}, [2]string{string(secret.Data[databasev1.KeyUsername]), string(secret.Data[databasev1.KeyDatabase])})
+		expect.Equal(t, "first requests", []string{
 			"patch postgresqls/db", "patch secrets/db-credentials", "get secrets/db-credentials", "patch secrets/db-credentials",
 		}, w.Take()[:4])
-		equal(t, "reason", apimeta.ReasonProgressing, w.ready().Reason)
+		expect.Equal(t, "reason", apimeta.ReasonProgressing, w.ready().Reason)
 	})
 }
 
@@ -453,12 +454,12 @@ func TestSecretThatCannotBeUsed(t *testing.T) {
 
 				w.create(func(*databasev1.PostgreSQL) {})
 
-				equal(t, "reason", test.reason, w.ready().Reason)
-				equal(t, "message", test.message, w.ready().Message)
-				equal(t, "phase", databasev1.PhaseFailed, w.database().Status.Phase)
+				expect.Equal(t, "reason", test.reason, w.ready().Reason)
+				expect.Equal(t, "message", test.message, w.ready().Message)
+				expect.Equal(t, "phase", databasev1.PhaseFailed, w.database().Status.Phase)
 				sets, err := w.kube.AppsV1().StatefulSets("ns").List(t.Context(), metav1.ListOptions{})
-				must(t, err)
-				equal(t, "number of StatefulSets", 0, len(sets.Items))
+				expect.NoError(t, err)
+				expect.Equal(t, "number of StatefulSets", 0, len(sets.Items))
 			})
 		})
 	}
@@ -474,7 +475,7 @@ func TestReservedNames(t *testing.T) {
 
 				w.create(func(*databasev1.PostgreSQL) {})
 
-				equal(t, "reason", databasev1.ReasonCredentialsInvalid, w.ready().Reason)
+				expect.Equal(t, "reason", databasev1.ReasonCredentialsInvalid, w.ready().Reason)
 			})
 		})
 	}
@@ -494,7 +495,7 @@ func TestCorrectedSecretIsUsedAtOnce(t *testing.T) {
 		})
 
 		w.makeServersReady()
-		equal(t, "Ready", apimeta.ReasonHealthy, w.ready().Reason)
+		expect.Equal(t, "Ready", apimeta.ReasonHealthy, w.ready().Reason)
 	})
 }
 
@@ -507,14 +508,14 @@ func TestLostSecretIsNotReplaced(t *testing.T) {
 			return w.kube.CoreV1().Secrets("ns").Delete(t.Context(), "db-credentials", metav1.DeleteOptions{})
 		})
 
-		equal(w.t, "Secret", (*corev1.Secret)(nil), w.secret())
-		equal(w.t, "reason", databasev1.ReasonCredentialsMissing, w.ready().Reason)
+		expect.Equal(w.t, "Secret", (*corev1.Secret)(nil), w.secret())
+		expect.Equal(w.t, "reason", databasev1.ReasonCredentialsMissing, w.ready().Reason)
 		if message := w.ready().Message; !strings.Contains(message, "restore the Secret") || !strings.Contains(message, "delete the PersistentVolumeClaims") {
 			t.Errorf("message is %q", message)
 		}
 		before.ResourceVersion, before.UID = "", ""
 		w.createSecret(before)
-		equal(w.t, "reason after the Secret is restored", apimeta.ReasonHealthy, w.ready().Reason)
+		expect.Equal(w.t, "reason after the Secret is restored", apimeta.ReasonHealthy, w.ready().Reason)
 	})
 }
 
@@ -528,7 +529,7 @@ func TestSecretRestoredWithoutLabel(t *testing.T) {
 		w.createSecret(&corev1.Secret{Data: before.Data})
 
 		w.Wait(6 * time.Minute)
-		equal(w.t, "reason", apimeta.ReasonOwnershipConflict, w.ready().Reason)
+		expect.Equal(w.t, "reason", apimeta.ReasonOwnershipConflict, w.ready().Reason)
 
 		restored := w.secret()
 		restored.Labels = consent("db").Labels
@@ -536,7 +537,7 @@ func TestSecretRestoredWithoutLabel(t *testing.T) {
 			_, err := w.kube.CoreV1().Secrets("ns").Update(t.Context(), restored, metav1.UpdateOptions{FieldManager: "user"})
 			return err
 		})
-		equal(w.t, "reason with the label", apimeta.ReasonHealthy, w.ready().Reason)
+		expect.Equal(w.t, "reason with the label", apimeta.ReasonHealthy, w.ready().Reason)
 	})
 }
 
@@ -550,10 +551,10 @@ func TestVolumesOfLostSecretStallCreation(t *testing.T) {
 
 		w.create(func(*databasev1.PostgreSQL) {})
 
-		equal(w.t, "requests", []string{
+		expect.Equal(w.t, "requests", []string{
 			"patch postgresqls/db", "get secrets/db-credentials", "patch postgresqls/db status", "event Warning CredentialsMissing",
 		}, w.Take())
-		equal(w.t, "reason", databasev1.ReasonCredentialsMissing, w.ready().Reason)
+		expect.Equal(w.t, "reason", databasev1.ReasonCredentialsMissing, w.ready().Reason)
 	})
 }
 
@@ -574,9 +575,9 @@ func TestOtherVersionIsNotCarriedOut(t *testing.T) {
 			inWorld(t, func(w *world) {
 				change(w)
 
-				equal(w.t, "reason", databasev1.ReasonVersionChange, w.ready().Reason)
-				equal(w.t, "message", message, w.ready().Message)
-				equal(w.t, "image", "postgres:16", w.statefulSet().Spec.Template.Spec.Containers[0].Image)
+				expect.Equal(w.t, "reason", databasev1.ReasonVersionChange, w.ready().Reason)
+				expect.Equal(w.t, "message", message, w.ready().Message)
+				expect.Equal(w.t, "image", "postgres:16", w.statefulSet().Spec.Template.Spec.Containers[0].Image)
 			})
 		})
 	}
@@ -589,7 +590,7 @@ func TestVersionChangesWhileThereIsNoData(t *testing.T) {
 
 		w.change(func(p *databasev1.PostgreSQL) { p.Spec.Version = "15" })
 
-		equal(t, "image", "postgres:15", w.statefulSet().Spec.Template.Spec.Containers[0].Image)
+		expect.Equal(t, "image", "postgres:15", w.statefulSet().Spec.Template.Spec.Containers[0].Image)
 	})
 }
 
@@ -597,19 +598,19 @@ func TestStorageGrows(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.change(func(p *databasev1.PostgreSQL) { p.Spec.Storage = "20Gi" })
 
-		equal(w.t, "requests", []string{
+		expect.Equal(w.t, "requests", []string{
 			"patch persistentvolumeclaims/data-db-0", "patch persistentvolumeclaims/data-db-1", "patch persistentvolumeclaims/data-db-2",
 			"patch postgresqls/db status", "event Normal Healthy",
 		}, w.Take())
 		claim, err := w.kube.CoreV1().PersistentVolumeClaims("ns").Get(t.Context(), "data-db-2", metav1.GetOptions{})
-		must(t, err)
-		equal(w.t, "size of the claim", resource.MustParse("20Gi"), claim.Spec.Resources.Requests[corev1.ResourceStorage])
-		equal(w.t, "size in the template", resource.MustParse("10Gi"),
+		expect.NoError(t, err)
+		expect.Equal(w.t, "size of the claim", resource.MustParse("20Gi"), claim.Spec.Resources.Requests[corev1.ResourceStorage])
+		expect.Equal(w.t, "size in the template", resource.MustParse("10Gi"),
 			w.statefulSet().Spec.VolumeClaimTemplates[0].Spec.Resources.Requests[corev1.ResourceStorage])
-		equal(w.t, "Ready", apimeta.ReasonHealthy, w.ready().Reason)
+		expect.Equal(w.t, "Ready", apimeta.ReasonHealthy, w.ready().Reason)
 		w.remove()
 		w.create(func(p *databasev1.PostgreSQL) { p.Spec.Storage = "20Gi" })
-		equal(w.t, "size in the template of the next StatefulSet", resource.MustParse("10Gi"),
+		expect.Equal(w.t, "size in the template of the next StatefulSet", resource.MustParse("10Gi"),
 			w.statefulSet().Spec.VolumeClaimTemplates[0].Spec.Resources.Requests[corev1.ResourceStorage])
 	})
 }
@@ -623,8 +624,8 @@ func TestClaimOfNewServerGrows(t *testing.T) {
 		w.makeServersReady()
 
 		claim, err := w.kube.CoreV1().PersistentVolumeClaims("ns").Get(t.Context(), "data-db-3", metav1.GetOptions{})
-		must(t, err)
-		equal(w.t, "size of the claim", resource.MustParse("20Gi"), claim.Spec.Resources.Requests[corev1.ResourceStorage])
+		expect.NoError(t, err)
+		expect.Equal(w.t, "size of the claim", resource.MustParse("20Gi"), claim.Spec.Resources.Requests[corev1.ResourceStorage])
 	})
 }
 
@@ -642,7 +643,7 @@ func TestReplacedClaimIsNoRefusal(t *testing.T) {
 
 		w.change(func(p *databasev1.PostgreSQL) { p.Spec.Storage = "20Gi" })
 
-		equal(w.t, "reason", apimeta.ReasonHealthy, w.ready().Reason)
+		expect.Equal(w.t, "reason", apimeta.ReasonHealthy, w.ready().Reason)
 		requests := w.Take()
 		for _, claim := range []string{"data-db-0", "data-db-1", "data-db-2"} {
 			if request := "patch persistentvolumeclaims/" + claim; !slices.Contains(requests, request) {
@@ -683,8 +684,8 @@ func TestStorageThatCannotChange(t *testing.T) {
 
 				w.change(test.change)
 
-				equal(w.t, "reason", test.reason, w.ready().Reason)
-				equal(w.t, "message", test.message, w.ready().Message)
+				expect.Equal(w.t, "reason", test.reason, w.ready().Reason)
+				expect.Equal(w.t, "message", test.message, w.ready().Message)
 				for _, request := range w.Take() {
 					if request == "patch statefulsets/db" {
 						t.Error("the StatefulSet was changed")
@@ -692,7 +693,7 @@ func TestStorageThatCannotChange(t *testing.T) {
 				}
 				w.Refuse(nil)
 				w.change(func(p *databasev1.PostgreSQL) { p.Spec.Storage, p.Spec.StorageClassName = "10Gi", nil })
-				equal(w.t, "reason of the spec before", apimeta.ReasonHealthy, w.ready().Reason)
+				expect.Equal(w.t, "reason of the spec before", apimeta.ReasonHealthy, w.ready().Reason)
 			})
 		})
 	}
@@ -711,21 +712,21 @@ func TestBackupIsCreatedWhenDatabaseIsReady(t *testing.T) {
 		w.serveBackups()
 
 		w.create(withBackup)
-		equal(t, "requests of the creation", created, w.Take())
-		equal(t, "BackupConfigured", databasev1.ReasonWaitingForDatabase, w.condition(databasev1.ConditionBackupConfigured).Reason)
+		expect.Equal(t, "requests of the creation", created, w.Take())
+		expect.Equal(t, "BackupConfigured", databasev1.ReasonWaitingForDatabase, w.condition(databasev1.ConditionBackupConfigured).Reason)
 		w.makeServersReady()
 
 		backup, err := w.client.BackupV1().Backups("ns").Get(t.Context(), "db-backup", metav1.GetOptions{})
-		must(t, err)
-		equal(t, "source", backupv1.Source{Type: "postgresql", Connection: backupv1.Connection{
+		expect.NoError(t, err)
+		expect.Equal(t, "source", backupv1.Source{Type: "postgresql", Connection: backupv1.Connection{
 			Host: "db.ns.svc.cluster.local", Port: 5432, Database: "app", CredentialsSecret: "db-credentials",
 		}}, backup.Spec.Source)
-		equal(t, "BackupConfigured", databasev1.ReasonBackupNotReady, w.condition(databasev1.ConditionBackupConfigured).Reason)
+		expect.Equal(t, "BackupConfigured", databasev1.ReasonBackupNotReady, w.condition(databasev1.ConditionBackupConfigured).Reason)
 		w.setBackup(metav1.ConditionTrue, "scheduled", nil)
-		equal(t, "BackupConfigured of a Backup that is Ready", databasev1.ReasonBackupReady, w.condition(databasev1.ConditionBackupConfigured).Reason)
+		expect.Equal(t, "BackupConfigured of a Backup that is Ready", databasev1.ReasonBackupReady, w.condition(databasev1.ConditionBackupConfigured).Reason)
 		last := metav1.NewTime(time.Now().Truncate(time.Second))
 		w.setBackup(metav1.ConditionTrue, "scheduled", &last)
-		equal(t, "lastBackupTime", true, w.database().Status.LastBackupTime.Equal(&last))
+		expect.Equal(t, "lastBackupTime", true, w.database().Status.LastBackupTime.Equal(&last))
 	})
 }
 
@@ -739,7 +740,7 @@ func TestBackupStaysWhileDatabaseIsAway(t *testing.T) {
 		w.change(withBackup)
 
 		_, err := w.client.BackupV1().Backups("ns").Get(t.Context(), "db-backup", metav1.GetOptions{})
-		must(t, err)
+		expect.NoError(t, err)
 	})
 }
 
@@ -750,16 +751,16 @@ func TestDatabaseWithFailingBackupIsReady(t *testing.T) {
 
 		w.setBackup(metav1.ConditionFalse, "the bucket refuses the dump", nil)
 
-		equal(w.t, "Ready", apimeta.ReasonHealthy, w.ready().Reason)
+		expect.Equal(w.t, "Ready", apimeta.ReasonHealthy, w.ready().Reason)
 		configured := w.condition(databasev1.ConditionBackupConfigured)
-		equal(w.t, "BackupConfigured", databasev1.ReasonBackupNotReady, configured.Reason)
+		expect.Equal(w.t, "BackupConfigured", databasev1.ReasonBackupNotReady, configured.Reason)
 		if !strings.Contains(configured.Message, "the bucket refuses the dump") {
 			t.Errorf("message is %q", configured.Message)
 		}
 		w.change(func(p *databasev1.PostgreSQL) { p.Spec.Backup.Enabled = false })
-		equal(w.t, "BackupConfigured when disabled", databasev1.ReasonBackupDisabled, w.condition(databasev1.ConditionBackupConfigured).Reason)
+		expect.Equal(w.t, "BackupConfigured when disabled", databasev1.ReasonBackupDisabled, w.condition(databasev1.ConditionBackupConfigured).Reason)
 		_, err := w.client.BackupV1().Backups("ns").Get(t.Context(), "db-backup", metav1.GetOptions{})
-		equal(w.t, "the Backup is gone", true, apierrors.IsNotFound(err))
+		expect.Equal(w.t, "the Backup is gone", true, apierrors.IsNotFound(err))
 	})
 }
 
@@ -771,7 +772,7 @@ func TestMessageOfBackupNamesFieldOfDatabase(t *testing.T) {
 		w.setBackup(metav1.ConditionFalse, `spec.schedule: schedule "daily" cannot be understood`, nil)
 
 		want := `Backup "db-backup" is not Ready: spec.backup.schedule: schedule "daily" cannot be understood`
-		equal(w.t, "message", want, w.condition(databasev1.ConditionBackupConfigured).Message)
+		expect.Equal(w.t, "message", want, w.condition(databasev1.ConditionBackupConfigured).Message)
 	})
 }
 
@@ -790,22 +791,22 @@ func TestBackupStaysWhileSecretIsLost(t *testing.T) {
 		w.change(func(p *databasev1.PostgreSQL) { p.Spec.Backup.Schedule = "0 3 * * *" })
 
 		backup, err := w.client.BackupV1().Backups("ns").Get(t.Context(), "db-backup", metav1.GetOptions{})
-		must(t, err)
-		equal(t, "reason", databasev1.ReasonCredentialsMissing, w.ready().Reason)
-		equal(t, "database", "shop", backup.Spec.Source.Connection.Database)
-		equal(t, "schedule", "0 2 * * *", backup.Spec.Schedule)
+		expect.NoError(t, err)
+		expect.Equal(t, "reason", databasev1.ReasonCredentialsMissing, w.ready().Reason)
+		expect.Equal(t, "database", "shop", backup.Spec.Source.Connection.Database)
+		expect.Equal(t, "schedule", "0 2 * * *", backup.Spec.Schedule)
 	})
 }
 
 func TestBackupWaitsForItsKind(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.change(withBackup)
-		equal(w.t, "BackupConfigured", databasev1.ReasonBackupUnserved, w.condition(databasev1.ConditionBackupConfigured).Reason)
-		equal(w.t, "Ready", apimeta.ReasonHealthy, w.ready().Reason)
+		expect.Equal(w.t, "BackupConfigured", databasev1.ReasonBackupUnserved, w.condition(databasev1.ConditionBackupConfigured).Reason)
+		expect.Equal(w.t, "Ready", apimeta.ReasonHealthy, w.ready().Reason)
 
 		w.serveBackups()
 
 		_, err := w.client.BackupV1().Backups("ns").Get(t.Context(), "db-backup", metav1.GetOptions{})
-		must(t, err)
+		expect.NoError(t, err)
 	})
 }

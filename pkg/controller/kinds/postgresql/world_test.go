@@ -11,7 +11,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -30,6 +29,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller/kinds/postgresql"
 	versionedfake "github.com/example/demoapp-controller/pkg/generated/clientset/versioned/fake"
 	"github.com/example/demoapp-controller/pkg/generated/informers/externalversions"
+	"github.com/example/demoapp-controller/test/expect"
 )
 
 // world is a controller of PostgreSQLs between fake clientsets.
@@ -72,11 +72,11 @@ func (w *world) start() {
 	})
 	observed, err2 := postgresql.NewObserved(w, w.kube)
 	children, err3 := child.Builtin(w, w.kube, "ConfigMap", "Service", "StatefulSet", "PodDisruptionBudget")
-	must(w.t, errors.Join(err1, err2, err3))
+	expect.NoError(w.t, errors.Join(err1, err2, err3))
 	w.children, w.backups = child.NewSet(postgresql.Kind, children...).Optional(postgresql.BackupKind), &postgresql.Backups{}
 	loop, err := postgresql.New(w.client.DatabaseV1(), w.children, observed, w.backups, map[string]string{"17": "mirror.example.com/postgres:17.2"},
 		kind.Deps{Informers: informers, Recorder: w, Clock: clock.RealClock{}, ResyncPeriod: 10 * time.Hour})
-	must(w.t, err)
+	expect.NoError(w.t, err)
 	w.loop = loop
 	w.Run(loop.Run)
 }
@@ -90,7 +90,7 @@ func (w *world) serveBackups() {
 	})
 	kind, err2 := child.WatchedBy(informers, postgresql.BackupKind, w.client.BackupV1().Backups)
 	added, err3 := w.children.Add(w.loop, kind)
-	must(w.t, errors.Join(err1, err2, err3, w.backups.Add(w.loop, informers)))
+	expect.NoError(w.t, errors.Join(err1, err2, err3, w.backups.Add(w.loop, informers)))
 	w.Run(added.Run)
 }
 
@@ -275,18 +275,4 @@ func (w *world) condition(conditionType string) metav1.Condition {
 func (w *world) ready() metav1.Condition {
 	w.t.Helper()
 	return w.condition("Ready")
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-func equal(t *testing.T, what string, want, got any) {
-	t.Helper()
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", what, diff)
-	}
 }

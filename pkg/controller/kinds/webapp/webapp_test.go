@@ -14,7 +14,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -39,6 +38,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller/kinds/webapp/images"
 	versionedfake "github.com/example/demoapp-controller/pkg/generated/clientset/versioned/fake"
 	"github.com/example/demoapp-controller/pkg/generated/informers/externalversions"
+	"github.com/example/demoapp-controller/test/expect"
 )
 
 // hook is a cleanup hook that answers with an error, or with success.
@@ -110,7 +110,7 @@ func (w *world) start(options webapp.Options) {
 	w.controller, err3 = webapp.New(w.client.ExampleV1(), child.NewSet(webapp.Kind, children...), options, kind.Deps{
 		Informers: informers, Recorder: w, Clock: clock.RealClock{}, ResyncPeriod: 10 * time.Hour,
 	})
-	must(w.t, errors.Join(err1, err2, err3))
+	expect.NoError(w.t, errors.Join(err1, err2, err3))
 	w.Run(w.controller.Run)
 }
 
@@ -153,7 +153,7 @@ func (w *world) delete() {
 func (w *world) webapp() *examplev1.WebApp {
 	w.t.Helper()
 	found, err := w.lookup()
-	must(w.t, err)
+	expect.NoError(w.t, err)
 	return found
 }
 
@@ -238,22 +238,8 @@ func (w *world) state() string {
 func blocking(t *testing.T, references ...string) webapp.Options {
 	t.Helper()
 	list, err := images.ParseBlocklist(references)
-	must(t, err)
+	expect.NoError(t, err)
 	return webapp.Options{Blocked: list}
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-func equal(t *testing.T, what string, want, got any) {
-	t.Helper()
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", what, diff)
-	}
 }
 
 // TestRequestBudget holds how many requests a WebApp costs in its life.
@@ -262,20 +248,20 @@ func TestRequestBudget(t *testing.T) {
 		w := newWorld(t, webapp.Options{})
 
 		w.create("nginx:1")
-		equal(t, "requests of the creation", []string{
+		expect.Equal(t, "requests of the creation", []string{
 			"patch deployments/web", "patch services/web", "patch webapps/web status", "event Normal Created",
 		}, w.Take())
-		equal(t, "state", "Deploying Ready=False:Progressing Available=False:MinimumReplicasUnavailable", w.state())
+		expect.Equal(t, "state", "Deploying Ready=False:Progressing Available=False:MinimumReplicasUnavailable", w.state())
 		w.makePodsReady()
-		equal(t, "requests when the pods are ready", []string{"patch webapps/web status", "event Normal Healthy"}, w.Take())
-		equal(t, "state", "Running Ready=True:Healthy Available=True:MinimumReplicasAvailable", w.state())
-		equal(t, "ready pods", int32(2), w.webapp().Status.ReadyReplicas)
+		expect.Equal(t, "requests when the pods are ready", []string{"patch webapps/web status", "event Normal Healthy"}, w.Take())
+		expect.Equal(t, "state", "Running Ready=True:Healthy Available=True:MinimumReplicasAvailable", w.state())
+		expect.Equal(t, "ready pods", int32(2), w.webapp().Status.ReadyReplicas)
 		w.Wait(9 * time.Hour)
-		equal(t, "requests at rest", []string(nil), w.Take())
+		expect.Equal(t, "requests at rest", []string(nil), w.Take())
 		w.restart(webapp.Options{})
-		equal(t, "requests of a restart", []string(nil), w.Take())
+		expect.Equal(t, "requests of a restart", []string(nil), w.Take())
 		w.change(func(web *examplev1.WebApp) { web.Spec.Image = "nginx:2" })
-		equal(t, "requests of a new image", []string{"patch deployments/web", "patch webapps/web status"}, w.Take())
+		expect.Equal(t, "requests of a new image", []string{"patch deployments/web", "patch webapps/web status"}, w.Take())
 	})
 }
 
@@ -287,7 +273,7 @@ func TestDriftIsCorrected(t *testing.T) {
 		"a changed Service": {
 			func(ctx context.Context, w *world) error {
 				found, err := w.kube.CoreV1().Services("ns").Get(ctx, "web", metav1.GetOptions{})
-				must(w.t, err)
+				expect.NoError(w.t, err)
 				found.Spec.Selector = map[string]string{"app": "theirs"}
 				_, err = w.kube.CoreV1().Services("ns").Update(ctx, found, metav1.UpdateOptions{FieldManager: "theirs"})
 				return err
@@ -306,8 +292,8 @@ func TestDriftIsCorrected(t *testing.T) {
 			inWorld(t, webapp.Options{}, func(t *testing.T, w *world) {
 				w.Act(func() error { return test.change(t.Context(), w) })
 
-				equal(t, "requests", test.requests, w.Take())
-				equal(t, "Ready", metav1.ConditionTrue, w.ready().Status)
+				expect.Equal(t, "requests", test.requests, w.Take())
+				expect.Equal(t, "Ready", metav1.ConditionTrue, w.ready().Status)
 			})
 		})
 	}
@@ -326,30 +312,30 @@ func TestSpecReachesTheChildren(t *testing.T) {
 		deployment := w.deployment()
 		pod := deployment.Spec.Template.Spec
 		container := pod.Containers[0]
-		equal(t, "replicas", ptr.To[int32](3), deployment.Spec.Replicas)
-		equal(t, "image", "nginx:2", container.Image)
-		equal(t, "port", int32(9090), container.Ports[0].ContainerPort)
-		equal(t, "limit", "1", container.Resources.Limits.Cpu().String())
-		equal(t, "security context of the container", &corev1.SecurityContext{
+		expect.Equal(t, "replicas", ptr.To[int32](3), deployment.Spec.Replicas)
+		expect.Equal(t, "image", "nginx:2", container.Image)
+		expect.Equal(t, "port", int32(9090), container.Ports[0].ContainerPort)
+		expect.Equal(t, "limit", "1", container.Resources.Limits.Cpu().String())
+		expect.Equal(t, "security context of the container", &corev1.SecurityContext{
 			RunAsUser: ptr.To[int64](1000), AllowPrivilegeEscalation: ptr.To(false),
 			Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
 		}, container.SecurityContext)
-		equal(t, "runAsNonRoot of the pod", ptr.To(true), pod.SecurityContext.RunAsNonRoot)
+		expect.Equal(t, "runAsNonRoot of the pod", ptr.To(true), pod.SecurityContext.RunAsNonRoot)
 		service, err := w.kube.CoreV1().Services("ns").Get(t.Context(), "web", metav1.GetOptions{})
-		must(t, err)
-		equal(t, "port of the Service", int32(9090), service.Spec.Ports[0].Port)
-		equal(t, "target port of the Service", container.Ports[0].Name, service.Spec.Ports[0].TargetPort.String())
-		equal(t, "selector of the Service", deployment.Spec.Template.Labels, service.Spec.Selector)
+		expect.NoError(t, err)
+		expect.Equal(t, "port of the Service", int32(9090), service.Spec.Ports[0].Port)
+		expect.Equal(t, "target port of the Service", container.Ports[0].Name, service.Spec.Ports[0].TargetPort.String())
+		expect.Equal(t, "selector of the Service", deployment.Spec.Template.Labels, service.Spec.Selector)
 	})
 }
 
 func TestPortBelow1024(t *testing.T) {
 	inWorld(t, webapp.Options{}, func(t *testing.T, w *world) {
-		equal(t, "sysctls for port 8080", []corev1.Sysctl(nil), w.deployment().Spec.Template.Spec.SecurityContext.Sysctls)
+		expect.Equal(t, "sysctls for port 8080", []corev1.Sysctl(nil), w.deployment().Spec.Template.Spec.SecurityContext.Sysctls)
 
 		w.change(func(web *examplev1.WebApp) { web.Spec.Port = 80 })
 
-		equal(t, "sysctls for port 80", []corev1.Sysctl{{Name: "net.ipv4.ip_unprivileged_port_start", Value: "0"}},
+		expect.Equal(t, "sysctls for port 80", []corev1.Sysctl{{Name: "net.ipv4.ip_unprivileged_port_start", Value: "0"}},
 			w.deployment().Spec.Template.Spec.SecurityContext.Sysctls)
 	})
 }
@@ -367,15 +353,15 @@ func TestRefusedPodsStall(t *testing.T) {
 			inWorld(t, webapp.Options{}, func(t *testing.T, w *world) {
 				w.refusePods(test.message)
 
-				equal(t, "requests", []string{"patch webapps/web status", "event Warning PodsRefused"}, w.Take())
-				equal(t, "state", "Running Ready=False:PodsRefused Available=True:MinimumReplicasAvailable", w.state())
+				expect.Equal(t, "requests", []string{"patch webapps/web status", "event Warning PodsRefused"}, w.Take())
+				expect.Equal(t, "state", "Running Ready=False:PodsRefused Available=True:MinimumReplicasAvailable", w.state())
 				if got := w.ready().Message; !strings.HasPrefix(got, test.field) || strings.Contains(got, "abcde") {
 					t.Errorf("message is %q, want one that begins with %q and names no pod", got, test.field)
 				}
 				w.refusePods(strings.Replace(test.message, "abcde", "fghij", 1))
-				equal(t, "requests of another attempt", []string(nil), w.Take())
+				expect.Equal(t, "requests of another attempt", []string(nil), w.Take())
 				w.makePodsReady()
-				equal(t, "reason with pods", apimeta.ReasonHealthy, w.ready().Reason)
+				expect.Equal(t, "reason with pods", apimeta.ReasonHealthy, w.ready().Reason)
 			})
 		})
 	}
@@ -393,8 +379,8 @@ func TestRefusedChildStalls(t *testing.T) {
 
 		w.change(func(web *examplev1.WebApp) { web.Spec.Image = "nginx:2" })
 
-		equal(t, "reason", apimeta.ReasonRefused, w.ready().Reason)
-		equal(t, "phase", examplev1.PhaseRunning, w.webapp().Status.Phase)
+		expect.Equal(t, "reason", apimeta.ReasonRefused, w.ready().Reason)
+		expect.Equal(t, "phase", examplev1.PhaseRunning, w.webapp().Status.Phase)
 	})
 }
 
@@ -409,7 +395,7 @@ func TestObjectOfOthersStalls(t *testing.T) {
 
 		w.create("nginx:1")
 
-		equal(t, "state", "Pending Ready=False:OwnershipConflict Available=False:NoDeployment", w.state())
+		expect.Equal(t, "state", "Pending Ready=False:OwnershipConflict Available=False:NoDeployment", w.state())
 	})
 }
 
@@ -418,7 +404,7 @@ func TestCleanup(t *testing.T) {
 		hook := &hook{}
 		w := newWorld(t, webapp.Options{Cleanup: hook})
 		w.create("nginx:1")
-		equal(t, "requests of the creation", []string{
+		expect.Equal(t, "requests of the creation", []string{
 			"patch webapps/web", "patch deployments/web", "patch services/web", "patch webapps/web status", "event Normal Created",
 		}, w.Take())
 		w.makePodsReady()
@@ -426,8 +412,8 @@ func TestCleanup(t *testing.T) {
 
 		w.delete()
 
-		equal(t, "requests of the deletion", []string{"patch webapps/web", "event Normal CleanedUp"}, w.Take())
-		equal(t, "calls", []string{"ns/web"}, hook.called())
+		expect.Equal(t, "requests of the deletion", []string{"patch webapps/web", "event Normal CleanedUp"}, w.Take())
+		expect.Equal(t, "calls", []string{"ns/web"}, hook.called())
 		if _, err := w.lookup(); !apierrors.IsNotFound(err) {
 			t.Errorf("the WebApp is not gone: %v", err)
 		}
@@ -443,18 +429,18 @@ func TestFailingCleanupIsRetried(t *testing.T) {
 		w.Take()
 
 		w.delete()
-		equal(t, "requests of the deletion", []string{"patch webapps/web status", "event Warning CleanupPending"}, w.Take())
-		equal(t, "message", "Deletion waits: The connection to the cleanup server failed; the cleanup hook (--webapp-cleanup-url) is called again",
+		expect.Equal(t, "requests of the deletion", []string{"patch webapps/web status", "event Warning CleanupPending"}, w.Take())
+		expect.Equal(t, "message", "Deletion waits: The connection to the cleanup server failed; the cleanup hook (--webapp-cleanup-url) is called again",
 			w.ready().Message)
 		w.Wait(time.Minute)
 		if calls := len(hook.called()); calls < 5 || calls > 9 {
 			t.Errorf("%d calls in the first minute, want 5 to 9", calls)
 		}
-		equal(t, "requests of the retries", []string(nil), w.Take())
+		expect.Equal(t, "requests of the retries", []string(nil), w.Take())
 		hook.fail(nil)
 		w.Wait(5 * time.Minute)
 
-		equal(t, "requests of the success", []string{"patch webapps/web", "event Normal CleanedUp"}, w.Take())
+		expect.Equal(t, "requests of the success", []string{"patch webapps/web", "event Normal CleanedUp"}, w.Take())
 	})
 }
 
@@ -470,28 +456,28 @@ func TestBusyCleanupIsNoFailure(t *testing.T) {
 		w.delete()
 		w.Wait(time.Minute)
 
-		equal(t, "requests while the hook is busy", []string(nil), w.Take())
+		expect.Equal(t, "requests while the hook is busy", []string(nil), w.Take())
 		if calls := len(hook.called()); calls < 10 || calls > 16 {
 			t.Errorf("%d calls in the first minute, want 10 to 16", calls)
 		}
 		hook.fail(nil)
 		w.Wait(10 * time.Second)
-		equal(t, "requests of the success", []string{"patch webapps/web", "event Normal CleanedUp"}, w.Take())
+		expect.Equal(t, "requests of the success", []string{"patch webapps/web", "event Normal CleanedUp"}, w.Take())
 	})
 }
 
 func TestCleanupURLIsSetAndRemoved(t *testing.T) {
 	inWorld(t, webapp.Options{}, func(t *testing.T, w *world) {
 		hook := &hook{}
-		equal(t, "finalizers without a hook", []string(nil), w.webapp().Finalizers)
+		expect.Equal(t, "finalizers without a hook", []string(nil), w.webapp().Finalizers)
 
 		w.restart(webapp.Options{Cleanup: hook})
-		equal(t, "requests with a hook", []string{"patch webapps/web"}, w.Take())
-		equal(t, "finalizers with a hook", []string{examplev1.Finalizer}, w.webapp().Finalizers)
+		expect.Equal(t, "requests with a hook", []string{"patch webapps/web"}, w.Take())
+		expect.Equal(t, "finalizers with a hook", []string{examplev1.Finalizer}, w.webapp().Finalizers)
 		w.restart(webapp.Options{})
-		equal(t, "requests without a hook", []string{"patch webapps/web"}, w.Take())
-		equal(t, "finalizers without a hook", []string(nil), w.webapp().Finalizers)
-		equal(t, "calls", 0, len(hook.called()))
+		expect.Equal(t, "requests without a hook", []string{"patch webapps/web"}, w.Take())
+		expect.Equal(t, "finalizers without a hook", []string(nil), w.webapp().Finalizers)
+		expect.Equal(t, "calls", 0, len(hook.called()))
 	})
 }
 
@@ -505,7 +491,7 @@ func TestDeletionWaitsNoLongerWithoutHook(t *testing.T) {
 
 		w.restart(webapp.Options{})
 
-		equal(t, "requests", []string{"patch webapps/web"}, w.Take())
+		expect.Equal(t, "requests", []string{"patch webapps/web"}, w.Take())
 		if _, err := w.lookup(); !apierrors.IsNotFound(err) {
 			t.Errorf("the WebApp is not gone: %v", err)
 		}
@@ -518,14 +504,14 @@ func TestBlockedImageIsNotRolledOut(t *testing.T) {
 
 		w.create("nginx:1")
 
-		equal(t, "requests", []string{
+		expect.Equal(t, "requests", []string{
 			"patch services/web", "patch webapps/web status", "event Normal Created", "event Warning ImageBlocked",
 		}, w.Take())
-		equal(t, "state", "Pending Ready=False:ImageBlocked Available=False:NoDeployment", w.state())
-		equal(t, "message", `spec.image: "nginx:1" is blocked by "nginx" of --blocked-images: no pods are created; `+
+		expect.Equal(t, "state", "Pending Ready=False:ImageBlocked Available=False:NoDeployment", w.state())
+		expect.Equal(t, "message", `spec.image: "nginx:1" is blocked by "nginx" of --blocked-images: no pods are created; `+
 			"set spec.image to an image that is not blocked", w.ready().Message)
 		w.change(func(web *examplev1.WebApp) { web.Spec.Image = "caddy:2" })
-		equal(t, "requests for another image", []string{"patch deployments/web", "patch webapps/web status"}, w.Take())
+		expect.Equal(t, "requests for another image", []string{"patch deployments/web", "patch webapps/web status"}, w.Take())
 	})
 }
 
@@ -533,15 +519,15 @@ func TestBlockedImageKeepsTheDeployment(t *testing.T) {
 	inWorld(t, blocking(t, "nginx:2"), func(t *testing.T, w *world) {
 		w.change(func(web *examplev1.WebApp) { web.Spec.Image, web.Spec.Replicas, web.Spec.Port = "nginx:2", 5, 9090 })
 
-		equal(t, "requests", []string{"patch services/web", "patch webapps/web status", "event Warning ImageBlocked"}, w.Take())
-		equal(t, "state", "Running Ready=False:ImageBlocked Available=True:MinimumReplicasAvailable", w.state())
-		equal(t, "image that runs", "nginx:1", w.deployment().Spec.Template.Spec.Containers[0].Image)
-		equal(t, "replicas that run", ptr.To[int32](2), w.deployment().Spec.Replicas)
+		expect.Equal(t, "requests", []string{"patch services/web", "patch webapps/web status", "event Warning ImageBlocked"}, w.Take())
+		expect.Equal(t, "state", "Running Ready=False:ImageBlocked Available=True:MinimumReplicasAvailable", w.state())
+		expect.Equal(t, "image that runs", "nginx:1", w.deployment().Spec.Template.Spec.Containers[0].Image)
+		expect.Equal(t, "replicas that run", ptr.To[int32](2), w.deployment().Spec.Replicas)
 		w.Act(func() error {
 			return w.kube.AppsV1().Deployments("ns").Delete(t.Context(), "web", metav1.DeleteOptions{})
 		})
-		equal(t, "requests for a deleted Deployment", []string{"patch webapps/web status"}, w.Take())
-		equal(t, "state", "Pending Ready=False:ImageBlocked Available=False:NoDeployment", w.state())
+		expect.Equal(t, "requests for a deleted Deployment", []string{"patch webapps/web status"}, w.Take())
+		expect.Equal(t, "state", "Pending Ready=False:ImageBlocked Available=False:NoDeployment", w.state())
 	})
 }
 
@@ -550,27 +536,27 @@ func TestBlockedImageThatRunsIsManaged(t *testing.T) {
 	inWorld(t, webapp.Options{}, func(t *testing.T, w *world) {
 		w.restart(blocking(t, "nginx"))
 		w.Take()
-		equal(t, "message", `spec.image: "nginx:1" is blocked by "nginx" of --blocked-images: the existing pods keep running; `+
+		expect.Equal(t, "message", `spec.image: "nginx:1" is blocked by "nginx" of --blocked-images: the existing pods keep running; `+
 			"set spec.image to an image that is not blocked", w.ready().Message)
 
 		w.Act(func() error {
 			found, err := w.kube.AppsV1().Deployments("ns").Get(t.Context(), "web", metav1.GetOptions{})
-			must(t, err)
+			expect.NoError(t, err)
 			found.Spec.Replicas = ptr.To[int32](7)
 			_, err = w.kube.AppsV1().Deployments("ns").Update(t.Context(), found, metav1.UpdateOptions{FieldManager: "theirs"})
 			return err
 		})
-		equal(t, "requests after drift", []string{
+		expect.Equal(t, "requests after drift", []string{
 			"patch deployments/web", "patch webapps/web status", "event Normal DriftCorrected",
 		}, w.Take())
 		w.change(func(web *examplev1.WebApp) { web.Spec.Replicas = 3 })
-		equal(t, "replicas", ptr.To[int32](3), w.deployment().Spec.Replicas)
-		equal(t, "reason", examplev1.ReasonImageBlocked, w.ready().Reason)
+		expect.Equal(t, "replicas", ptr.To[int32](3), w.deployment().Spec.Replicas)
+		expect.Equal(t, "reason", examplev1.ReasonImageBlocked, w.ready().Reason)
 		w.Take()
 		w.Act(func() error {
 			return w.kube.CoreV1().Services("ns").Delete(t.Context(), "web", metav1.DeleteOptions{})
 		})
-		equal(t, "requests for a deleted Service", []string{
+		expect.Equal(t, "requests for a deleted Service", []string{
 			"patch services/web", "patch webapps/web status", "event Normal DriftCorrected",
 		}, w.Take())
 	})
@@ -580,12 +566,12 @@ func TestRunningImageBecomesBlocked(t *testing.T) {
 	inWorld(t, webapp.Options{}, func(t *testing.T, w *world) {
 		w.restart(blocking(t, "nginx", "redis"))
 
-		equal(t, "requests", []string{"patch webapps/web status", "event Warning ImageBlocked"}, w.Take())
-		equal(t, "state", "Running Ready=False:ImageBlocked Available=True:MinimumReplicasAvailable", w.state())
-		equal(t, "WebApps by entry", map[string]int{"nginx": 1, "redis": 0}, w.controller.Blocked())
+		expect.Equal(t, "requests", []string{"patch webapps/web status", "event Warning ImageBlocked"}, w.Take())
+		expect.Equal(t, "state", "Running Ready=False:ImageBlocked Available=True:MinimumReplicasAvailable", w.state())
+		expect.Equal(t, "WebApps by entry", map[string]int{"nginx": 1, "redis": 0}, w.controller.Blocked())
 		w.Wait(9 * time.Hour)
-		equal(t, "requests at rest", []string(nil), w.Take())
+		expect.Equal(t, "requests at rest", []string(nil), w.Take())
 		w.restart(webapp.Options{})
-		equal(t, "requests without the entry", []string{"patch webapps/web status", "event Normal Healthy"}, w.Take())
+		expect.Equal(t, "requests without the entry", []string{"patch webapps/web status", "event Normal Healthy"}, w.Take())
 	})
 }

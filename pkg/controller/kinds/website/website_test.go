@@ -34,6 +34,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller/kinds/website"
 	versionedfake "github.com/example/demoapp-controller/pkg/generated/clientset/versioned/fake"
 	"github.com/example/demoapp-controller/pkg/generated/informers/externalversions"
+	"github.com/example/demoapp-controller/test/expect"
 )
 
 // world is a controller of Websites between fake clientsets.
@@ -75,7 +76,7 @@ func (w *world) start() {
 	loop, err3 := website.New(w.client.WebappV1(), child.NewSet(website.Kind, children...), kind.Deps{
 		Informers: informers, Recorder: w, Clock: clock.RealClock{}, ResyncPeriod: 10 * time.Hour,
 	})
-	must(w.t, errors.Join(err1, err2, err3))
+	expect.NoError(w.t, errors.Join(err1, err2, err3))
 	w.Run(loop.Run)
 }
 
@@ -151,38 +152,24 @@ func (w *world) ready() metav1.Condition {
 	return *ready
 }
 
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-func equal(t *testing.T, what string, want, got any) {
-	t.Helper()
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", what, diff)
-	}
-}
-
 // TestRequestBudget holds how many requests a Website costs in its life.
 func TestRequestBudget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 
 		w.create()
-		equal(t, "requests of the creation", []string{
+		expect.Equal(t, "requests of the creation", []string{
 			"patch configmaps/web", "patch deployments/web", "patch services/web", "patch websites/web status", "event Normal Created",
 		}, w.Take())
 		w.makePodsReady()
-		equal(t, "requests when the pods are ready", []string{"patch websites/web status", "event Normal Healthy"}, w.Take())
+		expect.Equal(t, "requests when the pods are ready", []string{"patch websites/web status", "event Normal Healthy"}, w.Take())
 		w.Wait(9 * time.Hour)
-		equal(t, "requests at rest", []string(nil), w.Take())
+		expect.Equal(t, "requests at rest", []string(nil), w.Take())
 		w.Stop()
 		w.start()
-		equal(t, "requests of a restart", []string(nil), w.Take())
+		expect.Equal(t, "requests of a restart", []string(nil), w.Take())
 		w.change(func(web *webappv1.Website) { web.Spec.HTML = "<h1>two</h1>" })
-		equal(t, "requests of a new page", []string{"patch configmaps/web", "patch deployments/web", "patch websites/web status"}, w.Take())
+		expect.Equal(t, "requests of a new page", []string{"patch configmaps/web", "patch deployments/web", "patch websites/web status"}, w.Take())
 	})
 }
 
@@ -194,7 +181,7 @@ func TestDriftIsCorrected(t *testing.T) {
 		"a changed page": {
 			func(w *world) error {
 				found, err := w.kube.CoreV1().ConfigMaps("ns").Get(t.Context(), "web", metav1.GetOptions{})
-				must(w.t, err)
+				expect.NoError(w.t, err)
 				found.Data["index.html"] = "theirs"
 				_, err = w.kube.CoreV1().ConfigMaps("ns").Update(t.Context(), found, metav1.UpdateOptions{FieldManager: "theirs"})
 				return err
@@ -213,8 +200,8 @@ func TestDriftIsCorrected(t *testing.T) {
 			inWorld(t, func(w *world) {
 				w.Act(func() error { return test.change(w) })
 
-				equal(w.t, "requests", test.requests, w.Take())
-				equal(w.t, "Ready", metav1.ConditionTrue, w.ready().Status)
+				expect.Equal(w.t, "requests", test.requests, w.Take())
+				expect.Equal(w.t, "Ready", metav1.ConditionTrue, w.ready().Status)
 			})
 		})
 	}
@@ -227,7 +214,7 @@ func TestRepeatedDriftIsReportedOnce(t *testing.T) {
 		for i := range 60 {
 			w.Act(func() error {
 				found, err := maps.Get(t.Context(), "web", metav1.GetOptions{})
-				must(t, err)
+				expect.NoError(t, err)
 				found.Data["index.html"] = fmt.Sprint("theirs ", i)
 				_, err = maps.Update(t.Context(), found, metav1.UpdateOptions{FieldManager: "theirs"})
 				return err
@@ -235,17 +222,17 @@ func TestRepeatedDriftIsReportedOnce(t *testing.T) {
 			w.Wait(time.Second)
 		}
 
-		equal(t, "reason", childv1alpha1.ReasonRepeatedDrift, w.ready().Reason)
+		expect.Equal(t, "reason", childv1alpha1.ReasonRepeatedDrift, w.ready().Reason)
 		events := map[string]int{}
 		for _, sent := range w.Take() {
 			events[sent]++
 		}
-		equal(t, "events about the contest", 1, events["event Warning RepeatedDrift"])
+		expect.Equal(t, "events about the contest", 1, events["event Warning RepeatedDrift"])
 		if writes := events["patch configmaps/web"]; writes < 5 || writes > 12 {
 			t.Errorf("%d corrections in a minute, want 5 to 12", writes)
 		}
 		w.Wait(5 * time.Minute)
-		equal(t, "Ready afterwards", metav1.ConditionTrue, w.ready().Status)
+		expect.Equal(t, "Ready afterwards", metav1.ConditionTrue, w.ready().Status)
 	})
 }
 
@@ -253,10 +240,10 @@ func TestStatus(t *testing.T) {
 	inWorld(t, func(w *world) {
 		status := w.website().Status
 
-		equal(w.t, "Ready", apimeta.ReasonHealthy, w.ready().Reason)
-		equal(w.t, "pods", [2]int32{2, 2}, [2]int32{status.Replicas, status.ReadyReplicas})
-		equal(w.t, "selector", "app=website,website=web", status.Selector)
-		equal(w.t, "url", "http://web.ns.svc.cluster.local", status.URL)
+		expect.Equal(w.t, "Ready", apimeta.ReasonHealthy, w.ready().Reason)
+		expect.Equal(w.t, "pods", [2]int32{2, 2}, [2]int32{status.Replicas, status.ReadyReplicas})
+		expect.Equal(w.t, "selector", "app=website,website=web", status.Selector)
+		expect.Equal(w.t, "url", "http://web.ns.svc.cluster.local", status.URL)
 	})
 }
 
@@ -269,7 +256,7 @@ func TestNewPageRollsThePods(t *testing.T) {
 		if after := w.deployment().Spec.Template.Annotations[webappv1.AnnotationHTMLHash]; after == before || after == "" {
 			t.Errorf("hash is %q after %q", after, before)
 		}
-		equal(w.t, "Ready until the pods are", apimeta.ReasonProgressing, w.ready().Reason)
+		expect.Equal(w.t, "Ready until the pods are", apimeta.ReasonProgressing, w.ready().Reason)
 	})
 }
 
@@ -285,8 +272,8 @@ func TestRefusedChildStalls(t *testing.T) {
 
 		w.change(func(web *webappv1.Website) { web.Spec.Image = "nginx:2" })
 
-		equal(w.t, "reason", apimeta.ReasonRefused, w.ready().Reason)
-		equal(w.t, "message", `Deployment "web" was refused: spec.selector: field is immutable`, w.ready().Message)
+		expect.Equal(w.t, "reason", apimeta.ReasonRefused, w.ready().Reason)
+		expect.Equal(w.t, "message", `Deployment "web" was refused: spec.selector: field is immutable`, w.ready().Message)
 	})
 }
 
@@ -301,7 +288,7 @@ func TestObjectOfOthersStalls(t *testing.T) {
 
 		w.create()
 
-		equal(t, "reason", apimeta.ReasonOwnershipConflict, w.ready().Reason)
+		expect.Equal(t, "reason", apimeta.ReasonOwnershipConflict, w.ready().Reason)
 	})
 }
 
@@ -318,7 +305,7 @@ func TestLogSaysWhatChanged(t *testing.T) {
 				Level, Msg, Target, Event string
 				Object                    struct{ Name string }
 			}
-			must(t, json.Unmarshal([]byte(line), &record))
+			expect.NoError(t, json.Unmarshal([]byte(line), &record))
 			if record.Level == "INFO" {
 				said = append(said, strings.TrimSpace(record.Object.Name+" "+record.Msg+" "+record.Target+record.Event))
 			}

@@ -15,6 +15,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller/release"
 	"github.com/example/demoapp-controller/pkg/controller/release/gates/license"
 	"github.com/example/demoapp-controller/pkg/helm"
+	"github.com/example/demoapp-controller/test/expect"
 )
 
 // inputOf is what a gate decides on when this decision is next.
@@ -71,7 +72,7 @@ func TestSuspend(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			equal(t, "verdict", test.want, summaryOf(Suspend(t.Context(), inputOf(t, test.next, test.policy))))
+			expect.Equal(t, "verdict", test.want, summaryOf(Suspend(t.Context(), inputOf(t, test.next, test.policy))))
 		})
 	}
 }
@@ -113,7 +114,7 @@ func TestWindow(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			in := inputOf(t, test.next, test.policy, test.status...)
 			in.ForceAt = test.force
-			equal(t, "verdict", test.want, summaryOf(Window(t.Context(), in)))
+			expect.Equal(t, "verdict", test.want, summaryOf(Window(t.Context(), in)))
 		})
 	}
 }
@@ -157,10 +158,10 @@ func TestLicense(t *testing.T) {
 				t.Errorf("asks again in %v", again)
 			}
 			verdict.LookAgain = 0 // It is jittered.
-			equal(t, "verdict", test.want, summaryOf(verdict))
-			equal(t, "questions", test.asked, server.asked)
+			expect.Equal(t, "verdict", test.want, summaryOf(verdict))
+			expect.Equal(t, "questions", test.asked, server.asked)
 		})
 	}
-	equal(t, "without a server", summary{Remove: []string{"Licensed"}},
+	expect.Equal(t, "without a server", summary{Remove: []string{"Licensed"}},
 		summaryOf(License(nil, time.Minute, "nginx")(t.Context(), inputOf(t, upgrade, releasev1alpha1.ReleasePolicy{}))))
 }

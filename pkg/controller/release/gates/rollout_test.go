@@ -16,6 +16,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller/release"
 	"github.com/example/demoapp-controller/pkg/controller/release/gates/rollout"
 	"github.com/example/demoapp-controller/pkg/helm"
+	"github.com/example/demoapp-controller/test/expect"
 )
 
 // olderReleases is an Observer of releases with an older chart.
@@ -66,11 +67,11 @@ func TestNamespaceLeavesTurnsToOthers(t *testing.T) {
 	for _, key := range slow {
 		upgrade(key)
 	}
-	equal(t, "counts", rollout.Counts{Active: 2, Queued: 2}, r.Counts())
+	expect.Equal(t, "counts", rollout.Counts{Active: 2, Queued: 2}, r.Counts())
 
 	verdict := upgrade(late)
 
-	equal(t, "verdict in the other namespace", summary{}, summaryOf(verdict))
+	expect.Equal(t, "verdict in the other namespace", summary{}, summaryOf(verdict))
 }
 
 func TestHaltTellsItsExtent(t *testing.T) {
@@ -87,7 +88,7 @@ func TestHaltTellsItsExtent(t *testing.T) {
 	}
 
 	message(upgrade(bad), "since at least 2 Samples of this namespace have failed with it")
-	equal(t, "verdict in another namespace", summary{}, summaryOf(upgrade(good)))
+	expect.Equal(t, "verdict in another namespace", summary{}, summaryOf(upgrade(good)))
 
 	r.queue.Set(good, rollout.Failed)
 	message(upgrade(cache.NewObjectName("third", "a")), "since Samples of at least 2 namespaces have failed with it")

@@ -12,6 +12,7 @@ import (
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller/release/gates/rollout"
 	"github.com/example/demoapp-controller/pkg/helm"
+	"github.com/example/demoapp-controller/test/expect"
 )
 
 func TestStanding(t *testing.T) {
@@ -92,9 +93,9 @@ func TestStanding(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			app := newSample(test.app...)
-			equal(t, "standing", test.want, standing(1, app.suspended, app.Status, test.observed, chart, inputs))
+			expect.Equal(t, "standing", test.want, standing(1, app.suspended, app.Status, test.observed, chart, inputs))
 			if test.name != "failed with other inputs" {
-				equal(t, "standing without inputs", test.want, standing(1, app.suspended, app.Status, test.observed, chart, ""))
+				expect.Equal(t, "standing without inputs", test.want, standing(1, app.suspended, app.Status, test.observed, chart, ""))
 			}
 		})
 	}
@@ -135,7 +136,7 @@ func TestDeployedGeneration(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			equal(t, "generation", test.want, deployedGeneration(newSample(test.app...).Status))
+			expect.Equal(t, "generation", test.want, deployedGeneration(newSample(test.app...).Status))
 		})
 	}
 }

@@ -7,9 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/example/demoapp-controller/pkg/redact"
+	"github.com/example/demoapp-controller/test/expect"
 )
 
 func TestParseValues(t *testing.T) {
@@ -34,7 +33,7 @@ func TestParseValues(t *testing.T) {
 			if (err != nil) != (test.says != "") || err != nil && !strings.Contains(err.Error(), test.says) {
 				t.Fatalf("error is %v, want one containing %q", err, test.says)
 			}
-			equal(t, "values", test.want, got)
+			expect.Equal(t, "values", test.want, got)
 		})
 	}
 }
@@ -43,17 +42,17 @@ func TestMerge(t *testing.T) {
 	base := map[string]any{"a": map[string]any{"x": 1, "y": 2}, "list": []any{1, 2}, "kept": true}
 	over := map[string]any{"a": map[string]any{"y": 3, "z": 4}, "list": []any{3}, "gone": nil}
 	want := map[string]any{"a": map[string]any{"x": 1, "y": 3, "z": 4}, "list": []any{3}, "kept": true, "gone": nil}
-	equal(t, "merged", want, Merge(base, over))
-	equal(t, "object over text", map[string]any{"a": map[string]any{"b": 1}}, Merge(map[string]any{"a": "text"}, map[string]any{"a": map[string]any{"b": 1}}))
-	equal(t, "text over object", map[string]any{"a": "text"}, Merge(map[string]any{"a": map[string]any{"b": 1}}, map[string]any{"a": "text"}))
-	equal(t, "base", map[string]any{"a": map[string]any{"x": 1, "y": 2}, "list": []any{1, 2}, "kept": true}, base)
-	equal(t, "both empty", map[string]any{}, Merge(nil, nil))
+	expect.Equal(t, "merged", want, Merge(base, over))
+	expect.Equal(t, "object over text", map[string]any{"a": map[string]any{"b": 1}}, Merge(map[string]any{"a": "text"}, map[string]any{"a": map[string]any{"b": 1}}))
+	expect.Equal(t, "text over object", map[string]any{"a": "text"}, Merge(map[string]any{"a": map[string]any{"b": 1}}, map[string]any{"a": "text"}))
+	expect.Equal(t, "base", map[string]any{"a": map[string]any{"x": 1, "y": 2}, "list": []any{1, 2}, "kept": true}, base)
+	expect.Equal(t, "both empty", map[string]any{}, Merge(nil, nil))
 }
 
 // TestNumbersFromSecretsAreRedacted: a number is redacted in each form in which a message may write it.
 func TestNumbersFromSecretsAreRedacted(t *testing.T) {
 	values, err := newBudget().parse("pin: 271828\nlist: [{ratio: 2718.25}, -31415926]\nshort: 271\nflag: true\nhuge: 314159265358979323846\n")
-	must(t, err)
+	expect.NoError(t, err)
 	tests := []struct{ name, text, want string }{
 		{"in full", "got 271828", "got REDACTED"},
 		{"large, as Go writes it", "got 314159265358979330000 or 3.1415926535897933e+20", "got REDACTED or REDACTED"},
@@ -65,21 +64,7 @@ func TestNumbersFromSecretsAreRedacted(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			equal(t, "text", test.want, redact.Text(textsIn(values, nil), test.text))
+			expect.Equal(t, "text", test.want, redact.Text(textsIn(values, nil), test.text))
 		})
-	}
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-func equal(t *testing.T, what string, want, got any) {
-	t.Helper()
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", what, diff)
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"strings"
 	"testing"
+
+	"github.com/example/demoapp-controller/test/expect"
 )
 
 // replacements are an Inserter: values by their scalars.
@@ -62,8 +64,8 @@ func TestParseAndInsert(t *testing.T) {
 				}
 				return
 			}
-			must(t, err)
-			equal(t, "values", test.want, got)
+			expect.NoError(t, err)
+			expect.Equal(t, "values", test.want, got)
 		})
 	}
 }
@@ -72,12 +74,12 @@ func TestParseAndInsert(t *testing.T) {
 func TestInsertedValuesAreCopies(t *testing.T) {
 	object := map[string]any{"a": []any{"b"}}
 	got, err := ParseAndInsert("{a: +, b: +}", replacements{"+": object})
-	must(t, err)
+	expect.NoError(t, err)
 
 	got["a"].(map[string]any)["a"] = "changed" //nolint:forcetypeassert // It fails the test.
 
-	equal(t, "the inserted object", map[string]any{"a": []any{"b"}}, object)
-	equal(t, "its other copy", any(object), got["b"])
+	expect.Equal(t, "the inserted object", map[string]any{"a": []any{"b"}}, object)
+	expect.Equal(t, "its other copy", any(object), got["b"])
 }
 
 func TestInsertedValuesBeyondLimitsAreRefused(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 	yamlv3 "go.yaml.in/yaml/v3"
 
 	"github.com/example/demoapp-controller/pkg/redact"
+	"github.com/example/demoapp-controller/test/expect"
 )
 
 // allocated returns the number of bytes that a function allocates.
@@ -94,8 +95,8 @@ func TestValuesWithinLimitsAreAccepted(t *testing.T) {
 			var got map[string]any
 			var err error
 			took := allocated(func() { got, err = newBudget().parse(test.text) })
-			must(t, err)
-			equal(t, "values", test.want, got)
+			expect.NoError(t, err)
+			expect.Equal(t, "values", test.want, got)
 			if took > maxParseMemory {
 				t.Errorf("allocated %d MiB", took>>20)
 			}
@@ -120,7 +121,7 @@ func TestValuesTakeLittleMemory(t *testing.T) {
 			runtime.ReadMemStats(&before)
 
 			values, err := newBudget().parse(text)
-			must(t, err)
+			expect.NoError(t, err)
 			all := Merge(nil, values)
 			shown := redact.New(textsIn(all, nil))
 

@@ -11,7 +11,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -21,6 +20,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller"
 	"github.com/example/demoapp-controller/pkg/controller/controllertest"
 	"github.com/example/demoapp-controller/pkg/controller/kinds/appconfig/reload"
+	"github.com/example/demoapp-controller/test/expect"
 )
 
 var options = reload.Options{
@@ -63,9 +63,9 @@ func inWorld(t *testing.T, test func(w *world)) {
 		w := &world{World: controllertest.NewWorld(t, kube), t: t, kube: kube}
 		w.queue = controller.New(w, controller.Options{Name: "reload"})
 		workloads, err := reload.NewWorkloads(w, kube, options)
-		must(t, err)
+		expect.NoError(t, err)
 		w.workloads = workloads
-		must(t, workloads.Watch(w, func(namespace, name string) []cache.ObjectName {
+		expect.NoError(t, workloads.Watch(w, func(namespace, name string) []cache.ObjectName {
 			return []cache.ObjectName{cache.NewObjectName(namespace, name)}
 		}))
 		w.Run(func(stop, lead context.Context) error { return w.queue.Run(stop, lead, w.synced...) })
@@ -98,23 +98,9 @@ func (w *world) roll(content reload.Content) []string {
 	w.t.Helper()
 	content.Namespace, content.Name, content.Hash = "ns", "shop", "new"
 	rolled, err := w.workloads.Roll(w.t.Context(), content)
-	must(w.t, err)
+	expect.NoError(w.t, err)
 	w.Settle()
 	return rolled
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-func equal(t *testing.T, what string, want, got any) {
-	t.Helper()
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", what, diff)
-	}
 }
 
 // after is a time after the start of the test, in seconds as in a status. Workloads are created in the first second.
@@ -163,13 +149,13 @@ func TestUses(t *testing.T) {
 				rolled := w.roll(reload.Content{Changed: after(time.Minute)})
 
 				if !test.uses {
-					equal(t, "queued", []string(nil), queued)
-					equal(t, "rolled", []string(nil), rolled)
+					expect.Equal(t, "queued", []string(nil), queued)
+					expect.Equal(t, "rolled", []string(nil), rolled)
 					return
 				}
-				equal(t, "queued", []string{"event queued ns/shop"}, queued[:1])
-				equal(t, "rolled", []string{"DaemonSet/web", "Deployment/web", "StatefulSet/web"}, rolled)
-				equal(t, "requests", []string{"patch daemonsets/web", "patch deployments/web", "patch statefulsets/web"}, w.Take())
+				expect.Equal(t, "queued", []string{"event queued ns/shop"}, queued[:1])
+				expect.Equal(t, "rolled", []string{"DaemonSet/web", "Deployment/web", "StatefulSet/web"}, rolled)
+				expect.Equal(t, "requests", []string{"patch daemonsets/web", "patch deployments/web", "patch statefulsets/web"}, w.Take())
 			})
 		})
 	}
@@ -204,10 +190,10 @@ func TestRoll(t *testing.T) {
 
 				rolled := w.roll(test.content)
 
-				equal(t, "number of requests", test.requests, len(w.Take()))
-				equal(t, "rolled", test.rolled, len(rolled) == 3)
-				equal(t, "rolled again", rolled, w.roll(test.content))
-				equal(t, "number of requests of another pass", 0, len(w.Take()))
+				expect.Equal(t, "number of requests", test.requests, len(w.Take()))
+				expect.Equal(t, "rolled", test.rolled, len(rolled) == 3)
+				expect.Equal(t, "rolled again", rolled, w.roll(test.content))
+				expect.Equal(t, "number of requests of another pass", 0, len(w.Take()))
 			})
 		})
 	}
@@ -223,19 +209,19 @@ func TestAnnotationBelongsToAManagerOfItsOwn(t *testing.T) {
 		w.create("web", pod, nil)
 		for _, name := range []string{"shop", "cart"} {
 			_, err := w.workloads.Roll(t.Context(), reload.Content{Namespace: "ns", Name: name, Hash: name + "-hash", Changed: after(time.Minute)})
-			must(t, err)
+			expect.NoError(t, err)
 		}
 
 		found, err := w.kube.AppsV1().Deployments("ns").Get(t.Context(), "web", metav1.GetOptions{})
-		must(t, err)
-		equal(t, "annotations", map[string]string{"example.com/hash-shop": "shop-hash", "example.com/hash-cart": "cart-hash"},
+		expect.NoError(t, err)
+		expect.Equal(t, "annotations", map[string]string{"example.com/hash-shop": "shop-hash", "example.com/hash-cart": "cart-hash"},
 			found.Spec.Template.Annotations)
 		owned := map[string]string{}
 		for _, entry := range found.ManagedFields {
 			owned[entry.Manager] = entry.FieldsV1.GetRawString()
 		}
 		for _, name := range []string{"shop", "cart"} {
-			equal(t, "fields of the manager", fmt.Sprintf(
+			expect.Equal(t, "fields of the manager", fmt.Sprintf(
 				`{"f:spec":{"f:template":{"f:metadata":{"f:annotations":{"f:example.com/hash-%s":{}}}}}}`, name), owned["demo-hash-"+name])
 		}
 	})
@@ -248,7 +234,7 @@ func TestWorkloadsThatGoOrStopQueueOwners(t *testing.T) {
 
 		w.Act(func() error {
 			found, err := w.kube.AppsV1().Deployments("ns").Get(t.Context(), "web", metav1.GetOptions{})
-			must(t, err)
+			expect.NoError(t, err)
 			found.Spec.Template.Spec = corev1.PodSpec{}
 			_, err = w.kube.AppsV1().Deployments("ns").Update(t.Context(), found, metav1.UpdateOptions{})
 			return err
@@ -259,7 +245,7 @@ func TestWorkloadsThatGoOrStopQueueOwners(t *testing.T) {
 		})
 		gone := w.Take()
 
-		equal(t, "queued when a workload stops to use it", []string{"event queued ns/shop"}, stopped)
-		equal(t, "queued when a workload is gone", []string{"event queued ns/shop"}, gone)
+		expect.Equal(t, "queued when a workload stops to use it", []string{"event queued ns/shop"}, stopped)
+		expect.Equal(t, "queued when a workload is gone", []string{"event queued ns/shop"}, gone)
 	})
 }

@@ -13,14 +13,17 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Handler reviews a request. Of the request, it gets the UID, resource, subresource, namespace, name, operation and both
-// objects. The objects are raw, and their sender decides what is in them: decode no more than is needed. It must be a pure function, because the API server may send a request more than once. An
-// error means that the request could not be reviewed: the failurePolicy of the webhook decides.
+// Handler reviews a request. The request has only the UID, resource, subresource, namespace, name,
+// operation and both objects. The objects are raw JSON of an untrusted sender: decode only the
+// required fields. It must be a pure function, because the API server may send a request more than
+// once. An error means that the request could not be reviewed. The API server then applies the
+// failurePolicy of the webhook.
 type Handler func(request *admissionv1.AdmissionRequest) (Response, error)
 
 // Response is the result of a review. The zero value allows the object without changes.
 type Response struct {
-	// Denied is the reason of a refusal for the user, one line. If it is empty, the object is allowed.
+	// Denied is the reason of a refusal for the user, one line. If it is empty, the object is
+	// allowed.
 	Denied string
 	// Patch changes the object. A refused object has no patch.
 	Patch []PatchOperation
@@ -33,8 +36,8 @@ type PatchOperation struct {
 	Value any    `json:"value"`
 }
 
-// Add returns the operation that adds a field or replaces its value. The path is that of a JSON pointer, given by its
-// unescaped parts. All parts but the last must exist.
+// Add returns the operation that adds a field or replaces its value. path has the unescaped parts
+// of a JSON pointer. All parts except the last must exist.
 func Add(value any, path ...string) PatchOperation {
 	var pointer strings.Builder
 	for _, part := range path {

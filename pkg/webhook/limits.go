@@ -11,7 +11,8 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// budget bounds the bytes of bodies in memory: of all callers, and of one address, so that one cannot take all.
+// budget bounds the bytes of request bodies in memory, in total and for each address, so that one
+// address cannot use up the total.
 type budget struct {
 	all   *semaphore.Weighted
 	share int64
@@ -20,7 +21,8 @@ type budget struct {
 	addresses map[netip.Addr]*share
 }
 
-// share is the part of one address. It is forgotten when its last user has left.
+// share is the part of the budget that one address uses. It is removed after the last request of
+// the address.
 type share struct {
 	bytes *semaphore.Weighted
 	users int
@@ -30,7 +32,7 @@ func newBudget(all, ofAddress int64) *budget {
 	return &budget{all: semaphore.NewWeighted(all), share: ofAddress, addresses: map[netip.Addr]*share{}}
 }
 
-// take waits until size bytes are free, or until ctx ends. The result gives them back.
+// take waits until size bytes are free, or until ctx ends. Call release to return the bytes.
 func (b *budget) take(ctx context.Context, address netip.Addr, size int64) (release func(), err error) {
 	b.mu.Lock()
 	own := b.addresses[address]

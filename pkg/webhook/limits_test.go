@@ -56,7 +56,7 @@ func TestBudget(t *testing.T) {
 	}
 }
 
-func TestBudgetIsNotWaitedForLongerThanTheRequest(t *testing.T) {
+func TestWaitForBudgetEndsWithRequest(t *testing.T) {
 	budget, address := newBudget(4, 2), netip.MustParseAddr("10.0.0.1")
 	release, err := budget.take(t.Context(), address, 2)
 	if err != nil {

@@ -14,14 +14,14 @@ import (
 	"sigs.k8s.io/json"
 )
 
-// reviewType is the only version of AdmissionReview that is understood.
+// reviewType is the only supported version of AdmissionReview.
 var reviewType = metav1.TypeMeta{APIVersion: admissionv1.SchemeGroupVersion.String(), Kind: "AdmissionReview"}
 
 // maxUID is the length of the longest UID, in bytes. The answer repeats it.
 const maxUID = 256
 
-// received is what is read of an AdmissionReview. It has no lists and no maps, because their decoded values take many times
-// the memory of their text.
+// received has the decoded fields of an AdmissionReview. It has no lists and no maps, because their
+// decoded values take many times the memory of their text.
 type received struct {
 	metav1.TypeMeta `json:",inline"`
 	Request         *struct {
@@ -36,9 +36,9 @@ type received struct {
 	} `json:"request"`
 }
 
-// decode reads the request of an AdmissionReview. Names of fields are case-sensitive, and a field that occurs twice is an
-// error, because two readers could understand it differently. Unknown fields are ignored: a later API server may send
-// more, and must not be refused.
+// decode reads the request of an AdmissionReview. Names of fields are case-sensitive, and a
+// duplicate field is an error, because two readers could interpret it differently. Unknown fields
+// are ignored, because a later API server may send more fields.
 func decode(body []byte) (*admissionv1.AdmissionRequest, error) {
 	var review received
 	doubts, err := json.UnmarshalStrict(body, &review, json.DisallowDuplicateFields)

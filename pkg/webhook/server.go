@@ -26,21 +26,25 @@ import (
 )
 
 const (
-	// maxBody is the size of the largest review in bytes. A review has the object and its predecessor. The API server does
-	// not store objects above 1.5 MiB.
+	// maxBody is the maximum size of a review in bytes. A review has the new and the old object.
+	// The API server does not store objects above 1.5 MiB.
 	maxBody = 3 << 20
-	// maxBodies is the size of all bodies in memory, in bytes, and maxBodiesOfAddress that of the bodies from one address.
+	// maxBodies limits the size of all bodies in memory, in bytes. maxBodiesOfAddress limits the
+	// bodies from one address.
 	maxBodies          = 16 << 20
 	maxBodiesOfAddress = 4 << 20
 	// maxReviews is the number of bodies that are decoded and reviewed at the same time.
 	maxReviews = 16
-	// maxConnections is the number of connections, and maxConnectionsOfAddress that of connections from one address. An API
-	// server has at most one for each change that it processes, and by default processes 200 at the same time.
+	// maxConnections limits all connections. maxConnectionsOfAddress limits the connections from
+	// one address. An API server opens at most one connection for each change in flight, and by
+	// default processes 200 changes at the same time.
 	maxConnections          = 600
 	maxConnectionsOfAddress = 200
-	// maxMessage is the length of the longest error in an answer and in the log, in bytes. Errors can quote the request.
+	// maxMessage is the maximum length of an error in an answer and in the log, in bytes. Errors
+	// can quote the request.
 	maxMessage = 4 << 10
-	// headerTimeout, readTimeout and writeTimeout bound parts of a request. The API server waits for 5 s in all.
+	// headerTimeout, readTimeout and writeTimeout bound parts of a request. The API server waits
+	// for 5 s in all.
 	headerTimeout = 2 * time.Second
 	readTimeout   = 3 * time.Second
 	writeTimeout  = 5 * time.Second
@@ -55,8 +59,8 @@ var (
 
 // Certificates is a source of serving certificates.
 type Certificates interface {
-	// Certificate returns the current certificate with its Leaf. It is called for each connection. The error says why there
-	// is no certificate.
+	// Certificate returns the current certificate with its Leaf. It is called for each connection.
+	// The error says why there is no certificate.
 	Certificate() (*tls.Certificate, error)
 }
 
@@ -70,8 +74,8 @@ type Server struct {
 	reviews      *semaphore.Weighted
 }
 
-// Listen binds an address of the form host:port, so that a port conflict is reported at the start. Run then serves the
-// handlers, which are given by their paths.
+// Listen binds an address of the form host:port, so that a port conflict is reported at the start.
+// Run then serves the handlers, by path.
 func Listen(
 	ctx context.Context, address string, handlers map[string]Handler, certificates Certificates, clock clock.PassiveClock,
 ) (*Server, error) {
@@ -87,7 +91,7 @@ func Listen(
 	for path, handler := range handlers {
 		mux.Handle("POST "+path, s.serve(handler))
 	}
-	// With HTTP/2, one connection would have many requests at a time.
+	// HTTP/2 would allow many concurrent requests on one connection.
 	protocols := &http.Protocols{}
 	protocols.SetHTTP1(true)
 	s.http = &http.Server{
@@ -136,7 +140,7 @@ func (s *Server) Run(ctx context.Context) error {
 	return nil
 }
 
-// Ready returns why the server cannot serve: there is no certificate, or none that is valid now.
+// Ready returns an error if there is no currently valid certificate.
 func (s *Server) Ready() error {
 	certificate, err := s.certificates.Certificate()
 	if err != nil {
@@ -172,12 +176,12 @@ func (s *Server) serve(handler Handler) http.Handler {
 	})
 }
 
-// review returns the answer to a request; or else an error and its HTTP status.
+// review returns the answer to a request, or an error with its HTTP status.
 func (s *Server) review(w http.ResponseWriter, r *http.Request, handler Handler) (*admissionv1.AdmissionReview, int, error) {
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
 		return nil, http.StatusUnsupportedMediaType, errors.New("the content type must be application/json")
 	}
-	// The size of a body that does not say it is that of the largest.
+	// A body without a Content-Length counts with the maximum size.
 	size := r.ContentLength
 	if size < 0 {
 		size = maxBody
@@ -200,7 +204,7 @@ func (s *Server) review(w http.ResponseWriter, r *http.Request, handler Handler)
 	if err != nil {
 		return nil, http.StatusBadRequest, fmt.Errorf("reading the AdmissionReview: %w", err)
 	}
-	// A caller that sends its body slowly holds up no review: this begins when the body is there.
+	// A review starts only after its body was read, so a slow caller blocks no other review.
 	if err := s.reviews.Acquire(ctx, 1); err != nil {
 		return nil, http.StatusServiceUnavailable, errBusy
 	}
@@ -208,7 +212,7 @@ func (s *Server) review(w http.ResponseWriter, r *http.Request, handler Handler)
 	return reviewBody(body.Bytes(), handler)
 }
 
-// reviewBody returns the answer to a body; or else an error and its HTTP status.
+// reviewBody returns the answer to a body, or an error with its HTTP status.
 func reviewBody(body []byte, handler Handler) (*admissionv1.AdmissionReview, int, error) {
 	request, err := decode(body)
 	if err != nil {

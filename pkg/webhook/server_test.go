@@ -139,8 +139,8 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// TestNoAnswer holds that what cannot be reviewed gets an HTTP error, which the API server treats by the failurePolicy.
-func TestNoAnswer(t *testing.T) {
+// TestInvalidReviewGetsHTTPError: the API server applies the failurePolicy after an HTTP error.
+func TestInvalidReviewGetsHTTPError(t *testing.T) {
 	post := start(t, handlers)
 	const kind = "application/json"
 	tests := []struct {
@@ -202,8 +202,9 @@ func TestOldTLSIsRefused(t *testing.T) {
 	}
 }
 
-// TestSlowBodiesDelayNoOthers holds that callers who do not finish their bodies keep no others from an answer.
-func TestSlowBodiesDelayNoOthers(t *testing.T) {
+// TestSlowBodiesDoNotDelayOtherCallers: callers with unfinished bodies do not block the reviews of
+// other callers.
+func TestSlowBodiesDoNotDelayOtherCallers(t *testing.T) {
 	tests := []struct {
 		name, from string
 		length     int
@@ -248,7 +249,7 @@ func TestSlowBodiesDelayNoOthers(t *testing.T) {
 	}
 }
 
-// TestReviewInFlightIsFinished holds that a server that stops answers what it has received.
+// TestReviewInFlightIsFinished: a stopping server still answers the requests that it has received.
 func TestReviewInFlightIsFinished(t *testing.T) {
 	entered, leave := make(chan struct{}), make(chan struct{})
 	source, client := certificate(t)

@@ -168,7 +168,8 @@ func TestWriteOfLabeledObjectQueuesNothing(t *testing.T) {
 				return err
 			}
 			found.Status.Conditions[1].Status = corev1.ConditionFalse
-			// The watch could deliver the event before the answer is recorded, so a later version is recorded first.
+			// The watch could deliver the event before the answer is recorded, so a later version
+			// is recorded first.
 			written := found.DeepCopy()
 			written.ResourceVersion = "1000000"
 			r.pods.Wrote(written)

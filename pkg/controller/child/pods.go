@@ -71,7 +71,8 @@ func (p *Pods) Watch(loop Loop) error {
 	return nil
 }
 
-// Names returns the names of the pods of an owner, sorted. Pods that are being deleted are left out.
+// Names returns the names of the pods of an owner, sorted. Pods that are being deleted are left
+// out.
 func (p *Pods) Names(owner cache.ObjectName) []string {
 	cached := controller.Scoped[*metav1.PartialObjectMetadata]{}
 	for namespace, informer := range p.informers {

@@ -45,11 +45,11 @@ type Set struct {
 
 	corrections corrections
 	drifts      drifts
-	// provided are the objects that users created in place of [Once] children. No informer has them,
-	// because they lack the label of children. An object is read again after conflictRetry.
+	// provided are the objects that users created in place of [Once] children. No informer has
+	// them, because they lack the label of children. An object is read again after conflictRetry.
 	provided expiring.Map[childKey, *Observed]
-	// blocked are the owners that cannot create a child because another owner has an object with its
-	// name. They are queued when the object is deleted. An entry expires after conflictRetry,
+	// blocked are the owners that cannot create a child because another owner has an object with
+	// its name. They are queued when the object is deleted. An entry expires after conflictRetry,
 	// because the next pass of its owner adds it again.
 	blocked expiring.Map[blockedOwner, struct{}]
 	// confirm and confirmOnce return an error if an owner is not the newest version. See Loop.

@@ -32,18 +32,21 @@ const (
 
 // Options configure an Authority.
 type Options struct {
-	// Name is the common name of the certificates, and the field manager of the Secret and of caBundle.
+	// Name is the common name of the certificates, and the field manager of the Secret and of
+	// caBundle.
 	Name string
 	// Namespace and Secret name the Secret with the certificates. It is created if it is absent.
 	Namespace, Secret string
 	// Hosts are the DNS names and IP addresses of the serving certificate. At least one.
 	Hosts []string
-	// Configurations is the name of the ValidatingWebhookConfiguration and of the MutatingWebhookConfiguration whose
-	// webhooks get the caBundle. An absent configuration is awaited.
+	// Configurations is the name of the ValidatingWebhookConfiguration and of the
+	// MutatingWebhookConfiguration whose webhooks get the caBundle. The authority waits for an
+	// absent configuration.
 	Configurations string
-	// WatchErrors, if it is not nil, returns the watch error handler of an informer, by what it watches.
+	// WatchErrors returns the watch error handler of an informer. Its argument describes the
+	// watched objects. Optional.
 	WatchErrors func(watched string) cache.WatchErrorHandlerWithContext
-	// Clock tells when certificates are due.
+	// Clock is the clock for renewals.
 	Clock clock.WithTicker
 }
 
@@ -54,14 +57,16 @@ type Authority struct {
 	factories      []informers.SharedInformerFactory
 	secret         cache.SharedIndexInformer
 	configurations []*configuration
-	// written is the last own write of the Secret, until the cache has it or the Secret is deleted.
+	// written is the last write of the Secret by this process, until the cache shows the write or
+	// the Secret is deleted.
 	written atomic.Pointer[writtenSecret]
-	// changed receives when the Secret or a configuration has changed.
+	// changed receives a value after a change of the Secret or of a configuration.
 	changed chan struct{}
 	current atomic.Pointer[tls.Certificate]
 }
 
-// writtenSecret is a Secret that was written, and the resourceVersion that it replaced; "" if it was created.
+// writtenSecret is a written Secret with the resourceVersion that it replaced. The resourceVersion
+// is empty if the Secret was created.
 type writtenSecret struct {
 	secret   *corev1.Secret
 	replaced string
@@ -154,7 +159,8 @@ func (a *Authority) Run(ctx context.Context) error {
 			retry = min(2*retry, maxRetry)
 		default:
 			retry = firstRetry
-			// What is due and waits for a configuration is woken by the configuration.
+			// A renewal that waits for a webhook configuration starts when the configuration
+			// changes.
 			if wait := next.Sub(a.options.Clock.Now()); wait > 0 {
 				due = a.options.Clock.After(wait)
 			}
@@ -168,7 +174,8 @@ func (a *Authority) Run(ctx context.Context) error {
 	}
 }
 
-// logFailure logs why the certificates are not current. A conflict means that another replica was faster.
+// logFailure logs why the certificates are not current. A conflict means that another replica was
+// faster.
 func logFailure(ctx context.Context, err error, retry time.Duration) {
 	logger := klog.FromContext(ctx)
 	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) {
@@ -178,7 +185,8 @@ func logFailure(ctx context.Context, err error, retry time.Duration) {
 	logger.Error(err, "The certificates of the webhook are not current; trying again", "after", retry)
 }
 
-// ensure makes the Secret, the serving certificate and the caBundles current once, and returns when the next renewal is due.
+// ensure makes the Secret, the serving certificate and the caBundles current once, and returns when
+// the next renewal is due.
 func (a *Authority) ensure(ctx context.Context) (next time.Time, err error) {
 	secret, err := a.observeSecret(ctx)
 	if err != nil {
@@ -207,8 +215,9 @@ func (a *Authority) ensure(ctx context.Context) (next time.Time, err error) {
 	return desired.wake(), errors.Join(errs...)
 }
 
-// observeSecret returns the Secret, or nil if it is absent. It reads the Secret from the API server unless the cached one
-// agrees with the configurations: a configuration must not get the bundle of an outdated Secret.
+// observeSecret returns the Secret, or nil if it is absent. It reads the Secret from the API
+// server, unless the cached Secret matches the configurations: a configuration must not get the
+// bundle of an outdated Secret.
 func (a *Authority) observeSecret(ctx context.Context) (*corev1.Secret, error) {
 	if secret := a.cachedSecret(); secret != nil && a.isPublished(secret.Data[caBundleKey]) {
 		return secret, nil
@@ -223,8 +232,8 @@ func (a *Authority) observeSecret(ctx context.Context) (*corev1.Secret, error) {
 	return live, nil
 }
 
-// cachedSecret returns the Secret of the cache, or the own write that the cache does not have yet. It returns nil if there
-// is neither.
+// cachedSecret returns the cached Secret, or the last write if the cache does not show it yet. It
+// returns nil if there is neither.
 func (a *Authority) cachedSecret() *corev1.Secret {
 	object, _, _ := a.secret.GetStore().GetByKey(a.options.Namespace + "/" + a.options.Secret)
 	cached, ok := object.(*corev1.Secret)
@@ -247,7 +256,8 @@ func (a *Authority) isPublished(bundle []byte) bool {
 	return !slices.ContainsFunc(a.configurations, func(c *configuration) bool { return !c.has(bundle) })
 }
 
-// writeSecret writes the certificates. Of two replicas that write at the same time, the second gets a conflict.
+// writeSecret writes the certificates. If two replicas write at the same time, the second gets a
+// conflict.
 func (a *Authority) writeSecret(ctx context.Context, observed *corev1.Secret, desired material) error {
 	data, err := desired.encode()
 	if err != nil {

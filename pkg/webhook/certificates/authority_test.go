@@ -42,7 +42,7 @@ var options = certificates.Options{
 	Configurations: "webhook", Clock: clock.RealClock{},
 }
 
-// requests of one renewal, as in the journal.
+// The requests of one renewal, as the journal has them.
 const (
 	readSecret        = "get secrets/webhook-certificates"
 	createSecret      = "create secrets/webhook-certificates"
@@ -86,7 +86,7 @@ func newRig(t *testing.T) *rig {
 	return r
 }
 
-// replica starts an authority, as each replica of the operator does.
+// replica starts the authority of a replica of the operator.
 func (r *rig) replica(options certificates.Options) *certificates.Authority {
 	r.t.Helper()
 	authority, err := certificates.NewAuthority(r.client, options)
@@ -97,7 +97,7 @@ func (r *rig) replica(options certificates.Options) *certificates.Authority {
 	return authority
 }
 
-// stored returns an object of the API server without a request.
+// stored returns an object of the API server without sending a request.
 func stored[T runtime.Object](r *rig, resource schema.GroupVersionResource, namespace, name string) T {
 	r.t.Helper()
 	object, err := r.client.Tracker().Get(resource, namespace, name)
@@ -155,7 +155,8 @@ func (r *rig) assertRequests(want ...string) {
 	}
 }
 
-// accepts returns the error with which an API server that has a caBundle refuses the certificate of a replica.
+// accepts returns the error with which an API server with the bundle refuses the certificate of a
+// replica, or nil.
 func accepts(bundle []byte, replica *certificates.Authority) error {
 	certificate, err := replica.Certificate()
 	if err != nil {
@@ -193,7 +194,7 @@ func TestFirstReplicaIssuesAndPublishes(t *testing.T) {
 	})
 }
 
-func TestSecondReplicaReadsTheSecret(t *testing.T) {
+func TestSecondReplicaReadsSecret(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)
 		first := r.replica(options)
@@ -213,14 +214,14 @@ func TestSecondReplicaReadsTheSecret(t *testing.T) {
 	})
 }
 
-// TestRefusedListsAreReported holds that the owner of the authority learns what cannot be watched.
+// TestRefusedListsAreReported: WatchErrors reports resources that cannot be watched.
 func TestRefusedListsAreReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)
 		r.client.PrependReactor("list", "*", func(action clienttesting.Action) (bool, runtime.Object, error) {
 			return true, nil, apierrors.NewForbidden(action.GetResource().GroupResource(), "", errors.New("no rule allows it"))
 		})
-		var mu sync.Mutex // Each informer has a goroutine of its own.
+		var mu sync.Mutex // Each informer has its own goroutine.
 		reported := map[string]bool{}
 		refused := options
 		refused.WatchErrors = func(watched string) cache.WatchErrorHandlerWithContext {
@@ -247,8 +248,8 @@ func TestRefusedListsAreReported(t *testing.T) {
 	})
 }
 
-// TestReplicasThatStartTogether holds that the replica that is late uses the Secret of the other one.
-func TestReplicasThatStartTogether(t *testing.T) {
+// TestConcurrentStartOfReplicas: the slower replica uses the Secret of the faster one.
+func TestConcurrentStartOfReplicas(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)
 		var replicas []*certificates.Authority
@@ -282,8 +283,8 @@ func TestReplicasThatStartTogether(t *testing.T) {
 	})
 }
 
-// TestRotation follows two replicas for 500 days, hour by hour. API servers may see a caBundle that is an hour
-// old.
+// TestRotation follows two replicas for 500 days, hour by hour. API servers may see a caBundle that
+// is an hour old.
 func TestRotation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)
@@ -291,7 +292,7 @@ func TestRotation(t *testing.T) {
 		r.Take()
 		outdated, most := r.bundles(), 1
 		serials, accepted := map[string]bool{}, map[string]time.Time{}
-		// A chain that was verified is not verified again until it expires.
+		// A verified chain is verified again only after it expires.
 		verify := func(bundle []byte, replica *certificates.Authority) error {
 			certificate, err := replica.Certificate()
 			if err != nil {
@@ -324,7 +325,8 @@ func TestRotation(t *testing.T) {
 			serials[certificate.Leaf.SerialNumber.String()] = true
 		}
 
-		// There are certificates of the days 0, 60 to 480, and CAs of the days 0, 243 and 486. The first CA ends on day 365.
+		// There are certificates of the days 0, 60 to 480, and CAs of the days 0, 243 and 486. The
+		// first CA ends on day 365.
 		if len(serials) != 9 {
 			t.Errorf("%d serving certificates", len(serials))
 		}
@@ -337,7 +339,7 @@ func TestRotation(t *testing.T) {
 				writes++
 			}
 		}
-		// Each replica tries each renewal. A replica that is late gets a conflict.
+		// Each replica attempts each renewal. The slower replica gets a conflict.
 		if limit := 2 * (len(serials) + 2 + 1); writes > limit {
 			t.Errorf("%d writes of the Secret, want at most %d", writes, limit)
 		}
@@ -373,7 +375,7 @@ func TestBundleIsRestored(t *testing.T) {
 	})
 }
 
-func TestLaterConfigurationGetsTheBundle(t *testing.T) {
+func TestLaterConfigurationGetsBundle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)
 		configuration := r.validating()
@@ -396,8 +398,8 @@ func TestLaterConfigurationGetsTheBundle(t *testing.T) {
 	})
 }
 
-// TestRenewalWaitsForThePublication holds that a CA is not used before the configurations have it.
-func TestRenewalWaitsForThePublication(t *testing.T) {
+// TestRenewalWaitsForPublication: a CA signs no certificate before the configurations trust the CA.
+func TestRenewalWaitsForPublication(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)
 		replica := r.replica(options)

@@ -18,22 +18,22 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// configuration is a webhook configuration whose caBundles are kept current.
+// configuration is a webhook configuration with caBundles of the authority.
 type configuration struct {
 	// resource is the full name of the resource.
 	resource string
 	informer cache.SharedIndexInformer
-	// observe returns the configuration; nil if it is absent.
+	// observe returns the configuration, or nil if it is absent.
 	observe func() *observation
 	// apply applies the bundle to the webhooks of an observed configuration.
 	apply func(ctx context.Context, observed *observation, bundle []byte) error
-	// applied is the bundle that was applied to the observation with the resourceVersion appliedTo. It counts until the
-	// cache has a later version.
+	// applied is the bundle that was applied to the observation with the resourceVersion appliedTo.
+	// It is valid until the cache has a later version.
 	applied   []byte
 	appliedTo string
 }
 
-// observation is what matters of a webhook configuration.
+// observation has the relevant fields of a webhook configuration.
 type observation struct {
 	object   metav1.Object
 	webhooks []string
@@ -49,7 +49,7 @@ func (c *configuration) has(bundle []byte) bool {
 	return !slices.ContainsFunc(observed.bundles, func(b []byte) bool { return !bytes.Equal(b, bundle) })
 }
 
-// publish gives all webhooks a bundle, unless they have it.
+// publish sets the bundle of all webhooks, unless they have it already.
 func (c *configuration) publish(ctx context.Context, bundle []byte) error {
 	observed := c.observe()
 	if observed == nil || c.has(bundle) {
@@ -64,8 +64,8 @@ func (c *configuration) publish(ctx context.Context, bundle []byte) error {
 	return nil
 }
 
-// applyOptions are those of all configurations. The resourceVersion in the applied object keeps a webhook that was removed
-// in the meantime from coming back.
+// applyOptions returns the options of all applies. The applied objects have a resourceVersion, so
+// that an apply does not add a webhook that was removed in the meantime.
 func applyOptions(options Options) metav1.ApplyOptions {
 	return metav1.ApplyOptions{FieldManager: options.Name, Force: true}
 }

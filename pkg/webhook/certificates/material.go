@@ -20,7 +20,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/serving"
 )
 
-// Keys of the Secret. tls.crt and tls.key are those of the serving certificate.
+// Keys of the Secret. tls.crt and tls.key have the serving certificate.
 const (
 	caBundleKey = "ca.crt"
 	caSignerKey = "ca.key"
@@ -29,7 +29,8 @@ const (
 const (
 	caLifetime      = 365 * 24 * time.Hour
 	servingLifetime = 90 * 24 * time.Hour
-	// propagation is the time between the publication of a CA and its first use. API servers read it in less.
+	// propagation is the time between the publication of a CA and its first use. API servers need
+	// less time to read the bundle.
 	propagation = time.Hour
 )
 
@@ -37,13 +38,13 @@ const (
 type material struct {
 	// authorities are the trusted CAs, the newest first.
 	authorities []*x509.Certificate
-	// signer is the key of the newest CA; nil if it is not usable.
+	// signer is the key of the newest CA. It is nil if the key is not usable.
 	signer *ecdsa.PrivateKey
-	// serving is the serving certificate; nil if it is not usable.
+	// serving is the serving certificate. It is nil if the certificate is not usable.
 	serving *tls.Certificate
 }
 
-// parse reads the content of the Secret. Parts that cannot be read are left out, so that they are renewed.
+// parse reads the content of the Secret. Invalid parts are omitted, so that they are renewed.
 func parse(data map[string][]byte) material {
 	m := material{authorities: parseCertificates(data[caBundleKey])}
 	if pair, err := tls.X509KeyPair(data[caBundleKey], data[caSignerKey]); err == nil {
@@ -107,8 +108,8 @@ type renewal struct {
 	authority, serving bool
 }
 
-// renew returns the material that is due at a time, and what differs from m. published tells that the webhook
-// configurations have the bundle of m.
+// renew returns the material after all renewals that are due at now, and the differences from m.
+// published means that the webhook configurations have the bundle of m.
 func (m material) renew(name string, hosts []string, published bool, now time.Time) (material, renewal, error) {
 	var done renewal
 	next := m
@@ -167,7 +168,8 @@ func usableFrom(ca *x509.Certificate) time.Time {
 	return ca.NotBefore.Add(serving.Backdate + propagation)
 }
 
-// serves reports whether clients that trust the bundle accept the serving certificate for all hosts.
+// serves reports whether clients that trust the bundle accept the serving certificate for all
+// hosts.
 func (m material) serves(hosts []string, now time.Time) bool {
 	if m.serving == nil {
 		return false

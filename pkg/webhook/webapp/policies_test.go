@@ -53,7 +53,8 @@ func compiler(t *testing.T) func(expression string) cel.Program {
 	}
 }
 
-// approvedBy returns a function that evaluates the rule for images in policies.yaml for the registries of the ConfigMap.
+// approvedBy returns a function that evaluates the rule for images in policies.yaml for the
+// registries of the ConfigMap.
 func approvedBy(t *testing.T) func(image, registries string) (approved bool, name string) {
 	t.Helper()
 	compile := compiler(t)
@@ -115,7 +116,8 @@ func validatingPolicy(t *testing.T) *admissionregistrationv1.ValidatingAdmission
 	}
 }
 
-// TestReplicasOfProductionAreLimited evaluates the rule for replicas, which the CRD limits to the same number.
+// TestReplicasOfProductionAreLimited evaluates the rule for replicas, which the CRD limits to the
+// same number.
 func TestReplicasOfProductionAreLimited(t *testing.T) {
 	compile := compiler(t)
 	validations := validatingPolicy(t).Spec.Validations
@@ -153,9 +155,9 @@ func TestReplicasOfProductionAreLimited(t *testing.T) {
 
 var imageID = regexp.MustCompile(`^[a-f0-9]{64}$`)
 
-// TestImagesAreReadAlike compares the rule for images of the policy with that of the webhook for random images. The CRD
-// refuses images that the webhook cannot read.
-func TestImagesAreReadAlike(t *testing.T) {
+// TestPolicyAndWebhookAgreeOnImages compares the image rules of the policy and the webhook for
+// random images. The CRD refuses images that the webhook cannot parse.
+func TestPolicyAndWebhookAgreeOnImages(t *testing.T) {
 	evaluate := approvedBy(t)
 	definition := crd.Load(t, "artifacts/kinds/webapp/crd.yaml")
 	isAdmitted := func(image string) bool {
@@ -193,7 +195,7 @@ func TestImagesAreReadAlike(t *testing.T) {
 		policyApproves, policyName := evaluate(image, strings.Join(approved, separator))
 
 		if webhookErr != nil && strings.Contains(webhookErr.Error(), "is not a valid image reference") {
-			// No rule of the CRD says that a path is too long, or that a name alone looks like the ID of an image.
+			// The CRD has no rule for long paths, or for names that look like the ID of an image.
 			if !errors.Is(webhookErr, reference.ErrNameTooLong) && !imageID.MatchString(image) && isAdmitted(image) {
 				r.Errorf("image %q is admitted by the CRD: %v", image, webhookErr)
 			}

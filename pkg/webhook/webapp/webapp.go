@@ -19,8 +19,8 @@ import (
 	"github.com/example/demoapp-controller/pkg/webhook"
 )
 
-// The paths of the webhooks in artifacts/kinds/webapp/admission/webhook.yaml. The API server calls those of production for
-// production namespaces.
+// The paths of the webhooks in artifacts/kinds/webapp/admission/webhook.yaml. The API server calls
+// the production paths for production namespaces.
 const (
 	PathValidate           = "/webapps/validate"
 	PathValidateProduction = "/webapps/validate/production"
@@ -31,16 +31,17 @@ const (
 const (
 	// maxProductionReplicas is the number of pods that a WebApp in a production namespace may have.
 	maxProductionReplicas = 10
-	// maxSpec is the size of the largest spec that is decoded, in bytes. What the CRD admits is smaller.
+	// maxSpec is the maximum size of a decoded spec, in bytes. The CRD allows only smaller specs.
 	maxSpec = 64 << 10
 	// productionUser is the default user ID in production namespaces.
 	productionUser = 1000
 )
 
-// defaultLabels are the labels that each WebApp gets unless it has them.
+// defaultLabels are added to each WebApp that lacks them.
 var defaultLabels = map[string]string{"managed-by": "webapp-operator", "version": "v1"}
 
-// requiredLimits are the resources that need a limit in production namespaces, with an example for messages.
+// requiredLimits are the resources that need a limit in production namespaces, with an example for
+// messages.
 var requiredLimits = []struct{ name, example string }{{"cpu", "500m"}, {"memory", "256Mi"}}
 
 // Handlers returns the webhooks by path. The zero list of registries allows all images.
@@ -51,8 +52,8 @@ func Handlers(approved registries.List) map[string]webhook.Handler {
 	}
 }
 
-// object is what the rules read of a WebApp. It is raw where a caller decides the size: decoded values take many times the
-// memory of their text.
+// object has the fields of a WebApp that the rules read. Fields of unbounded size stay raw, because
+// decoded values take many times the memory of their text.
 type object struct {
 	Metadata struct {
 		Labels            json.RawMessage `json:"labels"`
@@ -61,7 +62,8 @@ type object struct {
 	Spec json.RawMessage `json:"spec"`
 }
 
-// mutableSpec is the part of the spec that is mutated. The API server has not validated the other parts yet.
+// mutableSpec is the part of the spec that is mutated. The API server has not validated the other
+// parts yet.
 type mutableSpec struct {
 	SecurityContext *workloadv1alpha1.SecurityContext `json:"securityContext"`
 }
@@ -71,13 +73,14 @@ type review[S any] struct {
 	object *object
 	// old is nil for a new object.
 	old *object
-	// specChanges tells that the spec is new or differs from the old one.
+	// specChanges means that the spec is new or differs from the old spec.
 	specChanges bool
-	// spec is nil if there is none, or if it does not change.
+	// spec is nil if the object has no spec, or if the spec does not change.
 	spec *S
 }
 
-// read decodes a request. It returns nil if the request is not about a WebApp that is created or updated.
+// read decodes a request. It returns nil if the request is not about a WebApp that is created or
+// updated.
 func read[S any](request *admissionv1.AdmissionRequest) (*review[S], error) {
 	isWebApp := request.Resource == metav1.GroupVersionResource{
 		Group: examplev1.SchemeGroupVersion.Group, Version: examplev1.SchemeGroupVersion.Version, Resource: "webapps",
@@ -98,7 +101,8 @@ func read[S any](request *admissionv1.AdmissionRequest) (*review[S], error) {
 		if err := decode(request.OldObject.Raw, result.old); err != nil {
 			return nil, err
 		}
-		// The API server writes both with sorted fields. A spec that is written otherwise is reviewed once more.
+		// The API server sorts the fields of both specs. A spec in another order is reviewed
+		// unnecessarily.
 		result.specChanges = !bytes.Equal(result.object.Spec, result.old.Spec)
 	}
 	if !result.specChanges || len(result.object.Spec) == 0 {
@@ -128,7 +132,7 @@ func validating(approved registries.List, production bool) webhook.Handler {
 	}
 }
 
-// validate returns the rules that a spec breaks, each with its field and what to do.
+// validate returns a message for each rule that a spec breaks, with the field and the remedy.
 func validate(spec *examplev1.WebAppSpec, approved registries.List, production bool) []string {
 	var problems []string
 	if _, err := approved.Check(spec.Image); err != nil {
@@ -172,7 +176,8 @@ func mutating(production bool) webhook.Handler {
 	}
 }
 
-// isMutated reports whether the object gets defaults: when it is new, and when its spec or labels change.
+// isMutated reports whether the object gets defaults: when it is new, and when its spec or labels
+// change.
 func (r *review[S]) isMutated() bool {
 	if r.old == nil {
 		return true
@@ -181,7 +186,7 @@ func (r *review[S]) isMutated() bool {
 		(r.specChanges || !bytes.Equal(r.object.labels(), r.old.labels()))
 }
 
-// labels returns the labels as they are written, or nil if there are none.
+// labels returns the raw labels, or nil if there are none.
 func (o *object) labels() []byte {
 	switch raw := o.Metadata.Labels; string(raw) {
 	case "null", "{}":
@@ -191,7 +196,7 @@ func (o *object) labels() []byte {
 	}
 }
 
-// labelPatch adds the default labels that are not set.
+// labelPatch adds the missing default labels.
 func labelPatch(labels []byte) ([]webhook.PatchOperation, error) {
 	if len(labels) == 0 {
 		return []webhook.PatchOperation{webhook.Add(defaultLabels, "metadata", "labels")}, nil
@@ -213,7 +218,7 @@ func labelPatch(labels []byte) ([]webhook.PatchOperation, error) {
 	return patch, nil
 }
 
-// securityPatch adds the defaults of production namespaces that are not set.
+// securityPatch adds the missing defaults of production namespaces.
 func securityPatch(context *workloadv1alpha1.SecurityContext) []webhook.PatchOperation {
 	var patch []webhook.PatchOperation
 	if context == nil {

@@ -42,7 +42,8 @@ func encode(t *testing.T, object *unstructured.Unstructured) []byte {
 	return raw
 }
 
-// requestOf returns the request of the API server for an object, and for the old one unless it is nil.
+// requestOf returns the request of the API server for an object. old is the previous version, or
+// nil.
 func requestOf(t *testing.T, object, old *unstructured.Unstructured) *admissionv1.AdmissionRequest {
 	t.Helper()
 	request := &admissionv1.AdmissionRequest{
@@ -126,7 +127,7 @@ func newWebApp(spec map[string]any) *unstructured.Unstructured {
 	}}
 }
 
-func TestNoRegistriesApproveAll(t *testing.T) {
+func TestEmptyRegistryListApprovesAll(t *testing.T) {
 	object := newWebApp(map[string]any{"replicas": int64(1), "image": "quay.io/any/image"})
 
 	response, err := handlers(t)[webapp.PathValidate](requestOf(t, object, nil))
@@ -136,7 +137,7 @@ func TestNoRegistriesApproveAll(t *testing.T) {
 	}
 }
 
-func TestAllProblemsAreNamed(t *testing.T) {
+func TestMessageNamesAllBrokenRules(t *testing.T) {
 	object := newWebApp(map[string]any{"replicas": int64(11), "image": "quay.io/any/image"})
 
 	response, err := handlers(t, "docker.io")[webapp.PathValidateProduction](requestOf(t, object, nil))
@@ -154,7 +155,7 @@ func TestAllProblemsAreNamed(t *testing.T) {
 	}
 }
 
-// TestMutationIsIdempotent holds that the API server may call the webhook again.
+// TestMutationIsIdempotent: the API server may call the webhook more than once.
 func TestMutationIsIdempotent(t *testing.T) {
 	object := newWebApp(map[string]any{"replicas": int64(1), "image": "nginx"})
 	mutate := handlers(t)[webapp.PathMutateProduction]
@@ -170,7 +171,8 @@ func TestMutationIsIdempotent(t *testing.T) {
 	}
 }
 
-// TestLargeObjectsTakeLittleMemory holds that a small text cannot become a large value. The limit is a multiple of the text.
+// TestLargeObjectsTakeLittleMemory: the memory of a decoded object is limited to a multiple of its
+// text.
 func TestLargeObjectsTakeLittleMemory(t *testing.T) {
 	const size, limit = 128 << 10, 4
 	filling := "[" + strings.Repeat("{},", size/3) + "{}]"

@@ -1,5 +1,5 @@
 // Copyright The DemoApp Controller Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package runs knows the runs of CronJobs that are children: their Jobs, and why a Job failed.
+// Package runs observes the runs of CronJobs that are children: their Jobs, and why a Job failed.
 package runs

@@ -17,29 +17,30 @@ import (
 	"github.com/example/demoapp-controller/pkg/message"
 )
 
-// maxCause bounds the part of a message that says what failed, in bytes.
+// maxCause bounds the cause of a failure in a message, in bytes.
 const maxCause = 500
 
-// Verdict says what a failure means.
+// Verdict explains a failure.
 type Verdict struct {
 	// Reason is the reason of a condition.
 	Reason string
-	// Field is the field of the owner that the failure is about. Optional.
+	// Field is the field of the owner that causes the failure. Optional.
 	Field string
-	// Advice says what to do. {job} in it becomes the name of the Job.
+	// Advice is the remedy. {job} is replaced by the name of the Job.
 	Advice string
 }
 
-// Verdicts say what failures mean.
+// Verdicts has the verdicts for all failures.
 type Verdicts struct {
-	// Containers are the verdicts by container and exit code. The code 0 is for codes that are not listed.
+	// Containers has the verdicts by container and exit code. The code 0 means all codes that are
+	// not listed.
 	Containers map[string]map[int32]Verdict
-	// Deadline is for runs that did not end in time, Missed is for runs that did not start, and Other is for runs of which no
-	// container is known to have failed.
+	// Deadline is for runs that did not end in time. Missed is for runs that did not start. Other
+	// is for failed runs without a known failed container.
 	Deadline, Missed, Other Verdict
 }
 
-// failedJob is a Job that failed.
+// failedJob is a failed Job.
 type failedJob struct {
 	*batchv1.Job
 
@@ -47,14 +48,15 @@ type failedJob struct {
 	condition batchv1.JobCondition
 }
 
-// cause is the container that let a Job fail. All fields are zero if no pod is left that tells.
+// cause is the container that caused the failure of a Job. All fields are zero if no failed pod
+// exists any more.
 type cause struct {
 	container string
 	exitCode  int32
 	message   string
 }
 
-// explain says what a failed Job means.
+// explain returns the failure of a Job in terms of its owner.
 func (v Verdicts) explain(failed *failedJob, because cause) *Failure {
 	codes, known := v.Containers[because.container]
 	verdict, listed := codes[because.exitCode]
@@ -88,7 +90,7 @@ func (v Verdict) message(text, job string) string {
 	return v.Field + ": " + text
 }
 
-// causeOf finds the container that let a Job fail. It lists the Job's pods.
+// causeOf lists the pods of a Job and returns the container that caused its failure.
 func (r *Runs) causeOf(ctx context.Context, failed *failedJob) (cause, error) {
 	pods, err := r.kube.CoreV1().Pods(failed.Namespace).List(ctx, metav1.ListOptions{
 		LabelSelector: batchv1.JobNameLabel + "=" + failed.Name, Limit: 20,
@@ -107,7 +109,7 @@ func (r *Runs) causeOf(ctx context.Context, failed *failedJob) (cause, error) {
 	return cause{}, nil
 }
 
-// causeIn returns the first container of a pod that failed. Init containers run first.
+// causeIn returns the first failed container of a pod. Init containers come first.
 func causeIn(pod *corev1.Pod) cause {
 	for _, container := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
 		switch ended, waiting := container.State.Terminated, container.State.Waiting; {

@@ -15,24 +15,24 @@ import (
 	"github.com/example/demoapp-controller/pkg/window"
 )
 
-// Record is what the status of an owner tells of its runs. It remembers Jobs that are deleted. Times are nil if there
-// was no such run.
+// Record is the summary of an owner's runs in its status. It also covers Jobs that were deleted. A
+// time is nil if there was no such run.
 type Record struct {
-	// LastScheduled is the last time of the schedule for which a run was started.
+	// LastScheduled is the scheduled time of the last started run.
 	LastScheduled *metav1.Time
-	// LastSucceeded is when a run succeeded last.
+	// LastSucceeded is the end of the last successful run.
 	LastSucceeded *metav1.Time
-	// LastFailure is the last run that failed, or that did not start.
+	// LastFailure is the last failed or missed run.
 	LastFailure *Failure
-	// Next is when the next run starts. It is nil while runs are suspended.
+	// Next is the start of the next run. It is nil while runs are suspended.
 	Next *metav1.Time
 }
 
-// Failure is a run that failed, or that did not start.
+// Failure is a failed or missed run.
 type Failure struct {
-	// Time is when the run failed, or should have started.
+	// Time is the time of the failure, or the scheduled time of a missed run.
 	Time metav1.Time
-	// Job is the name of the Job; empty if there is none.
+	// Job is the name of the Job. It is empty for a missed run.
 	Job string
 	// Reason is a reason of a condition.
 	Reason string
@@ -45,22 +45,23 @@ func (r Record) IsFailing() bool {
 	return r.LastFailure != nil && (r.LastSucceeded == nil || r.LastFailure.Time.After(r.LastSucceeded.Time))
 }
 
-// Plan is when the runs of an owner start.
+// Plan is the schedule of an owner's runs.
 type Plan struct {
 	// CronJob is the child that starts the runs.
 	CronJob  metav1.Object
 	Schedule window.Schedule
-	// StartingDeadline is how late a run may start.
+	// StartingDeadline is the maximum delay of a start.
 	StartingDeadline time.Duration
 	Suspended        bool
-	// Changed says that the schedule may not be that for which the next run was computed.
+	// Changed means that the schedule may have changed since Next was computed.
 	Changed bool
-	// Verdicts say what failures mean.
+	// Verdicts explain failures.
 	Verdicts Verdicts
 }
 
-// Observe updates the record of an owner's runs. It returns the time after which it should be called again although no Job
-// appeared or ended. It sends a request only for a Job that failed, and for a run that did not start.
+// Observe updates the record of an owner's runs. It returns the time after which the caller must
+// call it again, even without an event of a Job. It sends a request only for a failed Job or a
+// missed run.
 func (r *Runs) Observe(ctx context.Context, owner cache.ObjectName, record Record, plan Plan, now time.Time) (Record, time.Duration, error) {
 	failed := r.addJobs(owner, &record, plan.CronJob, now)
 	if failed != nil && (record.LastFailure == nil || failed.at.After(record.LastFailure.Time.Time)) {
@@ -82,12 +83,13 @@ func (r *Runs) Observe(ctx context.Context, owner cache.ObjectName, record Recor
 		next := metav1.NewTime(plan.Schedule.Next(after.Time).UTC())
 		record.Next = &next
 	}
-	// The Job of the next run brings the next call. This time is for a Job that does not appear.
+	// The event of the next Job triggers the next call. This time is for a Job that is never
+	// created.
 	return record, record.Next.Add(plan.StartingDeadline).Sub(now), nil
 }
 
-// addJobs adds the Jobs of a CronJob to a record, and returns the Job that failed last. Jobs of other CronJobs, such as
-// that of a deleted owner of the same name, do not count.
+// addJobs adds the Jobs of a CronJob to a record, and returns the Job that failed last. Jobs of
+// other CronJobs do not count, for example of a deleted owner with the same name.
 func (r *Runs) addJobs(owner cache.ObjectName, record *Record, cronJob metav1.Object, now time.Time) *failedJob {
 	var failed *failedJob
 	for _, job := range r.cached.ByIndex(owner.Namespace, r.label, owner.String()) {
@@ -109,9 +111,9 @@ func (r *Runs) addJobs(owner cache.ObjectName, record *Record, cronJob metav1.Ob
 	return failed
 }
 
-// notAfter returns a time that a Job tells. For a time in the future it returns when the Job was created: a wrong clock, or a
-// client that writes the status of Jobs, must not hide later runs. The time of creation is that of the API server, and does
-// not change.
+// notAfter returns a time from the status of a Job. For a time in the future, it returns the
+// creation time of the Job: a wrong clock, or a client that writes the status of Jobs, must not
+// hide later runs. The API server sets the creation time, and nobody can change it.
 func notAfter(now, at time.Time, job *batchv1.Job) time.Time {
 	if at.After(now) {
 		return job.CreationTimestamp.Time
@@ -119,8 +121,8 @@ func notAfter(now, at time.Time, job *batchv1.Job) time.Time {
 	return at
 }
 
-// checkStart records a failure if the next run did not start in time. The Job may have been deleted, so the CronJob's
-// status decides.
+// checkStart records a failure if the next run did not start in time. The Job may have been
+// deleted, so the CronJob's status decides.
 func (r *Runs) checkStart(ctx context.Context, record *Record, plan Plan, now time.Time) error {
 	due := record.Next
 	if plan.Changed || due == nil || now.Before(due.Add(plan.StartingDeadline)) || isSince(record.LastScheduled, due.Time) {

@@ -22,8 +22,8 @@ import (
 // maxText bounds texts of Jobs and pods, in bytes.
 const maxText = 1024
 
-// Runs are the Jobs of the owners of one kind. The Jobs have a label whose value is the name of their owner. Only Jobs
-// with the label are watched.
+// Runs are the Jobs of the owners of one kind. The Jobs have a label whose value is the name of
+// their owner. Only Jobs with the label are watched.
 type Runs struct {
 	label     string
 	kube      kubernetes.Interface
@@ -59,7 +59,7 @@ func ownerIndex(label string) cache.IndexFunc {
 	}
 }
 
-// reduce keeps what Runs reads. Tenants write the rest, which can be large.
+// reduce keeps the fields that Runs reads. Tenants write the remaining fields, which can be large.
 func reduce(object any, label string) any {
 	whole, ok := object.(*batchv1.Job)
 	if !ok {
@@ -92,7 +92,7 @@ func oneLine(text string) string {
 	return message.Truncate(message.OneLine(text), maxText)
 }
 
-// Watch queues an owner when a Job of it appears or ends (reason HealthChange).
+// Watch queues an owner when one of its Jobs is created or ends (reason HealthChange).
 func (r *Runs) Watch(loop child.Loop) error {
 	owners := func(job *batchv1.Job) []cache.ObjectName {
 		return []cache.ObjectName{cache.NewObjectName(job.Namespace, job.Labels[r.label])}

@@ -16,7 +16,7 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// TestCachedJobsAreSmall: tenants write Jobs, which can be large.
+// TestCachedJobsAreSmall: tenants can write large Jobs.
 func TestCachedJobsAreSmall(t *testing.T) {
 	large := strings.Repeat("x", 1<<20)
 	owner := metav1.OwnerReference{APIVersion: "batch/v1", Kind: "CronJob", Name: "orders-cronjob", UID: "1", Controller: ptr.To(true)}

@@ -18,13 +18,15 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller/child"
 )
 
-// maxToken is the length of the longest token that is recorded as it is.
+// maxToken is the maximum length of a token that is recorded without hashing.
 const maxToken = 253
 
-// StartRequested creates a Job of a CronJob, as "kubectl create job --from" does, if token is neither empty nor handled.
-// It returns the token that is handled then, which is a hash for a long token.
+// StartRequested creates a Job of a CronJob, as "kubectl create job --from" does, if token is
+// neither empty nor handled. It returns the new handled token. A long token is recorded as its
+// hash.
 //
-// The Job's name depends on the token, so each token starts one run, also if the status could not be written.
+// The Job's name depends on the token, so each token starts one run, even if the write of the
+// status fails.
 func (r *Runs) StartRequested(
 	ctx context.Context, owner, cronJob metav1.Object, token, handled string, template *batchv1ac.JobTemplateSpecApplyConfiguration,
 ) (string, error) {

@@ -14,18 +14,17 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller"
 )
 
-// Claims are the claims of the objects of one kind to values of one sort. All fields are
-// required.
+// Claims assigns values of one type, such as hosts, to the objects of one kind. All fields without
+// a default are required.
 type Claims[T controller.Object] struct {
 	// Name is the name of the index, such as "host". It is unique among the indexes of the
 	// kind.
 	Name string
-	// Requested returns the value that the spec of an object requests; empty for none.
+	// Requested returns the value that the spec of an object requests, or an empty text.
 	Requested func(T) string
-	// Held returns the value that an object holds by its status; empty for none.
+	// Held returns the value that an object holds according to its status, or an empty text.
 	Held func(T) string
-	// Shown returns the value that the spec of an object requests, as messages show it. Optional: the default is that of
-	// Requested.
+	// Shown returns the requested value in the form for messages. The default is Requested.
 	Shown func(T) string
 }
 
@@ -37,8 +36,8 @@ type Loop[T controller.Object] interface {
 	Newest(cached T) T
 }
 
-// Watch indexes the objects of the informers by their claims, and queues the other claimant
-// of a value that wins or loses it when a claim changes. Call it before the informers run.
+// Watch indexes the objects of the informers by their claims. When a claim changes, Watch queues
+// the other claimant that gains or loses the value. Call it before the informers run.
 func (c Claims[T]) Watch(loop Loop[T], informers map[string]cache.SharedIndexInformer) error {
 	affected := func(object T) []cache.ObjectName { return c.affected(loop, object) }
 	var errs []error
@@ -56,10 +55,10 @@ func (c Claims[T]) Watch(loop Loop[T], informers map[string]cache.SharedIndexInf
 	return errors.Join(errs...)
 }
 
-// affected returns the objects that may win or lose a value when this version of an object
-// appears or disappears: the first of the other claimants, if the object precedes it. All other
-// claimants are refused before and after. They learn of another holder by their next pass, so
-// that many claimants of a value do not queue each other.
+// affected returns the objects that may gain or lose a value when this version of an object appears
+// or disappears: the first of the other claimants, if the object precedes it. The remaining
+// claimants are refused before and after. Their next pass finds the new holder, so that many
+// claimants of a value do not queue each other.
 func (c Claims[T]) affected(loop Loop[T], object T) []cache.ObjectName {
 	var (
 		keys []cache.ObjectName
@@ -73,8 +72,8 @@ func (c Claims[T]) affected(loop Loop[T], object T) []cache.ObjectName {
 	return keys
 }
 
-// Refusal says why an object cannot have the value that it requests; empty if it can. field
-// and kind name the field of the request, and the kind of the objects.
+// Refusal says why an object cannot have the requested value. It is empty if the object can have
+// the value. field and kind name the field of the request, and the kind of the objects.
 func (c Claims[T]) Refusal(loop Loop[T], object T, field, kind string) string {
 	var none T
 	value := c.Requested(object)
@@ -87,7 +86,7 @@ func (c Claims[T]) Refusal(loop Loop[T], object T, field, kind string) string {
 	return ""
 }
 
-// first returns the claimant of a value that precedes all others but the object; nil for none.
+// first returns the first claimant of a value, without the object itself, or nil.
 func (c Claims[T]) first(loop Loop[T], object T, value string) T {
 	var found, none T
 	for _, other := range c.claimants(loop, value) {
@@ -112,7 +111,7 @@ func (c Claims[T]) taken(object, rival T, field, kind string) string {
 	return fmt.Sprintf("%s: %s belongs to %s: choose another %s", field, shown(object), owner, c.Name)
 }
 
-// precedes reports whether other has a value rather than object. Ages are whole seconds:
+// precedes reports whether other has precedence over object for a value. Ages are full seconds, so
 // ties are broken by UID.
 func (c Claims[T]) precedes(other, object T, value string) bool {
 	if holds := c.Held(other) == value; holds != (c.Held(object) == value) {

@@ -17,7 +17,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller"
 )
 
-// hosts are claims of ConfigMaps, which are as good as any object.
+// hosts are claims of ConfigMaps, because the kind does not matter.
 var hosts = Claims[*corev1.ConfigMap]{
 	Name:      "host",
 	Requested: func(c *corev1.ConfigMap) string { return c.Data["requested"] },
@@ -59,7 +59,7 @@ func TestPrecedence(t *testing.T) {
 	}
 }
 
-func TestTakenNamesNoOtherTenant(t *testing.T) {
+func TestConflictDoesNotNameOtherTenant(t *testing.T) {
 	object, rival := claimant("a", 1, "h", ""), claimant("secret-project", 1, "h", "h")
 	same := hosts.taken(object, rival, "spec.host", "Shop")
 	rival.Namespace = "other"
@@ -119,8 +119,8 @@ func (c cachedClaims) Cached() controller.Scoped[*corev1.ConfigMap] {
 // Newest implements Loop.
 func (cachedClaims) Newest(cached *corev1.ConfigMap) *corev1.ConfigMap { return cached }
 
-// TestChangeQueuesOneClaimant: of 300 claimants of a host, a change queues the one that wins
-// or loses the host.
+// TestChangeQueuesOneClaimant: with 300 claimants of a host, a change queues only the claimant that
+// gains or loses the host.
 func TestChangeQueuesOneClaimant(t *testing.T) {
 	holder := claimant("holder", 500, "h", "h")
 	loser := claimant("loser", 400, "h", "")

@@ -1,12 +1,12 @@
 // Copyright The DemoApp Controller Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package claim gives a value, such as a host, to one object of a kind at a time.
+// Package claim assigns a value, such as a host, to one object of a kind at a time.
 //
-// An object requests a value in its spec, and holds the value that its status records. The
-// holder keeps the value, so that an older object of another tenant cannot take the value
-// away. While no object holds the value, the oldest object that requests it gets it.
+// An object requests a value in its spec, and holds the value that its status records. The holder
+// keeps the value, so that an older object of another tenant cannot take over the value. While no
+// object holds the value, the oldest object that requests it gets it.
 //
-// The index and the watches span all namespaces of the operator. When a claim changes, at most
-// one other claimant of a value is queued: the one that wins or loses the value.
+// The index and the watches span all namespaces of the operator. When a claim changes, at most one
+// other claimant of a value is queued: the claimant that gains or loses the value.
 package claim

@@ -31,21 +31,21 @@ import (
 const (
 	// claimsManager owns the size of claims, which the StatefulSet's controller creates.
 	claimsManager = child.FieldManager + "-volumes"
-	// claimPrefix begins the names of claims, before the name of the StatefulSet.
+	// claimPrefix precedes the name of the StatefulSet in the names of claims.
 	claimPrefix = "data"
-	// maxAnnotation is the largest annotation that is kept, in bytes.
+	// maxAnnotation is the maximum size of a cached annotation, in bytes.
 	maxAnnotation = 253
 )
 
-// annotations are what claims were made for, with the rules of the fields of the owner. The
-// StorageClass may be empty.
+// annotations record the template with which a claim was created. The patterns are the rules of the
+// owner's fields. The StorageClass may be empty.
 var annotations = map[string]*regexp.Regexp{
 	databasev1.AnnotationVersion:      regexp.MustCompile(`^1[2-8]$`),
 	databasev1.AnnotationStorage:      regexp.MustCompile(`^0*[1-9][0-9]*Gi$`),
 	databasev1.AnnotationStorageClass: regexp.MustCompile(`^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*)?$`),
 }
 
-// Claims are the volume claims of StatefulSets that are named like their owner.
+// Claims are the volume claims of StatefulSets with the names of their owners.
 type Claims struct {
 	*child.Labeled[*corev1.PersistentVolumeClaim]
 
@@ -61,7 +61,7 @@ func NewClaims(env child.Informers, kube kubernetes.Interface, label string) (*C
 	return &Claims{claims, kube}, err
 }
 
-// reduceClaim keeps what Decide reads.
+// reduceClaim keeps the fields that Decide reads.
 func reduceClaim(whole *corev1.PersistentVolumeClaim, metadata metav1.ObjectMeta) *corev1.PersistentVolumeClaim {
 	reduced := &corev1.PersistentVolumeClaim{ObjectMeta: metadata}
 	reduced.CreationTimestamp = whole.CreationTimestamp
@@ -69,7 +69,8 @@ func reduceClaim(whole *corev1.PersistentVolumeClaim, metadata metav1.ObjectMeta
 	for name, rule := range annotations {
 		value := whole.Annotations[name]
 		if len(value) > maxAnnotation || !rule.MatchString(value) {
-			// Others may write annotations. Without a rule, these would reach the fields of children.
+			// Other clients may write annotations. Invalid values must not reach the fields of
+			// children.
 			clear(reduced.Annotations)
 			break
 		}
@@ -82,10 +83,9 @@ func reduceClaim(whole *corev1.PersistentVolumeClaim, metadata metav1.ObjectMeta
 	return reduced
 }
 
-// Template is what the template of the claims depends on: the major version of the server,
-// the size, and the StorageClass, which may be empty. The template of a StatefulSet cannot
-// change, so annotations of the claims hold what the claims were made for. An owner that is
-// deleted and created again finds them, too.
+// Template has the inputs of the claim template: the major version of the server, the size, and the
+// StorageClass, which may be empty. The template of a StatefulSet cannot change, so annotations of
+// the claims record these inputs. A recreated owner reads the annotations, too.
 type Template struct{ Version, Storage, Class string }
 
 // Desired returns the template of the claims, with these labels.
@@ -103,7 +103,7 @@ func requests(size string) *corev1ac.VolumeResourceRequirementsApplyConfiguratio
 	return corev1ac.VolumeResourceRequirements().WithRequests(corev1.ResourceList{corev1.ResourceStorage: quantity(size)})
 }
 
-// quantity parses a size; 0 for one that is none, which admission refuses.
+// quantity parses a size. It returns 0 for an invalid size, which admission refuses.
 func quantity(size string) resource.Quantity {
 	parsed, err := resource.ParseQuantity(size)
 	if err != nil {
@@ -112,22 +112,23 @@ func quantity(size string) resource.Quantity {
 	return parsed
 }
 
-// Volumes is what has to be done about the volumes of an owner.
+// Volumes is the decision about the volumes of an owner.
 type Volumes struct {
-	// Template is the template that the existing claims have; the desired one without claims.
+	// Template is the template of the existing claims. Without claims, it is the desired template.
 	Template Template
-	// Exist says that a volume may have data.
+	// Exist means that a volume may have data.
 	Exist bool
-	// StandbySince is when the oldest claim of a server other than the first was created; zero
-	// if there is none. A claim older than its owner may hold data of an owner before.
+	// StandbySince is the creation time of the oldest claim of a server other than the first. It is
+	// zero if there is none. A claim that is older than its owner may hold data of a previous
+	// owner.
 	StandbySince metav1.Time
-	// Problem says why the desired template is not carried out; nil if it is.
+	// Problem says why the desired template cannot be used. It is nil if there is no problem.
 	Problem *Problem
 
-	// grow are the claims to enlarge, and size the new size.
+	// grow has the claims to enlarge. size is their new size.
 	grow []*corev1.PersistentVolumeClaim
 	size string
-	// leaving is a claim that is being deleted.
+	// leaving is the name of a claim that is being deleted.
 	leaving string
 }
 
@@ -136,8 +137,8 @@ func (c *Claims) Decide(owner cache.ObjectName, desired Template) Volumes {
 	return decide(owner.Name, desired, c.Of(owner))
 }
 
-// Existing returns which claims an owner has for a StatefulSet whose name is not that of the
-// owner. It compares nothing.
+// Existing returns the claims of a StatefulSet whose name differs from the name of its owner. It
+// does not compare them with a template.
 func (c *Claims) Existing(owner cache.ObjectName, set string) Volumes {
 	return existing(set, c.Of(owner))
 }
@@ -204,7 +205,8 @@ func (v *Volumes) decideSize(size resource.Quantity, claims []*corev1.Persistent
 	}
 }
 
-// ordinalOf returns the ordinal of the server of a claim; -1 if it is no claim of a server.
+// ordinalOf returns the ordinal of the server of a claim, or -1 if the claim does not belong to a
+// server.
 func ordinalOf(owner string, claim *corev1.PersistentVolumeClaim) int {
 	text, ok := strings.CutPrefix(claim.Name, claimPrefix+"-"+owner+"-")
 	ordinal, err := strconv.Atoi(text)
@@ -214,8 +216,8 @@ func ordinalOf(owner string, claim *corev1.PersistentVolumeClaim) int {
 	return ordinal
 }
 
-// Grow enlarges the claims that are too small. It returns a problem if the API server refuses
-// that.
+// Grow enlarges the claims that are too small. It returns a problem if the API server refuses the
+// request.
 func (c *Claims) Grow(ctx context.Context, v Volumes) (*Problem, error) {
 	for _, claim := range v.grow {
 		fields := corev1ac.PersistentVolumeClaim(claim.Name, claim.Namespace).
@@ -236,7 +238,7 @@ func (c *Claims) Grow(ctx context.Context, v Volumes) (*Problem, error) {
 	return nil, nil
 }
 
-// advice says what to do about a refusal to enlarge a claim.
+// advice returns the remedy for a refused enlargement of a claim.
 func advice(refusal string) string {
 	switch {
 	case strings.Contains(refusal, "exceeded quota"):
@@ -261,12 +263,12 @@ func (c *Claims) Delete(ctx context.Context, owner cache.ObjectName) error {
 	return nil
 }
 
-// bound returns options that delete this object, and no other of its name.
+// bound returns options that delete only the object with this UID.
 func bound(object metav1.Object) metav1.DeleteOptions {
 	return metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(object.GetUID()))}
 }
 
-// gone returns the error of a deletion, unless the object is gone.
+// gone returns the error of a deletion. It returns nil if the object is already gone.
 func gone(err error) error {
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 		return nil

@@ -17,7 +17,7 @@ import (
 	databasev1 "github.com/example/demoapp-controller/pkg/apis/database/v1"
 )
 
-// claim returns a claim that was made for a template, with a size and a phase.
+// claim returns a claim that was created for a template, with a size and a phase.
 func claim(name string, made Template, size string, phase corev1.PersistentVolumeClaimPhase) *corev1.PersistentVolumeClaim {
 	return &corev1.PersistentVolumeClaim{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{
@@ -80,7 +80,8 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// TestForgedAnnotationsAreIgnored: who may edit claims must not choose the image or the size of volumes.
+// TestForgedAnnotationsAreIgnored: users who may edit claims must not choose the image or the size
+// of volumes.
 func TestForgedAnnotationsAreIgnored(t *testing.T) {
 	desired := Template{"16", "10Gi", ""}
 	for _, forged := range []Template{
@@ -135,7 +136,7 @@ func TestExistingClaimsOfAnotherName(t *testing.T) {
 	}
 }
 
-// TestReducedSecretHasNoPassword holds that no password is cached.
+// TestReducedSecretHasNoPassword: passwords are not cached.
 func TestReducedSecretHasNoPassword(t *testing.T) {
 	layout := Layout{Names: map[string]string{"username": "app"}, Password: "password", Generated: []string{"replication-password"}}
 	whole := &corev1.Secret{Data: map[string][]byte{

@@ -11,14 +11,14 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller/child"
 )
 
-// secretRetry is the time after which a missing Secret is looked up again. A Secret that a
-// user creates without the label is not watched.
+// secretRetry is the interval at which a missing Secret is read again. A Secret that a user creates
+// without the label is not watched.
 const secretRetry = 5 * time.Minute
 
-// Problem is a reason for which a spec is not carried out.
+// Problem is the reason why a spec cannot be applied.
 type Problem struct{ Reason, Message string }
 
-// First returns the first problem; nil for none.
+// First returns the first problem, or nil.
 func First(problems ...*Problem) *Problem {
 	for _, p := range problems {
 		if p != nil {

@@ -27,26 +27,26 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller/child"
 )
 
-// maxPassword is the largest password, in bytes, that all clients can read.
+// maxPassword is the maximum size of a password in bytes that all clients support.
 const maxPassword = 256
 
 var (
 	identifier = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,62}$`)
-	// usable takes the place of a password in the cache.
+	// usable replaces a password in the cache.
 	usable = []byte("usable")
 )
 
-// Layout is what a Secret with credentials has.
+// Layout describes a Secret with credentials.
 type Layout struct {
-	// Label is the label of the Secret with the name of its owner. On a Secret of a user, it is
-	// the consent to complete and to use the Secret.
+	// Label is the label of the Secret. Its value is the name of the owner. On a Secret of a user,
+	// the label consents to use the Secret and to add missing keys.
 	Label string
-	// Names are the keys of names, and their defaults. Reserved are names that they must not be.
+	// Names maps the keys of names to their defaults. Reserved has the names that are not allowed.
 	Names    map[string]string
 	Reserved []string
 	// Password is the key of the password that a Secret of a user must have.
 	Password string
-	// Generated are the keys of passwords that are added to a Secret that lacks them.
+	// Generated are the keys of passwords that are generated if the Secret lacks them.
 	Generated []string
 }
 
@@ -54,7 +54,7 @@ func (l Layout) keys() []string {
 	return append(slices.Concat(slices.Sorted(maps.Keys(l.Names)), l.Generated), l.Password)
 }
 
-// defaults returns the values that a Secret of a user need not have. Passwords have 130 bits.
+// defaults returns the values that a Secret of a user may omit. Passwords have 130 bits.
 func (l Layout) defaults() map[string][]byte {
 	values := map[string][]byte{}
 	for key, name := range l.Names {
@@ -66,8 +66,7 @@ func (l Layout) defaults() map[string][]byte {
 	return values
 }
 
-// reduce keeps names, and of a password only that it can be used. A value that cannot be used
-// is kept as an empty one.
+// reduce keeps names, and replaces a valid password by usable. An invalid value becomes empty.
 func (l Layout) reduce(whole *corev1.Secret, metadata metav1.ObjectMeta) *corev1.Secret {
 	reduced := &corev1.Secret{ObjectMeta: metadata, Data: map[string][]byte{}}
 	for _, key := range l.keys() {
@@ -86,7 +85,7 @@ func (l Layout) reduce(whole *corev1.Secret, metadata metav1.ObjectMeta) *corev1
 	return reduced
 }
 
-// problem says which key of a reduced Secret is missing or cannot be used; nil for none.
+// problem returns the problem of a missing or invalid key of a reduced Secret, or nil.
 func (l Layout) problem(secret *corev1.Secret) *Problem {
 	for _, key := range l.keys() {
 		value, ok := secret.Data[key]
@@ -122,11 +121,10 @@ func NewSecrets(env child.Informers, kube kubernetes.Interface, layout Layout) (
 	return &Secrets{secrets, layout, kube}, err
 }
 
-// Ensure returns the names in the Secret of an owner, by key. It creates the Secret if there
-// is none, unless a volume may have data that belongs to a lost password. To a Secret that a
-// user brought and that has the label, it adds keys that have defaults. Values that exist are
-// never changed. A Secret without the label is an ownership conflict: it may be for another
-// purpose.
+// Ensure returns the names in the Secret of an owner, by key. It creates a missing Secret, unless a
+// volume may have data of a lost password. It adds missing keys with defaults to a Secret of a user
+// that has the label. Existing values are never changed. A Secret without the label is an ownership
+// conflict, because it may have another purpose.
 //
 // An [*child.OwnershipConflictError] and an [*child.RefusedError] are terminal.
 func (s *Secrets) Ensure(ctx context.Context, owner metav1.Object, name string, v Volumes) (map[string]string, *Problem, error) {
@@ -136,7 +134,8 @@ func (s *Secrets) Ensure(ctx context.Context, owner metav1.Object, name string, 
 	}
 	completed, err := s.complete(ctx, owner, secret)
 	if apierrors.IsConflict(err) {
-		// The cache was behind, and the live Secret may have the keys. Without it, the conflict is retried.
+		// The cache was stale, and the live Secret may have the keys. If the read fails, the
+		// conflict is retried.
 		if live, getErr := s.kube.CoreV1().Secrets(owner.GetNamespace()).Get(ctx, name, metav1.GetOptions{}); getErr == nil {
 			completed, err = s.complete(ctx, owner, s.layout.reduce(live, live.ObjectMeta))
 		}
@@ -151,7 +150,7 @@ func (s *Secrets) Ensure(ctx context.Context, owner metav1.Object, name string, 
 	return names, s.layout.problem(completed), nil
 }
 
-// find returns the Secret, reduced, and creates it if that is safe.
+// find returns the reduced Secret. It creates a missing Secret if no volume may have data.
 func (s *Secrets) find(ctx context.Context, owner metav1.Object, name string, v Volumes) (*corev1.Secret, *Problem, error) {
 	if secret, ok := s.Get(owner.GetNamespace(), name); ok {
 		return secret, nil, nil
@@ -191,8 +190,8 @@ func (s *Secrets) generate(owner metav1.Object, name string) *corev1.Secret {
 	}}
 }
 
-// complete adds missing keys to a Secret. If the Secret is not this version, the error is a
-// conflict.
+// complete adds missing keys to a Secret. The error is a conflict if the Secret has changed since
+// this version.
 func (s *Secrets) complete(ctx context.Context, owner metav1.Object, secret *corev1.Secret) (*corev1.Secret, error) {
 	if ref := metav1.GetControllerOf(secret); ref != nil {
 		return nil, controller.Terminal(&child.OwnershipConflictError{

@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// Port is where the server accepts connections.
+	// Port is the port of the server.
 	Port = 3306
 	// Database is the database that the server creates.
 	Database = "app"
@@ -46,16 +46,16 @@ type Server struct {
 	// Storage is the size of the volume, such as 10Gi. It cannot be changed later, because
 	// the API server refuses another template of the volume.
 	Storage string
-	// Resources are the compute resources of the server; nil for none.
+	// Resources are the compute resources of the server. Optional.
 	Resources *corev1ac.ResourceRequirementsApplyConfiguration
 }
 
 // CredentialsSecret is the name of the Secret with the credentials.
 func (s Server) CredentialsSecret() string { return s.Name + "-credentials" }
 
-// Children returns the children of the server, which reads its Secret. The users of the
-// database are created with the first start on an empty volume, so a Secret that is replaced
-// later does not change their passwords. See [Credentials].
+// Children returns the children of the server, which reads its Secret. The first start on an empty
+// volume creates the users of the database, so a later change of the Secret does not change their
+// passwords. See [Credentials].
 func (s Server) Children() []child.Desired {
 	headless := workload.Service(s.Named, portName, Port)
 	headless.WithName(s.Name + "-headless").Spec.WithClusterIP(corev1.ClusterIPNone)
@@ -69,8 +69,9 @@ func (s Server) Children() []child.Desired {
 	return []child.Desired{headless, workload.Service(s.Named, portName, Port), set}
 }
 
-// pod returns the pod. The image serves its socket from /var/run/mysqld, and initializes an
-// empty data directory as the user of the pod. TCP connections are accepted after that only.
+// pod returns the pod. The image serves its socket from /var/run/mysqld, and initializes an empty
+// data directory as the user of the pod. The server accepts TCP connections only after the
+// initialization.
 func (s Server) pod() *corev1ac.PodSpecApplyConfiguration {
 	secret := s.CredentialsSecret()
 	container := workload.Container("mysql", "mysql:"+s.Version).WithPorts(workload.Port(portName, Port)).

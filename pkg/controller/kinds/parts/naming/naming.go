@@ -10,9 +10,10 @@ import (
 	"strings"
 )
 
-// Hashed returns text, a dash and the first digits of the hexadecimal SHA-256 of identity, in at most limit bytes. Text
-// is cut to fit, and does not end in a dash or a dot; without room for text, the hash alone is the result. Identity is
-// what makes the result unique, and may be text itself. Text is expected to be ASCII, as names are.
+// Hashed returns text, a dash and the first digits of the hexadecimal SHA-256 of identity, in at
+// most limit bytes. text is truncated, and does not end with a dash or a dot. If there is no space
+// for text, the result is the hash alone. identity makes the result unique, and may equal text.
+// text must be ASCII, as names are.
 func Hashed(text, identity string, limit, digits int) string {
 	sum := sha256.Sum256([]byte(identity))
 	hash := hex.EncodeToString(sum[:])[:digits]

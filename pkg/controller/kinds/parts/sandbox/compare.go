@@ -9,14 +9,14 @@ import (
 	"strings"
 )
 
-// The functions of this file compare like those of text/template, which charge nothing.
+// The functions of this file compare like text/template, but charge the meter.
 
 var (
 	errIncompatible = errors.New("takes two texts, two numbers of the same type, or two of true and false")
 	errNoOrder      = errors.New("takes two texts, or two numbers of the same type")
 )
 
-// equalsAny reports whether a value equals one of the others.
+// equalsAny reports whether v equals one of the other values.
 func (m *meter) equalsAny(v any, others ...any) (bool, error) {
 	if len(others) == 0 {
 		return false, errors.New("takes at least two values")
@@ -79,7 +79,8 @@ func (m *meter) compare(a, b any) (int, error) {
 	return 0, errNoOrder
 }
 
-// whole converts the types of whole numbers in templates: literals, values, and the bytes of a text.
+// whole converts the types of whole numbers in templates: literals, values, and the bytes of a
+// text.
 func whole(v any) any {
 	switch v := v.(type) {
 	case int:

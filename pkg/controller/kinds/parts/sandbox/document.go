@@ -16,11 +16,11 @@ import (
 )
 
 const (
-	// insertFunction is the name of the function that each action of a document calls with its value. Templates cannot
-	// call it, see stepFunction.
+	// insertFunction is the name of the function that each action of a document calls with its
+	// value. Templates cannot call it, see stepFunction.
 	insertFunction = "_insert"
-	// openMark and closeMark enclose the number of an inserted value. They are of the private use area of Unicode, which
-	// YAML takes for letters. Templates of documents may not have them.
+	// openMark and closeMark enclose the number of an inserted value. They are in the private use
+	// area of Unicode, which YAML treats as letters. Templates of documents must not contain them.
 	openMark, closeMark = "\uE000", "\uE001"
 )
 
@@ -34,9 +34,10 @@ var (
 	errNotUTF8          = errors.New("the text is not valid UTF-8: do not cut characters with slice")
 )
 
-// Document is a rendered template of YAML before its values are inserted. Its text is that of the template alone, with
-// a placeholder for each value of an action. So the text can be parsed before [Document.Value] and [Document.Text] replace
-// placeholders, and no value can change the structure of the YAML, whatever characters it has.
+// Document is a rendered template of YAML before its values are inserted. Its text comes only from
+// the template, with a placeholder for each value of an action. The text is parsed before
+// [Document.Value] and [Document.Text] replace placeholders, so no value can change the structure
+// of the YAML.
 type Document struct {
 	// YAML is the text with placeholders.
 	YAML string
@@ -44,7 +45,7 @@ type Document struct {
 	inserted []insertion
 }
 
-// insertion is a value that an action has inserted.
+// insertion is a value that an action inserted.
 type insertion struct {
 	markup
 	// action is the text of the action in the template.
@@ -53,15 +54,15 @@ type insertion struct {
 
 // markup is the result of a function that writes YAML, such as quote and toYaml.
 type markup struct {
-	// value is what the YAML stands for, and text is the YAML.
+	// value is the value that the YAML represents, and text is the YAML.
 	value any
 	text  string
-	// space is the white space that indent and nindent put before the YAML, and read is the text with all white space,
-	// which other functions read.
+	// space is the white space that indent and nindent add before the YAML. read is the text with
+	// all white space, for other functions.
 	space, read string
 }
 
-// CheckDocument returns the first error of a template of YAML that is found without rendering it.
+// CheckDocument returns the first error of a YAML template that can be found without rendering it.
 func CheckDocument(text string) error {
 	if _, _, err := (&meter{isDocument: true}).parse(text); err != nil {
 		return newError("", err)
@@ -69,7 +70,8 @@ func CheckDocument(text string) error {
 	return nil
 }
 
-// RenderDocument renders a template of YAML over data, which has values as JSON has them. The error is an [*Error].
+// RenderDocument renders a YAML template over data, which has only JSON values. The error is an
+// [*Error].
 func RenderDocument(text string, data map[string]any) (*Document, error) {
 	m, out := &meter{isDocument: true, rangeSteps: largestMap(data)}, &output{}
 	rendered, err := render(text, data, m, out)
@@ -82,14 +84,15 @@ func RenderDocument(text string, data map[string]any) (*Document, error) {
 	return &Document{YAML: rendered, inserted: m.inserted}, nil
 }
 
-// Value returns what replaces a scalar of the document: the inserted value, if the scalar is one placeholder. Otherwise,
-// inserted values become part of a text.
+// Value returns the replacement of a scalar of the document. If the scalar is a single placeholder,
+// Value returns the inserted value. Otherwise, inserted values become part of a text.
 func (d *Document) Value(scalar string) (any, error) {
 	if only := placeholder.FindString(scalar); only == scalar && only != "" {
 		return d.at(only).value, nil
 	}
 	for _, found := range placeholder.FindAllString(scalar, -1) {
-		// indent and nindent say that YAML was meant. Beside something else, YAML folds it into a text.
+		// indent and nindent imply YAML. Beside other text, YAML would fold the value into that
+		// text.
 		if from := d.at(found); from.space != "" && !isScalar(from.value) {
 			return nil, fmt.Errorf("%s is an object or a list beside something else: write it alone below its key", from.action)
 		}
@@ -97,7 +100,8 @@ func (d *Document) Value(scalar string) (any, error) {
 	return d.Text(scalar)
 }
 
-// Text returns what replaces a scalar of the document that must remain a text: in quotes, as a block or as a key.
+// Text returns the replacement of a scalar of the document that must remain a text: in quotes, as a
+// block or as a key.
 func (d *Document) Text(scalar string) (text string, err error) {
 	text = placeholder.ReplaceAllStringFunc(scalar, func(found string) string {
 		from := d.at(found)
@@ -109,7 +113,8 @@ func (d *Document) Text(scalar string) (text string, err error) {
 	return text, err
 }
 
-// Show returns a text of the document with the actions in the place of the placeholders. It has no inserted value.
+// Show returns a text of the document with actions instead of placeholders. The result has no
+// inserted value.
 func (d *Document) Show(text string) string {
 	return placeholder.ReplaceAllStringFunc(text, func(found string) string { return d.at(found).action })
 }
@@ -132,7 +137,7 @@ func (m *meter) installInsert(n *parse.ActionNode) {
 	n.Pipe.Cmds = append(n.Pipe.Cmds, call(n.Pos, insertFunction, len(m.actions)-1))
 }
 
-// insert keeps the value of an action and returns its placeholder.
+// insert records the value of an action and returns its placeholder.
 func (m *meter) insert(action int, v any) (string, error) {
 	made, isMarkup := v.(markup)
 	if !isMarkup {
@@ -159,7 +164,7 @@ func (m *meter) insert(action int, v any) (string, error) {
 	return made.space + openMark + strconv.Itoa(len(m.inserted)-1) + closeMark, nil
 }
 
-// plain converts the types that templates have beside those of JSON.
+// plain converts types of templates that JSON does not have.
 func plain(v any) any {
 	switch v := v.(type) {
 	case markup:
@@ -196,8 +201,8 @@ func (e *actionError) Error() string { return e.action + ": " + e.err.Error() }
 // Unwrap returns the cause.
 func (e *actionError) Unwrap() error { return e.err }
 
-// documentFunctions returns the functions that write YAML. A template calls them as in a chart, and their results are
-// inserted as the values that the YAML stands for.
+// documentFunctions returns the functions that write YAML. A template calls them as in a chart, and
+// their results are inserted as the values that the YAML stands for.
 func (m *meter) documentFunctions() template.FuncMap {
 	written := func(value any, text string, err error) (markup, error) {
 		return markup{value: value, text: text, read: text}, err
@@ -230,8 +235,8 @@ func (m *meter) documentFunctions() template.FuncMap {
 	}
 }
 
-// indented returns a value with white space before it. The further lines of its text get none, because YAML would
-// remove it from a block.
+// indented returns a value with white space before it. Only the first line gets white space,
+// because YAML would remove it from further lines of a block.
 func (m *meter) indented(before string, spaces int, v any) (markup, error) {
 	text, err := m.indent(spaces, v)
 	if err != nil {
@@ -249,7 +254,8 @@ func (m *meter) indented(before string, spaces int, v any) (markup, error) {
 	return made, nil
 }
 
-// checkIndents refuses a number of spaces that is computed. Otherwise, a value could change the structure.
+// checkIndents refuses a computed number of spaces, because a value could otherwise change the
+// structure.
 func checkIndents(n *parse.CommandNode) error {
 	name, isFunction := n.Args[0].(*parse.IdentifierNode)
 	if !isFunction || !slices.Contains([]string{"indent", "nindent"}, name.Ident) || len(n.Args) < 2 {

@@ -17,7 +17,8 @@ func object() map[string]any {
 	return map[string]any{"spec": map[string]any{"text": secret, "size": int64(3), "list": []any{"a", int64(1)}, "object": map[string]any{"a": secret}}}
 }
 
-// TestDocumentHasNoValues: the YAML of a document has placeholders only, which Value and Text replace.
+// TestDocumentHasNoValues: the YAML of a document has only placeholders, which Value and Text
+// replace.
 func TestDocumentHasNoValues(t *testing.T) {
 	document, err := sandbox.RenderDocument(
 		"a: {{ .spec.text }}\nb: {{ .spec.list }}{{ range .spec.object }}\nc: {{ . }}{{ end }}\nd:{{ toYaml .spec.object | nindent 2 }}", object())
@@ -55,7 +56,7 @@ func TestDocumentHasNoValues(t *testing.T) {
 	}
 }
 
-// TestCheckDocument: what is wrong with a template for any data is found without data.
+// TestCheckDocument: errors that do not depend on the data are found without data.
 func TestCheckDocument(t *testing.T) {
 	tests := map[string]struct{ template, want string }{
 		"valid":             {"a: {{ .spec.text }}", ""},
@@ -115,7 +116,7 @@ func TestHostileDocumentsStayWithinLimits(t *testing.T) {
 			runtime.ReadMemStats(&after)
 
 			if name == "a loop of values" || name == "a template too large" || name == "a text that JSON enlarges" {
-				test.want = "" // Its limit is another one, or none: a document is smaller, and is not kept as JSON.
+				test.want = "" // The limits of documents differ: a document is smaller, and is not stored as JSON.
 			}
 			if err == nil && test.want != "" || err != nil && !strings.Contains(err.Error(), test.want) {
 				t.Errorf("error %v, want one with %q", err, test.want)
@@ -127,8 +128,8 @@ func TestHostileDocumentsStayWithinLimits(t *testing.T) {
 	}
 }
 
-// FuzzRenderDocument checks arbitrary templates: a rendering ends within its limits, and neither the YAML nor an error
-// has a value.
+// FuzzRenderDocument checks arbitrary templates: a rendering ends within its limits, and neither
+// the YAML nor an error has a value.
 func FuzzRenderDocument(f *testing.F) {
 	for _, test := range hostile() {
 		if len(test.template) < 10_000 {

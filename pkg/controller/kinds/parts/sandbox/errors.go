@@ -25,11 +25,11 @@ const maxProblem = 400
 
 // Error says why a template cannot be rendered. It names no value.
 type Error struct {
-	// Key is the key of the template; empty for a [Document].
+	// Key is the key of the template. It is empty for a [Document].
 	Key string
-	// Line is the line in the template, from 1 on; 0 if the problem has no line.
+	// Line is the line in the template, starting at 1. It is 0 if the problem has no line.
 	Line int
-	// Problem says what is wrong, and what to do, in one line.
+	// Problem describes the error and its remedy, in one line.
 	Problem string
 }
 
@@ -75,7 +75,7 @@ func newError(key string, err error) error {
 	return found
 }
 
-// explain adds what to do to a problem, and removes the value that may be in it.
+// explain adds the remedy to a problem, and removes a value that it may contain.
 func explain(at, problem string) string {
 	for _, text := range valuesFollow {
 		if before, _, found := strings.Cut(problem, text); found {

@@ -18,8 +18,9 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// builtins are the functions of text/template that templates may call. They read and make no texts, so they charge
-// nothing. The map has their names only: text/template has the functions.
+// builtins are the functions of text/template that templates may call. They neither read nor
+// produce texts, so they charge nothing. The map has only their names. text/template has the
+// functions.
 var builtins = map[string]any{
 	"and": "", "or": "", "not": "", "len": "", "slice": "",
 }
@@ -36,7 +37,8 @@ func Functions() []string {
 	})
 }
 
-// functions returns the functions that charge the meter. Their names and the order of their arguments are those of Helm.
+// functions returns the functions that charge the meter. Their names and the order of their
+// arguments are the same as in Helm.
 func (m *meter) functions() template.FuncMap {
 	functions := template.FuncMap{
 		"default":    defaultTo,
@@ -146,8 +148,8 @@ func defaultTo(fallback, v any) any {
 	}
 }
 
-// index returns the item of an object at a key, or of a list or text at a position. Further keys go deeper. The item is nil
-// if the object does not have the key.
+// index returns the item of an object at a key, or of a list or text at a position. Further keys
+// select nested items. The item is nil if the object does not have the key.
 func (m *meter) index(v any, keys ...any) (any, error) {
 	for _, key := range keys {
 		name, isName := key.(string)
@@ -231,7 +233,7 @@ func (m *meter) splitList(separator, v any) ([]string, error) {
 	return strings.Split(s, by), nil
 }
 
-// itemBytes is what an item of a list or an object takes beside its text.
+// itemBytes is the size of an item of a list or an object, without its text.
 const itemBytes = 16
 
 func (m *meter) join(separator, list any) (string, error) {
@@ -264,7 +266,8 @@ func (m *meter) join(separator, list any) (string, error) {
 	return strings.Join(items, with), nil
 }
 
-// toJSON returns a value as JSON in one line. Unlike encoding/json, it keeps <, > and & as they are.
+// toJSON returns a value as JSON in one line. Unlike encoding/json, it keeps <, > and & as they
+// are.
 func (m *meter) toJSON(v any) (string, error) {
 	if err := m.process(sizeOf(v)); err != nil {
 		return "", err
@@ -296,11 +299,12 @@ func (m *meter) toYAML(v any) (string, error) {
 const (
 	// yamlIndent is the number of spaces of each level of YAML.
 	yamlIndent = 2
-	// yamlFactor and yamlBytes are what YAML takes in comparison with JSON: for each byte, and for each call.
+	// yamlFactor and yamlBytes are the costs of YAML compared with JSON, for each byte and for each
+	// call.
 	yamlFactor, yamlBytes = 8, 4096
 )
 
-// sizeAsYAML returns about how many bytes a value has as YAML. Each line is indented by its depth.
+// sizeAsYAML estimates the size of a value as YAML, in bytes. Each line is indented by its depth.
 func sizeAsYAML(value any, depth int) int {
 	size := itemBytes + yamlIndent*depth
 	switch v := value.(type) {
@@ -322,7 +326,7 @@ func sizeAsYAML(value any, depth int) int {
 	return size
 }
 
-// trunc returns the first characters of a text that fit a number of bytes.
+// trunc truncates a text to a number of bytes, between characters.
 func (m *meter) trunc(limit int, v any) (string, error) {
 	s, err := m.read(v)
 	if err != nil || limit >= len(s) {
@@ -375,7 +379,7 @@ func divide(a, b int64) (int64, error) {
 	return a / b, nil
 }
 
-// sizeOf returns about how many bytes a value has.
+// sizeOf estimates the size of a value in bytes.
 func sizeOf(value any) int {
 	size := itemBytes
 	switch v := value.(type) {
@@ -410,8 +414,8 @@ func (m *meter) print(args ...any) (string, error) {
 	return m.made(joined.String())
 }
 
-// printf writes texts, numbers, true or false for %s, %v and %d, and quotes them for %q. It takes no flags, width or
-// precision, so that numbers in the format make no text.
+// printf writes texts, numbers, true or false for %s, %v and %d, and quotes them for %q. It accepts
+// no flags, width or precision, so that a number in the format cannot produce a long text.
 func (m *meter) printf(format string, args ...any) (string, error) {
 	if err := m.process(len(format)); err != nil {
 		return "", err

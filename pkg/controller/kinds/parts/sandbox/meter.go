@@ -9,25 +9,27 @@ import (
 )
 
 const (
-	// maxSteps is the number of parts of templates that one rendering evaluates. A part of the body of a range counts in
-	// each iteration. A step takes less than a microsecond.
+	// maxSteps is the maximum number of parts of templates that one rendering evaluates. A part of
+	// the body of a range counts in each iteration. A step takes less than a microsecond.
 	maxSteps = 100_000
-	// maxProcessed is the number of bytes that the functions of one rendering read and make.
+	// maxProcessed is the maximum number of bytes that the functions of one rendering read and
+	// produce.
 	maxProcessed = 16 << 20
-	// stepFunction is the name of the function that a range calls in each iteration. Templates cannot call it, because it
-	// is not among the functions that they are parsed with.
+	// stepFunction is the name of the function that a range calls in each iteration. Templates
+	// cannot call it, because it is not among the functions that they are parsed with.
 	stepFunction = "_step"
 )
 
 // meter counts the work of one rendering.
 type meter struct {
-	// rangeSteps are the steps that it takes to begin a range: its map is sorted.
+	// rangeSteps is the cost of the start of a range, which sorts its map.
 	rangeSteps int
-	// isDocument says that the template is one of YAML, see [Document].
+	// isDocument means that the template is a YAML template. See [Document].
 	isDocument bool
 
 	steps, bytes int
-	// actions are the texts of the actions of a document, and inserted are the values that they have inserted.
+	// actions are the texts of the actions of a document. inserted are the values that the actions
+	// inserted.
 	actions  []string
 	inserted []insertion
 }
@@ -40,7 +42,7 @@ func (m *meter) step(parts int) (string, error) {
 	return "", nil
 }
 
-// process charges bytes that a function reads or makes.
+// process charges bytes that a function reads or produces.
 func (m *meter) process(bytes int) error {
 	if bytes > maxProcessed {
 		return errTooManyBytes
@@ -51,8 +53,9 @@ func (m *meter) process(bytes int) error {
 	return nil
 }
 
-// install adds the call of stepFunction to each range below a node. It returns the steps of one evaluation of the node,
-// without those that the ranges charge. It refuses the call of another template, which could repeat work as well.
+// install adds the call of stepFunction to each range below a node. It returns the steps of one
+// evaluation of the node, without those that the ranges charge. It refuses calls of other
+// templates, because these could repeat work as well.
 func (m *meter) install(node parse.Node) (steps int, err error) {
 	below := func(nodes ...parse.Node) {
 		for _, next := range nodes {

@@ -5,5 +5,5 @@
 
 package sandbox_test
 
-// maxMemory is the most that one rendering may allocate.
+// maxMemory is the maximum memory that one rendering may allocate.
 const maxMemory = 256 << 20

@@ -14,17 +14,18 @@ import (
 	"unicode/utf8"
 )
 
-// MaxBytes is the limit of the output of one rendering: the size of all keys and texts as a JSON object. A ConfigMap
-// with such data fits the limits of the API server, and so does its request.
+// MaxBytes is the limit of the output of one rendering: the size of all keys and texts as a JSON
+// object. A ConfigMap with such data fits the limits of the API server, and so does its request.
 const MaxBytes = 1_000_000
 
-// maxTemplateBytes is the limit of all templates of one rendering, which bounds the parsed templates.
+// maxTemplateBytes is the limit of all templates of one rendering, which bounds the parsed
+// templates.
 const maxTemplateBytes = 1 << 20
 
 // name is the name of a template inside this package. Errors of text/template begin with it.
 const name = "t"
 
-// Data is what templates see.
+// Data is the input of templates.
 type Data struct {
 	// Fields are texts by name: {{ .Name }}.
 	Fields map[string]string
@@ -32,8 +33,8 @@ type Data struct {
 	Values map[string]any
 }
 
-// Render renders each template. It returns the texts by the keys of the templates. The templates are rendered in the
-// order of their keys, and the first error is returned: an [*Error].
+// Render renders each template. It returns the texts by the keys of the templates. The templates
+// are rendered in the order of their keys, and the first error is returned: an [*Error].
 func Render(templates map[string]string, data Data) (map[string]string, error) {
 	dot := map[string]any{"Values": data.Values}
 	for field, text := range data.Fields {
@@ -79,8 +80,8 @@ func render(text string, dot map[string]any, m *meter, out *output) (string, err
 	return made, nil
 }
 
-// parse parses a template and adds the functions that the meter needs. It returns the steps of one evaluation, without
-// those of loops.
+// parse parses a template and adds the functions that the meter needs. It returns the steps of one
+// evaluation, without those of loops.
 func (m *meter) parse(text string) (tree *parse.Tree, steps int, err error) {
 	if m.isDocument && strings.ContainsAny(text, openMark+closeMark) {
 		return nil, 0, errMark
@@ -96,8 +97,8 @@ func (m *meter) parse(text string) (tree *parse.Tree, steps int, err error) {
 	return tree, steps, err
 }
 
-// missingKey is the option for a key that a map does not have. A document refuses values that are missing itself, see
-// errNothing, so that default, if and with can handle them.
+// missingKey is the option for a key that a map does not have. A document itself refuses missing
+// values (errNothing), so that default, if and with can handle them.
 func (m *meter) missingKey() string {
 	if m.isDocument {
 		return "missingkey=default"
@@ -122,7 +123,8 @@ func largestMap(value any) int {
 	return largest
 }
 
-// checkSize checks the size as JSON, which is what a request sends. The longest text is the one to shorten.
+// checkSize checks the size as JSON, which is the form of the request. The error names the longest
+// text.
 func checkSize(rendered map[string]string) error {
 	encoded, err := json.Marshal(rendered)
 	if err != nil {

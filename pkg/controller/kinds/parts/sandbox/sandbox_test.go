@@ -80,7 +80,7 @@ func TestRender(t *testing.T) {
 	}
 }
 
-func TestRenderNamesTheFaultyTemplate(t *testing.T) {
+func TestRenderErrorNamesTemplate(t *testing.T) {
 	tests := map[string]struct{ template, want string }{
 		"syntax":                     {"a: 1\nb: {{ .Values.host\n", "app.yaml: line 3: unclosed action started at line 2"},
 		"an end without a beginning": {"{{ end }}", "app.yaml: line 1: unexpected {{end}}"},
@@ -143,7 +143,7 @@ const (
 	tooLarge     = "has more than 1000000 bytes as JSON"
 )
 
-// hostile are templates that would take very long, or need very much memory.
+// hostile returns templates that would run very long, or need a lot of memory.
 func hostile() map[string]struct{ template, want string } {
 	big := strings.Repeat("x", 200_000)
 	loops := func(depth int, body string) string {
@@ -233,8 +233,8 @@ func TestLimitsCoverAllTemplates(t *testing.T) {
 	}
 }
 
-// FuzzRender checks arbitrary templates: a rendering ends within its limits, with texts that a ConfigMap can hold, or
-// with an error that names the template and shows no value.
+// FuzzRender checks arbitrary templates: a rendering ends within its limits, with texts that a
+// ConfigMap can hold, or with an error that names the template and shows no value.
 func FuzzRender(f *testing.F) {
 	for _, test := range hostile() {
 		if len(test.template) < 10_000 {

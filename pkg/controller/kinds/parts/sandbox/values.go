@@ -14,7 +14,8 @@ import (
 // maxValuesBytes is the limit of values before they are parsed.
 const maxValuesBytes = 256 << 10
 
-// ParseValues parses a JSON object for [Data]; nil is an empty one. Errors begin with field, and name no value.
+// ParseValues parses a JSON object for [Data]; nil is an empty one. Errors begin with field, and
+// name no value.
 func ParseValues(field string, raw *runtime.RawExtension) (map[string]any, error) {
 	if raw == nil {
 		return nil, nil
@@ -29,8 +30,8 @@ func ParseValues(field string, raw *runtime.RawExtension) (map[string]any, error
 	return values, nil
 }
 
-// Merge returns base with overrides. Objects are merged, and all other values are replaced. A null removes a value. The
-// arguments do not change.
+// Merge returns base with overrides. Objects are merged, and all other values are replaced. A null
+// removes a value. The arguments do not change.
 func Merge(base, overrides map[string]any) map[string]any {
 	merged := maps.Clone(base)
 	if merged == nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller/kinds/parts/tier"
 )
 
-func TestAdviceNamesTheFieldOfTheCause(t *testing.T) {
+func TestAdviceNamesFieldOfCause(t *testing.T) {
 	const requests = "spec.database.storage requests 10Gi"
 	tests := map[string]struct {
 		change        []func(*tier.Application)

@@ -15,7 +15,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller/child/component"
 )
 
-// backupFields are the fields of an application, by those of its PostgreSQL and its Backup.
+// backupFields maps fields of the PostgreSQL and the Backup to fields of the application.
 var backupFields = strings.NewReplacer("spec.backup.", "spec.database.backup.", "spec.schedule", "spec.database.backup.schedule",
 	"spec.retention", "spec.database.backup.retention", "spec.destination", "spec.database.backup.destination")
 
@@ -34,8 +34,8 @@ func BackupConfigured(object metav1.Object) child.Condition {
 	return child.Condition{Status: found.Status, Reason: found.Reason, Message: found.Message}
 }
 
-// JudgeBackups returns whether the backups of an application that has some are made.
-// configured is the reason if they are. The set has to keep [BackupConfigured] of PostgreSQLs.
+// JudgeBackups returns the condition BackupConfigured of an application with backups. configured is
+// the reason if the database is backed up. The set must observe [BackupConfigured] of PostgreSQLs.
 func (a Application) JudgeBackups(outcome component.Outcome, configured string) (status metav1.ConditionStatus, reason, message string) {
 	database := a.Name + databaseSuffix
 	found := outcome.State.Of("PostgreSQL", database).Condition

@@ -27,11 +27,11 @@ import (
 )
 
 const (
-	// databaseSuffix is added to the name of the application for the name of its database,
-	// and backupSuffix to that for its backups.
+	// databaseSuffix is the suffix of the name of the database. backupSuffix is the suffix of the
+	// name of its Backup.
 	databaseSuffix = "-db"
 	backupSuffix   = "-backup"
-	// postgreSQLPort is where a PostgreSQL accepts connections.
+	// postgreSQLPort is the port of a PostgreSQL.
 	postgreSQLPort = 5432
 )
 
@@ -41,13 +41,13 @@ type Server struct {
 	// is a StatefulSet of one pod.
 	Type             string
 	Version, Storage string
-	// StorageSource is what requests the size, for example "spec.database.storage". Messages
-	// name it.
+	// StorageSource is the field that requests the size, for example "spec.database.storage".
+	// Messages name it.
 	StorageSource string
-	// Replicas is the number of servers of a PostgreSQL; 0 leaves it to users, and is 1 by
-	// default.
+	// Replicas is the number of servers of a PostgreSQL. 0 lets users set it on the PostgreSQL,
+	// whose default is 1.
 	Replicas int32
-	// Backups is nil for none.
+	// Backups is nil if the database has no backups.
 	Backups *Backups
 }
 
@@ -66,11 +66,11 @@ func (s Server) port() int32 {
 	return postgreSQLPort
 }
 
-// storageField is the field of a PostgreSQL with the size of its volumes.
+// storageField matches the field of a PostgreSQL with the size of its volumes.
 var storageField = regexp.MustCompile(`\bspec\.storage\b`)
 
-// advice says which field of the application is the cause of a problem that a PostgreSQL or
-// the StatefulSet of a mysql has; empty if it is not known.
+// advice names the field of the application that causes a problem of the PostgreSQL, or of the
+// StatefulSet of a mysql. It is empty if the cause is unknown.
 func (s Server) advice(problem string) string {
 	requests := fmt.Sprintf("%s requests %s", s.StorageSource, s.Storage)
 	shrinks := strings.Contains(problem, "is less than the") || strings.Contains(problem, "shrink")
@@ -102,7 +102,7 @@ func (a Application) database() component.Component {
 	}
 }
 
-// postgreSQL returns the spec of the PostgreSQL, which makes its backups itself.
+// postgreSQL returns the spec of the PostgreSQL, which creates its own Backup.
 func (a Application) postgreSQL() *databasev1ac.PostgreSQLSpecApplyConfiguration {
 	spec := databasev1ac.PostgreSQLSpec().WithVersion(a.Database.Version).WithStorage(a.Database.Storage)
 	if a.Database.Replicas > 0 {
@@ -137,8 +137,8 @@ func (a Application) mySQL() mysql.Server {
 	return server
 }
 
-// databaseEnv tells the backend how to reach the database. Both types of databases have the
-// same Secret.
+// databaseEnv returns the environment with which the backend connects to the database. Both types
+// of databases have the same keys in their Secret.
 func (a Application) databaseEnv() []*corev1ac.EnvVarApplyConfiguration {
 	secret := a.mySQL().CredentialsSecret()
 	return []*corev1ac.EnvVarApplyConfiguration{
@@ -149,8 +149,8 @@ func (a Application) databaseEnv() []*corev1ac.EnvVarApplyConfiguration {
 	}
 }
 
-// Backups returns the Backup of a database that does not make its backups itself; false if
-// there is none.
+// Backups returns the component with the Backup of a mysql. It returns false if there is none, or
+// if the database is a PostgreSQL, which creates its own Backup.
 func (a Application) Backups() (component.Component, bool) {
 	if !a.Database.isMySQL() || a.Database.Backups == nil {
 		return component.Component{}, false

@@ -10,5 +10,5 @@
 // CACHE_HOST and CACHE_PORT. The frontend finds the backend by BACKEND_URL. Name, user and
 // password of the database come from its Secret.
 //
-// [Application.JudgeBackups] says whether the backups of the database are made.
+// [Application.JudgeBackups] reports whether the database is backed up.
 package tier

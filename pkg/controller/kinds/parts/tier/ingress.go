@@ -11,12 +11,12 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller/child/component"
 )
 
-// Entry is how the frontend is reached from outside of the cluster.
+// Entry exposes the frontend outside of the cluster.
 type Entry struct {
 	Host string
-	// ClassName and TLSSecret are empty for the default class and for no TLS.
+	// An empty ClassName means the default class. An empty TLSSecret means no TLS.
 	ClassName, TLSSecret string
-	// Retained leaves an Ingress that exists as it is.
+	// Retained prevents changes of an existing Ingress.
 	Retained bool
 }
 

@@ -14,11 +14,11 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller/child/component"
 )
 
-// ServiceMonitor is the kind with which Prometheus Operator finds metrics. Not every API
-// server serves it.
+// ServiceMonitor is the kind by which Prometheus Operator finds metrics. An API server may not
+// serve it.
 var ServiceMonitor = schema.GroupVersionKind{Group: "monitoring.coreos.com", Version: "v1", Kind: "ServiceMonitor"}
 
-// dashboard is a Grafana dashboard. NAMESPACE and APPLICATION stand for names.
+// dashboard is a Grafana dashboard. NAMESPACE and APPLICATION are placeholders of names.
 //
 //go:embed dashboard.json
 var dashboard string

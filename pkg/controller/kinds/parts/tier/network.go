@@ -12,7 +12,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller/kinds/parts/workload"
 )
 
-// anywhere is every address: the pods of the ingress controller are not known.
+// anywhere means every address, because the pods of the ingress controller are unknown.
 const anywhere = "anywhere"
 
 // paths are the connections that the components of a hardened application accept and open.
@@ -34,9 +34,8 @@ func (a Application) policies(name string) []child.Desired {
 	return []child.Desired{workload.NetworkPolicy(a.named(name, "-"+name), name, a.peers(), paths)}
 }
 
-// peers returns the ends of paths, without those that the application does not have.
-// Prometheus is known by the name of its namespace, because tenants cannot rename theirs, and
-// could give any label to their pods.
+// peers returns the existing ends of paths. The namespace of Prometheus is selected by name,
+// because tenants could set any label on their pods, but cannot rename their namespaces.
 func (a Application) peers() map[string]workload.Peer {
 	database := a.Name + databaseSuffix
 	peers := map[string]workload.Peer{

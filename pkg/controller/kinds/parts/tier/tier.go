@@ -25,27 +25,26 @@ const (
 )
 
 const (
-	// HTTPPort is where a backend and a frontend listen by default.
+	// HTTPPort is the default port of a backend and a frontend.
 	HTTPPort = 8080
-	// CachePort is where a cache listens.
+	// CachePort is the port of a cache.
 	CachePort = 6379
 	// cacheUser is the user of a cache.
 	cacheUser = 999
-	// portName is the name of the port of each container that is no database, and of its
-	// Service.
+	// portName is the name of the port of each container except databases, and of its Service.
 	portName = "main"
 )
 
-// Application is an application that has components. Its children are named after it.
+// Application is an application with components. The names of its children begin with its name.
 type Application struct {
 	Namespace, Name string
 	// Labels returns the labels of the children of a component, which also select its pods.
 	Labels   func(component string) map[string]string
 	Database Server
-	// Cache is nil for none.
+	// Cache is nil if the application has no cache.
 	Cache             *Workload
 	Backend, Frontend Workload
-	// Monitored says that Prometheus scrapes the backend. See [Application.Monitoring].
+	// Monitored means that Prometheus scrapes the backend. See [Application.Monitoring].
 	Monitored bool
 	// Hardened adds limits, topology spread, PodDisruptionBudgets and NetworkPolicies.
 	Hardened bool
@@ -54,10 +53,10 @@ type Application struct {
 // Workload is a Deployment with a Service.
 type Workload struct {
 	Image string
-	// Args are the arguments of the container; nil for those of the image.
+	// Args are the arguments of the container. nil means the arguments of the image.
 	Args     []string
 	Replicas int32
-	// Port is where the container accepts connections.
+	// Port is the port of the container.
 	Port int32
 }
 
@@ -75,7 +74,7 @@ func (a Application) named(component, suffix string) workload.Named {
 	return workload.Named{Name: a.Name + suffix, Selector: a.Labels(component)}
 }
 
-// endpoint returns where a Service is reached, as host:port.
+// endpoint returns the address of a Service, as host:port.
 func (a Application) endpoint(service string, port int32) string {
 	return fmt.Sprintf("%s.%s.svc.cluster.local:%d", service, a.Namespace, port)
 }

@@ -74,7 +74,7 @@ func childNames(components ...component.Component) []string {
 	return names
 }
 
-// child returns a child of a component by its type; nil if there is none.
+// child returns the child of a component with type T, or nil.
 func child[T any](c component.Component) T {
 	var none T
 	for _, desired := range c.Children {
@@ -114,8 +114,9 @@ func TestTiers(t *testing.T) {
 	}
 }
 
-// TestPoliciesAllowThePathsBetweenComponents lists who may connect to each component, and where each component may connect to.
-func TestPoliciesAllowThePathsBetweenComponents(t *testing.T) {
+// TestPoliciesAllowPathsBetweenComponents lists the allowed incoming and outgoing connections of
+// each component.
+func TestPoliciesAllowPathsBetweenComponents(t *testing.T) {
 	tests := map[string]struct {
 		change []func(*tier.Application)
 		want   map[string][]string

@@ -11,7 +11,7 @@ import (
 	networkingv1ac "k8s.io/client-go/applyconfigurations/networking/v1"
 )
 
-// dnsPort is where pods look up names.
+// dnsPort is the port of DNS servers.
 const dnsPort = 53
 
 // Peer is one end of a connection.
@@ -21,16 +21,15 @@ type Peer struct {
 	// Namespaces are the labels of the namespaces of the pods. By default, the pods are in
 	// the namespace of the NetworkPolicy.
 	Namespaces map[string]string
-	// Port is where the pods accept TCP connections.
+	// Port is the TCP port of the pods.
 	Port int32
 }
 
-// Path allows the pods of one peer to open connections to the port of another.
+// Path allows connections from the pods of one peer to the port of another peer.
 type Path struct{ From, To string }
 
 // NetworkPolicy returns the NetworkPolicy of the pods of a peer: they accept and open the
-// connections of the paths, and look up names. Paths of peers that are not in the map are
-// left out.
+// connections of the paths, and look up names. Paths of peers that are not in the map are ignored.
 func NetworkPolicy(n Named, peer string, peers map[string]Peer, paths []Path) *networkingv1ac.NetworkPolicyApplyConfiguration {
 	dns := networkingv1ac.NetworkPolicyEgressRule().WithPorts(policyPort(corev1.ProtocolUDP, dnsPort), policyPort(corev1.ProtocolTCP, dnsPort))
 	spec := networkingv1ac.NetworkPolicySpec().WithPodSelector(metav1ac.LabelSelector().WithMatchLabels(peers[peer].Pods)).
@@ -53,7 +52,8 @@ func NetworkPolicy(n Named, peer string, peers map[string]Peer, paths []Path) *n
 	return networkingv1ac.NetworkPolicy(n.Name, "").WithLabels(n.PodLabels()).WithSpec(spec)
 }
 
-// selectors returns the peer as a rule names it; nothing for every address.
+// selectors returns the peer in the form of a rule. It returns nothing for a peer without labels,
+// which means every address.
 func (p Peer) selectors() []*networkingv1ac.NetworkPolicyPeerApplyConfiguration {
 	if len(p.Pods) == 0 {
 		return nil

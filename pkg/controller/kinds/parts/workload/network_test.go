@@ -16,7 +16,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller/kinds/parts/workload"
 )
 
-func TestNetworkPolicyAllowsItsPathsOnly(t *testing.T) {
+func TestNetworkPolicyAllowsOnlyItsPaths(t *testing.T) {
 	peers := map[string]workload.Peer{
 		"anywhere": {},
 		"web":      {Pods: map[string]string{"component": "web"}, Port: 8080},
@@ -66,7 +66,7 @@ func TestSpreadOverZonesAndNodes(t *testing.T) {
 	}
 }
 
-func TestDisruptionBudgetSelectsThePods(t *testing.T) {
+func TestDisruptionBudgetSelectsPods(t *testing.T) {
 	named := workload.Named{Name: "shop-web", Selector: map[string]string{"component": "web"}}
 
 	got := workload.DisruptionBudget(named)

@@ -40,7 +40,7 @@ func Container(name, image string) *corev1ac.ContainerApplyConfiguration {
 			WithCapabilities(corev1ac.Capabilities().WithDrop("ALL")))
 }
 
-// Secure sets the fields of a container's security context that a user gave.
+// Secure sets the user's fields of a container's security context.
 func Secure(container *corev1ac.ContainerApplyConfiguration, given *workloadv1alpha1.SecurityContext) {
 	if given == nil {
 		return
@@ -72,7 +72,7 @@ func capabilities(names []string) []corev1.Capability {
 	return converted
 }
 
-// Resources returns the resources of a container that a user gave; nil for none.
+// Resources returns the user's resources of a container, or nil.
 func Resources(given *workloadv1alpha1.Resources) *corev1ac.ResourceRequirementsApplyConfiguration {
 	if given == nil {
 		return nil

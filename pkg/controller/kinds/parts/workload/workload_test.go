@@ -38,7 +38,7 @@ func TestPodOfImageWithUser(t *testing.T) {
 	}
 }
 
-func TestListenOnLowersTheFirstPortIfNeeded(t *testing.T) {
+func TestListenOnAllowsLowPorts(t *testing.T) {
 	for port, sysctls := range map[int32]int{80: 1, 1023: 1, 1024: 0, 8080: 0} {
 		pod := workload.Pod(0, workload.Container("web", "web:1"))
 
@@ -50,7 +50,7 @@ func TestListenOnLowersTheFirstPortIfNeeded(t *testing.T) {
 	}
 }
 
-func TestSecureOverridesWhatIsGiven(t *testing.T) {
+func TestSecureSetsOnlyGivenFields(t *testing.T) {
 	container := workload.Container("web", "nginx")
 
 	workload.Secure(container, &workloadv1alpha1.SecurityContext{

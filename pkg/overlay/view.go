@@ -13,7 +13,8 @@ import (
 )
 
 // View is an informer's store combined with writes of this process that the store does not show
-// yet. It is safe for concurrent use. Its objects are shared and must not be changed.
+// yet. It is safe for concurrent use. Its objects are shared and must not be changed. A nil View
+// has no objects and records nothing.
 type View[T metav1.Object] struct {
 	indexer cache.Indexer
 
@@ -24,47 +25,101 @@ type View[T metav1.Object] struct {
 	echoes map[string]echo
 	// doubts are objects that another client may have changed without a visible difference in the
 	// metadata.
-	doubts map[string]echo
+	doubts map[string]version
+}
+
+// version identifies a version of an object.
+type version struct {
+	uid             types.UID
+	resourceVersion string
+}
+
+func versionOf(object metav1.Object) version {
+	return version{object.GetUID(), object.GetResourceVersion()}
 }
 
 // echo identifies the version of an object that this process last wrote.
 type echo struct {
-	uid             types.UID
-	resourceVersion string
+	version
+
 	// replaced is the UID of the object with the same name that this process deleted before.
 	replaced types.UID
 }
 
-// ownWrite is a write of this process that the store may not show yet.
+// ownWrite is a write of this process that the store may not show yet: the written version, or the
+// last version before a delete.
 type ownWrite[T metav1.Object] struct {
-	// object is the version that was written, or the last one before a delete.
+	version
+
+	// object is empty after a delete.
 	object  T
 	deleted bool
 }
 
+// Views are the views of the informers of one kind, by namespace. If all namespaces are watched,
+// there is one view under metav1.NamespaceAll.
+type Views[T metav1.Object] map[string]*View[T]
+
+// NewViews returns the views of informers.
+func NewViews[T metav1.Object](informers map[string]cache.SharedIndexInformer) Views[T] {
+	views := Views[T]{}
+	for namespace, informer := range informers {
+		views[namespace] = New[T](informer.GetIndexer())
+	}
+	return views
+}
+
+// In returns the view of the objects in a namespace; nil if the namespace is not watched.
+func (v Views[T]) In(namespace string) *View[T] {
+	if all, ok := v[metav1.NamespaceAll]; ok {
+		return all
+	}
+	return v[namespace]
+}
+
 // New returns a view of an informer's store.
 func New[T metav1.Object](indexer cache.Indexer) *View[T] {
-	return &View[T]{indexer: indexer, written: map[string]ownWrite[T]{}, echoes: map[string]echo{}, doubts: map[string]echo{}}
+	return &View[T]{indexer: indexer, written: map[string]ownWrite[T]{}, echoes: map[string]echo{}, doubts: map[string]version{}}
 }
 
 func objectKey(namespace, name string) string {
 	return cache.ObjectName{Namespace: namespace, Name: name}.String()
 }
 
-// Wrote records the API server's answer to a create, update or apply of this process.
+// Wrote records the API server's answer to a create, update or apply of this process. It ignores an
+// answer that is older than the recorded one. If the store already shows the answer, only an echo is
+// recorded, because no later event would drop the object.
 func (v *View[T]) Wrote(object T) {
+	if v == nil {
+		return
+	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	key := objectKey(object.GetNamespace(), object.GetName())
+	own, recorded := v.written[key]
+	if recorded && !own.deleted && !AtLeast(object.GetResourceVersion(), own.resourceVersion) {
+		return
+	}
 	replaced := v.echoes[key].replaced
-	if own, ok := v.written[key]; ok && own.deleted {
-		replaced = own.object.GetUID()
+	if recorded && own.deleted {
+		replaced = own.uid
 	}
 	if doubt, ok := v.doubts[key]; ok && AtLeast(object.GetResourceVersion(), doubt.resourceVersion) {
 		delete(v.doubts, key)
 	}
-	v.written[key] = ownWrite[T]{object: object}
-	v.echoes[key] = echo{object.GetUID(), object.GetResourceVersion(), replaced}
+	v.record(key, ownWrite[T]{version: versionOf(object), object: object})
+	v.echoes[key] = echo{versionOf(object), replaced}
+}
+
+// record keeps a write until the store has caught up. The caller holds the lock.
+func (v *View[T]) record(key string, own ownWrite[T]) {
+	reached := v.indexer.LastStoreSyncResourceVersion()
+	stored, exists, _ := v.indexer.GetByKey(key)
+	if caughtUp(own, stored, exists, reached) {
+		delete(v.written, key)
+		return
+	}
+	v.written[key] = own
 }
 
 // Doubt records that another client may have changed fields of the operator in a way that the
@@ -72,11 +127,14 @@ func (v *View[T]) Wrote(object T) {
 func (v *View[T]) Doubt(object T) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.doubts[objectKey(object.GetNamespace(), object.GetName())] = echo{uid: object.GetUID(), resourceVersion: object.GetResourceVersion()}
+	v.doubts[objectKey(object.GetNamespace(), object.GetName())] = versionOf(object)
 }
 
 // IsDoubted reports whether [View.Doubt] was called since the last write of the object.
 func (v *View[T]) IsDoubted(object T) bool {
+	if v == nil {
+		return false
+	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	doubt, ok := v.doubts[objectKey(object.GetNamespace(), object.GetName())]
@@ -85,18 +143,13 @@ func (v *View[T]) IsDoubted(object T) bool {
 
 // Deleted records that this process deleted the object. If the store already shows the deletion,
 // there is no record, because no later event would drop it.
-func (v *View[T]) Deleted(object T) {
-	key := objectKey(object.GetNamespace(), object.GetName())
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	reached := v.indexer.LastStoreSyncResourceVersion()
-	stored, exists, _ := v.indexer.GetByKey(key)
-	own := ownWrite[T]{object: object, deleted: true}
-	if caughtUp(own, stored, exists, reached) {
-		delete(v.written, key)
+func (v *View[T]) Deleted(object metav1.Object) {
+	if v == nil {
 		return
 	}
-	v.written[key] = own
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.record(objectKey(object.GetNamespace(), object.GetName()), ownWrite[T]{version: versionOf(object), deleted: true})
 }
 
 // IsOwn reports whether the object is the version that this process last wrote, or an older
@@ -126,7 +179,7 @@ func (v *View[T]) IsOwnDelete(object T) bool {
 	defer v.mu.Unlock()
 	key := objectKey(object.GetNamespace(), object.GetName())
 	own, ok := v.written[key]
-	return ok && own.deleted && own.object.GetUID() == object.GetUID() || v.echoes[key].replaced == object.GetUID()
+	return ok && own.deleted && own.uid == object.GetUID() || v.echoes[key].replaced == object.GetUID()
 }
 
 // Leaving returns the object if this process deleted it and the store still shows it, for
@@ -137,7 +190,7 @@ func (v *View[T]) Leaving(namespace, name string) (T, bool) {
 	defer v.mu.Unlock()
 	stored, exists, _ := v.indexer.GetByKey(key)
 	own, ok := v.written[key]
-	if !ok || !own.deleted || !exists || stored.(T).GetUID() != own.object.GetUID() {
+	if !ok || !own.deleted || !exists || stored.(T).GetUID() != own.uid {
 		var none T
 		return none, false
 	}
@@ -163,6 +216,9 @@ func (v *View[T]) Settle(object T) {
 func (v *View[T]) Get(namespace, name string) (T, bool) {
 	key := objectKey(namespace, name)
 	var none T
+	if v == nil {
+		return none, false
+	}
 	// The lock prevents that the write is dropped while the store is read. The store's
 	// resourceVersion is read before the object, because the object could arrive in between.
 	v.mu.Lock()
@@ -187,6 +243,9 @@ func (v *View[T]) Get(namespace, name string) (T, bool) {
 // List returns the newest known versions of the objects under an index value. It includes written
 // objects that the store does not show yet, if selects returns true for them.
 func (v *View[T]) List(index, value string, selects func(T) bool) []T {
+	if v == nil {
+		return nil
+	}
 	v.mu.Lock() // See Get.
 	stored, err := v.indexer.ByIndex(index, value)
 	if err != nil {
@@ -213,16 +272,21 @@ func (v *View[T]) List(index, value string, selects func(T) bool) []T {
 	return objects
 }
 
-// caughtUp reports whether a store at the resourceVersion reached shows the write. A
-// resourceVersion that cannot be parsed counts as caught up.
+// caughtUp reports whether a store at the resourceVersion reached shows the write. If the version of
+// the store is not known, its object decides. A resourceVersion that cannot be parsed counts as
+// caught up.
 func caughtUp[T metav1.Object](own ownWrite[T], stored any, exists bool, reached string) bool {
-	if own.deleted && exists && stored.(T).GetUID() == own.object.GetUID() {
+	switch {
+	case !exists:
+	case own.deleted && stored.(T).GetUID() == own.uid:
+		return false
+	case own.deleted:
+	case AtLeast(stored.(T).GetResourceVersion(), own.resourceVersion):
+		return true
+	case reached == "":
 		return false
 	}
-	if exists && !own.deleted && AtLeast(stored.(T).GetResourceVersion(), own.object.GetResourceVersion()) {
-		return true
-	}
-	return AtLeast(reached, own.object.GetResourceVersion())
+	return AtLeast(reached, own.resourceVersion)
 }
 
 // AtLeast reports whether the resourceVersion got is not older than want. It returns true for

@@ -232,3 +232,79 @@ func TestViewIsOwnUntilSettled(t *testing.T) {
 		t.Error("the own write is kept after the object is gone")
 	}
 }
+
+// TestViewWroteOutOfOrder: the answer to an earlier write arrives after the answer to a later one.
+func TestViewWroteOutOfOrder(t *testing.T) {
+	object := func(version string) *metav1.PartialObjectMetadata {
+		o := &metav1.PartialObjectMetadata{}
+		o.Namespace, o.Name, o.UID, o.ResourceVersion = "default", "web", "a", version
+		return o
+	}
+	indexer := cache.NewIndexer(cache.MetaNamespaceKeyFunc, nil)
+	if err := indexer.Add(object("10")); err != nil {
+		t.Fatal(err)
+	}
+	v := New[*metav1.PartialObjectMetadata](indexer)
+
+	v.Wrote(object("12"))
+	v.Wrote(object("11"))
+
+	if got, _ := v.Get("default", "web"); got.ResourceVersion != "12" {
+		t.Errorf("got version %s, want 12", got.ResourceVersion)
+	}
+}
+
+// TestViewOfStoreWithoutVersion: an older object in the store does not hide an own write if the version of the store is
+// not known.
+func TestViewOfStoreWithoutVersion(t *testing.T) {
+	for stored, want := range map[string]string{"9": "10", "10": "10", "11": "11"} {
+		t.Run(stored, func(t *testing.T) {
+			o := &metav1.PartialObjectMetadata{}
+			o.Namespace, o.Name, o.ResourceVersion = "default", "web", stored
+			indexer := cache.NewIndexer(cache.MetaNamespaceKeyFunc, nil)
+			if err := indexer.Replace([]any{o}, ""); err != nil {
+				t.Fatal(err)
+			}
+			v := New[*metav1.PartialObjectMetadata](indexer)
+			written := o.DeepCopy()
+			written.ResourceVersion = "10"
+
+			v.Wrote(written)
+
+			if got, _ := v.Get("default", "web"); got.ResourceVersion != want {
+				t.Errorf("got version %s, want %s", got.ResourceVersion, want)
+			}
+		})
+	}
+}
+
+func TestViewsIn(t *testing.T) {
+	all, some := &View[*metav1.PartialObjectMetadata]{}, &View[*metav1.PartialObjectMetadata]{}
+	tests := map[string]struct {
+		views Views[*metav1.PartialObjectMetadata]
+		want  *View[*metav1.PartialObjectMetadata]
+	}{
+		"all namespaces": {Views[*metav1.PartialObjectMetadata]{"": all}, all},
+		"this namespace": {Views[*metav1.PartialObjectMetadata]{"default": some}, some},
+		"others":         {Views[*metav1.PartialObjectMetadata]{"other": some}, nil},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			if got := tc.views.In("default"); got != tc.want {
+				t.Errorf("view = %p, want %p", got, tc.want)
+			}
+		})
+	}
+}
+
+// TestNilView: a namespace that is not watched has no objects.
+func TestNilView(t *testing.T) {
+	var v *View[*metav1.PartialObjectMetadata]
+	o := &metav1.PartialObjectMetadata{}
+	o.Namespace, o.Name, o.ResourceVersion = "default", "web", "5"
+	v.Wrote(o)
+	v.Deleted(o)
+	if _, ok := v.Get("default", "web"); ok || v.List("index", "value", nil) != nil || v.IsDoubted(o) {
+		t.Error("a nil view has an object")
+	}
+}

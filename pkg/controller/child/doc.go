@@ -10,15 +10,14 @@
 // other clients change a child repeatedly, it is restored at growing intervals. A child that is no
 // longer desired is deleted. [Report] turns the result into conditions.
 //
-// [Keeper] is for many children of one kind, which come and go with other objects. It creates,
-// updates and deletes whole objects. [InBatches] runs many writes at once. Batches grow only while
-// writes succeed, so that a failing API server gets few requests.
+// A kind with many children of one kind, which come and go with other objects, writes them itself.
+// [InBatches] runs many writes at once. Batches grow only while writes succeed, so that a failing
+// API server gets few requests.
 //
 // A child has a controller reference to its owner. Objects of other owners are never changed: the
 // API server refuses a create if the name is taken, and all other writes carry the UID or the
 // resourceVersion of the observed object.
 //
-// A cache lags behind the writes of this process. Set and Keeper therefore overlay their writes on
-// the cache until the cache has caught up. So a pass neither writes twice nor mistakes an old
-// version for drift.
+// A cache lags behind the writes of this process. Package overlay combines the two until the cache
+// has caught up. So a pass neither writes twice nor mistakes an old version for drift.
 package child

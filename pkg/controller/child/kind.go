@@ -54,7 +54,7 @@ type Informers interface {
 type Kind struct {
 	gvk       schema.GroupVersionKind
 	informers map[string]cache.SharedIndexInformer
-	views     map[string]*overlay.View[metav1.Object]
+	views     overlay.Views[metav1.Object]
 	client    func(namespace string) client
 	health    func(metav1.Object) health.Health
 	// condition returns Observed.Condition. It is nil for kinds without WithCondition.
@@ -113,16 +113,15 @@ func newKind[T metav1.Object, L runtime.Object, C TypedClient[T, L]](
 	healthOf func(metav1.Object) health.Health,
 ) (Kind, error) {
 	k := Kind{
-		gvk: gvk, health: healthOf, informers: informers, views: map[string]*overlay.View[metav1.Object]{},
+		gvk: gvk, health: healthOf, informers: informers, views: overlay.NewViews[metav1.Object](informers),
 		client: func(namespace string) client { return untyped(clients(namespace)) },
 	}
-	for namespace, informer := range informers {
+	for _, informer := range informers {
 		if _, indexed := informer.GetIndexer().GetIndexers()[byOwner]; !indexed {
 			if err := informer.AddIndexers(cache.Indexers{byOwner: controllerUID}); err != nil {
 				return Kind{}, fmt.Errorf("index children of kind %s: %w", gvk.Kind, err)
 			}
 		}
-		k.views[namespace] = overlay.New[metav1.Object](informer.GetIndexer())
 	}
 	return k, nil
 }
@@ -170,21 +169,9 @@ func newInformer[T metav1.Object, L runtime.Object](
 	})
 }
 
-// view returns the cache of the children in a namespace.
-func (k Kind) view(namespace string) *overlay.View[metav1.Object] {
-	if all, ok := k.views[metav1.NamespaceAll]; ok {
-		return all
-	}
-	return k.views[namespace]
-}
-
 // observed returns the newest known version of a child, or nil.
 func (k Kind) observed(namespace, name string) *Observed {
-	view := k.view(namespace)
-	if view == nil {
-		return nil
-	}
-	object, ok := view.Get(namespace, name)
+	object, ok := k.views.In(namespace).Get(namespace, name)
 	if !ok {
 		return nil
 	}
@@ -194,20 +181,14 @@ func (k Kind) observed(namespace, name string) *Observed {
 // isDoubted reports whether another client may have changed a child without a visible change of its
 // fingerprint.
 func (k Kind) isDoubted(namespace, name string) bool {
-	view := k.view(namespace)
-	if view == nil {
-		return false
-	}
+	view := k.views.In(namespace)
 	object, ok := view.Get(namespace, name)
 	return ok && view.IsDoubted(object)
 }
 
 // ownedBy returns the newest known children of an owner.
 func (k Kind) ownedBy(owner metav1.Object) []*Observed {
-	view := k.view(owner.GetNamespace())
-	if view == nil {
-		return nil
-	}
+	view := k.views.In(owner.GetNamespace())
 	var owned []*Observed
 	for _, object := range view.List(byOwner, string(owner.GetUID()), func(o metav1.Object) bool { return metav1.IsControlledBy(o, owner) }) {
 		if child := k.observe(object); metav1.IsControlledBy(child, owner) {

@@ -29,7 +29,7 @@ type Labeled[T LabeledObject] struct {
 	name, label string
 	reduce      func(whole T, metadata metav1.ObjectMeta) T
 	informers   map[string]cache.SharedIndexInformer
-	views       map[string]*overlay.View[T]
+	views       overlay.Views[T]
 }
 
 // byLabel is the index of labeled objects by namespace and owner.
@@ -42,7 +42,7 @@ func NewLabeled[T LabeledObject](
 	build func(namespace string, indexers cache.Indexers, tweak func(*metav1.ListOptions)) cache.SharedIndexInformer,
 	reduce func(whole T, metadata metav1.ObjectMeta) T,
 ) (*Labeled[T], error) {
-	l := &Labeled[T]{name: resource + " with label " + label, label: label, reduce: reduce, views: map[string]*overlay.View[T]{}}
+	l := &Labeled[T]{name: resource + " with label " + label, label: label, reduce: reduce}
 	indexers := cache.Indexers{byLabel: func(object any) ([]string, error) {
 		if labeled, ok := object.(T); ok {
 			return []string{cache.ObjectName{Namespace: labeled.GetNamespace(), Name: labeled.GetLabels()[label]}.String()}, nil
@@ -62,9 +62,7 @@ func NewLabeled[T LabeledObject](
 	if err != nil {
 		return nil, err
 	}
-	for namespace, informer := range l.informers {
-		l.views[namespace] = overlay.New[T](informer.GetIndexer())
-	}
+	l.views = overlay.NewViews[T](l.informers)
 	return l, nil
 }
 
@@ -86,35 +84,18 @@ func (l *Labeled[T]) reduced(whole T) T {
 
 // Get returns the newest known version of an object.
 func (l *Labeled[T]) Get(namespace, name string) (T, bool) {
-	if view := l.view(namespace); view != nil {
-		return view.Get(namespace, name)
-	}
-	var none T
-	return none, false
+	return l.views.In(namespace).Get(namespace, name)
 }
 
 // Of returns the objects of an owner, in no particular order.
 func (l *Labeled[T]) Of(owner cache.ObjectName) []T {
-	view := l.view(owner.Namespace)
-	if view == nil {
-		return nil
-	}
-	return view.List(byLabel, owner.String(), func(object T) bool { return l.ownerOf(object) == owner })
+	return l.views.In(owner.Namespace).List(byLabel, owner.String(), func(object T) bool { return l.ownerOf(object) == owner })
 }
 
 // Wrote records the API server's answer to a write of this process, which the cache may not show
 // yet.
 func (l *Labeled[T]) Wrote(object T) {
-	if view := l.view(object.GetNamespace()); view != nil {
-		view.Wrote(l.reduced(object))
-	}
-}
-
-func (l *Labeled[T]) view(namespace string) *overlay.View[T] {
-	if all, ok := l.views[metav1.NamespaceAll]; ok {
-		return all
-	}
-	return l.views[namespace]
+	l.views.In(object.GetNamespace()).Wrote(l.reduced(object))
 }
 
 func (l *Labeled[T]) ownerOf(object T) cache.ObjectName {

@@ -434,7 +434,7 @@ func (p *pass) wrote(kind Kind, desired desiredChild, corrected bool, applied me
 	}
 	result := kind.observe(applied)
 	p.flight.noteWrite(applied)
-	kind.view(p.owner.GetNamespace()).Wrote(result)
+	kind.views.In(p.owner.GetNamespace()).Wrote(result)
 	return result
 }
 
@@ -538,7 +538,7 @@ func (p *pass) remove(ctx context.Context, kind Kind, of id, child *Observed) er
 	}
 	klog.FromContext(ctx).Info("Deleted a child", "target", of.String())
 	p.flight.noteDelete(child)
-	kind.view(p.owner.GetNamespace()).Deleted(child)
+	kind.views.In(p.owner.GetNamespace()).Deleted(child)
 	return nil
 }
 

@@ -60,7 +60,7 @@ func (l *Loop[T, S]) confirmDeletion(ctx context.Context, object T) (T, error) {
 	live, err := l.live(ctx, object)
 	if apierrors.IsNotFound(err) {
 		var none T
-		l.latest.Gone(object)
+		l.gone(object)
 		return none, nil
 	}
 	return live, err
@@ -87,7 +87,7 @@ func (l *Loop[T, S]) ConfirmOnce(ctx context.Context, object metav1.Object) erro
 	}
 	err := l.Confirm(ctx, object)
 	if apierrors.IsNotFound(err) {
-		l.latest.Gone(object)
+		l.gone(object)
 	}
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 		return &controller.StaleError{Object: cache.MetaObjectToName(object)}

@@ -28,6 +28,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller/kind/event"
 	"github.com/example/demoapp-controller/pkg/controller/kind/finalizer"
 	"github.com/example/demoapp-controller/pkg/controller/kind/status"
+	"github.com/example/demoapp-controller/pkg/overlay"
 )
 
 // Deps are the dependencies of a loop.
@@ -55,7 +56,8 @@ type Loop[T Object[T], S any] struct {
 	kind   Kind[T, S]
 	queue  *controller.Controller
 	cached controller.Scoped[T]
-	latest controller.Latest[T]
+	// views combine the caches with the writes of the loop.
+	views overlay.Views[T]
 	// confirmed has the UIDs of the objects that the API server has shown to this loop in an answer.
 	confirmed   controller.Memory[types.UID]
 	terminating terminatingNamespaces
@@ -80,7 +82,7 @@ type Loop[T Object[T], S any] struct {
 // New returns a loop and adds its event handlers to the informers. It starts nothing.
 func New[T Object[T], S any](kind Kind[T, S], deps Deps) (*Loop[T, S], error) {
 	l := &Loop[T, S]{
-		kind: kind, cached: controller.Scoped[T]{},
+		kind: kind, cached: controller.Scoped[T]{}, views: overlay.NewViews[T](deps.Informers),
 		recorder: deps.Recorder, clock: deps.Clock, resync: deps.ResyncPeriod, refuse: deps.Refuse,
 		metrics: deps.Metrics, becameReady: deps.Metrics.TimeToReady(kind.Name), namespaces: deps.Namespaces,
 	}
@@ -92,8 +94,11 @@ func New[T Object[T], S any](kind Kind[T, S], deps Deps) (*Loop[T, S], error) {
 	for namespace, informer := range deps.Informers {
 		l.cached[namespace] = informer.GetIndexer()
 		l.cachesSynced = append(l.cachesSynced, informer.HasSynced)
-		own, err := controller.AddHandler(kind.Name, informer, handler[T]{controller.SpecHandler[T](l.queue, l.kind.Annotations...), &l.latest})
+		own, err := controller.AddHandler(kind.Name, informer, controller.SpecHandler[T](l.queue, l.kind.Annotations...))
 		if err != nil {
+			return nil, fmt.Errorf("%s: %w", kind.Name, err)
+		}
+		if _, err := controller.AddHandler(kind.Name, informer, overlay.Handler[T]{View: l.views[namespace]}); err != nil {
 			return nil, fmt.Errorf("%s: %w", kind.Name, err)
 		}
 		l.synced = append(l.synced, own)
@@ -106,26 +111,14 @@ func New[T Object[T], S any](kind Kind[T, S], deps Deps) (*Loop[T, S], error) {
 	return l, nil
 }
 
-// handler also drops own writes that the cache has come to.
-type handler[T Object[T]] struct {
-	cache.TypedResourceEventHandler[T]
-	latest *controller.Latest[T]
-}
-
-// OnUpdate implements cache.TypedResourceEventHandler.
-func (h handler[T]) OnUpdate(before, after T) {
-	h.latest.Seen(after)
-	h.TypedResourceEventHandler.OnUpdate(before, after)
-}
-
-// wrote records the answer to an own write, unless the cache has come to it before the answer.
+// wrote records the answer to an own write.
 func (l *Loop[T, S]) wrote(object T) {
 	l.confirmed.Set(cache.MetaObjectToName(object), object.GetUID())
-	l.latest.Wrote(object)
-	if cached, ok := l.cached.Get(cache.MetaObjectToName(object)); ok {
-		l.latest.Seen(cached)
-	}
+	l.views.In(object.GetNamespace()).Wrote(object)
 }
+
+// gone records that an object is deleted, although the cache may still have it.
+func (l *Loop[T, S]) gone(object metav1.Object) { l.views.In(object.GetNamespace()).Deleted(object) }
 
 // Queue returns the queue of the kind's objects.
 func (l *Loop[T, S]) Queue() *controller.Controller { return l.queue }
@@ -136,7 +129,18 @@ func (l *Loop[T, S]) Cached() controller.Scoped[T] { return l.cached }
 // Newest returns the newest version of a cached object: the cached version, or an own
 // write that the cache does not have yet. It returns nil if the object is gone.
 func (l *Loop[T, S]) Newest(cached T) T {
-	return l.latest.Newest(cache.MetaObjectToName(cached), cached)
+	return l.newest(cache.MetaObjectToName(cached))
+}
+
+// newest returns the newest known version of an object; nil if it is gone. A loop creates no
+// objects, so an object that the cache lacks is gone.
+func (l *Loop[T, S]) newest(key cache.ObjectName) T {
+	var none T
+	object, exists := l.views.In(key.Namespace).Get(key.Namespace, key.Name)
+	if _, cached := l.cached.Get(key); !exists || !cached {
+		return none
+	}
+	return object
 }
 
 // Await adds caches that must sync before the first pass. It has no effect once Run runs.
@@ -164,8 +168,7 @@ func (l *Loop[T, S]) Run(stop, lead context.Context) error {
 // Reconcile makes one pass. It implements [controller.Reconciler].
 func (l *Loop[T, S]) Reconcile(ctx context.Context, key cache.ObjectName, why controller.Reason) (controller.Result, error) {
 	var none T
-	cached, _ := l.cached.Get(key)
-	object := l.latest.Newest(key, cached)
+	object := l.newest(key)
 	if object != none && object.GetDeletionTimestamp() != nil && l.finalizes(object) {
 		newest, err := l.confirmDeletion(ctx, object)
 		if err != nil {
@@ -175,7 +178,7 @@ func (l *Loop[T, S]) Reconcile(ctx context.Context, key cache.ObjectName, why co
 	}
 	if object == none {
 		controller.LogGeneration(ctx, 0)
-		l.forget(key, cached)
+		l.forget(key)
 		return controller.Result{}, nil
 	}
 	ctx = controller.LogGeneration(ctx, object.GetGeneration())
@@ -317,7 +320,7 @@ func (l *Loop[T, S]) finalize(ctx context.Context, p *Pass[T]) error {
 		event.Emit(ctx, l.recorder, p.Object, done)
 	}
 	if len(ended.GetFinalizers()) == 0 || finalizer.Has(ended, own...) {
-		l.latest.Gone(ended) // The object is deleted: this was its last finalizer, or it was gone before.
+		l.gone(ended) // The object is deleted: this was its last finalizer, or it was gone before.
 		return nil
 	}
 	l.wrote(ended)
@@ -482,13 +485,8 @@ func join(err, commitErr error) error {
 	return fmt.Errorf("%w (and the status could not be written: %w)", err, commitErr)
 }
 
-// forget drops the state of an object that is gone. While the cache still has the object,
-// the loop keeps the record that it is gone.
-func (l *Loop[T, S]) forget(key cache.ObjectName, cached T) {
-	var none T
-	if cached == none {
-		l.latest.Forget(key)
-	}
+// forget drops the state of an object that is gone.
+func (l *Loop[T, S]) forget(key cache.ObjectName) {
 	l.held.Forget(key)
 	l.first.pending.Forget(key)
 	l.confirmed.Forget(key)

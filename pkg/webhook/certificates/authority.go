@@ -22,6 +22,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
+
+	"github.com/example/demoapp-controller/pkg/overlay"
 )
 
 const (
@@ -57,19 +59,11 @@ type Authority struct {
 	factories      []informers.SharedInformerFactory
 	secret         cache.SharedIndexInformer
 	configurations []*configuration
-	// written is the last write of the Secret by this process, until the cache shows the write or
-	// the Secret is deleted.
-	written atomic.Pointer[writtenSecret]
+	// secrets combines the cached Secret with the last write of this process.
+	secrets *overlay.View[*corev1.Secret]
 	// changed receives a value after a change of the Secret or of a configuration.
 	changed chan struct{}
 	current atomic.Pointer[tls.Certificate]
-}
-
-// writtenSecret is a written Secret with the resourceVersion that it replaced. The resourceVersion
-// is empty if the Secret was created.
-type writtenSecret struct {
-	secret   *corev1.Secret
-	replaced string
 }
 
 // NewAuthority returns an authority. Run issues and renews its certificates.
@@ -94,14 +88,11 @@ func NewAuthority(client kubernetes.Interface, options Options) (*Authority, err
 		default:
 		}
 	}
-	forget := func(object any) {
-		a.written.Store(nil)
-		wake(object)
-	}
-	_, err := a.secret.AddEventHandler(handlerFuncs(wake, forget))
+	a.secrets = overlay.New[*corev1.Secret](a.secret.GetIndexer())
+	_, err := a.secret.AddEventHandler(handlerFuncs(wake))
 	err = errors.Join(err, a.reportErrors(a.secret, "webhook certificates"))
 	for _, c := range a.configurations {
-		_, err2 := c.informer.AddEventHandler(handlerFuncs(wake, wake))
+		_, err2 := c.informer.AddEventHandler(handlerFuncs(wake))
 		err = errors.Join(err, err2, a.reportErrors(c.informer, c.resource))
 	}
 	if err != nil {
@@ -118,9 +109,9 @@ func (a *Authority) reportErrors(informer cache.SharedIndexInformer, watched str
 	return informer.SetWatchErrorHandlerWithContext(a.options.WatchErrors(watched))
 }
 
-func handlerFuncs(changed, deleted func(any)) cache.ResourceEventHandlerFuncs {
+func handlerFuncs(changed func(any)) cache.ResourceEventHandlerFuncs {
 	return cache.ResourceEventHandlerFuncs{
-		AddFunc: changed, UpdateFunc: func(_, object any) { changed(object) }, DeleteFunc: deleted,
+		AddFunc: changed, UpdateFunc: func(_, object any) { changed(object) }, DeleteFunc: changed,
 	}
 }
 
@@ -219,7 +210,7 @@ func (a *Authority) ensure(ctx context.Context) (next time.Time, err error) {
 // server, unless the cached Secret matches the configurations: a configuration must not get the
 // bundle of an outdated Secret.
 func (a *Authority) observeSecret(ctx context.Context) (*corev1.Secret, error) {
-	if secret := a.cachedSecret(); secret != nil && a.isPublished(secret.Data[caBundleKey]) {
+	if secret, ok := a.secrets.Get(a.options.Namespace, a.options.Secret); ok && a.isPublished(secret.Data[caBundleKey]) {
 		return secret, nil
 	}
 	live, err := a.client.CoreV1().Secrets(a.options.Namespace).Get(ctx, a.options.Secret, metav1.GetOptions{})
@@ -230,25 +221,6 @@ func (a *Authority) observeSecret(ctx context.Context) (*corev1.Secret, error) {
 		return nil, fmt.Errorf("reading the certificates of the webhook: %w", err)
 	}
 	return live, nil
-}
-
-// cachedSecret returns the cached Secret, or the last write if the cache does not show it yet. It
-// returns nil if there is neither.
-func (a *Authority) cachedSecret() *corev1.Secret {
-	object, _, _ := a.secret.GetStore().GetByKey(a.options.Namespace + "/" + a.options.Secret)
-	cached, ok := object.(*corev1.Secret)
-	written := a.written.Load()
-	switch {
-	case written == nil:
-	case !ok && written.replaced == "", ok && cached.ResourceVersion == written.replaced:
-		return written.secret
-	default:
-		a.written.Store(nil)
-	}
-	if !ok {
-		return nil
-	}
-	return cached
 }
 
 // isPublished reports whether all configurations have a bundle.
@@ -264,21 +236,21 @@ func (a *Authority) writeSecret(ctx context.Context, observed *corev1.Secret, de
 		return err
 	}
 	secrets, manager := a.client.CoreV1().Secrets(a.options.Namespace), a.options.Name
-	written := &writtenSecret{}
+	var written *corev1.Secret
 	if observed == nil {
 		secret := &corev1.Secret{
 			ObjectMeta: metav1.ObjectMeta{Namespace: a.options.Namespace, Name: a.options.Secret},
 			Type:       corev1.SecretTypeTLS, Data: data,
 		}
-		written.secret, err = secrets.Create(ctx, secret, metav1.CreateOptions{FieldManager: manager})
+		written, err = secrets.Create(ctx, secret, metav1.CreateOptions{FieldManager: manager})
 	} else {
 		secret := observed.DeepCopy()
-		secret.Data, written.replaced = data, observed.ResourceVersion
-		written.secret, err = secrets.Update(ctx, secret, metav1.UpdateOptions{FieldManager: manager})
+		secret.Data = data
+		written, err = secrets.Update(ctx, secret, metav1.UpdateOptions{FieldManager: manager})
 	}
 	if err != nil {
 		return fmt.Errorf("writing the certificates of the webhook: %w", err)
 	}
-	a.written.Store(written)
+	a.secrets.Wrote(written)
 	return nil
 }

@@ -4,6 +4,7 @@
 package demoappcluster
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -13,17 +14,21 @@ import (
 	"strings"
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller"
 	"github.com/example/demoapp-controller/pkg/controller/child"
 	"github.com/example/demoapp-controller/pkg/controller/kinds/parts/naming"
+	democlient "github.com/example/demoapp-controller/pkg/generated/clientset/versioned/typed/demo/v1alpha1"
+	"github.com/example/demoapp-controller/pkg/overlay"
 )
 
 const (
@@ -39,36 +44,73 @@ var clusterKind = schema.GroupKind{Group: v1alpha1.GroupVersion.Group, Kind: "De
 // children are the DemoApps of DemoAppClusters: the cached ones, and those written since.
 type children struct {
 	cached controller.Scoped[*v1alpha1.DemoApp]
-	keeper *child.Keeper[*v1alpha1.DemoApp]
+	views  overlay.Views[*v1alpha1.DemoApp]
 }
 
-func newChildren() children {
-	return children{
-		cached: controller.Scoped[*v1alpha1.DemoApp]{},
-		keeper: child.NewKeeper[*v1alpha1.DemoApp](fieldManager),
+func newChildren(informers map[string]cache.SharedIndexInformer) children {
+	c := children{cached: controller.Scoped[*v1alpha1.DemoApp]{}, views: overlay.NewViews[*v1alpha1.DemoApp](informers)}
+	for namespace, informer := range informers {
+		c.cached[namespace] = informer.GetIndexer()
 	}
+	return c
 }
 
 // of returns the apps that a DemoAppCluster controls, by name.
 func (c *children) of(cluster *v1alpha1.DemoAppCluster) map[string]*v1alpha1.DemoApp {
-	// The version is read first, so that the cached apps are at least that new.
-	seen := c.version(cluster.Namespace)
-	cached := c.cached.ByIndex(cluster.Namespace, byOwner, string(cluster.UID))
+	view := c.views.In(cluster.Namespace)
 	found := map[string]*v1alpha1.DemoApp{}
-	for _, app := range c.keeper.Children(cluster, cached, seen) {
+	for _, app := range c.cached.ByIndex(cluster.Namespace, byOwner, string(cluster.UID)) {
+		if leaving, ok := view.Leaving(app.Namespace, app.Name); ok {
+			found[app.Name] = leaving
+		}
+	}
+	for _, app := range view.List(byOwner, string(cluster.UID), func(app *v1alpha1.DemoApp) bool { return metav1.IsControlledBy(app, cluster) }) {
 		found[app.Name] = app
 	}
 	return found
 }
 
-// version returns the resource version of the cache of a namespace.
-func (c *children) version(namespace string) string {
-	for _, scope := range []string{metav1.NamespaceAll, namespace} {
-		if indexer, ok := c.cached[scope]; ok {
-			return indexer.LastStoreSyncResourceVersion()
-		}
+// isLeaving reports whether an app is being deleted.
+func (c *children) isLeaving(app *v1alpha1.DemoApp) bool {
+	_, deleted := c.views.In(app.Namespace).Leaving(app.Namespace, app.Name)
+	return deleted || app.DeletionTimestamp != nil
+}
+
+// create creates an app. An object that has its name already is not an error.
+func (c *children) create(ctx context.Context, client democlient.DemoAppInterface, desired *v1alpha1.DemoApp) error {
+	created, err := client.Create(ctx, desired, metav1.CreateOptions{FieldManager: fieldManager})
+	if apierrors.IsAlreadyExists(err) {
+		return nil // The cache soon shows the owner of the object.
 	}
-	return ""
+	if err != nil {
+		return fmt.Errorf("create %s: %w", desired.Name, err)
+	}
+	c.views.In(created.Namespace).Wrote(created)
+	klog.FromContext(ctx).Info("Created a child", "target", desired.Name)
+	return nil
+}
+
+// update writes desired, a changed copy of an observed app. The error wraps a conflict if the app
+// has changed meanwhile.
+func (c *children) update(ctx context.Context, client democlient.DemoAppInterface, desired *v1alpha1.DemoApp) error {
+	updated, err := client.Update(ctx, desired, metav1.UpdateOptions{FieldManager: fieldManager})
+	if err != nil {
+		return fmt.Errorf("update %s: %w", desired.Name, err)
+	}
+	c.views.In(updated.Namespace).Wrote(updated)
+	klog.FromContext(ctx).Info("Updated a child", "target", desired.Name)
+	return nil
+}
+
+// delete deletes an app. It does nothing if the app is gone or was replaced.
+func (c *children) delete(ctx context.Context, client democlient.DemoAppInterface, app *v1alpha1.DemoApp) error {
+	err := client.Delete(ctx, app.Name, metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(app.UID))})
+	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+		return fmt.Errorf("delete %s: %w", app.Name, err)
+	}
+	c.views.In(app.Namespace).Deleted(app)
+	klog.FromContext(ctx).Info("Deleted a child", "target", app.Name)
+	return nil
 }
 
 // observe returns a slot for each node, and the apps without a node.
@@ -102,7 +144,7 @@ func (c *children) observe(cluster *v1alpha1.DemoAppCluster, nodes []string) obs
 
 func (c *children) stateOf(app, desired *v1alpha1.DemoApp) state {
 	switch {
-	case c.keeper.IsLeaving(app):
+	case c.isLeaving(app):
 		return stateLeaving
 	case !isUpdated(app, desired):
 		return stateOutdated

@@ -23,6 +23,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller/child"
 	"github.com/example/demoapp-controller/pkg/controller/kind"
 	democlient "github.com/example/demoapp-controller/pkg/generated/clientset/versioned/typed/demo/v1alpha1"
+	"github.com/example/demoapp-controller/pkg/overlay"
 	"github.com/example/demoapp-controller/pkg/redact"
 )
 
@@ -81,7 +82,7 @@ type Controller struct {
 
 // New connects the controller to its informers. It starts nothing.
 func New(deps Deps) (*Controller, error) {
-	c := &Controller{apps: deps.Client, children: newChildren(), nodes: deps.Nodes}
+	c := &Controller{apps: deps.Client, children: newChildren(deps.AppInformers), nodes: deps.Nodes}
 	var err error
 	c.Loop, err = kind.New(kind.Kind[*v1alpha1.DemoAppCluster, v1alpha1.DemoAppClusterStatus]{
 		Name: Name, GroupVersionKind: v1alpha1.SchemeGroupVersion.WithKind(clusterKind.Kind), FieldManager: fieldManager,
@@ -96,7 +97,6 @@ func New(deps Deps) (*Controller, error) {
 		Redact: func(_ context.Context, cluster *v1alpha1.DemoAppCluster, err error) error {
 			return redact.Error([]string{cluster.Spec.Template.Spec.APIKey}, err)
 		},
-		Forget: c.children.keeper.Forget,
 	}, kind.Deps{
 		Informers: deps.ClusterInformers, Recorder: deps.Recorder, Metrics: deps.Metrics, Clock: deps.Clock,
 		ResyncPeriod: deps.ResyncPeriod, Workers: workers, Namespaces: deps.Namespaces, Refuse: deps.Refuse,
@@ -121,13 +121,14 @@ func (c *Controller) watchApps(namespace string, informer cache.SharedIndexInfor
 	if err := informer.AddIndexers(cache.Indexers{byOwner: ownerIndex}); err != nil {
 		return fmt.Errorf("index DemoApps: %w", err)
 	}
-	c.children.cached[namespace] = informer.GetIndexer()
 	owned, err1 := controller.AddHandler("demoapps of demoappclusters", informer,
 		controller.OwnedHandler(c.Queue(), clusterKind, c.uidOf, appChanged))
 	others, err2 := controller.AddHandler("demoapps beside demoappclusters", informer,
 		controller.MapHandler(c.Queue(), c.clustersBlockedBy, ownerChanged))
+	_, err3 := controller.AddHandler("demoapps of demoappclusters", informer,
+		overlay.Handler[*v1alpha1.DemoApp]{View: c.children.views[namespace]})
 	c.Await(owned, others)
-	return errors.Join(err1, err2)
+	return errors.Join(err1, err2, err3)
 }
 
 func (c *Controller) uidOf(key cache.ObjectName) (types.UID, bool) {

@@ -58,7 +58,6 @@ func (c *Controller) steps(ctx context.Context, p *pass) error {
 func (c *Controller) act(ctx context.Context, p *pass, todo plan) error {
 	cluster := p.Object
 	client := c.apps.DemoApps(cluster.Namespace)
-	keeper := c.children.keeper
 	if len(todo.remove) > 0 {
 		// An old version of the DemoAppCluster must not delete what a newer version desires.
 		if err := p.Confirm(ctx); err != nil {
@@ -66,15 +65,15 @@ func (c *Controller) act(ctx context.Context, p *pass, todo plan) error {
 		}
 	}
 	removeErr := child.InBatches(ctx, len(todo.remove), parallelWrites, func(ctx context.Context, i int) error {
-		if keeper.IsLeaving(todo.remove[i]) {
+		if c.children.isLeaving(todo.remove[i]) {
 			return nil
 		}
-		return keeper.Delete(ctx, client, todo.remove[i])
+		return c.children.delete(ctx, client, todo.remove[i])
 	})
 	createErr := child.InBatches(ctx, len(todo.create), parallelWrites, func(ctx context.Context, i int) error {
-		err := keeper.Create(ctx, client, todo.create[i].desired)
-		if errors.Is(err, child.ErrExists) || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
-			return nil // The cache soon shows the other owner, or the deletion of the namespace.
+		err := c.children.create(ctx, client, todo.create[i].desired)
+		if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+			return nil // The cache soon shows the deletion of the namespace.
 		}
 		return err
 	})
@@ -83,7 +82,7 @@ func (c *Controller) act(ctx context.Context, p *pass, todo plan) error {
 		if err != nil {
 			return err
 		}
-		return keeper.Update(ctx, client, updated)
+		return c.children.update(ctx, client, updated)
 	})
 	if err := errors.Join(removeErr, createErr, updateErr); err != nil {
 		return fmt.Errorf("DemoApps of %s: %w", cluster.Name, err)

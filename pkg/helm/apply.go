@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -21,13 +20,11 @@ import (
 	"k8s.io/client-go/util/csaupgrade"
 	"k8s.io/client-go/util/retry"
 
+	"github.com/example/demoapp-controller/pkg/helm/manifest"
 	"github.com/example/demoapp-controller/pkg/ssa"
 )
 
-var (
-	crdKind    = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
-	secretKind = schema.GroupKind{Kind: "Secret"}
-)
+var crdKind = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
 
 // apply sends one server-side apply, and notes what the object is like after it.
 // With a UID, it only succeeds on that very object: another one is invalid, and
@@ -205,8 +202,8 @@ func (o *operation) liveHook(info *resource.Info) (*unstructured.Unstructured, e
 // marks hooks as such, and not with their release.
 func (o *operation) isOwnHook(live *unstructured.Unstructured) bool {
 	annotations := live.GetAnnotations()
-	return annotations[hookAnnotation] != "" && !o.hasOtherController(live) &&
-		(annotations[releaseNameAnnotation] == "" || o.owned(live))
+	return annotations[manifest.HookAnnotation] != "" && !o.hasOtherController(live) &&
+		(annotations[manifest.ReleaseNameAnnotation] == "" || o.owned(live))
 }
 
 // takeOver turns the fields that Helm owns by client-side apply into fields that
@@ -248,13 +245,13 @@ func (o *operation) createOnly(info *resource.Info, object *unstructured.Unstruc
 // holder says whose an object is, for a person to find.
 func (o *operation) holder(object *unstructured.Unstructured) string {
 	annotations, owner := object.GetAnnotations(), metav1.GetControllerOf(object)
-	if name := annotations[releaseNameAnnotation]; name != "" && (owner == nil || !o.owned(object)) {
-		return fmt.Sprintf("the Helm release %s/%s", annotations[releaseNamespaceAnnotation], name)
+	if name := annotations[manifest.ReleaseNameAnnotation]; name != "" && (owner == nil || !o.owned(object)) {
+		return fmt.Sprintf("the Helm release %s/%s", annotations[manifest.ReleaseNamespaceAnnotation], name)
 	}
 	if owner != nil {
 		return fmt.Sprintf("%s %q", owner.Kind, owner.Name)
 	}
-	if annotations[hookAnnotation] != "" {
+	if annotations[manifest.HookAnnotation] != "" {
 		return "a Helm release, as a hook that was left"
 	}
 	managers := make([]string, 0, 1)
@@ -322,10 +319,10 @@ func (o *operation) remove(info *resource.Info, policy metav1.DeletionPropagatio
 // taken over may have never had the marks, and is known by its owner alone.
 func (o *operation) deletable(got *observed, made types.UID, controlled bool) bool {
 	manager, holder := got.manager, got.release
-	if manager == managedByHelm && holder == o.release {
+	if manager == manifest.ManagedByHelm && holder == o.release {
 		return o.established || got.UID == made
 	}
-	unmarked := (manager == "" || manager == managedByHelm) && (holder.Name == "" || holder == o.release)
+	unmarked := (manager == "" || manager == manifest.ManagedByHelm) && (holder.Name == "" || holder == o.release)
 	return unmarked && (got.UID == made && (controlled || o.ownerID.UID == "") || o.takeover != nil && controlled)
 }
 
@@ -392,8 +389,4 @@ func (o *operation) client(info *resource.Info) dynamic.ResourceInterface {
 		return client
 	}
 	return client.Namespace(info.Namespace)
-}
-
-func equalContent(a, b *unstructured.Unstructured) bool {
-	return equality.Semantic.DeepEqual(a.Object, b.Object)
 }

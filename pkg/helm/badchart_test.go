@@ -13,6 +13,8 @@ import (
 	"helm.sh/helm/v4/pkg/release/common"
 	releasev1 "helm.sh/helm/v4/pkg/release/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/example/demoapp-controller/test/memory"
 )
 
 // manyConfigMaps is a template of a number of ConfigMaps.
@@ -100,7 +102,7 @@ func TestBadCharts(t *testing.T) {
 				baseline := f.baseline
 				f.baseline = Baseline{}
 				f.TakeRequests()
-				before := allocated()
+				before := memory.Allocated()
 
 				_, err := f.reconcile(made(t, tc.files))
 
@@ -113,7 +115,7 @@ func TestBadCharts(t *testing.T) {
 						t.Errorf("error is %q, want one that says %q", err, part)
 					}
 				}
-				if took := allocated() - before; took/8 > maxAllocated {
+				if took := memory.Allocated() - before; took/8 > memory.Limit {
 					t.Errorf("%d bytes were allocated, want a few hundred MiB at most", took)
 				}
 				wantRequests(t, f)
@@ -220,3 +222,22 @@ func TestFormerObjectWithoutName(t *testing.T) {
 		}
 	})
 }
+
+// TestManifestTooLarge: the limit is an error of the release that comes again.
+func TestManifestTooLarge(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fixture) {
+		_, err := f.reconcile(made(t, map[string]string{"templates/a.yaml": `{{ range until 10001 }}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: a{{ . }}}
+{{ end }}`}))
+		if got := wantError[*RenderError](t, err); !IsTerminal(err) || !strings.Contains(got.Error(), "10000") {
+			t.Errorf("error is %v, want a terminal one that names the limit", err)
+		}
+		wantRecords(t, f)
+	})
+}
+
+// fill repeats a text up to a size.
+func fill(text string, size int) string { return strings.Repeat(text, size/len(text)) }

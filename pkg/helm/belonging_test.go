@@ -14,6 +14,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/ptr"
+
+	"github.com/example/demoapp-controller/pkg/helm/manifest"
 )
 
 // theirs makes the ConfigMap one of another client.
@@ -151,12 +153,12 @@ func TestMarksGoneWithoutBaseline(t *testing.T) {
 		}, true},
 		"given to another release": {func(f *fixture) {
 			f.Edit("ConfigMap", "default/web", "kubectl", func(object *unstructured.Unstructured) {
-				object.SetAnnotations(map[string]string{releaseNameAnnotation: "other", releaseNamespaceAnnotation: "default"})
+				object.SetAnnotations(map[string]string{manifest.ReleaseNameAnnotation: "other", manifest.ReleaseNamespaceAnnotation: "default"})
 			})
 		}, true},
 		"given to another tool": {func(f *fixture) {
 			f.Edit("ConfigMap", "default/web", "kubectl", func(object *unstructured.Unstructured) {
-				object.SetLabels(map[string]string{managedByLabel: "tool"})
+				object.SetLabels(map[string]string{manifest.ManagedByLabel: "tool"})
 			})
 		}, true},
 		"made anew by others": {func(f *fixture) {

@@ -16,6 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/cli-runtime/pkg/resource"
+
+	"github.com/example/demoapp-controller/pkg/helm/manifest"
 )
 
 // Build implements kube.Interface. Helm requests validation for the manifests that it is
@@ -25,7 +27,7 @@ import (
 // kinds that are no longer served: they were removed with their kind, and must not fail an
 // upgrade or uninstall.
 func (o *operation) Build(reader io.Reader, validate bool) (kube.ResourceList, error) {
-	manifest, err := io.ReadAll(reader)
+	text, err := io.ReadAll(reader)
 	if err != nil {
 		return nil, o.note(err)
 	}
@@ -36,14 +38,14 @@ func (o *operation) Build(reader io.Reader, validate bool) (kube.ResourceList, e
 	case o.installing != "":
 		build = o.buildCRDs
 	}
-	list, err := build(string(manifest))
+	list, err := build(string(text))
 	return list, o.note(err)
 }
 
 // next builds a manifest that is about to be applied. It refuses objects that no attempt
 // could apply, before anything is sent to the API server. The error names all of them.
-func (o *operation) next(manifest string) (kube.ResourceList, error) {
-	list, err := o.buildChecked(manifest, checkMetadata)
+func (o *operation) next(text string) (kube.ResourceList, error) {
+	list, err := o.buildChecked(text, manifest.CheckMetadata)
 	if isExcluded(err) && meta.IsNoMatchError(err) {
 		return nil, fmt.Errorf("%w: install the kind's CRD first, CRDs in templates come too late for objects of the same chart", err)
 	}
@@ -63,9 +65,9 @@ func (o *operation) invalid(err error) error {
 
 // former builds the manifest of an older revision, without objects that are not served,
 // out of scope or without a valid name. They are not touched.
-func (o *operation) former(manifest string) (kube.ResourceList, error) {
-	list, err := o.build(manifest)
-	list = slices.DeleteFunc(list, func(info *resource.Info) bool { return !isObjectName(info.Name) })
+func (o *operation) former(text string) (kube.ResourceList, error) {
+	list, err := o.build(text)
+	list = slices.DeleteFunc(list, func(info *resource.Info) bool { return !manifest.IsName(info.Name) })
 	if isExcluded(err) {
 		o.logger.Warn("Left out objects of the release that are not served or out of scope", slog.Any("err", shortened(err)))
 		return list, nil
@@ -85,14 +87,14 @@ func isExcluded(err error) bool {
 
 // build parses a manifest. If objects are not served or out of scope, it returns an error
 // and also the other objects.
-func (o *operation) build(manifest string) (kube.ResourceList, error) {
-	return o.buildChecked(manifest, func(*unstructured.Unstructured) []error { return nil })
+func (o *operation) build(text string) (kube.ResourceList, error) {
+	return o.buildChecked(text, func(*unstructured.Unstructured) []error { return nil })
 }
 
 // buildChecked parses a manifest. It returns the errors of check about all objects, and
 // those about objects that are not served or out of scope, and also the other objects.
-func (o *operation) buildChecked(manifest string, check func(*unstructured.Unstructured) []error) (kube.ResourceList, error) {
-	documents, err := o.documents(manifest)
+func (o *operation) buildChecked(text string, check func(*unstructured.Unstructured) []error) (kube.ResourceList, error) {
+	documents, err := o.documents(text)
 	if err != nil {
 		return nil, o.invalid(err)
 	}
@@ -100,8 +102,8 @@ func (o *operation) buildChecked(manifest string, check func(*unstructured.Unstr
 	var refused refusals
 	invalid := false
 	for _, document := range documents {
-		source, before := sourceOf(document), len(list)
-		for _, object := range document.objects {
+		source, before := manifest.Source(document), len(list)
+		for _, object := range document.Objects {
 			if errs := check(object); len(errs) > 0 {
 				refused.add(source, errs...)
 				invalid = true
@@ -142,10 +144,10 @@ func (o *operation) flatten(object *unstructured.Unstructured, list *kube.Resour
 		})
 		return cmp.Or(err, refused.err())
 	}
-	if err := checkType(object); err != nil {
-		return o.invalid(fmt.Errorf("%s: %w", titleOf(object), err))
+	if err := manifest.CheckType(object); err != nil {
+		return o.invalid(fmt.Errorf("%s: %w", manifest.Title(object), err))
 	}
-	if readTexts(object) && keepsObject(object) && o.isController(object) {
+	if manifest.ReadTexts(object) && manifest.IsKept(object) && o.isController(object) {
 		object.SetOwnerReferences(withoutController(object)) // See disownKept.
 	}
 	mapping, err := o.engine.mapper.mapping(object.GroupVersionKind())
@@ -192,11 +194,11 @@ func reference(info *resource.Info) ObjectReference {
 
 // buildCRDs builds a file under crds/, after it has checked all of them. A CRD of a version that the API server does not
 // serve is a terminal error. A missing kind of another API group may still appear.
-func (o *operation) buildCRDs(manifest string) (kube.ResourceList, error) {
+func (o *operation) buildCRDs(text string) (kube.ResourceList, error) {
 	if err := o.checkCRDs(); err != nil {
 		return nil, err
 	}
-	list, err := o.build(manifest)
+	list, err := o.build(text)
 	var unserved *meta.NoKindMatchError
 	if !errors.As(err, &unserved) {
 		return list, err

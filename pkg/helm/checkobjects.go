@@ -4,7 +4,6 @@
 package helm
 
 import (
-	"bytes"
 	"fmt"
 
 	"helm.sh/helm/v4/pkg/kube"
@@ -20,19 +19,6 @@ const maxInventoryBytes = 512 << 10
 // inventoryEntryBytes is the size of an inventory entry as JSON, without the texts of its
 // ObjectReference.
 const inventoryEntryBytes = len(`{"apiVersion":"","kind":"","namespace":"","name":"","uid":"","digest":""},`) + 36 + 32
-
-// sourcePrefix starts the line in which Helm names the template of a document.
-var sourcePrefix = []byte("# Source: ")
-
-// sourceOf returns the template that a document is from; empty when it is not known.
-func sourceOf(d document) string {
-	line, _, _ := bytes.Cut(d.text, []byte("\n"))
-	source, ok := bytes.CutPrefix(line, sourcePrefix)
-	if !ok {
-		return ""
-	}
-	return string(source)
-}
 
 // identity identifies an object in all versions of its kind.
 type identity struct {

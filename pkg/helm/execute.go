@@ -29,6 +29,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/example/demoapp-controller/pkg/helm/chart"
+	"github.com/example/demoapp-controller/pkg/helm/manifest"
 )
 
 // cleanupGrace is the time after an operation's deadline in which hooks and objects of a
@@ -331,7 +332,7 @@ func (o *operation) checkFiles(crds []chartv2.CRD) error {
 	var refused refusals
 	for _, crd := range crds {
 		var render *RenderError
-		if _, err := o.buildChecked(string(crd.File.Data), checkMetadata); errors.As(err, &render) {
+		if _, err := o.buildChecked(string(crd.File.Data), manifest.CheckMetadata); errors.As(err, &render) {
 			refused.add(crd.Filename, render.Err)
 		}
 	}
@@ -466,7 +467,7 @@ func (o *operation) beforeCreate(next *releasev1.Release) error {
 func (o *operation) checkHooks(next *releasev1.Release) error {
 	var invalid, excluded refusals
 	for _, hook := range next.Hooks {
-		list, err := o.buildChecked(hook.Manifest, checkMetadata)
+		list, err := o.buildChecked(hook.Manifest, manifest.CheckMetadata)
 		for _, info := range list {
 			o.hookNames.Insert(identityOf(info))
 		}

@@ -16,9 +16,11 @@ import (
 	"time"
 
 	releasev1 "helm.sh/helm/v4/pkg/release/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/ptr"
 
 	"github.com/example/demoapp-controller/pkg/helm/chart"
 	"github.com/example/demoapp-controller/pkg/helm/charts"
@@ -221,6 +223,14 @@ func demo(t *testing.T, values map[string]any) Release {
 	merged := map[string]any{"apiKey": "verysecret"}
 	maps.Copy(merged, values)
 	return Release{Namespace: "default", Name: "web", Chart: chart, Values: merged}
+}
+
+// demoOwner is the owner of the demo release.
+func demoOwner() metav1.OwnerReference {
+	return metav1.OwnerReference{
+		APIVersion: "demo.example.com/v1alpha1", Kind: "DemoApp", Name: "web", UID: "u1",
+		Controller: ptr.To(true), BlockOwnerDeletion: ptr.To(true),
+	}
 }
 
 // made is a release of a chart that consists of the given templates.

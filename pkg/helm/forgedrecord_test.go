@@ -20,6 +20,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/ptr"
+
+	"github.com/example/demoapp-controller/pkg/helm/manifest"
 )
 
 // owned is the embedded chart's release with an owner.
@@ -266,8 +268,8 @@ func TestForgedInventory(t *testing.T) {
 		desired := owned(t, nil)
 		here := f.Edit("ConfigMap", "default/theirs", "kubectl", func(*unstructured.Unstructured) {})
 		there := f.Edit("ConfigMap", "kube-system/theirs", "kubectl", func(object *unstructured.Unstructured) {
-			object.SetLabels(map[string]string{managedByLabel: managedByHelm})
-			object.SetAnnotations(map[string]string{releaseNameAnnotation: "web", releaseNamespaceAnnotation: "default"})
+			object.SetLabels(map[string]string{manifest.ManagedByLabel: manifest.ManagedByHelm})
+			object.SetAnnotations(map[string]string{manifest.ReleaseNameAnnotation: "web", manifest.ReleaseNamespaceAnnotation: "default"})
 		})
 		synctest.Wait()
 		baseline := Baseline{Revision: 3}

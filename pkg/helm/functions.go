@@ -10,13 +10,15 @@ import (
 	"text/template"
 
 	"github.com/Masterminds/sprig/v3"
+
+	"github.com/example/demoapp-controller/pkg/helm/manifest"
 )
 
 // Limits of the items and bytes that template functions make from numbers in one rendering.
 // Charts take such numbers from values, and one large number would use up the memory.
 const (
 	maxRenderedItems = 100_000
-	maxRenderedBytes = maxManifestBytes
+	maxRenderedBytes = manifest.MaxBytes
 	// maxRenderedNumber bounds the numbers, whose sums must not overflow.
 	maxRenderedNumber = 1 << 30
 )

@@ -13,6 +13,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"github.com/example/demoapp-controller/test/memory"
 )
 
 // FuzzIgnoredPaths: whatever a path, the chart's object and the live one are, looking
@@ -61,7 +63,7 @@ func FuzzIgnoredPaths(f *testing.F) {
 		adopt(desired, observed, pointerTokens(path))
 		differences(desired, observed, "")
 		runtime.ReadMemStats(&after)
-		if took := after.TotalAlloc - before.TotalAlloc; took > maxAllocated {
+		if took := after.TotalAlloc - before.TotalAlloc; took > memory.Limit {
 			t.Errorf("allocated %d MiB", took>>20)
 		}
 		delete(desired, first)
@@ -95,7 +97,7 @@ func FuzzDecodeRecord(f *testing.F) {
 		runtime.ReadMemStats(&before)
 		rls, _, err := decodeRecord(content, recordSize{limit, maxRecordNodes})
 		runtime.ReadMemStats(&after)
-		if took := after.TotalAlloc - before.TotalAlloc; took > maxAllocated {
+		if took := after.TotalAlloc - before.TotalAlloc; took > memory.Limit {
 			t.Errorf("allocated %d MiB", took>>20)
 		}
 		if err == nil && matches("", rls) {

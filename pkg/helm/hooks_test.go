@@ -15,6 +15,7 @@ import (
 	releasev1 "helm.sh/helm/v4/pkg/release/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/example/demoapp-controller/pkg/helm/manifest"
 	"github.com/example/demoapp-controller/test/fakeapi"
 )
 
@@ -255,7 +256,7 @@ func TestBeforeHookCreation(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
 		old := f.Edit("Job", "default/pre", "kubectl", func(object *unstructured.Unstructured) {
 			object.SetFinalizers([]string{"batch.kubernetes.io/job-tracking"})
-			object.SetAnnotations(map[string]string{hookAnnotation: "pre-install"})
+			object.SetAnnotations(map[string]string{manifest.HookAnnotation: "pre-install"})
 		})
 		f.With(func() { f.React = jobsEnd })
 		desired := made(t, map[string]string{"templates/a.yaml": configMap("a", "1"), "templates/pre.yaml": hook("pre", "pre-install", 0)})
@@ -324,7 +325,7 @@ func TestHookOfTheNameOfAnObject(t *testing.T) {
 				f.must(chart("2"), ActionNone, CauseNone)
 
 				got := f.Object("ConfigMap", "default/a")
-				if value, _, _ := unstructured.NestedString(got.Object, "data", "key"); value != "2" || got.GetAnnotations()[hookAnnotation] != "" {
+				if value, _, _ := unstructured.NestedString(got.Object, "data", "key"); value != "2" || got.GetAnnotations()[manifest.HookAnnotation] != "" {
 					t.Errorf("the object is %v", got.Object)
 				}
 				if err := f.engine.Uninstall(t.Context(), chart("2"), f.baseline); err != nil {

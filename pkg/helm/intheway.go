@@ -16,6 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/cli-runtime/pkg/resource"
+
+	"github.com/example/demoapp-controller/pkg/helm/manifest"
 )
 
 // InTheWay returns the ownership of an object that an [OwnershipConflictError] names, with
@@ -65,9 +67,9 @@ func ownershipOf(object metav1.Object) string {
 		References []metav1.OwnerReference
 	}{
 		UID:        object.GetUID(),
-		Manager:    object.GetLabels()[managedByLabel],
-		Name:       object.GetAnnotations()[releaseNameAnnotation],
-		Namespace:  object.GetAnnotations()[releaseNamespaceAnnotation],
+		Manager:    object.GetLabels()[manifest.ManagedByLabel],
+		Name:       object.GetAnnotations()[manifest.ReleaseNameAnnotation],
+		Namespace:  object.GetAnnotations()[manifest.ReleaseNamespaceAnnotation],
 		References: object.GetOwnerReferences(),
 	})
 	if err != nil {

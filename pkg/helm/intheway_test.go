@@ -8,6 +8,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/example/demoapp-controller/pkg/helm/manifest"
 )
 
 func TestInTheWay(t *testing.T) {
@@ -72,6 +74,6 @@ func nothing(*unstructured.Unstructured) {}
 
 // claims puts the marks of the release "web" on an object.
 func claims(object *unstructured.Unstructured) {
-	object.SetLabels(map[string]string{managedByLabel: managedByHelm})
-	object.SetAnnotations(map[string]string{releaseNameAnnotation: "web", releaseNamespaceAnnotation: "default"})
+	object.SetLabels(map[string]string{manifest.ManagedByLabel: manifest.ManagedByHelm})
+	object.SetAnnotations(map[string]string{manifest.ReleaseNameAnnotation: "web", manifest.ReleaseNamespaceAnnotation: "default"})
 }

@@ -14,18 +14,15 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/cli-runtime/pkg/resource"
 	"k8s.io/utils/ptr"
-)
 
-// keepsObject reports whether an object outlives its release.
-func keepsObject(object metav1.Object) bool {
-	return object.GetAnnotations()[resourcePolicyAnnotation] == "keep"
-}
+	"github.com/example/demoapp-controller/pkg/helm/manifest"
+)
 
 // isKept reports whether the manifest keeps an object. It is false for an object of which
 // only the name is known.
 func isKept(info *resource.Info) bool {
 	object, err := content(info)
-	return err == nil && keepsObject(object)
+	return err == nil && manifest.IsKept(object)
 }
 
 // disownKept removes the release's owner from objects that the manifest keeps. The engine

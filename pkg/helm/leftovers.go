@@ -16,9 +16,10 @@ import (
 	releasev1 "helm.sh/helm/v4/pkg/release/v1"
 	releaseutil "helm.sh/helm/v4/pkg/release/v1/util"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	pathsegment "k8s.io/apimachinery/pkg/api/validate/content"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/resource"
+
+	"github.com/example/demoapp-controller/pkg/helm/manifest"
 )
 
 // Limits of the objects that an unverified record may name.
@@ -97,23 +98,23 @@ func (o *operation) removeLeftovers(next *releasev1.Release, whole bool) error {
 // cannot be looked up, so that the author of the record cannot block an upgrade or
 // uninstall. Their content is not used.
 func (o *operation) claimedBy(rls *releasev1.Release) kube.ResourceList {
-	if rls == nil || len(rls.Manifest) > maxClaimedBytes || nodesAtMost([]byte(rls.Manifest)) > maxClaimedNodes {
+	if rls == nil || len(rls.Manifest) > maxClaimedBytes || manifest.NodesAtMost([]byte(rls.Manifest)) > maxClaimedNodes {
 		return nil
 	}
-	documents, err := parseManifest(rls.Manifest)
+	documents, err := manifest.Parse(rls.Manifest)
 	if err != nil {
 		return nil
 	}
 	var list, valid kube.ResourceList
 	for _, document := range documents {
-		for _, object := range document.objects {
+		for _, object := range document.Objects {
 			if len(list) < maxClaimedObjects {
 				_ = o.flatten(object, &list) // Objects that are out of scope or not served do not belong to the release.
 			}
 		}
 	}
 	for _, info := range list {
-		if isObjectName(info.Name) {
+		if manifest.IsName(info.Name) {
 			valid.Append(info)
 		}
 	}
@@ -146,9 +147,4 @@ func uninstallRank(info *resource.Info) int {
 		return len(releaseutil.UninstallOrder)
 	}
 	return rank
-}
-
-// isObjectName reports whether the name can be part of the path of a request.
-func isObjectName(name string) bool {
-	return name != "" && len(name) <= 253 && len(pathsegment.IsPathSegmentName(name)) == 0
 }

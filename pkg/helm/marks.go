@@ -9,18 +9,20 @@ import (
 	"helm.sh/helm/v4/pkg/kube"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/cli-runtime/pkg/resource"
+
+	"github.com/example/demoapp-controller/pkg/helm/manifest"
 )
 
 // owned reports whether the object is annotated as part of the release. Hooks and files
 // under crds/ are not.
 func (o *operation) owned(object *unstructured.Unstructured) bool {
 	annotations := object.GetAnnotations()
-	return annotations[releaseNameAnnotation] == o.release.Name && annotations[releaseNamespaceAnnotation] == o.release.Namespace
+	return annotations[manifest.ReleaseNameAnnotation] == o.release.Name && annotations[manifest.ReleaseNamespaceAnnotation] == o.release.Namespace
 }
 
 // claimed reports whether the object has all of Helm's marks for the release.
 func (o *operation) claimed(object *unstructured.Unstructured) bool {
-	return object.GetLabels()[managedByLabel] == managedByHelm && o.owned(object)
+	return object.GetLabels()[manifest.ManagedByLabel] == manifest.ManagedByHelm && o.owned(object)
 }
 
 // claim marks the object as part of the release, as Helm's actions do.
@@ -29,21 +31,21 @@ func (o *operation) claim(object *unstructured.Unstructured) {
 	if objectLabels == nil {
 		objectLabels = map[string]string{}
 	}
-	objectLabels[managedByLabel] = managedByHelm
+	objectLabels[manifest.ManagedByLabel] = manifest.ManagedByHelm
 	object.SetLabels(objectLabels)
 	annotations := maps.Clone(object.GetAnnotations())
 	if annotations == nil {
 		annotations = map[string]string{}
 	}
-	annotations[releaseNameAnnotation] = o.release.Name
-	annotations[releaseNamespaceAnnotation] = o.release.Namespace
+	annotations[manifest.ReleaseNameAnnotation] = o.release.Name
+	annotations[manifest.ReleaseNamespaceAnnotation] = o.release.Namespace
 	object.SetAnnotations(annotations)
 	o.markOwner(object)
 }
 
 func isHook(info *resource.Info) bool {
 	object, err := content(info)
-	return err == nil && object.GetAnnotations()[hookAnnotation] != ""
+	return err == nil && object.GetAnnotations()[manifest.HookAnnotation] != ""
 }
 
 func isCRD(object *unstructured.Unstructured) bool {

@@ -14,6 +14,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	releasev1 "helm.sh/helm/v4/pkg/release/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/example/demoapp-controller/pkg/helm/manifest"
 )
 
 // TestMetadataOfWrongType: metadata that the engine could not read is refused before any
@@ -120,7 +122,7 @@ func TestNullInMetadata(t *testing.T) {
 
 		f.must(made(t, map[string]string{"templates/a.yaml": object}), ActionInstall, CauseNotInstalled)
 
-		want := map[string]string{"a": "", "b": "text", managedByLabel: managedByHelm}
+		want := map[string]string{"a": "", "b": "text", manifest.ManagedByLabel: manifest.ManagedByHelm}
 		if diff := cmp.Diff(want, f.Object("ConfigMap", "default/a").GetLabels()); diff != "" {
 			t.Errorf("labels (-want +got):\n%s", diff)
 		}
@@ -206,7 +208,7 @@ func TestUnreadKeep(t *testing.T) {
 
 			f.must(unreadKeep(t, ""), ActionRepair, CauseDrift)
 
-			if got := wantKept(t, f).GetAnnotations(); got["flag"] != "true" || got[resourcePolicyAnnotation] != "keep" {
+			if got := wantKept(t, f).GetAnnotations(); got["flag"] != "true" || got[manifest.ResourcePolicyAnnotation] != "keep" {
 				t.Errorf("annotations are %v", got)
 			}
 		})
@@ -225,7 +227,7 @@ func TestUnreadKeep(t *testing.T) {
 			if _, err := f.reconcile(corrected); err != nil {
 				t.Fatal(err)
 			}
-			if got := wantKept(t, f).GetAnnotations(); got["flag"] != "false" || got[resourcePolicyAnnotation] != "keep" {
+			if got := wantKept(t, f).GetAnnotations(); got["flag"] != "false" || got[manifest.ResourcePolicyAnnotation] != "keep" {
 				t.Errorf("annotations are %v", got)
 			}
 			f.TakeRequests()

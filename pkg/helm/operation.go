@@ -22,6 +22,7 @@ import (
 	"k8s.io/cli-runtime/pkg/resource"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/example/demoapp-controller/pkg/helm/manifest"
 	"github.com/example/demoapp-controller/pkg/ssa"
 )
 
@@ -64,7 +65,7 @@ type operation struct {
 	// hookNames are the objects that the hooks of the next revision create.
 	hookNames sets.Set[identity]
 	// parsed has the manifests that were parsed already.
-	parsed map[string][]document
+	parsed map[string][]manifest.Document
 	// known are the objects of the release as the last operation left them.
 	known map[ObjectReference]InventoryEntry
 	// trusted says that the known objects have the content of the deployed manifest.
@@ -263,7 +264,7 @@ func (o *operation) unchanged(original, target *resource.Info) (InventoryEntry, 
 	was = was.DeepCopy()
 	o.claim(was)
 	is, err := content(target)
-	if err != nil || !equalContent(was, is) {
+	if err != nil || !manifest.Equal(was, is) {
 		return InventoryEntry{}, false
 	}
 	return entry, true

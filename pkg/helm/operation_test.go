@@ -16,6 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/cli-runtime/pkg/resource"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/example/demoapp-controller/pkg/helm/manifest"
 )
 
 func newOperation(f *fixture) *operation {
@@ -135,11 +137,11 @@ func TestClaim(t *testing.T) {
 	if !o.owned(object) {
 		t.Error("a claimed object is not owned")
 	}
-	want := map[string]string{"app": "a", managedByLabel: managedByHelm}
+	want := map[string]string{"app": "a", manifest.ManagedByLabel: manifest.ManagedByHelm}
 	if diff := cmp.Diff(want, object.GetLabels()); diff != "" {
 		t.Errorf("labels (-want +got):\n%s", diff)
 	}
-	want = map[string]string{"note": "b", releaseNameAnnotation: "web", releaseNamespaceAnnotation: "default"}
+	want = map[string]string{"note": "b", manifest.ReleaseNameAnnotation: "web", manifest.ReleaseNamespaceAnnotation: "default"}
 	if diff := cmp.Diff(want, object.GetAnnotations()); diff != "" {
 		t.Errorf("annotations (-want +got):\n%s", diff)
 	}

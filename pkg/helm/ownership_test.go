@@ -12,6 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/ptr"
+
+	"github.com/example/demoapp-controller/pkg/helm/manifest"
 )
 
 // TestOwnershipConflict: an object of another client in the way ends the attempt,
@@ -25,15 +27,15 @@ func TestOwnershipConflict(t *testing.T) {
 			object.SetLabels(map[string]string{"app": "theirs"})
 		}, "another client (field managers: kubectl)"},
 		"of another release": {func(object *unstructured.Unstructured) {
-			object.SetLabels(map[string]string{managedByLabel: managedByHelm})
-			object.SetAnnotations(map[string]string{releaseNameAnnotation: "other", releaseNamespaceAnnotation: "default"})
+			object.SetLabels(map[string]string{manifest.ManagedByLabel: manifest.ManagedByHelm})
+			object.SetAnnotations(map[string]string{manifest.ReleaseNameAnnotation: "other", manifest.ReleaseNamespaceAnnotation: "default"})
 		}, "the Helm release default/other"},
 		"of a release of that name elsewhere": {func(object *unstructured.Unstructured) {
-			object.SetLabels(map[string]string{managedByLabel: managedByHelm})
-			object.SetAnnotations(map[string]string{releaseNameAnnotation: "web", releaseNamespaceAnnotation: "other"})
+			object.SetLabels(map[string]string{manifest.ManagedByLabel: manifest.ManagedByHelm})
+			object.SetAnnotations(map[string]string{manifest.ReleaseNameAnnotation: "web", manifest.ReleaseNamespaceAnnotation: "other"})
 		}, "the Helm release other/web"},
 		"with our annotations, not managed by Helm": {func(object *unstructured.Unstructured) {
-			object.SetAnnotations(map[string]string{releaseNameAnnotation: "web", releaseNamespaceAnnotation: "default"})
+			object.SetAnnotations(map[string]string{manifest.ReleaseNameAnnotation: "web", manifest.ReleaseNamespaceAnnotation: "default"})
 		}, "the Helm release default/web"},
 	}
 	for name, tc := range tests {
@@ -93,8 +95,8 @@ func TestMarksDoNotProveOwnership(t *testing.T) {
 	owner := &metav1.OwnerReference{APIVersion: "v1", Kind: "App", Name: "web", UID: "1234", Controller: ptr.To(true)}
 	tests := map[string]func(*unstructured.Unstructured){
 		"marks": func(object *unstructured.Unstructured) {
-			object.SetLabels(map[string]string{managedByLabel: managedByHelm})
-			object.SetAnnotations(map[string]string{releaseNameAnnotation: "web", releaseNamespaceAnnotation: "default"})
+			object.SetLabels(map[string]string{manifest.ManagedByLabel: manifest.ManagedByHelm})
+			object.SetAnnotations(map[string]string{manifest.ReleaseNameAnnotation: "web", manifest.ReleaseNamespaceAnnotation: "default"})
 		},
 		"owner reference": func(object *unstructured.Unstructured) {
 			object.SetOwnerReferences([]metav1.OwnerReference{*owner})
@@ -123,8 +125,8 @@ func TestMarksDoNotProveOwnership(t *testing.T) {
 func TestTakeOver(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
 		f.Edit("ConfigMap", "default/a", "kubectl", func(object *unstructured.Unstructured) {
-			object.SetLabels(map[string]string{managedByLabel: managedByHelm})
-			object.SetAnnotations(map[string]string{releaseNameAnnotation: "web", releaseNamespaceAnnotation: "default"})
+			object.SetLabels(map[string]string{manifest.ManagedByLabel: manifest.ManagedByHelm})
+			object.SetAnnotations(map[string]string{manifest.ReleaseNameAnnotation: "web", manifest.ReleaseNamespaceAnnotation: "default"})
 			object.Object["data"] = map[string]any{"key": "theirs", "more": "theirs"}
 		})
 		desired := made(t, map[string]string{"templates/a.yaml": configMap("a", "ours")})

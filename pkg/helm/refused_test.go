@@ -282,7 +282,7 @@ func TestImmutableRecordIsRefused(t *testing.T) {
 				if request.String() != "update secrets default/sh.helm.release.v1.web.v1" {
 					return nil
 				}
-				return apierrors.NewInvalid(secretKind, request.Key.Name, immutable)
+				return apierrors.NewInvalid(schema.GroupKind{Kind: "Secret"}, request.Key.Name, immutable)
 			}
 		})
 

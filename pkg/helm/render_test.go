@@ -23,6 +23,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
+
+	"github.com/example/demoapp-controller/pkg/helm/manifest"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -110,7 +112,7 @@ func TestDemoAppObjects(t *testing.T) {
 			t.Errorf("labels of the %s (-want +got):\n%s", kind, diff)
 		}
 		if diff := cmp.Diff(map[string]string{
-			releaseNameAnnotation: "web", releaseNamespaceAnnotation: "default",
+			manifest.ReleaseNameAnnotation: "web", manifest.ReleaseNamespaceAnnotation: "default",
 		}, object.GetAnnotations()); diff != "" {
 			t.Errorf("annotations of the %s (-want +got):\n%s", kind, diff)
 		}

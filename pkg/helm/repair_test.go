@@ -12,6 +12,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/example/demoapp-controller/pkg/helm/manifest"
 )
 
 // TestDrift changes a release behind the engine's back.
@@ -83,7 +85,7 @@ func TestDrift(t *testing.T) {
 		},
 		"the release's name in it changed": {
 			do: func(f *fixture) {
-				f.Edit("ConfigMap", "default/web", "kubectl", change("other", "metadata", "annotations", releaseNameAnnotation))
+				f.Edit("ConfigMap", "default/web", "kubectl", change("other", "metadata", "annotations", manifest.ReleaseNameAnnotation))
 			},
 			heard:    []string{"object default/other", "object default/web"},
 			drifts:   []Drift{{Object: web("v1", "ConfigMap"), Kind: DriftChanged}},

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/cli-runtime/pkg/resource"
 
+	"github.com/example/demoapp-controller/pkg/helm/manifest"
 	"github.com/example/demoapp-controller/pkg/ssa"
 )
 
@@ -101,8 +102,8 @@ func irreplaceable(live *unstructured.Unstructured) string {
 		return "the deletion of a " + kind.Kind + " deletes data"
 	case kind == (schema.GroupKind{Group: "apps", Kind: "StatefulSet"}) && retention == "Delete":
 		return "its spec.persistentVolumeClaimRetentionPolicy deletes its data with it"
-	case keepsObject(live):
-		return "its annotation " + resourcePolicyAnnotation + " keeps it"
+	case manifest.IsKept(live):
+		return "its annotation " + manifest.ResourcePolicyAnnotation + " keeps it"
 	default:
 		return ""
 	}

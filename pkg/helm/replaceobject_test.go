@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/example/demoapp-controller/pkg/helm/manifest"
 	"github.com/example/demoapp-controller/test/fakeapi"
 )
 
@@ -131,7 +132,7 @@ func TestForceReplaceLeaves(t *testing.T) {
 			})
 		}, "spec.selector"},
 		"a kept object": {func(f *fixture, _ *Release) {
-			f.Edit("Deployment", "default/b", "kubectl", change("keep", "metadata", "annotations", resourcePolicyAnnotation))
+			f.Edit("Deployment", "default/b", "kubectl", change("keep", "metadata", "annotations", manifest.ResourcePolicyAnnotation))
 		}, "its annotation helm.sh/resource-policy keeps it"},
 		"a new object that is refused, too": {func(f *fixture, _ *Release) {
 			refuse := refuseChange("Deployment", "b")

@@ -6,7 +6,6 @@ package helm
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -15,8 +14,6 @@ import (
 	"helm.sh/helm/v4/pkg/release/common"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/example/demoapp-controller/test/fakeapi"
 )
@@ -323,41 +320,4 @@ func TestOutdatedDecisionIsNotExecuted(t *testing.T) {
 		}
 		wantRequests(t, f)
 	})
-}
-
-func TestRenewOwner(t *testing.T) {
-	const old = "  ownerReferences:\n  - apiVersion: demo.example.com/v1alpha1\n    controller: true\n    kind: DemoApp\n    name: web\n    uid: gone\n"
-	owner := demoOwner()
-	owners := &ownerReferences{owner: owner, namespace: "default", renewed: true, namespaced: func(kind schema.GroupVersionKind) (bool, error) {
-		return kind.Kind != "ClusterRole", nil
-	}}
-	kept := "---\n# Source: web/templates/role.yaml\napiVersion: v1\nkind: ClusterRole # As it was.\nmetadata:\n  name: web\n"
-	manifest := "---\n# Source: web/templates/a.yaml\n" + configMap("a", "1") + kept
-	manifest = strings.Replace(manifest, "  name: a\n", "  name: a\n"+old, 1)
-	renew := func(manifest string) (string, error) {
-		documents, err := parseManifest(manifest)
-		if err != nil {
-			return "", err
-		}
-		return owners.write(manifest, documents)
-	}
-	got, err := renew(manifest)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !strings.HasPrefix(got, "---\n# Source: web/templates/a.yaml\napiVersion: v1\n") || !strings.HasSuffix(got, kept) || strings.Contains(got, "gone") {
-		t.Errorf("the manifest is\n%s", got)
-	}
-	again, err := renew(got)
-	if err != nil || again != got {
-		t.Errorf("renewed again (%v), it is\n%s", err, again)
-	}
-	references := documents(t, got)[0]["metadata"].(map[string]any)["ownerReferences"].([]any)
-	uids := []types.UID{}
-	for _, reference := range references {
-		uids = append(uids, types.UID(reference.(map[string]any)["uid"].(string)))
-	}
-	if !slices.Equal(uids, []types.UID{owner.UID}) {
-		t.Errorf("the owners are %s", uids)
-	}
 }

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/example/demoapp-controller/pkg/helm/manifest"
 )
 
 // waits is a caller that is told of waits.
@@ -58,7 +60,7 @@ func TestHookWhoseDeletionNeverEndsIsBounded(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
 		f.Edit("Job", "default/pre", "kubectl", func(object *unstructured.Unstructured) {
 			object.SetFinalizers([]string{"example.com/never"})
-			object.SetAnnotations(map[string]string{hookAnnotation: "pre-install"})
+			object.SetAnnotations(map[string]string{manifest.HookAnnotation: "pre-install"})
 		})
 		f.With(func() { f.React = jobsEnd })
 		desired := made(t, map[string]string{"templates/a.yaml": configMap("a", "1"), "templates/pre.yaml": hook("pre", "pre-install", 0)})

@@ -24,6 +24,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/example/demoapp-controller/pkg/health"
+	"github.com/example/demoapp-controller/pkg/helm/manifest"
 )
 
 // sources lists, watches and applies objects, each kind in the cheapest form: metadata for
@@ -174,7 +175,7 @@ func listOf(kind schema.GroupVersionKind) schema.GroupVersionKind {
 
 // informer watches the objects that carry Helm's label.
 func (s source) informer(resource schema.GroupVersionResource) cache.SharedIndexInformer {
-	const selector = managedByLabel + "=" + managedByHelm
+	const selector = manifest.ManagedByLabel + "=" + manifest.ManagedByHelm
 	return cache.NewSharedIndexInformerWithOptions(
 		cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
 			ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {

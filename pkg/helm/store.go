@@ -377,5 +377,5 @@ func (s *store) note(key string, err error) error {
 
 // secretReference names the Secret of a record.
 func (s *store) secretReference(key string) ObjectReference {
-	return ObjectReference{APIVersion: "v1", Kind: secretKind.Kind, Namespace: s.release.Namespace, Name: key}
+	return ObjectReference{APIVersion: "v1", Kind: "Secret", Namespace: s.release.Namespace, Name: key}
 }

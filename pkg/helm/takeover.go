@@ -18,6 +18,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"github.com/example/demoapp-controller/pkg/helm/manifest"
 )
 
 // The annotations by which operators on operator-lib name the owner of an object that
@@ -171,7 +173,7 @@ func (o *operation) primaryResource() (resource, kind string) {
 const helmOperator = "helm-operator"
 
 // releaseNamePath is the field by which Helm marks an object.
-var releaseNamePath = fieldpath.MakePathOrDie("metadata", "annotations", releaseNameAnnotation)
+var releaseNamePath = fieldpath.MakePathOrDie("metadata", "annotations", manifest.ReleaseNameAnnotation)
 
 // clientSideManagers returns the field managers under which Helm applied an object by
 // client-side apply. Helm uses the name of the binary, so in a takeover these are also the

@@ -15,6 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
+
+	"github.com/example/demoapp-controller/pkg/helm/manifest"
 )
 
 // TestLegacyReleaseName compares with names that the algorithm of operator-sdk 0.x returned.
@@ -303,7 +305,7 @@ func TestTakeoverOutside(t *testing.T) {
 		role := f.Object("ClusterRole", "outside")
 		want := map[string]string{
 			PrimaryResourceAnnotation: "default/web", PrimaryResourceTypeAnnotation: "App.example.com",
-			releaseNameAnnotation: "web", releaseNamespaceAnnotation: "default",
+			manifest.ReleaseNameAnnotation: "web", manifest.ReleaseNamespaceAnnotation: "default",
 		}
 		if diff := cmp.Diff(want, role.GetAnnotations()); diff != "" {
 			t.Errorf("annotations (-want +got):\n%s", diff)

@@ -14,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/resource"
+
+	"github.com/example/demoapp-controller/pkg/helm/manifest"
 )
 
 // actionUninstall names an uninstall in logs and metrics. Decide never chooses it.
@@ -124,7 +126,7 @@ func (o *operation) removeInventory() error {
 func (o *operation) inventoried() (kube.ResourceList, error) {
 	var list kube.ResourceList
 	for _, entry := range o.baseline.Inventory {
-		if !isObjectName(entry.Name) {
+		if !manifest.IsName(entry.Name) {
 			continue
 		}
 		mapping, err := o.engine.mapper.mapping(entry.groupVersionKind())

@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/example/demoapp-controller/pkg/helm/manifest"
 	"github.com/example/demoapp-controller/test/fakeapi"
 )
 
@@ -73,7 +74,7 @@ func TestUninstallLeaves(t *testing.T) {
 		})
 		f.must(desired, ActionInstall, CauseNotInstalled)
 		f.Edit("ConfigMap", "default/b", "kubectl", func(object *unstructured.Unstructured) {
-			object.SetAnnotations(map[string]string{releaseNameAnnotation: "other", releaseNamespaceAnnotation: "default"})
+			object.SetAnnotations(map[string]string{manifest.ReleaseNameAnnotation: "other", manifest.ReleaseNamespaceAnnotation: "default"})
 		})
 		synctest.Wait()
 		if err := f.engine.Uninstall(t.Context(), desired, f.baseline); err != nil {

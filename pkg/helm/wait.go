@@ -28,6 +28,7 @@ import (
 	watchtools "k8s.io/client-go/tools/watch"
 
 	"github.com/example/demoapp-controller/pkg/health"
+	"github.com/example/demoapp-controller/pkg/helm/manifest"
 )
 
 // hookWatchInterval is the time before a broken watch of a hook is restarted.
@@ -157,7 +158,7 @@ func (o *operation) eventsOf(info *resource.Info) string {
 		return ""
 	}
 	var events []string
-	for event := range strings.SplitSeq(object.GetAnnotations()[hookAnnotation], ",") {
+	for event := range strings.SplitSeq(object.GetAnnotations()[manifest.HookAnnotation], ",") {
 		if event = strings.TrimSpace(event); strings.HasSuffix(event, "-"+o.phase) {
 			events = append(events, event)
 		}

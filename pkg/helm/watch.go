@@ -19,21 +19,13 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/example/demoapp-controller/pkg/health"
+	"github.com/example/demoapp-controller/pkg/helm/manifest"
 	"github.com/example/demoapp-controller/pkg/overlay"
 	"github.com/example/demoapp-controller/pkg/ssa"
 )
 
-const (
-	managedByLabel             = "app.kubernetes.io/managed-by"
-	managedByHelm              = "Helm"
-	releaseNameAnnotation      = "meta.helm.sh/release-name"
-	releaseNamespaceAnnotation = "meta.helm.sh/release-namespace"
-	resourcePolicyAnnotation   = "helm.sh/resource-policy"
-	hookAnnotation             = "helm.sh/hook"
-
-	// watchSyncTimeout bounds the time to fill the watch of a kind.
-	watchSyncTimeout = 30 * time.Second
-)
+// watchSyncTimeout bounds the time to fill the watch of a kind.
+const watchSyncTimeout = 30 * time.Second
 
 // observed is what is kept of a watched object, to detect drift and health. It has about a
 // hundredth of the object's size.
@@ -75,9 +67,9 @@ func observe(object metav1.Object) *observed {
 			Generation:        object.GetGeneration(),
 			DeletionTimestamp: object.GetDeletionTimestamp(),
 		},
-		manager: object.GetLabels()[managedByLabel],
-		release: cache.ObjectName{Namespace: annotations[releaseNamespaceAnnotation], Name: annotations[releaseNameAnnotation]},
-		kept:    keepsObject(object),
+		manager: object.GetLabels()[manifest.ManagedByLabel],
+		release: cache.ObjectName{Namespace: annotations[manifest.ReleaseNamespaceAnnotation], Name: annotations[manifest.ReleaseNameAnnotation]},
+		kept:    manifest.IsKept(object),
 		trace:   ssa.TraceOf(object, managed, FieldManager),
 		foreign: foreignDigest(managed),
 		edited:  foreignTime(managed),

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/example/demoapp-controller/pkg/helm/manifest"
 	"github.com/example/demoapp-controller/pkg/ssa"
 )
 
@@ -52,7 +53,7 @@ spec: {type: LoadBalancer}
 	if got.health.Status != status.InProgressStatus {
 		t.Errorf("health = %+v, want the load balancer to be waited for", got.health)
 	}
-	if want := (cache.ObjectName{Namespace: "space", Name: "rel"}); got.release != want || !got.kept || got.manager != managedByHelm {
+	if want := (cache.ObjectName{Namespace: "space", Name: "rel"}); got.release != want || !got.kept || got.manager != manifest.ManagedByHelm {
 		t.Errorf("release = %s, kept = %t, manager = %q, want %s, to be kept, of Helm", got.release, got.kept, got.manager, want)
 	}
 

@@ -97,7 +97,7 @@ func (c *Chart) CheckValues(parsed *chartv2.Chart, values map[string]any) (accep
 	return c.schema.check(parsed, values)
 }
 
-// shortDigest is the beginning of the digest. It fits into a label beside other values and
+// ShortDigest is the beginning of the digest. It fits into a label beside other values and
 // is long enough to avoid accidental collisions.
 func (c *Chart) ShortDigest() string { return c.digest[:16] }
 
@@ -137,7 +137,7 @@ func installable(parsed *chartv2.Chart) error {
 	return nil
 }
 
-// parse returns a chart that the caller may change.
+// Parse returns a chart that the caller may change.
 func (c *Chart) Parse() (*chartv2.Chart, error) {
 	parsed, err := loader.LoadFiles(c.files)
 	if err != nil {

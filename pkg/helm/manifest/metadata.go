@@ -1,7 +1,7 @@
 // Copyright The DemoApp Controller Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package helm
+package manifest
 
 import (
 	"encoding/json"
@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"slices"
 
+	pathsegment "k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
@@ -18,33 +19,33 @@ import (
 // objects return none of the values if one is not a text, and then overwrite all of them.
 var textMaps = []string{"labels", "annotations"}
 
-// checkMetadata returns what the API server would refuse in the metadata of a rendered
+// CheckMetadata returns what the API server would refuse in the metadata of a rendered
 // object, and in that of the items of a List. The engine reads these fields, so it must not
 // rely on the API server: it would not send what it cannot read.
-func checkMetadata(object *unstructured.Unstructured) []error {
+func CheckMetadata(object *unstructured.Unstructured) []error {
 	if list, ok := items(object.Object); ok {
 		var errs []error
 		for i, item := range list {
 			fields, ok := item.(map[string]any)
 			if !ok {
-				errs = append(errs, fmt.Errorf("%s: %w", titleOf(object), wrongType(fmt.Sprintf("items[%d]", i), "an object", item)))
+				errs = append(errs, fmt.Errorf("%s: %w", Title(object), wrongType(fmt.Sprintf("items[%d]", i), "an object", item)))
 				continue
 			}
-			errs = append(errs, checkMetadata(&unstructured.Unstructured{Object: fields})...)
+			errs = append(errs, CheckMetadata(&unstructured.Unstructured{Object: fields})...)
 		}
 		return errs
 	}
 	var errs []error
 	add := func(err error) {
 		if err != nil {
-			errs = append(errs, fmt.Errorf("%s: %w", titleOf(object), err))
+			errs = append(errs, fmt.Errorf("%s: %w", Title(object), err))
 		}
 	}
 	if object.GetKind() == "List" {
 		add(wrongType("items", "a list", object.Object["items"]))
 		return errs
 	}
-	add(checkType(object))
+	add(CheckType(object))
 	metadata, ok := object.Object["metadata"].(map[string]any)
 	if value := object.Object["metadata"]; !ok && value != nil {
 		add(wrongType("metadata", "an object", value))
@@ -70,8 +71,8 @@ func checkMetadata(object *unstructured.Unstructured) []error {
 	return errs
 }
 
-// checkType fails if an object has no apiVersion or kind.
-func checkType(object *unstructured.Unstructured) error {
+// CheckType fails if an object has no apiVersion or kind.
+func CheckType(object *unstructured.Unstructured) error {
 	for _, name := range []string{"apiVersion", "kind"} {
 		switch value := object.Object[name]; {
 		case value == nil || value == "":
@@ -91,11 +92,16 @@ func checkName(value any) error {
 		return errors.New("metadata.name is missing: set it, metadata.generateName is not supported")
 	case !ok:
 		return wrongType("metadata.name", "a string", value)
-	case !isObjectName(name):
+	case !IsName(name):
 		return fmt.Errorf("metadata.name %.63q is not a valid name: set another one", name)
 	default:
 		return nil
 	}
+}
+
+// IsName reports whether the name can be part of the path of a request.
+func IsName(name string) bool {
+	return name != "" && len(name) <= 253 && len(pathsegment.IsPathSegmentName(name)) == 0
 }
 
 // checkReferences fails if owner references have fields that the engine could not keep when
@@ -130,8 +136,8 @@ func checkReferences(value any) error {
 	return nil
 }
 
-// titleOf names an object in a message, before it is known to have a kind and a name.
-func titleOf(object *unstructured.Unstructured) string {
+// Title names an object in a message, before it is known to have a kind and a name.
+func Title(object *unstructured.Unstructured) string {
 	kind, name := object.GetKind(), object.GetName()
 	switch {
 	case kind == "" && name == "":
@@ -194,11 +200,11 @@ func keyPath(path, key string) string {
 	return path + "." + key
 }
 
-// readTexts turns the labels and annotations of an object in a recorded manifest into texts,
+// ReadTexts turns the labels and annotations of an object in a recorded manifest into texts,
 // as Helm reads the annotations of hooks, and reports whether any was not a text. So no value
 // hides the others, such as a resource policy. A rendered manifest with such values is
 // refused, but records of earlier versions have them.
-func readTexts(object *unstructured.Unstructured) bool {
+func ReadTexts(object *unstructured.Unstructured) bool {
 	changed := false
 	metadata, _ := object.Object["metadata"].(map[string]any)
 	for _, name := range textMaps {

@@ -1,11 +1,12 @@
 // Copyright The DemoApp Controller Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package helm
+package manifest
 
 import (
 	"errors"
 	"io"
+	"slices"
 	"strings"
 	"testing"
 
@@ -13,22 +14,20 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	kyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/utils/ptr"
 )
 
-func demoOwner() metav1.OwnerReference {
-	return metav1.OwnerReference{
-		APIVersion: "demo.example.com/v1alpha1", Kind: "DemoApp", Name: "web", UID: "u1",
-		Controller: ptr.To(true), BlockOwnerDeletion: ptr.To(true),
-	}
-}
-
 // testOwners are references to the demo owner.
-func testOwners() *ownerReferences {
-	return &ownerReferences{
-		owner: demoOwner(), namespace: "default",
-		namespaced: func(kind schema.GroupVersionKind) (bool, error) {
+func testOwners() *Owners {
+	return &Owners{
+		Owner: metav1.OwnerReference{
+			APIVersion: "demo.example.com/v1alpha1", Kind: "DemoApp", Name: "web", UID: "u1",
+			Controller: ptr.To(true), BlockOwnerDeletion: ptr.To(true),
+		},
+		Namespace: "default",
+		Namespaced: func(kind schema.GroupVersionKind) (bool, error) {
 			switch kind.Kind {
 			case "ClusterRole":
 				return false, nil
@@ -43,11 +42,11 @@ func testOwners() *ownerReferences {
 }
 
 func postRender(manifests string) (string, error) {
-	documents, err := parseManifest(manifests)
+	documents, err := Parse(manifests)
 	if err != nil {
 		return "", err
 	}
-	return testOwners().write(manifests, documents)
+	return testOwners().Write(manifests, documents)
 }
 
 // documents splits manifests into what they mean.
@@ -229,5 +228,42 @@ func TestInsertMetadata(t *testing.T) {
 				t.Errorf("got (%t)\n%s\nwant\n%s", ok, got, tc.want)
 			}
 		})
+	}
+}
+
+func TestRenewOwner(t *testing.T) {
+	const old = "  ownerReferences:\n  - apiVersion: demo.example.com/v1alpha1\n    controller: true\n    kind: DemoApp\n    name: web\n    uid: gone\n"
+	owner := testOwners().Owner
+	owners := &Owners{Owner: owner, Namespace: "default", Renewed: true, Namespaced: func(kind schema.GroupVersionKind) (bool, error) {
+		return kind.Kind != "ClusterRole", nil
+	}}
+	kept := "---\n# Source: web/templates/role.yaml\napiVersion: v1\nkind: ClusterRole # As it was.\nmetadata:\n  name: web\n"
+	manifest := "---\n# Source: web/templates/a.yaml\n" + "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\ndata:\n  key: \"1\"\n" + kept
+	manifest = strings.Replace(manifest, "  name: a\n", "  name: a\n"+old, 1)
+	renew := func(manifest string) (string, error) {
+		documents, err := Parse(manifest)
+		if err != nil {
+			return "", err
+		}
+		return owners.Write(manifest, documents)
+	}
+	got, err := renew(manifest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.HasPrefix(got, "---\n# Source: web/templates/a.yaml\napiVersion: v1\n") || !strings.HasSuffix(got, kept) || strings.Contains(got, "gone") {
+		t.Errorf("the manifest is\n%s", got)
+	}
+	again, err := renew(got)
+	if err != nil || again != got {
+		t.Errorf("renewed again (%v), it is\n%s", err, again)
+	}
+	references := documents(t, got)[0]["metadata"].(map[string]any)["ownerReferences"].([]any)
+	uids := []types.UID{}
+	for _, reference := range references {
+		uids = append(uids, types.UID(reference.(map[string]any)["uid"].(string)))
+	}
+	if !slices.Equal(uids, []types.UID{owner.UID}) {
+		t.Errorf("the owners are %s", uids)
 	}
 }

@@ -1,7 +1,7 @@
 // Copyright The DemoApp Controller Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package helm
+package manifest
 
 import (
 	"bufio"
@@ -15,24 +15,36 @@ import (
 	"slices"
 	"strings"
 
-	releasev1 "helm.sh/helm/v4/pkg/release/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/yaml"
-	"k8s.io/cli-runtime/pkg/resource"
 	kyaml "sigs.k8s.io/yaml"
 )
 
-// document is one document of a manifest with its objects: none, one, or several in JSON.
-type document struct {
-	text    []byte
-	objects []*unstructured.Unstructured
+// Document is one document of a manifest with its objects: none, one, or several in JSON.
+type Document struct {
+	Text    []byte
+	Objects []*unstructured.Unstructured
 }
 
-// parseManifest splits a manifest into its documents and parses them. It checks the limits
+// sourcePrefix starts the line in which Helm names the template of a document.
+var sourcePrefix = []byte("# Source: ")
+
+// Source returns the template that a document is from; empty when it is not known.
+func Source(d Document) string {
+	line, _, _ := bytes.Cut(d.Text, []byte("\n"))
+	source, ok := bytes.CutPrefix(line, sourcePrefix)
+	if !ok {
+		return ""
+	}
+	return string(source)
+}
+
+// Parse splits a manifest into its documents and parses them. It checks the limits
 // before it parses.
-func parseManifest(manifest string) ([]document, error) {
+func Parse(manifest string) ([]Document, error) {
 	documents, err := splitManifest(manifest)
 	if err != nil {
 		return nil, fmt.Errorf("parse manifest: %w", err)
@@ -43,10 +55,10 @@ func parseManifest(manifest string) ([]document, error) {
 	count := 0
 	for i := range documents {
 		document := &documents[i]
-		if document.objects, err = parseDocument(document.text); err != nil {
+		if document.Objects, err = parseDocument(document.Text); err != nil {
 			return nil, fmt.Errorf("parse manifest: %w", err)
 		}
-		if count += countObjects(document.objects); count > maxManifestObjects {
+		if count += countObjects(document.Objects); count > maxObjects {
 			return nil, fmt.Errorf("parse manifest: %w", errTooManyObjects)
 		}
 	}
@@ -54,12 +66,12 @@ func parseManifest(manifest string) ([]document, error) {
 }
 
 // splitManifest returns the documents of a manifest without parsing them.
-func splitManifest(manifest string) ([]document, error) {
-	if len(manifest) > maxManifestBytes {
-		return nil, fmt.Errorf("the manifest has %d bytes, more than the limit of %d: split the chart", len(manifest), maxManifestBytes)
+func splitManifest(manifest string) ([]Document, error) {
+	if len(manifest) > MaxBytes {
+		return nil, fmt.Errorf("the manifest has %d bytes, more than the limit of %d: split the chart", len(manifest), MaxBytes)
 	}
 	reader := yaml.NewYAMLReader(bufio.NewReader(strings.NewReader(manifest)))
-	var documents []document
+	var documents []Document
 	for {
 		text, err := reader.Read()
 		if errors.Is(err, io.EOF) {
@@ -69,7 +81,7 @@ func splitManifest(manifest string) ([]document, error) {
 			return nil, err
 		}
 		// The reader leaves the separator before the first document.
-		documents = append(documents, document{text: bytes.TrimPrefix(text, []byte("---\n"))})
+		documents = append(documents, Document{Text: bytes.TrimPrefix(text, []byte("---\n"))})
 	}
 }
 
@@ -123,33 +135,9 @@ func parseObject(content []byte) (*unstructured.Unstructured, error) {
 	return object, nil
 }
 
-// documents returns the documents of a manifest. It parses each manifest only once, because
-// Helm's actions build the same manifests several times. The result is shared and must not
-// be changed.
-func (o *operation) documents(manifest string) ([]document, error) {
-	if documents, ok := o.parsed[manifest]; ok {
-		return documents, nil
-	}
-	documents, err := parseManifest(manifest)
-	if err != nil {
-		return nil, err
-	}
-	if o.parsed == nil {
-		o.parsed = map[string][]document{}
-	}
-	o.parsed[manifest] = documents
-	return documents, nil
-}
-
-// manifestHash returns the HMAC-SHA256, in hex, of a release's manifest without the values
-// of Secrets. The key is in the record. A hash without a key could reveal secrets, because
-// charts put checksums of Secrets into annotations of pods.
-func (o *operation) manifestHash(rls *releasev1.Release) string {
-	if rls.Labels[SaltLabel] == "" {
-		return "" // The next revision gets a key.
-	}
-	hash := hmac.New(sha256.New, []byte(rls.Labels[SaltLabel]))
-	documents, _ := o.documents(rls.Manifest) // It was parsed without an error before.
+// Hash returns the HMAC-SHA256, in hex, of a manifest without the values of Secrets.
+func Hash(key string, documents []Document) string {
+	hash := hmac.New(sha256.New, []byte(key))
 	for _, document := range documents {
 		hash.Write([]byte("---\n"))
 		hash.Write(withoutSecrets(document))
@@ -159,15 +147,15 @@ func (o *operation) manifestHash(rls *releasev1.Release) string {
 
 // withoutSecrets returns the text of a document. For a document with Secrets, it returns
 // its objects as JSON in which the Secrets' values are empty.
-func withoutSecrets(d document) []byte {
+func withoutSecrets(d Document) []byte {
 	isSecret := func(object *unstructured.Unstructured) bool {
-		return object.GroupVersionKind().GroupKind() == secretKind
+		return object.GroupVersionKind().GroupKind() == schema.GroupKind{Kind: "Secret"}
 	}
-	if !slices.ContainsFunc(d.objects, func(object *unstructured.Unstructured) bool { return isSecret(object) || object.IsList() }) {
-		return d.text
+	if !slices.ContainsFunc(d.Objects, func(object *unstructured.Unstructured) bool { return isSecret(object) || object.IsList() }) {
+		return d.Text
 	}
 	var written []byte
-	for _, object := range d.objects {
+	for _, object := range d.Objects {
 		copied := object.DeepCopy()
 		items := []any{copied.Object}
 		if listed, ok := copied.Object["items"].([]any); ok && copied.IsList() {
@@ -192,46 +180,4 @@ func withoutSecrets(d document) []byte {
 		written = append(written, content...)
 	}
 	return written
-}
-
-// owners returns the owner references for the objects of the release; nil for none.
-func (o *operation) owners() *ownerReferences {
-	if o.owner == nil {
-		return nil
-	}
-	return &ownerReferences{owner: *o.owner, namespace: o.release.Namespace, namespaced: o.engine.mapper.namespaced}
-}
-
-// ownManifest adds the owner to the manifest of a revision before it is recorded. With
-// renewed, the owner replaces earlier ones.
-func (o *operation) ownManifest(next *releasev1.Release, renewed bool) error {
-	owners := o.owners()
-	if owners == nil {
-		return nil
-	}
-	owners.renewed = renewed
-	documents, err := o.documents(next.Manifest)
-	if err != nil {
-		return err
-	}
-	manifest, err := owners.write(next.Manifest, documents)
-	if err != nil {
-		return err
-	}
-	next.Manifest = manifest
-	return nil
-}
-
-// ownObject adds the owner to an object, as in the manifest.
-func (o *operation) ownObject(info *resource.Info) error {
-	object, err := content(info)
-	if err != nil {
-		return err
-	}
-	o.markOwner(object)
-	owners := o.owners()
-	if owners == nil {
-		return nil
-	}
-	return owners.own(object)
 }

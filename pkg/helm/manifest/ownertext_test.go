@@ -1,7 +1,7 @@
 // Copyright The DemoApp Controller Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package helm
+package manifest
 
 import (
 	"encoding/json"
@@ -11,6 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/example/demoapp-controller/test/memory"
 )
 
 // TestOwnersKeepText: the reference is written into a document, and nothing else in it
@@ -73,11 +75,11 @@ func TestOwnersKeepText(t *testing.T) {
 }
 
 // flat are the objects of a manifest, those of Lists by themselves.
-func flat(t *testing.T, documents []document) []*unstructured.Unstructured {
+func flat(t *testing.T, documents []Document) []*unstructured.Unstructured {
 	t.Helper()
 	var all []*unstructured.Unstructured
 	for _, document := range documents {
-		for _, object := range document.objects {
+		for _, object := range document.Objects {
 			if !object.IsList() {
 				all = append(all, object)
 				continue
@@ -127,26 +129,26 @@ func FuzzManifest(f *testing.F) {
 		if len(manifest) > 1<<20 {
 			t.Skip("what the limit is for has at most 1 MiB")
 		}
-		before := allocated()
-		documents, err := parseManifest(manifest)
-		if took := allocated() - before; took > maxAllocated {
-			t.Errorf("parsing allocated %d bytes, want at most %d", took, maxAllocated)
+		before := memory.Allocated()
+		documents, err := Parse(manifest)
+		if took := memory.Allocated() - before; took > memory.Limit {
+			t.Errorf("parsing allocated %d bytes, want at most %d", took, memory.Limit)
 		}
 		if err != nil {
 			return
 		}
 		for _, document := range documents {
-			if missed := undercount(document.text); missed > 0 {
-				t.Errorf("%d nodes were not counted in %q", missed, document.text)
+			if missed := undercount(document.Text); missed > 0 {
+				t.Errorf("%d nodes were not counted in %q", missed, document.Text)
 			}
 		}
 
 		owners := testOwners()
-		written, err := owners.write(manifest, documents)
+		written, err := owners.Write(manifest, documents)
 		if err != nil {
 			return
 		}
-		again, err := parseManifest(written)
+		again, err := Parse(written)
 		if err != nil {
 			t.Fatalf("%q cannot be parsed: %v", written, err)
 		}
@@ -154,7 +156,7 @@ func FuzzManifest(f *testing.F) {
 		want := flat(t, documents)
 		for i, object := range want {
 			want[i] = object.DeepCopy()
-			if err := owners.own(want[i]); err != nil {
+			if err := owners.Own(want[i]); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -1,7 +1,7 @@
 // Copyright The DemoApp Controller Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package helm
+package manifest
 
 import (
 	"bytes"
@@ -34,11 +34,16 @@ func editOwners(text []byte, object, owned *unstructured.Unstructured) ([]byte, 
 			continue
 		}
 		parsed, err := parseDocument(edited)
-		if err == nil && len(parsed) == 1 && equalContent(parsed[0], owned) {
+		if err == nil && len(parsed) == 1 && Equal(parsed[0], owned) {
 			return edited, true
 		}
 	}
 	return nil, false
+}
+
+// Equal reports whether two objects are semantically equal.
+func Equal(a, b *unstructured.Unstructured) bool {
+	return equality.Semantic.DeepEqual(a.Object, b.Object)
 }
 
 // ownerChange is an object before and after the owner was added.

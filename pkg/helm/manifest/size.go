@@ -1,7 +1,7 @@
 // Copyright The DemoApp Controller Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package helm
+package manifest
 
 import (
 	"bytes"
@@ -19,23 +19,23 @@ import (
 // Limits of a manifest. A parsed node takes about 300 bytes, so a document takes at most
 // 64 MiB.
 const (
-	maxManifestBytes   = 10 << 20
-	maxManifestObjects = 10_000
-	maxManifestNodes   = 1_000_000
-	maxDocumentNodes   = 200_000
+	MaxBytes         = 10 << 20
+	maxObjects       = 10_000
+	maxNodes         = 1_000_000
+	maxDocumentNodes = 200_000
 	// maxAliasBytes is the text that a document may gain when its aliases are replaced by
 	// their values.
 	maxAliasBytes = 1 << 20
 )
 
-var errTooManyObjects = fmt.Errorf("the manifest has more objects than the limit of %d: split the chart", maxManifestObjects)
+var errTooManyObjects = fmt.Errorf("the manifest has more objects than the limit of %d: split the chart", maxObjects)
 
 // checkSize fails when the documents of a manifest exceed a limit. It runs before the
 // documents are parsed, because parsing takes the memory that the limits protect.
-func checkSize(documents []document) error {
+func checkSize(documents []Document) error {
 	nodes, objects := 0, 0
 	for _, document := range documents {
-		count := nodesAtMost(document.text)
+		count := NodesAtMost(document.Text)
 		if count > maxDocumentNodes {
 			return fmt.Errorf("a document has about %d nodes, more than the limit of %d: split it", count, maxDocumentNodes)
 		}
@@ -45,13 +45,13 @@ func checkSize(documents []document) error {
 		nodes += count
 	}
 	switch {
-	case nodes > maxManifestNodes:
-		return fmt.Errorf("the manifest has about %d nodes, more than the limit of %d: split the chart", nodes, maxManifestNodes)
-	case objects > maxManifestObjects:
+	case nodes > maxNodes:
+		return fmt.Errorf("the manifest has about %d nodes, more than the limit of %d: split the chart", nodes, maxNodes)
+	case objects > maxObjects:
 		return errTooManyObjects
 	}
 	for _, document := range documents {
-		if err := checkAliases(document.text); err != nil {
+		if err := checkAliases(document.Text); err != nil {
 			return err
 		}
 	}
@@ -129,10 +129,10 @@ func (e expansions) of(node *yaml.Node) (expansion, error) {
 	return size, nil
 }
 
-// nodesAtMost returns an upper bound for the number of nodes in a document, without parsing
+// NodesAtMost returns an upper bound for the number of nodes in a document, without parsing
 // it. The bound is close for typical charts. It leaves out the text of block scalars and
 // quoted scalars where they are certain to be scalars.
-func nodesAtMost(text []byte) int {
+func NodesAtMost(text []byte) int {
 	if upper := 1 + indicators(text); upper <= maxDocumentNodes/10 {
 		return upper
 	}

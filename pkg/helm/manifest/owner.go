@@ -1,7 +1,7 @@
 // Copyright The DemoApp Controller Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package helm
+package manifest
 
 import (
 	"bytes"
@@ -18,39 +18,39 @@ import (
 	kyaml "sigs.k8s.io/yaml"
 )
 
-// ownerReferences makes the owner the controller of the release's objects. It adds the
+// Owners makes the owner the controller of the release's objects. It adds the
 // reference to the objects that are applied, and to the manifest that Helm stores, so that
 // `helm rollback` keeps it. It is not a post-renderer of Helm, because that would parse and
 // write all documents twice more.
-type ownerReferences struct {
-	owner     metav1.OwnerReference
-	namespace string
-	// renewed says that the manifests may have an earlier owner, which is replaced.
-	renewed bool
-	// namespaced reports whether a kind is namespaced.
-	namespaced func(schema.GroupVersionKind) (bool, error)
+type Owners struct {
+	Owner     metav1.OwnerReference
+	Namespace string
+	// Renewed says that the manifests may have an earlier owner, which is replaced.
+	Renewed bool
+	// Namespaced reports whether a kind is namespaced.
+	Namespaced func(schema.GroupVersionKind) (bool, error)
 	// text is the owner as YAML in metadata; set at the first use.
 	text []byte
 }
 
-// own adds the owner to an object, or to the items of a List.
-func (r *ownerReferences) own(object *unstructured.Unstructured) error {
+// Own adds the owner to an object, or to the items of a List.
+func (r *Owners) Own(object *unstructured.Unstructured) error {
 	if object.IsList() {
 		return object.EachListItem(func(item runtime.Object) error {
 			child, ok := item.(*unstructured.Unstructured)
 			if !ok {
 				return fmt.Errorf("item of %s %q: unexpected %T", object.GetKind(), object.GetName(), item)
 			}
-			return r.own(child)
+			return r.Own(child)
 		})
 	}
-	if keepsObject(object) {
+	if IsKept(object) {
 		return nil
 	}
-	if namespace := object.GetNamespace(); namespace != "" && namespace != r.namespace {
+	if namespace := object.GetNamespace(); namespace != "" && namespace != r.Namespace {
 		return nil
 	}
-	namespaced, err := r.namespaced(object.GroupVersionKind())
+	namespaced, err := r.Namespaced(object.GroupVersionKind())
 	if meta.IsNoMatchError(err) {
 		return nil // The kind is not served. Building the manifest reports it.
 	}
@@ -60,22 +60,22 @@ func (r *ownerReferences) own(object *unstructured.Unstructured) error {
 	if !namespaced {
 		return nil
 	}
-	object.SetOwnerReferences(append(r.others(object), r.owner))
+	object.SetOwnerReferences(append(r.others(object), r.Owner))
 	return nil
 }
 
 // others returns the other owners of the object. With renewed, it leaves out the controller,
 // because an object has only one, and an earlier owner of the same kind and name.
-func (r *ownerReferences) others(object *unstructured.Unstructured) []metav1.OwnerReference {
+func (r *Owners) others(object *unstructured.Unstructured) []metav1.OwnerReference {
 	return slices.DeleteFunc(object.GetOwnerReferences(), func(reference metav1.OwnerReference) bool {
-		return reference.UID == r.owner.UID || r.renewed && (ptr.Deref(reference.Controller, false) ||
-			reference.Kind == r.owner.Kind && reference.Name == r.owner.Name)
+		return reference.UID == r.Owner.UID || r.Renewed && (ptr.Deref(reference.Controller, false) ||
+			reference.Kind == r.Owner.Kind && reference.Name == r.Owner.Name)
 	})
 }
 
-// write returns the manifest with the owner references. A document that has them already, or
+// Write returns the manifest with the owner references. A document that has them already, or
 // gets none, stays the same to the byte.
-func (r *ownerReferences) write(manifest string, documents []document) (string, error) {
+func (r *Owners) Write(manifest string, documents []Document) (string, error) {
 	var written strings.Builder
 	changed := false
 	for _, document := range documents {
@@ -83,7 +83,7 @@ func (r *ownerReferences) write(manifest string, documents []document) (string, 
 		if err != nil {
 			return "", err
 		}
-		changed = changed || !bytes.Equal(text, document.text)
+		changed = changed || !bytes.Equal(text, document.Text)
 		written.WriteString("---\n")
 		written.Write(text)
 	}
@@ -97,38 +97,38 @@ func (r *ownerReferences) write(manifest string, documents []document) (string, 
 // stays the same. Otherwise a key such as n, which YAML 1.1 reads as a boolean, would be
 // stored under another name. Only a text that cannot be edited, or that is a stream of JSON,
 // is written again from its objects.
-func (r *ownerReferences) rewrite(d document) ([]byte, error) {
+func (r *Owners) rewrite(d Document) ([]byte, error) {
 	changed := false
-	owned := make([]*unstructured.Unstructured, 0, len(d.objects))
-	for _, object := range d.objects {
+	owned := make([]*unstructured.Unstructured, 0, len(d.Objects))
+	for _, object := range d.Objects {
 		copied := object.DeepCopy()
-		if err := r.own(copied); err != nil {
+		if err := r.Own(copied); err != nil {
 			return nil, err
 		}
-		changed = changed || !equalContent(object, copied)
+		changed = changed || !Equal(object, copied)
 		owned = append(owned, copied)
 	}
 	if !changed {
-		return d.text, nil
+		return d.Text, nil
 	}
-	if len(owned) == 1 && !owned[0].IsList() && !hasReferences(d.objects[0]) {
+	if len(owned) == 1 && !owned[0].IsList() && !hasReferences(d.Objects[0]) {
 		if r.text == nil {
 			var err error
-			if r.text, err = kyaml.Marshal(map[string]any{"ownerReferences": []metav1.OwnerReference{r.owner}}); err != nil {
+			if r.text, err = kyaml.Marshal(map[string]any{"ownerReferences": []metav1.OwnerReference{r.Owner}}); err != nil {
 				return nil, err
 			}
 		}
-		if text, ok := insertMetadata(d.text, r.text); ok {
+		if text, ok := insertMetadata(d.Text, r.text); ok {
 			return text, nil
 		}
 	}
 	if len(owned) == 1 {
-		if text, ok := editOwners(d.text, d.objects[0], owned[0]); ok {
+		if text, ok := editOwners(d.Text, d.Objects[0], owned[0]); ok {
 			return text, nil
 		}
 	}
 	var text bytes.Buffer
-	for line := range bytes.Lines(d.text) {
+	for line := range bytes.Lines(d.Text) {
 		if !bytes.HasPrefix(line, []byte("#")) {
 			break
 		}

@@ -1,26 +1,20 @@
 // Copyright The DemoApp Controller Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package helm
+package manifest
 
 import (
 	"fmt"
-	"runtime/metrics"
 	"strings"
 	"testing"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/example/demoapp-controller/test/memory"
 )
 
-// allocated is how many bytes have been allocated so far, garbage included.
-func allocated() uint64 {
-	samples := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
-	metrics.Read(samples)
-	return samples[0].Value.Uint64()
-}
-
-// fill repeats a text up to a size.
-func fill(text string, size int) string { return strings.Repeat(text, size/len(text)) }
+// repeated repeats a text up to a size.
+func repeated(text string, size int) string { return strings.Repeat(text, size/len(text)) }
 
 func TestManifestLimits(t *testing.T) {
 	const object = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"
@@ -28,39 +22,39 @@ func TestManifestLimits(t *testing.T) {
 	for i := range 9 {
 		laughs += fmt.Sprintf("  a%d: &a%d [%s]\n", i+1, i+1, strings.TrimSuffix(strings.Repeat(fmt.Sprintf("*a%d,", i), 10), ","))
 	}
-	text := fill("x", 1000)
+	text := repeated("x", 1000)
 	refused := map[string]struct{ manifest, limit string }{
-		"bytes":                  {object + "data: {a: " + fill("x", maxManifestBytes) + "}\n", "the limit of 10485760"},
-		"objects":                {strings.Repeat("---\n"+object, maxManifestObjects+1), "the limit of 10000"},
-		"objects of a List":      {"apiVersion: v1\nkind: List\nitems:\n" + strings.Repeat("- {}\n", maxManifestObjects+1), "the limit of 10000"},
-		"nodes":                  {object + "data: [" + fill("0,", 1<<20) + "0]\n", "the limit of 200000"},
-		"empty items":            {object + "data:\n" + fill("-\n", 1<<20), "the limit of 200000"},
-		"nested items":           {object + "data:\n" + fill("- - - - - - - a\n", 1<<20), "the limit of 200000"},
-		"empty keys":             {object + "data: {" + fill("?,", 1<<20) + "}\n", "the limit of 200000"},
-		"nodes of JSON":          {`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"},"data":[` + fill("{},", 1<<20) + "0]}\n", "the limit of 200000"},
-		"nodes of all documents": {strings.Repeat("---\na: ["+fill("0,", 190_000)+"0]\n", 6), "the limit of 1000000"},
+		"bytes":                  {object + "data: {a: " + repeated("x", MaxBytes) + "}\n", "the limit of 10485760"},
+		"objects":                {strings.Repeat("---\n"+object, maxObjects+1), "the limit of 10000"},
+		"objects of a List":      {"apiVersion: v1\nkind: List\nitems:\n" + strings.Repeat("- {}\n", maxObjects+1), "the limit of 10000"},
+		"nodes":                  {object + "data: [" + repeated("0,", 1<<20) + "0]\n", "the limit of 200000"},
+		"empty items":            {object + "data:\n" + repeated("-\n", 1<<20), "the limit of 200000"},
+		"nested items":           {object + "data:\n" + repeated("- - - - - - - a\n", 1<<20), "the limit of 200000"},
+		"empty keys":             {object + "data: {" + repeated("?,", 1<<20) + "}\n", "the limit of 200000"},
+		"nodes of JSON":          {`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"},"data":[` + repeated("{},", 1<<20) + "0]}\n", "the limit of 200000"},
+		"nodes of all documents": {strings.Repeat("---\na: ["+repeated("0,", 190_000)+"0]\n", 6), "the limit of 1000000"},
 		"billion laughs":         {laughs, "the aliases"},
-		"aliases of a text":      {object + "data:\n  a: &a " + text + "\n  b: [" + fill("*a,", 1_300_000) + "0]\n", "the limit of 200000"},
-		"fewer aliases":          {object + "data:\n  a: &a " + text + "\n  b: [" + fill("*a,", 100_000) + "0]\n", "the aliases"},
-		"aliases of a long text": {object + "data:\n  a: &a " + fill("x", 1<<19) + "\n  b: [*a,*a,*a,*a]\n", "the aliases"},
-		"aliases in flow":        {"{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {a: &a " + text + ", b: [" + fill("*a,", 100_000) + "0]}}\n", "the aliases"},
+		"aliases of a text":      {object + "data:\n  a: &a " + text + "\n  b: [" + repeated("*a,", 1_300_000) + "0]\n", "the limit of 200000"},
+		"fewer aliases":          {object + "data:\n  a: &a " + text + "\n  b: [" + repeated("*a,", 100_000) + "0]\n", "the aliases"},
+		"aliases of a long text": {object + "data:\n  a: &a " + repeated("x", 1<<19) + "\n  b: [*a,*a,*a,*a]\n", "the aliases"},
+		"aliases in flow":        {"{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {a: &a " + text + ", b: [" + repeated("*a,", 100_000) + "0]}}\n", "the aliases"},
 		"an anchor in itself":    {object + "data: &a\n  b: *a\n", "itself"},
 	}
 	for name, tc := range refused {
 		t.Run(name, func(t *testing.T) {
-			before := allocated()
-			_, err := parseManifest(tc.manifest)
-			took := allocated() - before
+			before := memory.Allocated()
+			_, err := Parse(tc.manifest)
+			took := memory.Allocated() - before
 			if err == nil || !strings.Contains(err.Error(), tc.limit) {
 				t.Errorf("error is %v, want one that names %s", err, tc.limit)
 			}
-			if took > maxAllocated {
-				t.Errorf("%d bytes were allocated, want at most %d", took, maxAllocated)
+			if took > memory.Limit {
+				t.Errorf("%d bytes were allocated, want at most %d", took, memory.Limit)
 			}
 		})
 	}
 	// Much text in few nodes is no reason to refuse a manifest.
-	dashboard := fill(`{"panel":[1,2,{"a":true}],"b":"c"},`, 1_000_000)
+	dashboard := repeated(`{"panel":[1,2,{"a":true}],"b":"c"},`, 1_000_000)
 	accepted := map[string]string{
 		"JSON in a block scalar":       object + "data:\n  a.json: |\n    " + dashboard + "\n  b: \"1\"\n",
 		"JSON in a folded item":        object + "data:\n- >-\n  " + dashboard + "\n",
@@ -68,40 +62,24 @@ func TestManifestLimits(t *testing.T) {
 		"JSON in quotes, over lines":   object + "data:\n  a.json: '" + strings.ReplaceAll(dashboard, "},", "},\n    ") + "'\n  b: c\n",
 		"JSON in double quotes":        object + "data:\n  a.json: " + fmt.Sprintf("%q", dashboard) + "\n",
 		"JSON in JSON":                 fmt.Sprintf(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"},"data":{"a.json":%q}}`, dashboard),
-		"as many nodes as are allowed": object + "data: [" + fill("0,", 190_000) + "0]\n",
-		"as many items as are allowed": object + "data:\n" + fill("-\n", 195_000),
-		"anchors, as charts use them":  object + "data:\n  a: &a {b: c}\n" + func() string { return "  more: [" + fill("*a,", 3000) + "0]\n" }(),
-		"operators that look alike":    object + "data:\n  a.sh: |\n    " + fill("a &b && c *d; ", 1_000_000) + "\n",
+		"as many nodes as are allowed": object + "data: [" + repeated("0,", 190_000) + "0]\n",
+		"as many items as are allowed": object + "data:\n" + repeated("-\n", 195_000),
+		"anchors, as charts use them":  object + "data:\n  a: &a {b: c}\n" + func() string { return "  more: [" + repeated("*a,", 3000) + "0]\n" }(),
+		"operators that look alike":    object + "data:\n  a.sh: |\n    " + repeated("a &b && c *d; ", 1_000_000) + "\n",
 	}
 	for name, manifest := range accepted {
 		t.Run(name, func(t *testing.T) {
-			before := allocated()
-			documents, err := parseManifest(manifest)
-			took := allocated() - before
-			if err != nil || len(documents) != 1 || len(documents[0].objects) != 1 {
+			before := memory.Allocated()
+			documents, err := Parse(manifest)
+			took := memory.Allocated() - before
+			if err != nil || len(documents) != 1 || len(documents[0].Objects) != 1 {
 				t.Fatalf("%d documents, error is %v, want one object", len(documents), err)
 			}
-			if took > maxAllocated {
-				t.Errorf("%d bytes were allocated, want at most %d", took, maxAllocated)
+			if took > memory.Limit {
+				t.Errorf("%d bytes were allocated, want at most %d", took, memory.Limit)
 			}
 		})
 	}
-}
-
-// TestManifestTooLarge: the limit is an error of the release that comes again.
-func TestManifestTooLarge(t *testing.T) {
-	bubble(t, func(t *testing.T, f *fixture) {
-		_, err := f.reconcile(made(t, map[string]string{"templates/a.yaml": `{{ range until 10001 }}
----
-apiVersion: v1
-kind: ConfigMap
-metadata: {name: a{{ . }}}
-{{ end }}`}))
-		if got := wantError[*RenderError](t, err); !IsTerminal(err) || !strings.Contains(got.Error(), "10000") {
-			t.Errorf("error is %v, want a terminal one that names the limit", err)
-		}
-		wantRecords(t, f)
-	})
 }
 
 // treeNodes counts the nodes of a tree.

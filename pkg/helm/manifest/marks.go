@@ -1,0 +1,21 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package manifest
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// The marks by which Helm knows the objects of a release and its hooks.
+const (
+	ManagedByLabel             = "app.kubernetes.io/managed-by"
+	ManagedByHelm              = "Helm"
+	ReleaseNameAnnotation      = "meta.helm.sh/release-name"
+	ReleaseNamespaceAnnotation = "meta.helm.sh/release-namespace"
+	ResourcePolicyAnnotation   = "helm.sh/resource-policy"
+	HookAnnotation             = "helm.sh/hook"
+)
+
+// IsKept reports whether an object outlives its release.
+func IsKept(object metav1.Object) bool {
+	return object.GetAnnotations()[ResourcePolicyAnnotation] == "keep"
+}

@@ -26,8 +26,9 @@ import (
 )
 
 const (
-	// preflightTimeout bounds the attempts to reach the API server at the start. It is longer than usual restarts of an
-	// API server, because a leader that has lost its lease starts again meanwhile.
+	// preflightTimeout bounds the attempts to reach the API server at the start. It is longer than
+	// usual restarts of an API server, because a leader that has lost its lease starts again
+	// meanwhile.
 	preflightTimeout = 2 * time.Minute
 	// preflightRetry is the time between two attempts.
 	preflightRetry = time.Second
@@ -35,8 +36,8 @@ const (
 	preflightRequestTimeout = 5 * time.Second
 )
 
-// Clients are the clients of the API server. They share one HTTP client and its connections. Build the typed clientsets
-// of further kinds with NewForConfigAndClient, from Config and HTTP.
+// Clients are the clients of the API server. They share one HTTP client and its connections. Build
+// the typed clientsets of further kinds with NewForConfigAndClient, from Config and HTTP.
 type Clients struct {
 	Config *rest.Config
 	HTTP   *http.Client
@@ -48,8 +49,9 @@ type Clients struct {
 	Dynamic dynamic.Interface
 }
 
-// restConfig returns the configuration of the clients: from the kubeconfig file if it is set, else from the service
-// account of the pod. It ignores the variable KUBECONFIG, which could select another cluster by mistake.
+// restConfig returns the configuration of the clients: from the kubeconfig file if it is set, else
+// from the service account of the pod. It ignores the variable KUBECONFIG, which could select
+// another cluster by mistake.
 func restConfig(options Options) (*rest.Config, error) {
 	config, err := loadConfig(options.Kubeconfig)
 	if err != nil {
@@ -110,8 +112,8 @@ func NewClients(config *rest.Config) (*Clients, error) {
 	return c, nil
 }
 
-// leases returns a client of leases. Its requests end after timeout, because a request that hangs must leave time for a
-// retry before the renew deadline.
+// leases returns a client of leases. Its requests end after timeout, because a request that hangs
+// must leave time for a retry before the renew deadline.
 func (c *Clients) leases(timeout time.Duration) (coordinationv1client.LeasesGetter, error) {
 	limited := *c.HTTP
 	limited.Timeout = timeout
@@ -122,8 +124,8 @@ func (c *Clients) leases(timeout time.Duration) (coordinationv1client.LeasesGett
 	return client, nil
 }
 
-// retryTransient calls ask until ask succeeds or returns an error that is not transient. After preflightTimeout, it
-// returns the last error of ask.
+// retryTransient calls ask until ask succeeds or returns an error that is not transient. After
+// preflightTimeout, it returns the last error of ask.
 func retryTransient(ctx context.Context, ask func(context.Context) error) error {
 	var (
 		last    error

@@ -38,8 +38,8 @@ func observeSurroundings(name string) surroundings {
 	return surroundings{hostname: hostname, namespace: podNamespace(os.Getenv, os.ReadFile)}
 }
 
-// podNamespace returns the namespace of the pod: the variable POD_NAMESPACE, else the namespace of the service account.
-// Outside a pod, it returns "".
+// podNamespace returns the namespace of the pod: the variable POD_NAMESPACE, else the namespace of
+// the service account. Outside a pod, it returns "".
 func podNamespace(getenv func(string) string, readFile func(string) ([]byte, error)) string {
 	if ns := getenv("POD_NAMESPACE"); ns != "" {
 		return ns
@@ -52,8 +52,8 @@ func podNamespace(getenv func(string) string, readFile func(string) ([]byte, err
 	return strings.TrimSpace(string(content))
 }
 
-// complete validates the options and completes them. It trims the names of namespaces and removes duplicates. It sets
-// the namespace of the lease if it is empty.
+// complete validates the options and completes them. It trims the names of namespaces and removes
+// duplicates. It sets the namespace of the lease if it is empty.
 func (o Options) complete(from surroundings) (config, error) {
 	if err := o.Validate(); err != nil {
 		return config{}, err

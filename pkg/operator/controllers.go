@@ -9,11 +9,12 @@ import (
 	"strings"
 )
 
-// allControllers is the item of Options.Controllers that enables all kinds that no other item names.
+// allControllers is the item of Options.Controllers that enables all kinds that no other item
+// names.
 const allControllers = "*"
 
-// Enabled reports whether Options.Controllers enables the kind of this name. The first item that names the kind
-// decides.
+// Enabled reports whether Options.Controllers enables the kind of this name. The first item that
+// names the kind decides.
 func (o *Options) Enabled(name string) bool {
 	if len(o.Controllers) == 0 {
 		return true
@@ -32,9 +33,9 @@ func (o *Options) Enabled(name string) bool {
 	return all
 }
 
-// Select returns the kinds that Options.Controllers enables, in the given order. A kind without Build is left out: only
-// its name is valid in Options.Controllers. The error is one line. It names the items that match no kind, and the names
-// of all kinds.
+// Select returns the kinds that Options.Controllers enables, in the given order. A kind without
+// Build is left out: only its name is valid in Options.Controllers. The error is one line. It names
+// the items that match no kind, and the names of all kinds.
 func (o *Options) Select(kinds ...Kind) ([]Kind, error) {
 	var selected []Kind
 	known := make([]string, 0, len(kinds))

@@ -26,20 +26,24 @@ var customResourceDefinitions = schema.GroupVersionResource{
 	Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions",
 }
 
-// definitions watches the CRDs of resources that the API server does not serve. Each CRD has a watch of its own, so that
-// the operator receives no other CRDs. It is used by one goroutine.
+// definitions watches the CRDs of resources that the API server does not serve. Each CRD has a
+// separate watch, so that the operator receives no other CRDs. Only one goroutine may use
+// definitions.
 type definitions struct {
 	client  dynamic.Interface
 	watches map[schema.GroupVersionResource]*definition
-	// allowed tells that CRDs may be watched. While that is not known, or is refused, there is one watch at most.
+	// allowed means that the operator may watch CRDs. While this is unknown, or the watch is
+	// refused, there is at most one watch.
 	allowed bool
 	// refused logs the first refusal.
 	refused sync.Once
-	// established receives when a watched CRD changes and its resource is served, or will be in a moment.
+	// established receives a value after a change of a watched CRD whose resource is served, or
+	// will soon be served.
 	established chan struct{}
 }
 
-// definition is the watch of one CRD. ctx ends when the watch is stopped or refused, and done is closed afterwards.
+// definition is the watch of one CRD. ctx ends when the watch is stopped or refused, and done is
+// closed afterwards.
 type definition struct {
 	informer cache.SharedIndexInformer
 	ctx      context.Context //nolint:containedctx // It is the lifetime of the watch.
@@ -53,8 +57,8 @@ func newDefinitions(client dynamic.Interface) *definitions {
 	}
 }
 
-// follow watches the CRDs of these resources until ctx ends, and no others. While watches are refused, each call tries one
-// again.
+// follow watches the CRDs of only these resources until ctx ends. While watches are refused, each
+// call retries one watch.
 func (d *definitions) follow(ctx context.Context, resources []schema.GroupVersionResource) {
 	for resource, watch := range d.watches {
 		if watch.ctx.Err() == nil && slices.Contains(resources, resource) {
@@ -78,7 +82,8 @@ func (d *definitions) follow(ctx context.Context, resources []schema.GroupVersio
 	}
 }
 
-// begins waits until the watch has its first list, and reports false if it is refused or the API server does not answer.
+// begins waits for the first list of the watch. It returns false if the list is refused or the API
+// server does not answer.
 func (d *definition) begins(ctx context.Context) bool {
 	answered, cancel := context.WithTimeout(ctx, preflightRequestTimeout)
 	defer cancel()
@@ -87,8 +92,8 @@ func (d *definition) begins(ctx context.Context) bool {
 	return cache.WaitForCacheSync(answered.Done(), d.informer.HasSynced)
 }
 
-// awaits reports whether a watch will tell when the resource is served. It does not while the CRD cannot be watched, and
-// when the CRD says that the resource is served already.
+// awaits reports whether an event will announce that the resource is served. It returns false if
+// the CRD cannot be watched, or if the CRD is already established.
 func (d *definitions) awaits(resource schema.GroupVersionResource) bool {
 	watch, ok := d.watches[resource]
 	if !ok || watch.ctx.Err() != nil || !watch.informer.HasSynced() {
@@ -136,7 +141,7 @@ func (d *definitions) watch(ctx context.Context, resource schema.GroupVersionRes
 	return watch
 }
 
-// refuse notes that CRDs cannot be watched.
+// refuse records that CRDs cannot be watched.
 func (d *definitions) refuse(ctx context.Context) {
 	d.refused.Do(func() {
 		klog.FromContext(ctx).Info("CRDs cannot be watched; kinds that are not installed are looked for at intervals of up to 5 minutes")
@@ -148,7 +153,7 @@ func definitionName(resource schema.GroupVersionResource) string {
 	return resource.GroupResource().String()
 }
 
-// establishes reports whether the API server serves a version of what the CRD defines, or will do so in a moment.
+// establishes reports whether the API server serves a version of the CRD, or will soon serve it.
 func establishes(object any, version string) bool {
 	crd, ok := object.(*unstructured.Unstructured)
 	if !ok || crd.GetDeletionTimestamp() != nil {

@@ -22,7 +22,8 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 )
 
-// newCRDs returns a client of an API server without CRDs. Unlike the fake of client-go, its watches honor field selectors.
+// newCRDs returns a client of an API server without CRDs. Unlike the fake of client-go, its watches
+// honor field selectors.
 func newCRDs() *dynamicfake.FakeDynamicClient {
 	client := dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(),
 		map[schema.GroupVersionResource]string{customResourceDefinitions: "CustomResourceDefinitionList"})
@@ -40,7 +41,7 @@ func newCRDs() *dynamicfake.FakeDynamicClient {
 	return client
 }
 
-// selectEvents returns a watch of those objects of all that match the selector.
+// selectEvents returns a watch of the objects that match the selector.
 func selectEvents(all watch.Interface, selector fields.Selector) watch.Interface {
 	events := make(chan watch.Event, watch.DefaultChanSize)
 	selected := watch.NewProxyWatcher(events)
@@ -88,7 +89,8 @@ func applyCRD(ctx context.Context, t *testing.T, client dynamic.Interface, resou
 	}
 }
 
-// TestMissingCRDCostsNoRequests counts the requests of kinds that wait for their CRDs while ten minutes pass.
+// TestMissingCRDCostsNoRequests counts the requests of kinds that wait for their CRDs while ten
+// minutes pass.
 func TestMissingCRDCostsNoRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -126,7 +128,7 @@ func TestMissingCRDCostsNoRequests(t *testing.T) {
 	})
 }
 
-// TestWatchesOfCRDsEnd ends the watch of a CRD when its kind runs, or when the process stops.
+// TestWatchesOfCRDsEnd: the watch of a CRD ends when its kind runs, or when the process stops.
 func TestWatchesOfCRDsEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())

@@ -17,8 +17,9 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller"
 )
 
-// Controller is a controller of the process. It runs on the leader. When stop ends, Run must finish the work in flight;
-// when lead ends, Run must stop at once. Run must return after all its goroutines have ended.
+// Controller is a controller of the process. It runs on the leader. When stop ends, Run must finish
+// the work in flight; when lead ends, Run must stop at once. Run must return after all its
+// goroutines have ended.
 type Controller struct {
 	Name string
 	Run  func(stop, lead context.Context) error
@@ -43,14 +44,14 @@ type Check struct {
 	Ready func() error
 }
 
-// Environment is the argument of Kind.Build: the clients of the process and the shared informers. It collects the parts
-// of the kind. Only Kind.Build uses it, and one Build runs at a time.
+// Environment is the argument of Kind.Build: the clients of the process and the shared informers.
+// It collects the parts of the kind. Only Kind.Build uses it, and one Build runs at a time.
 type Environment struct {
 	Clients *Clients
 	// Namespaces are the watched namespaces, sorted. If it is empty, all namespaces are watched.
 	Namespaces []string
-	// NamespaceMetadata shows which namespaces are paused or being deleted. It is nil if the operator may not watch the
-	// metadata of all Namespaces.
+	// NamespaceMetadata shows which namespaces are paused or being deleted. It is nil if the
+	// operator may not watch the metadata of all Namespaces.
 	NamespaceMetadata *controller.Namespaces
 	// Registry registers the metrics of kinds.
 	Registry prometheus.Registerer
@@ -76,8 +77,8 @@ func (k informerKey) String() string {
 	return "informer of " + k.name + " in " + k.namespace
 }
 
-// NewEnvironment returns an environment for Run and for tests of a Build. name is the name of the program. Events are
-// sent to stream.
+// NewEnvironment returns an environment for Run and for tests of a Build. name is the name of the
+// program. Events are sent to stream.
 func NewEnvironment(name string, clients *Clients, namespaces []string, stream events.EventBroadcaster, registry prometheus.Registerer) *Environment {
 	return &Environment{
 		Clients: clients, Namespaces: namespaces, Registry: registry, Metrics: controller.NewMetrics(registry),
@@ -86,8 +87,8 @@ func NewEnvironment(name string, clients *Clients, namespaces []string, stream e
 	}
 }
 
-// WatchedNamespaces returns the namespaces of the informers. If all namespaces are watched, it returns
-// metav1.NamespaceAll.
+// WatchedNamespaces returns the namespaces of the informers. If all namespaces are watched, it
+// returns metav1.NamespaceAll.
 func (e *Environment) WatchedNamespaces() []string {
 	if len(e.Namespaces) == 0 {
 		return []string{metav1.NamespaceAll}
@@ -98,8 +99,8 @@ func (e *Environment) WatchedNamespaces() []string {
 // Name returns the name of the program.
 func (e *Environment) Name() string { return e.name }
 
-// Lease returns the Lease of the leader election, as the object of events about the process. It is nil in tests of a
-// Build.
+// Lease returns the Lease of the leader election, as the object of events about the process. It is
+// nil in tests of a Build.
 func (e *Environment) Lease() *coordinationv1.Lease { return e.lease }
 
 // SetWaiting sets the gauge controller_kind_waiting of a kind. It is for kinds that follow
@@ -110,9 +111,10 @@ func (e *Environment) SetWaiting(kind string, waiting bool) {
 	}
 }
 
-// Permitted waits until the role of the operator grants the rules of an installed kind. Meanwhile, the log and the metric
-// controller_permission_missing name the permissions that the role lacks. Permitted returns an error if ctx ends, or if the
-// API server refuses a question. It is for kinds that start while the process runs, and have no Resources.
+// Permitted waits until the role of the operator grants the rules of an installed kind. Meanwhile,
+// the log and the metric controller_permission_missing name the permissions that the role lacks.
+// Permitted returns an error if ctx ends, or if the API server refuses a question. It is for kinds
+// that start while the process runs, and have no Resources.
 func (e *Environment) Permitted(ctx context.Context, kind string, rules func(Served) []Rule) error {
 	metrics := e.kinds
 	if metrics == nil {
@@ -126,10 +128,11 @@ func (e *Environment) Recorder(scheme *runtime.Scheme) events.EventRecorder {
 	return e.stream.NewRecorder(scheme, e.name)
 }
 
-// Informer returns the informer with this name and namespace. The first call builds the informer and adds it as a
-// service; later calls share it. The name must identify the contents: the resource, and a selector or the restriction
-// to metadata if there is one, for example "Deployments with app=website". It is also the label "resource" of
-// controller_watch_errors_total. Environment sets the informer's watch error handler.
+// Informer returns the informer with this name and namespace. The first call builds the informer
+// and adds it as a service; later calls share it. The name must identify the contents: the
+// resource, and a selector or the restriction to metadata if there is one, for example "Deployments
+// with app=website". It is also the label "resource" of controller_watch_errors_total. Environment
+// sets the informer's watch error handler.
 func (e *Environment) Informer(
 	name, namespace string, build func() (cache.SharedIndexInformer, error),
 ) (cache.SharedIndexInformer, error) {
@@ -167,8 +170,8 @@ func (e *Environment) Informers(
 	return informers, nil
 }
 
-// OnDemand is like Informer, for an informer that starts when it is first needed. Its name must differ from the names
-// that are passed to Informer.
+// OnDemand is like Informer, for an informer that starts when it is first needed. Its name must
+// differ from the names that are passed to Informer.
 func (e *Environment) OnDemand(
 	name, namespace string, build func() (cache.SharedIndexInformer, error),
 ) (*controller.OnDemand, error) {
@@ -197,8 +200,8 @@ func (e *Environment) AddService(name string, run func(ctx context.Context) erro
 	e.parts.Services = append(e.parts.Services, Service{Name: name, Run: run})
 }
 
-// AddController adds a controller of the kind, and the caches that must sync before the process is ready. See
-// Controller for the contract of run.
+// AddController adds a controller of the kind, and the caches that must sync before the process is
+// ready. See Controller for the contract of run.
 func (e *Environment) AddController(name string, run func(stop, lead context.Context) error, synced ...controller.NamedSync) {
 	e.parts.Controllers = append(e.parts.Controllers, Controller{Name: name, Run: run})
 	e.parts.Synced = append(e.parts.Synced, synced...)

@@ -30,7 +30,8 @@ type eventStream struct {
 	end  context.CancelFunc
 }
 
-// newEventStream starts the delivery of events to apiServer. run delivers the last events and ends the stream.
+// newEventStream starts the delivery of events to apiServer. run delivers the last events and ends
+// the stream.
 func newEventStream(ctx context.Context, apiServer events.EventSink) (*eventStream, error) {
 	sink := &countingSink{EventSink: apiServer}
 	s := &eventStream{EventBroadcaster: events.NewBroadcaster(sink), sink: sink}
@@ -61,8 +62,8 @@ func (s *eventStream) close() {
 	s.end()
 }
 
-// countingSink counts the writes in flight. The goroutines of the broadcaster cannot be awaited. The only sign that all
-// events were delivered is therefore a time without a write.
+// countingSink counts the writes in flight. The goroutines of the broadcaster cannot be awaited.
+// The only sign that all events were delivered is therefore a time without a write.
 type countingSink struct {
 	events.EventSink
 
@@ -71,8 +72,8 @@ type countingSink struct {
 	last     time.Time
 }
 
-// Create implements events.EventSink. An event in a namespace that is being deleted, or is gone, is dropped: client-go would
-// log an error.
+// Create implements events.EventSink. An event in a namespace that is being deleted, or is gone, is
+// dropped: client-go would log an error.
 func (s *countingSink) Create(ctx context.Context, event *eventsv1.Event) (*eventsv1.Event, error) {
 	defer s.begin()()
 	created, err := s.EventSink.Create(ctx, event)
@@ -102,7 +103,7 @@ func (s *countingSink) Patch(ctx context.Context, event *eventsv1.Event, data []
 	return written, err
 }
 
-// isLost reports whether an event was not delivered because the stream ended, which is no error.
+// isLost reports whether an event was not delivered because the stream ended. This is not an error.
 func isLost(ctx context.Context, event *eventsv1.Event, err error) bool {
 	if err == nil || ctx.Err() == nil {
 		return false

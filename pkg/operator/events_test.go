@@ -49,8 +49,9 @@ func (s refusingSink) Patch(context.Context, *eventsv1.Event, []byte) (*eventsv1
 	return nil, s.err
 }
 
-// TestEventsInADyingNamespaceAreNoErrors: client-go logs an error for each event that is refused.
-func TestEventsInADyingNamespaceAreNoErrors(t *testing.T) {
+// TestEventsInTerminatingNamespaceAreNotErrors: client-go logs an error for each event that is
+// refused.
+func TestEventsInTerminatingNamespaceAreNotErrors(t *testing.T) {
 	terminating := apierrors.NewForbidden(corev1.Resource("events"), "a", errors.New("it is being terminated"))
 	terminating.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
 	forbidden := apierrors.NewForbidden(corev1.Resource("events"), "a", errors.New("no permission"))
@@ -69,8 +70,8 @@ func TestEventsInADyingNamespaceAreNoErrors(t *testing.T) {
 	}
 }
 
-// TestEventsOfEndedStreamAreNoErrors: client-go logs an error for each event that it cannot write.
-func TestEventsOfEndedStreamAreNoErrors(t *testing.T) {
+// TestEventsOfEndedStreamAreNotErrors: client-go logs an error for each event that it cannot write.
+func TestEventsOfEndedStreamAreNotErrors(t *testing.T) {
 	ended, end := context.WithCancel(t.Context())
 	end()
 	sink := &countingSink{EventSink: refusingSink{err: context.Canceled}}

@@ -22,16 +22,20 @@ import (
 )
 
 const (
-	// kindRetry is the first interval at which the API server is asked again for what kinds wait for. The interval grows
-	// by half each time, up to one of the two below. Up to half of the interval is added at random.
+	// kindRetry is the first interval of the checks for waiting kinds. The interval grows by half
+	// each time, up to one of the limits below. A random time of up to half of the interval is
+	// added.
 	kindRetry = 500 * time.Millisecond
-	// maxRecentRetry is the longest interval within recentTime after an obstacle has changed. An administrator often applies
-	// the CRD of a kind first and its permissions a moment later. The operator cannot watch permissions, so it asks again.
+	// maxRecentRetry is the maximum interval within recentTime after a change of an obstacle. An
+	// administrator often applies the CRD of a kind first and its permissions a moment later. The
+	// operator cannot watch permissions, so it polls.
 	maxRecentRetry = 20 * time.Second
 	recentTime     = 2 * time.Minute
-	// maxOutageRetry is the longest interval while the API server does not answer or cannot list a resource.
+	// maxOutageRetry is the maximum interval while the API server does not answer or cannot list a
+	// resource.
 	maxOutageRetry = 10 * time.Second
-	// maxKindRetry is the longest interval otherwise. With what is added at random it is 5 minutes.
+	// maxKindRetry is the maximum interval in all other cases. With the random addition, it is 5
+	// minutes.
 	maxKindRetry = 200 * time.Second
 )
 
@@ -39,26 +43,29 @@ const (
 type Kind struct {
 	// Name identifies the kind in logs, errors, metrics and --controllers.
 	Name string
-	// Resources are the resources that the kind watches from its start, its own first: its children too, but not what an
-	// OnDemand informer watches. They must be namespaced. The kind waits until the API server serves them and the operator
-	// may list and watch them in each watched namespace. If a resource disappears later, its informers retry until it is
-	// served again.
+	// Resources are the resources that the kind watches from its start: first its own resource,
+	// then its children, but not the resources of OnDemand informers. They must be namespaced. The
+	// kind waits until the API server serves them and the operator may list and watch them in each
+	// watched namespace. If a resource disappears later, its informers retry until it is served
+	// again.
 	Resources []schema.GroupVersionResource
-	// ClusterResources are cluster-scoped resources that the kind cannot run without. If the operator watches some namespaces
-	// only, it may have no permission for them, and the kind waits for that permission, too. If the operator watches all
-	// namespaces, it does not ask for them.
+	// ClusterResources are cluster-scoped resources that the kind cannot run without. If the
+	// operator watches some namespaces only, it may have no permission for them, and the kind waits
+	// for that permission, too. If the operator watches all namespaces, it does not ask for them.
 	ClusterResources []schema.GroupVersionResource
-	// Rules returns the further permissions that the kind needs while it runs. Those for resources that the API server does
-	// not serve do not count. A process that starts without such a permission is not ready, and does not take the lease. If
-	// the process runs already, the kind waits. Optional.
+	// Rules returns the further permissions that the kind needs while it runs. Those for resources
+	// that the API server does not serve do not count. A process that starts without such a
+	// permission is not ready, and does not take the lease. If the process runs already, the kind
+	// waits. Optional.
 	Rules func(served Served) []Rule
-	// Build adds the kind's informers, services and controllers to the environment. It is called once, when the Resources
-	// can be watched. An error of Build ends the process. A kind that has nothing to run with the program's flags has no
-	// Build: [Options.Select] then only knows its name.
+	// Build adds the kind's informers, services and controllers to the environment. It is called
+	// once, when the Resources can be watched. An error of Build ends the process. A kind that has
+	// nothing to run with the program's flags has no Build: [Options.Select] then only knows its
+	// name.
 	Build func(*Environment) error
-	// Optional are parts of the kind that need further resources, which the API server may not serve: children of a kind
-	// that users need not install. A part waits for its resources as a kind does, under the name kind/part, and its Build
-	// is called after that of the kind.
+	// Optional are parts of the kind that need further resources, which the API server may not
+	// serve: children of a kind that users need not install. A part waits for its resources like a
+	// kind, under the name kind/part. Its Build is called after the Build of the kind.
 	Optional []Kind
 
 	// optional is true for an optional part.
@@ -94,7 +101,8 @@ const (
 // watchable returns the error of the API server if a resource cannot be watched in a namespace.
 type watchable func(ctx context.Context, resource schema.GroupVersionResource, namespace string) error
 
-// askToWatch returns a watchable that sends the requests of an informer: a list, limited to one object, and a watch.
+// askToWatch returns a watchable that sends the requests of an informer: a list, limited to one
+// object, and a watch.
 func askToWatch(client metadata.Interface) watchable {
 	return func(ctx context.Context, resource schema.GroupVersionResource, namespace string) error {
 		objects := client.Resource(resource).Namespace(namespace)
@@ -120,23 +128,27 @@ type kindQueue struct {
 	// host is the API server.
 	host    string
 	metrics *kindMetrics
-	// lacking is told which permissions the process lacks at its start. It is told none when all are granted.
+	// lacking is called with the permissions that the process lacks at its start, and with none
+	// when all are granted.
 	lacking func(permissions []string)
 
 	// seen are the resources that could be watched at an earlier check. They are not checked again.
 	seen map[schema.GroupVersionResource]bool
 	// logged are the waits that are in the log.
 	logged map[waitingFor]bool
-	// waits are those that the last answered round found. answered is true if the last round was answered.
+	// waits are the results of the last answered round. answered is true if the last round was
+	// answered.
 	waits    []waitingFor
 	answered bool
-	// blind is true if the role does not allow to watch CRDs.
+	// blind is true if the role does not allow watching CRDs.
 	blind bool
-	// waitsUnlogged is true while the waits are not in the log, because they may end with the next round.
+	// waitsUnlogged is true while the waits are not in the log, because they may end with the next
+	// round.
 	waitsUnlogged bool
 	// failures are the errors of the resources that cannot be listed.
 	failures map[schema.GroupVersionResource]error
-	// missing are the permissions that the last answered round found missing, by kind. loggedMissing are those in the log.
+	// missing are the missing permissions of the last answered round, by kind. loggedMissing are
+	// the permissions that are already in the log.
 	missing, loggedMissing map[string][]permission
 }
 
@@ -159,9 +171,9 @@ func newKindQueue(kinds []Kind, namespaces []string, ask questions, crds *defini
 	}
 }
 
-// preflight removes the kinds that can start from the queue and returns them. While an installed kind lacks permissions,
-// preflight waits and asks again. It returns an error if the API server rejects the credentials, or does not answer within
-// preflightTimeout.
+// preflight removes the kinds that can start from the queue and returns them. While an installed
+// kind lacks permissions, preflight waits and checks again. It returns an error if the API server
+// rejects the credentials, or does not answer within preflightTimeout.
 func (q *kindQueue) preflight(ctx context.Context) ([]Kind, error) {
 	var startable []Kind
 	delay := kindRetry
@@ -184,7 +196,7 @@ func (q *kindQueue) preflight(ctx context.Context) ([]Kind, error) {
 	}
 }
 
-// explain returns the error of a process that could not ask the API server.
+// explain returns the error of a process that could not reach the API server.
 func (q *kindQueue) explain(err error) error {
 	switch {
 	case apierrors.IsUnauthorized(err):
@@ -196,9 +208,9 @@ func (q *kindQueue) explain(err error) error {
 	}
 }
 
-// run calls start for each kind that can start, until none waits or ctx ends. The API server is asked again at growing
-// intervals, and at once when a CRD is established. While all kinds wait for CRDs that can be watched, it is not asked.
-// The errors of start are returned.
+// run calls start for each kind that can start, until no kind waits or ctx ends. It checks at
+// growing intervals, and at once when a CRD is established. While all kinds wait for watched CRDs,
+// it sends no requests. run returns the errors of start.
 func (q *kindQueue) run(ctx context.Context, start func(Kind) error) error {
 	defer q.crds.follow(ctx, nil)
 	delay, changed := kindRetry, time.Now()
@@ -235,7 +247,7 @@ func (q *kindQueue) run(ctx context.Context, start func(Kind) error) error {
 	return nil
 }
 
-// defined returns the resources of the last round whose CRDs tell when to ask again.
+// defined returns the resources of the last round whose CRDs trigger the next check.
 func (q *kindQueue) defined() []schema.GroupVersionResource {
 	if q.blind {
 		return nil
@@ -249,9 +261,9 @@ func (q *kindQueue) defined() []schema.GroupVersionResource {
 	return resources
 }
 
-// longestDelay returns the longest interval at which the API server is asked again after the last round; 0 if it is not
-// asked before a CRD is established. The operator cannot watch permissions or the end of a failure. recent is the time since
-// an obstacle has changed.
+// longestDelay returns the maximum interval of checks after the last round. It returns 0 if the
+// next check waits for a CRD. The operator cannot watch permissions or the end of a failure. recent
+// is the time since an obstacle has changed.
 func (q *kindQueue) longestDelay(recent time.Duration) time.Duration {
 	if !q.answered {
 		return maxOutageRetry
@@ -280,10 +292,11 @@ func (q *kindQueue) longestDelay(recent time.Duration) time.Duration {
 	return longest
 }
 
-// take removes the kinds that can start from the queue and returns them. It logs once for each kind and obstacle why a
-// kind waits. Obstacles other than a missing CRD may be short, while a CRD or a permission is installed or removed. They are
-// logged when the next round has found the same, so that one line has the final obstacles of all kinds. An error means that
-// the API server did not answer, or rejected the credentials: the other kinds were not asked for.
+// take removes the kinds that can start from the queue and returns them. It logs once for each kind
+// and obstacle why a kind waits. Obstacles other than a missing CRD may be short, while a CRD or a
+// permission is installed or removed. They are logged when the next round has found the same, so
+// that one line has the final obstacles of all kinds. An error means that the API server did not
+// answer, or rejected the credentials. The remaining kinds were not checked.
 func (q *kindQueue) take(ctx context.Context, ask questions) ([]Kind, error) {
 	var (
 		startable []Kind
@@ -329,14 +342,14 @@ func (q *kindQueue) take(ctx context.Context, ask questions) ([]Kind, error) {
 	return startable, nil
 }
 
-// round is one look at all waiting kinds.
+// round is one check of all waiting kinds.
 type round struct {
 	*kindQueue
 
 	ask    questions
 	served Served
 	review *review
-	// found are the obstacles of the resources that are checked already.
+	// found has the obstacles of the resources that were already checked.
 	found map[schema.GroupVersionResource]obstacle
 	// missing are the permissions that kinds lack.
 	missing map[string][]permission
@@ -353,7 +366,8 @@ func (q *kindQueue) newRound(ctx context.Context, ask questions) (*round, error)
 	}, nil
 }
 
-// obstacles returns the resources for which a kind waits. A kind that is not installed is asked for no further.
+// obstacles returns the resources for which a kind waits. It does not check the permissions of a
+// kind that is not installed.
 func (r *round) obstacles(ctx context.Context, kind Kind) ([]waitingFor, error) {
 	var found []waitingFor
 	for _, resource := range kind.Resources {
@@ -388,7 +402,7 @@ func (r *round) obstacles(ctx context.Context, kind Kind) ([]waitingFor, error) 
 	return found, nil
 }
 
-// blind reports whether kinds wait for CRDs that the role does not allow to watch.
+// blind reports whether kinds wait for CRDs that the operator may not watch.
 func (r *round) blind(ctx context.Context, waits []waitingFor) (bool, error) {
 	if !slices.ContainsFunc(waits, func(w waitingFor) bool { return w.why == notServed }) {
 		return false, nil
@@ -401,9 +415,10 @@ func (r *round) blind(ctx context.Context, waits []waitingFor) (bool, error) {
 	return len(missing) > 0, err
 }
 
-// forbidden returns the resources without which a kind counts as not enabled by the administrator: the role does not allow
-// to watch its custom resources, or a cluster-scoped resource that a role for some namespaces lacks on purpose. An optional
-// part is enabled if the role allows all of its resources.
+// forbidden returns the resources without which a kind counts as not enabled by the administrator:
+// the role does not allow watching its custom resources, or a cluster-scoped resource that a role
+// for some namespaces lacks on purpose. An optional part is enabled if the role allows all of its
+// resources.
 func (r *round) forbidden(ctx context.Context, kind Kind) ([]waitingFor, error) {
 	own := kind.Resources
 	if len(own) > 1 && !kind.optional {
@@ -429,7 +444,7 @@ func (r *round) forbidden(ctx context.Context, kind Kind) ([]waitingFor, error) 
 	return found, err
 }
 
-// rulesOf returns all rules that a kind needs: those of its informers, and its further rules.
+// rulesOf returns all rules that a kind needs: the rules of its informers, and [Kind.Rules].
 func (r *round) rulesOf(kind Kind) []Rule {
 	var rules []Rule
 	for _, resource := range kind.Resources {
@@ -493,8 +508,9 @@ func isAnswer(err error) bool {
 	return errors.As(err, &status) && !apierrors.IsUnauthorized(err)
 }
 
-// logWaits logs what kinds wait for, if it is not logged yet: in one line the kinds that are not installed, and in one line
-// the permissions. A resource that cannot be listed has a line of its own with its error.
+// logWaits logs the obstacles of waiting kinds that are not in the log yet. One line names the
+// kinds that are not installed, and one line names the permissions. Each resource that cannot be
+// listed has a separate line with its error.
 func (q *kindQueue) logWaits(ctx context.Context, waits []waitingFor) {
 	absent, kinds, reasons := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	for _, w := range waits {
@@ -542,8 +558,9 @@ func logMissing(ctx context.Context, kind string, missing []permission) {
 		"kind", kind, "permissions", strings.Join(described(map[string][]permission{kind: missing}), "; "))
 }
 
-// permitted waits until the role grants the rules of an installed kind. Meanwhile, the log and the metrics name the
-// permissions that the role lacks. It returns an error if ctx ends, or if a question fails.
+// permitted waits until the role grants the rules of an installed kind. Meanwhile, the log and the
+// metrics name the permissions that the role lacks. It returns an error if ctx ends, or if a
+// question fails.
 func permitted(ctx context.Context, ask questions, namespaces []string, metrics *kindMetrics, kind string, rules func(Served) []Rule) error {
 	defer metrics.setMissing(kind, nil)
 	var logged []permission

@@ -37,7 +37,8 @@ func twoKinds() []Kind {
 	}
 }
 
-// newTestQueue returns a queue of twoKinds, whose resources are served. The operator may do all.
+// newTestQueue returns a queue of twoKinds, whose resources are served. The operator has all
+// permissions.
 func newTestQueue(ask watchable, namespaces ...string) (*kindQueue, *processMetrics) {
 	metrics := newMetrics()
 	if len(namespaces) == 0 {
@@ -46,7 +47,8 @@ func newTestQueue(ask watchable, namespaces ...string) (*kindQueue, *processMetr
 	return newKindQueue(twoKinds(), namespaces, unrestricted(ask), newDefinitions(newCRDs()), "h", metrics.kinds), metrics
 }
 
-// unrestricted are the answers of an API server that serves the resources of twoKinds and allows all.
+// unrestricted are the answers of an API server that serves the resources of twoKinds and allows
+// all.
 func unrestricted(ask watchable) questions {
 	return questions{
 		discover: func(context.Context) (Served, error) { return serves(apps, clusters, customResourceDefinitions), nil },
@@ -57,7 +59,7 @@ func unrestricted(ask watchable) questions {
 	}
 }
 
-// serves returns what an API server with these resources serves.
+// serves returns the discovery result of an API server with these resources.
 func serves(resources ...schema.GroupVersionResource) Served {
 	var lists []*metav1.APIResourceList
 	for _, resource := range resources {
@@ -68,7 +70,7 @@ func serves(resources ...schema.GroupVersionResource) Served {
 	return NewServed(lists...)
 }
 
-// grants are the answers of an API server that knows all rules.
+// grants are the answers of an API server whose authorizer can list all rules.
 func grants(rules func(namespace string) []authorizationv1.ResourceRule) access {
 	return access{rules: func(_ context.Context, namespace string) (authorizationv1.SubjectRulesReviewStatus, error) {
 		return authorizationv1.SubjectRulesReviewStatus{ResourceRules: rules(namespace)}, nil
@@ -102,12 +104,13 @@ func logged(t *testing.T) (ctx context.Context, values func(key string) []string
 	}
 }
 
-// growing is an API server that serves and allows more resources as time passes. It counts the discoveries.
+// growing is an API server that serves and allows more resources as time passes. It counts the
+// discoveries.
 type growing struct {
 	start time.Time
 	// served and allowed are the times from which each resource is served and may be watched.
 	served, allowed map[string]time.Duration
-	// removed is when the demoapps are, after which they are absent. Until then they are served, and fail with failure.
+	// removed is the time of the removal of the demoapps. Before, their requests fail with failure.
 	removed time.Duration
 	failure error
 	blind   bool
@@ -187,18 +190,19 @@ func TestKindsWait(t *testing.T) {
 	tests := []struct {
 		name            string
 		served, allowed map[string]time.Duration
-		// lead is how much earlier than its resource a CRD is established.
+		// lead is the time by which a CRD is established before its resource is served.
 		lead time.Duration
 		// failure is the first answer for the demoapps, before they are absent.
 		failure error
-		// blind is whether CRDs may not be watched.
+		// blind means that CRDs may not be watched.
 		blind bool
-		// from is when each kind can start, and late how much later that may be noticed.
+		// from is the earliest start of each kind, and late is the maximum delay of the start.
 		from map[string]time.Duration
 		late time.Duration
-		// said are the kinds in the log that are not installed or wait for permissions, in order, and because the permissions.
+		// said are the logged kinds that are not installed or wait for permissions, in order.
+		// because are the logged permissions.
 		said, because []string
-		// atMost is the number of discoveries.
+		// atMost is the maximum number of discovery requests.
 		atMost int
 	}{
 		{name: "served", from: map[string]time.Duration{"demoapp": 0, "demoappcluster": 0}, atMost: 1},
@@ -371,8 +375,9 @@ func TestKindsWait(t *testing.T) {
 	}
 }
 
-// TestWaitingKindRetriesWithoutAPIServer checks a waiting kind while the API server does not answer. The process keeps
-// running, with few requests and log lines. The kind starts when the API server answers again.
+// TestWaitingKindRetriesWithoutAPIServer checks a waiting kind while the API server does not
+// answer. The process keeps running, with few requests and log lines. The kind starts when the API
+// server answers again.
 func TestWaitingKindRetriesWithoutAPIServer(t *testing.T) {
 	refused := &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}
 	failures := map[string]error{
@@ -441,8 +446,9 @@ func TestKindWaitsForEachNamespace(t *testing.T) {
 	}
 }
 
-// TestKindWaitsForClusterResources: with some namespaces, a kind waits for the cluster-scoped resources that it needs, without a
-// refused request. With all namespaces, it does not need them from its start.
+// TestKindWaitsForClusterResources: with some namespaces, a kind waits for the cluster-scoped
+// resources that it needs, without a refused request. With all namespaces, it does not need them
+// from its start.
 func TestKindWaitsForClusterResources(t *testing.T) {
 	nodes := schema.GroupVersionResource{Version: "v1", Resource: "nodes"}
 	kinds := twoKinds()
@@ -477,7 +483,8 @@ func TestKindWaitsForClusterResources(t *testing.T) {
 	}
 }
 
-// TestOptionalPartsStartAfterTheirKind: a part waits for the resources of its kind, too, so that its Build finds the kind built.
+// TestOptionalPartsStartAfterTheirKind: a part also waits for the resources of its kind, so that
+// its Build runs after the Build of the kind.
 func TestOptionalPartsStartAfterTheirKind(t *testing.T) {
 	database, backup := schema.GroupVersionResource{Resource: "databases"}, schema.GroupVersionResource{Resource: "backups"}
 	kinds := []Kind{

@@ -24,11 +24,12 @@ import (
 // releaseTimeout bounds the release of the lease. A lease that is not released expires.
 const releaseTimeout = 5 * time.Second
 
-// exitMargin is the time before the expiry of the lease at which work in flight must have ended. It covers the end of
-// the process, and clocks that run at different speeds.
+// exitMargin is the time before the expiry of the lease at which work in flight must have ended. It
+// covers the end of the process, and clocks that run at different speeds.
 const exitMargin = time.Second
 
-// errLeaseLost means that another process may be the leader, now or after the end that a leaseLostError has.
+// errLeaseLost means that another process may be the leader, now or after the end of a
+// leaseLostError.
 var errLeaseLost = errors.New("lost the lease")
 
 // errLeaseTaken means that another process is the leader. Work in flight has no more time.
@@ -37,15 +38,17 @@ var errLeaseTaken = fmt.Errorf("%w to another process", errLeaseLost)
 // leaseLostError is the cause of the end of lead after the loss of the lease.
 type leaseLostError struct {
 	error
-	// end is the time at which work in flight must have ended. It is zero if another process is the leader.
+	// end is the time at which work in flight must have ended. It is zero if another process is the
+	// leader.
 	end time.Time
 }
 
 // Unwrap returns the reason of the loss.
 func (l *leaseLostError) Unwrap() error { return l.error }
 
-// workFunc does the work of a leader. It returns after a failure, after the end of lead, or after the end of stop when
-// the work in flight is finished. An error that wraps errWorkersLeft means that workers are still running.
+// workFunc does the work of a leader. It returns after a failure, after the end of lead, or after
+// the end of stop when the work in flight is finished. An error that wraps errWorkersLeft means
+// that workers are still running.
 type workFunc func(stop, lead context.Context) error
 
 // leadership runs work while this process holds the lease.
@@ -69,10 +72,12 @@ func newLeadership(options LeaderElectionOptions, identity string, leases coordi
 	}
 }
 
-// run campaigns for the lease until stop ends, and calls work when this process becomes the leader. run releases the
-// lease after work has returned, unless workers are still running. Without leader election, run calls work at once.
+// run campaigns for the lease until stop ends, and calls work when this process becomes the leader.
+// run releases the lease after work has returned, unless workers are still running. Without leader
+// election, run calls work at once.
 func (l *leadership) run(stop context.Context, work workFunc) error {
-	// Neither context ends with stop: while the process drains, it keeps the lease and the work in flight continues.
+	// Neither context ends with stop: while the process drains, it keeps the lease and the work in
+	// flight continues.
 	base := context.WithoutCancel(stop)
 	lead, lose := context.WithCancelCause(base)
 	defer lose(nil)
@@ -116,7 +121,8 @@ func (l *leadership) lead(stop, lead context.Context, work workFunc) error {
 	return work(stop, lead)
 }
 
-// watch returns the lock of the elector. The lock calls lose, which ends lead, when this process loses the lease.
+// watch returns the lock of the elector. The lock calls lose, which ends lead, when this process
+// loses the lease.
 func (l *leadership) watch(lead context.Context, lose context.CancelCauseFunc) *watchfulLock {
 	name := l.lock.Describe()
 	return &watchfulLock{
@@ -136,7 +142,8 @@ func (l *leadership) watch(lead context.Context, lose context.CancelCauseFunc) *
 	}
 }
 
-// elector returns an elector that closes started when it acquires the lease. The lock reports the loss of the lease.
+// elector returns an elector that closes started when it acquires the lease. The lock reports the
+// loss of the lease.
 func (l *leadership) elector(started chan<- struct{}, lock *watchfulLock) (*leaderelection.LeaderElector, error) {
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
 		Name:          l.options.ResourceName,
@@ -144,13 +151,13 @@ func (l *leadership) elector(started chan<- struct{}, lock *watchfulLock) (*lead
 		LeaseDuration: l.options.LeaseDuration,
 		RenewDeadline: l.options.RenewDeadline,
 		RetryPeriod:   l.options.RetryPeriod,
-		// run releases the lease instead. After a failed renewal, the elector would first try to release the lease for
-		// another renew deadline.
+		// run releases the lease instead. After a failed renewal, the elector would first try to
+		// release the lease for another renew deadline.
 		ReleaseOnCancel: false,
 		Callbacks: leaderelection.LeaderCallbacks{
 			OnStartedLeading: func(context.Context) { close(started) },
-			// The elector measures the renew deadline from its first attempt, the lock from the last renewal. So the lock
-			// has reported the loss before.
+			// The elector measures the renew deadline from its first attempt, the lock from the
+			// last renewal. So the lock has reported the loss before.
 			OnStoppedLeading: func() {},
 			OnNewLeader: func(identity string) {
 				if identity != "" && identity != l.lock.Identity() {
@@ -167,10 +174,12 @@ func (l *leadership) elector(started chan<- struct{}, lock *watchfulLock) (*lead
 
 // watchfulLock reports the loss of the lease earlier than the elector:
 //
-//   - It calls taken when this process holds the lease and reads that another process holds it. This happens after a
-//     pause of the process that was longer than the lease duration, and after a change of the lease by a user.
-//   - It calls unrenewed when the deadline has passed since the last successful renewal was sent. The standby counts the
-//     lease duration from a later moment, because it reads the lease after the API server has stored the renewal.
+//   - It calls taken when this process holds the lease and reads that another process holds it.
+//     This happens after a pause of the process that was longer than the lease duration, and after
+//     a change of the lease by a user.
+//   - It calls unrenewed when the deadline has passed since the last successful renewal was sent.
+//     The standby counts the lease duration from a later moment, because it reads the lease after
+//     the API server has stored the renewal.
 type watchfulLock struct {
 	resourcelock.Interface
 	lead      context.Context
@@ -185,7 +194,7 @@ type watchfulLock struct {
 	closed bool
 }
 
-// renewed notes a renewal that was sent at the time sent.
+// renewed records a renewal that was sent at the time sent.
 func (l *watchfulLock) renewed(sent time.Time) {
 	l.held.Store(true)
 	l.mu.Lock()
@@ -199,9 +208,10 @@ func (l *watchfulLock) renewed(sent time.Time) {
 	l.expiry = time.AfterFunc(time.Until(sent.Add(l.deadline)), func() { l.unrenewed(sent) })
 }
 
-// untilAnswered returns the context of one request of the elector, which ends with lead and at the elector's deadline. The
-// end of the campaign does not cancel a request in flight: the elector would log an error, and nobody would know who holds
-// the lease. The timeout of the client bounds the request.
+// untilAnswered returns the context of one request of the elector, which ends with lead and at the
+// elector's deadline. The end of the campaign does not cancel a request in flight: the elector
+// would log an error, and nobody would know who holds the lease. The timeout of the client bounds
+// the request.
 func (l *watchfulLock) untilAnswered(ctx context.Context) (context.Context, context.CancelFunc) {
 	if deadline, ok := ctx.Deadline(); ok {
 		return context.WithDeadline(l.lead, deadline)
@@ -254,8 +264,8 @@ func (l *watchfulLock) Update(ctx context.Context, record resourcelock.LeaderEle
 	return err
 }
 
-// release releases the lease, so that a standby takes over before the lease expires. If the release fails, the standby
-// waits until then.
+// release releases the lease, so that a standby takes over before the lease expires. If the release
+// fails, the standby waits until then.
 func (l *leadership) release(ctx context.Context) {
 	logger := klog.FromContext(ctx).WithValues("lease", l.lock.Describe())
 	ctx, cancel := context.WithTimeout(ctx, releaseTimeout)
@@ -284,8 +294,8 @@ func (l *leadership) release(ctx context.Context) {
 	logger.Info("Released the lease")
 }
 
-// checkLease returns an error unless the lease exists or can be created. Without this check, a missing namespace or
-// permission would show only in the endless retries of the elector.
+// checkLease returns an error unless the lease exists or can be created. Without this check, a
+// missing namespace or permission would show only in the endless retries of the elector.
 func checkLease(ctx context.Context, leases coordinationv1client.LeasesGetter, options LeaderElectionOptions) error {
 	ns, name := options.ResourceNamespace, options.ResourceName
 	err := retryTransient(ctx, func(ctx context.Context) error {

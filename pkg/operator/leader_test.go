@@ -209,7 +209,8 @@ func TestLostLease(t *testing.T) {
 	}
 }
 
-// slowLock is a lock on an API server that stores the last renewal at once, answers it after delay, and fails afterwards.
+// slowLock is a lock on an API server that stores the last renewal at once, answers it after delay,
+// and fails afterwards.
 type slowLock struct {
 	resourcelock.Interface
 	delay time.Duration

@@ -19,15 +19,15 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// V levels of library records from slog and log. Helm logs every step at Debug, and returns its errors to the caller.
-// Its records are therefore shown only at a higher verbosity.
+// V levels of library records from slog and log. Helm logs every step at Debug, and returns its
+// errors to the caller. Its records are therefore shown only at a higher verbosity.
 const (
 	libraryInfoVerbosity  = 2
 	libraryDebugVerbosity = 5
 )
 
-// setupLogging directs all logs to one handler: klog (this project and client-go), slog (Helm) and package log.
-// It changes process-wide state. Call it once, before the first log line.
+// setupLogging directs all logs to one handler: klog (this project and client-go), slog (Helm) and
+// package log. It changes process-wide state. Call it once, before the first log line.
 func setupLogging(w io.Writer, format string, verbosity int) {
 	handler := newLogHandler(w, format, verbosity)
 
@@ -37,7 +37,7 @@ func setupLogging(w io.Writer, format string, verbosity int) {
 	_ = klogFlags.Set("v", strconv.Itoa(verbosity))
 	klog.SetLoggerWithOptions(logr.FromSlogHandler(handler), klog.ContextualLogger(true))
 
-	// The first handler of the library logs, the others limit the rate.
+	// The first handler of the library logs. The remaining handlers limit the rate.
 	utilruntime.ErrorHandlers = append([]utilruntime.ErrorHandler{logUnlessStopped}, utilruntime.ErrorHandlers[1:]...) //nolint:reassign // It is what the variable is for.
 
 	slog.SetDefault(slog.New(globalHandler{libraryHandler{handler}}))
@@ -45,8 +45,8 @@ func setupLogging(w io.Writer, format string, verbosity int) {
 	log.SetOutput(packageLog{libraryHandler{handler}})
 }
 
-// logUnlessStopped logs an error that a library cannot return, such as the failure of a watch. The end of the library's
-// context cancels its requests, which is no error.
+// logUnlessStopped logs an error that a library cannot return, such as the failure of a watch. The
+// end of the library's context cancels its requests, which is no error.
 func logUnlessStopped(ctx context.Context, err error, message string, keysAndValues ...any) {
 	logger := klog.LoggerWithName(klog.FromContext(ctx), "UnhandledError")
 	if ctx.Err() != nil {
@@ -56,9 +56,10 @@ func logUnlessStopped(ctx context.Context, err error, message string, keysAndVal
 	logger.Error(err, message, keysAndValues...)
 }
 
-// packageLog is the output of package log. It passes lines on at level Debug, and at level Error if the line ends the
-// process or panics. It drops the lines of Helm, which prints values of charts. These values may be from Secrets:
-// "warning: destination for X is a table. Ignoring non-table value (Y)".
+// packageLog is the output of package log. It passes lines on at level Debug, and at level Error if
+// the line ends the process or panics. It drops the lines of Helm, which prints values of charts.
+// These values may be from Secrets: "warning: destination for X is a table. Ignoring non-table
+// value (Y)".
 type packageLog struct{ slog.Handler }
 
 // maxLogCallers bounds the callers that are read to find the one of package log.
@@ -87,8 +88,8 @@ func (l packageLog) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// packageLogLevel returns the level of a line of package log, and whether the line is passed on. functions are the callers,
-// the innermost first: those in package log, and then the one that logs.
+// packageLogLevel returns the level of a line of package log, and whether the line is passed on.
+// functions are the callers, the innermost first: those in package log, and then the one that logs.
 func packageLogLevel(functions []string) (level slog.Level, pass bool) {
 	level = slog.LevelDebug
 	for _, function := range functions {
@@ -107,13 +108,14 @@ func packageLogLevel(functions []string) (level slog.Level, pass bool) {
 // isHelm reports whether a function is of Helm.
 func isHelm(function string) bool { return strings.HasPrefix(function, "helm.sh/helm/") }
 
-// LibraryLogger returns a logger for libraries that use slog. It has the fields of the logger in ctx, and shows Info and
-// Debug records at the V levels of libraries.
+// LibraryLogger returns a logger for libraries that use slog. It has the fields of the logger in
+// ctx, and shows Info and Debug records at the V levels of libraries.
 func LibraryLogger(ctx context.Context) *slog.Logger {
 	return slog.New(libraryHandler{logr.ToSlogHandler(klog.FromContext(ctx))})
 }
 
-// newLogHandler returns a handler that shows V levels up to verbosity. logr maps V(n) to the slog level -n.
+// newLogHandler returns a handler that shows V levels up to verbosity. logr maps V(n) to the slog
+// level -n.
 func newLogHandler(w io.Writer, format string, verbosity int) slog.Handler {
 	options := &slog.HandlerOptions{Level: slog.Level(-verbosity), ReplaceAttr: readable}
 	if format == LoggingFormatJSON {
@@ -122,7 +124,8 @@ func newLogHandler(w io.Writer, format string, verbosity int) slog.Handler {
 	return &lineHandler{below: slog.NewTextHandler(w, options)}
 }
 
-// libraryHandler maps Info and Debug records of libraries to the V levels above. Warnings and errors are not changed.
+// libraryHandler maps Info and Debug records of libraries to the V levels above. Warnings and
+// errors are not changed.
 type libraryHandler struct{ slog.Handler }
 
 // Enabled implements slog.Handler.
@@ -146,8 +149,9 @@ func (h libraryHandler) WithGroup(name string) slog.Handler {
 	return libraryHandler{h.Handler.WithGroup(name)}
 }
 
-// globalHandler handles the records of the default logger. Records of Helm without the logger of an operation cannot have
-// the fields of a pass. They are details, or repeat a returned error, and so are shown as Debug records.
+// globalHandler handles the records of the default logger. Records of Helm without the logger of an
+// operation cannot have the fields of a pass. They are details, or repeat a returned error, and so
+// are shown as Debug records.
 type globalHandler struct{ libraryHandler }
 
 // Handle implements slog.Handler.

@@ -32,8 +32,8 @@ func keepLogging(t *testing.T) {
 	})
 }
 
-// TestCanceledWatchIsNoError: client-go reports the watches that a stop cancels like failed ones.
-func TestCanceledWatchIsNoError(t *testing.T) {
+// TestCanceledWatchIsNotError: client-go reports the watches that a stop cancels like failed ones.
+func TestCanceledWatchIsNotError(t *testing.T) {
 	keepLogging(t)
 	var out bytes.Buffer
 	setupLogging(&out, LoggingFormatText, 2)

@@ -19,12 +19,14 @@ import (
 // maxLogText is the number of bytes of one text in a log line. Tenants choose names and messages.
 const maxLogText = 4 << 10
 
-// fieldNames are the fields of the lines of a pass. A line has each of them at most once: a further attribute of the
-// same name, such as the "reason" of some lines of client-go, gets an underscore at its end.
+// fieldNames are the fields of the lines of a pass. A line has each of them at most once: a further
+// attribute of the same name, such as the "reason" of some lines of client-go, gets an underscore
+// at its end.
 var fieldNames = []string{"controller", "object", "generation", "reconcileID", "reason"}
 
-// lineHandler keeps the names of fieldNames unique. It hands the attributes of a logger to the handler below with the
-// first line only, because most loggers, one for each pass, never write a line.
+// lineHandler keeps the names of fieldNames unique. It hands the attributes of a logger to the
+// handler below with the first line only, because most loggers, one for each pass, never write a
+// line.
 type lineHandler struct {
 	below slog.Handler
 	attrs []slog.Attr
@@ -106,8 +108,9 @@ func fieldBit(name string) uint {
 	return 0
 }
 
-// readable makes an attribute fit a line: texts have a limit and no control characters, durations are as in 1m30s, and
-// levels have names that log stores recognize. It implements the option ReplaceAttr of slog's handlers.
+// readable makes an attribute fit a line: texts have a limit and no control characters, durations
+// are as in 1m30s, and levels have names that log stores recognize. It implements the option
+// ReplaceAttr of slog's handlers.
 func readable(groups []string, attr slog.Attr) slog.Attr {
 	switch attr.Value.Kind() {
 	case slog.KindDuration:
@@ -137,7 +140,8 @@ func levelName(level slog.Level) string {
 	}
 }
 
-// bounded returns a value with a limited text. A value that JSON can write in fewer bytes stays as it is.
+// bounded returns a value with a limited text. A value that JSON can write in fewer bytes stays as
+// it is.
 func bounded(value slog.Value) slog.Value {
 	switch v := value.Any().(type) {
 	case nil:
@@ -171,12 +175,12 @@ func isPlain(text string) bool {
 	return true
 }
 
-// isUnprintable reports whether a terminal would not show the character as itself: control characters, and marks that
-// change the direction or the width of text.
+// isUnprintable reports whether a terminal would not show the character as itself: control
+// characters, and marks that change the direction or the width of text.
 func isUnprintable(r rune) bool { return r != ' ' && !unicode.IsPrint(r) }
 
-// logText returns the first maxLogText bytes of a text, and "..." if there are more. Characters that a terminal would
-// not show are written as in Go, such as \n.
+// logText returns the first maxLogText bytes of a text, and "..." if there are more. Characters
+// that a terminal would not show are written as in Go, such as \n.
 func logText(text string) string {
 	var line strings.Builder
 	for _, r := range text {

@@ -29,7 +29,8 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller/controllertest/passlog"
 )
 
-// passOf runs a controller with this reconciler for a second at a verbosity, and returns the JSON log.
+// passOf runs a controller with this reconciler for a second at a verbosity, and returns the JSON
+// log.
 func passOf(t *testing.T, verbosity int, reconcile controller.ReconcilerFunc) string {
 	t.Helper()
 	var out passlog.Recorder
@@ -50,7 +51,8 @@ func passOf(t *testing.T, verbosity int, reconcile controller.ReconcilerFunc) st
 	return out.String()
 }
 
-// TestLinesOfPassesHaveAllFields ends passes in all ways, and writes lines of this project and of libraries in them.
+// TestLinesOfPassesHaveAllFields covers all results of a pass, and lines of this project and of
+// libraries.
 func TestLinesOfPassesHaveAllFields(t *testing.T) {
 	conflict := apierrors.NewConflict(schema.GroupResource{Resource: "apps"}, "web", errors.New("newer version"))
 	tests := []struct {
@@ -91,7 +93,7 @@ func TestLinesOfPassesHaveAllFields(t *testing.T) {
 	}
 }
 
-func TestPassWithoutChangeIsSilent(t *testing.T) {
+func TestPassWithoutChangeLogsNothing(t *testing.T) {
 	log := passOf(t, 0, func(ctx context.Context, _ cache.ObjectName, _ controller.Reason) (controller.Result, error) {
 		controller.LogGeneration(ctx, 1)
 		return controller.Result{}, nil
@@ -102,7 +104,7 @@ func TestPassWithoutChangeIsSilent(t *testing.T) {
 	}
 }
 
-// TestFailureIsOneLine holds that neither the error nor the stack of a panic is logged twice, or spreads over lines.
+// TestFailureIsOneLine: an error or the stack of a panic is logged once, in one line.
 func TestFailureIsOneLine(t *testing.T) {
 	var failures int
 	log := passOf(t, 0, func(context.Context, cache.ObjectName, controller.Reason) (controller.Result, error) {
@@ -117,7 +119,7 @@ func TestFailureIsOneLine(t *testing.T) {
 	}
 }
 
-// TestLinesAreBoundedAndPrintable writes texts that tenants choose, in all places of a line.
+// TestLinesAreBoundedAndPrintable writes texts of tenants to all parts of a line.
 func TestLinesAreBoundedAndPrintable(t *testing.T) {
 	long := strings.Repeat("x", 1<<20)
 	headers := http.Header{}
@@ -153,8 +155,8 @@ func TestLinesAreBoundedAndPrintable(t *testing.T) {
 	}
 }
 
-// TestPlainTextsStay holds that ordinary texts are written as they are.
-func TestPlainTextsStay(t *testing.T) {
+// TestPlainTextsAreNotEscaped: ordinary texts are written without changes.
+func TestPlainTextsAreNotEscaped(t *testing.T) {
 	for _, text := range []string{"", "Installed revision 1 of chart demo-app", `"quoted" <b>`, "größer 東京", strings.Repeat("x", maxLogText)} {
 		if got := readable(nil, slog.String("a", text)).Value.String(); got != text {
 			t.Errorf("%q became %q", text, got)
@@ -162,7 +164,8 @@ func TestPlainTextsStay(t *testing.T) {
 	}
 }
 
-// TestOtherGlobalRecordsKeepTheirLevel holds that only Helm's records of the default logger become details.
+// TestOtherGlobalRecordsKeepTheirLevel: only Helm's records of the default logger get a lower
+// level.
 func TestOtherGlobalRecordsKeepTheirLevel(t *testing.T) {
 	var out bytes.Buffer
 	library := slog.New(globalHandler{libraryHandler{newLogHandler(&out, LoggingFormatJSON, 0)}})

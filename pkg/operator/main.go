@@ -33,7 +33,8 @@ func Main(options *Options, build func(ctx context.Context) ([]Kind, error)) {
 	}
 }
 
-// logErrors logs why the operator ends. Joined errors, such as those of a file, have a line each.
+// logErrors logs why the operator ends. Each of several joined errors, for example of a file, has
+// its own line.
 func logErrors(err error) {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		for _, err := range joined.Unwrap() {

@@ -13,7 +13,7 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// TestLogErrors: each of several errors has a line of its own.
+// TestLogErrors: each of several errors has its own line.
 func TestLogErrors(t *testing.T) {
 	var lines []string
 	logger := funcr.New(func(_, line string) { lines = append(lines, line) }, funcr.Options{})

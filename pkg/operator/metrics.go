@@ -89,8 +89,8 @@ func (m *kindMetrics) setMissing(kind string, missing []permission) {
 	m.shown = shown
 }
 
-// newMetrics returns a new registry with the metrics of the process. The default registry is not used, because libraries
-// register their own metrics there.
+// newMetrics returns a new registry with the metrics of the process. The default registry is not
+// used, because libraries register their own metrics there.
 func newMetrics() *processMetrics {
 	registry := prometheus.NewRegistry()
 	m := registerProcess(registry)
@@ -98,8 +98,8 @@ func newMetrics() *processMetrics {
 	return m
 }
 
-// RegisterMetrics registers all metrics that a process with these kinds has. It connects to nothing and starts nothing. It
-// is for documentation and tests; Run registers the metrics itself.
+// RegisterMetrics registers all metrics that a process with these kinds has. It connects to nothing
+// and starts nothing. It is for documentation and tests; Run registers the metrics itself.
 func RegisterMetrics(registry prometheus.Registerer, options Options, kinds ...Kind) error {
 	metrics := registerProcess(registry)
 	registry.MustRegister(options.buildInfo())
@@ -120,7 +120,8 @@ func RegisterMetrics(registry prometheus.Registerer, options Options, kinds ...K
 	return nil
 }
 
-// registerProcess registers the metrics of the Go runtime, the process, the build, leadership, waiting kinds and requests.
+// registerProcess registers the metrics of the Go runtime, the process, the build, leadership,
+// waiting kinds and requests.
 func registerProcess(registry prometheus.Registerer) *processMetrics {
 	m := &processMetrics{
 		leader: prometheus.NewGaugeVec(prometheus.GaugeOpts{
@@ -139,7 +140,8 @@ func registerProcess(registry prometheus.Registerer) *processMetrics {
 	return m
 }
 
-// leading returns a function that records whether this process is the leader. At first, the process is a standby.
+// leading returns a function that records whether this process is the leader. At first, the process
+// is a standby.
 func (m *processMetrics) leading(lease string) func(bool) {
 	gauge := m.leader.WithLabelValues(lease)
 	return func(leads bool) {
@@ -151,8 +153,8 @@ func (m *processMetrics) leading(lease string) func(bool) {
 	}
 }
 
-// clientMetrics measures the requests of client-go that leave the process. Client-side throttling is off, so it has no
-// metric.
+// clientMetrics measures the requests of client-go that leave the process. Client-side throttling
+// is off, so it has no metric.
 type clientMetrics struct {
 	requests *prometheus.CounterVec
 	retries  *prometheus.CounterVec
@@ -180,10 +182,12 @@ func newClientMetrics(registry prometheus.Registerer) *clientMetrics {
 	return c
 }
 
-// observeClients measures the requests of all client-go clients from now on, also of Helm's clients.
+// observeClients measures the requests of all client-go clients from now on, also of Helm's
+// clients.
 //
-// It assigns the metric hooks of client-go directly, because metrics.Register has an effect only once per process.
-// controller-runtime, which Helm imports, calls it in its init for another registry.
+// It assigns the metric hooks of client-go directly, because metrics.Register has an effect only
+// once per process. controller-runtime, which Helm imports, calls it in its init for another
+// registry.
 func (m *processMetrics) observeClients() {
 	c := m.clients
 	clientmetrics.RequestResult = c
@@ -215,7 +219,7 @@ func (c *clientMetrics) Observe(_ context.Context, verb string, u url.URL, laten
 	c.duration.WithLabelValues(verb, u.Host).Observe(latency.Seconds())
 }
 
-// neverSent reports whether requests to a host stay in the process. The top-level domain "invalid" never resolves (RFC
-// 6761, section 6.4). Only clients that answer their own requests have such a host, as the Helm clients of this
-// project.
+// neverSent reports whether requests to a host stay in the process. The top-level domain "invalid"
+// never resolves (RFC 6761, section 6.4). Only clients that answer their own requests have such a
+// host, as the Helm clients of this project.
 func neverSent(host string) bool { return strings.HasSuffix(host, ".invalid") }

@@ -25,7 +25,8 @@ func TestMetrics(t *testing.T) {
 	clientmetrics.RequestRetry.IncrementRetry(t.Context(), "429", "GET", "h")
 	clientmetrics.RequestLatency.Observe(t.Context(), "GET", url.URL{Host: "h", Path: "/secret"}, 3*time.Millisecond)
 
-	// Clients that answer their own requests, such as the Helm clients, have a host that does not exist.
+	// Clients that answer their own requests, such as the Helm clients, have a host that does not
+	// exist.
 	clientmetrics.RequestResult.Increment(t.Context(), "404", "GET", "absent.invalid")
 	clientmetrics.RequestRetry.IncrementRetry(t.Context(), "404", "GET", "absent.invalid")
 	clientmetrics.RequestLatency.Observe(t.Context(), "GET", url.URL{Host: "absent.invalid"}, time.Millisecond)

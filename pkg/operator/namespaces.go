@@ -17,8 +17,9 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller"
 )
 
-// watchNamespaces sets environment.NamespaceMetadata and returns its service. An operator that watches some namespaces, or
-// that may not watch Namespaces, goes without. A permission that is granted later counts from the next start on.
+// watchNamespaces sets environment.NamespaceMetadata and returns its service. An operator that
+// watches some namespaces, or that may not watch Namespaces, goes without. A permission that is
+// granted later counts from the next start on.
 func watchNamespaces(ctx context.Context, environment *Environment) ([]Service, error) {
 	if len(environment.Namespaces) > 0 {
 		return nil, nil

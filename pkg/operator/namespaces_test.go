@@ -27,7 +27,7 @@ func TestWatchNamespaces(t *testing.T) {
 		// refuse are the answers by verb.
 		refuse map[string]error
 		want   error
-		// watches says that Namespaces are watched.
+		// watches means that Namespaces are watched.
 		watches bool
 	}{
 		"all namespaces":              {watches: true},

@@ -26,8 +26,8 @@ const (
 // addressOff is the bind address that turns an endpoint off.
 const addressOff = "0"
 
-// maxVerbosity is the highest valid -v. From 8 on, client-go logs the bodies of requests and responses, which may
-// contain Secrets.
+// maxVerbosity is the highest valid -v. From 8 on, client-go logs the bodies of requests and
+// responses, which may contain Secrets.
 const maxVerbosity = 7
 
 // Options configure the process. NewOptions returns the defaults, and AddFlags defines the flags.
@@ -36,15 +36,17 @@ type Options struct {
 	Name string
 	// Version is the program's version in user agents, logs and the metric <name>_build_info.
 	Version string
-	// Commit and Date are the commit that the program was built from and its time (RFC 3339), or "unknown". The commit of
-	// a build with uncommitted changes ends with "+dirty".
+	// Commit and Date are the commit that the program was built from and its time (RFC 3339), or
+	// "unknown". The commit of a build with uncommitted changes ends with "+dirty".
 	Commit, Date string
-	// Kubeconfig is the path of a kubeconfig file. If it is empty, the service account of the pod is used.
+	// Kubeconfig is the path of a kubeconfig file. If it is empty, the service account of the pod
+	// is used.
 	Kubeconfig string
 	// Namespaces are the watched namespaces. If it is empty, all namespaces are watched.
 	Namespaces []string
-	// Controllers are the kinds that run, by Kind.Name: "name" enables a kind, "-name" disables it, and "*" enables all
-	// kinds that no other item names. If it is empty, all kinds run. [Options.Select] checks the names.
+	// Controllers are the kinds that run, by Kind.Name: "name" enables a kind, "-name" disables it,
+	// and "*" enables all kinds that no other item names. If it is empty, all kinds run.
+	// [Options.Select] checks the names.
 	Controllers []string
 	// LeaderElection configures the lease.
 	LeaderElection LeaderElectionOptions
@@ -52,7 +54,8 @@ type Options struct {
 	MetricsBindAddress string
 	// MetricsSecure serves metrics over HTTPS, to clients whose bearer token may get the path.
 	MetricsSecure bool
-	// MetricsCertDir is the directory of tls.crt and tls.key of the metrics. If it is empty, the certificate is self-signed.
+	// MetricsCertDir is the directory of tls.crt and tls.key of the metrics. If it is empty, the
+	// certificate is self-signed.
 	MetricsCertDir string
 	// ProbeBindAddress is the host:port of /healthz and /readyz; "0" turns it off.
 	ProbeBindAddress string
@@ -70,23 +73,27 @@ type Options struct {
 type LeaderElectionOptions struct {
 	// Enabled is false for a process that runs alone.
 	Enabled bool
-	// LeaseDuration is the time after which a standby takes over from a leader that does not renew. Whole seconds.
+	// LeaseDuration is the time after which a standby takes over from a leader that does not renew.
+	// Whole seconds.
 	LeaseDuration time.Duration
 	// RenewDeadline is the time after which a leader that cannot renew the lease stops.
 	RenewDeadline time.Duration
 	// RetryPeriod is the time between two attempts to acquire or renew the lease.
 	RetryPeriod time.Duration
-	// ResourceNamespace is the namespace of the Lease. If it is empty, the namespace of the pod is used.
+	// ResourceNamespace is the namespace of the Lease. If it is empty, the namespace of the pod is
+	// used.
 	ResourceNamespace string
-	// FallbackNamespace is the namespace of the Lease if ResourceNamespace is empty and the process runs outside a pod.
+	// FallbackNamespace is the namespace of the Lease if ResourceNamespace is empty and the process
+	// runs outside a pod.
 	FallbackNamespace string
 	// ResourceName is the name of the Lease.
 	ResourceName string
 }
 
-// NewOptions returns the defaults of a program with this name and version. If version is empty, the version is that of
-// the binary: the one that the linker set, or the one that the go command stamped. The lease has the same name as the
-// program. Outside a pod, the lease is in fallbackNamespace.
+// NewOptions returns the defaults of a program with this name and version. If version is empty, the
+// version comes from the binary: the version that the linker set, or the version that the go
+// command stamped. The lease has the same name as the program. Outside a pod, the lease is in
+// fallbackNamespace.
 func NewOptions(name, version, fallbackNamespace string) *Options {
 	build := readStamp(version)
 	return &Options{
@@ -153,8 +160,8 @@ func (o *LeaderElectionOptions) addFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.ResourceName, "leader-elect-resource-name", o.ResourceName, "`name` of the lease")
 }
 
-// Validate checks all flags and returns one error for each invalid flag. An error is one line with the flag, the value
-// and the valid form.
+// Validate checks all flags and returns one error for each invalid flag. An error is one line with
+// the flag, the value and the valid form.
 func (o *Options) Validate() error {
 	var errs []error
 	bad := func(flag string, value any, format string, args ...any) {
@@ -266,8 +273,8 @@ func addressProblem(address string) string {
 	return ""
 }
 
-// SetupLogging directs all logs to w in the configured format: klog (this project and client-go), slog (Helm) and log.
-// It changes process-wide state. Call it once, before the first log line.
+// SetupLogging directs all logs to w in the configured format: klog (this project and client-go),
+// slog (Helm) and log. It changes process-wide state. Call it once, before the first log line.
 func (o *Options) SetupLogging(w io.Writer) {
 	setupLogging(w, o.LoggingFormat, o.Verbosity)
 }

@@ -24,15 +24,15 @@ import (
 // maxDescribed bounds how many missing permissions are logged, measured and shown by /readyz.
 const maxDescribed = 20
 
-// noNamespace is the namespace of a review of what is granted in all namespaces. No namespace can have this name, so no
-// Role adds permissions to it.
+// noNamespace is the namespace of a review of the permissions in all namespaces. No namespace can
+// have this name, so no Role adds permissions to it.
 const noNamespace = "-"
 
 // Rule is a permission that a kind needs.
 type Rule struct {
 	rbacv1.PolicyRule
-	// Namespaces are where the kind needs the permission. metav1.NamespaceAll stands for all namespaces, and for
-	// cluster-scoped resources. The default are the watched namespaces.
+	// Namespaces are where the kind needs the permission. metav1.NamespaceAll stands for all
+	// namespaces, and for cluster-scoped resources. The default are the watched namespaces.
 	Namespaces []string
 }
 
@@ -87,7 +87,8 @@ type permission struct {
 	verb              string
 }
 
-// needed returns the permissions that rules consist of. Permissions for resources that are not served are left out.
+// needed returns the permissions that rules consist of. Permissions for resources that are not
+// served are left out.
 func needed(rules []Rule, served Served, watched []string) []permission {
 	var all []permission
 	for _, rule := range rules {
@@ -132,7 +133,8 @@ func (p permission) grantedBy(rule authorizationv1.ResourceRule) bool {
 		(len(rule.ResourceNames) == 0 || p.name != "" && slices.Contains(rule.ResourceNames, p.name))
 }
 
-// path describes the resource, as in rules: "deployments.apps" or "websites.webapp.example.com/status".
+// path describes the resource, as in rules: "deployments.apps" or
+// "websites.webapp.example.com/status".
 func (p permission) path() string {
 	if p.subresource == "" {
 		return p.resource.String()
@@ -152,7 +154,8 @@ func (p permission) target() string {
 	return text + " in namespace " + p.namespace
 }
 
-// described returns a line for each resource on which kinds lack permissions, at most maxDescribed lines.
+// described returns a line for each resource on which kinds lack permissions, at most maxDescribed
+// lines.
 func described(missing map[string][]permission) []string {
 	verbs := map[string][]string{}
 	for _, permissions := range missing {
@@ -181,8 +184,8 @@ type access struct {
 	allowed func(ctx context.Context, p permission) (bool, error)
 }
 
-// review compares permissions with what the operator may do. It asks once for each namespace, and for single permissions
-// only where the API server does not know all rules.
+// review compares permissions with what the operator may do. It asks once for each namespace, and
+// for single permissions only where the API server does not know all rules.
 type review struct {
 	access
 
@@ -193,7 +196,8 @@ func newReview(access access) *review {
 	return &review{access: access, known: map[string]authorizationv1.SubjectRulesReviewStatus{}}
 }
 
-// missing returns the permissions that the operator does not have. If it may not ask, all count as granted.
+// missing returns the permissions that the operator does not have. If it may not ask, all count as
+// granted.
 func (r *review) missing(ctx context.Context, permissions []permission) ([]permission, error) {
 	var missing []permission
 	for _, p := range permissions {
@@ -249,7 +253,8 @@ func newQuestions(clients *Clients) questions {
 	}
 }
 
-// discover returns a function that asks what the API server serves. An aggregated API that does not answer is not served.
+// discover returns a function that asks what the API server serves. An aggregated API that does not
+// answer is not served.
 func discover(client discovery.DiscoveryInterface) func(context.Context) (Served, error) {
 	return func(ctx context.Context) (Served, error) {
 		_, lists, err := discovery.ServerGroupsAndResourcesWithContext(ctx, discovery.ToDiscoveryInterfaceWithContext(client))

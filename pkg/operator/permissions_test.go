@@ -43,15 +43,15 @@ func granted(group, resource string, verbs ...string) authorizationv1.ResourceRu
 	return authorizationv1.ResourceRule{APIGroups: []string{group}, Resources: []string{resource}, Verbs: verbs}
 }
 
-// TestStartWaitsForPermissions: a process whose role lacks rules of an installed kind is not ready and names them in /readyz, in
-// the log and in the metrics. It starts when they are granted.
+// TestStartWaitsForPermissions: a process whose role lacks rules of an installed kind is not ready
+// and names them in /readyz, in the log and in the metrics. It starts when they are granted.
 func TestStartWaitsForPermissions(t *testing.T) {
 	own, status := granted(apps.Group, "demoapps", "list", "watch"), granted(apps.Group, "demoapps/status", "*")
 	everySecret := granted("", "secrets", "get", "create", "delete")
 	tests := []struct {
 		name       string
 		namespaces []string
-		// rules are those of each namespace until everything is granted.
+		// rules has the rules of each namespace until everything is granted.
 		rules   map[string][]authorizationv1.ResourceRule
 		missing []string
 		metrics []string
@@ -147,9 +147,10 @@ func TestStartWaitsForPermissions(t *testing.T) {
 	}
 }
 
-// TestKindThatIsNotGrantedWaits: a CRD without the role of its kind does not keep the process from its start. A kind that is
-// installed later waits for what its role lacks, and the process stays ready.
-func TestKindThatIsNotGrantedWaits(t *testing.T) {
+// TestKindWithoutPermissionsWaits: a CRD without the role of its kind does not prevent the start of
+// the process. A kind that is installed later waits for its missing permissions, and the process
+// stays ready.
+func TestKindWithoutPermissionsWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		logs, said := logged(t)
 		ctx, cancel := context.WithCancel(logs)
@@ -217,9 +218,10 @@ func missingIn(t *testing.T, metrics *processMetrics) []string {
 	return found
 }
 
-// TestStartingKindWaitsForItsPermissions: a kind that starts while the process runs, such as one of watches.yaml, waits for
-// what its role lacks. The log and the metric name it, beside what other kinds lack, until it is granted or the kind is gone.
-func TestStartingKindWaitsForItsPermissions(t *testing.T) {
+// TestStartingKindWaitsForPermissions: a kind that starts while the process runs, such as a kind of
+// watches.yaml, waits for its missing permissions. The log and the metric name them until they are
+// granted or the kind is removed.
+func TestStartingKindWaitsForPermissions(t *testing.T) {
 	const other = `controller_permission_missing{kind="other",resource="secrets",resource_namespace="a",verb="get"} 1`
 	for _, granted := range []bool{true, false} {
 		t.Run(fmt.Sprintf("granted %t", granted), func(t *testing.T) {
@@ -276,8 +278,9 @@ func TestStartingKindWaitsForItsPermissions(t *testing.T) {
 	}
 }
 
-// TestIncompleteRulesAreAskedForEachPermission: where an authorizer cannot name its rules, a single question decides.
-func TestIncompleteRulesAreAskedForEachPermission(t *testing.T) {
+// TestIncompleteRulesCauseSingleReviews: if an authorizer cannot list its rules, each permission is
+// checked by a single review.
+func TestIncompleteRulesCauseSingleReviews(t *testing.T) {
 	var asked []string
 	r := newReview(access{
 		rules: func(context.Context, string) (authorizationv1.SubjectRulesReviewStatus, error) {
@@ -329,7 +332,8 @@ func TestPermissionGrantedByRule(t *testing.T) {
 	}
 }
 
-// TestDescribedPermissionsAreBounded: however many namespaces lack a rule, log, /readyz and metrics stay short.
+// TestDescribedPermissionsAreBounded: however many namespaces lack a rule, log, /readyz and metrics
+// stay short.
 func TestDescribedPermissionsAreBounded(t *testing.T) {
 	var all []permission
 	for i := range 1000 {

@@ -24,7 +24,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// apiServer serves the resources, and answers lists and watches of them. With refuseWatches, watches are forbidden.
+// apiServer serves the resources, and answers lists and watches of them. With refuseWatches,
+// watches are forbidden.
 func apiServer(refuseWatches bool, resources ...string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		resource := r.URL.Path[strings.LastIndex(r.URL.Path, "/")+1:]
@@ -95,7 +96,7 @@ func lists(code int) http.HandlerFunc {
 	}
 }
 
-// silent refuses reviews of the own permissions.
+// silent refuses reviews of the operator's permissions.
 func silent() http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodPost {

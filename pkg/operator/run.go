@@ -20,8 +20,9 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// Run runs kinds until stop ends. It returns nil after an orderly stop. The package comment describes the steps. It does
-// not read options.Controllers: a program with the flag --controllers calls [Options.Select] before.
+// Run runs kinds until stop ends. It returns nil after an orderly stop. The package comment
+// describes the steps. It does not read options.Controllers: a program with the flag --controllers
+// calls [Options.Select] before.
 func Run(stop context.Context, options Options, kinds ...Kind) error {
 	if len(kinds) == 0 {
 		return errors.New("there are no kinds to run")
@@ -63,7 +64,8 @@ func Run(stop context.Context, options Options, kinds ...Kind) error {
 	return p.run(stop)
 }
 
-// metricsEndpoint returns the handler of the metrics, and its certificates; nil without --metrics-secure.
+// metricsEndpoint returns the handler of the metrics, and its certificates; nil without
+// --metrics-secure.
 func metricsEndpoint(cfg config, server *rest.Config, metrics *processMetrics) (http.Handler, certificateSource, error) {
 	handler := metricsHandler(metrics.registry)
 	if !cfg.MetricsSecure {
@@ -80,7 +82,8 @@ func metricsEndpoint(cfg config, server *rest.Config, metrics *processMetrics) (
 	return guard.protect(handler), certificates, nil
 }
 
-// listenAll binds the endpoints that are turned on. The metrics are served over HTTPS if they have certificates.
+// listenAll binds the endpoints that are turned on. The metrics are served over HTTPS if they have
+// certificates.
 func listenAll(
 	ctx context.Context, cfg config, metrics http.Handler, certificates certificateSource, ready *readiness,
 ) ([]*server, error) {
@@ -108,8 +111,8 @@ func listenAll(
 	return servers, nil
 }
 
-// logStart logs the start and the configuration. It is called after all checks, so that a failed start logs only its
-// error.
+// logStart logs the start and the configuration. It is called after all checks, so that a failed
+// start logs only its error.
 func logStart(ctx context.Context, cfg config, server *rest.Config, servers []*server) {
 	logger := klog.FromContext(ctx)
 	for _, s := range servers {
@@ -137,8 +140,8 @@ type assembly struct {
 	campaign func(stop context.Context, work workFunc) error
 }
 
-// prepare checks the API server, the permissions and the lease, and builds the environment of the kinds. lacking is told
-// which permissions prepare waits for.
+// prepare checks the API server, the permissions and the lease, and builds the environment of the
+// kinds. lacking is called with the permissions for which prepare waits.
 func prepare(
 	ctx context.Context, cfg config, server *rest.Config, metrics *processMetrics, kinds []Kind, lacking func(permissions []string),
 ) (*assembly, error) {
@@ -199,7 +202,8 @@ type process struct {
 	shutdownTimeout time.Duration
 }
 
-// run starts all parts, waits for the end of stop or for a failure, and stops the parts in the reverse order.
+// run starts all parts, waits for the end of stop or for a failure, and stops the parts in the
+// reverse order.
 func (p *process) run(stop context.Context) (err error) {
 	stop, fail := context.WithCancelCause(stop)
 	defer fail(nil)
@@ -229,9 +233,11 @@ func (p *process) run(stop context.Context) (err error) {
 		return err
 	}
 	services.start(base, built.services...)
-	// Each kind sends once. The buffer has room for all kinds, so that a kind on a standby does not block.
+	// Each kind sends once. The buffer has room for all kinds, so that a kind on a standby does not
+	// block.
 	controllers := make(chan []Controller, len(built.startable)+len(built.waiting.waiting))
-	// started is closed when the first kind has started. A process without kinds must not hold the lease.
+	// started is closed when the first kind has started. A process without kinds must not hold the
+	// lease.
 	started, first := make(chan struct{}), sync.Once{}
 	start := func(kind Kind) error {
 		parts, err := built.environment.Build(kind)
@@ -268,8 +274,8 @@ func (p *process) run(stop context.Context) (err error) {
 func (p *process) lead(stop, lead context.Context, built *assembly, controllers <-chan []Controller) error {
 	err := p.supervise(stop, lead, controllers)
 	if lead.Err() == nil && !errors.Is(err, errWorkersLeft) {
-		// The events of this leader usually precede the writes of the next one. Events that take longer than
-		// eventsFlushTimeout are sent while the services stop.
+		// The events of this leader usually precede the writes of the next one. Events that take
+		// longer than eventsFlushTimeout are sent while the services stop.
 		built.settle()
 	}
 	return err

@@ -19,7 +19,8 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller"
 )
 
-// newProcess returns a process with one kind that can start at once. Its parts record their actions in j.
+// newProcess returns a process with one kind that can start at once. Its parts record their actions
+// in j.
 func newProcess(j *journal, synced *bool, controllers ...Controller) *process {
 	return &process{
 		endpoints:       []Service{j.service("http")},
@@ -280,7 +281,7 @@ func TestKindBuildErrorEndsProcess(t *testing.T) {
 	}
 }
 
-// TestNoLeaseWithoutKinds: a process without a running kind leaves the lease to others.
+// TestNoLeaseWithoutKinds: a process without a running kind does not acquire the lease.
 func TestNoLeaseWithoutKinds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var happened journal

@@ -31,30 +31,34 @@ import (
 )
 
 const (
-	// grantedTTL and refusedTTL are how long the answer to a token is used. A token that is revoked reads metrics for at
-	// most grantedTTL longer.
+	// grantedTTL and refusedTTL are the lifetimes of cached answers. A revoked token can read
+	// metrics for at most grantedTTL.
 	grantedTTL = time.Minute
 	refusedTTL = 10 * time.Second
 	// maxGranted and maxRefused bound the answers in memory.
 	maxGranted = 100
 	maxRefused = 1000
-	// maxToken is the length of the longest token, in bytes. Tokens of service accounts have about 1 KiB.
+	// maxToken is the maximum length of a token, in bytes. Tokens of service accounts have about 1
+	// KiB.
 	maxToken = 16 << 10
-	// reviewRate and reviewBurst limit the reviews of tokens that were not granted before, in all, from addresses without
-	// metrics so far. reservedRate and reservedBurst are the same for the other addresses.
+	// reviewRate and reviewBurst limit the total reviews of new tokens from untrusted addresses.
+	// reservedRate and reservedBurst limit the total for trusted addresses, which got the metrics
+	// before.
 	reviewRate, reviewBurst     = 10, 20
 	reservedRate, reservedBurst = 2, 10
-	// addressRate and addressBurst are the limits of one address. A monitoring system has a new token once in minutes or
-	// hours. The rate of an address is a hundredth of the total, so that the pods of one tenant cannot use up the total.
+	// addressRate and addressBurst limit one address. A monitoring system renews its token at
+	// intervals of minutes or hours. The rate of an address is a hundredth of the total, so that
+	// the pods of one tenant cannot use up the total.
 	addressRate, addressBurst = 0.1, 4
-	// trustTTL is how long an address that got the metrics uses the reserved reviews.
+	// trustTTL is the time for which an address that got the metrics is trusted.
 	trustTTL = time.Hour
-	// maxAddresses bounds the addresses whose reviews are counted one by one; maxTrusted those that got the metrics.
+	// maxAddresses bounds the addresses with their own limit. maxTrusted bounds the trusted
+	// addresses.
 	maxAddresses = 1000
 	maxTrusted   = 100
 	// reviewTimeout bounds the two requests of one review.
 	reviewTimeout = 5 * time.Second
-	// maxSecureHeader is the size of the largest request header, in bytes.
+	// maxSecureHeader is the maximum size of a request header, in bytes.
 	maxSecureHeader = maxToken + 4<<10
 )
 
@@ -75,7 +79,8 @@ func metricsCertificates(cfg config) (certificateSource, error) {
 	return files, nil
 }
 
-// secure makes the server serve HTTPS. HTTP/2 is off, because one connection would have many requests at a time.
+// secure makes the server serve HTTPS. HTTP/2 is off, because one connection would have many
+// requests at a time.
 func (s *server) secure(certificates certificateSource) {
 	s.http.MaxHeaderBytes = maxSecureHeader
 	s.http.Protocols = &http.Protocols{}
@@ -86,12 +91,13 @@ func (s *server) secure(certificates certificateSource) {
 	}
 }
 
-// guard lets requests pass whose bearer token the API server knows, and whose user may get the metrics. It asks the API
-// server with a TokenReview and a SubjectAccessReview, and keeps the answers for a short time.
+// guard accepts requests whose bearer token is valid and whose user may get the metrics. It sends a
+// TokenReview and a SubjectAccessReview to the API server, and caches the answers for a short time.
 //
-// Anyone who reaches the port can send tokens. Reviews are therefore limited in all and by address. A token that was
-// granted before is not subject to these limits. A new token from an address that got the metrics has reserved reviews, so
-// that garbage from other addresses does not keep a monitoring system out when its token is renewed.
+// Any client that reaches the port can send tokens. Reviews are therefore limited in total and for
+// each address. A token that was granted before is not subject to these limits. A new token from an
+// address that got the metrics has reserved reviews, so that invalid tokens from other addresses do
+// not block a monitoring system whose token is renewed.
 type guard struct {
 	tokens authenticationclient.TokenReviewInterface
 	access authorizationclient.SubjectAccessReviewInterface
@@ -99,15 +105,15 @@ type guard struct {
 	flight singleflight.Group
 
 	mu sync.Mutex
-	// granted are the tokens that were granted last, also after grantedTTL; refused are others.
+	// granted has the last granted tokens, even after grantedTTL. refused has the refused tokens.
 	granted, refused map[tokenDigest]decision
-	// all limits the addresses, and reserved the trusted ones.
+	// all limits untrusted addresses, and reserved limits trusted addresses.
 	all, reserved *rate.Limiter
 	addresses     map[netip.Addr]*rate.Limiter
 	trusted       map[netip.Addr]*trust
 }
 
-// trust is what is known of an address that got the metrics.
+// trust is the record of an address that got the metrics.
 type trust struct {
 	until   time.Time
 	reviews *rate.Limiter
@@ -142,8 +148,8 @@ func guardWith(client kubernetes.Interface, clock clock.PassiveClock) *guard {
 	}
 }
 
-// protect returns a handler that serves the permitted requests. It closes the connection of any other request, so that
-// refused clients do not keep the connections of others.
+// protect returns a handler that serves the permitted requests. It closes the connection of any
+// other request, so that refused clients do not use up connections.
 func (g *guard) protect(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		status := g.decide(r)
@@ -183,7 +189,7 @@ func (g *guard) decide(r *http.Request) int {
 	if !trusted && !g.allow(serving.AddressOf(r.RemoteAddr)) {
 		return http.StatusTooManyRequests
 	}
-	// The review serves all requests with this token, so it outlives the first of them.
+	// All requests with this token share the review, so it must outlive the first request.
 	ctx := context.WithoutCancel(r.Context())
 	reviewed, _, _ := g.flight.Do(string(digest[:]), func() (any, error) {
 		status, err := g.review(ctx, token)
@@ -216,7 +222,8 @@ func (g *guard) known(digest tokenDigest) (status int, trusted bool) {
 	return 0, trusted
 }
 
-// keep records the status of a token. When a map is full, the answers that ran out are dropped, and then all others.
+// keep records the status of a token. When a map is full, expired answers are dropped. If the map
+// is still full, all answers are dropped.
 func (g *guard) keep(digest tokenDigest, status int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -246,7 +253,7 @@ func makeRoom(decisions map[tokenDigest]decision, size int, now time.Time) {
 	}
 }
 
-// trust records that an address got the metrics. If there are too many, the address uses the reviews of all.
+// trust records that an address got the metrics. Beyond maxTrusted, the address stays untrusted.
 func (g *guard) trust(address netip.Addr) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -291,7 +298,7 @@ func take(own, all *rate.Limiter, now time.Time) bool {
 	return own.TokensAt(now) >= 1 && all.AllowN(now, 1) && own.AllowN(now, 1)
 }
 
-// review asks the API server who sent a token, and whether this user may get the metrics.
+// review asks the API server for the user of a token, and whether this user may get the metrics.
 func (g *guard) review(ctx context.Context, token string) (int, error) {
 	ctx, cancel := context.WithTimeout(ctx, reviewTimeout)
 	defer cancel()

@@ -29,8 +29,8 @@ import (
 	"github.com/example/demoapp-controller/pkg/serving"
 )
 
-// protected is a guard in front of a handler, with a fake API server. The tokens "<user>-token" and "renewed:<user>-token" are those of a user, and the user
-// "prometheus" may get the metrics.
+// protected is a guard in front of a handler, with a fake API server. The tokens "<user>-token" and
+// "renewed:<user>-token" belong to a user. The user "prometheus" may get the metrics.
 type protected struct {
 	t       *testing.T
 	guard   *guard
@@ -127,7 +127,7 @@ func TestGuard(t *testing.T) {
 	}
 }
 
-func TestGuardAsksForTheUserOfTheToken(t *testing.T) {
+func TestGuardReviewsUserOfToken(t *testing.T) {
 	g := newProtected(t)
 
 	g.expects("Bearer prometheus-token", 200, 1)
@@ -159,7 +159,8 @@ func TestGuardKeepsAnswers(t *testing.T) {
 	g.expects("Bearer prometheus-token", 200, 5)
 }
 
-// TestGarbageTokensAreFewReviews holds that tokens of an attacker become few requests, and keep nobody else out.
+// TestGarbageTokensAreFewReviews: tokens of an attacker cause few requests, and block no other
+// client.
 func TestGarbageTokensAreFewReviews(t *testing.T) {
 	g := newProtected(t)
 	if answer := g.get("Bearer prometheus-token", "10.0.0.9"); answer.Code != http.StatusOK || answer.Header().Get("Connection") != "" {
@@ -196,11 +197,12 @@ func TestGarbageTokensAreFewReviews(t *testing.T) {
 	}
 }
 
-// TestNewTokenIsReviewedDuringFlood holds that garbage does not keep out a monitoring system whose token is renewed.
+// TestNewTokenIsReviewedDuringFlood: invalid tokens do not block a monitoring system whose token is
+// renewed.
 func TestNewTokenIsReviewedDuringFlood(t *testing.T) {
 	tests := []struct {
 		name string
-		// scraped tells whether the monitoring system got the metrics before the flood.
+		// scraped means that the monitoring system got the metrics before the flood.
 		scraped   bool
 		addresses int
 	}{
@@ -230,8 +232,9 @@ func TestNewTokenIsReviewedDuringFlood(t *testing.T) {
 	}
 }
 
-// TestRefusedReviewCostsNothing holds that an address keeps its reviews while the total is used up.
-func TestRefusedReviewCostsNothing(t *testing.T) {
+// TestRefusedReviewDoesNotCount: a review that the total limit refuses does not count for the
+// address.
+func TestRefusedReviewDoesNotCount(t *testing.T) {
 	g := newProtected(t)
 	for i := range 2 * reviewBurst {
 		g.get(fmt.Sprintf("Bearer garbage-%d", i), fmt.Sprintf("10.0.1.%d", i))

@@ -34,11 +34,12 @@ const metricsPath = "/metrics"
 const (
 	// idleTimeout bounds how long a connection is kept between two requests.
 	idleTimeout = 15 * time.Second
-	// maxMetricsConnections and maxMetricsConnectionsOfAddress bound the open connections to the metrics.
+	// maxMetricsConnections and maxMetricsConnectionsOfAddress bound the open connections to the
+	// metrics.
 	maxMetricsConnections          = 200
 	maxMetricsConnectionsOfAddress = 20
-	// maxGathers bounds how many requests collect metrics at a time, because each of them reads the caches of all kinds.
-	// Further requests wait.
+	// maxGathers bounds how many requests collect metrics at a time, because each of them reads the
+	// caches of all kinds. Further requests wait.
 	maxGathers = 2
 )
 
@@ -52,8 +53,8 @@ type server struct {
 	http     *http.Server
 }
 
-// listen binds address, so that a port conflict is reported at the start. run then serves requests. flag is the flag of
-// the address. If the address is "0", listen returns nil.
+// listen binds address, so that a port conflict is reported at the start. run then serves requests.
+// flag is the flag of the address. If the address is "0", listen returns nil.
 func listen(ctx context.Context, name, flag, address string, handler http.Handler) (*server, error) {
 	if address == addressOff {
 		return nil, nil
@@ -124,8 +125,8 @@ func scrapeHandler(gatherer prometheus.Gatherer, registry prometheus.Registerer)
 	})
 }
 
-// limitGathers returns a gatherer that collects for at most maxGathers callers at a time. A place is free again before the
-// answer is written, so that a slow client does not hold it.
+// limitGathers returns a gatherer that collects for at most maxGathers callers at a time. A place
+// is free again before the answer is written, so that a slow client does not hold it.
 func limitGathers(gatherer prometheus.Gatherer) prometheus.Gatherer {
 	places := make(chan struct{}, maxGathers)
 	return prometheus.GathererFunc(func() ([]*dto.MetricFamily, error) {
@@ -135,8 +136,8 @@ func limitGathers(gatherer prometheus.Gatherer) prometheus.Gatherer {
 	})
 }
 
-// pprofHandler serves /debug/pprof/. net/http/pprof registers its handlers only with http.DefaultServeMux, which is not
-// used here.
+// pprofHandler serves /debug/pprof/. net/http/pprof registers its handlers only with
+// http.DefaultServeMux, which is not used here.
 func pprofHandler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /debug/pprof/", pprof.Index)
@@ -163,14 +164,16 @@ func probeHandler(ready *readiness) http.Handler {
 	return mux
 }
 
-// readiness is the readiness of the process. A process is ready if at least one kind runs, the caches of the running
-// kinds are synced, their checks pass, and the process is not stopping. Leadership is not required, so that a rolling update proceeds
-// while the new replica waits for the lease. The zero value is not ready.
+// readiness is the readiness of the process. A process is ready if at least one kind runs, the
+// caches of the running kinds are synced, their checks pass, and the process is not stopping.
+// Leadership is not required, so that a rolling update proceeds while the new replica waits for the
+// lease. The zero value is not ready.
 type readiness struct {
 	mu sync.Mutex
 	// stopping reports whether the process is stopping. It is nil while the process starts.
 	stopping func() bool
-	// kinds is the number of running kinds; synced are their informers and checks their further conditions.
+	// kinds is the number of running kinds; synced are their informers and checks their further
+	// conditions.
 	kinds  int
 	synced []controller.NamedSync
 	checks []Check
@@ -185,7 +188,8 @@ func (r *readiness) lack(permissions []string) {
 	r.lacking = permissions
 }
 
-// watch ends the start of the process. From then on, the process is ready as described above, until stop ends.
+// watch ends the start of the process. From then on, the process is ready as described above, until
+// stop ends.
 func (r *readiness) watch(stop context.Context) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

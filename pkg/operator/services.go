@@ -14,8 +14,9 @@ import (
 // serviceStopTimeout bounds the wait for one service to stop.
 const serviceStopTimeout = 3 * time.Second
 
-// Service is a part of the process that runs on standbys too, and that stops after the workers. Run must return soon
-// after the end of ctx, when all its goroutines have ended. If Run returns earlier, the process stops.
+// Service is a part of the process that runs on standbys too, and that stops after the workers. Run
+// must return soon after the end of ctx, when all its goroutines have ended. If Run returns
+// earlier, the process stops.
 type Service struct {
 	Name string
 	Run  func(ctx context.Context) error
@@ -33,7 +34,8 @@ func (e *serviceError) Error() string { return e.name + ": " + e.err.Error() }
 // Unwrap returns the error of the service.
 func (e *serviceError) Unwrap() error { return e.err }
 
-// errEndedEarly is the error of a service or a controller that returned before the end of its context.
+// errEndedEarly is the error of a service or a controller that returned before the end of its
+// context.
 var errEndedEarly = errors.New("ended unexpectedly")
 
 // serviceStack runs services and stops them in the reverse order of their start.

@@ -12,21 +12,24 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// abandonGrace is the time that workers have to return after the shutdown timeout has canceled their contexts.
+// abandonGrace is the time that workers have to return after the shutdown timeout has canceled
+// their contexts.
 const abandonGrace = 2 * time.Second
 
-// errWorkersLeft means that workers are still running after supervise has returned. The lease must then not be
-// released, because only the exit of the process ends these workers.
+// errWorkersLeft means that workers are still running after supervise has returned. The lease must
+// then not be released, because only the exit of the process ends these workers.
 var errWorkersLeft = errors.New("workers are still running")
 
-// errShutdownTimeout is the cause of the end of lead when work in flight exceeds the shutdown timeout.
+// errShutdownTimeout is the cause of the end of lead when work in flight exceeds the shutdown
+// timeout.
 var errShutdownTimeout = errors.New("work in flight was not finished")
 
-// supervise runs the controllers that it receives from added, until stop or lead ends or a controller fails.
+// supervise runs the controllers that it receives from added, until stop or lead ends or a
+// controller fails.
 //
-// After the end of stop, and after a failure, supervise waits for the work in flight, up to shutdownTimeout. It then
-// ends the lead of the controllers and waits for abandonGrace. If the lease is lost first, supervise waits until the end
-// of the leaseLostError.
+// After the end of stop, and after a failure, supervise waits for the work in flight, up to
+// shutdownTimeout. It then ends the lead of the controllers and waits for abandonGrace. If the
+// lease is lost first, supervise waits until the end of the leaseLostError.
 func (p *process) supervise(stop, lead context.Context, added <-chan []Controller) error {
 	stop, halt := context.WithCancel(stop)
 	defer halt()
@@ -72,7 +75,8 @@ func (p *process) supervise(stop, lead context.Context, added <-chan []Controlle
 			abandon(fmt.Errorf("%w after %v (--shutdown-timeout)", errShutdownTimeout, p.shutdownTimeout))
 		case <-ended:
 			if loss := (*leaseLostError)(nil); errors.As(context.Cause(lead), &loss) {
-				// Another leader may be at work after the end. Only the exit of the process ends operations in flight.
+				// Another leader may be at work after the end. Only the exit of the process ends
+				// operations in flight.
 				grace = time.Until(loss.end)
 			}
 			ended, overrun, added = nil, nil, nil

@@ -15,8 +15,8 @@ import (
 // elapse moves the fake clock of a synctest bubble.
 func elapse(d time.Duration) { <-time.After(d) }
 
-// worker returns a controller that drains for a time after the end of stop. If obeys is true, it returns at the end of
-// lead.
+// worker returns a controller that drains for a time after the end of stop. If obeys is true, it
+// returns at the end of lead.
 func worker(name string, drain time.Duration, obeys bool) Controller {
 	return Controller{Name: name, Run: func(stop, lead context.Context) error {
 		dropped := lead.Done()

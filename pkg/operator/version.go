@@ -17,7 +17,8 @@ const (
 	develVersion = "devel"
 	// unknownStamp is the commit and the date of a binary that was built outside of a repository.
 	unknownStamp = "unknown"
-	// dirtySuffix marks the commit of a binary with uncommitted changes. The go command marks versions in the same way.
+	// dirtySuffix marks the commit of a binary with uncommitted changes. The go command marks
+	// versions in the same way.
 	dirtySuffix = "+dirty"
 )
 
@@ -29,8 +30,9 @@ var releaseVersion string
 // stamp identifies the build of a binary.
 type stamp struct{ version, commit, date string }
 
-// readStamp returns the stamp of this binary. The version is the first of: explicit, the version that the linker set,
-// and the version that the go command stamped, which is a tag or a pseudo-version with the commit.
+// readStamp returns the stamp of this binary. The version is the first of: explicit, the version
+// that the linker set, and the version that the go command stamped, which is a tag or a
+// pseudo-version with the commit.
 func readStamp(explicit string) stamp {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
@@ -64,7 +66,8 @@ func stampOf(explicit, release string, info *debug.BuildInfo) stamp {
 	return s
 }
 
-// VersionLine returns the version, the commit, the date of the commit and the version of Go in one line, for --version:
+// VersionLine returns the version, the commit, the date of the commit and the version of Go in one
+// line, for --version:
 //
 //	v1.2.3 commit=0a1b2c3d4e5f60718293a4b5c6d7e8f901234567 date=2026-01-02T03:04:05Z goversion=go1.26.0
 func (o *Options) VersionLine() string {

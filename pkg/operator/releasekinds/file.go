@@ -38,7 +38,8 @@ const (
 	maxPulls = 4
 )
 
-// FileKind is the name of the operator.Kind that runs all kinds of a file, for example in --controllers.
+// FileKind is the name of the operator.Kind that runs all kinds of a file, for example in
+// --controllers.
 const FileKind = "watches"
 
 // FileOptions configure the kinds of a file. Path is required.
@@ -48,12 +49,12 @@ type FileOptions struct {
 	// Path is the path of the file, mostly watches.yaml. The file is read again when its
 	// content changes.
 	Path string
-	// Charts says how charts are found.
+	// Charts is the source of the charts.
 	Charts chart.Source
 	// StatusManifest writes the manifests of releases to the statuses, see
 	// [watches.Kind].
 	StatusManifest bool
-	// Reserved reports whether the program has a controller of its own for a kind. Optional.
+	// Reserved reports whether the program already has a controller for a kind. Optional.
 	Reserved func(kind schema.GroupVersionKind) bool
 }
 
@@ -112,13 +113,13 @@ func (l *loader) observe(env *operator.Environment) {
 	}
 }
 
-// follow applies new versions of the file until ctx ends. An invalid version is reported,
-// and the kinds stay as they are. A version whose charts cannot be pulled now is tried again.
+// follow applies new versions of the file until ctx ends. An invalid version is reported and does
+// not change the kinds. A version whose charts cannot be pulled is retried.
 func (l *loader) follow(ctx context.Context, manager *watches.Manager) {
 	versions := make(chan version, 1)
 	go l.file.Run(ctx, func(entries []file.Entry, err error) {
 		select {
-		case <-versions: // It was not applied yet, and is out of date.
+		case <-versions: // The version was not applied yet, and is outdated.
 		default:
 		}
 		versions <- version{entries, err}

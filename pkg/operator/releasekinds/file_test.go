@@ -34,8 +34,8 @@ import (
 	"github.com/example/demoapp-controller/test/fakeapi"
 )
 
-// TestMain removes the rate limit of client-go's error handling. It sleeps while it holds a
-// lock, so it would keep the clock of a synctest bubble from advancing.
+// TestMain removes the rate limit of client-go's error handling. It sleeps while it holds a lock,
+// which would stop the clock of a synctest bubble.
 func TestMain(m *testing.M) {
 	utilruntime.ErrorHandlers = utilruntime.ErrorHandlers[:1] //nolint:reassign // It is what the variable is for.
 	m.Run()
@@ -116,7 +116,7 @@ func TestMissingFile(t *testing.T) {
 
 var memcacheds = schema.GroupVersionResource{Group: "cache.my.domain", Version: "v1", Resource: "memcacheds"}
 
-// process is what a process runs for the kinds of a file, on a fake API server.
+// process runs the services and controllers for the kinds of a file, on a fake API server.
 type process struct {
 	*fakeapi.Server
 
@@ -169,7 +169,7 @@ func (p *process) check(name string, err error) {
 	}
 }
 
-// wait advances the time, and waits until nothing moves any more.
+// wait advances the time, and waits until all goroutines are idle.
 func (p *process) wait(d time.Duration) {
 	time.Sleep(d)
 	synctest.Wait()
@@ -215,8 +215,8 @@ func entry(kind, chart string, further ...string) string {
 	return "- {group: cache.my.domain, version: v1, kind: " + kind + ", chart: " + strings.Join(append([]string{chart}, further...), ", ") + "}\n"
 }
 
-// TestReload: a new version of the file takes effect. A broken one does not, and the metrics
-// say so.
+// TestReload: a new version of the file takes effect. An invalid version does not, and sets the
+// metrics.
 func TestReload(t *testing.T) {
 	folder := t.TempDir()
 	first, second := writeChart(t, folder, "1.0.0"), writeChart(t, folder, "2.0.0")
@@ -254,7 +254,7 @@ func TestReload(t *testing.T) {
 	})
 }
 
-// TestReloadEvents: each new version has an event, with what is wrong with it.
+// TestReloadEvents: each new version has an event, with the errors of the file.
 func TestReloadEvents(t *testing.T) {
 	folder := t.TempDir()
 	chart := writeChart(t, folder, "1.0.0")
@@ -305,7 +305,7 @@ func TestReloadEvents(t *testing.T) {
 	})
 }
 
-// TestReloadTwoVersionsOfOneKind: a file that the manager refuses changes nothing.
+// TestReloadTwoVersionsOfOneKind: a refused file changes nothing.
 func TestReloadTwoVersionsOfOneKind(t *testing.T) {
 	folder := t.TempDir()
 	chart := writeChart(t, folder, "1.0.0")

@@ -23,8 +23,8 @@ type Options struct {
 	// Workers is the number of custom resources of a kind that are reconciled at a time. The
 	// default is 10.
 	Workers int
-	// Refuse returns why the custom resources of a namespace are not reconciled; "" if they
-	// are. Optional.
+	// Refuse returns the reason why the custom resources of a namespace are not reconciled, or "".
+	// Optional.
 	Refuse func(namespace string) (why string)
 }
 
@@ -35,7 +35,8 @@ func Kinds(engine *Engine, options Options, kinds ...watches.Kind) operator.Kind
 	return registered
 }
 
-// rulesOf returns the rules that kinds need, those of their charts excepted. Kinds that are not served need none.
+// rulesOf returns the rules that kinds need, without the rules of their charts. Kinds that are not
+// served need no rules.
 func rulesOf(kinds []watches.Kind) func(operator.Served) []operator.Rule {
 	return func(served operator.Served) []operator.Rule {
 		var rules []operator.Rule

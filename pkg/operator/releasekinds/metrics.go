@@ -24,8 +24,8 @@ type engineMetrics struct {
 	durations  *prometheus.HistogramVec
 }
 
-// newMetrics registers the metrics of the engine. The counters begin at 0, so that a query of their increase misses no
-// first failure.
+// newMetrics registers the metrics of the engine. The counters begin at 0, so that a query of their
+// increase misses no first failure.
 func newMetrics(registry prometheus.Registerer) *engineMetrics {
 	m := &engineMetrics{
 		operations: prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -47,7 +47,8 @@ func newMetrics(registry prometheus.Registerer) *engineMetrics {
 	return m
 }
 
-// observe measures an operation of the Helm engine. There is no label for the release, because there may be thousands.
+// observe measures an operation of the Helm engine. There is no label for the release, because
+// there may be thousands.
 func (m *engineMetrics) observe(operation helm.Operation) {
 	result := resultSuccess
 	switch {

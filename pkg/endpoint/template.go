@@ -55,16 +55,16 @@ func check(at *url.URL) error {
 		return errors.New("is not a URL with a scheme and a host")
 	case at.Scheme == "https":
 		return nil
-	case at.Scheme == "http" && isLoopback(at.Hostname()):
+	case at.Scheme == "http" && IsLoopback(at.Hostname()):
 		return nil
 	default:
 		return errors.New("must begin with https://; http:// is allowed for loopback hosts only (localhost, 127.0.0.1, [::1])")
 	}
 }
 
-func isLoopback(host string) bool {
-	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback()
+// IsLoopback reports whether a host without its port is this machine.
+func IsLoopback(host string) bool {
+	return host == "localhost" || net.ParseIP(host).IsLoopback()
 }
 
 // URL returns the URL for the values of all fields. The values are escaped for a query.

@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/example/demoapp-controller/pkg/controller"
+	"github.com/example/demoapp-controller/pkg/message"
 )
 
 // OwnershipConflictError means that an object with a child's name belongs to another owner. The
@@ -48,7 +49,7 @@ func (e *RefusedError) Error() string {
 	}
 	var answer apierrors.APIStatus
 	if !errors.As(e.Err, &answer) || answer.Status().Details == nil || len(answer.Status().Details.Causes) == 0 {
-		return prefix + oneLine(e.Err.Error())
+		return prefix + message.OneLine(e.Err.Error())
 	}
 	causes := answer.Status().Details.Causes
 	var fields []string
@@ -67,13 +68,13 @@ func (e *RefusedError) Unwrap() error { return e.Err }
 
 // reasonIn drops the value from the message of a cause: `Invalid value: {...}: field is
 // immutable` becomes `field is immutable`.
-func reasonIn(message string) string {
-	if strings.HasPrefix(message, "Invalid value: ") || strings.HasPrefix(message, "Duplicate value: ") {
-		if i := strings.LastIndex(message, ": "); i > len("Invalid value") {
-			message = message[i+2:]
+func reasonIn(text string) string {
+	if strings.HasPrefix(text, "Invalid value: ") || strings.HasPrefix(text, "Duplicate value: ") {
+		if i := strings.LastIndex(text, ": "); i > len("Invalid value") {
+			text = text[i+2:]
 		}
 	}
-	return oneLine(message)
+	return message.OneLine(text)
 }
 
 // secretKind is the kind whose values must not appear in errors.
@@ -99,8 +100,6 @@ func Withheld(err error) error {
 	}
 	return &withheldError{err}
 }
-
-func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
 
 // writeError classifies the answer to a write of a child. An invalid child is terminal, because
 // only a change of the desired state can make it valid.

@@ -90,14 +90,14 @@ func (a *Added) Run(stop, lead context.Context) error {
 			return nil
 		}
 	}
-	look := time.NewTicker(servedInterval)
-	defer look.Stop()
+	ticker := time.NewTicker(servedInterval)
+	defer ticker.Stop()
 	for {
 		for _, owner := range a.takeSkipped() {
 			a.queue.Enqueue(owner, controller.HealthChange)
 		}
 		select {
-		case <-look.C:
+		case <-ticker.C:
 		case <-stop.Done():
 			return nil
 		case <-lead.Done():

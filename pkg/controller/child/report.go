@@ -20,25 +20,26 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller"
 	"github.com/example/demoapp-controller/pkg/controller/kind/event"
 	"github.com/example/demoapp-controller/pkg/controller/kind/status"
+	"github.com/example/demoapp-controller/pkg/message"
 )
 
 // Pass is the part of kind.Pass that Report needs.
 type Pass interface {
 	Conditions() status.Editor
-	LookAgain(d time.Duration)
+	RequeueAfter(d time.Duration)
 }
 
 // Report sets the conditions Ready, Reconciling and Stalled from the result of Ensure. It schedules
 // the next pass if no event triggers one.
 func Report(p Pass, state State, err error) {
-	LookAgain(p, state)
+	RequeueAfter(p, state)
 	Judge(state, err).Mark(p.Conditions())
 }
 
-// LookAgain schedules the next pass if no event triggers one.
-func LookAgain(p Pass, state State) {
+// RequeueAfter schedules the next pass if no event triggers one.
+func RequeueAfter(p Pass, state State) {
 	if state.RetryAfter > 0 {
-		p.LookAgain(state.RetryAfter)
+		p.RequeueAfter(state.RetryAfter)
 	}
 }
 
@@ -70,11 +71,11 @@ func Judge(state State, err error) Verdict {
 	failed, progressing := state.unhealthy()
 	switch {
 	case errors.As(err, &conflict):
-		return Verdict{kstatus.FailedStatus, apimeta.ReasonOwnershipConflict, oneLine(err.Error())}
+		return Verdict{kstatus.FailedStatus, apimeta.ReasonOwnershipConflict, message.OneLine(err.Error())}
 	case errors.As(err, &refused) && controller.IsTerminal(err):
-		return Verdict{kstatus.FailedStatus, apimeta.ReasonRefused, oneLine(err.Error())}
+		return Verdict{kstatus.FailedStatus, apimeta.ReasonRefused, message.OneLine(err.Error())}
 	case err != nil:
-		return Verdict{kstatus.InProgressStatus, childv1alpha1.ReasonApplyFailed, oneLine(err.Error())}
+		return Verdict{kstatus.InProgressStatus, childv1alpha1.ReasonApplyFailed, message.OneLine(err.Error())}
 	case len(state.Waiting) > 0:
 		return Verdict{kstatus.InProgressStatus, childv1alpha1.ReasonWaitingForDeletion, "Waiting: " + strings.Join(state.Waiting, "; ")}
 	case len(state.Lost) > 0:
@@ -142,7 +143,7 @@ func Hold(written, next []metav1.Condition) time.Duration {
 // unhealthy describes the children that failed and those that are not healthy yet.
 func (s State) unhealthy() (failed, progressing []string) {
 	for i, child := range s.Children {
-		text := fmt.Sprintf("%s %q: %s", s.kinds[i], child.Name, oneLine(child.Health.Message))
+		text := fmt.Sprintf("%s %q: %s", s.kinds[i], child.Name, message.OneLine(child.Health.Message))
 		switch child.Health.Status {
 		case kstatus.CurrentStatus:
 		case kstatus.FailedStatus:

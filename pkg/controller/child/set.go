@@ -308,8 +308,8 @@ func (p *pass) pause(kind Kind, desired desiredChild, record childv1alpha1.Appli
 	if got == nil && desired.once {
 		got, _ = p.set.provided.Get(p.childKey(desired.id), p.now)
 	}
-	todo := p.decide(desired, record, got)
-	drifted := (todo == actionCreate || todo == actionUpdate) && isCorrection(desired, record, got)
+	action := p.decide(desired, record, got)
+	drifted := (action == actionCreate || action == actionUpdate) && isCorrection(desired, record, got)
 	p.set.drifts.observe(p.childKey(desired.id), drifted, p.now)
 	if !drifted {
 		return got, 0
@@ -368,8 +368,8 @@ func (p *pass) write(
 		if desired.isRetained(got) {
 			return nil, nil
 		}
-		todo := p.decide(desired, record, got)
-		switch todo {
+		action := p.decide(desired, record, got)
+		switch action {
 		case actionNone:
 			return got, nil
 		case actionWait:
@@ -403,7 +403,7 @@ func (p *pass) write(
 			p.awaits(desired.id, "the namespace is being deleted")
 			return nil, nil
 		}
-		if !ssa.IsOtherObject(answer) || todo == actionCreate && apierrors.IsInvalid(answer) {
+		if !ssa.IsOtherObject(answer) || action == actionCreate && apierrors.IsInvalid(answer) {
 			return nil, writeError(desired.id, answer)
 		}
 		live, err := client.get(ctx, desired.name)

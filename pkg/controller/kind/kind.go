@@ -64,7 +64,7 @@ type Kind[T Object[T], S any] struct {
 	// has confirmed that the object exists and is being deleted. Finalize must be
 	// idempotent. On an error the finalizer stays, and Finalize must report the error in
 	// p.Object's status. The error [ErrDeletionWaits] says that nothing failed, and that an
-	// event or p.LookAgain starts the next pass. Finalize returns the event for the end of
+	// event or p.RequeueAfter starts the next pass. Finalize returns the event for the end of
 	// the deletion. Required with Finalizer.
 	Finalize func(ctx context.Context, p *Pass[T]) (event.Event, error)
 	// Finalized reports in p.Object's status that Finalize is done. It is called if other
@@ -125,8 +125,8 @@ func (p *Pass[T]) Conditions() status.Editor {
 	return status.For(p.conditions(p.Object), p.Object.GetGeneration(), p.Now)
 }
 
-// LookAgain requests the next pass after d at the latest.
-func (p *Pass[T]) LookAgain(d time.Duration) { p.Next = min(p.Next, d) }
+// RequeueAfter requests the next pass after d at the latest.
+func (p *Pass[T]) RequeueAfter(d time.Duration) { p.Next = min(p.Next, d) }
 
 // Commit writes the status now. Call it if the status must be visible before the pass
 // continues.

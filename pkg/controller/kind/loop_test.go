@@ -330,7 +330,7 @@ func TestCommitWithinPass(t *testing.T) {
 				return err
 			}
 			p.Conditions().MarkReady("AllReady", "")
-			p.LookAgain(time.Minute)
+			p.RequeueAfter(time.Minute)
 			return nil
 		}
 	})

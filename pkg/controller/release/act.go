@@ -29,7 +29,7 @@ const (
 // announce writes what must be visible before the release changes: observed drift, and a
 // revision that was not healthy in time. Failed revisions are recorded before the next
 // one is made, so retries stay bounded even if the process ends in between.
-func (l *Lifecycle) announce(ctx context.Context, s *subject, f Facts, found look) error {
+func (l *Lifecycle) announce(ctx context.Context, s *subject, f Facts, found assessment) error {
 	if reason, message := driftOf(s, found.plan, found.plan.Decision); reason != "" {
 		s.Conditions().Set(releasev1alpha1.ConditionDrifted, metav1.ConditionTrue, reason, message)
 		s.reportProgress(reason, message)
@@ -61,7 +61,7 @@ func (s *subject) reportProgress(reason, message string) {
 
 // markHealth writes the result of judgeHealth into the release's history. A revision that
 // was not healthy in time is marked failed until it becomes healthy.
-func (l *Lifecycle) markHealth(ctx context.Context, s *subject, f Facts, found look) error {
+func (l *Lifecycle) markHealth(ctx context.Context, s *subject, f Facts, found assessment) error {
 	record, late := found.plan.Observed.Record, found.health.late
 	if !found.health.judged || found.plan.Suspended || record.Unhealthy == (late != "") {
 		return nil
@@ -83,7 +83,7 @@ func (d Desired) withoutValues() helm.Release {
 
 // act executes the decision and records the result. It reports whether it changed the
 // release. If another client is changing the release, act holds the plan.
-func (l *Lifecycle) act(ctx context.Context, s *subject, f Facts, found look) (_ look, acted bool, _ error) {
+func (l *Lifecycle) act(ctx context.Context, s *subject, f Facts, found assessment) (_ assessment, acted bool, _ error) {
 	decision := found.plan.Decision
 	if decision.Action == helm.ActionNone {
 		return found, false, nil
@@ -106,7 +106,7 @@ func (l *Lifecycle) act(ctx context.Context, s *subject, f Facts, found look) (_
 	}
 	var busy *helm.BusyError
 	if errors.As(err, &busy) {
-		s.LookAgain(max(busy.RetryAfter, busyRetry))
+		s.RequeueAfter(max(busy.RetryAfter, busyRetry))
 		found.blockers = append(found.blockers, Blocker{Reason: releasev1alpha1.ReasonReleaseBusy, Message: busy.Error()})
 		found.plan.Withheld = true
 		return found, false, nil
@@ -143,7 +143,7 @@ func (l *Lifecycle) keepDeployed(ctx context.Context, s *subject, f Facts, faile
 	if plan, err = l.applyDriftPolicy(ctx, s, f, plan.hold()); err != nil || plan.Decision.Action != helm.ActionRepair {
 		return err
 	}
-	found := look{plan: plan}
+	found := assessment{plan: plan}
 	if err := l.announce(ctx, s, f, found); err != nil {
 		return err
 	}

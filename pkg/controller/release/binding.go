@@ -179,8 +179,8 @@ type Verdict struct {
 	// Blockers hold the change. They precede all other blockers if First is set.
 	Blockers []Blocker
 	First    bool
-	// LookAgain is the maximum delay before the gate is evaluated again; 0 for no delay.
-	LookAgain time.Duration
+	// RequeueAfter is the maximum delay before the gate is evaluated again; 0 for no delay.
+	RequeueAfter time.Duration
 }
 
 // Condition returns a condition for a [Verdict].

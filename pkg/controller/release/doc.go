@@ -10,9 +10,9 @@
 // gathers, decides, acts and reports:
 //
 //	gather   binding.Desired and the annotations become Facts, which stay constant
-//	decide   look: observe the release, judge its health, remediate failed attempts (Plan);
+//	decide   assess: observe the release, judge its health, remediate failed attempts (Plan);
 //	         then the gates, the drift policy and suspend
-//	act      write what must be visible first, execute the Decision, and look again
+//	act      write what must be visible first, execute the Decision, and assess again
 //	report   write the status, or the classified error (classify)
 //
 // Deciding functions are pure: they take [Facts], a [Plan] and a status, and return a new

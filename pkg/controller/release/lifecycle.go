@@ -143,7 +143,7 @@ type subject struct {
 // pass is the part of [kind.Pass] that does not depend on the kind.
 type pass interface {
 	Conditions() status.Editor
-	LookAgain(d time.Duration)
+	RequeueAfter(d time.Duration)
 	Commit(ctx context.Context) error
 	Confirm(ctx context.Context) error
 	AfterCommit(f func(committed bool))
@@ -196,49 +196,49 @@ func (l *Lifecycle) identify(ctx context.Context, f Facts, s releasev1alpha1.Rel
 // steps gather, decide, act and report, in this order. They return the final plan, and
 // report whether the pass completed and nothing held it.
 func (l *Lifecycle) steps(ctx context.Context, s *subject, f Facts) (_ Plan, observed bool, _ error) {
-	look, err := l.look(ctx, s, f, f.Desired.Blockers)
+	found, err := l.assess(ctx, s, f, f.Desired.Blockers)
 	if err != nil {
-		return look.plan, false, l.reportFailure(ctx, s, f, look.plan, err)
+		return found.plan, false, l.reportFailure(ctx, s, f, found.plan, err)
 	}
-	f.Desired.summarize(outcomeOf(f, look.plan, false))
-	look = l.passGates(ctx, s, f, look)
-	if rollsOut(look.plan.Decision.Action) {
-		look = l.restRefused(ctx, s, f, look)
+	f.Desired.summarize(outcomeOf(f, found.plan, false))
+	found = l.passGates(ctx, s, f, found)
+	if rollsOut(found.plan.Decision.Action) {
+		found = l.holdRefused(ctx, s, f, found)
 	}
-	if look.plan, err = l.applyDriftPolicy(ctx, s, f, look.plan); err != nil {
-		return look.plan, false, l.reportFailure(ctx, s, f, look.plan, err)
+	if found.plan, err = l.applyDriftPolicy(ctx, s, f, found.plan); err != nil {
+		return found.plan, false, l.reportFailure(ctx, s, f, found.plan, err)
 	}
-	l.countDrift(f, look.plan)
-	look = suspend(s, f, look)
-	if !rollsOut(look.plan.Decision.Action) {
-		look = l.restRefused(ctx, s, f, look)
+	l.countDrift(f, found.plan)
+	found = suspend(s, f, found)
+	if !rollsOut(found.plan.Decision.Action) {
+		found = l.holdRefused(ctx, s, f, found)
 	}
-	if err := l.announce(ctx, s, f, look); err != nil {
-		return look.plan, false, err
+	if err := l.announce(ctx, s, f, found); err != nil {
+		return found.plan, false, err
 	}
-	look, acted, err := l.act(ctx, s, f, look)
+	found, acted, err := l.act(ctx, s, f, found)
 	if err != nil {
-		if failed := l.reportFailure(ctx, s, f, look.plan, err); failed != nil {
-			return look.plan, false, errors.Join(failed, l.keepDeployed(ctx, s, f, look.plan, err))
+		if failed := l.reportFailure(ctx, s, f, found.plan, err); failed != nil {
+			return found.plan, false, errors.Join(failed, l.keepDeployed(ctx, s, f, found.plan, err))
 		}
-		return look.plan, false, nil
+		return found.plan, false, nil
 	}
 	if acted {
 		// The plan was made before the change. Only the state after the change counts
 		// now.
-		look, err = l.look(ctx, s, f, look.blockers)
-		if look.willRetry() {
-			s.LookAgain(retrySoon)
+		found, err = l.assess(ctx, s, f, found.blockers)
+		if found.willRetry() {
+			s.RequeueAfter(retrySoon)
 		}
 	}
 	if err != nil {
-		return look.plan, false, l.reportFailure(ctx, s, f, look.plan, err)
+		return found.plan, false, l.reportFailure(ctx, s, f, found.plan, err)
 	}
-	return look.plan, report(s, f, look), nil
+	return found.plan, report(s, f, found), nil
 }
 
-// look is the observed state of a release and the decision about it.
-type look struct {
+// assessment is the observed state of a release and the decision about it.
+type assessment struct {
 	plan     Plan
 	blockers []Blocker
 	health   health
@@ -246,21 +246,21 @@ type look struct {
 
 // willRetry reports whether the deployed revision was not healthy in time and another
 // revision follows.
-func (k look) willRetry() bool {
-	return k.health.late != "" && k.plan.RollsOut() && !k.plan.Withheld
+func (a assessment) willRetry() bool {
+	return a.health.late != "" && a.plan.RollsOut() && !a.plan.Withheld
 }
 
-// look observes the release and decides what to do, given the blockers of a change.
-func (l *Lifecycle) look(ctx context.Context, s *subject, f Facts, blockers []Blocker) (look, error) {
+// assess observes the release and decides what to do, given the blockers of a change.
+func (l *Lifecycle) assess(ctx context.Context, s *subject, f Facts, blockers []Blocker) (assessment, error) {
 	plan, err := l.observe(ctx, s, f)
 	if err != nil {
-		return look{}, err
+		return assessment{}, err
 	}
-	found := look{}
+	found := assessment{}
 	found.plan, found.blockers = plan.holdIfBlocked(blockers)
 	found.health = judgeHealth(f, found.plan, *s.status)
 	if found.health.timeLeft > 0 {
-		s.LookAgain(found.health.timeLeft)
+		s.RequeueAfter(found.health.timeLeft)
 	}
 	if found.health.late != "" {
 		reportLate(s, f, found.health)
@@ -279,7 +279,7 @@ func (l *Lifecycle) look(ctx context.Context, s *subject, f Facts, blockers []Bl
 
 // passGates evaluates all gates, although one is enough to hold the change, so that the
 // status shows every blocker.
-func (l *Lifecycle) passGates(ctx context.Context, s *subject, f Facts, found look) look {
+func (l *Lifecycle) passGates(ctx context.Context, s *subject, f Facts, found assessment) assessment {
 	gates := append(append([]Gate{}, l.gates...), f.Desired.Gates...)
 	for _, gate := range append(gates, l.rollouts.Gate) {
 		verdict := gate(ctx, GateInput{Facts: f, Plan: found.plan, Status: s.status, Blocked: len(found.blockers) > 0})
@@ -287,8 +287,8 @@ func (l *Lifecycle) passGates(ctx context.Context, s *subject, f Facts, found lo
 		if c := verdict.Condition; c != nil {
 			s.Conditions().Set(c.Type, c.Status, c.Reason, c.Message)
 		}
-		if verdict.LookAgain > 0 {
-			s.LookAgain(verdict.LookAgain)
+		if verdict.RequeueAfter > 0 {
+			s.RequeueAfter(verdict.RequeueAfter)
 		}
 		if verdict.First {
 			found.blockers = append(append([]Blocker{}, verdict.Blockers...), found.blockers...)

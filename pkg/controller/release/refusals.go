@@ -20,9 +20,9 @@ import (
 // Its obstacle may be gone, and no event reports that.
 const refusedRetry = 5 * time.Minute
 
-// conflictLook is how often a conflicting object is checked. A user who deletes the
+// conflictInterval is how often a conflicting object is checked. A user who deletes the
 // object waits for less than a minute.
-const conflictLook = 45 * time.Second
+const conflictInterval = 45 * time.Second
 
 // refusal records a refused attempt. It is repeated only after a change of the spec or the
 // inputs, after new drift, after a request, or after a delay. A restart repeats each attempt
@@ -31,16 +31,16 @@ type refusal struct {
 	reason, message string
 	attempt         attempt
 	until           time.Time
-	// conflict names the conflicting object; nil for none. look is the time of its next
-	// check.
-	conflict *helm.OwnershipConflictError
-	look     time.Time
+	// conflict names the conflicting object; nil for none. nextCheck is the time of
+	// its next check.
+	conflict  *helm.OwnershipConflictError
+	nextCheck time.Time
 }
 
 // next is the time of the next check or retry.
 func (r refusal) next() time.Time {
-	if r.conflict != nil && r.look.Before(r.until) {
-		return r.look
+	if r.conflict != nil && r.nextCheck.Before(r.until) {
+		return r.nextCheck
 	}
 	return r.until
 }
@@ -82,16 +82,16 @@ func attemptOf(f Facts, plan Plan) attempt {
 	return a
 }
 
-// restRefused leaves out an action that was refused and is not to be retried now. The refusal
+// holdRefused leaves out an action that was refused and is not to be retried now. The refusal
 // is then a blocker, and a refused change is held: the deployed release is still kept as it
 // is. The conflicting object is checked periodically, because no event reports its deletion.
-func (l *Lifecycle) restRefused(ctx context.Context, s *subject, f Facts, found look) look {
+func (l *Lifecycle) holdRefused(ctx context.Context, s *subject, f Facts, found assessment) assessment {
 	last, ok := l.currentRefusal(f, found.plan)
 	if !ok {
 		return found
 	}
 	action := found.plan.Decision.Action
-	if last.conflict != nil && !f.Now.Before(last.look) {
+	if last.conflict != nil && !f.Now.Before(last.nextCheck) {
 		seen, err := l.engine.InTheWay(ctx, f.Desired.Release, last.conflict.Object)
 		switch {
 		case err != nil:
@@ -99,10 +99,10 @@ func (l *Lifecycle) restRefused(ctx context.Context, s *subject, f Facts, found 
 		case seen != last.conflict.Seen:
 			return found
 		}
-		last.look = f.Now.Add(controller.Jitter(conflictLook))
+		last.nextCheck = f.Now.Add(controller.Jitter(conflictInterval))
 		l.refusalsOf(action).Set(f.Key, last)
 	}
-	s.LookAgain(last.next().Sub(f.Now))
+	s.RequeueAfter(last.next().Sub(f.Now))
 	found.blockers = append(slices.Clone(found.blockers), Blocker{Reason: last.reason, Message: last.message, Stalled: true})
 	if rollsOut(action) {
 		found.plan = found.plan.hold()
@@ -148,7 +148,7 @@ func (l *Lifecycle) noteRefusal(f Facts, plan Plan, reason string, cause error) 
 	}
 	var conflict *helm.OwnershipConflictError
 	if errors.As(cause, &conflict) && conflict.Seen != "" {
-		last.conflict, last.look = conflict, f.Now.Add(controller.Jitter(conflictLook))
+		last.conflict, last.nextCheck = conflict, f.Now.Add(controller.Jitter(conflictInterval))
 	}
 	l.refusalsOf(plan.Decision.Action).Set(f.Key, last)
 	return last.next().Sub(f.Now)

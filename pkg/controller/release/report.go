@@ -24,7 +24,7 @@ import (
 
 // report writes the status at the end of a pass without errors. It reports whether the
 // status describes the current generation, because nothing held the pass.
-func report(s *subject, f Facts, found look) bool {
+func report(s *subject, f Facts, found assessment) bool {
 	summary := Summarize(found.plan.Observed.Health)
 	// Redacted, because an admission webhook may quote values of the chart in its
 	// message.
@@ -84,7 +84,7 @@ func reportHealth(s *subject, f Facts, plan Plan, summary Summary) {
 
 // reportHeld reports what a change waits for. The deployed release stays deployed
 // meanwhile.
-func reportHeld(s *subject, f Facts, found look, summary Summary) {
+func reportHeld(s *subject, f Facts, found assessment, summary Summary) {
 	newest := isDeployedNewest(found.plan, *s.status)
 	if newest && summary.Healthy && missingObjects(f, found.plan) == "" {
 		// The held change may fail later, and is then rolled back to this revision.
@@ -153,7 +153,7 @@ func (l *Lifecycle) reportFailure(ctx context.Context, s *subject, f Facts, plan
 		if !plan.Withheld {
 			s.status.ObservedGeneration = f.Generation
 		}
-		s.LookAgain(l.noteRefusal(f, plan, failure.Reason, err))
+		s.RequeueAfter(l.noteRefusal(f, plan, failure.Reason, err))
 		return controller.Terminal(err)
 	case failure.Reports:
 		s.Conditions().MarkReconciling(failure.Reason, err.Error())

@@ -16,7 +16,7 @@ import (
 
 // suspend withholds the changes that the gates allow, mainly the correction of drift. It
 // reports the drift that remains.
-func suspend(s *subject, f Facts, found look) look {
+func suspend(s *subject, f Facts, found assessment) assessment {
 	if !f.Desired.Policy.Suspend {
 		return found
 	}

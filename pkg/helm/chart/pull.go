@@ -19,6 +19,8 @@ import (
 	"oras.land/oras-go/v2/errdef"
 	"oras.land/oras-go/v2/registry/remote/auth"
 	"oras.land/oras-go/v2/registry/remote/errcode"
+
+	"github.com/example/demoapp-controller/pkg/endpoint"
 )
 
 // manifestMediaType is the media type of the manifests of charts.
@@ -157,7 +159,7 @@ func (r registryRemote) client(ctx context.Context) (client *registry.Client, do
 		registry.ClientOptCredentialsFile(r.source.RegistryConfig),
 		registry.ClientOptEnableCache(true),
 	}
-	if isLoopback((&url.URL{Host: r.reference.host}).Hostname()) {
+	if endpoint.IsLoopback((&url.URL{Host: r.reference.host}).Hostname()) {
 		options = append(options, registry.ClientOptPlainHTTP())
 	}
 	client, err = registry.NewClient(options...)
@@ -218,7 +220,7 @@ type boundedTransport struct {
 
 // RoundTrip implements http.RoundTripper.
 func (t *boundedTransport) RoundTrip(request *http.Request) (*http.Response, error) {
-	if request.URL.Scheme != "https" && !isLoopback(request.URL.Hostname()) {
+	if request.URL.Scheme != "https" && !endpoint.IsLoopback(request.URL.Hostname()) {
 		if request.Body != nil {
 			_ = request.Body.Close()
 		}

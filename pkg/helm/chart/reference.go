@@ -6,13 +6,14 @@ package chart
 import (
 	"errors"
 	"fmt"
-	"net"
 	"net/url"
 	"path"
 	"regexp"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/version"
+
+	"github.com/example/demoapp-controller/pkg/endpoint"
 )
 
 var digestPattern = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
@@ -48,7 +49,7 @@ func parseReference(reference string) (chartReference, error) {
 	case "https":
 		return parseHTTP(parsed)
 	case "http":
-		if !isLoopback(parsed.Hostname()) {
+		if !endpoint.IsLoopback(parsed.Hostname()) {
 			return chartReference{}, errors.New("http:// is for loopback hosts only: use https://")
 		}
 		return parseHTTP(parsed)
@@ -139,11 +140,6 @@ func (r chartReference) check(c *Chart) error {
 		return fmt.Errorf("the version in Chart.yaml is %s, the reference has %s", c.Version(), r.version)
 	}
 	return nil
-}
-
-// isLoopback reports whether a host without its port is this machine.
-func isLoopback(host string) bool {
-	return host == "localhost" || net.ParseIP(host).IsLoopback()
 }
 
 // maxPullErrorText is the largest text in bytes of an error that a server caused.

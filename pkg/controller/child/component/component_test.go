@@ -212,11 +212,11 @@ type pass struct{ conditions []metav1.Condition }
 
 func (p *pass) Conditions() status.Editor { return status.For(&p.conditions, 1, time.Now()) }
 
-func (*pass) LookAgain(time.Duration) {}
+func (*pass) RequeueAfter(time.Duration) {}
 
-// TestReadyIgnoresHealthOfComponentAside: Ready ignores the health of a component that is aside,
+// TestReadyIgnoresHealthOfComponent: Ready ignores the health of a component with IgnoreHealth,
 // but not failed writes of its children.
-func TestReadyIgnoresHealthOfComponentAside(t *testing.T) {
+func TestReadyIgnoresHealthOfComponent(t *testing.T) {
 	tests := map[string]struct {
 		refusal         error
 		status          metav1.ConditionStatus
@@ -240,7 +240,7 @@ func TestReadyIgnoresHealthOfComponentAside(t *testing.T) {
 				outcome := component.Ensure(w.t.Context(), w.set, w.owner, &w.status, time.Now(),
 					component.Component{Name: "settings", Field: "spec.settings", Children: []child.Desired{corev1ac.ConfigMap("settings", "")}},
 					component.Component{
-						Name: "backup", Field: "spec.backup", After: []string{}, Aside: true, Children: []child.Desired{deployment("backup")},
+						Name: "backup", Field: "spec.backup", After: []string{}, IgnoreHealth: true, Children: []child.Desired{deployment("backup")},
 					},
 				)
 				p := &pass{}

@@ -90,16 +90,16 @@ func (p part) waitText() string {
 }
 
 // Report sets the conditions Ready, Reconciling and Stalled. Ready requires that all children are
-// written, and that all components except the ones aside are healthy. Report schedules the next
+// written, and that all components without IgnoreHealth are healthy. Report schedules the next
 // pass if no event triggers one.
 func (o Outcome) Report(p child.Pass) {
-	child.LookAgain(p, o.State)
+	child.RequeueAfter(p, o.State)
 	conditions := p.Conditions()
 	ready, current := conditions.Current(apimeta.ConditionReady)
 	complete := current && (ready.Status == metav1.ConditionTrue || ready.Reason == childv1alpha1.ReasonDegraded)
 	state, parts := o.State, make([]part, 0, len(o.parts))
 	for _, p := range o.parts {
-		if !p.Aside {
+		if !p.IgnoreHealth {
 			parts = append(parts, p)
 			continue
 		}

@@ -57,7 +57,7 @@ func valuesOf(spec *configv1.AppConfigSpec) (map[string]any, error) {
 	}
 	values, err1 := sandbox.ParseValues("spec.values", spec.Values)
 	override, err2 := sandbox.ParseValues("spec.environments."+spec.Environment, overrides[spec.Environment])
-	return sandbox.Merge(sandbox.Merge(nil, values), override), cmp.Or(err1, err2)
+	return sandbox.MergePatch(sandbox.MergePatch(nil, values), override), cmp.Or(err1, err2)
 }
 
 // hashOf returns the hash of the content of a ConfigMap.

@@ -142,7 +142,7 @@ func (r reconciler) reconcile(ctx context.Context, p *pass) error {
 			Changed: p.Observed.Status.ObservedGeneration != b.Generation, Verdicts: dump.Verdicts(b),
 		}, p.Now)
 		if next > 0 {
-			p.LookAgain(next)
+			p.RequeueAfter(next)
 		}
 		runsErr = errors.Join(startErr, runsErr)
 	} else {

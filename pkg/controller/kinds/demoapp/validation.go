@@ -38,8 +38,8 @@ func (c *Controller) validate(app *v1alpha1.DemoApp) release.Gate {
 		}
 		message := sentence(broken)
 		verdict := release.Verdict{
-			Condition: release.Condition(v1alpha1.ConditionValidated, metav1.ConditionFalse, v1alpha1.ReasonValidationFailed, message),
-			LookAgain: controller.Jitter(validationRetry),
+			Condition:    release.Condition(v1alpha1.ConditionValidated, metav1.ConditionFalse, v1alpha1.ReasonValidationFailed, message),
+			RequeueAfter: controller.Jitter(validationRetry),
 		}
 		if in.Plan.Next.Action != helm.ActionRollback { // A rollback must stay possible.
 			verdict.Blockers = []release.Blocker{{Reason: v1alpha1.ReasonValidationFailed, Message: message, Stalled: stalled}}

@@ -40,8 +40,8 @@ func (c *Controller) steps(ctx context.Context, p *pass) error {
 	}
 	nodes := matchingNodes(c.nodes.Informer().GetStore(), selector)
 	observed := c.children.observe(p.Object, nodes)
-	if todo := decide(observed, maxUnavailable(p.Object.Spec.UpdateStrategy, len(nodes))); !todo.isEmpty() {
-		if err = c.act(ctx, p, todo); controller.IsPending(err) {
+	if planned := decide(observed, maxUnavailable(p.Object.Spec.UpdateStrategy, len(nodes))); !planned.isEmpty() {
+		if err = c.act(ctx, p, planned); controller.IsPending(err) {
 			return err
 		}
 		observed = c.children.observe(p.Object, nodes)
@@ -55,30 +55,30 @@ func (c *Controller) steps(ctx context.Context, p *pass) error {
 }
 
 // act executes a plan.
-func (c *Controller) act(ctx context.Context, p *pass, todo plan) error {
+func (c *Controller) act(ctx context.Context, p *pass, planned plan) error {
 	cluster := p.Object
 	client := c.apps.DemoApps(cluster.Namespace)
-	if len(todo.remove) > 0 {
+	if len(planned.remove) > 0 {
 		// An old version of the DemoAppCluster must not delete what a newer version desires.
 		if err := p.Confirm(ctx); err != nil {
 			return err
 		}
 	}
-	removeErr := child.InBatches(ctx, len(todo.remove), parallelWrites, func(ctx context.Context, i int) error {
-		if c.children.isLeaving(todo.remove[i]) {
+	removeErr := child.InBatches(ctx, len(planned.remove), parallelWrites, func(ctx context.Context, i int) error {
+		if c.children.isLeaving(planned.remove[i]) {
 			return nil
 		}
-		return c.children.delete(ctx, client, todo.remove[i])
+		return c.children.delete(ctx, client, planned.remove[i])
 	})
-	createErr := child.InBatches(ctx, len(todo.create), parallelWrites, func(ctx context.Context, i int) error {
-		err := c.children.create(ctx, client, todo.create[i].desired)
+	createErr := child.InBatches(ctx, len(planned.create), parallelWrites, func(ctx context.Context, i int) error {
+		err := c.children.create(ctx, client, planned.create[i].desired)
 		if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
 			return nil // The cache soon shows the deletion of the namespace.
 		}
 		return err
 	})
-	updateErr := child.InBatches(ctx, len(todo.update), parallelWrites, func(ctx context.Context, i int) error {
-		updated, err := updatedApp(todo.update[i].app, todo.update[i].desired)
+	updateErr := child.InBatches(ctx, len(planned.update), parallelWrites, func(ctx context.Context, i int) error {
+		updated, err := updatedApp(planned.update[i].app, planned.update[i].desired)
 		if err != nil {
 			return err
 		}

@@ -338,7 +338,7 @@ func (c *kindController) finalize(ctx context.Context, p *pass) (event.Event, er
 	if len(remaining) > 0 {
 		// Events about the objects start the next pass, but an object may lose the
 		// annotations by which it is known.
-		p.LookAgain(remainingRetry)
+		p.RequeueAfter(remainingRetry)
 		setUpstream(p.Conditions(), &p.Object.Status.ReleaseStatus, nil)
 		message := "Deletion waits until these objects are gone: " + named(remaining)
 		p.Conditions().Set(releasev1alpha1.ConditionDeployed, metav1.ConditionFalse, watchesv1alpha1.ReasonUninstallSuccessful, message)

@@ -105,7 +105,7 @@ func (c *Controller) reconcile(ctx context.Context, p *pass) error {
 func (c *Controller) finalize(ctx context.Context, p *pass) (event.Event, error) {
 	answer, err := c.options.Cleanup.Call(ctx, p.Key())
 	if errors.Is(err, controller.ErrTooManyWaiting) {
-		p.LookAgain(controller.Jitter(busyRetry))
+		p.RequeueAfter(controller.Jitter(busyRetry))
 		return event.Event{}, kind.ErrDeletionWaits
 	}
 	if err != nil {

@@ -34,14 +34,14 @@ func inputOf(t *testing.T, next helm.Decision, policy releasev1alpha1.ReleasePol
 // summary is what a verdict comes to: its condition, what it removes, and the reasons of
 // its blockers.
 type summary struct {
-	Condition string
-	Remove    []string
-	Blockers  []string
-	LookAgain time.Duration
+	Condition    string
+	Remove       []string
+	Blockers     []string
+	RequeueAfter time.Duration
 }
 
 func summaryOf(verdict release.Verdict) summary {
-	found := summary{Remove: verdict.Remove, LookAgain: verdict.LookAgain}
+	found := summary{Remove: verdict.Remove, RequeueAfter: verdict.RequeueAfter}
 	if c := verdict.Condition; c != nil {
 		found.Condition = c.Type + " " + string(c.Status) + " " + c.Reason
 	}
@@ -88,7 +88,7 @@ func TestWindow(t *testing.T) {
 	queued := condition(releasev1alpha1.ConditionUpgradeHeld, "True", releasev1alpha1.ReasonRolloutQueued)
 	ended := summary{Remove: []string{"UpgradeHeld"}}
 	waits := summary{
-		Condition: "UpgradeHeld True OutsideWindow", Blockers: []string{"OutsideWindow"}, LookAgain: 55*time.Minute + 55*time.Second,
+		Condition: "UpgradeHeld True OutsideWindow", Blockers: []string{"OutsideWindow"}, RequeueAfter: 55*time.Minute + 55*time.Second,
 	}
 	interrupted := helm.Decision{Action: helm.ActionUpgrade, Cause: helm.CauseInterrupted}
 	tests := []struct {
@@ -154,10 +154,10 @@ func TestLicense(t *testing.T) {
 
 			verdict := License(server, time.Minute, "nginx")(t.Context(), inputOf(t, test.next, releasev1alpha1.ReleasePolicy{}, test.status...))
 
-			if again := verdict.LookAgain; (again > 0) != (len(test.want.Blockers) > 0) || again > 2*time.Minute {
+			if again := verdict.RequeueAfter; (again > 0) != (len(test.want.Blockers) > 0) || again > 2*time.Minute {
 				t.Errorf("asks again in %v", again)
 			}
-			verdict.LookAgain = 0 // It is jittered.
+			verdict.RequeueAfter = 0 // It is jittered.
 			expect.Equal(t, "verdict", test.want, summaryOf(verdict))
 			expect.Equal(t, "questions", test.asked, server.asked)
 		})

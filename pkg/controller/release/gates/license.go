@@ -50,7 +50,7 @@ func License(server Licenses, retry time.Duration, image string) release.Gate {
 		}
 		if !in.Blocked {
 			// If another blocker holds the change, its end triggers the next question.
-			verdict.LookAgain = controller.Jitter(retry)
+			verdict.RequeueAfter = controller.Jitter(retry)
 		}
 		return verdict
 	}

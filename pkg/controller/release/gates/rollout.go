@@ -94,7 +94,7 @@ func (r *Rollout) Gate(ctx context.Context, in release.GateInput) release.Verdic
 	chartOnly := asked == inputs && r.isChartOnly(in)
 	switch {
 	case in.Blocked:
-		if answer := r.queue.StandAside(in.Key, asked); answer != rollout.Queued && chartOnly {
+		if answer := r.queue.Block(in.Key, asked); answer != rollout.Queued && chartOnly {
 			return r.hold(in, answer)
 		}
 	case !chartOnly:

@@ -44,7 +44,7 @@ func Window(_ context.Context, in release.GateInput) release.Verdict {
 	}
 	verdict := held(releasev1alpha1.ReasonOutsideWindow, fmt.Sprintf("A change waits for the upgrade window, which opens at %s (%s)",
 		opens.Format(time.RFC3339), opens.Location()), false)
-	verdict.LookAgain = opens.Sub(in.Now) // Without jitter: users know when the window opens.
+	verdict.RequeueAfter = opens.Sub(in.Now) // Without jitter: users know when the window opens.
 	return verdict
 }
 

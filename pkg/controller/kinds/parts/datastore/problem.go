@@ -35,7 +35,7 @@ func (p Problem) Report(pass child.Pass) {
 		pass.Conditions().MarkReconciling(p.Reason, p.Message)
 		return
 	case databasev1.ReasonCredentialsMissing:
-		pass.LookAgain(secretRetry)
+		pass.RequeueAfter(secretRetry)
 	}
 	pass.Conditions().MarkStalled(p.Reason, p.Message)
 }

@@ -30,9 +30,9 @@ func ParseValues(field string, raw *runtime.RawExtension) (map[string]any, error
 	return values, nil
 }
 
-// Merge returns base with overrides. Objects are merged, and all other values are replaced. A null
-// removes a value. The arguments do not change.
-func Merge(base, overrides map[string]any) map[string]any {
+// MergePatch returns base with overrides, a JSON merge patch (RFC 7396): objects are merged, all
+// other values are replaced, and a null removes a value. The arguments do not change.
+func MergePatch(base, overrides map[string]any) map[string]any {
 	merged := maps.Clone(base)
 	if merged == nil {
 		merged = make(map[string]any, len(overrides))
@@ -43,7 +43,7 @@ func Merge(base, overrides map[string]any) map[string]any {
 			delete(merged, key)
 		case map[string]any:
 			inner, _ := merged[key].(map[string]any)
-			merged[key] = Merge(inner, v)
+			merged[key] = MergePatch(inner, v)
 		default:
 			merged[key] = v
 		}

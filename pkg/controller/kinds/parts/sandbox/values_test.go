@@ -46,7 +46,7 @@ func TestMerge(t *testing.T) {
 	base := map[string]any{"a": 1, "b": map[string]any{"c": 2, "d": 3}, "e": []any{4}, "f": 5, "g": nil}
 	overrides := map[string]any{"b": map[string]any{"c": 6, "d": nil}, "e": []any{7}, "f": map[string]any{"h": nil, "i": 8}, "j": nil}
 
-	got := sandbox.Merge(sandbox.Merge(nil, base), overrides)
+	got := sandbox.MergePatch(sandbox.MergePatch(nil, base), overrides)
 
 	want := map[string]any{"a": 1, "b": map[string]any{"c": 6}, "e": []any{7}, "f": map[string]any{"i": 8}}
 	if diff := cmp.Diff(want, got); diff != "" {

@@ -159,7 +159,7 @@ func (a Application) Backups() (component.Component, bool) {
 	source := backupv1ac.Source().WithType(backupv1.SourceMySQL).WithConnection(backupv1ac.Connection().
 		WithHost(server.Name).WithPort(mysql.Port).WithDatabase(mysql.Database).WithCredentialsSecret(server.CredentialsSecret()))
 	return component.Component{
-		Name: Backup, Field: "spec.database.backup", After: []string{Database}, Aside: true,
+		Name: Backup, Field: "spec.database.backup", After: []string{Database}, IgnoreHealth: true,
 		Children: []child.Desired{backupv1ac.Backup(n.Name, "").WithLabels(n.PodLabels()).WithSpec(backupv1ac.BackupSpec().
 			WithSource(source).WithDestination(destination(backups.Destination)).
 			WithSchedule(backups.Schedule).WithRetention(backups.Retention))},

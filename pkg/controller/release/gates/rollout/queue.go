@@ -95,7 +95,7 @@ func (q *Queue) Ask(key cache.ObjectName, since time.Time, inputs string) Answer
 	defer q.lock(key)()
 	m := q.find(key)
 	switch {
-	case m == nil || m.state == due || m.state == failed || m.state == aside:
+	case m == nil || m.state == due || m.state == failed || m.state == blocked:
 		m = q.put(&member{key: key, since: since, inputs: inputs}, queued)
 	case m.state == active:
 		m.woken = false
@@ -118,13 +118,13 @@ func (q *Queue) Asked(key cache.ObjectName) (inputs string, waits bool) {
 	return "", false
 }
 
-// StandAside records an object that waits for another gate. The object has no place
-// in line, but is notified when the rollout is halted or resumed. StandAside returns
+// Block records an object that waits for another gate. The object has no place
+// in line, but is notified when the rollout is halted or resumed. Block returns
 // Queued, Halted or HaltedNamespace.
-func (q *Queue) StandAside(key cache.ObjectName, inputs string) Answer {
+func (q *Queue) Block(key cache.ObjectName, inputs string) Answer {
 	defer q.lock(key)()
-	if m := q.find(key); m == nil || m.state != aside {
-		q.put(&member{key: key, inputs: inputs}, aside)
+	if m := q.find(key); m == nil || m.state != blocked {
+		q.put(&member{key: key, inputs: inputs}, blocked)
 	}
 	return q.answer(q.namespaces[key.Namespace])
 }
@@ -332,7 +332,7 @@ type namespace struct {
 }
 
 // pending is the number of members that are due or wait.
-func (n *namespace) pending() int { return n.counts[due] + n.counts[queued] + n.counts[aside] }
+func (n *namespace) pending() int { return n.counts[due] + n.counts[queued] + n.counts[blocked] }
 
 // precedes reports whether the next turn belongs to n rather than to other. Both have
 // queued members. The namespace with the fewest active members comes first. Ties are broken
@@ -354,9 +354,9 @@ type state int
 const (
 	// due is Due without a question so far.
 	due state = iota
-	// queued members are in line. Members that stand aside are not.
+	// queued members are in line. Members that another gate blocks are not.
 	queued
-	aside
+	blocked
 	active
 	failed
 	// states is the number of states.
@@ -375,7 +375,7 @@ type member struct {
 	index int
 }
 
-func (m *member) waits() bool { return m.state == queued || m.state == aside }
+func (m *member) waits() bool { return m.state == queued || m.state == blocked }
 
 func (m *member) precedes(other *member) bool {
 	switch {

@@ -95,10 +95,10 @@ func TestOldestBeginsFirst(t *testing.T) {
 
 func TestUnusedTurnGoesToNext(t *testing.T) {
 	miss := map[string]func(w *watched){
-		"settled":      func(w *watched) { w.Set(key("b"), Settled) },
-		"still due":    func(w *watched) { w.Set(key("b"), Due) },
-		"not known":    func(w *watched) { w.Miss(key("b")) },
-		"stands aside": func(w *watched) { w.StandAside(key("b"), "inputs") },
+		"settled":    func(w *watched) { w.Set(key("b"), Settled) },
+		"still due":  func(w *watched) { w.Set(key("b"), Due) },
+		"not known":  func(w *watched) { w.Miss(key("b")) },
+		"is blocked": func(w *watched) { w.Block(key("b"), "inputs") },
 	}
 	for name, miss := range miss {
 		t.Run(name, func(t *testing.T) {
@@ -135,9 +135,9 @@ func TestObjectLeavesLine(t *testing.T) {
 	w.ask("c", 1)
 	w.Set(key("b"), Due)
 	w.counts("b is still due", Counts{Queued: 2, Active: 1})
-	w.StandAside(key("b"), "inputs")
+	w.Block(key("b"), "inputs")
 	w.Set(key("b"), Due)
-	w.counts("b stands aside", Counts{Queued: 1, Active: 1})
+	w.counts("b is blocked", Counts{Queued: 1, Active: 1})
 	w.Set(key("a"), Settled)
 	w.expect("a is done", []string{"c"}, nil)
 	w.answers("b asks again", Queued, w.ask("b", 2))
@@ -154,23 +154,23 @@ func TestHalt(t *testing.T) {
 	for i, name := range []string{"a", "b", "c", "d", "e"} {
 		w.ask(name, 9-i)
 	}
-	w.answers("aside, before an object has failed", Queued, w.StandAside(key("aside"), "inputs"))
+	w.answers("blocked, before an object has failed", Queued, w.Block(key("blocked"), "inputs"))
 	w.Set(key("a"), Failed)
 	w.expect("one has failed", []string{"c"}, nil)
 	w.Set(key("b"), Failed)
-	w.expect("two have failed", nil, []string{"aside", "d", "e"})
+	w.expect("two have failed", nil, []string{"blocked", "d", "e"})
 	w.counts("two have failed", Counts{Queued: 2, Active: 1, Failed: 2})
 	w.Set(key("c"), Settled)
 	w.expect("the active object is settled", nil, nil)
 	w.answers("waiting object", HaltedNamespace, w.ask("d", 6))
 	w.answers("new object", HaltedNamespace, w.ask("f", 0))
-	w.answers("object that stands aside", HaltedNamespace, w.StandAside(key("aside"), "inputs"))
+	w.answers("object that is blocked", HaltedNamespace, w.Block(key("blocked"), "inputs"))
 	w.Set(key("b"), Active)
-	w.expect("one has recovered", []string{"d"}, []string{"aside", "e", "f"})
+	w.expect("one has recovered", []string{"d"}, []string{"blocked", "e", "f"})
 	w.Set(key("b"), Failed)
-	w.expect("the recovered object fails again", nil, []string{"aside", "e", "f"})
+	w.expect("the recovered object fails again", nil, []string{"blocked", "e", "f"})
 	w.Set(key("a"), Settled)
-	w.expect("the other failed object is deleted", []string{"e"}, []string{"aside", "f"})
+	w.expect("the other failed object is deleted", []string{"e"}, []string{"blocked", "f"})
 	w.answers("failed object asks again", Queued, w.ask("b", 0))
 }
 
@@ -227,8 +227,8 @@ func TestAsked(t *testing.T) {
 	w.ask("b", 0)
 	w.Ask(key("b"), began, "others")
 	asked("b", "inputs")
-	w.StandAside(key("b"), "inputs")
-	w.StandAside(key("b"), "others")
+	w.Block(key("b"), "inputs")
+	w.Block(key("b"), "others")
 	asked("b", "inputs")
 }
 
@@ -263,7 +263,7 @@ func TestFailuresHaltTheirNamespace(t *testing.T) {
 	w.answers("in the namespace that failed", HaltedNamespace, w.ask("bad/4", 0))
 	w.answers("in another namespace", Granted, w.ask("good/1", 0))
 
-	w.answers("aside in another namespace", Queued, w.StandAside(key("good/2"), "inputs"))
+	w.answers("blocked in another namespace", Queued, w.Block(key("good/2"), "inputs"))
 	w.Set(key("good/1"), Failed)
 	w.expect("two namespaces have failed objects", nil, []string{"bad/4", "good/2"})
 	w.answers("in a third namespace", Halted, w.ask("third/1", 0))

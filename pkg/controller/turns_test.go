@@ -212,7 +212,9 @@ func TestBusyNamespaceDelaysNoOther(t *testing.T) {
 			return Result{}, nil
 		}
 		r.run()
-		for _, name := range numbers(300) {
+		r.Enqueue(cache.NewObjectName("busy", "first"), SpecChange)
+		synctest.Wait() // The queue is empty again, so the busy namespace has the first turn of the next round.
+		for _, name := range numbers(299) {
 			r.Enqueue(cache.NewObjectName("busy", name), SpecChange)
 		}
 		for _, name := range numbers(3) {
@@ -227,7 +229,7 @@ func TestBusyNamespaceDelaysNoOther(t *testing.T) {
 				turns = append(turns, i)
 			}
 		}
-		if want := []int{1, 3, 5}; !slices.Equal(turns, want) {
+		if want := []int{2, 4, 6}; !slices.Equal(turns, want) {
 			t.Errorf("the passes over the other namespace are number %v, want %v", turns, want)
 		}
 		r.finish()

@@ -23,7 +23,7 @@ func main() {
 	options := operator.NewOptions("hybrid-operator", "", "hybrid-system")
 	operator.Main(options, func(context.Context) ([]operator.Kind, error) {
 		chart, err := chart.LoadFS(charts, "charts/memcached")
-		memcached := watches.Kind{
+		memcached := watches.ReleaseKind{
 			GroupVersionKind: schema.GroupVersionKind{Group: "cache.my.domain", Version: "v1", Kind: "Memcached"},
 			Chart:            chart,
 			Translator:       translate,

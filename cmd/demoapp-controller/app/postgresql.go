@@ -102,10 +102,10 @@ func postgreSQLInformers(env *operator.Environment, client versioned.Interface) 
 }
 
 // postgreSQLChildren returns the kind PostgreSQL as a kind of children.
-func postgreSQLChildren(env *operator.Environment, client versioned.Interface) (child.Kind, error) {
+func postgreSQLChildren(env *operator.Environment, client versioned.Interface) (child.ManagedKind, error) {
 	informers, err := postgreSQLInformers(env, client)
 	if err != nil {
-		return child.Kind{}, err
+		return child.ManagedKind{}, err
 	}
 	return child.WatchedBy(informers, databasev1.SchemeGroupVersion.WithKind("PostgreSQL"), client.DatabaseV1().PostgreSQLs)
 }

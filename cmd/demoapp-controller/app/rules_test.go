@@ -140,7 +140,7 @@ func TestRulesOfWatchedKinds(t *testing.T) {
 				}
 			}
 		}
-		kind := watches.Kind{ServiceAccountName: test.account}
+		kind := watches.ReleaseKind{ServiceAccountName: test.account}
 
 		inNamespace, ofResource := kind.Rules(schema.GroupResource{Group: "cache.my.domain", Resource: "memcacheds"})
 

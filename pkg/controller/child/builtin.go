@@ -21,8 +21,8 @@ import (
 // The API server lets the operator create a Role or RoleBinding only with permissions that the
 // operator has itself. The rules of such a child must not depend on input of a tenant. Otherwise
 // the tenant gains the operator's permissions.
-func Builtin(env Informers, kube kubernetes.Interface, names ...string) ([]Kind, error) {
-	kinds := make([]Kind, 0, len(names))
+func Builtin(env Informers, kube kubernetes.Interface, names ...string) ([]ManagedKind, error) {
+	kinds := make([]ManagedKind, 0, len(names))
 	for _, name := range names {
 		kind, err := builtin(env, kube, name)
 		if err != nil {
@@ -33,7 +33,7 @@ func Builtin(env Informers, kube kubernetes.Interface, names ...string) ([]Kind,
 	return kinds, nil
 }
 
-func builtin(env Informers, kube kubernetes.Interface, name string) (Kind, error) {
+func builtin(env Informers, kube kubernetes.Interface, name string) (ManagedKind, error) {
 	switch name {
 	case "ConfigMap":
 		return Of(env, kube, corev1.SchemeGroupVersion.WithKind(name), kube.CoreV1().ConfigMaps)
@@ -64,6 +64,6 @@ func builtin(env Informers, kube kubernetes.Interface, name string) (Kind, error
 	case "RoleBinding":
 		return Of(env, kube, rbacv1.SchemeGroupVersion.WithKind(name), kube.RbacV1().RoleBindings)
 	default:
-		return Kind{}, errors.New("the kind is not listed here: use Of")
+		return ManagedKind{}, errors.New("the kind is not listed here: use Of")
 	}
 }

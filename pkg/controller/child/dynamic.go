@@ -18,7 +18,7 @@ import (
 )
 
 // Dynamic is like [Of], for a kind without Go types. Its children are [Untyped].
-func Dynamic(env Informers, client dynamic.Interface, gvk schema.GroupVersionKind, resource schema.GroupVersionResource) (Kind, error) {
+func Dynamic(env Informers, client dynamic.Interface, gvk schema.GroupVersionKind, resource schema.GroupVersionResource) (ManagedKind, error) {
 	return watched[*unstructured.Unstructured, *unstructured.UnstructuredList](env, client, gvk,
 		func(namespace string) dynamicClient {
 			return dynamicClient{client.Resource(resource).Namespace(namespace)}

@@ -50,8 +50,8 @@ type Informers interface {
 	) (map[string]cache.SharedIndexInformer, error)
 }
 
-// Kind is one kind of children, with its informers and its client.
-type Kind struct {
+// ManagedKind is one kind of children, with its informers and its client.
+type ManagedKind struct {
 	gvk       schema.GroupVersionKind
 	informers map[string]cache.SharedIndexInformer
 	views     overlay.Views[metav1.Object]
@@ -74,7 +74,7 @@ type client struct {
 // children of it.
 func Of[T metav1.Object, L runtime.Object, C TypedClient[T, L]](
 	env Informers, clientset any, gvk schema.GroupVersionKind, clients func(namespace string) C,
-) (Kind, error) {
+) (ManagedKind, error) {
 	return watched[T, L](env, clientset, gvk, clients, health.OfTyped)
 }
 
@@ -82,12 +82,12 @@ func Of[T metav1.Object, L runtime.Object, C TypedClient[T, L]](
 func watched[T metav1.Object, L runtime.Object, C TypedClient[T, L]](
 	env Informers, clientset any, gvk schema.GroupVersionKind, clients func(namespace string) C,
 	healthOf func(metav1.Object) health.Health,
-) (Kind, error) {
+) (ManagedKind, error) {
 	informers, err := env.Informers("children of kind "+gvk.GroupKind().String(), func(namespace string) (cache.SharedIndexInformer, error) {
 		return newInformer(gvk, clientset, clients(namespace), healthOf)
 	})
 	if err != nil {
-		return Kind{}, err
+		return ManagedKind{}, err
 	}
 	return newKind(informers, gvk, clients, healthOf)
 }
@@ -97,13 +97,13 @@ func watched[T metav1.Object, L runtime.Object, C TypedClient[T, L]](
 // condition is not healthy yet.
 func WatchedBy[T metav1.Object, L runtime.Object, C TypedClient[T, L]](
 	informers map[string]cache.SharedIndexInformer, gvk schema.GroupVersionKind, clients func(namespace string) C,
-) (Kind, error) {
+) (ManagedKind, error) {
 	return newKind(informers, gvk, clients, func(object metav1.Object) health.Health { return health.OfReporting(object, gvk) })
 }
 
 // WithCondition returns a copy of the kind that also observes one condition of each child, which
 // conditionOf returns. A change of the condition queues the owner.
-func (k Kind) WithCondition(conditionOf func(metav1.Object) Condition) Kind {
+func (k ManagedKind) WithCondition(conditionOf func(metav1.Object) Condition) ManagedKind {
 	k.condition = conditionOf
 	return k
 }
@@ -111,15 +111,15 @@ func (k Kind) WithCondition(conditionOf func(metav1.Object) Condition) Kind {
 func newKind[T metav1.Object, L runtime.Object, C TypedClient[T, L]](
 	informers map[string]cache.SharedIndexInformer, gvk schema.GroupVersionKind, clients func(namespace string) C,
 	healthOf func(metav1.Object) health.Health,
-) (Kind, error) {
-	k := Kind{
+) (ManagedKind, error) {
+	k := ManagedKind{
 		gvk: gvk, health: healthOf, informers: informers, views: overlay.NewViews[metav1.Object](informers),
 		client: func(namespace string) client { return untyped(clients(namespace)) },
 	}
 	for _, informer := range informers {
 		if _, indexed := informer.GetIndexer().GetIndexers()[byOwner]; !indexed {
 			if err := informer.AddIndexers(cache.Indexers{byOwner: controllerUID}); err != nil {
-				return Kind{}, fmt.Errorf("index children of kind %s: %w", gvk.Kind, err)
+				return ManagedKind{}, fmt.Errorf("index children of kind %s: %w", gvk.Kind, err)
 			}
 		}
 	}
@@ -170,7 +170,7 @@ func newInformer[T metav1.Object, L runtime.Object](
 }
 
 // observed returns the newest known version of a child, or nil.
-func (k Kind) observed(namespace, name string) *Observed {
+func (k ManagedKind) observed(namespace, name string) *Observed {
 	object, ok := k.views.In(namespace).Get(namespace, name)
 	if !ok {
 		return nil
@@ -180,14 +180,14 @@ func (k Kind) observed(namespace, name string) *Observed {
 
 // isDoubted reports whether another client may have changed a child without a visible change of its
 // fingerprint.
-func (k Kind) isDoubted(namespace, name string) bool {
+func (k ManagedKind) isDoubted(namespace, name string) bool {
 	view := k.views.In(namespace)
 	object, ok := view.Get(namespace, name)
 	return ok && view.IsDoubted(object)
 }
 
 // ownedBy returns the newest known children of an owner.
-func (k Kind) ownedBy(owner metav1.Object) []*Observed {
+func (k ManagedKind) ownedBy(owner metav1.Object) []*Observed {
 	view := k.views.In(owner.GetNamespace())
 	var owned []*Observed
 	for _, object := range view.List(byOwner, string(owner.GetUID()), func(o metav1.Object) bool { return metav1.IsControlledBy(o, owner) }) {

@@ -29,7 +29,7 @@ type Observed struct {
 	metav1.ObjectMeta
 
 	Health health.Health
-	// Condition is the condition of [Kind.WithCondition]. It is empty for other kinds.
+	// Condition is the condition of [ManagedKind.WithCondition]. It is empty for other kinds.
 	Condition Condition
 
 	trace ssa.Trace
@@ -64,7 +64,7 @@ func (o *Observed) Image(container string) string {
 }
 
 // observe returns the observed state of an object, and does not change the object.
-func (k Kind) observe(object metav1.Object) *Observed {
+func (k ManagedKind) observe(object metav1.Object) *Observed {
 	if observed, done := object.(*Observed); done {
 		return observed
 	}

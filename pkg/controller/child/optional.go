@@ -25,7 +25,7 @@ const unservedRetry = 5 * time.Minute
 
 // optional is a kind of children whose API the API server may not serve.
 type optional struct {
-	kind  Kind
+	kind  ManagedKind
 	added bool
 	// skipped has the owners that lack a child of the kind, and the versions of the caches at that
 	// time.
@@ -62,7 +62,7 @@ type Added struct {
 
 // Add adds an optional kind when its API is served. After the informers of the kind have synced,
 // Run queues the owners that lack a child. loop is the loop of the owners.
-func (s *Set) Add(loop Loop, kind Kind) (*Added, error) {
+func (s *Set) Add(loop Loop, kind ManagedKind) (*Added, error) {
 	o, ok := s.optional[kind.gvk]
 	if !ok {
 		return nil, fmt.Errorf("children of kind %s: the set has no such optional kind", kind.gvk.Kind)
@@ -126,7 +126,7 @@ func (a *Added) takeSkipped() []cache.ObjectName {
 }
 
 // listed returns the resourceVersions of the informers of a kind.
-func (k Kind) listed() string {
+func (k ManagedKind) listed() string {
 	var versions []string
 	for namespace, informer := range k.informers {
 		versions = append(versions, namespace+"="+informer.LastSyncResourceVersion())
@@ -143,7 +143,7 @@ func (s State) LeavesOut(kind string) bool {
 
 // kindOf returns a kind of children. served is false for an optional kind that is not served. The
 // owner is then queued when the kind is served.
-func (s *Set) kindOf(gvk schema.GroupVersionKind, owner metav1.Object) (kind Kind, served bool, err error) {
+func (s *Set) kindOf(gvk schema.GroupVersionKind, owner metav1.Object) (kind ManagedKind, served bool, err error) {
 	if kind, ok := s.kinds[gvk]; ok {
 		return kind, true, nil
 	}
@@ -151,13 +151,13 @@ func (s *Set) kindOf(gvk schema.GroupVersionKind, owner metav1.Object) (kind Kin
 	defer s.mu.Unlock()
 	o, ok := s.optional[gvk]
 	if !ok {
-		return Kind{}, false, fmt.Errorf("the set has no kind %s", gvk)
+		return ManagedKind{}, false, fmt.Errorf("the set has no kind %s", gvk)
 	}
 	if o.added && o.kind.hasSynced() {
 		return o.kind, true, nil
 	}
 	o.skipped[cache.MetaObjectToName(owner)] = "" // The first check after Add queues the owner.
-	return Kind{}, false, nil
+	return ManagedKind{}, false, nil
 }
 
 // skip records that an owner lacks a child of an optional kind.
@@ -169,13 +169,13 @@ func (s *Set) skip(gvk schema.GroupVersionKind, owner metav1.Object) {
 
 // written returns the kinds that can be written: all fixed kinds, and the optional kinds that are
 // served.
-func (s *Set) written() map[schema.GroupVersionKind]Kind {
+func (s *Set) written() map[schema.GroupVersionKind]ManagedKind {
 	if len(s.optional) == 0 {
 		return s.kinds
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	kinds := make(map[schema.GroupVersionKind]Kind, len(s.kinds)+len(s.optional))
+	kinds := make(map[schema.GroupVersionKind]ManagedKind, len(s.kinds)+len(s.optional))
 	for gvk, kind := range s.kinds {
 		kinds[gvk] = kind
 	}
@@ -192,7 +192,7 @@ func (s *Set) isOptional(gvk schema.GroupVersionKind) bool {
 	return ok
 }
 
-func (k Kind) hasSynced() bool {
+func (k ManagedKind) hasSynced() bool {
 	for _, informer := range k.informers {
 		if !informer.HasSynced() {
 			return false

@@ -39,7 +39,7 @@ const (
 // Set reconciles the children of the owners of one kind. It is safe for concurrent use.
 type Set struct {
 	owner schema.GroupVersionKind
-	kinds map[schema.GroupVersionKind]Kind
+	kinds map[schema.GroupVersionKind]ManagedKind
 	// optional has further kinds. The map is fixed. mu protects its values.
 	optional map[schema.GroupVersionKind]*optional
 
@@ -67,9 +67,9 @@ type blockedOwner struct {
 
 // NewSet returns a set for the children of one kind of owners. No two kinds of children may have
 // the same name, because the status identifies children by kind and name.
-func NewSet(owner schema.GroupVersionKind, kinds ...Kind) *Set {
+func NewSet(owner schema.GroupVersionKind, kinds ...ManagedKind) *Set {
 	s := &Set{
-		owner: owner, kinds: map[schema.GroupVersionKind]Kind{}, optional: map[schema.GroupVersionKind]*optional{},
+		owner: owner, kinds: map[schema.GroupVersionKind]ManagedKind{}, optional: map[schema.GroupVersionKind]*optional{},
 		flights:     map[cache.ObjectName]*flight{},
 		confirm:     func(context.Context, metav1.Object) error { return nil },
 		confirmOnce: func(context.Context, metav1.Object) error { return nil },
@@ -303,7 +303,7 @@ func (p *pass) exists(desired desiredChild, got *Observed) {
 }
 
 // pause returns the remaining pause before the correction of a child, and the observed child.
-func (p *pass) pause(kind Kind, desired desiredChild, record childv1alpha1.AppliedChild) (*Observed, time.Duration) {
+func (p *pass) pause(kind ManagedKind, desired desiredChild, record childv1alpha1.AppliedChild) (*Observed, time.Duration) {
 	got := kind.observed(p.owner.GetNamespace(), desired.name)
 	if got == nil && desired.once {
 		got, _ = p.set.provided.Get(p.childKey(desired.id), p.now)
@@ -360,7 +360,7 @@ func (p *pass) retryAfter(d time.Duration) {
 // write writes a child until it matches the desired state. got is the observed child, or nil. write
 // returns nil if the child must wait.
 func (p *pass) write(
-	ctx context.Context, kind Kind, desired desiredChild, record childv1alpha1.AppliedChild, got *Observed,
+	ctx context.Context, kind ManagedKind, desired desiredChild, record childv1alpha1.AppliedChild, got *Observed,
 ) (*Observed, error) {
 	client, cached := kind.client(p.owner.GetNamespace()), got
 	var answer error
@@ -426,7 +426,7 @@ func (p *pass) write(
 }
 
 // wrote records that a child was written, and returns the child.
-func (p *pass) wrote(kind Kind, desired desiredChild, corrected bool, applied metav1.Object) *Observed {
+func (p *pass) wrote(kind ManagedKind, desired desiredChild, corrected bool, applied metav1.Object) *Observed {
 	if corrected {
 		p.corrected = append(p.corrected, desired.childName())
 		p.set.corrections.note(p.childKey(desired.id), p.now)
@@ -498,7 +498,7 @@ func (p *pass) prune(ctx context.Context, keep map[id]bool) error {
 
 // removeUnseen deletes a recorded child that the cache does not show, because it lost its label or
 // its owner. If the child is already deleted, removeUnseen does nothing.
-func (p *pass) removeUnseen(ctx context.Context, kind Kind, of id, record childv1alpha1.AppliedChild) error {
+func (p *pass) removeUnseen(ctx context.Context, kind ManagedKind, of id, record childv1alpha1.AppliedChild) error {
 	live, err := kind.client(p.owner.GetNamespace()).get(ctx, of.name)
 	if apierrors.IsNotFound(err) {
 		return nil
@@ -514,7 +514,7 @@ func (p *pass) removeUnseen(ctx context.Context, kind Kind, of id, record childv
 	return p.remove(ctx, kind, of, got)
 }
 
-func (p *pass) remove(ctx context.Context, kind Kind, of id, child *Observed) error {
+func (p *pass) remove(ctx context.Context, kind ManagedKind, of id, child *Observed) error {
 	record, known := p.record(of)
 	if known {
 		p.applied = append(p.applied, record)

@@ -344,7 +344,7 @@ func TestDuplicateChildrenAreRefused(t *testing.T) {
 
 func TestDuplicateKindNamesAreRefused(t *testing.T) {
 	gvk := schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "ConfigMap"}
-	set := NewSet(ownerKind, Kind{gvk: gvk}, Kind{gvk: corev1.SchemeGroupVersion.WithKind("ConfigMap")})
+	set := NewSet(ownerKind, ManagedKind{gvk: gvk}, ManagedKind{gvk: corev1.SchemeGroupVersion.WithKind("ConfigMap")})
 
 	err := set.Watch(&family{})
 

@@ -41,7 +41,7 @@ func (s *Set) Watch(loop Loop) error {
 }
 
 // handle adds the event handlers of a kind of children, and returns the caches to wait for.
-func (s *Set) handle(loop Loop, kind Kind) ([]controller.NamedSync, error) {
+func (s *Set) handle(loop Loop, kind ManagedKind) ([]controller.NamedSync, error) {
 	var all []controller.NamedSync
 	for namespace, informer := range kind.informers {
 		synced, err := controller.AddHandler[metav1.Object]("children of kind "+kind.gvk.Kind, informer,
@@ -67,7 +67,7 @@ type Loop interface {
 // handler receives the events of one informer.
 type handler struct {
 	set   *Set
-	kind  Kind
+	kind  ManagedKind
 	queue controller.Enqueuer
 	view  *overlay.View[metav1.Object]
 }

@@ -19,7 +19,7 @@ import (
 )
 
 func TestConfirmTellsTheNewestVersion(t *testing.T) {
-	w := newWorld(t, func(*world, *kind.Kind[*cluster, v1alpha1.DemoAppClusterStatus]) {})
+	w := newWorld(t, func(*world, *kind.Definition[*cluster, v1alpha1.DemoAppClusterStatus]) {})
 	stale := w.stored()
 	w.change(func(c *cluster) { c.Labels = map[string]string{"changed": "1"} })
 	newest := w.stored()
@@ -51,7 +51,7 @@ func TestStaleDeletionIsNotFinalized(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var steps []string
 			none := error(nil)
-			w := newWorld(t, func(w *world, k *kind.Kind[*cluster, v1alpha1.DemoAppClusterStatus]) {
+			w := newWorld(t, func(w *world, k *kind.Definition[*cluster, v1alpha1.DemoAppClusterStatus]) {
 				finalizes(&none)(w, k)
 				k.Steps = func(_ context.Context, p *pass) error {
 					steps = append(steps, string(p.Object.UID))
@@ -89,7 +89,7 @@ func TestStaleDeletionIsNotFinalized(t *testing.T) {
 // next pass has the newest version.
 func TestStaleObjectIsConfirmedOnce(t *testing.T) {
 	var generations []int64
-	w := newWorld(t, func(_ *world, k *kind.Kind[*cluster, v1alpha1.DemoAppClusterStatus]) {
+	w := newWorld(t, func(_ *world, k *kind.Definition[*cluster, v1alpha1.DemoAppClusterStatus]) {
 		k.Steps = func(ctx context.Context, p *pass) error {
 			generations = append(generations, p.Object.Generation)
 			p.Conditions().MarkReady("AllReady", "")
@@ -114,7 +114,7 @@ func TestStaleObjectIsConfirmedOnce(t *testing.T) {
 
 // TestStatusIsWrittenToTheNewestVersion: another client changes the object during a pass.
 func TestStatusIsWrittenToTheNewestVersion(t *testing.T) {
-	w := newWorld(t, func(w *world, k *kind.Kind[*cluster, v1alpha1.DemoAppClusterStatus]) {
+	w := newWorld(t, func(w *world, k *kind.Definition[*cluster, v1alpha1.DemoAppClusterStatus]) {
 		k.Steps = func(_ context.Context, p *pass) error {
 			w.change(func(c *cluster) { c.Labels = map[string]string{"changed": "1"} }) //nolint:contextcheck // It has the test's context.
 			w.requests = nil
@@ -133,7 +133,7 @@ func TestStatusIsWrittenToTheNewestVersion(t *testing.T) {
 
 // TestObjectOfTheSameNameDoesNotGetTheStatus: during a pass, the object is deleted and created again.
 func TestObjectOfTheSameNameDoesNotGetTheStatus(t *testing.T) {
-	w := newWorld(t, func(w *world, k *kind.Kind[*cluster, v1alpha1.DemoAppClusterStatus]) {
+	w := newWorld(t, func(w *world, k *kind.Definition[*cluster, v1alpha1.DemoAppClusterStatus]) {
 		k.Steps = func(_ context.Context, p *pass) error {
 			expect.NoError(w.t, w.client.DemoV1alpha1().DemoAppClusters(key.Namespace).Delete(t.Context(), key.Name, metav1.DeleteOptions{})) //nolint:contextcheck // It has the test's context.
 			w.create()                                                                                                                        //nolint:contextcheck // It has the test's context.

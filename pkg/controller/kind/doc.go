@@ -3,7 +3,7 @@
 
 // Package kind runs the passes over the objects of a kind. All kinds share it.
 //
-// A [Kind] describes one kind: its client, its status, the steps of a pass, and the
+// A [Definition] describes one kind: its client, its status, the steps of a pass, and the
 // steps of a deletion. A [Loop] makes the passes:
 //
 //  1. take the newest version of the object, from the cache or from an own write

@@ -25,9 +25,9 @@ type Object[T any] interface {
 	DeepCopy() T
 }
 
-// Kind describes one kind. T is a pointer to the object's type, and S is the type of its
+// Definition describes one kind. T is a pointer to the object's type, and S is the type of its
 // status. Fields are required unless their comment says otherwise.
-type Kind[T Object[T], S any] struct {
+type Definition[T Object[T], S any] struct {
 	// Name is the controller's name in logs and metrics.
 	Name             string
 	GroupVersionKind schema.GroupVersionKind
@@ -88,7 +88,7 @@ type Kind[T Object[T], S any] struct {
 	Forget func(key cache.ObjectName)
 }
 
-// ErrDeletionWaits is returned by Kind.Finalize if the deletion has to wait, and nothing
+// ErrDeletionWaits is returned by Definition.Finalize if the deletion has to wait, and nothing
 // failed. The status says what the deletion waits for.
 var ErrDeletionWaits = errors.New("the deletion waits")
 

@@ -53,7 +53,7 @@ type Deps struct {
 
 // Loop makes the passes over the objects of one kind.
 type Loop[T Object[T], S any] struct {
-	kind   Kind[T, S]
+	kind   Definition[T, S]
 	queue  *controller.Controller
 	cached controller.Scoped[T]
 	// views combine the caches with the writes of the loop.
@@ -80,7 +80,7 @@ type Loop[T Object[T], S any] struct {
 }
 
 // New returns a loop and adds its event handlers to the informers. It starts nothing.
-func New[T Object[T], S any](kind Kind[T, S], deps Deps) (*Loop[T, S], error) {
+func New[T Object[T], S any](kind Definition[T, S], deps Deps) (*Loop[T, S], error) {
 	l := &Loop[T, S]{
 		kind: kind, cached: controller.Scoped[T]{}, views: overlay.NewViews[T](deps.Informers),
 		recorder: deps.Recorder, clock: deps.Clock, resync: deps.ResyncPeriod, refuse: deps.Refuse,

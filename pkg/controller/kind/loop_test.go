@@ -68,8 +68,8 @@ type world struct {
 	refusal string
 }
 
-// newWorld returns a world with the object "web". change edits the default Kind.
-func newWorld(t *testing.T, change func(w *world, k *kind.Kind[*cluster, v1alpha1.DemoAppClusterStatus])) *world {
+// newWorld returns a world with the object "web". change edits the default Definition.
+func newWorld(t *testing.T, change func(w *world, k *kind.Definition[*cluster, v1alpha1.DemoAppClusterStatus])) *world {
 	t.Helper()
 	w := &world{
 		t: t, client: demofake.NewClientset(), refuse: map[string]error{},
@@ -82,7 +82,7 @@ func newWorld(t *testing.T, change func(w *world, k *kind.Kind[*cluster, v1alpha
 		return action.GetVerb() == "patch" && err != nil, nil, err
 	})
 	w.informer = externalversions.NewSharedInformerFactory(w.client, 0).Demo().V1alpha1().DemoAppClusters().Informer()
-	k := kind.Kind[*cluster, v1alpha1.DemoAppClusterStatus]{
+	k := kind.Definition[*cluster, v1alpha1.DemoAppClusterStatus]{
 		Name: "clusters", GroupVersionKind: v1alpha1.SchemeGroupVersion.WithKind("DemoAppCluster"), FieldManager: "test",
 		Client: func(namespace string) controller.Patcher[*cluster] {
 			return w.client.DemoV1alpha1().DemoAppClusters(namespace)
@@ -172,8 +172,8 @@ func (w *world) conditions() map[string]string {
 }
 
 // reports makes Steps set the condition Ready with this reason, and return err.
-func reports(reason string, err error) func(*world, *kind.Kind[*cluster, v1alpha1.DemoAppClusterStatus]) {
-	return func(_ *world, k *kind.Kind[*cluster, v1alpha1.DemoAppClusterStatus]) {
+func reports(reason string, err error) func(*world, *kind.Definition[*cluster, v1alpha1.DemoAppClusterStatus]) {
+	return func(_ *world, k *kind.Definition[*cluster, v1alpha1.DemoAppClusterStatus]) {
 		k.Steps = func(_ context.Context, p *pass) error {
 			p.Conditions().MarkReady(reason, "It is "+reason)
 			return err
@@ -214,7 +214,7 @@ func TestStatusIsWrittenAfterFailedStep(t *testing.T) {
 // finalizer before is finalized.
 func TestRefusedNamespace(t *testing.T) {
 	steps, finalized := 0, 0
-	w := newWorld(t, func(_ *world, k *kind.Kind[*cluster, v1alpha1.DemoAppClusterStatus]) {
+	w := newWorld(t, func(_ *world, k *kind.Definition[*cluster, v1alpha1.DemoAppClusterStatus]) {
 		k.Finalizer = ours
 		k.Steps = func(context.Context, *pass) error {
 			steps++
@@ -272,7 +272,7 @@ func TestEventAfterGenerationChange(t *testing.T) {
 
 func TestHeldStatus(t *testing.T) {
 	passes := 0
-	w := newWorld(t, func(_ *world, k *kind.Kind[*cluster, v1alpha1.DemoAppClusterStatus]) {
+	w := newWorld(t, func(_ *world, k *kind.Definition[*cluster, v1alpha1.DemoAppClusterStatus]) {
 		k.Steps = func(_ context.Context, p *pass) error {
 			passes++
 			p.Object.Status.Ready = p.Object.Status.Ready*10 + int32(passes)
@@ -296,7 +296,7 @@ func TestHeldStatus(t *testing.T) {
 
 func TestWritesAreKeptApart(t *testing.T) {
 	reason := 0
-	w := newWorld(t, func(_ *world, k *kind.Kind[*cluster, v1alpha1.DemoAppClusterStatus]) {
+	w := newWorld(t, func(_ *world, k *kind.Definition[*cluster, v1alpha1.DemoAppClusterStatus]) {
 		k.Interval = time.Second
 		k.Steps = func(_ context.Context, p *pass) error {
 			reason++
@@ -322,7 +322,7 @@ func TestWritesAreKeptApart(t *testing.T) {
 
 func TestCommitWithinPass(t *testing.T) {
 	var after []string
-	w := newWorld(t, func(w *world, k *kind.Kind[*cluster, v1alpha1.DemoAppClusterStatus]) {
+	w := newWorld(t, func(w *world, k *kind.Definition[*cluster, v1alpha1.DemoAppClusterStatus]) {
 		k.Steps = func(ctx context.Context, p *pass) error {
 			p.AfterCommit(func(bool) { after = w.requests })
 			p.Conditions().MarkReconciling("RollingOut", "")
@@ -378,7 +378,7 @@ func TestDeletionHeldByOthersIsReported(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, func(w *world, k *kind.Kind[*cluster, v1alpha1.DemoAppClusterStatus]) {
+			w := newWorld(t, func(w *world, k *kind.Definition[*cluster, v1alpha1.DemoAppClusterStatus]) {
 				reports("AllReady", nil)(w, k)
 				if k.Finalizer = test.finalizer; test.finalizer != "" {
 					k.Finalize = func(context.Context, *pass) (event.Event, error) { return event.Event{}, nil }
@@ -422,7 +422,7 @@ func TestDeletionHeldByOthersIsReported(t *testing.T) {
 // TestHeldStatusHidesNoDeletion: the stored status is Ready, and a later one that is not Ready waits for its write.
 func TestHeldStatusHidesNoDeletion(t *testing.T) {
 	ready := true
-	w := newWorld(t, func(_ *world, k *kind.Kind[*cluster, v1alpha1.DemoAppClusterStatus]) {
+	w := newWorld(t, func(_ *world, k *kind.Definition[*cluster, v1alpha1.DemoAppClusterStatus]) {
 		k.Interval = time.Minute
 		k.Steps = func(_ context.Context, p *pass) error {
 			if ready {
@@ -450,8 +450,8 @@ func TestHeldStatusHidesNoDeletion(t *testing.T) {
 }
 
 // finalizes adds a finalizer. Its Finalize returns *err.
-func finalizes(err *error) func(*world, *kind.Kind[*cluster, v1alpha1.DemoAppClusterStatus]) {
-	return func(w *world, k *kind.Kind[*cluster, v1alpha1.DemoAppClusterStatus]) {
+func finalizes(err *error) func(*world, *kind.Definition[*cluster, v1alpha1.DemoAppClusterStatus]) {
+	return func(w *world, k *kind.Definition[*cluster, v1alpha1.DemoAppClusterStatus]) {
 		k.Finalizer = ours
 		k.Finalize = func(_ context.Context, p *pass) (event.Event, error) {
 			if *err != nil {
@@ -556,7 +556,7 @@ func TestFormerFinalizersAreRemoved(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			w := newWorld(t, func(_ *world, k *kind.Kind[*cluster, v1alpha1.DemoAppClusterStatus]) {
+			w := newWorld(t, func(_ *world, k *kind.Definition[*cluster, v1alpha1.DemoAppClusterStatus]) {
 				k.FormerFinalizers = []string{ours}
 			})
 			w.change(func(c *cluster) { c.Finalizers = []string{ours, theirs} })

@@ -62,7 +62,7 @@ func (f *fleet) start() {
 	f.t.Helper()
 	informer := externalversions.NewSharedInformerFactory(f.client, 0).Demo().V1alpha1().DemoAppClusters().Informer()
 	f.registry, f.ended = prometheus.NewPedanticRegistry(), make(chan struct{})
-	loop, err := kind.New(kind.Kind[*cluster, v1alpha1.DemoAppClusterStatus]{
+	loop, err := kind.New(kind.Definition[*cluster, v1alpha1.DemoAppClusterStatus]{
 		Name: "clusters", GroupVersionKind: v1alpha1.SchemeGroupVersion.WithKind("DemoAppCluster"), FieldManager: "test",
 		Client: func(namespace string) controller.Patcher[*cluster] {
 			return f.client.DemoV1alpha1().DemoAppClusters(namespace)

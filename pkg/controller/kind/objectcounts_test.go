@@ -39,7 +39,7 @@ func fleetOf(tb testing.TB, n int) *Loop[*v1alpha1.DemoAppCluster, v1alpha1.Demo
 	return &Loop[*v1alpha1.DemoAppCluster, v1alpha1.DemoAppClusterStatus]{
 		queue:  controller.New(nil, controller.Options{Name: "clusters"}),
 		cached: controller.Scoped[*v1alpha1.DemoAppCluster]{metav1.NamespaceAll: cached},
-		kind: Kind[*v1alpha1.DemoAppCluster, v1alpha1.DemoAppClusterStatus]{
+		kind: Definition[*v1alpha1.DemoAppCluster, v1alpha1.DemoAppClusterStatus]{
 			Status:     func(c *v1alpha1.DemoAppCluster) *v1alpha1.DemoAppClusterStatus { return &c.Status },
 			Conditions: func(s *v1alpha1.DemoAppClusterStatus) *[]metav1.Condition { return &s.Conditions },
 			Gates: []Gate{

@@ -30,8 +30,8 @@ import (
 )
 
 // pausable edits a Kind whose steps and deletions are counted.
-func pausable(steps, deletions *int) func(*world, *kind.Kind[*cluster, v1alpha1.DemoAppClusterStatus]) {
-	return func(_ *world, k *kind.Kind[*cluster, v1alpha1.DemoAppClusterStatus]) {
+func pausable(steps, deletions *int) func(*world, *kind.Definition[*cluster, v1alpha1.DemoAppClusterStatus]) {
+	return func(_ *world, k *kind.Definition[*cluster, v1alpha1.DemoAppClusterStatus]) {
 		k.Finalizer = ours
 		k.Steps = func(_ context.Context, p *pass) error {
 			*steps++
@@ -105,7 +105,7 @@ func TestPausedObjectIsDeleted(t *testing.T) {
 // TestSuspendingKindGetsThePause: a kind that reports drift while it is paused runs its steps.
 func TestSuspendingKindGetsThePause(t *testing.T) {
 	var got kind.Pause
-	w := newWorld(t, func(_ *world, k *kind.Kind[*cluster, v1alpha1.DemoAppClusterStatus]) {
+	w := newWorld(t, func(_ *world, k *kind.Definition[*cluster, v1alpha1.DemoAppClusterStatus]) {
 		k.Suspends = true
 		k.Steps = func(_ context.Context, p *pass) error {
 			got = p.Pause
@@ -204,7 +204,7 @@ func TestPausedNamespaceStartsPasses(t *testing.T) {
 			passes = nil
 			return taken
 		}
-		loop, err := kind.New(kind.Kind[*cluster, v1alpha1.DemoAppClusterStatus]{
+		loop, err := kind.New(kind.Definition[*cluster, v1alpha1.DemoAppClusterStatus]{
 			Name: "clusters", GroupVersionKind: v1alpha1.SchemeGroupVersion.WithKind("DemoAppCluster"), FieldManager: "test", Suspends: true,
 			Client: func(namespace string) controller.Patcher[*cluster] {
 				return client.DemoV1alpha1().DemoAppClusters(namespace)

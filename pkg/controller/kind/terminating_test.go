@@ -29,7 +29,7 @@ func terminating() error {
 
 func TestTerminatingNamespaceEndsAllWorkButDeletions(t *testing.T) {
 	var steps, finalized int
-	w := newWorld(t, func(_ *world, k *kind.Kind[*cluster, v1alpha1.DemoAppClusterStatus]) {
+	w := newWorld(t, func(_ *world, k *kind.Definition[*cluster, v1alpha1.DemoAppClusterStatus]) {
 		k.Finalizer = ours
 		k.Steps = func(_ context.Context, p *pass) error {
 			steps++

@@ -6,7 +6,7 @@
 // status that reports them with their reasons.
 //
 // A kind implements a [Binding], which returns the desired state ([Desired]) and the
-// release's status. [Steps] turns the binding into the steps of a [kind.Kind]. A pass
+// release's status. [Steps] turns the binding into the steps of a [kind.Definition]. A pass
 // gathers, decides, acts and reports:
 //
 //	gather   binding.Desired and the annotations become Facts, which stay constant

@@ -96,7 +96,7 @@ func (l *Lifecycle) Forget(key cache.ObjectName) {
 	}
 }
 
-// Steps returns the steps of a kind with a release, for [kind.Kind].
+// Steps returns the steps of a kind with a release, for [kind.Definition].
 func Steps[T kind.Object[T]](l *Lifecycle, binding Binding[T]) func(context.Context, *kind.Pass[T]) error {
 	return func(ctx context.Context, p *kind.Pass[T]) error {
 		if !l.engine.HasSynced() {

@@ -46,7 +46,7 @@ func Why(change helm.Change) controller.Reason {
 // holds is no warning. The default of Events does not report drift that the policy leaves.
 // Finalizer is required. The gates are evaluated before those of the binding.
 func NewLoop[T kind.Object[T], S any](
-	definition kind.Kind[T, S], deps kind.Deps, engine Engine, binding Binding[T], gates ...Gate,
+	definition kind.Definition[T, S], deps kind.Deps, engine Engine, binding Binding[T], gates ...Gate,
 ) (*kind.Loop[T, S], error) {
 	if definition.Finalizer == "" {
 		return nil, fmt.Errorf("%s: a release kind needs a finalizer, which uninstalls the releases", definition.Name)
@@ -68,7 +68,7 @@ func NewLoop[T kind.Object[T], S any](
 }
 
 // defaulted returns the definition with the functions of a release kind.
-func defaulted[T kind.Object[T], S any](definition kind.Kind[T, S], l *Lifecycle, binding Binding[T]) kind.Kind[T, S] {
+func defaulted[T kind.Object[T], S any](definition kind.Definition[T, S], l *Lifecycle, binding Binding[T]) kind.Definition[T, S] {
 	definition.Steps = Steps(l, binding)
 	definition.Annotations = append(slices.Clone(definition.Annotations),
 		releasev1alpha1.AnnotationRequestedAt, releasev1alpha1.AnnotationForceAt, releasev1alpha1.AnnotationAdoptRelease)

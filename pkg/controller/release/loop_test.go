@@ -154,7 +154,7 @@ func TestLoopUninstallFails(t *testing.T) {
 
 // TestLoopNeedsFinalizer: without a finalizer, releases would stay.
 func TestLoopNeedsFinalizer(t *testing.T) {
-	_, err := release.NewLoop(kind.Kind[*Shop, ShopStatus]{Name: "shop"}, kind.Deps{}, nil, binding{})
+	_, err := release.NewLoop(kind.Definition[*Shop, ShopStatus]{Name: "shop"}, kind.Deps{}, nil, binding{})
 	if err == nil || errors.Is(err, controller.ErrNotSynced) {
 		t.Errorf("error is %v", err)
 	}

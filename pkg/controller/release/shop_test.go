@@ -44,7 +44,7 @@ func (b binding) Desired(_ context.Context, p *kind.Pass[*Shop]) (release.Desire
 
 // newLoop returns the controller of Shops.
 func newLoop(client func(namespace string) controller.Patcher[*Shop], engine release.Engine, chart *chart.Chart, deps kind.Deps) (*kind.Loop[*Shop, ShopStatus], error) {
-	return release.NewLoop(kind.Kind[*Shop, ShopStatus]{
+	return release.NewLoop(kind.Definition[*Shop, ShopStatus]{
 		Name: "shop", GroupVersionKind: shopKind, FieldManager: "demoapp-controller",
 		Client:     client,
 		Status:     func(shop *Shop) *ShopStatus { return &shop.Status },

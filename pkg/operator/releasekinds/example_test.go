@@ -42,7 +42,7 @@ func ExampleFunc() {
 // cacheLabel is the label of the ConfigMaps of Caches.
 const cacheLabel = "example.com/cache"
 
-func caches(env *operator.Environment) ([]watches.Kind, error) {
+func caches(env *operator.Environment) ([]watches.ReleaseKind, error) {
 	chart, err := chart.LoadFS(os.DirFS("."), "charts/cache")
 	if err != nil {
 		return nil, err
@@ -55,7 +55,7 @@ func caches(env *operator.Environment) ([]watches.Kind, error) {
 		return nil, err
 	}
 	configs := controller.Scoped[*corev1.ConfigMap]{}
-	kind := watches.Kind{
+	kind := watches.ReleaseKind{
 		GroupVersionKind: schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Cache"},
 		Chart:            chart,
 		Translator: func(_ context.Context, object *unstructured.Unstructured) (map[string]any, error) {
@@ -72,5 +72,5 @@ func caches(env *operator.Environment) ([]watches.Kind, error) {
 			return []cache.ObjectName{cache.MetaObjectToName(config)}
 		}})
 	}
-	return []watches.Kind{kind}, nil
+	return []watches.ReleaseKind{kind}, nil
 }

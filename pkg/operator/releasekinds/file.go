@@ -52,7 +52,7 @@ type FileOptions struct {
 	// Charts is the source of the charts.
 	Charts chart.Source
 	// StatusManifest writes the manifests of releases to the statuses, see
-	// [watches.Kind].
+	// [watches.ReleaseKind].
 	StatusManifest bool
 	// Reserved reports whether the program already has a controller for a kind. Optional.
 	Reserved func(kind schema.GroupVersionKind) bool
@@ -151,7 +151,7 @@ type version struct {
 
 // apply applies a version of the file, and reports the result.
 func (l *loader) apply(ctx context.Context, manager *watches.Manager, v version) error {
-	var kinds []watches.Kind
+	var kinds []watches.ReleaseKind
 	err := v.err
 	if err == nil {
 		kinds, err = l.kinds(ctx, v.entries)
@@ -182,9 +182,9 @@ func (l *loader) apply(ctx context.Context, manager *watches.Manager, v version)
 
 // kinds returns the kinds of the entries with their charts. The error joins the errors of
 // all entries.
-func (l *loader) kinds(ctx context.Context, entries []file.Entry) ([]watches.Kind, error) {
+func (l *loader) kinds(ctx context.Context, entries []file.Entry) ([]watches.ReleaseKind, error) {
 	var (
-		kinds []watches.Kind
+		kinds []watches.ReleaseKind
 		errs  []error
 	)
 	charts := l.load(ctx, entries)
@@ -235,8 +235,8 @@ func (l *loader) load(ctx context.Context, entries []file.Entry) map[string]load
 	return charts
 }
 
-func (l *loader) kind(entry file.Entry, chart *chart.Chart) watches.Kind {
-	k := watches.Kind{
+func (l *loader) kind(entry file.Entry, chart *chart.Chart) watches.ReleaseKind {
+	k := watches.ReleaseKind{
 		GroupVersionKind: entry.GroupVersionKind, Chart: chart, Overrides: entry.Overrides.Values(), Selector: entry.Selector,
 		MaxConcurrentReconciles: entry.MaxConcurrentReconciles, IgnoreDependents: !entry.WatchDependentResources,
 		ReleaseNamespace: entry.ReleaseNamespace, Scope: helm.Scope(entry.Scope), ServiceAccountName: entry.ServiceAccountName,

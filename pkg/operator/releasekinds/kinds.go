@@ -29,15 +29,15 @@ type Options struct {
 }
 
 // Kinds registers kinds of a program. Invalid kinds end the process at its start.
-func Kinds(engine *Engine, options Options, kinds ...watches.Kind) operator.Kind {
-	registered := Func(engine, options, func(*operator.Environment) ([]watches.Kind, error) { return kinds, nil })
+func Kinds(engine *Engine, options Options, kinds ...watches.ReleaseKind) operator.Kind {
+	registered := Func(engine, options, func(*operator.Environment) ([]watches.ReleaseKind, error) { return kinds, nil })
 	registered.Rules = rulesOf(kinds)
 	return registered
 }
 
 // rulesOf returns the rules that kinds need, without the rules of their charts. Kinds that are not
 // served need no rules.
-func rulesOf(kinds []watches.Kind) func(operator.Served) []operator.Rule {
+func rulesOf(kinds []watches.ReleaseKind) func(operator.Served) []operator.Rule {
 	return func(served operator.Served) []operator.Rule {
 		var rules []operator.Rule
 		for _, kind := range kinds {
@@ -63,9 +63,9 @@ func rulesOf(kinds []watches.Kind) func(operator.Served) []operator.Rule {
 
 // Func registers the kinds that a function returns. The function gets the clients and
 // informers of the process, for hooks and translators that read the cluster, and for
-// [watches.Kind].Watches. It is called once, before the process is ready; its error ends the
+// [watches.ReleaseKind].Watches. It is called once, before the process is ready; its error ends the
 // process.
-func Func(engine *Engine, options Options, kinds func(*operator.Environment) ([]watches.Kind, error)) operator.Kind {
+func Func(engine *Engine, options Options, kinds func(*operator.Environment) ([]watches.ReleaseKind, error)) operator.Kind {
 	return operator.Kind{Name: "releases", Build: func(env *operator.Environment) error {
 		built, err := kinds(env)
 		if err != nil {
@@ -80,7 +80,7 @@ func Func(engine *Engine, options Options, kinds func(*operator.Environment) ([]
 	}}
 }
 
-func newManager(env *operator.Environment, shared *Engine, options Options, kinds []watches.Kind) (*watches.Manager, error) {
+func newManager(env *operator.Environment, shared *Engine, options Options, kinds []watches.ReleaseKind) (*watches.Manager, error) {
 	engine, err := shared.Get(env)
 	if err != nil {
 		return nil, err
@@ -93,8 +93,8 @@ func newManager(env *operator.Environment, shared *Engine, options Options, kind
 		Clock: clock.RealClock{}, Namespaces: env.Namespaces, NamespaceMetadata: env.NamespaceMetadata,
 		FieldManager: env.Name(), ResyncPeriod: options.ResyncPeriod, Workers: options.Workers,
 		Waiting: env.SetWaiting, Refuse: options.Refuse,
-		Permitted: func(ctx context.Context, kind watches.Kind) error {
-			return env.Permitted(ctx, kind.Name(), rulesOf([]watches.Kind{kind}))
+		Permitted: func(ctx context.Context, kind watches.ReleaseKind) error {
+			return env.Permitted(ctx, kind.Name(), rulesOf([]watches.ReleaseKind{kind}))
 		},
 	}, kinds...)
 	if err != nil {

@@ -66,7 +66,7 @@ type reconciler struct {
 func New(client configclient.AppConfigsGetter, children *child.Set, workloads *reload.Workloads, deps kind.Deps) (*loop, error) {
 	r := &reconciler{children: children, workloads: workloads, clock: deps.Clock}
 	var err error
-	r.loop, err = kind.New(kind.Kind[*configv1.AppConfig, configv1.AppConfigStatus]{
+	r.loop, err = kind.New(kind.Definition[*configv1.AppConfig, configv1.AppConfigStatus]{
 		Name: Name, GroupVersionKind: Kind, FieldManager: child.FieldManager,
 		Client:     func(namespace string) controller.Patcher[*configv1.AppConfig] { return client.AppConfigs(namespace) },
 		Status:     func(a *configv1.AppConfig) *configv1.AppConfigStatus { return &a.Status },

@@ -30,7 +30,7 @@ type (
 
 // New wires the controller of AppStacks and of their children. It starts nothing.
 func New(client appclient.AppStacksGetter, children *child.Set, deps kind.Deps) (*loop, error) {
-	l, err := kind.New(kind.Kind[*appv1.AppStack, appv1.AppStackStatus]{
+	l, err := kind.New(kind.Definition[*appv1.AppStack, appv1.AppStackStatus]{
 		Name: Name, GroupVersionKind: Kind, FieldManager: child.FieldManager,
 		Client:     func(namespace string) controller.Patcher[*appv1.AppStack] { return client.AppStacks(namespace) },
 		Status:     func(s *appv1.AppStack) *appv1.AppStackStatus { return &s.Status },

@@ -48,7 +48,7 @@ type reconciler struct {
 func New(
 	client backupclient.BackupsGetter, children *child.Set, jobs *runs.Runs, secrets *secretkeys.Keys, deps kind.Deps,
 ) (*loop, error) {
-	l, err := kind.New(kind.Kind[*backupv1.Backup, backupv1.BackupStatus]{
+	l, err := kind.New(kind.Definition[*backupv1.Backup, backupv1.BackupStatus]{
 		Name: Name, GroupVersionKind: Kind, FieldManager: child.FieldManager,
 		Annotations: []string{backupv1.AnnotationRunNow},
 		Client:      func(namespace string) controller.Patcher[*backupv1.Backup] { return client.Backups(namespace) },

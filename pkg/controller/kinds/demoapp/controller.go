@@ -136,7 +136,7 @@ func New(deps Deps) (*Controller, error) {
 // newLoop returns the loop of the kind. Its functions use fields that New sets later.
 // They are not called before Run.
 func (c *Controller) newLoop(deps Deps) (*kind.Loop[*v1alpha1.DemoApp, v1alpha1.DemoAppStatus], error) {
-	return kind.New(kind.Kind[*v1alpha1.DemoApp, v1alpha1.DemoAppStatus]{
+	return kind.New(kind.Definition[*v1alpha1.DemoApp, v1alpha1.DemoAppStatus]{
 		Name: Name, GroupVersionKind: v1alpha1.SchemeGroupVersion.WithKind("DemoApp"), FieldManager: fieldManager,
 		Client:      func(namespace string) controller.Patcher[*v1alpha1.DemoApp] { return deps.Apps.DemoApps(namespace) },
 		Status:      func(app *v1alpha1.DemoApp) *v1alpha1.DemoAppStatus { return &app.Status },

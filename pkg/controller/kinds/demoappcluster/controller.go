@@ -84,7 +84,7 @@ type Controller struct {
 func New(deps Deps) (*Controller, error) {
 	c := &Controller{apps: deps.Client, children: newChildren(deps.AppInformers), nodes: deps.Nodes}
 	var err error
-	c.Loop, err = kind.New(kind.Kind[*v1alpha1.DemoAppCluster, v1alpha1.DemoAppClusterStatus]{
+	c.Loop, err = kind.New(kind.Definition[*v1alpha1.DemoAppCluster, v1alpha1.DemoAppClusterStatus]{
 		Name: Name, GroupVersionKind: v1alpha1.SchemeGroupVersion.WithKind(clusterKind.Kind), FieldManager: fieldManager,
 		Client: func(namespace string) controller.Patcher[*v1alpha1.DemoAppCluster] {
 			return deps.Client.DemoAppClusters(namespace)

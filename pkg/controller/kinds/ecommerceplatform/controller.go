@@ -47,7 +47,7 @@ func New(
 	client platformclient.EcommercePlatformsGetter, children *child.Set, credentials *mysql.Credentials, deps kind.Deps,
 ) (*loop, error) {
 	var l *loop
-	l, err := kind.New(kind.Kind[*platformv1.EcommercePlatform, platformv1.EcommercePlatformStatus]{
+	l, err := kind.New(kind.Definition[*platformv1.EcommercePlatform, platformv1.EcommercePlatformStatus]{
 		Name: Name, GroupVersionKind: Kind, FieldManager: child.FieldManager,
 		Client: func(namespace string) controller.Patcher[*platformv1.EcommercePlatform] {
 			return client.EcommercePlatforms(namespace)

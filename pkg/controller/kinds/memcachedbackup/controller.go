@@ -31,7 +31,7 @@ type (
 // New wires the controller of MemcachedBackups, of their children and of their pods. It
 // starts nothing.
 func New(client cacheclient.MemcachedBackupsGetter, children *child.Set, pods *child.Pods, deps kind.Deps) (*loop, error) {
-	l, err := kind.New(kind.Kind[*cachev1.MemcachedBackup, cachev1.MemcachedBackupStatus]{
+	l, err := kind.New(kind.Definition[*cachev1.MemcachedBackup, cachev1.MemcachedBackupStatus]{
 		Name: Name, GroupVersionKind: Kind, FieldManager: child.FieldManager,
 		Client: func(namespace string) controller.Patcher[*cachev1.MemcachedBackup] {
 			return client.MemcachedBackups(namespace)

@@ -69,7 +69,7 @@ func New(
 	client databaseclient.PostgreSQLsGetter, children *child.Set, observed *Observed, backups *Backups, images map[string]string, deps kind.Deps,
 ) (*loop, error) {
 	c := &postgreSQLs{observed, children, backups, images}
-	l, err := kind.New(kind.Kind[*databasev1.PostgreSQL, databasev1.PostgreSQLStatus]{
+	l, err := kind.New(kind.Definition[*databasev1.PostgreSQL, databasev1.PostgreSQLStatus]{
 		Name: Name, GroupVersionKind: Kind, FieldManager: child.FieldManager,
 		Client: func(namespace string) controller.Patcher[*databasev1.PostgreSQL] {
 			return client.PostgreSQLs(namespace)

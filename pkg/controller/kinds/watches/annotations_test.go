@@ -24,9 +24,9 @@ func hookOf(event string) string {
 }
 
 // hooked is a kind whose chart has a hook for each action.
-func hooked(t *testing.T) watches.Kind {
+func hooked(t *testing.T) watches.ReleaseKind {
 	t.Helper()
-	return watches.Kind{GroupVersionKind: memcached, Chart: chartOf(t, "1.0.0",
+	return watches.ReleaseKind{GroupVersionKind: memcached, Chart: chartOf(t, "1.0.0",
 		"configmap.yaml", configMap, "a.yaml", hookOf("pre-install"), "b.yaml", hookOf("pre-upgrade"), "c.yaml", hookOf("pre-delete"))}
 }
 
@@ -46,7 +46,7 @@ func TestDisabledHooks(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, []watches.Kind{hooked(t)}, func(w *world) {
+			bubble(t, []watches.ReleaseKind{hooked(t)}, func(w *world) {
 				w.create("default/a", size3, prefixed(tc.annotations)...)
 				w.change("default/a", func(object *unstructured.Unstructured) { object.Object["spec"] = map[string]any{"size": int64(5)} })
 				w.Delete("Memcached", "default/a")
@@ -73,7 +73,7 @@ func prefixed(annotations []string) []string {
 
 // TestDescriptions: the descriptions are in the release records.
 func TestDescriptions(t *testing.T) {
-	bubble(t, []watches.Kind{caches(t)}, func(w *world) {
+	bubble(t, []watches.ReleaseKind{caches(t)}, func(w *world) {
 		w.create("default/a", size3, prefix+"install-description", "asked for by Ada", prefix+"upgrade-description", "grown by Bob",
 			prefix+"uninstall-description", "no longer needed")
 		w.equal("description of the install", "asked for by Ada", w.description("sh.helm.release.v1.a.v1"))
@@ -100,7 +100,7 @@ func failDeletions(request fakeapi.Request) fakeapi.Fault {
 func TestUpgradeForce(t *testing.T) {
 	for value, replaced := range map[string]bool{"true": true, "false": false} {
 		t.Run(value, func(t *testing.T) {
-			bubble(t, []watches.Kind{caches(t)}, func(w *world) {
+			bubble(t, []watches.ReleaseKind{caches(t)}, func(w *world) {
 				w.create("default/a", size3, prefix+"upgrade-force", value)
 				before := w.Object("ConfigMap", "default/a").GetUID()
 				w.With(func() {
@@ -138,7 +138,7 @@ func TestRollbackForce(t *testing.T) {
 			kind := caches(t)
 			kind.Chart = chartOf(t, "1.0.0", "a.yaml", configMap, "b.yaml", strings.Replace(configMap, "{{ .Release.Name }}", "b", 1))
 			kind.Policy.Remediation = &releasev1alpha1.Remediation{Retries: new(int32), Strategy: releasev1alpha1.RemediationRollback}
-			bubble(t, []watches.Kind{kind}, func(w *world) {
+			bubble(t, []watches.ReleaseKind{kind}, func(w *world) {
 				w.create("default/a", size3, prefix+"rollback-force", value)
 				before := w.Object("ConfigMap", "default/a").GetUID()
 				w.With(func() {
@@ -168,7 +168,7 @@ func TestRollbackForce(t *testing.T) {
 
 // TestInvalidBooleanIsReported: an annotation that is no boolean has its default, and an event says so.
 func TestInvalidBooleanIsReported(t *testing.T) {
-	bubble(t, []watches.Kind{caches(t)}, func(w *world) {
+	bubble(t, []watches.ReleaseKind{caches(t)}, func(w *world) {
 		w.create("default/a", size3, prefix+"rollback-force", "no", prefix+"upgrade-force", "false")
 
 		w.equal("warnings", []string{"Warning InvalidAnnotation Annotation " + prefix + `rollback-force is ignored: "no" is neither true nor false`},
@@ -179,7 +179,7 @@ func TestInvalidBooleanIsReported(t *testing.T) {
 // TestUninstallWait: the deletion waits for an object that a foreign finalizer holds, and
 // other releases do not.
 func TestUninstallWait(t *testing.T) {
-	bubble(t, []watches.Kind{caches(t)}, func(w *world) {
+	bubble(t, []watches.ReleaseKind{caches(t)}, func(w *world) {
 		hold := func(name string) {
 			w.Edit("ConfigMap", name, "kubectl", func(object *unstructured.Unstructured) { object.SetFinalizers([]string{"example.com/hold"}) })
 		}
@@ -211,7 +211,7 @@ func TestUninstallWait(t *testing.T) {
 
 // TestUninstallWaitGivenUp: a deletion that waits ends when the annotation is removed.
 func TestUninstallWaitGivenUp(t *testing.T) {
-	bubble(t, []watches.Kind{caches(t)}, func(w *world) {
+	bubble(t, []watches.ReleaseKind{caches(t)}, func(w *world) {
 		w.create("default/a", size3, prefix+"uninstall-wait", "true")
 		w.Edit("ConfigMap", "default/a", "kubectl", func(object *unstructured.Unstructured) { object.SetFinalizers([]string{"example.com/hold"}) })
 		w.Delete("Memcached", "default/a")
@@ -225,7 +225,7 @@ func TestUninstallWaitGivenUp(t *testing.T) {
 func TestRequests(t *testing.T) {
 	kind := caches(t)
 	kind.IgnoreDependents = true
-	bubble(t, []watches.Kind{kind}, func(w *world) {
+	bubble(t, []watches.ReleaseKind{kind}, func(w *world) {
 		const requested, forced = "demo.example.com/requested-at", "demo.example.com/force-at"
 		w.create("default/a", size3)
 		w.Edit("ConfigMap", "default/a", "kubectl", func(object *unstructured.Unstructured) { object.Object["data"] = map[string]any{"size": "7"} })
@@ -253,7 +253,7 @@ func TestRequests(t *testing.T) {
 func TestPauseAnnotation(t *testing.T) {
 	kind := caches(t)
 	kind.PauseAnnotation = "example.com/frozen"
-	bubble(t, []watches.Kind{kind}, func(w *world) {
+	bubble(t, []watches.ReleaseKind{kind}, func(w *world) {
 		w.create("default/a", size3)
 		w.equal("data", "3", w.field("ConfigMap", "default/a", "data", "size"))
 		w.change("default/a", func(object *unstructured.Unstructured) {

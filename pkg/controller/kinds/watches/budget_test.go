@@ -70,7 +70,7 @@ func budgetValues(changed int64, objects int) map[string]any {
 }
 
 // budgetKind is a kind with a chart of four objects.
-func budgetKind(t *testing.T, name string) watches.Kind {
+func budgetKind(t *testing.T, name string) watches.ReleaseKind {
 	t.Helper()
 	kind := caches(t)
 	kind.GroupVersionKind.Kind = name
@@ -79,7 +79,7 @@ func budgetKind(t *testing.T, name string) watches.Kind {
 }
 
 // serveKind serves a kind and returns its budgetKind.
-func (w *world) serveKind(name string) watches.Kind {
+func (w *world) serveKind(name string) watches.ReleaseKind {
 	w.t.Helper()
 	w.Serve(memcacheds.GroupVersion().WithResource(strings.ToLower(name)+"s"), name, true)
 	return budgetKind(w.t, name)
@@ -177,7 +177,7 @@ func TestBudgetOfManyKinds(t *testing.T) {
 	const kinds, each = 20, 10
 	bubble(t, nil, func(w *world) {
 		w.With(func() { w.React = rolloutsEnd })
-		var all []watches.Kind
+		var all []watches.ReleaseKind
 		for i := range kinds {
 			kind := w.serveKind(fmt.Sprintf("Kind%02d", i))
 			kind.ReconcilePeriod, kind.IgnoreDependents = time.Hour, i%2 == 1

@@ -48,7 +48,7 @@ type pass = kind.Pass[*custom.Resource]
 type kindController struct {
 	*kind.Loop[*custom.Resource, custom.Status]
 
-	kind      Kind
+	kind      ReleaseKind
 	deps      Deps
 	informers map[string]cache.SharedIndexInformer
 	lifecycle *release.Lifecycle
@@ -61,7 +61,7 @@ type kindController struct {
 }
 
 // newKindController returns a controller of the custom resources in the informers.
-func newKindController(k Kind, resource served.Resource, deps Deps, releases release.Subscription) (*kindController, error) {
+func newKindController(k ReleaseKind, resource served.Resource, deps Deps, releases release.Subscription) (*kindController, error) {
 	c := &kindController{
 		kind: k, deps: deps, redactor: redact.New(overriddenTexts(k.Overrides)),
 		lifecycle: release.New(releases, deps.Recorder, deps.Metrics.Drift(k.Name()), nil, gates.Suspend),
@@ -105,9 +105,9 @@ func newKindController(k Kind, resource served.Resource, deps Deps, releases rel
 }
 
 // definition returns what is particular to the kind in the passes over its custom resources.
-func (c *kindController) definition() kind.Kind[*custom.Resource, custom.Status] {
+func (c *kindController) definition() kind.Definition[*custom.Resource, custom.Status] {
 	k := c.kind
-	return kind.Kind[*custom.Resource, custom.Status]{
+	return kind.Definition[*custom.Resource, custom.Status]{
 		Name: k.Name(), GroupVersionKind: k.GroupVersionKind, FieldManager: c.deps.FieldManager,
 		Client:      func(namespace string) controller.Patcher[*custom.Resource] { return c.client.In(namespace) },
 		Status:      func(r *custom.Resource) *custom.Status { return &r.Status },

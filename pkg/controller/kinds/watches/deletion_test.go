@@ -25,7 +25,7 @@ import (
 func TestDeletionWithoutReleaseName(t *testing.T) {
 	kind := caches(t)
 	kind.ReleaseName = func(*unstructured.Unstructured) (string, error) { return "", errors.New("releaseName: too long") }
-	bubble(t, []watches.Kind{kind}, func(w *world) {
+	bubble(t, []watches.ReleaseKind{kind}, func(w *world) {
 		w.create("default/a", size3)
 		w.Delete("Memcached", "default/a")
 		w.settle()
@@ -39,7 +39,7 @@ func TestDeletionInVanishingNamespace(t *testing.T) {
 	kind := caches(t)
 	kind.ServiceAccountName = "tenant"
 	for _, vanishing := range []bool{true, false} {
-		bubble(t, []watches.Kind{kind}, func(w *world) {
+		bubble(t, []watches.ReleaseKind{kind}, func(w *world) {
 			namespaces := schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
 			w.Serve(namespaces, "Namespace", false)
 			w.Edit("Namespace", "default", "kubectl", func(object *unstructured.Unstructured) {
@@ -69,7 +69,7 @@ func TestDeletionInVanishingNamespace(t *testing.T) {
 func TestDeletionInUnknownNamespace(t *testing.T) {
 	kind := caches(t)
 	kind.ServiceAccountName = "tenant"
-	bubble(t, []watches.Kind{kind}, func(w *world) {
+	bubble(t, []watches.ReleaseKind{kind}, func(w *world) {
 		w.create("default/a", size3)
 		w.With(func() {
 			w.Fault = func(request fakeapi.Request) fakeapi.Fault {
@@ -92,7 +92,7 @@ func TestDeletionInUnknownNamespace(t *testing.T) {
 func TestUninstallWaitWithoutDependents(t *testing.T) {
 	kind := caches(t)
 	kind.IgnoreDependents = true
-	bubble(t, []watches.Kind{kind}, func(w *world) {
+	bubble(t, []watches.ReleaseKind{kind}, func(w *world) {
 		w.create("default/a", size3, prefix+"uninstall-wait", "true")
 		w.Edit("ConfigMap", "default/a", "kubectl", func(object *unstructured.Unstructured) { object.SetFinalizers([]string{"other/finalizer"}) })
 		w.Delete("Memcached", "default/a")
@@ -107,9 +107,9 @@ func TestUninstallWaitWithoutDependents(t *testing.T) {
 // TestHookOfUninstallIsReported: a custom resource whose uninstall waits for a hook is not Ready.
 // An uninstall that does not wait costs no write of the status.
 func TestHookOfUninstallIsReported(t *testing.T) {
-	kind := watches.Kind{GroupVersionKind: memcached, Chart: chartOf(t, "1.0.0", "configmap.yaml", configMap, "job.yaml",
+	kind := watches.ReleaseKind{GroupVersionKind: memcached, Chart: chartOf(t, "1.0.0", "configmap.yaml", configMap, "job.yaml",
 		"{{ if .Values.hang }}\napiVersion: batch/v1\nkind: Job\nmetadata: {name: hang, annotations: {helm.sh/hook: pre-delete}}\n{{ end }}")}
-	bubble(t, []watches.Kind{kind}, func(w *world) {
+	bubble(t, []watches.ReleaseKind{kind}, func(w *world) {
 		w.create("default/b", size3)
 		w.TakeRequests()
 		w.Delete("Memcached", "default/b")
@@ -136,9 +136,9 @@ func TestHookOfUninstallIsReported(t *testing.T) {
 
 // TestRetryOfUninstallKeepsTheFailure: while a retry waits for the hook, the status says why the attempt before failed.
 func TestRetryOfUninstallKeepsTheFailure(t *testing.T) {
-	kind := watches.Kind{GroupVersionKind: memcached, Chart: chartOf(t, "1.0.0", "configmap.yaml", configMap, "job.yaml",
+	kind := watches.ReleaseKind{GroupVersionKind: memcached, Chart: chartOf(t, "1.0.0", "configmap.yaml", configMap, "job.yaml",
 		"apiVersion: batch/v1\nkind: Job\nmetadata: {name: fails, annotations: {helm.sh/hook: pre-delete}}")}
-	bubble(t, []watches.Kind{kind}, func(w *world) {
+	bubble(t, []watches.ReleaseKind{kind}, func(w *world) {
 		fail := func() {
 			w.Edit("Job", "default/fails", "kubectl", func(object *unstructured.Unstructured) {
 				object.Object["status"] = map[string]any{"failed": int64(1), "conditions": []any{map[string]any{"type": "Failed", "status": "True"}}}
@@ -177,7 +177,7 @@ func TestTranslatorIsRetried(t *testing.T) {
 		}
 		return map[string]any{"size": 7}, nil
 	}
-	bubble(t, []watches.Kind{kind}, func(w *world) {
+	bubble(t, []watches.ReleaseKind{kind}, func(w *world) {
 		w.create("default/a", size3)
 		w.has("conditions", w.conditions("default/a"), "Irreconcilable True ErrorGettingValues", "Reconciling True ValuesInvalid")
 		offline.Store(false)
@@ -192,7 +192,7 @@ func TestLabelsStartAPass(t *testing.T) {
 	kind.Translator = func(_ context.Context, object *unstructured.Unstructured) (map[string]any, error) {
 		return map[string]any{"size": object.GetLabels()["size"]}, nil
 	}
-	bubble(t, []watches.Kind{kind}, func(w *world) {
+	bubble(t, []watches.ReleaseKind{kind}, func(w *world) {
 		w.change("default/a", func(object *unstructured.Unstructured) { object.SetLabels(map[string]string{"size": "1"}) })
 		w.change("default/a", func(object *unstructured.Unstructured) { object.SetLabels(map[string]string{"size": "2"}) })
 		w.equal("data", "2", w.field("ConfigMap", "default/a", "data", "size"))

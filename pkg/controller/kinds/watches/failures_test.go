@@ -33,7 +33,7 @@ func forbidden(resource, text string) error {
 func TestServiceAccount(t *testing.T) {
 	kind := caches(t)
 	kind.ServiceAccountName = "deployer"
-	bubble(t, []watches.Kind{kind}, func(w *world) {
+	bubble(t, []watches.ReleaseKind{kind}, func(w *world) {
 		w.create("default/a", size3)
 		w.Edit("ConfigMap", "default/a", "kubectl", func(object *unstructured.Unstructured) { object.Object["data"] = map[string]any{"size": "7"} })
 		w.settle()
@@ -74,7 +74,7 @@ func TestServiceAccountWithoutRights(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			kind := caches(t)
 			kind.ServiceAccountName = "deployer"
-			bubble(t, []watches.Kind{kind}, func(w *world) {
+			bubble(t, []watches.ReleaseKind{kind}, func(w *world) {
 				w.With(func() {
 					w.Refuse = func(request fakeapi.Request, _ *unstructured.Unstructured) error {
 						if request.User == deployer && (tc.resource == "serviceaccounts" || tc.resource == request.Key.Resource.Resource) {
@@ -109,7 +109,7 @@ func TestReleaseFailed(t *testing.T) {
 			}
 		})
 	}
-	bubble(t, []watches.Kind{caches(t)}, func(w *world) {
+	bubble(t, []watches.ReleaseKind{caches(t)}, func(w *world) {
 		refuse(w, "3")
 		w.create("default/a", size3)
 		w.has("conditions", w.conditions("default/a"), "ReleaseFailed True InstallError", "Irreconcilable True ReconcileError")
@@ -139,7 +139,7 @@ func TestReleaseFailed(t *testing.T) {
 // TestUnavailableWebhook: an admission webhook that cannot be called is no failed attempt. The
 // upgrade is neither given up nor rolled back, and succeeds when the webhook is back.
 func TestUnavailableWebhook(t *testing.T) {
-	bubble(t, []watches.Kind{caches(t)}, func(w *world) {
+	bubble(t, []watches.ReleaseKind{caches(t)}, func(w *world) {
 		w.create("default/a", size3)
 		w.With(func() {
 			w.Refuse = func(_ fakeapi.Request, object *unstructured.Unstructured) error {
@@ -164,7 +164,7 @@ func TestUnavailableWebhook(t *testing.T) {
 
 // TestFailedUninstall: the deletion is retried until it succeeds.
 func TestFailedUninstall(t *testing.T) {
-	bubble(t, []watches.Kind{caches(t)}, func(w *world) {
+	bubble(t, []watches.ReleaseKind{caches(t)}, func(w *world) {
 		w.create("default/a", size3)
 		w.With(func() { w.Fault = failDeletions })
 		w.Delete("Memcached", "default/a")
@@ -180,7 +180,7 @@ func TestFailedUninstall(t *testing.T) {
 
 // TestReleaseThatCannotBeObserved has the reason ErrorGettingReleaseState.
 func TestReleaseThatCannotBeObserved(t *testing.T) {
-	bubble(t, []watches.Kind{caches(t)}, func(w *world) {
+	bubble(t, []watches.ReleaseKind{caches(t)}, func(w *world) {
 		w.create("default/a", size3)
 		w.stop()
 		w.With(func() {
@@ -205,7 +205,7 @@ func TestReleaseThatCannotBeObserved(t *testing.T) {
 func TestSpecIsNoObject(t *testing.T) {
 	for name, spec := range map[string]any{"text": "size: 3", "list": []any{"size"}} {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, []watches.Kind{caches(t)}, func(w *world) {
+			bubble(t, []watches.ReleaseKind{caches(t)}, func(w *world) {
 				w.change("default/a", func(object *unstructured.Unstructured) { object.Object["spec"] = spec })
 				w.has("conditions", w.conditions("default/a"), "Irreconcilable True ErrorGettingValues", "Stalled True ValuesInvalid")
 				w.contains("message", w.message("default/a", "Irreconcilable"), "spec: must be an object")
@@ -217,7 +217,7 @@ func TestSpecIsNoObject(t *testing.T) {
 
 // TestNoSpec: a custom resource without a spec has the chart's defaults.
 func TestNoSpec(t *testing.T) {
-	bubble(t, []watches.Kind{caches(t)}, func(w *world) {
+	bubble(t, []watches.ReleaseKind{caches(t)}, func(w *world) {
 		w.change("default/a", func(*unstructured.Unstructured) {})
 		w.has("conditions", w.conditions("default/a"), "Deployed True InstallSuccessful")
 	})
@@ -235,7 +235,7 @@ func TestValuesTemplate(t *testing.T) {
 		values, err := template.Execute(object)
 		return values, controller.Terminal(err)
 	}
-	bubble(t, []watches.Kind{kind}, func(w *world) {
+	bubble(t, []watches.ReleaseKind{kind}, func(w *world) {
 		w.create("default/a", map[string]any{"count": int64(3)})
 		w.equal("data", "map[image:a size:6]", w.field("ConfigMap", "default/a", "data"))
 		w.change("default/a", func(object *unstructured.Unstructured) {
@@ -262,9 +262,9 @@ func TestBadCharts(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			kind := watches.Kind{GroupVersionKind: memcached, Chart: chartOf(t, "1.0.0",
+			kind := watches.ReleaseKind{GroupVersionKind: memcached, Chart: chartOf(t, "1.0.0",
 				"configmap.yaml", configMap, "bad.yaml", "{{ if .Values.bad }}"+tc.template+"{{ end }}")}
-			bubble(t, []watches.Kind{kind}, func(w *world) {
+			bubble(t, []watches.ReleaseKind{kind}, func(w *world) {
 				w.create("default/a", map[string]any{"size": int64(3), "bad": true})
 				w.create("default/b", size3)
 
@@ -286,11 +286,11 @@ func TestBadCharts(t *testing.T) {
 // TestHangingHook: a hook that does not end fails the install at its timeout. Other releases
 // do not wait for it.
 func TestHangingHook(t *testing.T) {
-	kind := watches.Kind{GroupVersionKind: memcached, Chart: chartOf(t, "1.0.0", "configmap.yaml", configMap, "job.yaml",
+	kind := watches.ReleaseKind{GroupVersionKind: memcached, Chart: chartOf(t, "1.0.0", "configmap.yaml", configMap, "job.yaml",
 		"{{ if .Values.hang }}\napiVersion: batch/v1\nkind: Job\nmetadata: {name: hang, annotations: {helm.sh/hook: pre-install}}\n{{ end }}")}
 	kind.Policy.Timeout = &metav1.Duration{Duration: time.Minute}
 	kind.MaxConcurrentReconciles = 1
-	bubble(t, []watches.Kind{kind}, func(w *world) {
+	bubble(t, []watches.ReleaseKind{kind}, func(w *world) {
 		w.create("default/a", map[string]any{"size": int64(3), "hang": true})
 		w.create("default/b", size3)
 		w.has("conditions of the other", w.conditions("default/b"), "Ready True Healthy")

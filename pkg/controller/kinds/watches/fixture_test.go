@@ -53,11 +53,11 @@ type world struct {
 	waiting map[string]bool
 	mu      sync.Mutex
 	// permitted is Deps.Permitted of managers that start from now on.
-	permitted func(context.Context, watches.Kind) error
+	permitted func(context.Context, watches.ReleaseKind) error
 }
 
 // bubble runs a test with a manager of the kinds in a synctest bubble.
-func bubble(t *testing.T, kinds []watches.Kind, test func(*world)) {
+func bubble(t *testing.T, kinds []watches.ReleaseKind, test func(*world)) {
 	t.Helper()
 	releaseworld.Bubble(t, func(outer *releaseworld.World) {
 		w := &world{World: outer, t: outer.T}
@@ -68,7 +68,7 @@ func bubble(t *testing.T, kinds []watches.Kind, test func(*world)) {
 }
 
 // start starts a manager and an engine.
-func (w *world) start(kinds ...watches.Kind) {
+func (w *world) start(kinds ...watches.ReleaseKind) {
 	w.t.Helper()
 	w.waiting = map[string]bool{}
 	w.Start(func() (_ releaseworld.Run, err error) {
@@ -256,7 +256,7 @@ data:
 `
 
 // caches is the kind of most tests.
-func caches(t *testing.T) watches.Kind {
+func caches(t *testing.T) watches.ReleaseKind {
 	t.Helper()
-	return watches.Kind{GroupVersionKind: memcached, Chart: chartOf(t, "1.0.0", "configmap.yaml", configMap)}
+	return watches.ReleaseKind{GroupVersionKind: memcached, Chart: chartOf(t, "1.0.0", "configmap.yaml", configMap)}
 }

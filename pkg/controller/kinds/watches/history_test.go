@@ -21,7 +21,7 @@ import (
 )
 
 // namedValues is a kind whose chart names its values.
-func namedValues(t *testing.T, version string) watches.Kind {
+func namedValues(t *testing.T, version string) watches.ReleaseKind {
 	t.Helper()
 	chart, err := chart.LoadFS(fstest.MapFS{
 		"Chart.yaml":               {Data: []byte("apiVersion: v2\nname: memcached\nversion: " + version + "\n")},
@@ -31,7 +31,7 @@ func namedValues(t *testing.T, version string) watches.Kind {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return watches.Kind{GroupVersionKind: memcached, Chart: chart}
+	return watches.ReleaseKind{GroupVersionKind: memcached, Chart: chart}
 }
 
 // changes returns the revisions of the history with what they changed, the newest first.
@@ -54,7 +54,7 @@ func TestHistoryNamesWhatChanged(t *testing.T) {
 			object.Object["spec"] = map[string]any{"size": size, "users": map[string]any{"alice": password}}
 		}
 	}
-	bubble(t, []watches.Kind{namedValues(t, "1.0.0")}, func(w *world) {
+	bubble(t, []watches.ReleaseKind{namedValues(t, "1.0.0")}, func(w *world) {
 		w.change("default/a", spec(1, "hunter2"))
 		w.change("default/a", spec(1, "hunter3"))
 

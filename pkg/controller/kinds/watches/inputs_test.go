@@ -19,9 +19,9 @@ import (
 
 // strictCaches is a kind whose chart does not render with the size "bad". The first failure
 // is given up.
-func strictCaches(t *testing.T) watches.Kind {
+func strictCaches(t *testing.T) watches.ReleaseKind {
 	t.Helper()
-	return watches.Kind{
+	return watches.ReleaseKind{
 		GroupVersionKind: memcached,
 		Chart: chartOf(t, "1.0.0", "configmap.yaml", configMap,
 			"check.yaml", `{{ if eq (toString .Values.size) "bad" }}{{ fail "the size is bad" }}{{ end }}`),
@@ -36,7 +36,7 @@ func strictCaches(t *testing.T) watches.Kind {
 func TestCorrectedOverrides(t *testing.T) {
 	bad := strictCaches(t)
 	bad.Overrides = map[string]string{"size": "bad"}
-	bubble(t, []watches.Kind{bad}, func(w *world) {
+	bubble(t, []watches.ReleaseKind{bad}, func(w *world) {
 		w.create("default/a", size3)
 		w.wait(time.Hour)
 		w.has("conditions", w.conditions("default/a"), "Ready False RetriesExhausted")
@@ -56,14 +56,14 @@ func TestCorrectedOverrides(t *testing.T) {
 func TestCorrectedTranslation(t *testing.T) {
 	size := atomic.Value{}
 	size.Store("3")
-	kind := func() watches.Kind {
+	kind := func() watches.ReleaseKind {
 		kind := strictCaches(t)
 		kind.Translator = func(context.Context, *unstructured.Unstructured) (map[string]any, error) {
 			return map[string]any{"size": size.Load()}, nil
 		}
 		return kind
 	}
-	bubble(t, []watches.Kind{kind()}, func(w *world) {
+	bubble(t, []watches.ReleaseKind{kind()}, func(w *world) {
 		pass := func(request string) {
 			w.change("default/a", func(object *unstructured.Unstructured) { annotate(object, "demo.example.com/requested-at", request) })
 		}

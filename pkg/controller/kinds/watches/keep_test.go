@@ -28,9 +28,9 @@ spec:
 
 // servedCaches is a kind whose release is a ConfigMap and a Service. A failed upgrade is not
 // rolled back.
-func servedCaches(t *testing.T) watches.Kind {
+func servedCaches(t *testing.T) watches.ReleaseKind {
 	t.Helper()
-	return watches.Kind{
+	return watches.ReleaseKind{
 		GroupVersionKind: memcached, Chart: chartOf(t, "1.0.0", "configmap.yaml", configMap, "service.yaml", service),
 		Policy: releasev1alpha1.ReleasePolicy{Remediation: &releasev1alpha1.Remediation{Strategy: releasev1alpha1.RemediationNone}},
 	}
@@ -69,7 +69,7 @@ func TestDriftWhileUpgradeFails(t *testing.T) {
 	}
 	for name, refuse := range tests {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, []watches.Kind{servedCaches(t)}, func(w *world) {
+			bubble(t, []watches.ReleaseKind{servedCaches(t)}, func(w *world) {
 				w.immutable(refuse)
 				w.create("default/a", size3)
 				w.change("default/a", func(object *unstructured.Unstructured) { object.Object["spec"] = map[string]any{"size": int64(4)} })

@@ -26,9 +26,9 @@ import (
 	"github.com/example/demoapp-controller/pkg/helm/chart"
 )
 
-// Kind is a kind whose custom resources each have one release of a chart. Fields are
+// ReleaseKind is a kind whose custom resources each have one release of a chart. Fields are
 // optional unless their comment says otherwise.
-type Kind struct {
+type ReleaseKind struct {
 	// GroupVersionKind is the kind of the custom resources. Required.
 	GroupVersionKind schema.GroupVersionKind
 	// Chart is installed for each custom resource. Required.
@@ -127,7 +127,7 @@ type Watch struct {
 }
 
 // validate returns an error that names all invalid fields of the kind.
-func (k Kind) validate() error {
+func (k ReleaseKind) validate() error {
 	var errs []error
 	if k.GroupVersionKind.Version == "" || k.GroupVersionKind.Kind == "" || k.Chart == nil {
 		errs = append(errs, errors.New("version, kind and chart are required"))
@@ -135,7 +135,7 @@ func (k Kind) validate() error {
 	if _, _, err := chart.SetValues(nil, k.Overrides); err != nil {
 		errs = append(errs, fmt.Errorf("overrides: %w", err))
 	}
-	names := (&Kind{PauseAnnotation: k.PauseAnnotation}).annotations()
+	names := (&ReleaseKind{PauseAnnotation: k.PauseAnnotation}).annotations()
 	for _, annotation := range k.Annotations {
 		if annotation.Name == "" || annotation.Apply == nil || slices.Contains(names, annotation.Name) {
 			errs = append(errs, fmt.Errorf("annotation %q: needs a function, and a name that no other annotation has", annotation.Name))
@@ -151,12 +151,12 @@ func (k Kind) validate() error {
 }
 
 // Name is the kind's name in logs and metrics: "<kind>.<version>.<group>" in lower case.
-func (k Kind) Name() string {
+func (k ReleaseKind) Name() string {
 	return strings.ToLower(strings.TrimSuffix(k.GroupVersionKind.Kind+"."+k.GroupVersionKind.Version+"."+k.GroupVersionKind.Group, "."))
 }
 
 // annotations returns the annotations whose change starts a reconcile.
-func (k Kind) annotations() []string {
+func (k ReleaseKind) annotations() []string {
 	names := []string{
 		releasev1alpha1.AnnotationRequestedAt, releasev1alpha1.AnnotationForceAt, releasev1alpha1.AnnotationAdoptRelease,
 		watchesv1alpha1.AnnotationInstallDisableHooks, watchesv1alpha1.AnnotationUpgradeDisableHooks,
@@ -174,7 +174,7 @@ func (k Kind) annotations() []string {
 
 // Rules returns the permissions that the operator needs for the kind, apart from those for the objects of its chart. Those
 // of a namespace are the first, and those for the custom resources the second.
-func (k Kind) Rules(resource schema.GroupResource) (inNamespace, ofResource []rbacv1.PolicyRule) {
+func (k ReleaseKind) Rules(resource schema.GroupResource) (inNamespace, ofResource []rbacv1.PolicyRule) {
 	rule := func(group, resource string, verbs ...string) rbacv1.PolicyRule {
 		return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{resource}, Verbs: verbs}
 	}

@@ -63,7 +63,7 @@ func TestSpecBeyondLimits(t *testing.T) {
 				name, _, err := unstructured.NestedString(object.Object, "spec", "name")
 				return name + object.GetName(), err
 			}
-			bubble(t, []watches.Kind{kind}, func(w *world) {
+			bubble(t, []watches.ReleaseKind{kind}, func(w *world) {
 				w.create("default/a", map[string]any{"size": int64(3), "name": "my-"})
 				w.change("default/a", test.grow)
 				w.has("conditions", w.conditions("default/a"), "Stalled True ValuesInvalid", "Irreconcilable True ErrorGettingValues", "Deployed True InstallSuccessful")
@@ -84,7 +84,7 @@ func TestSpecBeyondLimits(t *testing.T) {
 
 // TestSpecWithinLimitsAgain: a spec that was refused is used once it is small enough.
 func TestSpecWithinLimitsAgain(t *testing.T) {
-	bubble(t, []watches.Kind{caches(t)}, func(w *world) {
+	bubble(t, []watches.ReleaseKind{caches(t)}, func(w *world) {
 		w.create("default/a", items(7_000))
 		w.has("conditions", w.conditions("default/a"), "Stalled True ValuesInvalid")
 		w.equal("records", []string{}, w.HelmRecords())
@@ -115,7 +115,7 @@ func TestPassMemory(t *testing.T) {
 	}}
 	spec := items(6_600)
 	spec["text"] = strings.Repeat("x", 900_000)
-	bubble(t, []watches.Kind{kind}, func(w *world) {
+	bubble(t, []watches.ReleaseKind{kind}, func(w *world) {
 		w.With(func() {
 			w.Refuse = func(request fakeapi.Request, _ *unstructured.Unstructured) error {
 				if request.Verb == "patch" || request.Verb == "create" {

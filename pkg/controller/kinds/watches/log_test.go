@@ -13,7 +13,7 @@ import (
 // TestHelmLogsWithFieldsOfPass holds that Helm and the engine log in the passes that call them. The world checks the fields
 // of all lines with a reconcileID.
 func TestHelmLogsWithFieldsOfPass(t *testing.T) {
-	bubble(t, []watches.Kind{caches(t)}, func(w *world) {
+	bubble(t, []watches.ReleaseKind{caches(t)}, func(w *world) {
 		w.create("default/a", map[string]any{"size": int64(3)})
 
 		for _, message := range []string{"creating release", "The release has changed", "Event"} {

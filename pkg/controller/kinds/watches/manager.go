@@ -62,7 +62,7 @@ type Deps struct {
 	// Permitted is called before a kind starts, and returns when the operator has the permissions
 	// that the kind needs. The context ends when the kind must not start any more. After an error,
 	// Permitted is called again later. Optional.
-	Permitted func(ctx context.Context, kind Kind) error
+	Permitted func(ctx context.Context, kind ReleaseKind) error
 
 	metadata metadata.Interface
 }
@@ -81,7 +81,7 @@ type Manager struct {
 
 // NewManager returns a manager of the kinds. It subscribes to the engine, so call it before
 // the engine runs. It returns an error that names all invalid kinds.
-func NewManager(deps Deps, kinds ...Kind) (*Manager, error) {
+func NewManager(deps Deps, kinds ...ReleaseKind) (*Manager, error) {
 	if deps.Waiting == nil {
 		deps.Waiting = func(string, bool) {}
 	}
@@ -101,7 +101,7 @@ func NewManager(deps Deps, kinds ...Kind) (*Manager, error) {
 // Update replaces the kinds. A kind that is no longer among them stops, and its releases
 // stay as they are. A kind whose Revision differs is restarted. It returns an error, and
 // changes nothing, if a kind is invalid.
-func (m *Manager) Update(kinds ...Kind) error {
+func (m *Manager) Update(kinds ...ReleaseKind) error {
 	var errs []error
 	seen, targets := map[schema.GroupKind]bool{}, make([]served.Target, 0, len(kinds))
 	for _, k := range kinds {
@@ -124,7 +124,7 @@ func (m *Manager) Update(kinds ...Kind) error {
 	return nil
 }
 
-func (m *Manager) withDefaults(k Kind) Kind {
+func (m *Manager) withDefaults(k ReleaseKind) ReleaseKind {
 	if k.Translator == nil {
 		k.Translator = specValues
 	}
@@ -162,7 +162,7 @@ func (m *Manager) releaseChanged(changed cache.ObjectName, change helm.Change) {
 func (m *Manager) Run(stop, lead context.Context) error { return m.runner.Run(stop, lead) }
 
 // target is what the follower runs for a kind.
-func (m *Manager) target(k Kind) served.Target {
+func (m *Manager) target(k ReleaseKind) served.Target {
 	return served.Target{
 		Name: k.Name(), Kind: k.GroupVersionKind, Revision: k.Revision,
 		Check: func(resource served.Resource) error {
@@ -182,7 +182,7 @@ func (m *Manager) target(k Kind) served.Target {
 }
 
 // permitted waits until the operator has the permissions of a kind, or until stop or lead ends.
-func (m *Manager) permitted(stop, lead context.Context, k Kind) error {
+func (m *Manager) permitted(stop, lead context.Context, k ReleaseKind) error {
 	if m.deps.Permitted == nil {
 		return nil
 	}
@@ -196,7 +196,7 @@ func (m *Manager) permitted(stop, lead context.Context, k Kind) error {
 }
 
 // runKind runs the controller of a kind until stop or lead ends.
-func (m *Manager) runKind(stop, lead context.Context, k Kind, resource served.Resource, synced func()) error {
+func (m *Manager) runKind(stop, lead context.Context, k ReleaseKind, resource served.Resource, synced func()) error {
 	if err := m.permitted(stop, lead, k); err != nil || stop.Err() != nil || lead.Err() != nil {
 		return err
 	}

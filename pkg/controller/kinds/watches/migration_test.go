@@ -163,7 +163,7 @@ func upstreamRecord(t *testing.T, name string, revision int, status string) stri
 }
 
 // watch starts to watch the kind.
-func (w *world) watch(kind watches.Kind) {
+func (w *world) watch(kind watches.ReleaseKind) {
 	w.t.Helper()
 	w.must(w.manager.Update(kind))
 	w.settle()

@@ -41,7 +41,7 @@ func TestDriftPolicy(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			kind := caches(t)
 			kind.Policy.Drift = tc.policy
-			bubble(t, []watches.Kind{kind}, func(w *world) {
+			bubble(t, []watches.ReleaseKind{kind}, func(w *world) {
 				w.create("default/a", size3)
 				w.Edit("ConfigMap", "default/a", "kubectl", func(object *unstructured.Unstructured) {
 					object.Object["data"] = map[string]any{"size": "7", "image": "none", "extra": "1"}
@@ -81,10 +81,10 @@ func deploys(object *unstructured.Unstructured) bool {
 
 // TestWaitForReady rolls back a revision that is not healthy within the timeout of the kind.
 func TestWaitForReady(t *testing.T) {
-	kind := watches.Kind{GroupVersionKind: memcached, Chart: chartOf(t, "1.0.0", "deployment.yaml", deployment)}
+	kind := watches.ReleaseKind{GroupVersionKind: memcached, Chart: chartOf(t, "1.0.0", "deployment.yaml", deployment)}
 	kind.Policy.WaitForReady, kind.Policy.Timeout = true, &metav1.Duration{Duration: 2 * time.Minute}
 	kind.Policy.Remediation = &releasev1alpha1.Remediation{Retries: ptr.To[int32](0), Strategy: releasev1alpha1.RemediationRollback}
-	bubble(t, []watches.Kind{kind}, func(w *world) {
+	bubble(t, []watches.ReleaseKind{kind}, func(w *world) {
 		w.With(func() { w.React = deploys })
 		w.create("default/a", map[string]any{"image": "good"})
 		w.has("conditions", w.conditions("default/a"), "Ready True Healthy")
@@ -102,10 +102,10 @@ func TestWaitForReady(t *testing.T) {
 // TestRemediationNone leaves a failed release as it is after the retries, until the spec
 // changes.
 func TestRemediationNone(t *testing.T) {
-	kind := watches.Kind{GroupVersionKind: memcached, Chart: chartOf(t, "1.0.0", "configmap.yaml", configMap, "fail.yaml",
+	kind := watches.ReleaseKind{GroupVersionKind: memcached, Chart: chartOf(t, "1.0.0", "configmap.yaml", configMap, "fail.yaml",
 		`{{ if .Values.image }}{{ required "image must be absent" .Values.absent }}{{ end }}`)}
 	kind.Policy.Remediation = &releasev1alpha1.Remediation{Retries: ptr.To[int32](0), Strategy: releasev1alpha1.RemediationNone}
-	bubble(t, []watches.Kind{kind}, func(w *world) {
+	bubble(t, []watches.ReleaseKind{kind}, func(w *world) {
 		w.create("default/a", map[string]any{"size": int64(3), "image": "x"})
 		w.has("conditions", w.conditions("default/a"), "ReleaseFailed True InstallError", "Stalled True RenderFailed")
 		w.change("default/a", func(object *unstructured.Unstructured) { object.Object["spec"] = size3 })
@@ -117,7 +117,7 @@ func TestRemediationNone(t *testing.T) {
 func TestMaxHistory(t *testing.T) {
 	kind := caches(t)
 	kind.Policy.MaxHistory = ptr.To[int32](3)
-	bubble(t, []watches.Kind{kind}, func(w *world) {
+	bubble(t, []watches.ReleaseKind{kind}, func(w *world) {
 		for size := int64(1); size <= 5; size++ {
 			w.create("default/a", map[string]any{"size": size})
 		}
@@ -146,8 +146,8 @@ func TestScope(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			kind := watches.Kind{GroupVersionKind: memcached, Chart: chartOf(t, "1.0.0", "configmap.yaml", configMap, "x.yaml", tc.template), Scope: tc.scope}
-			bubble(t, []watches.Kind{kind}, func(w *world) {
+			kind := watches.ReleaseKind{GroupVersionKind: memcached, Chart: chartOf(t, "1.0.0", "configmap.yaml", configMap, "x.yaml", tc.template), Scope: tc.scope}
+			bubble(t, []watches.ReleaseKind{kind}, func(w *world) {
 				w.create("default/a", map[string]any{"size": int64(3), "image": "other"})
 				if tc.refused {
 					w.equal("objects", []string{"Memcached default/a"}, w.Names())
@@ -169,7 +169,7 @@ func TestScope(t *testing.T) {
 func TestPeriodOfKind(t *testing.T) {
 	kind := caches(t)
 	kind.IgnoreDependents, kind.ReconcilePeriod = true, time.Hour
-	bubble(t, []watches.Kind{kind}, func(w *world) {
+	bubble(t, []watches.ReleaseKind{kind}, func(w *world) {
 		w.create("default/a", size3)
 		w.create("default/b", size3, prefix+"reconcile-period", "30h")
 		for _, name := range []string{"default/a", "default/b"} {
@@ -200,7 +200,7 @@ func TestWorkers(t *testing.T) {
 			<-time.After(time.Second)
 			return map[string]any{"size": 3}, nil
 		}
-		bubble(t, []watches.Kind{kind}, func(w *world) {
+		bubble(t, []watches.ReleaseKind{kind}, func(w *world) {
 			for i := range 6 {
 				w.Edit("Memcached", fmt.Sprintf("default/m%d", i), "kubectl", func(object *unstructured.Unstructured) { object.Object["spec"] = size3 })
 			}

@@ -23,7 +23,7 @@ func (w *world) forge(name string, status map[string]any) {
 // TestForgedStatus: a status that names the release and the objects of another custom
 // resource reaches neither, in a pass and in the deletion.
 func TestForgedStatus(t *testing.T) {
-	bubble(t, []watches.Kind{caches(t)}, func(w *world) {
+	bubble(t, []watches.ReleaseKind{caches(t)}, func(w *world) {
 		w.create("default/victim", size3)
 		victim := w.Object("ConfigMap", "default/victim")
 		stolen, _, err := unstructured.NestedMap(w.Object("Memcached", "default/victim").Object, "status")
@@ -51,7 +51,7 @@ func TestForgedStatus(t *testing.T) {
 // TestInvalidStatus: a status that cannot be read is written again. The release stays as it
 // is.
 func TestInvalidStatus(t *testing.T) {
-	bubble(t, []watches.Kind{caches(t)}, func(w *world) {
+	bubble(t, []watches.ReleaseKind{caches(t)}, func(w *world) {
 		w.create("default/a", size3)
 		w.forge("default/a", map[string]any{"conditions": "none", "inventory": "all", "deployedRelease": int64(7), "history": map[string]any{}})
 		w.change("default/a", func(object *unstructured.Unstructured) { annotate(object, "demo.example.com/requested-at", "now") })
@@ -110,7 +110,7 @@ func TestReleaseOfAnotherClient(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, []watches.Kind{caches(t)}, func(w *world) {
+			bubble(t, []watches.ReleaseKind{caches(t)}, func(w *world) {
 				w.leaveHelmRelease()
 				theirs := w.Object("ConfigMap", "default/a")
 				kind := caches(t)
@@ -157,7 +157,7 @@ func TestReleaseOfAnotherClient(t *testing.T) {
 
 // TestAdoptLabelAfterAnnotation: a release that waits for the label on its record is adopted when the label is set.
 func TestAdoptLabelAfterAnnotation(t *testing.T) {
-	bubble(t, []watches.Kind{caches(t)}, func(w *world) {
+	bubble(t, []watches.ReleaseKind{caches(t)}, func(w *world) {
 		w.leaveHelmRelease()
 		w.start(caches(t))
 		w.create("default/a", map[string]any{"size": int64(5)}, "demo.example.com/adopt-release", "true")
@@ -178,7 +178,7 @@ func TestAdoptLabelAfterAnnotation(t *testing.T) {
 // TestNamesOutsideTheAnnotations: annotations with names that are not in the list change
 // nothing.
 func TestNamesOutsideTheAnnotations(t *testing.T) {
-	bubble(t, []watches.Kind{caches(t)}, func(w *world) {
+	bubble(t, []watches.ReleaseKind{caches(t)}, func(w *world) {
 		w.create("default/a", size3)
 		w.TakeRequests()
 		w.change("default/a", func(object *unstructured.Unstructured) {

@@ -36,7 +36,7 @@ var size3 = map[string]any{"size": int64(3)}
 
 // TestLifecycle plays install, upgrade, repair and uninstall, and counts the requests.
 func TestLifecycle(t *testing.T) {
-	bubble(t, []watches.Kind{caches(t)}, func(w *world) {
+	bubble(t, []watches.ReleaseKind{caches(t)}, func(w *world) {
 		w.create("default/a", map[string]any{"size": int64(3)})
 		w.equal("requests of the install", []string{
 			"patch memcacheds default/a", "create secrets default", "apply configmaps default/a",
@@ -75,7 +75,7 @@ func TestLifecycle(t *testing.T) {
 // TestPaused: a paused custom resource keeps its release as it is, and waits with its
 // deletion.
 func TestPaused(t *testing.T) {
-	bubble(t, []watches.Kind{caches(t)}, func(w *world) {
+	bubble(t, []watches.ReleaseKind{caches(t)}, func(w *world) {
 		w.create("default/a", size3)
 		w.change("default/a", func(object *unstructured.Unstructured) {
 			object.Object["spec"] = map[string]any{"size": int64(5)}
@@ -117,7 +117,7 @@ func TestPauseHandler(t *testing.T) {
 	resize := func(w *world, size int64) {
 		w.change("default/a", func(object *unstructured.Unstructured) { object.Object["spec"] = map[string]any{"size": size} })
 	}
-	bubble(t, []watches.Kind{kind}, func(w *world) {
+	bubble(t, []watches.ReleaseKind{kind}, func(w *world) {
 		w.create("default/a", size3)
 		handler.Store(&answer{paused: true})
 		hooks.Store(0)
@@ -206,7 +206,7 @@ func TestInvalidKinds(t *testing.T) {
 			{Name: "example.com/none"},
 		}
 		kind.Watches = []watches.Watch{{Name: "sizes"}}
-		err := w.manager.Update(kind, watches.Kind{GroupVersionKind: memcached})
+		err := w.manager.Update(kind, watches.ReleaseKind{GroupVersionKind: memcached})
 		if err == nil {
 			t.Fatal("invalid kinds are accepted")
 		}
@@ -220,7 +220,7 @@ func TestInvalidKinds(t *testing.T) {
 func TestTwoKindsWithOneName(t *testing.T) {
 	backups := caches(t)
 	backups.GroupVersionKind.Kind = "Backup"
-	bubble(t, []watches.Kind{caches(t)}, func(w *world) {
+	bubble(t, []watches.ReleaseKind{caches(t)}, func(w *world) {
 		w.Serve(memcacheds.GroupVersion().WithResource("backups"), "Backup", true)
 		w.create("default/a", size3)
 		w.must(w.manager.Update(caches(t), backups))
@@ -276,7 +276,7 @@ func TestCRDComesAndGoes(t *testing.T) {
 	backups := caches(t)
 	backups.GroupVersionKind.Kind = "Backup"
 	resource := memcacheds.GroupVersion().WithResource("backups")
-	bubble(t, []watches.Kind{backups}, func(w *world) {
+	bubble(t, []watches.ReleaseKind{backups}, func(w *world) {
 		w.equal("waiting at the start", true, w.waiting[backups.Name()])
 		define := func(name string) {
 			w.Edit("CustomResourceDefinition", name, "kubectl", func(object *unstructured.Unstructured) { object.Object["spec"] = map[string]any{} })
@@ -309,7 +309,7 @@ func TestKindWaitsForItsPermissions(t *testing.T) {
 	bubble(t, nil, func(w *world) {
 		w.stop()
 		granted, asked, ended := make(chan struct{}), 0, 0
-		w.permitted = func(ctx context.Context, _ watches.Kind) error {
+		w.permitted = func(ctx context.Context, _ watches.ReleaseKind) error {
 			asked++
 			select {
 			case <-granted:
@@ -353,7 +353,7 @@ func TestKindWaitsForItsPermissions(t *testing.T) {
 func TestSelector(t *testing.T) {
 	kind := caches(t)
 	kind.Selector = labels.SelectorFromSet(labels.Set{"tier": "gold"})
-	bubble(t, []watches.Kind{kind}, func(w *world) {
+	bubble(t, []watches.ReleaseKind{kind}, func(w *world) {
 		label := func(tier string) {
 			w.change("default/a", func(object *unstructured.Unstructured) {
 				object.Object["spec"] = size3
@@ -376,7 +376,7 @@ func TestSelector(t *testing.T) {
 
 // TestNoStatusSubresource: an event says what a CRD without the status subresource lacks.
 func TestNoStatusSubresource(t *testing.T) {
-	bubble(t, []watches.Kind{caches(t)}, func(w *world) {
+	bubble(t, []watches.ReleaseKind{caches(t)}, func(w *world) {
 		w.With(func() {
 			w.Refuse = func(request fakeapi.Request, _ *unstructured.Unstructured) error {
 				if request.Key.Resource == memcacheds && request.Subresource == "status" {
@@ -397,7 +397,7 @@ func TestNoStatusSubresource(t *testing.T) {
 // TestPrunedStatus: a CRD that removes our fields from the status costs neither a loop nor a
 // repeated apply.
 func TestPrunedStatus(t *testing.T) {
-	bubble(t, []watches.Kind{caches(t)}, func(w *world) {
+	bubble(t, []watches.ReleaseKind{caches(t)}, func(w *world) {
 		w.With(func() {
 			w.Prune = func(object *unstructured.Unstructured) {
 				kept := map[string]any{}
@@ -439,7 +439,7 @@ func TestPrunedStatus(t *testing.T) {
 
 // TestStatusOfOthers: fields and conditions of other field managers survive.
 func TestStatusOfOthers(t *testing.T) {
-	bubble(t, []watches.Kind{caches(t)}, func(w *world) {
+	bubble(t, []watches.ReleaseKind{caches(t)}, func(w *world) {
 		w.create("default/a", size3)
 		w.EditSubresource("Memcached", "default/a", "other", "status", func(object *unstructured.Unstructured) {
 			w.must(unstructured.SetNestedField(object.Object, "mine", "status", "note"))
@@ -461,7 +461,7 @@ func TestStatusOfOthers(t *testing.T) {
 func TestStatusManifest(t *testing.T) {
 	kind := caches(t)
 	kind.StatusManifest = true
-	bubble(t, []watches.Kind{kind}, func(w *world) {
+	bubble(t, []watches.ReleaseKind{kind}, func(w *world) {
 		w.create("default/a", size3)
 		w.contains("manifest", w.field("Memcached", "default/a", "status", "deployedRelease", "manifest"), "kind: ConfigMap", `size: "3"`)
 		w.change("default/a", func(object *unstructured.Unstructured) { object.Object["spec"] = map[string]any{"size": int64(5)} })
@@ -478,7 +478,7 @@ func TestStatusManifest(t *testing.T) {
 func TestOverrides(t *testing.T) {
 	kind := caches(t)
 	kind.Overrides = map[string]string{"image": "s3cret/image"}
-	bubble(t, []watches.Kind{kind}, func(w *world) {
+	bubble(t, []watches.ReleaseKind{kind}, func(w *world) {
 		w.create("default/a", map[string]any{"size": int64(3), "image": "mine"})
 		w.equal("data", "s3cret/image", w.field("ConfigMap", "default/a", "data", "image"))
 		w.has("events", w.Recorder.Take(), "Normal ValuesOverridden The operator overrides the values image")
@@ -495,7 +495,7 @@ func TestInvalidValues(t *testing.T) {
 		}
 		return map[string]any{"size": size * 2}, nil
 	}
-	bubble(t, []watches.Kind{kind}, func(w *world) {
+	bubble(t, []watches.ReleaseKind{kind}, func(w *world) {
 		w.create("default/a", size3)
 		w.equal("data", "6", w.field("ConfigMap", "default/a", "data", "size"))
 		w.change("default/a", func(object *unstructured.Unstructured) { object.Object["spec"] = map[string]any{"size": int64(11)} })
@@ -523,7 +523,7 @@ func TestFailedUpgradeIsRolledBack(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			kind := caches(t)
 			kind.Policy.Remediation = &releasev1alpha1.Remediation{Retries: new(int32), Strategy: tc.strategy}
-			bubble(t, []watches.Kind{kind}, func(w *world) {
+			bubble(t, []watches.ReleaseKind{kind}, func(w *world) {
 				w.create("default/a", size3, tc.annotations...)
 				w.With(func() {
 					w.Validate = func(object *unstructured.Unstructured) error {
@@ -566,7 +566,7 @@ func TestHooksOfTheLibrary(t *testing.T) {
 		after = append(after, release.Revision)
 		return nil
 	}}
-	bubble(t, []watches.Kind{kind}, func(w *world) {
+	bubble(t, []watches.ReleaseKind{kind}, func(w *world) {
 		w.create("default/a", size3)
 		w.equal("data while the hook fails", "", w.field("ConfigMap", "default/a", "data", "size"))
 		w.has("conditions", w.conditions("default/a"), "Irreconcilable True ReconcileError")
@@ -588,7 +588,7 @@ func TestCustomAnnotation(t *testing.T) {
 		release.MaxHistory = 1
 		return nil
 	}}}
-	bubble(t, []watches.Kind{kind}, func(w *world) {
+	bubble(t, []watches.ReleaseKind{kind}, func(w *world) {
 		w.create("default/a", size3, "example.com/history", "short")
 		for size := int64(4); size < 8; size++ {
 			w.change("default/a", func(object *unstructured.Unstructured) { object.Object["spec"] = map[string]any{"size": size} })
@@ -606,7 +606,7 @@ func TestCustomAnnotation(t *testing.T) {
 func TestPeriod(t *testing.T) {
 	kind := caches(t)
 	kind.IgnoreDependents = true
-	bubble(t, []watches.Kind{kind}, func(w *world) {
+	bubble(t, []watches.ReleaseKind{kind}, func(w *world) {
 		drift := func() {
 			w.Edit("ConfigMap", "default/a", "kubectl", func(object *unstructured.Unstructured) {
 				object.Object["data"] = map[string]any{"size": "7"}
@@ -628,7 +628,7 @@ func TestPeriod(t *testing.T) {
 // TestFormerFinalizer: the finalizer of helm-operator-plugins is replaced, and a deletion
 // with only that finalizer is completed.
 func TestFormerFinalizer(t *testing.T) {
-	bubble(t, []watches.Kind{caches(t)}, func(w *world) {
+	bubble(t, []watches.ReleaseKind{caches(t)}, func(w *world) {
 		w.change("default/a", func(object *unstructured.Unstructured) {
 			object.Object["spec"] = size3
 			object.SetFinalizers([]string{"uninstall-helm-release", "other/finalizer"})
@@ -647,7 +647,7 @@ func TestFormerFinalizer(t *testing.T) {
 // TestOthersFinalizer: the status says that the release is uninstalled while another
 // finalizer keeps the custom resource.
 func TestOthersFinalizer(t *testing.T) {
-	bubble(t, []watches.Kind{caches(t)}, func(w *world) {
+	bubble(t, []watches.ReleaseKind{caches(t)}, func(w *world) {
 		w.change("default/a", func(object *unstructured.Unstructured) {
 			object.Object["spec"] = size3
 			object.SetFinalizers([]string{"other/finalizer"})
@@ -661,7 +661,7 @@ func TestOthersFinalizer(t *testing.T) {
 
 // TestUpdate: a kind that is removed stops and leaves its releases; a changed one restarts.
 func TestUpdate(t *testing.T) {
-	bubble(t, []watches.Kind{caches(t)}, func(w *world) {
+	bubble(t, []watches.ReleaseKind{caches(t)}, func(w *world) {
 		w.create("default/a", size3)
 		w.must(w.manager.Update())
 		w.settle()
@@ -681,7 +681,7 @@ func TestUpdate(t *testing.T) {
 
 // TestRestart: a restarted operator sends no request for releases at rest.
 func TestRestart(t *testing.T) {
-	bubble(t, []watches.Kind{caches(t)}, func(w *world) {
+	bubble(t, []watches.ReleaseKind{caches(t)}, func(w *world) {
 		w.create("default/a", size3)
 		w.stop()
 		w.TakeRequests()
@@ -704,7 +704,7 @@ func TestInvalidReleaseName(t *testing.T) {
 		}
 		return "", errors.New("releaseName: the label tier is missing")
 	}
-	bubble(t, []watches.Kind{kind}, func(w *world) {
+	bubble(t, []watches.ReleaseKind{kind}, func(w *world) {
 		w.create("default/a", size3)
 		w.has("conditions", w.conditions("default/a"), "Irreconcilable True ErrorGettingValues", "Stalled True ValuesInvalid")
 		w.equal("message", "releaseName: the label tier is missing", w.message("default/a", "Ready"))
@@ -723,13 +723,13 @@ func TestInvalidReleaseName(t *testing.T) {
 // TestReleaseName: a template may name the release, and a change of the template keeps
 // existing releases.
 func TestReleaseName(t *testing.T) {
-	named := func(suffix string) watches.Kind {
+	named := func(suffix string) watches.ReleaseKind {
 		kind := caches(t)
 		kind.Revision = suffix
 		kind.ReleaseName = func(object *unstructured.Unstructured) (string, error) { return object.GetName() + suffix, nil }
 		return kind
 	}
-	bubble(t, []watches.Kind{named("-one")}, func(w *world) {
+	bubble(t, []watches.ReleaseKind{named("-one")}, func(w *world) {
 		w.create("default/a", size3)
 		w.equal("records", []string{"a-one.v1 deployed"}, w.HelmRecords())
 		w.must(w.manager.Update(named("-two")))

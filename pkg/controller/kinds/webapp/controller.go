@@ -66,7 +66,7 @@ func New(client exampleclient.WebAppsGetter, children *child.Set, options Option
 			return nil, fmt.Errorf("index WebApps by image: %w", err)
 		}
 	}
-	definition := kind.Kind[*examplev1.WebApp, examplev1.WebAppStatus]{
+	definition := kind.Definition[*examplev1.WebApp, examplev1.WebAppStatus]{
 		Name: Name, GroupVersionKind: Kind, FieldManager: child.FieldManager,
 		Client:     func(namespace string) controller.Patcher[*examplev1.WebApp] { return client.WebApps(namespace) },
 		Status:     func(w *examplev1.WebApp) *examplev1.WebAppStatus { return &w.Status },

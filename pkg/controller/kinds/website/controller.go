@@ -29,7 +29,7 @@ type (
 
 // New wires the controller of Websites and of their children. It starts nothing.
 func New(client webappclient.WebsitesGetter, children *child.Set, deps kind.Deps) (*loop, error) {
-	l, err := kind.New(kind.Kind[*webappv1.Website, webappv1.WebsiteStatus]{
+	l, err := kind.New(kind.Definition[*webappv1.Website, webappv1.WebsiteStatus]{
 		Name: Name, GroupVersionKind: Kind, FieldManager: child.FieldManager,
 		Client:     func(namespace string) controller.Patcher[*webappv1.Website] { return client.Websites(namespace) },
 		Status:     func(w *webappv1.Website) *webappv1.WebsiteStatus { return &w.Status },

@@ -13,12 +13,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/dynamic/dynamicinformer"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
+
+	"github.com/example/demoapp-controller/pkg/controller/served"
 )
 
 // customResourceDefinitions is the resource of CRDs.
@@ -100,7 +101,7 @@ func (d *definitions) awaits(resource schema.GroupVersionResource) bool {
 		return false
 	}
 	crd, exists, err := watch.informer.GetStore().GetByKey(definitionName(resource))
-	return err == nil && (!exists || !establishes(crd, resource.Version))
+	return err == nil && (!exists || !establishes(crd, resource))
 }
 
 func (d *definitions) watch(ctx context.Context, resource schema.GroupVersionResource) *definition {
@@ -111,7 +112,7 @@ func (d *definitions) watch(ctx context.Context, resource schema.GroupVersionRes
 		}).Informer()
 	watch := &definition{informer: informer, ctx: ctx, stop: stop, done: make(chan struct{})}
 	changed := func(crd any) {
-		if !establishes(crd, resource.Version) {
+		if !establishes(crd, resource) {
 			return
 		}
 		select {
@@ -153,35 +154,7 @@ func definitionName(resource schema.GroupVersionResource) string {
 	return resource.GroupResource().String()
 }
 
-// establishes reports whether the API server serves a version of the CRD, or will soon serve it.
-func establishes(object any, version string) bool {
+func establishes(object any, resource schema.GroupVersionResource) bool {
 	crd, ok := object.(*unstructured.Unstructured)
-	if !ok || crd.GetDeletionTimestamp() != nil {
-		return false
-	}
-	var definition struct {
-		Spec struct {
-			Versions []struct {
-				Name   string `json:"name"`
-				Served bool   `json:"served"`
-			} `json:"versions"`
-		} `json:"spec"`
-		Status struct {
-			Conditions []metav1.Condition `json:"conditions"`
-		} `json:"status"`
-	}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(crd.Object, &definition); err != nil {
-		return false
-	}
-	for _, condition := range definition.Status.Conditions {
-		if condition.Type != "Established" || condition.Status != metav1.ConditionTrue {
-			continue
-		}
-		for _, v := range definition.Spec.Versions {
-			if v.Name == version && v.Served {
-				return true
-			}
-		}
-	}
-	return false
+	return ok && served.Establishes(crd, resource.Version)
 }

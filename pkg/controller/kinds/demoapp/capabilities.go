@@ -14,6 +14,7 @@ import (
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller"
 	"github.com/example/demoapp-controller/pkg/controller/release/values"
+	"github.com/example/demoapp-controller/pkg/controller/served"
 )
 
 // HTTPRouteCRD is the name of the CustomResourceDefinition of HTTPRoute in the Gateway
@@ -87,32 +88,9 @@ func (c *capabilities) hasHTTPRoutes(app cache.ObjectName) (bool, error) {
 }
 
 // servesHTTPRoutes reports whether the API server serves HTTPRoute in the version that
-// the chart renders. A CustomResourceDefinition that is being deleted does not count,
-// because all HTTPRoutes are deleted with it.
+// the chart renders.
 func servesHTTPRoutes(crd *unstructured.Unstructured) bool {
-	if crd == nil || crd.GetName() != HTTPRouteCRD || crd.GetDeletionTimestamp() != nil {
-		return false
-	}
-	return hasItem(crd, []string{"status", "conditions"}, map[string]any{"type": "Established", "status": "True"}) &&
-		hasItem(crd, []string{"spec", "versions"}, map[string]any{"name": httpRouteVersion, "served": true})
-}
-
-// hasItem reports whether a list in the object has an item with these fields.
-func hasItem(object *unstructured.Unstructured, path []string, fields map[string]any) bool {
-	items, _, err := unstructured.NestedSlice(object.Object, path...)
-	if err != nil {
-		return false
-	}
-	for _, item := range items {
-		found, ok := item.(map[string]any)
-		for name, value := range fields {
-			ok = ok && found[name] == value
-		}
-		if ok {
-			return true
-		}
-	}
-	return false
+	return crd != nil && crd.GetName() == HTTPRouteCRD && served.Establishes(crd, httpRouteVersion)
 }
 
 // watchCapabilities enqueues the apps that depend on a capability when it changes. The

@@ -283,10 +283,8 @@ func (q *kindQueue) longestDelay(recent time.Duration) time.Duration {
 		case slices.ContainsFunc(waits, func(w waitingFor) bool { return q.crds.awaits(w.resource) }):
 		case slices.ContainsFunc(waits, func(w waitingFor) bool { return w.why == unlistable }):
 			shorten(maxOutageRetry)
-		case recent < recentTime:
-			shorten(maxRecentRetry)
 		default:
-			shorten(maxKindRetry)
+			shorten(permissionRetry(recent))
 		}
 	}
 	return longest
@@ -565,13 +563,7 @@ func permitted(ctx context.Context, ask questions, namespaces []string, metrics 
 	defer metrics.setMissing(kind, nil)
 	var logged []permission
 	begin := time.Now()
-	longest := func() time.Duration {
-		if time.Since(begin) < recentTime {
-			return maxRecentRetry
-		}
-		return maxKindRetry
-	}
-	for delay := kindRetry; ; delay = min(delay+delay/2, longest()) {
+	for delay := kindRetry; ; delay = min(delay+delay/2, permissionRetry(time.Since(begin))) {
 		served, err := ask.discover(ctx)
 		if err != nil {
 			return err
@@ -591,6 +583,15 @@ func permitted(ctx context.Context, ask questions, namespaces []string, metrics 
 			return ctx.Err()
 		}
 	}
+}
+
+// permissionRetry returns the longest interval at which a permission is asked for again. recent is the time since an obstacle
+// has changed.
+func permissionRetry(recent time.Duration) time.Duration {
+	if recent < recentTime {
+		return maxRecentRetry
+	}
+	return maxKindRetry
 }
 
 func joined(names map[string]bool) string {

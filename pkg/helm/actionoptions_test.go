@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// TestDisableHooks leaves out the hooks of one action, and keeps those of the others.
+// TestDisableHooks disables the hooks of one action, and runs the hooks of the other actions.
 func TestDisableHooks(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
 		f.With(func() { f.React = jobsEnd })

@@ -26,9 +26,8 @@ import (
 
 var crdKind = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
 
-// apply sends one server-side apply, and notes what the object is like after it.
-// With a UID, it only succeeds on that very object: another one is invalid, and
-// none is a conflict.
+// apply sends one server-side apply, and records the resulting object. With a UID, it succeeds only
+// on the object with this UID: another object is Invalid, and an absent object is a Conflict.
 func (o *operation) apply(info *resource.Info, object *unstructured.Unstructured, mode ssa.Mode, uid types.UID) (metav1.Object, error) {
 	desired := ssa.Prepare(object)
 	data, options, err := ssa.Request(desired, FieldManager, mode, uid)
@@ -53,9 +52,8 @@ func (o *operation) apply(info *resource.Info, object *unstructured.Unstructured
 	return applied, nil
 }
 
-// put applies an object of the release, be it there or not: over the one that is
-// known to be the release's, or as a new one. An object of another owner that has
-// taken the name is not touched.
+// put applies an object of the release: over the existing object that is known to belong to the
+// release, or as a new object. An object of another owner with the same name is not changed.
 func (o *operation) put(info *resource.Info, object *unstructured.Unstructured) (metav1.Object, error) {
 	object, err := o.spare(info, object)
 	if err != nil {
@@ -79,8 +77,8 @@ func (o *operation) put(info *resource.Info, object *unstructured.Unstructured) 
 	}
 }
 
-// ensure creates an object that is expected to be absent, or takes over one
-// that belongs to the release already. It reports whether it created it.
+// ensure creates an object that is expected to be absent, or takes over an existing object of the
+// release. It reports whether it created the object.
 func (o *operation) ensure(info *resource.Info, object *unstructured.Unstructured) (metav1.Object, bool, error) {
 	applied, err := o.createObject(info, object)
 	if err == nil || !apierrors.IsConflict(err) {
@@ -95,7 +93,7 @@ func (o *operation) ensure(info *resource.Info, object *unstructured.Unstructure
 	return o.settle(info, object, made, err)
 }
 
-// createObject applies an object that must not exist, and remembers it.
+// createObject applies an object that must not exist, and records its UID.
 func (o *operation) createObject(info *resource.Info, object *unstructured.Unstructured) (metav1.Object, error) {
 	applied, err := o.apply(info, object, ssa.Create, "")
 	if err == nil {
@@ -104,8 +102,8 @@ func (o *operation) createObject(info *resource.Info, object *unstructured.Unstr
 	return applied, err
 }
 
-// settle looks at what is there, after an apply to the object with the UID was
-// answered with the error, and applies the object if that is the release's.
+// settle reads the live object after an apply with a UID failed, and applies the object if the live
+// object belongs to the release.
 func (o *operation) settle(info *resource.Info, object *unstructured.Unstructured, uid types.UID, answer error) (metav1.Object, bool, error) {
 	live, err := o.client(info).Get(o.ctx, info.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) && (uid != "" || answer == nil) {
@@ -113,7 +111,7 @@ func (o *operation) settle(info *resource.Info, object *unstructured.Unstructure
 		return applied, err == nil, err
 	}
 	if err != nil {
-		// Gone again, or the conflict was another one, of a quota for instance.
+		// The object was deleted again, or the conflict had another cause, for example a quota.
 		return nil, false, errors.Join(answer, err)
 	}
 	if uid != "" && live.GetUID() == uid && apierrors.IsInvalid(answer) {
@@ -131,11 +129,11 @@ func (o *operation) settle(info *resource.Info, object *unstructured.Unstructure
 	return applied, false, err
 }
 
-// ours reports whether a live object belongs to the release: because the engine made
-// it, by the UID that the baseline or this process has of it; because it is a hook that has
-// the name of an object, and becomes the object, as with Helm; or, in a release that was the owner's
-// before, by its marks or its owner. Marks and owner references alone prove nothing:
-// everybody can write them who may write the object.
+// ours reports whether a live object belongs to the release. An object belongs to the release if
+// the baseline or this process has its UID. A hook with the name of an object belongs to the
+// release, and becomes the object, as with Helm. If the owner had the release before this
+// operation, the marks and the owner of the object count, too. Marks and owner references alone
+// prove nothing: every client that may write the object can set them.
 func (o *operation) ours(info *resource.Info, live *unstructured.Unstructured) bool {
 	if made := o.known[reference(info)].UID; made != "" && made == live.GetUID() {
 		return true
@@ -146,9 +144,8 @@ func (o *operation) ours(info *resource.Info, live *unstructured.Unstructured) b
 	return o.established && (o.isController(live) || o.claimed(live) && !o.hasOtherController(live) && o.provesOwner(live))
 }
 
-// isController reports whether the release's owner is the controller of an object, or
-// was created in the place of that. Names of owners mean something in the release's
-// namespace only.
+// isController reports whether the release's owner, or an earlier owner with the same name, is the
+// controller of an object. Names of owners count only in the release's namespace.
 func (o *operation) isController(live metav1.Object) bool {
 	controller := metav1.GetControllerOf(live)
 	if controller == nil || o.ownerID.UID == "" {
@@ -157,14 +154,14 @@ func (o *operation) isController(live metav1.Object) bool {
 	return controller.UID == o.ownerID.UID || live.GetNamespace() == o.release.Namespace && o.ownerID.succeeds(ownerOf(controller))
 }
 
-// hasOtherController reports whether another object than the release's owner is the
-// controller of an object. A release without an owner leaves controllers to its chart.
+// hasOtherController reports whether the controller of an object is not the release's owner. In a
+// release without an owner, the chart sets controllers.
 func (o *operation) hasOtherController(live metav1.Object) bool {
 	return o.ownerID.UID != "" && metav1.GetControllerOf(live) != nil && !o.isController(live)
 }
 
-// createHook creates a hook, or applies over one of an earlier run, unless others own
-// fields of it.
+// createHook creates a hook, or applies it over a hook of an earlier run, unless other clients own
+// its fields.
 func (o *operation) createHook(info *resource.Info, object *unstructured.Unstructured) error {
 	applied, err := o.apply(info, object, ssa.Create, "")
 	if apierrors.IsConflict(err) {
@@ -184,9 +181,9 @@ func (o *operation) createHook(info *resource.Info, object *unstructured.Unstruc
 	return nil
 }
 
-// liveHook returns the hook that exists under the name, or the release's object: as with
-// Helm, a hook replaces it, and is replaced by it. It fails when the object may not be the
-// release's.
+// liveHook returns the existing hook with the name, or the release's object: as with Helm, a hook
+// and an object of the release with the same name replace each other. liveHook fails if the object
+// may not belong to the release.
 func (o *operation) liveHook(info *resource.Info) (*unstructured.Unstructured, error) {
 	live, err := o.client(info).Get(o.ctx, info.Name, metav1.GetOptions{})
 	if err != nil {
@@ -198,17 +195,17 @@ func (o *operation) liveHook(info *resource.Info) (*unstructured.Unstructured, e
 	return live, nil
 }
 
-// isOwnHook reports whether a live object is a hook that may be the release's. Helm
-// marks hooks as such, and not with their release.
+// isOwnHook reports whether a live object is a hook that may belong to the release. Helm marks an
+// object as a hook, but does not record its release.
 func (o *operation) isOwnHook(live *unstructured.Unstructured) bool {
 	annotations := live.GetAnnotations()
 	return annotations[manifest.HookAnnotation] != "" && !o.hasOtherController(live) &&
 		(annotations[manifest.ReleaseNameAnnotation] == "" || o.owned(live))
 }
 
-// takeOver turns the fields that Helm owns by client-side apply into fields that
-// it owns by server-side apply. Without it, a field that the chart no longer has
-// would stay, because its old owner still holds it.
+// takeOver converts Helm's ownership by client-side apply into ownership by server-side apply.
+// Otherwise, a field that the chart no longer has would stay, because its old manager still owns
+// it.
 func (o *operation) takeOver(info *resource.Info) error {
 	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
 		live, err := o.client(info).Get(o.ctx, info.Name, metav1.GetOptions{})
@@ -234,7 +231,7 @@ func (o *operation) takeOver(info *resource.Info) error {
 	})
 }
 
-// createOnly creates the object, and is content when it exists.
+// createOnly creates the object. An existing object is not an error.
 func (o *operation) createOnly(info *resource.Info, object *unstructured.Unstructured) error {
 	if _, err := o.apply(info, object, ssa.Create, ""); err != nil && !apierrors.IsConflict(err) {
 		return err
@@ -242,7 +239,7 @@ func (o *operation) createOnly(info *resource.Info, object *unstructured.Unstruc
 	return nil
 }
 
-// holder says whose an object is, for a person to find.
+// holder describes the owner of an object for messages.
 func (o *operation) holder(object *unstructured.Unstructured) string {
 	annotations, owner := object.GetAnnotations(), metav1.GetControllerOf(object)
 	if name := annotations[manifest.ReleaseNameAnnotation]; name != "" && (owner == nil || !o.owned(object)) {
@@ -266,8 +263,8 @@ func (o *operation) holder(object *unstructured.Unstructured) string {
 	return "another client (field managers: " + strings.Join(managers, ", ") + ")"
 }
 
-// remove deletes an object of the release. It leaves alone objects that are gone, that belong
-// to another owner, or that are kept, as the object or the manifest says.
+// remove deletes an object of the release. It does nothing if the object is gone, belongs to
+// another owner, or is kept by its own policy or by the manifest.
 func (o *operation) remove(info *resource.Info, policy metav1.DeletionPropagation) error {
 	if !o.bounds.allow(info.Namespace) {
 		o.logger.Warn("Left alone an object that the release may not have", slog.String("target", reference(info).String()))
@@ -276,8 +273,8 @@ func (o *operation) remove(info *resource.Info, policy metav1.DeletionPropagatio
 	got, watched := o.observed(info)
 	made, controlled, foreign := o.made(reference(info)), false, false
 	if !watched || got == nil || got.release != o.release || got.UID != made {
-		// The watch may not have told of it yet, does not show its controller, and
-		// selects by a label that may be gone.
+		// The watch may lag, does not show the controller, and selects by a label that may have
+		// been removed.
 		live, err := o.client(info).Get(o.ctx, info.Name, metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
 			return nil
@@ -313,10 +310,10 @@ func (o *operation) remove(info *resource.Info, policy metav1.DeletionPropagatio
 	return nil
 }
 
-// deletable reports whether an object may be deleted with the release: it has the
-// release's marks; or it lost some of them, has none of another release, and is known
-// to be the release's, by its owner, or, without an owner, by its UID. An object that is
-// taken over may have never had the marks, and is known by its owner alone.
+// deletable reports whether an object may be deleted with the release. An object with the release's
+// marks may be deleted. An object that lost some marks, and has no mark of another release, may be
+// deleted if its owner, or without an owner its UID, shows that it belongs to the release. An
+// object of a takeover may never have had the marks, so only its owner counts.
 func (o *operation) deletable(got *observed, made types.UID, controlled bool) bool {
 	manager, holder := got.manager, got.release
 	if manager == manifest.ManagedByHelm && holder == o.release {
@@ -326,8 +323,8 @@ func (o *operation) deletable(got *observed, made types.UID, controlled bool) bo
 	return unmarked && (got.UID == made && (controlled || o.ownerID.UID == "") || o.takeover != nil && controlled)
 }
 
-// unlessReplaced returns the conflict that a deletion met, but nil when that was
-// because another object has taken the name.
+// unlessReplaced returns the conflict of a deletion, or nil if the cause is that the object was
+// replaced.
 func (o *operation) unlessReplaced(info *resource.Info, uid types.UID, conflict error) error {
 	live, err := o.client(info).Get(o.ctx, info.Name, metav1.GetOptions{})
 	switch {
@@ -375,7 +372,7 @@ func (o *operation) removeHook(info *resource.Info, policy metav1.DeletionPropag
 	return nil
 }
 
-// noteRemoved remembers that the operation deleted an object, before watches show it.
+// noteRemoved records that the operation deleted an object, before watches show the deletion.
 func (o *operation) noteRemoved(info *resource.Info, got *observed) {
 	o.engine.flights.noteDelete(o.release, got)
 	if view := o.engine.watcher.view(info.Mapping, info.Namespace); view != nil {

@@ -10,25 +10,24 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// attempts has, for each release, the objects that were sent since the last success. An
-// object's fingerprint says who owns its fields, and not which values a failed attempt has
-// set. But an object that was not sent is as the last success left it, so a rollback can
-// leave it out.
+// attempts has, for each release, the objects that were sent since the last success. An object's
+// fingerprint shows the managers of its fields, but not the values that a failed attempt has set.
+// An object that was not sent is unchanged since the last success, so a rollback can skip it.
 type attempts struct {
 	mu       sync.Mutex
 	releases map[cache.ObjectName]*attempt
-	// mayExist are the releases whose record was sent without an answer. The watch shows
-	// the record later, but an uninstall may come before that.
+	// mayExist are the releases with a record whose create request got no answer. The watch shows
+	// the record later, but an uninstall may come first.
 	mayExist sets.Set[cache.ObjectName]
 }
 
 type attempt struct {
-	// revision is that of the last success.
+	// revision is the revision of the last success.
 	revision int
 	objects  sets.Set[ObjectReference]
 }
 
-// succeeded notes that the objects of the release are those of the revision.
+// succeeded records that the objects of the release match the revision.
 func (a *attempts) succeeded(release cache.ObjectName, revision int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -51,7 +50,7 @@ func (a *attempts) send(release cache.ObjectName, object ObjectReference) {
 	}
 }
 
-// since returns the revision of the last success; 0 when this process has seen none.
+// since returns the revision of the last success. It is 0 if this process has had no success.
 func (a *attempts) since(release cache.ObjectName) int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -86,7 +85,7 @@ func (a *attempts) mayHaveRecord(release cache.ObjectName) bool {
 	return a.mayExist.Has(release)
 }
 
-// forget drops what is known of the release.
+// forget drops the state of the release.
 func (a *attempts) forget(release cache.ObjectName) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -196,8 +196,8 @@ func TestLargeCharts(t *testing.T) {
 	}
 }
 
-// TestFormerObjectWithoutName: an object without a name in the record of an earlier version
-// of the engine does not hold up an uninstall.
+// TestFormerObjectWithoutName: an object without a name in the record of an earlier version of the
+// engine does not block an uninstall.
 func TestFormerObjectWithoutName(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
 		desired := made(t, map[string]string{"templates/a.yaml": configMap("a", "1")})

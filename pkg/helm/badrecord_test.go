@@ -15,8 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// TestRecordOfAnotherRelease: a record is that of its Secret's name and namespace, whatever
-// its content says.
+// TestRecordOfAnotherRelease: the name and namespace of the Secret determine the release of a
+// record, and not its content.
 func TestRecordOfAnotherRelease(t *testing.T) {
 	tests := map[string]func(*releasev1.Release){
 		"namespace": func(rls *releasev1.Release) { rls.Namespace = "kube-system" },

@@ -113,8 +113,8 @@ func TestForeignObjectBeforeHooks(t *testing.T) {
 	}
 }
 
-// TestReplacedUnseen: an object that another client made in place of ours is not
-// overwritten, although the watch has not told of it yet.
+// TestReplacedUnseen: an object that another client created in place of the release's object is not
+// overwritten, even if the watch lags.
 func TestReplacedUnseen(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
 		f.must(made(t, map[string]string{"templates/a.yaml": configMap("a", "1")}), ActionInstall, CauseNotInstalled)
@@ -189,8 +189,8 @@ func TestMarksGoneWithoutBaseline(t *testing.T) {
 	}
 }
 
-// TestSameDriftAcrossRelist: the same change that was just repaired is told of
-// again, although the watch has seen nothing in between.
+// TestSameDriftAcrossRelist: a repeated change that was just repaired is reported again, although
+// the watch skipped the repair.
 func TestSameDriftAcrossRelist(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
 		desired := demo(t, nil)

@@ -20,8 +20,8 @@ import (
 	"github.com/example/demoapp-controller/test/fakeapi"
 )
 
-// benchServer is the fake server, but for what is only worth a test's while: it
-// answers an apply with what was sent and one entry of managedFields.
+// benchServer is a reduced fake server: it answers an apply with the sent object and one entry of
+// managedFields.
 type benchServer struct {
 	*fakeapi.Server
 

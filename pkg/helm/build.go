@@ -20,12 +20,11 @@ import (
 	"github.com/example/demoapp-controller/pkg/helm/manifest"
 )
 
-// Build implements kube.Interface. Helm requests validation for the manifests that it is
-// about to apply. Then each object has to be of a served kind; the API server validates
-// the rest when it applies the object. Other manifests are those of older revisions, or,
-// in an install, the files under crds/. An older revision is built without objects of
-// kinds that are no longer served: they were removed with their kind, and must not fail an
-// upgrade or uninstall.
+// Build implements kube.Interface. Helm requests validation for the manifests that it is about to
+// apply. Then each object must have a served kind; the API server validates the rest during the
+// apply. Other manifests belong to older revisions, or, in an install, are the files under crds/.
+// An older revision is built without objects of kinds that are no longer served: they were removed
+// with their kind, and must not fail an upgrade or uninstall.
 func (o *operation) Build(reader io.Reader, validate bool) (kube.ResourceList, error) {
 	text, err := io.ReadAll(reader)
 	if err != nil {
@@ -42,8 +41,8 @@ func (o *operation) Build(reader io.Reader, validate bool) (kube.ResourceList, e
 	return list, o.note(err)
 }
 
-// next builds a manifest that is about to be applied. It refuses objects that no attempt
-// could apply, before anything is sent to the API server. The error names all of them.
+// next builds the next manifest to apply. It refuses objects that no attempt could apply, before it
+// sends a request. The error names all of them.
 func (o *operation) next(text string) (kube.ResourceList, error) {
 	list, err := o.buildChecked(text, manifest.CheckMetadata)
 	if isExcluded(err) && meta.IsNoMatchError(err) {
@@ -63,8 +62,8 @@ func (o *operation) invalid(err error) error {
 	return &RenderError{Chart: cmp.Or(o.chart, o.release.Name), Err: err}
 }
 
-// former builds the manifest of an older revision, without objects that are not served,
-// out of scope or without a valid name. They are not touched.
+// former builds the manifest of an older revision, without objects that are not served, out of
+// scope or without a valid name. These objects are not changed.
 func (o *operation) former(text string) (kube.ResourceList, error) {
 	list, err := o.build(text)
 	list = slices.DeleteFunc(list, func(info *resource.Info) bool { return !manifest.IsName(info.Name) })
@@ -91,8 +90,8 @@ func (o *operation) build(text string) (kube.ResourceList, error) {
 	return o.buildChecked(text, func(*unstructured.Unstructured) []error { return nil })
 }
 
-// buildChecked parses a manifest. It returns the errors of check about all objects, and
-// those about objects that are not served or out of scope, and also the other objects.
+// buildChecked parses a manifest. It returns the errors of check for all objects, the errors for
+// objects that are not served or out of scope, and the remaining objects.
 func (o *operation) buildChecked(text string, check func(*unstructured.Unstructured) []error) (kube.ResourceList, error) {
 	documents, err := o.documents(text)
 	if err != nil {
@@ -192,8 +191,9 @@ func reference(info *resource.Info) ObjectReference {
 	return ObjectReference{APIVersion: apiVersion, Kind: kind, Namespace: info.Namespace, Name: info.Name}
 }
 
-// buildCRDs builds a file under crds/, after it has checked all of them. A CRD of a version that the API server does not
-// serve is a terminal error. A missing kind of another API group may still appear.
+// buildCRDs builds a file under crds/, after it has checked all of them. A CRD of a version that
+// the API server does not serve is a terminal error. A missing kind of another API group may still
+// appear.
 func (o *operation) buildCRDs(text string) (kube.ResourceList, error) {
 	if err := o.checkCRDs(); err != nil {
 		return nil, err

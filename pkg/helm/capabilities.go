@@ -39,10 +39,9 @@ const (
 	settlingTime = 30 * time.Second
 )
 
-// kindMapper knows what the API server serves: the mapping from kinds to resources, and
-// the capabilities that templates see. All operations share it, so that none of them asks
-// the API server again. After a CRD or an API service has changed, the next use discovers
-// again.
+// kindMapper caches discovery: the mapping from kinds to resources, and the capabilities that
+// templates see. All operations share it, so that they send no further discovery requests. After a
+// CRD or an API service has changed, the next use discovers again.
 type kindMapper struct {
 	discovery discovery.CachedDiscoveryInterface
 	mapper    meta.ResettableRESTMapper
@@ -255,7 +254,7 @@ func (m *kindMapper) namespaced(kind schema.GroupVersionKind) (bool, error) {
 	return mapping.Scope.Name() == meta.RESTScopeNameNamespace, nil
 }
 
-// refresh drops what is known of the API server, so that the next use asks again.
+// refresh drops the cached discovery, so that the next use sends requests.
 func (m *kindMapper) refresh() {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -87,8 +87,8 @@ func TestNewKinds(t *testing.T) {
 	}
 }
 
-// TestNewKindsDiscoveredLate: an API server that has a new CRD may take a while
-// until it tells of the kind. It is asked again soon, and not for ever.
+// TestNewKindsDiscoveredLate: discovery may show the kind of a new CRD with a delay. The engine
+// repeats discovery soon, but not forever.
 func TestNewKindsDiscoveredLate(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
 		<-time.After(time.Minute)

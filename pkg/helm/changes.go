@@ -21,21 +21,21 @@ const (
 
 // Changes are the inputs of a revision that differ from those of the revision before.
 type Changes struct {
-	// Named has "chart" if the files of the chart differ, "owner" if the owner differs, and
-	// the paths of values, such as "values.image.tag". It never has a value. Lists are compared
-	// as a whole. A key that the chart does not name may be secret, so the path of the object
-	// with the key stands for it.
+	// Named has "chart" if the files of the chart differ, "owner" if the owner differs, and the
+	// paths of values, such as "values.image.tag". It never has a value. Lists are compared as a
+	// whole. A key that the chart does not name may be secret, so Named has the path of its object
+	// instead.
 	Named []string
 	// More is the number of further changes.
 	More int
 }
 
-// RevisionError is the error of an operation that made a revision, or tried to, which differs from
-// the one before. Match causes with errors.As.
+// RevisionError is the error of an operation that made, or tried to make, a revision that differs
+// from the previous revision. Match causes with errors.As.
 type RevisionError struct {
-	// Changes are those of the failed revision.
+	// Changes are the changes of the failed revision.
 	Changes Changes
-	// Err is what went wrong.
+	// Err is the cause of the failure.
 	Err error
 }
 
@@ -45,16 +45,16 @@ func (e *RevisionError) Error() string { return e.Err.Error() }
 // Unwrap returns Err.
 func (e *RevisionError) Unwrap() error { return e.Err }
 
-// previousRevision is the revision before the one that an operation makes.
+// previousRevision is the revision before the revision of an operation.
 type previousRevision struct {
 	record *Record
 	// release is nil if the record cannot be decoded.
 	release *releasev1.Release
 }
 
-// changes returns the changes of the revision that the operation has made or tried to make.
-// They are empty if the revision before is not known. It sends no request, because Helm has
-// read the revision before.
+// changes returns the changes of the revision that the operation has made or tried to make. The
+// changes are empty if the previous revision is unknown. changes sends no request, because Helm has
+// already read the previous revision.
 func (o *operation) changes(chart *chart.Chart) Changes {
 	made, previous := o.store.made, o.store.previous
 	if made == nil || previous == nil || previous.release == nil {

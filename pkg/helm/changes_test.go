@@ -51,7 +51,7 @@ func TestChangedValuesAreNamedByPath(t *testing.T) {
 	}
 }
 
-// changed executes what is due and returns the changes of the revision.
+// changed executes the decision and returns the changes of the revision.
 func (f *fixture) changed(desired Release, decision Decision) (Changes, error) {
 	f.t.Helper()
 	deployed, err := f.engine.Execute(f.t.Context(), desired, decision, f.baseline)

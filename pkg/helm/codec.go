@@ -41,8 +41,8 @@ const (
 	maxChartPartBytes = 8 << 20
 )
 
-// The pools of compressors. A compressor has about a megabyte of tables, a hundred
-// times what it compresses.
+// The pools of compressors. A compressor has about a megabyte of tables, which is a hundred times
+// the size of its input.
 var (
 	fastDeflaters = sync.Pool{New: func() any { return newDeflater(flate.BestSpeed) }}
 	goodDeflaters = sync.Pool{New: func() any { return newDeflater(flate.BestCompression) }}
@@ -109,7 +109,7 @@ type recordContent struct {
 	rest []byte
 	// length is the length of the whole JSON in bytes.
 	length int
-	// labels are the release's own labels, without those of Helm's driver.
+	// labels are the release's own labels, without the labels of Helm's driver.
 	labels map[string]string
 }
 
@@ -292,8 +292,8 @@ func secretOf(key string, rls *releasev1.Release, record []byte, timeLabel strin
 	}
 }
 
-// releaseLabels returns the release's own labels: those of its record's Secret without
-// the labels of Helm's driver.
+// releaseLabels returns the release's own labels: the labels of its record's Secret, without the
+// labels of Helm's driver.
 func releaseLabels(labels map[string]string) map[string]string {
 	own := maps.Clone(labels)
 	for _, system := range driver.GetSystemLabels() {

@@ -69,8 +69,8 @@ func BenchmarkRecords(b *testing.B) {
 	}
 }
 
-// benchmarkRelease is a release with a manifest of about that many bytes. Its names and
-// values differ, as those of a chart's objects do.
+// benchmarkRelease is a release with a manifest of about that many bytes. Its names and values
+// differ, as in real charts.
 func benchmarkRelease(chart *chartv2.Chart, size int) *releasev1.Release {
 	random := rand.New(rand.NewPCG(1, 2))
 	var manifest strings.Builder

@@ -121,7 +121,7 @@ func unpacked(t *testing.T, record []byte) map[string]any {
 	return unpacked
 }
 
-// TestSecretOf: the Secrets of records are those of Helm's own driver.
+// TestSecretOf: the Secrets of records equal the Secrets of Helm's driver.
 func TestSecretOf(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		secrets := fake.NewClientset().CoreV1().Secrets("default")

@@ -20,8 +20,8 @@ func thingsCRDs(count int, files map[string]string) map[string]string {
 	return files
 }
 
-// TestCRDsInTemplates: they are objects like all others. None is waited for, and none
-// adds a request when something else changes.
+// TestCRDsInTemplates: CRDs in templates are ordinary objects. The engine does not wait for them,
+// and they cause no request when other objects change.
 func TestCRDsInTemplates(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
 		release := func(data string) Release {

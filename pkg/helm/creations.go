@@ -26,7 +26,7 @@ type created struct {
 	uids  map[types.UID]bool
 }
 
-// note remembers an object that was created for an owner.
+// note records an object that was created for an owner.
 func (c *creations) note(release cache.ObjectName, owner, uid types.UID) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

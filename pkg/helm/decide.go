@@ -38,12 +38,12 @@ const (
 	// ActionRepair applies the drifted objects of the deployed manifest again.
 	// It makes no revision.
 	ActionRepair Action = "Repair"
-	// ActionRefuse touches nothing: the release belongs to another owner. Executing it
-	// fails with an [OwnershipConflictError].
+	// ActionRefuse changes nothing: the release belongs to another owner. Executing it fails with
+	// an [OwnershipConflictError].
 	ActionRefuse Action = "Refuse"
 )
 
-// Cause is why an action is due.
+// Cause is the reason for an action.
 type Cause string
 
 // The causes of a decision.
@@ -63,8 +63,8 @@ const (
 	CauseInterrupted Cause = "Interrupted"
 	// CauseBaselineUnknown: the caller has no baseline of the newest revision.
 	CauseBaselineUnknown Cause = "BaselineUnknown"
-	// CauseUnverified: the record of the newest revision is not verified. The process
-	// ended before the caller kept the revision's digest, or the record is forged.
+	// CauseUnverified: the record of the newest revision is not verified. The process ended before
+	// the caller stored the revision's digest, or the record is forged.
 	CauseUnverified Cause = "Unverified"
 	// CauseOtherOwner: the release belongs to another owner.
 	CauseOtherOwner Cause = "OtherOwner"
@@ -75,20 +75,20 @@ const (
 	CauseRequested Cause = "Requested"
 )
 
-// Decision is what to do about a release, and why.
+// Decision is the next action for a release, with its cause.
 type Decision struct {
 	Action Action
 	Cause  Cause
 	// Replace is the revision that the action repeats, because the attempt failed or was
-	// interrupted, or because its record is not verified; 0 when there is none. So a
-	// failing release does not pile up revisions. The action fails with an error that
-	// wraps [ErrNotSynced] when the newest revision is another one by then.
+	// interrupted, or because its record is not verified. It is 0 for a new revision. So a failing
+	// release does not accumulate revisions. The action fails with an error that wraps
+	// [ErrNotSynced] if the newest revision has changed since.
 	Replace int
 	// To is the revision whose manifest ActionRollback restores.
 	To int
-	// RolledBack says that the desired inputs are not deployed. They were given up for
-	// an older revision, which stays until other inputs are desired or the caller
-	// executes an ActionUpgrade.
+	// RolledBack means that the desired inputs are not deployed. They were given up for an older
+	// revision, which stays deployed until other inputs are desired or the caller executes an
+	// ActionUpgrade.
 	RolledBack bool
 	// Drifts are the drifts that ActionRepair corrects.
 	Drifts []Drift
@@ -97,10 +97,10 @@ type Decision struct {
 	RetryAfter time.Duration
 }
 
-// Decide chooses what to do, given the digest of the desired inputs (see
-// [Release.InputDigest]) and what was observed. It is a pure function. It never renders
-// the chart, because a chart may render differently each time. An operation of another
-// client that takes longer than patience counts as abandoned.
+// Decide chooses the next action, given the digest of the desired inputs (see
+// [Release.InputDigest]) and the observed state. It is a pure function. It never renders the chart,
+// because a chart may render differently each time. An operation of another client that takes
+// longer than patience counts as abandoned.
 func Decide(inputs string, observed Snapshot, now time.Time, patience time.Duration) Decision {
 	record := observed.Record
 	if record == nil {
@@ -142,7 +142,7 @@ func keep(observed Snapshot) Decision {
 	}
 }
 
-// decidePending decides on a pending revision. An own attempt was interrupted, because
+// decidePending decides on a pending revision. An attempt of this engine was interrupted, because
 // the engine holds the release's lock. The operation of another client may be in progress.
 func decidePending(inputs string, observed Snapshot, now time.Time, patience time.Duration) Decision {
 	record := observed.Record
@@ -158,8 +158,8 @@ func decidePending(inputs string, observed Snapshot, now time.Time, patience tim
 	return replace(observed, CauseInterrupted)
 }
 
-// decideUninstalling waits for the uninstall of another client. After an own uninstall,
-// nothing is decided any more.
+// decideUninstalling waits for the uninstall of another client. After an uninstall of this engine,
+// there are no further decisions.
 func decideUninstalling(record *Record, now time.Time, patience time.Duration) Decision {
 	if left := patience - now.Sub(record.Changed); left > 0 {
 		return Decision{Action: ActionWait, Cause: CauseReleaseChanged, RetryAfter: left}

@@ -24,7 +24,7 @@ func TestDecide(t *testing.T) {
 		r.Inputs = "4567"
 		return r
 	}
-	// The desired inputs were given up for those of revision 2.
+	// The desired inputs were given up for the inputs of revision 2.
 	rollback := func(status string) *Record {
 		return &Record{Revision: 4, Status: status, Own: true, Inputs: "4567", RolledBackTo: 2, Abandoned: inputs}
 	}

@@ -3,36 +3,33 @@
 
 // Package helm keeps Helm releases in their desired state, for a controller.
 //
-// It drives the Helm v4 SDK in process and imports no other package of this module,
-// so any operator can use it. Whenever something may have changed, a controller calls
-// three methods and keeps the result:
+// It drives the Helm v4 SDK in process and imports no other package of this module, so any operator
+// can use it. After each possible change, a controller calls three methods and stores the result:
 //
 //	observed, err := engine.Observe(ctx, desired.Key(), baseline)
 //	decision, err := engine.Decide(desired, observed)
 //	deployed, err := engine.Execute(ctx, desired, decision, baseline)
 //	baseline = deployed.Baseline() // Unless deployed is nil: there was nothing to do.
 //
-// The baseline belongs into the status of the custom resource, so that it survives a
-// restart. Drift is measured against the baseline, and release records are verified
-// against it. [Engine.Subscribe] reports when a release should be observed again.
-// [Engine.Uninstall] removes the release.
+// Store the baseline in the status of the custom resource, so that it survives a restart. Drift is
+// measured against the baseline, and release records are verified against it. [Engine.Subscribe]
+// reports when a release should be observed again. [Engine.Uninstall] removes the release.
 //
-// # What stays ordinary Helm
+// # Compatibility with Helm
 //
-// Release records have the format of Helm's own Secrets driver, except for the order of
-// the fields. So helm list, history, get, rollback and uninstall work on them. The
-// engine adds labels of its own, which say what it made a revision from ([InputsLabel],
-// [RollbackLabel]). Helm's actions decide what happens in which order: hooks with their
-// weights and deletion policies, crds/ before templates, keep policies, the length of
-// the history. The objects have Helm's label and annotations. They are applied by
-// server-side apply under Helm's own field manager ([FieldManager]).
+// Release records have the format of Helm's own Secrets driver, except for the order of the fields.
+// So helm list, history, get, rollback and uninstall work on them. The engine adds labels, which
+// record the inputs of a revision ([InputsLabel], [RollbackLabel]). Helm's actions determine the
+// steps and their order: hooks with their weights and deletion policies, crds/ before templates,
+// keep policies, and the length of the history. The objects have Helm's label and annotations. They
+// are applied by server-side apply under Helm's own field manager ([FieldManager]).
 //
-// The engine replaces the layer below: it implements the kube.Interface and the storage
-// driver of Helm's actions, and saves requests there.
+// The engine replaces the layer below Helm's actions: it implements their kube.Interface and
+// storage driver with fewer requests.
 //
-//   - It creates an object without looking for it first. It looks first only when hooks
-//     would run before the object is applied.
-//   - It leaves out objects that an upgrade does not change.
+//   - It creates an object without a read. It reads the object first only if hooks would run before
+//     the apply.
+//   - It does not send objects that an upgrade does not change.
 //   - It sends no request to find records or to validate objects.
 //
 // An install of N objects without hooks costs N+2 requests. An upgrade that changes C
@@ -42,16 +39,15 @@
 // # Deciding
 //
 // A release is up to date when the digest of its inputs (chart, values and owner, see
-// [Release.InputDigest]) equals the digest in the label of the newest record. A chart is
-// never rendered to decide, because functions such as randAlphaNum, now and lookup make
-// it render differently each time. [Decide] is a pure function of the digest and of what
-// was observed. Its documentation and [Cause] list all cases.
+// [Release.InputDigest]) equals the digest in the label of the newest record. A chart is never
+// rendered to decide, because functions such as randAlphaNum, now and lookup make it render
+// differently each time. [Decide] is a pure function of the digest and the observed state. Its
+// documentation and [Cause] list all cases.
 //
-// An attempt that failed or was interrupted is repeated under the same revision, so a
-// failing release does not pile up revisions. Objects that only such an attempt made are
-// removed before its record is overwritten. The engine waits for the operation of another
-// client until that counts as abandoned. A revision that another client made is replaced
-// by an upgrade.
+// An attempt that failed or was interrupted is repeated under the same revision, so a failing
+// release does not accumulate revisions. Objects that only such an attempt created are removed
+// before its record is overwritten. The engine waits for the operation of another client until the
+// operation counts as abandoned. A revision that another client made is replaced by an upgrade.
 //
 // # Rolling back
 //
@@ -71,33 +67,31 @@
 //
 // # Trust
 //
-// Everyone who may edit Secrets in a namespace may edit the release records there, and
-// Helm trusts their content. The engine does not. For each revision that it records, it
-// keeps a digest of manifest and hooks ([RevisionDigest]), and the caller keeps the
-// digests in the baseline. Only if the digest matches does the engine apply the content
-// of a record, run its hooks, or roll back to it. A revision whose record does not match
-// is made again from the chart under the same revision ([CauseUnverified]). The record
-// may be forged, or the process ended between the record and the caller's baseline. An
-// uninstall then runs no hooks. It removes the objects of the baseline, and objects in the
-// record that have the release's marks. The size and the number of values of a record are
-// bounded before the record is decoded.
+// A client that may edit Secrets in a namespace may edit the release records there. Helm trusts the
+// content of records, but the engine does not. For each revision that it records, it keeps a digest
+// of manifest and hooks ([RevisionDigest]), and the caller stores the digests in the baseline. Only
+// if the digest matches does the engine apply the content of a record, run its hooks, or roll back
+// to it. A revision whose record does not match is made again from the chart under the same
+// revision ([CauseUnverified]). The record may be forged, or the process ended between the record
+// and the caller's baseline. An uninstall then runs no hooks. It removes the objects of the
+// baseline, and objects in the record that have the release's marks. The size and the number of
+// values of a record are bounded before the record is decoded.
 //
-// A release belongs to its owner, whom the records name ([OwnerLabel]). They also name the
-// owner's generation, so that a caller with an old cache finds out ([Record.Outdates]). A release of
-// another owner is refused ([ActionRefuse]), and so is one that another client made,
-// unless [Release.Adopt] or [Release.Takeover] is set. A takeover is for the releases of
-// another operator with the same owners. It trusts less than an adoption: the record must
-// name the owner, or the owner must control the objects. Outside the release's namespace, an object must name
-// the owner, too. The tenants of the namespace cannot write there, so the engine names the
-// owner on the objects that it applies there.
+// A release belongs to the owner that its records name ([OwnerLabel]). Records also name the
+// owner's generation, so that a caller can detect a stale cache ([Record.Outdates]). A release of
+// another owner is refused ([ActionRefuse]). A release that another client made is refused, too,
+// unless [Release.Adopt] or [Release.Takeover] is set. A takeover is for the releases of another
+// operator with the same owners. It trusts less than an adoption: the record must name the owner,
+// or the owner must control the objects. Outside the release's namespace, an object must name the
+// owner, too. The tenants of the namespace cannot write there, so the engine names the owner on the
+// objects that it applies there.
 //
-// The baseline has the UID of each object, and an object with this UID belongs to the
-// release. Until a baseline has them, the engine remembers the UIDs of the objects that
-// it created for the owner, as long as the process runs. Helm's marks and the controller reference also count if the release had
-// records before the operation. They do not count before the first record, because
-// everyone who may write the object can write them. A hook replaces an object of
-// the release, and an object that is marked as a hook and belongs to no other release or
-// controller. It replaces no others.
+// The baseline has the UID of each object, and an object with this UID belongs to the release.
+// Until a baseline has the UIDs, the process keeps the UIDs of the objects that it created for the
+// owner. Helm's marks and the controller reference also count if the release had records before the
+// operation. They do not count before the first record, because every client that may write the
+// object can set them. A hook replaces only an object of the release, or an object that is marked
+// as a hook and belongs to no other release or controller.
 //
 // A release has objects in its own namespace only, unless [Release.Scope] allows more.
 // The engine checks this when it parses a manifest or hook. Its transport checks it
@@ -108,36 +102,35 @@
 //
 // # Drift
 //
-// In an object's managedFields, the API server keeps one entry for what Helm applied. A
-// field leaves the entry as soon as another client changes or removes it. The entry stays
-// the same when others add fields of their own. Any client may apply under Helm's field
-// manager. The API server then moves the time of the entry if the object changes. A hash of
-// the fields of the entry and its time, taken right after the engine's own apply, are the
-// object's fingerprint. The inventory has the fingerprint and
-// the UID. Drift means that either differs, or that the object is gone. [ActionRepair]
-// applies the drifted objects of the stored manifest again, and no others. It makes no
-// revision and renders nothing. It reads the manifest with one more request if the record
-// is not cached, which is mostly the case after a restart.
+// In an object's managedFields, the API server keeps one entry for Helm's applies. A field leaves
+// the entry when another client changes or removes the field. The entry does not change when other
+// clients add fields. Any client may apply under Helm's field manager. The API server then moves
+// the time of the entry if the object changes. A hash of the fields of the entry and its time,
+// taken right after the engine's own apply, are the object's fingerprint. The inventory has the
+// fingerprint and the UID. Drift means that either differs, or that the object is gone.
+// [ActionRepair] applies only the drifted objects of the stored manifest again. It makes no
+// revision and renders nothing. It reads the manifest with one more request if the record is not
+// cached, which is mostly the case after a restart.
 //
 // A failed upgrade does not end the watch for drift. The deployed revision stays the baseline
 // ([Snapshot.StillDeployed]), and a repair restores its objects. The objects that the failed
-// upgrade has applied are in the inventory that Execute returns with the error. They are no
-// drift, so a repair does not undo what the next attempt does again.
+// upgrade has applied are in the inventory that Execute returns with the error. They are not drift,
+// so a repair does not revert changes that the next attempt would repeat.
 //
-// A fingerprint says who owns the fields, not which values they have. When another client
-// restores a value, the fingerprint stays different, and further changes of the value do
-// not change it. So the engine reports every change to an object that has drifted, and
-// [Snapshot] identifies the state that the object is in. [Engine.Explain] finds out which
-// values differ, and whether only ignored fields do ([Release.Ignore]).
+// A fingerprint covers the managers of fields, but not their values. When another client restores a
+// value, the fingerprint stays different, and further changes of the value do not change it. So the
+// engine reports every change of a drifted object, and [Snapshot] identifies the current state of
+// the object. [Engine.Explain] determines which values differ, and whether only ignored fields
+// differ ([Release.Ignore]).
 //
-// The time has full seconds. So the fingerprint cannot show another client's apply under the
-// same field manager within the second of the engine's own. The engine sees in the watch that
-// the object changed and that no other field manager did it ([ssa.Trace.MayHide]). It then takes
-// the object as drifted, and applies it again. If the process ends in between, the change stays
-// until the next apply of the object.
+// The time has full seconds. So the fingerprint cannot show another client's apply under the same
+// field manager within the second of the engine's apply. The watch shows that the object changed,
+// and that no other field manager changed it ([ssa.Trace.MayHide]). The engine then treats the
+// object as drifted, and applies it again. If the process ends in between, the change stays until
+// the next apply of the object.
 //
-// The stringData of a Secret is owned under that name while the change happens in data, so the
-// engine applies it as data.
+// The API server would record stringData of a Secret as owned, although changes happen in data. So
+// the engine applies stringData as data.
 //
 // # Watching
 //
@@ -148,14 +141,14 @@
 // their metadata, too. Their content is in a cache of bounded size, or is read when
 // needed. Records share their chart.
 //
-// A watch lags behind the engine's own writes. A view combines the informer's store with
-// the answers to own writes, until the store has reached their resourceVersion. So a
-// decision can follow an operation at once. The echo of an own write is not reported.
-// Because the echo may arrive before the answer, changes of a release are held back while
-// an operation on it is in flight.
+// A watch lags behind the engine's writes. A view combines the informer's store with the answers to
+// these writes, until the store has reached their resourceVersion. So a decision can follow an
+// operation at once. The echo of the engine's write is not reported. Because the echo may arrive
+// before the answer, changes of a release are held back while an operation on the release is in
+// flight.
 //
-// A release in its desired state costs no request: not while nothing changes, not at a
-// periodic resync, and not after a restart, except for lists and watches.
+// A release in its desired state costs no request: neither while idle, nor at a periodic resync,
+// nor after a restart, except for lists and watches.
 //
 // # Operations
 //
@@ -164,42 +157,40 @@
 // of them can create a revision, and only the one that knows the last version of a failed
 // record can overwrite it.
 //
-// An operation does not end with the context that it was called with. It has a deadline of
-// its own ([Release.Timeout]), so a shutdown lets it finish. What a failed attempt leaves is
-// cleaned up, and its outcome is recorded, even after the deadline. If the process dies, the next one finds the record pending and
-// repeats the attempt. Whichever request fails or is the last, a retry reaches the same
-// state.
+// The end of the caller's context does not end an operation. The operation has its own deadline
+// ([Release.Timeout]), so it can finish during a shutdown. After a failed attempt, the engine
+// removes leftovers and records the outcome, even after the deadline. If the process is killed, the
+// next process finds the pending record and repeats the attempt. A retry reaches the same state,
+// whichever request failed.
 //
 // A chart is refused when it is loaded if the helm command would refuse it: because it is
 // a library chart, or because a dependency is missing in charts/. Symbolic links in it are
 // followed. An install fails if the API server does not serve the version of a CRD under
 // crds/.
 //
-// The engine never waits for the health of what it deployed. [Snapshot] has the health,
-// by the rules of kstatus, and subscribers are told about changes.
+// The engine never waits for the health of deployed objects. [Snapshot] has the health, by the
+// rules of kstatus, and subscribers get its changes.
 //
-// An object whose change the API server refuses stays as it is, unless
-// [Release.ForceReplace] is set. [Engine.Remaining] returns the objects that still exist
-// after an uninstall, which does not wait for them.
+// An object whose change the API server refuses is not changed, unless [Release.ForceReplace] is
+// set. [Engine.Remaining] returns the objects that still exist after an uninstall, which does not
+// wait for them.
 //
-// Errors are typed. [IsTerminal] reports errors that recur until something changes:
-// [RenderError], [RefusedError], [OwnershipConflictError], [OutOfScopeError],
-// [ReleaseTooLargeError], [NoSuchRevisionError], [chart.ErrInvalid] and
-// [ErrInvalidServiceAccount]. An [UnavailableError] says nothing about the release. A missing
-// permission is not terminal. The API server's answer
-// names it, and is kept. An object of
-// another owner is not touched, and objects that the refused attempt had created are
-// removed. An apply over an existing object of the release carries its UID, so an object
-// that has taken the name in the meantime is detected.
+// Errors are typed. [IsTerminal] reports errors that recur until something changes: [RenderError],
+// [RefusedError], [OwnershipConflictError], [OutOfScopeError], [ReleaseTooLargeError],
+// [NoSuchRevisionError], [chart.ErrInvalid] and [ErrInvalidServiceAccount]. An [UnavailableError]
+// says nothing about the release. A missing permission is not terminal. The API server's answer
+// names it, and is kept. An object of another owner is not changed, and objects that the refused
+// attempt had created are removed. An apply over an existing object of the release carries its UID,
+// so an object that has taken the name in the meantime is detected.
 //
 // # Owners
 //
 // With [Release.Owner] set, the owner controls every object of the release. So the garbage
-// collector removes what an uninstall could not, and everyone sees the owner. The reference
-// is part of the stored manifest. The rest of the manifest stays as the chart wrote it,
+// collector removes objects that an uninstall left behind, and users can see the owner. The
+// reference is part of the stored manifest. The rest of the manifest is the chart's unchanged text,
 // including keys such as n, which YAML 1.1 reads as a boolean. These objects have no owner
-// reference: hooks, objects with a keep policy, and objects that are cluster-scoped or in
-// another namespace.
+// reference: hooks, objects with a keep policy, and objects that are cluster-scoped or in another
+// namespace.
 //
 // # Limits
 //
@@ -217,11 +208,10 @@
 //     and only with [Release.Owner] set.
 //   - The capabilities that a chart sees are not part of the input digest: a newer API
 //     server alone is no reason for an upgrade.
-//   - The template function lookup asks the API server, under the permissions of the engine
-//     or of the release's service account, whenever the chart is rendered, which happens
-//     once for each change. Its results are
-//     not part of the input digest and not watched. A lookup that the API server refuses
-//     fails the operation, which may be retried.
+//   - The template function lookup sends requests with the permissions of the engine or of the
+//     release's service account at each rendering, which happens once for each change. Its results
+//     are not part of the input digest and not watched. A lookup that the API server refuses fails
+//     the operation, which may be retried.
 //   - When the API server no longer serves a kind, its objects count as gone in an upgrade
 //     or uninstall. In a release that still desires them they are drift, which is repaired
 //     when the kind is served again.

@@ -17,40 +17,40 @@ import (
 	"github.com/example/demoapp-controller/pkg/ssa"
 )
 
-// FieldManager is the name under which the engine applies objects. It is the
-// one that the helm CLI uses, so that both are one owner of the fields.
+// FieldManager is the field manager of the engine's applies. The helm command uses the same field
+// manager, so both share the ownership of fields.
 const FieldManager = "helm"
 
-// DriftKind is how an object differs from its baseline.
+// DriftKind describes how an object differs from its baseline.
 type DriftKind string
 
 // The kinds of drift.
 const (
-	// DriftMissing: the object is gone, or no longer carries the label by which
-	// the engine watches it.
+	// DriftMissing: the object is gone, or lost the label by which the engine watches it.
 	DriftMissing DriftKind = "Missing"
 	// DriftReplaced: another object has taken its name.
 	DriftReplaced DriftKind = "Replaced"
 	// DriftChanged: another client changed or removed a field that the engine owns.
 	DriftChanged DriftKind = "Changed"
-	// DriftForeign: another client added fields, and [Baseline] has them removed.
+	// DriftForeign: another client added fields, and the [Baseline] requires their removal.
 	DriftForeign DriftKind = "Foreign"
 )
 
-// Drift is an object of a release that is not what the engine made it.
+// Drift is an object of a release that differs from the engine's last apply.
 type Drift struct {
 	Object ObjectReference
 	Kind   DriftKind
-	// Unserved says that the object is missing together with its kind, which the API
-	// server no longer serves. It cannot be repaired before that is back.
+	// Unserved means that the object is missing because the API server no longer serves its kind.
+	// The object cannot be repaired before the kind is served again.
 	Unserved bool
 }
 
-// String names the object and what is wrong with it.
+// String returns the object and the kind of its drift.
 func (d Drift) String() string { return d.Object.String() + " " + string(d.Kind) }
 
-// compare tells how what is observed differs from the baseline. An empty kind
-// means not at all. A doubted object may have been changed unseen, see [ssa.Trace.MayHide].
+// compare returns how the observed object differs from the baseline. An empty kind means no drift.
+// doubted means that another client may have changed the object without a new fingerprint, see
+// [ssa.Trace.MayHide].
 func compare(want InventoryEntry, got *observed, doubted bool) DriftKind {
 	switch {
 	case got == nil:
@@ -69,8 +69,8 @@ func fingerprint(managed []metav1.ManagedFieldsEntry) string {
 	return ssa.Fingerprint(managed, FieldManager)
 }
 
-// lostFields are the fields that the engine would own after an apply and does not
-// own in the live object.
+// lostFields returns the fields that the engine would own after an apply, but does not own in the
+// live object.
 func lostFields(applied, live metav1.Object) (*fieldpath.Set, error) {
 	var sets [2]*fieldpath.Set
 	for i, object := range []metav1.Object{applied, live} {
@@ -86,15 +86,15 @@ func lostFields(applied, live metav1.Object) (*fieldpath.Set, error) {
 	return sets[0].Difference(sets[1]), nil
 }
 
-// driftWatch remembers which objects had drifted when their release was last looked
-// at. Every change of such an object by another client is reported: it may restore the
-// object, which leaves the fingerprint as it is.
+// driftWatch has the objects that had drifted at the last observation of their release. Every
+// change of such an object by another client is reported, because a change that restores the object
+// does not change its fingerprint.
 type driftWatch struct {
 	mu      sync.Mutex
 	drifted map[cache.ObjectName][]types.UID
 }
 
-// note replaces what is known of a release.
+// note replaces the drifted objects of a release.
 func (d *driftWatch) note(release cache.ObjectName, drifted []types.UID) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -64,9 +64,9 @@ const WatchedRecords = "release records"
 
 // Config is the configuration of an engine.
 type Config struct {
-	// RESTConfig says how to reach the API server. Required. Its QPS applies to each of
-	// the engine's clients. client-go's default of 5 a second is too low for more than a
-	// few releases; with -1, the API server provides fairness.
+	// RESTConfig configures the connection to the API server. Required. Its QPS applies to each of
+	// the engine's clients. client-go's default of 5 a second is too low for more than a few
+	// releases; with -1, the API server provides fairness.
 	RESTConfig *rest.Config
 	// HTTPClient is shared with other clients of the same server; by default the
 	// engine makes its own from RESTConfig.
@@ -82,9 +82,9 @@ type Config struct {
 	Timeout time.Duration
 	// Logger receives the engine's and Helm's messages; by default slog.Default().
 	Logger *slog.Logger
-	// LoggerFor returns the logger of an operation, for the context with which the caller
-	// began it; by default Logger. The lines of the operation, those of Helm and of hooks
-	// included, then have the fields of the caller's logger.
+	// LoggerFor returns the logger of an operation, for the context with which the caller began it;
+	// by default Logger. The lines of the operation, including the lines of Helm and of hooks, then
+	// have the fields of the caller's logger.
 	LoggerFor func(ctx context.Context) *slog.Logger
 	// Clock is the clock; by default the real one.
 	Clock clock.PassiveClock
@@ -92,7 +92,7 @@ type Config struct {
 	// WatchedRecords, or a resource such as "deployments.apps". Watches also end normally
 	// with an error, see cache.DefaultWatchErrorHandler.
 	OnWatchError func(watched string, err error)
-	// OnOperation, when set, is called after every operation that sent something.
+	// OnOperation, when set, is called after every operation that sent a request.
 	OnOperation func(Operation)
 }
 
@@ -103,7 +103,7 @@ type Operation struct {
 	// Explain.
 	Action   string
 	Duration time.Duration
-	// Drifts are the drifts that a Repair corrected, or that an Explain left as they are.
+	// Drifts are the drifts that a Repair corrected, or that an Explain found and did not correct.
 	Drifts []Drift
 	Err    error
 }
@@ -214,7 +214,8 @@ func New(config Config) (*Engine, error) {
 	return e, nil
 }
 
-// watchErrorHandlers returns a function that returns the watch error handler of an informer, by what it watches.
+// watchErrorHandlers returns a function that returns the watch error handler of an informer, by
+// what it watches.
 func watchErrorHandlers(report func(watched string, err error)) func(watched string) cache.WatchErrorHandlerWithContext {
 	return func(watched string) cache.WatchErrorHandlerWithContext {
 		return func(ctx context.Context, reflector *cache.Reflector, err error) {
@@ -313,7 +314,7 @@ func (e *Engine) publish(n notice) {
 	}
 }
 
-// Snapshot is what watches show of a release.
+// Snapshot is the observed state of a release.
 type Snapshot struct {
 	// Record is the newest revision; nil when there is none.
 	Record *Record
@@ -321,11 +322,11 @@ type Snapshot struct {
 	// before Record that was deployed, did not fail, was not rolled back from, and has a
 	// verified record. It is nil when there is none.
 	LastGood *Record
-	// Revisions are the digests of the revisions whose records can be verified: those of
-	// the given baseline, and those that this engine has recorded. They belong into the
-	// next baseline.
+	// Revisions are the digests of the revisions whose records can be verified: the digests of the
+	// given baseline, and the digests that this engine has recorded. Store them in the next
+	// baseline.
 	Revisions []RevisionDigest
-	// Unverified says that Record is not among them. The revision is then made again
+	// Unverified means that Revisions has no digest for Record. The revision is then made again
 	// from the chart, under the same number.
 	Unverified bool
 	// Remembered says that the given baseline belongs to this release, to any of its
@@ -334,20 +335,20 @@ type Snapshot struct {
 	// BaselineKnown says that the given baseline belongs to the newest revision, so that
 	// Drifts and Health are known.
 	BaselineKnown bool
-	// Completed are the entries of the baseline's inventory whose digest an earlier version
-	// of the operator recorded, without a time, and whose objects have not drifted. They have
-	// the digest of the live object and replace those of the baseline. Until then, a change
+	// Completed are the entries of the baseline's inventory whose digest an earlier version of the
+	// operator recorded, without a time, and whose objects have not drifted. These entries have the
+	// digest of the live object, and replace the entries of the baseline. Until then, a change
 	// under the engine's field manager is not drift.
 	Completed []InventoryEntry
-	// StillDeployed is the revision of the given baseline if it is an older one and all
-	// attempts of the engine since then failed or were interrupted; nil otherwise. Drifts
-	// and Health then describe its objects, and [ActionRepair] repairs them. Objects that a
-	// failed attempt applied are as that attempt left them, if the baseline is the one that
-	// Execute returned with the error.
+	// StillDeployed is the revision of the given baseline if the revision is an older one and all
+	// later attempts of the engine failed or were interrupted. Otherwise, it is nil. Drifts and
+	// Health then describe its objects, and [ActionRepair] repairs them. If the baseline comes from
+	// the error of Execute, objects that the failed attempt applied count with the state after that
+	// attempt.
 	StillDeployed *Record
 	Drifts        []Drift
-	// Drifted identifies the state of the drifted objects. It changes when another
-	// client changes one of them again. It is empty without drift.
+	// Drifted identifies the state of the drifted objects. It changes when another client changes
+	// one of these objects again. It is empty without drift.
 	Drifted string
 	Health  []ObjectHealth
 }
@@ -355,9 +356,9 @@ type Snapshot struct {
 // Verifies reports whether there is a digest to verify the record of a revision.
 func (s Snapshot) Verifies(revision int) bool { return digestFor(s.Revisions, revision) != "" }
 
-// Observe returns what is known of a release. It sends no request, except to watch kinds
-// that are not watched yet. It waits until these watches are filled. The error wraps
-// [ErrNotSynced] when they are not filled in time.
+// Observe returns the observed state of a release. It sends no request, except to watch further
+// kinds. It waits until these watches are filled. The error wraps [ErrNotSynced] when they are not
+// filled in time.
 func (e *Engine) Observe(ctx context.Context, release cache.ObjectName, baseline Baseline) (Snapshot, error) {
 	snapshot := Snapshot{Remembered: baseline.Revision != 0}
 	history := e.records.history(release)
@@ -461,7 +462,7 @@ func (e *Engine) Decide(release Release, observed Snapshot) (Decision, error) {
 	if record := observed.Record; record != nil && !ownerOf(release.Owner).owns(record, observed.Remembered, release) {
 		return Decision{Action: ActionRefuse, Cause: CauseOtherOwner}, nil
 	}
-	e.recordLimit(release.Chart) // Operations without a chart need to know its size.
+	e.recordLimit(release.Chart) // Operations without a chart need the limit.
 	inputs, err := release.InputDigest()
 	if err != nil {
 		return Decision{}, &RenderError{Chart: release.Chart.Name(), Err: err}
@@ -487,13 +488,13 @@ func (e *Engine) limitsOf(release Release) limits {
 	return l
 }
 
-// Forget drops what is kept for a release that will not be observed again.
+// Forget drops the state of a release that will not be observed again.
 func (e *Engine) Forget(release cache.ObjectName) {
 	e.watcher.forget(release)
 	e.forgetRecords(release)
 }
 
-// forgetRecords drops what is kept for a release besides its watches.
+// forgetRecords drops the state of a release, except for its watches.
 func (e *Engine) forgetRecords(release cache.ObjectName) {
 	e.attempts.forget(release)
 	e.digests.forget(release)

@@ -157,7 +157,7 @@ func TestSteadyState(t *testing.T) {
 		desired := demo(t, nil)
 		f.must(desired, ActionInstall, CauseNotInstalled)
 		f.TakeRequests()
-		f.must(desired, ActionNone, CauseNone) // Before the watches have told.
+		f.must(desired, ActionNone, CauseNone) // Before the watches show the install.
 		synctest.Wait()
 		f.must(desired, ActionNone, CauseNone)
 		f.restart()
@@ -209,8 +209,8 @@ func TestUpgrade(t *testing.T) {
 	}
 }
 
-// TestUpgradeRemovesObjects: what the chart no longer has goes, what is new
-// comes.
+// TestUpgradeRemovesObjects: objects that the chart no longer has are deleted, and new objects are
+// created.
 func TestUpgradeRemovesObjects(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
 		f.must(made(t, map[string]string{"templates/a.yaml": configMap("a", "1"), "templates/b.yaml": configMap("b", "1")}), ActionInstall, CauseNotInstalled)

@@ -67,9 +67,9 @@ func withAccount(err error, release Release) error {
 	return fmt.Errorf("%w: check that ServiceAccount %s/%s exists and has this permission", err, release.Namespace, release.ServiceAccount)
 }
 
-// RenderError means that the chart cannot be rendered with the values: a template failed,
-// the values do not match the chart's schema, or the result is not a valid manifest.
-// Nothing but CRDs under crds/ was sent to the API server.
+// RenderError means that the chart cannot be rendered with the values: a template failed, the
+// values do not match the chart's schema, or the result is not a valid manifest. Only CRDs under
+// crds/ were sent to the API server.
 type RenderError struct {
 	Chart string
 	Err   error
@@ -99,8 +99,8 @@ func isRefused(err error) bool {
 	return errors.As(err, &refused)
 }
 
-// OwnershipConflictError means that an object of the release exists and belongs to another
-// owner. It was not touched.
+// OwnershipConflictError means that an object of the release exists and belongs to another owner.
+// The object was not changed.
 type OwnershipConflictError struct {
 	Object ObjectReference
 	// Holder describes the owner, as far as the object shows it; empty for an object
@@ -157,7 +157,7 @@ func (e *ReleaseTooLargeError) Unwrap() error { return e.Err }
 type BusyError struct {
 	Release string
 	Status  string
-	// RetryAfter is how long the operation may still take.
+	// RetryAfter is the time that the operation may still take.
 	RetryAfter time.Duration
 }
 
@@ -178,10 +178,9 @@ func (e *NoSuchRevisionError) Error() string {
 	return fmt.Sprintf("release %s has no good revision %d to roll back to", e.Release, e.Revision)
 }
 
-// UnavailableError means that an operation failed because a server could not do its work. The
-// API server was not reached, had an internal error or too many requests, or could not call
-// an admission webhook. The error says nothing about the release. A retry with the same
-// inputs may succeed.
+// UnavailableError means that an operation failed because a server was unavailable. The API server
+// was not reached, had an internal error or too many requests, or could not call an admission
+// webhook. The error says nothing about the release. A retry with the same inputs may succeed.
 type UnavailableError struct{ Err error }
 
 // Error implements error.
@@ -230,8 +229,8 @@ func IsTerminal(err error) bool {
 		errors.Is(err, ErrInvalidServiceAccount)
 }
 
-// mayHaveTakenEffect reports whether a failed request may have changed something: because
-// its answer did not arrive, or is a server error.
+// mayHaveTakenEffect reports whether a failed request may have changed an object, because its
+// answer did not arrive or is a server error.
 func mayHaveTakenEffect(err error) bool {
 	var answer apierrors.APIStatus
 	return err != nil && (!errors.As(err, &answer) || answer.Status().Code >= http.StatusInternalServerError)

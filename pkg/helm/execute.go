@@ -40,14 +40,13 @@ const cleanupGrace = 30 * time.Second
 // recorded.
 const recordGrace = 30 * time.Second
 
-// Execute executes a decision and returns the deployed release; nil when there was
-// nothing to do. The operation continues when ctx is canceled, so that a shutdown does
-// not leave a release pending. The release's timeout ends it. An error for which
-// [IsTerminal] holds recurs until something changes. A failed operation may return an error
-// and also the release of the baseline. That has the objects that the operation has applied,
-// so that they do not count as drift of a revision that is still deployed. If the
-// operation made a revision or tried to, and that differs from the one before, the error is a
-// [RevisionError], which wraps the cause.
+// Execute executes a decision and returns the deployed release; nil when there was nothing to do.
+// The operation continues when ctx is canceled, so that a shutdown does not leave a release
+// pending. The release's timeout ends it. A terminal error (see [IsTerminal]) recurs until an input
+// or an object changes. A failed operation may return both an error and the release of the
+// baseline. This release has the objects that the operation has applied, so that they do not count
+// as drift of a revision that is still deployed. If the operation made or tried to make a different
+// revision, the error is a [RevisionError], which wraps the cause.
 func (e *Engine) Execute(ctx context.Context, desired Release, decision Decision, baseline Baseline) (*Deployed, error) {
 	defer e.locks.lock(desired.Key())()
 	switch decision.Action {
@@ -87,8 +86,7 @@ func (e *Engine) refusal(desired Release) error {
 	return conflict
 }
 
-// baseRecordBytes is the largest size of a decompressed release record besides its
-// chart.
+// baseRecordBytes is the maximum size of a decompressed release record without its chart.
 const baseRecordBytes = 4 << 20
 
 // recordLimit returns the largest size in bytes of a decompressed record. It allows for
@@ -170,7 +168,7 @@ func (e *Engine) measured(ctx context.Context, desired Release, decision Decisio
 	return deployed, err
 }
 
-// run runs the operation, unless the release is one that must not be taken over.
+// run runs the operation, unless the release must not be taken over.
 func (o *operation) run(desired Release, history []*Record, run func(*operation) (*Deployed, error)) (*Deployed, error) {
 	if len(history) > 0 {
 		if err := o.checkTakeover(desired, history[len(history)-1]); err != nil {
@@ -259,7 +257,7 @@ func (o *operation) deploy(desired Release, decision Decision) (*Deployed, error
 	return o.deployed(rls), nil
 }
 
-// attempted describes what a failed attempt left: the release of the baseline, with the
+// attempted returns the release after a failed attempt: the release of the baseline, with the
 // objects that the attempt has applied. It returns nil without a baseline or such objects.
 func (o *operation) attempted() *Deployed {
 	if o.baseline.Revision == 0 || len(o.inventory) == 0 {
@@ -271,8 +269,8 @@ func (o *operation) attempted() *Deployed {
 	}
 }
 
-// inspect finds out whether a revision was applied by client-side apply, as Helm 3 did. The
-// engine's own revisions never are.
+// inspect determines whether a revision was applied by client-side apply, as Helm 3 did. The engine
+// always uses server-side apply.
 func (o *operation) inspect(record *Record) error {
 	if record == nil || record.Own {
 		return nil
@@ -428,11 +426,11 @@ func (o *operation) dropRefused() error {
 	return o.store.drop(record.secret.Name)
 }
 
-// replace prepares the operation to repeat an attempt that failed or was interrupted, or a
-// revision whose record is not verified. It fails when the newest revision has changed
-// since the decision. Only the attempt's record says which objects it may have changed, so
-// the record stays until the next one overwrites it. Helm counts from the revision before;
-// if that is missing, the operation makes the next revision instead.
+// replace prepares the operation to repeat an attempt that failed or was interrupted, or a revision
+// whose record is not verified. It fails when the newest revision has changed since the decision.
+// Only the attempt's record says which objects it may have changed, so the record stays until the
+// next one overwrites it. Helm counts from the previous revision. If that revision is missing, the
+// operation makes the next revision instead.
 func (o *operation) replace(revision int) error {
 	newest := o.store.newest()
 	if newest == nil || newest.Revision != revision || !newest.unfinished() && digestFor(o.store.digests, revision) != "" {
@@ -497,8 +495,8 @@ func (o *operation) checkHooks(next *releasev1.Release) error {
 // lastHooks are the events of hooks that run after the objects of a revision are applied.
 var lastHooks = []releasev1.HookEvent{releasev1.HookPostInstall, releasev1.HookPostUpgrade, releasev1.HookPostRollback}
 
-// checkHookNames fails when a hook would replace an object of the revision after the object
-// was applied. A hook that runs before becomes the object, see createHook and ours.
+// checkHookNames fails when a hook would replace an object of the revision after the object was
+// applied. An earlier hook becomes the object, see createHook and ours.
 func (o *operation) checkHookNames(next *releasev1.Release) error {
 	hooks := slices.DeleteFunc(slices.Clone(next.Hooks), func(hook *releasev1.Hook) bool { return !runsAt(hook, lastHooks...) })
 	if len(hooks) == 0 || o.skipsHooks {
@@ -548,9 +546,9 @@ var firstHooks = map[common.Status]releasev1.HookEvent{
 	common.StatusPendingRollback: releasev1.HookPreRollback,
 }
 
-// lookFirst fails when an object of another owner exists under the name of an object of
-// the revision. It looks only if hooks run before the objects are applied; otherwise the
-// apply finds out, without an extra request.
+// lookFirst fails if an object of the revision exists and has another owner. It reads the objects
+// only if hooks run before the applies. Otherwise, the apply detects the conflict, without an extra
+// request.
 func (o *operation) lookFirst(next *releasev1.Release) error {
 	event := firstHooks[next.Info.Status]
 	if o.skipsHooks || !slices.ContainsFunc(next.Hooks, func(hook *releasev1.Hook) bool { return runsAt(hook, event) }) {

@@ -23,7 +23,7 @@ import (
 // actionExplain names an explanation in logs and metrics.
 const actionExplain Action = "Explain"
 
-// Explanation says how a drifted object differs from its desired state.
+// Explanation describes how a drifted object differs from its desired state.
 type Explanation struct {
 	Drift Drift
 	// Fields are the differing fields that are not ignored: JSON pointers to fields that
@@ -31,19 +31,18 @@ type Explanation struct {
 	// other clients added. It is empty when the object is missing, and when only the
 	// owners of fields differ.
 	Fields []string
-	// Acceptable says that the object may stay as it is and no later change will be
-	// missed. Either all fields that other clients added are ignored, or only ignored
-	// fields and their owners differ. With Live in the baseline, a changed object is no
-	// longer drift.
+	// Acceptable means that the object need not be corrected, and that later changes will still be
+	// detected. Either all fields that other clients added are ignored, or only ignored fields and
+	// their owners differ. With Live in the baseline, a changed object is no longer drift.
 	Acceptable bool
-	// Live is the object as it is. It is zero when the object is missing.
+	// Live is the entry of the live object. It is zero when the object is missing.
 	Live InventoryEntry
 }
 
-// Explain finds out which fields of drifted objects differ, apart from those that the
-// baseline ignores. It sends two requests for each existing object, one of them a dry run,
-// and changes nothing. It returns no values, because some are secret. It uses the
-// namespace, name, scope, service account and timeout of the release.
+// Explain determines which fields of drifted objects differ, except for fields that the baseline
+// ignores. It sends two requests for each existing object, one of them a dry run, and changes
+// nothing. It returns no values, because some are secret. It uses the namespace, name, scope,
+// service account and timeout of the release.
 func (e *Engine) Explain(ctx context.Context, release Release, baseline Baseline, drifts []Drift) ([]Explanation, error) {
 	defer e.locks.lock(release.Key())()
 	var found []Explanation
@@ -141,8 +140,8 @@ func (o *operation) explainForeign(info *resource.Info, object, live *unstructur
 	return nil
 }
 
-// explainChange names the fields that an apply of the object would change, and finds out
-// whether the engine would become owner of ignored fields only.
+// explainChange names the fields that an apply of the object would change, and determines whether
+// the engine would become the owner of only ignored fields.
 func (o *operation) explainChange(info *resource.Info, object, live *unstructured.Unstructured, explanation *Explanation) error {
 	ref := reference(info)
 	applied, err := o.applyDry(info, sparing(object, live, IgnoredPaths(o.ignore, ref)))
@@ -164,8 +163,7 @@ func (o *operation) explainChange(info *resource.Info, object, live *unstructure
 // managedFields. The keys may be secret themselves.
 var secretKey = regexp.MustCompile(`(?s)^([/.](?:data|stringData))[/.].*$`)
 
-// nameable returns the fields of an object as they may be shown: without the keys in the
-// data of a Secret.
+// nameable returns the fields of an object for messages, without the keys in the data of a Secret.
 func nameable(ref ObjectReference, fields []string) []string {
 	if ref.APIVersion != "v1" || ref.Kind != "Secret" {
 		return fields

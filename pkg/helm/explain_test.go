@@ -209,8 +209,8 @@ func TestExplain(t *testing.T) {
 	}
 }
 
-// TestLeftDriftIsCounted: what is repaired counts when that is
-// done, and what is to be ignored or was put back never.
+// TestLeftDriftIsCounted: repaired drift counts after the repair. Ignored drift, and drift that
+// another client reverted, does not count.
 func TestLeftDriftIsCounted(t *testing.T) {
 	for _, leave := range []bool{false, true} {
 		bubble(t, func(t *testing.T, f *fixture) {
@@ -238,8 +238,8 @@ func TestLeftDriftIsCounted(t *testing.T) {
 	}
 }
 
-// TestIgnoredFieldsAreNotRemoved: that others own an ignored field alone is no
-// reason to remove it. Once it is no longer ignored, it gets the chart's value again.
+// TestIgnoredFieldsAreNotRemoved: an ignored field is not removed, even if only other clients own
+// it. When it is no longer ignored, it gets the chart's value again.
 func TestIgnoredFieldsAreNotRemoved(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
 		desired := demo(t, nil)
@@ -283,8 +283,8 @@ func TestIgnoredFieldsAreNotRemoved(t *testing.T) {
 	})
 }
 
-// TestForeignFieldsOfChangedObject: what somebody removed after it was
-// decided to remove additions is not taken for what the object should be.
+// TestForeignFieldsOfChangedObject: a field that another client removed after the decision is
+// restored when additions are removed.
 func TestForeignFieldsOfChangedObject(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
 		desired := demo(t, nil)

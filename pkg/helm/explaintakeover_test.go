@@ -9,7 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestExplainTakenOverOutside: the annotations by which the engine names the owner are no difference.
+// TestExplainTakenOverOutside: the annotations by which the engine names the owner are no
+// difference.
 func TestExplainTakenOverOutside(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
 		desired := takenOver(t, map[string]string{"templates/role.yaml": outsideRole})

@@ -26,10 +26,9 @@ type faultCase struct {
 	// desired is the release in the end; with uninstall, there is to be none.
 	desired   func(t *testing.T) Release
 	uninstall bool
-	// rollback gives up what is desired as soon as it has failed.
+	// rollback gives up the desired inputs after the first failure.
 	rollback bool
-	// brief cases go through what others have gone through, and are spared the
-	// faults that are like another one.
+	// brief cases repeat the requests of other cases, so redundant faults are skipped.
 	brief bool
 }
 
@@ -216,7 +215,7 @@ func endOf(f *fixture) endState {
 	return end
 }
 
-// run plays the case with one fault, and tells whether it came to it.
+// run plays the case with one fault, and reports whether the fault occurred.
 func (c faultCase) run(t *testing.T, n int, inject func(*fixture, int) (seen func() int), after func(*fixture)) (end endState, fired bool) {
 	t.Helper()
 	bubble(t, func(t *testing.T, f *fixture) {

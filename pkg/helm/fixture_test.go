@@ -27,9 +27,9 @@ import (
 	"github.com/example/demoapp-controller/test/fakeapi"
 )
 
-// TestMain takes the brake out of client-go's error handling: it sleeps while it
-// holds a lock, by a clock that the bubbles of all tests share and each sets back.
-// Whoever waits for that lock keeps the clock of its bubble from going on.
+// TestMain removes the rate limit of client-go's error handling. It sleeps while it holds a lock,
+// with a clock that all bubbles share and reset. A goroutine that waits for this lock stops the
+// clock of its bubble.
 func TestMain(m *testing.M) {
 	utilruntime.ErrorHandlers = utilruntime.ErrorHandlers[:1] //nolint:reassign // It is what the variable is for.
 	m.Run()
@@ -50,7 +50,7 @@ type fixture struct {
 	mu         sync.Mutex
 	changes    []string
 	operations []Operation
-	// unwatched counts the errors of lists and watches, by what is watched.
+	// unwatched counts the errors of lists and watches, by resource.
 	unwatched map[string]int
 }
 
@@ -144,7 +144,7 @@ func (f *fixture) heard() []string {
 	return heard
 }
 
-// decide looks at the release, and decides.
+// decide observes the release and returns the decision.
 func (f *fixture) decide(desired Release) Decision {
 	f.t.Helper()
 	observed, err := f.engine.Observe(f.t.Context(), desired.Key(), f.baseline)
@@ -158,7 +158,7 @@ func (f *fixture) decide(desired Release) Decision {
 	return decision
 }
 
-// reconcile does what is due, as a controller does, and returns what it did.
+// reconcile executes the decision, as a controller does, and returns it.
 func (f *fixture) reconcile(desired Release) (Decision, error) {
 	f.t.Helper()
 	observed, err := f.engine.Observe(f.t.Context(), desired.Key(), f.baseline)

@@ -14,8 +14,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/overlay"
 )
 
-// notice is what a watch reports about a release: a change of one of its objects or
-// records.
+// notice is an event of a release: a change of one of its objects or records.
 type notice struct {
 	release         cache.ObjectName
 	change          Change
@@ -28,18 +27,17 @@ func noticeOf(release cache.ObjectName, change Change, object metav1.Object, gon
 	return notice{release: release, change: change, uid: object.GetUID(), resourceVersion: object.GetResourceVersion(), gone: gone}
 }
 
-// flights are the operations in flight. The watch event of an own write may arrive
-// before the API server's answer. Only the end of the operation shows which notices are
-// echoes of own writes. Published earlier, an echo would requeue the release at once
-// after every failure.
+// flights are the operations in flight. The watch event of a write may arrive before the API
+// server's answer. Only at the end of the operation it is known which notices are echoes of its
+// writes. If an echo were published earlier, it would requeue the release at once after every
+// failure.
 type flights struct {
 	mu       sync.Mutex
 	releases map[cache.ObjectName]*flight
 }
 
 type flight struct {
-	// held has the newest notice of each object and kind of change: the older ones
-	// add nothing.
+	// held has the newest notice of each object and kind of change. Older notices are redundant.
 	held    []notice
 	wrote   map[types.UID]string
 	deleted map[types.UID]bool

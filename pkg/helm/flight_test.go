@@ -14,8 +14,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// TestFlights: changes that arrive during an operation are published at its end, except
-// for echoes of its own writes.
+// TestFlights: changes that arrive during an operation are published at its end, except for echoes
+// of its writes.
 func TestFlights(t *testing.T) {
 	release := cache.ObjectName{Namespace: "default", Name: "web"}
 	object := func(uid types.UID, version string) *metav1.ObjectMeta {

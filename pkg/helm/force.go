@@ -17,14 +17,13 @@ import (
 	"github.com/example/demoapp-controller/pkg/ssa"
 )
 
-// force applies an object of the release, the one with that UID, over whatever
-// others made of it.
+// force applies an object of the release to the live object with the UID, and overwrites changes by
+// other clients.
 //
-// There is one change that a forced apply alone cannot undo: another client gives an
-// item of a list another key, as `kubectl edit service` does when it changes a
-// port. The apply then adds our item beside the changed one, and the API server
-// refuses the two because their names are the same, or because two need names
-// where one needs none. The list is then put back first.
+// A forced apply cannot correct a changed key of a list item, for example a port that `kubectl edit
+// service` changed. The apply adds the desired item beside the changed item. The API server refuses
+// the two, because their names are the same, or because two items need names and one does not. The
+// list is then restored first.
 //
 // If the API server refuses the change, the object may be replaced, see
 // Release.ForceReplace.
@@ -36,7 +35,7 @@ func (o *operation) force(info *resource.Info, object *unstructured.Unstructured
 	return applied, err
 }
 
-// overwrite applies the object by force, and puts its lists back if that is needed.
+// overwrite sends a forced apply, and restores lists if necessary.
 func (o *operation) overwrite(info *resource.Info, object *unstructured.Unstructured, uid types.UID) (metav1.Object, error) {
 	applied, err := o.apply(info, object, ssa.Force, uid)
 	lists := ssa.DuplicateLists(err)
@@ -46,7 +45,7 @@ func (o *operation) overwrite(info *resource.Info, object *unstructured.Unstruct
 	if putBackErr := o.putBack(info, object, uid, lists); putBackErr != nil {
 		return nil, fmt.Errorf("%w (and its lists could not be put back: %w)", err, putBackErr)
 	}
-	// The lists now belong to us by update, too. What is owned twice would outlive
+	// The engine now also owns the lists by update. A field with both ownerships would stay after
 	// its removal from the chart.
 	if err := o.takeOver(info); err != nil {
 		return nil, err
@@ -54,7 +53,7 @@ func (o *operation) overwrite(info *resource.Info, object *unstructured.Unstruct
 	return o.apply(info, object, ssa.Force, uid)
 }
 
-// putBack replaces the lists in the live object by those of the manifest.
+// putBack replaces the lists in the live object by the lists of the manifest.
 func (o *operation) putBack(info *resource.Info, object *unstructured.Unstructured, uid types.UID, lists []string) error {
 	live, err := o.client(info).Get(o.ctx, info.Name, metav1.GetOptions{})
 	if err != nil {
@@ -75,9 +74,8 @@ func (o *operation) putBack(info *resource.Info, object *unstructured.Unstructur
 	return nil
 }
 
-// malformed finds out whether an apply was answered with an internal error
-// because the object does not fit its schema: the API server does not say so
-// more clearly, and only of an apply.
+// malformed determines whether an internal error of an apply means that the object violates its
+// schema. The API server answers an apply of such an object with an unspecific internal error.
 func (o *operation) malformed(info *resource.Info, object *unstructured.Unstructured, answer error) bool {
 	var status apierrors.APIStatus
 	if !errors.As(answer, &status) ||

@@ -37,7 +37,7 @@ func uniquePorts(object *unstructured.Unstructured) error {
 	return nil
 }
 
-// TestChangedKey: somebody gives an item of a list another key.
+// TestChangedKey: another client changes the key of a list item.
 func TestChangedKey(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
 		f.With(func() { f.Validate = uniquePorts })
@@ -54,7 +54,7 @@ func TestChangedKey(t *testing.T) {
 			t.Errorf("ports, %v (-want +got):\n%s", err, diff)
 		}
 		f.must(desired, ActionNone, CauseNone)
-		// What was put back is owned once: it goes when the chart says so.
+		// The restored item has one owner: it is removed with its removal from the chart.
 		moved := demo(t, map[string]any{"service": map[string]any{"type": "ClusterIP", "port": 82}})
 		f.must(moved, ActionUpgrade, CauseInputsChanged)
 		f.must(moved, ActionNone, CauseNone)

@@ -26,8 +26,8 @@ import (
 	"github.com/example/demoapp-controller/pkg/ssa"
 )
 
-// clusterManagers are the field managers of the cluster's own controllers. What
-// they add to an object is part of how it works.
+// clusterManagers are the field managers of the cluster's own controllers. Objects need the fields
+// that these controllers add.
 var clusterManagers = []string{
 	"kube-apiserver", "kube-controller-manager", "clusterrole-aggregation-controller", "kube-scheduler", "kubelet",
 	"cloud-controller-manager", "cluster-autoscaler",
@@ -40,8 +40,8 @@ func isForeign(entry *metav1.ManagedFieldsEntry) bool {
 		!slices.Contains(clusterManagers, entry.Manager)
 }
 
-// foreignDigest identifies the fields that other clients own in an object; empty when they
-// own none.
+// foreignDigest identifies the fields that other clients own in an object. It is empty if they own
+// no fields.
 func foreignDigest(managed []metav1.ManagedFieldsEntry) string {
 	hash := sha256.New()
 	found := false
@@ -58,8 +58,8 @@ func foreignDigest(managed []metav1.ManagedFieldsEntry) string {
 	return hex.EncodeToString(hash.Sum(nil)[:16])
 }
 
-// foreignTime returns when other clients last set fields of an object, in Unix seconds; 0
-// when they own none.
+// foreignTime returns the time when other clients last set fields of an object, in Unix seconds. It
+// is 0 if they own no fields.
 func foreignTime(managed []metav1.ManagedFieldsEntry) int64 {
 	newest := int64(0)
 	for i := range managed {
@@ -192,7 +192,7 @@ func (o *operation) repairForeign(info *resource.Info, object *unstructured.Unst
 	return o.removeForeign(info, object, live)
 }
 
-// chartFields returns those of the fields that the chart's object sets.
+// chartFields returns the fields that the chart's object also sets.
 func chartFields(object *unstructured.Unstructured, fields *fieldpath.Set) *fieldpath.Set {
 	prepared := ssa.Prepare(object)
 	found := fieldpath.NewSet()
@@ -212,8 +212,8 @@ func (o *operation) look(info *resource.Info) (*unstructured.Unstructured, error
 	return live, nil
 }
 
-// removeForeign removes the fields that only other clients own. It accepts their other
-// fields: ignored ones, and ones that the engine owns as well.
+// removeForeign removes the fields that only other clients own. It accepts ignored fields, and
+// fields that the engine owns as well.
 func (o *operation) removeForeign(info *resource.Info, object, live *unstructured.Unstructured) error {
 	fields, err := o.additions(info, object, live)
 	if err != nil {
@@ -239,8 +239,8 @@ func (o *operation) removeForeign(info *resource.Info, object, live *unstructure
 	return nil
 }
 
-// foreignWatch has the releases in which fields of other clients are drift, and the fields
-// that were accepted.
+// foreignWatch has the releases in which fields of other clients are drift, with the accepted
+// fields.
 type foreignWatch struct {
 	mu       sync.Mutex
 	releases map[cache.ObjectName]*keptClean
@@ -253,8 +253,8 @@ type keptClean struct {
 	accepted map[types.UID]string
 }
 
-// set says whether fields of other clients are drift in a release, except for ignored
-// fields. Other rules drop what was accepted.
+// set says whether fields of other clients are drift in a release, except for ignored fields. A
+// change of the rules drops the accepted fields.
 func (f *foreignWatch) set(release cache.ObjectName, enabled bool, ignore []IgnoreRule) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

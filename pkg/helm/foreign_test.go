@@ -87,8 +87,8 @@ func TestForeignFields(t *testing.T) {
 	}
 }
 
-// TestForeignFieldsOfUnknownKinds: without a schema, maps can be told apart by
-// their keys, and lists are one.
+// TestForeignFieldsOfUnknownKinds: without a schema, entries of maps are separate fields, and a
+// list is one field.
 func TestForeignFieldsOfUnknownKinds(t *testing.T) {
 	live := &unstructured.Unstructured{}
 	if err := yaml.Unmarshal([]byte(`

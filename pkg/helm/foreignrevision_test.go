@@ -43,8 +43,8 @@ func (f *fixture) foreign(desired Release, revision int, recordStatus common.Sta
 	f.TakeRequests()
 }
 
-// TestForeignRevision: a revision made by another client is noticed, and brought
-// back to what is desired.
+// TestForeignRevision: a revision of another client is detected, and an upgrade restores the
+// desired state.
 func TestForeignRevision(t *testing.T) {
 	tests := map[string]common.Status{
 		"deployed": common.StatusDeployed,
@@ -56,8 +56,8 @@ func TestForeignRevision(t *testing.T) {
 				desired := demo(t, nil)
 				f.must(desired, ActionInstall, CauseNotInstalled)
 				synctest.Wait()
-				// Helm carries the labels over: only the revision tells that the record is
-				// not ours.
+				// Helm copies the labels: only the revision shows that the engine did not make the
+				// record.
 				f.foreign(desired, 2, recordStatus, func(rls *releasev1.Release) {
 					rls.Manifest = strings.ReplaceAll(rls.Manifest, "replicas: 1", "replicas: 7")
 				})
@@ -150,8 +150,8 @@ func TestForeignPendingUnseen(t *testing.T) {
 	})
 }
 
-// TestForeignUninstall: a release that somebody uninstalled is installed again,
-// whether its history was kept or not.
+// TestForeignUninstall: a release that another client uninstalled is installed again, with and
+// without its history.
 func TestForeignUninstall(t *testing.T) {
 	t.Run("history kept", func(t *testing.T) {
 		bubble(t, func(t *testing.T, f *fixture) {

@@ -85,7 +85,7 @@ func setRecord(t *testing.T, secret *unstructured.Unstructured, record []byte) {
 	}
 }
 
-// zipped is content as Helm stores it in a Secret.
+// zipped returns content in Helm's format of a Secret.
 func zipped(t testing.TB, content []byte) []byte {
 	t.Helper()
 	var compressed bytes.Buffer
@@ -146,8 +146,8 @@ func TestForgedManifestIsNotApplied(t *testing.T) {
 	}
 }
 
-// TestForgedRevisionIsNotApplied: a newer record that claims to be the engine's own is
-// replaced by one that is made from the chart.
+// TestForgedRevisionIsNotApplied: a newer record that pretends to be the engine's is replaced by a
+// new revision from the chart.
 func TestForgedRevisionIsNotApplied(t *testing.T) {
 	bubbleWithOwned(t, func(t *testing.T, f *fixture, desired Release) {
 		f.foreign(desired, 2, common.StatusDeployed, func(rls *releasev1.Release) {

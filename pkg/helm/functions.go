@@ -14,7 +14,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/helm/manifest"
 )
 
-// Limits of the items and bytes that template functions make from numbers in one rendering.
+// Limits of the items and bytes that template functions produce from numbers in one rendering.
 // Charts take such numbers from values, and one large number would use up the memory.
 const (
 	maxRenderedItems = 100_000
@@ -23,13 +23,13 @@ const (
 	maxRenderedNumber = 1 << 30
 )
 
-// rendering counts what the functions of one rendering have made.
+// rendering counts the results of the functions of one rendering.
 type rendering struct {
 	items, bytes int
 }
 
-// boundedFunctions returns Helm's template functions that make a number of items or bytes,
-// with limits for one rendering.
+// boundedFunctions returns Helm's template functions that produce a number of items or bytes, with
+// limits for one rendering.
 func boundedFunctions() template.FuncMap {
 	var (
 		r         rendering
@@ -112,8 +112,8 @@ func (r *rendering) write(function string, count, size int) error {
 	return nil
 }
 
-// nestedCall separates the calls in the error of a template, of which the last has the
-// cause. maxNestedCalls is the number of calls that such an error keeps.
+// nestedCall separates the calls in the error of a template. The last call has the cause.
+// maxNestedCalls is the number of calls that such an error keeps.
 const (
 	nestedCall     = ": error calling include: "
 	maxNestedCalls = 10

@@ -17,9 +17,8 @@ import (
 	"github.com/example/demoapp-controller/test/memory"
 )
 
-// FuzzIgnoredPaths: whatever a path, the chart's object and the live one are, looking
-// for ignored fields does not panic, takes bounded memory, and makes the field at the
-// path, and no other, what it is in the live object.
+// FuzzIgnoredPaths: for any path, chart object and live object, the search for ignored fields does
+// not panic and takes bounded memory. It copies only the field at the path from the live object.
 func FuzzIgnoredPaths(f *testing.F) {
 	const object = `{"spec":{"replicas":1,"list":[{"name":"a","v":1},{"name":"b"}],"plain":[1,2]},"data":{"a/b":"x"}}`
 	const live = `{"spec":{"replicas":3,"list":[{"name":"b"},{"name":"a","v":2}],"plain":[2]},"data":{}}`
@@ -73,9 +72,8 @@ func FuzzIgnoredPaths(f *testing.F) {
 	})
 }
 
-// FuzzDecodeRecord: whatever a Secret holds in the place of a release record, reading it
-// does not panic and takes bounded memory, and what is read can be told from what the
-// engine recorded.
+// FuzzDecodeRecord: for any content of a record's Secret, decoding does not panic and takes bounded
+// memory, and the result does not match an empty digest.
 func FuzzDecodeRecord(f *testing.F) {
 	const limit = baseRecordBytes
 	record := func(content string) []byte { return zipped(f, []byte(content)) }

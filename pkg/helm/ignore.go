@@ -70,14 +70,14 @@ func newIgnoredFields(rules []IgnoreRule, ref ObjectReference, object *unstructu
 	return fields
 }
 
-// cover reports whether the field is ignored, or lies below one that is.
+// cover reports whether the field, or a field above it, is ignored.
 func (f ignoredFields) cover(path fieldpath.Path) bool {
 	return slices.ContainsFunc(f.pointers, func(pointer []string) bool {
 		return len(pointer) <= len(path) && meet(f.object, pointer, path)
 	})
 }
 
-// without returns the fields that can be removed without removing an ignored one.
+// without returns the fields that can be removed without removing an ignored field.
 func (f ignoredFields) without(fields *fieldpath.Set) *fieldpath.Set {
 	if len(f.pointers) == 0 {
 		return fields
@@ -183,8 +183,7 @@ func (o *operation) spare(info *resource.Info, object *unstructured.Unstructured
 	return sparing(object, live, paths), nil
 }
 
-// sparing returns the object as it is applied, with the live values of the fields at the
-// paths.
+// sparing returns the object for an apply, with the live values of the fields at the paths.
 func sparing(object, live *unstructured.Unstructured, paths []string) *unstructured.Unstructured {
 	spared := ssa.Prepare(object)
 	for _, path := range paths {

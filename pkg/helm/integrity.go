@@ -31,9 +31,9 @@ const manifestDigest = "manifest:"
 // revision, or that neither the engine nor the caller has a digest.
 var errUnverified = errors.New("its record was not written by this engine, or was changed since")
 
-// RevisionDigest identifies what the engine recorded for a revision: its manifest and hooks.
-// Everyone who may edit Secrets can change a release record. So the engine applies the
-// content of a record, runs its hooks or rolls back to it only if this digest matches.
+// RevisionDigest identifies the manifest and hooks that the engine recorded for a revision. Every
+// client that may edit Secrets can change a release record. So the engine applies the content of a
+// record, runs its hooks or rolls back to it only if this digest matches.
 type RevisionDigest struct {
 	Revision int
 	// Digest has a format that is private to the engine. It reveals nothing without the
@@ -54,9 +54,8 @@ func newSalt() string {
 	return hex.EncodeToString(salt)
 }
 
-// digestOf returns the digest of a revision's manifest and hooks. It leaves out what Helm
-// changes after it has created the record: the last run of a hook, and the default of its
-// deletion policy.
+// digestOf returns the digest of a revision's manifest and hooks. It omits fields that Helm changes
+// after it has created the record: the last run of a hook, and the default of its deletion policy.
 func digestOf(salt string, rls *releasev1.Release) (string, error) {
 	hooks := make([]releasev1.Hook, 0, len(rls.Hooks))
 	for _, hook := range rls.Hooks {
@@ -106,8 +105,8 @@ type digests struct {
 	releases map[cache.ObjectName]map[int]string
 }
 
-// note keeps the digest of a revision. An empty digest says that the record was changed,
-// whatever the caller has kept.
+// note records the digest of a revision. An empty digest means that the record was changed,
+// whatever digest the caller has.
 func (d *digests) note(release cache.ObjectName, revision int, digest string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -120,9 +119,9 @@ func (d *digests) note(release cache.ObjectName, revision int, digest string) {
 	d.releases[release][revision] = digest
 }
 
-// of returns the digests of the records in the history. Those of this process take
-// precedence over those of the caller, which may have missed the last ones. It drops
-// revisions that have no record any more.
+// of returns the digests of the records in the history. Digests of this process take precedence
+// over digests of the caller, which may lack the last revisions. It drops revisions without a
+// record.
 func (d *digests) of(release cache.ObjectName, kept []RevisionDigest, history []*Record) []RevisionDigest {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -147,7 +146,7 @@ func (d *digests) of(release cache.ObjectName, kept []RevisionDigest, history []
 	return known
 }
 
-// forget drops what is known of the release.
+// forget drops the digests of the release.
 func (d *digests) forget(release cache.ObjectName) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

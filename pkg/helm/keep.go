@@ -18,8 +18,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/helm/manifest"
 )
 
-// isKept reports whether the manifest keeps an object. It is false for an object of which
-// only the name is known.
+// isKept reports whether the manifest keeps an object. It is false for an object without content.
 func isKept(info *resource.Info) bool {
 	object, err := content(info)
 	return err == nil && manifest.IsKept(object)

@@ -29,12 +29,12 @@ const (
 	maxClaimedObjects = 1_000
 )
 
-// removeLeftovers removes objects that the next revision does not have: those of attempts
-// that failed or were interrupted since the deployed revision, and, if the whole release
-// is removed, those of the deployed revision. A newest revision that is superseded counts
-// as an attempt, because the revision after it is lost. removeLeftovers runs before the
-// records of these attempts change. Objects in an unverified record are removed, too, if they have the
-// release's marks, because Helm does not see that record.
+// removeLeftovers removes objects that the next revision does not have: objects of attempts that
+// failed or were interrupted since the deployed revision. If the whole release is removed, it also
+// removes the objects of the deployed revision. A superseded newest revision counts as an attempt,
+// because the revision after it is lost. removeLeftovers runs before the records of these attempts
+// change. Objects in an unverified record are removed, too, if they have the release's marks,
+// because Helm does not see that record.
 func (o *operation) removeLeftovers(next *releasev1.Release, whole bool) error {
 	history := o.engine.records.history(o.release)
 	if len(history) == 0 {

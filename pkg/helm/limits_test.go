@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// TestReleaseTimeout: a release may have less time, or more, than others.
+// TestReleaseTimeout: the timeout of a release may be shorter or longer than the default.
 func TestReleaseTimeout(t *testing.T) {
 	const timeout = 42 * time.Second
 	never := func(*unstructured.Unstructured) bool { return false }
@@ -95,7 +95,7 @@ func TestReleaseMaxHistory(t *testing.T) {
 		if err := f.rollback(revision(6, 3), 3); err != nil {
 			t.Fatal(err)
 		}
-		// What is rolled back to stays, and so does what is deployed.
+		// The target of the rollback and the deployed revision are kept.
 		wantRequests(t, f, "create secrets default", "apply deployments default/web", "update"+record+"5", "update"+record+"6")
 		f.must(revision(7, 1), ActionUpgrade, CauseInputsChanged)
 		wantRecords(t, f, "web.v6 superseded", "web.v7 deployed")

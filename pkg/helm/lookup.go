@@ -96,8 +96,8 @@ func (t *lookupTransport) RoundTrip(request *http.Request) (*http.Response, erro
 	return response, err
 }
 
-// allow fails for a lookup of objects in all namespaces, unless the release may have objects
-// there. Values can choose what a template looks up.
+// allow fails for a lookup of objects in all namespaces, unless the release may have objects there.
+// Values can choose the objects that a template looks up.
 func (l *lookups) allow(path string) error {
 	bounds := l.operation.bounds
 	if requestNamespace(path) != "" || bounds.scope == ScopeCluster && len(bounds.namespaces) == 0 {
@@ -155,7 +155,7 @@ func answerJSON(request *http.Request, object any) (*http.Response, error) {
 	}, nil
 }
 
-// maxRefusal is the largest part in bytes of an error response that is read.
+// maxRefusal limits the bytes that are read of an error response.
 const maxRefusal = 64 << 10
 
 // refusalOf returns the error in a response. The response can be read again.

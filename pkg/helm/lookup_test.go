@@ -65,8 +65,7 @@ func TestLookup(t *testing.T) {
 	}
 }
 
-// TestLookupFails: what keeps a lookup from its answer passes; it is no fault of the
-// chart.
+// TestLookupFails: a failed lookup is transient, and not an error of the chart.
 func TestLookupFails(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
 		for _, tc := range []struct {
@@ -100,7 +99,7 @@ func TestLookupFails(t *testing.T) {
 	})
 }
 
-// TestDiscovered tells requests for the kinds of a version from those for objects.
+// TestDiscovered distinguishes discovery requests from requests for objects.
 func TestDiscovered(t *testing.T) {
 	got := map[string]string{}
 	for _, path := range []string{"/api", "/api/v1", "/api/v1/pods", "/apis", "/apis/apps", "/apis/apps/v1", "/apis/apps/v1/deployments", "/version"} {

@@ -23,9 +23,9 @@ const UnhealthyLabel = "engine.demo.example.com/unhealthy"
 const actionMark Action = "Mark"
 
 // MarkFailed records that a deployed revision failed, for instance because it did not become
-// healthy. It sends one request, or none when the newest revision is another one, is not
-// deployed, or was not made by this engine. It uses the namespace, name, owner, chart,
-// service account and timeout of the release.
+// healthy. It sends one request, or none if the revision is not the newest one, is not deployed, or
+// was not made by this engine. It uses the namespace, name, owner, chart, service account and
+// timeout of the release.
 //
 // [Decide] still treats the revision as deployed (see [Record.Unhealthy]), so the caller
 // decides whether to try again. The revision cannot be the target of a rollback. It stays
@@ -82,7 +82,7 @@ func (r *Record) applied() bool {
 	return r.Unhealthy || common.Status(r.Status) == common.StatusDeployed
 }
 
-// isUnhealthy reports whether the labels are those of a revision that MarkFailed marked.
+// isUnhealthy reports whether the labels belong to a revision that MarkFailed marked.
 func isUnhealthy(labels map[string]string, revision int) bool {
 	return labels[UnhealthyLabel] == strconv.Itoa(revision)
 }

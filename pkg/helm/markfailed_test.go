@@ -140,7 +140,7 @@ func TestRollbackFromUnhealthyRevision(t *testing.T) {
 	})
 }
 
-// TestMarkOfAnotherRevision: what has changed in the meantime is not marked.
+// TestMarkOfAnotherRevision: a release that has changed in the meantime is not marked.
 func TestMarkOfAnotherRevision(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
 		desired := made(t, map[string]string{"templates/a.yaml": configMap("a", "1")})

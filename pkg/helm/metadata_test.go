@@ -91,8 +91,7 @@ func TestMetadataOfWrongType(t *testing.T) {
 	}
 }
 
-// TestMetadataErrorIsBounded: the error about a large chart names some objects and counts the
-// others.
+// TestMetadataErrorIsBounded: the error about a large chart names some objects and counts the rest.
 func TestMetadataErrorIsBounded(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
 		objects := "{{ range until 5000 }}\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: {{ repeat 200 \"x\" }}, labels: {a: 1}}\n{{ end }}\n"
@@ -129,7 +128,7 @@ func TestNullInMetadata(t *testing.T) {
 	})
 }
 
-// keptAnnotations are those of an object that a chart keeps.
+// keptAnnotations are the annotations of an object that a chart keeps.
 func keptAnnotations(flag string) string {
 	return "  annotations: {helm.sh/resource-policy: keep, flag: " + flag + "}\n"
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/example/demoapp-controller/test/fakeapi"
 )
 
-// TestObserveHealth tells how the objects do.
+// TestObserveHealth checks the health of the objects.
 func TestObserveHealth(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
 		desired := demo(t, nil)
@@ -134,8 +134,7 @@ func TestObserveFails(t *testing.T) {
 	})
 }
 
-// TestNamespaces: an engine for certain namespaces reads and writes those, and no
-// others.
+// TestNamespaces: an engine for certain namespaces reads and writes only these namespaces.
 func TestNamespaces(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
 		f.stop()

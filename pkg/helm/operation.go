@@ -26,9 +26,9 @@ import (
 	"github.com/example/demoapp-controller/pkg/ssa"
 )
 
-// operation is one action on one release. It implements Helm's kube.Interface: Helm's
-// actions decide what happens in which order, and the operation saves requests. It does
-// not send objects that are known to be unchanged, and does not ask for what is known.
+// operation is one action on one release. It implements Helm's kube.Interface: Helm's actions
+// determine the steps and their order, and the operation saves requests. It neither sends objects
+// that are known to be unchanged, nor reads objects whose state is known.
 type operation struct {
 	engine *Engine
 	// ctx ends at the operation's deadline. cleanup ends later, see cleanUp.
@@ -42,8 +42,8 @@ type operation struct {
 	baseline     Baseline
 	// owner, when set, becomes the controller of the objects.
 	owner *metav1.OwnerReference
-	// ownerID is the release's owner. established says that the release belonged to the
-	// owner before this operation, so that its objects can be known by their marks.
+	// ownerID is the release's owner. established means that the release belonged to the owner
+	// before this operation, so that marks prove the ownership of objects.
 	ownerID     Owner
 	established bool
 	// takeover is the owner for whom the release is taken over; nil without
@@ -58,31 +58,31 @@ type operation struct {
 	skipsHooks bool
 	// hooks are the hooks that this operation has created.
 	hooks map[ObjectReference]types.UID
-	// hookFailed says that a hook did not end as it should. What follows is cleanup.
+	// hookFailed means that a hook failed. The remaining steps are cleanup.
 	hookFailed bool
-	// phase is what the events of the hooks are about: install, upgrade, rollback or delete.
+	// phase is the action in the events of the hooks: install, upgrade, rollback or delete.
 	phase string
 	// hookNames are the objects that the hooks of the next revision create.
 	hookNames sets.Set[identity]
 	// parsed has the manifests that were parsed already.
 	parsed map[string][]manifest.Document
-	// known are the objects of the release as the last operation left them.
+	// known are the objects of the release after the last operation.
 	known map[ObjectReference]InventoryEntry
-	// trusted says that the known objects have the content of the deployed manifest.
-	// After a failed attempt they may have another content. Their fingerprints do not
-	// show this, because they say only who owns which field.
+	// trusted means that the known objects have the content of the deployed manifest. After a
+	// failed attempt, they may have another content. Fingerprints do not show this, because they
+	// cover only the managers of fields.
 	trusted bool
-	// base, when set, has the known objects as in the manifest of the last success. It
-	// replaces what Helm takes for the current manifest, which is that of a later, failed
-	// attempt. Objects that failed attempts have sent count as changed.
+	// base, when set, has the known objects from the manifest of the last success. Helm would use
+	// the manifest of a later, failed attempt as the current one, and base replaces that manifest.
+	// Objects that failed attempts have sent count as changed.
 	base kube.ResourceList
 	// clientSide says that the release was last applied by client-side apply. Its objects
 	// are then migrated before they are applied.
 	clientSide bool
-	// ignore names fields that others may change.
+	// ignore names fields that other clients may change.
 	ignore []IgnoreRule
 	left   []Drift // Drifts that an explanation found and that are not repaired.
-	// touched says that the operation changed objects that existed before.
+	// touched means that the operation changed objects that existed before.
 	touched bool
 	// installing is the name of the chart of an install, in which Helm creates the files
 	// under crds/; empty in other operations.
@@ -92,10 +92,9 @@ type operation struct {
 	// chart is the name of the chart that is deployed; empty in other operations.
 	chart string
 
-	// inventory collects the objects of the release as this operation leaves them.
+	// inventory collects the objects of the release after this operation.
 	inventory []InventoryEntry
-	// existence answers Helm's question whether an object exists; nil keeps Helm
-	// from asking.
+	// existence answers Helm's checks whether an object exists. With nil, Helm does not check.
 	existence resource.RESTClient
 	// failure is the first error of a request about an object.
 	failure error
@@ -111,8 +110,8 @@ func (o *operation) note(err error) error {
 	return err
 }
 
-// IsReachable implements kube.Interface. It asks nothing: the next request fails if the
-// API server is not reachable.
+// IsReachable implements kube.Interface. It sends no request: the next request fails if the API
+// server is not reachable.
 func (o *operation) IsReachable() error { return nil }
 
 // Create implements kube.Interface. Helm calls it for the objects of a first
@@ -144,7 +143,7 @@ func (o *operation) create(info *resource.Info, result *kube.Result) error {
 		return err
 	}
 	if !o.owned(object) {
-		// It is a file under crds/, which stays as it is where it exists, or a hook.
+		// The object is a file under crds/, which is not changed if it exists, or a hook.
 		if isCRD(object) {
 			return o.createOnly(info, object)
 		}
@@ -166,8 +165,8 @@ func (o *operation) create(info *resource.Info, result *kube.Result) error {
 	return nil
 }
 
-// undo removes the created objects if the cause is an object of another owner, so that a
-// refused release leaves nothing behind.
+// undo removes the created objects if the cause is an object of another owner, so that a refused
+// release leaves no objects behind.
 func (o *operation) undo(created kube.ResourceList, cause error) {
 	var conflict *OwnershipConflictError
 	if !errors.As(cause, &conflict) {
@@ -270,17 +269,17 @@ func (o *operation) unchanged(original, target *resource.Info) (InventoryEntry, 
 	return entry, true
 }
 
-// cleanUp gives what follows time after the operation's deadline.
+// cleanUp extends the deadline for the following cleanup.
 func (o *operation) cleanUp() {
 	if o.ctx.Err() != nil {
 		o.ctx = o.cleanup
 	}
 }
 
-// Delete implements kube.Interface. Helm calls it for the objects of an uninstalled
-// release, for hooks by their policy, and to clean up after a failure. Objects of another
-// owner stay. After a hook has failed, an error does not hide that failure, and does not
-// keep Helm from the other hooks.
+// Delete implements kube.Interface. Helm calls it for the objects of an uninstalled release, for
+// hooks by their policy, and to clean up after a failure. Objects of another owner stay. After a
+// hook has failed, an error of Delete does not hide that failure, and Helm continues with the
+// remaining hooks.
 func (o *operation) Delete(resources kube.ResourceList, policy metav1.DeletionPropagation) (*kube.Result, []error) {
 	o.cleanUp()
 	var errs []error
@@ -369,7 +368,7 @@ func (o *operation) watch(resources kube.ResourceList) error {
 	return o.engine.watcher.need(o.ctx, o.release, mappings)
 }
 
-// observed returns what watches show of the object; false when its kind or namespace is
+// observed returns the watched state of the object. It returns false if its kind or namespace is
 // not watched.
 func (o *operation) observed(info *resource.Info) (*observed, bool) {
 	view := o.engine.watcher.view(info.Mapping, info.Namespace)
@@ -380,14 +379,15 @@ func (o *operation) observed(info *resource.Info) (*observed, bool) {
 	return got, true
 }
 
-// isDoubted reports whether an observed object may have been changed unseen.
+// isDoubted reports whether another client may have changed an observed object without a new
+// fingerprint.
 func (o *operation) isDoubted(info *resource.Info, got *observed) bool {
 	view := o.engine.watcher.view(info.Mapping, info.Namespace)
 	return got != nil && view != nil && view.IsDoubted(got)
 }
 
-// made returns the UID that an object got from this operation, or else from the last one;
-// empty when neither created it.
+// made returns the UID of an object that this operation, or else the last operation, created. It is
+// empty if neither created the object.
 func (o *operation) made(object ObjectReference) types.UID {
 	for _, entry := range o.inventory {
 		if entry.ObjectReference == object {
@@ -397,7 +397,7 @@ func (o *operation) made(object ObjectReference) types.UID {
 	return o.known[object].UID
 }
 
-// record adds an object to the inventory, as the operation leaves it.
+// record adds the applied object to the inventory.
 func (o *operation) record(info *resource.Info, applied metav1.Object) {
 	o.inventory = append(o.inventory, InventoryEntry{
 		ObjectReference: reference(info),

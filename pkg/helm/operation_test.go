@@ -27,8 +27,8 @@ func newOperation(f *fixture) *operation {
 	}
 }
 
-// TestChangesArePublishedAfterPanic: what others do meanwhile is told, and so is what they do
-// afterwards.
+// TestChangesArePublishedAfterPanic: changes by other clients during the operation and afterwards
+// are published.
 func TestChangesArePublishedAfterPanic(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
 		desired := demo(t, nil)
@@ -124,7 +124,7 @@ func TestBuildFails(t *testing.T) {
 	})
 }
 
-// TestClaim marks an object without changing what others hold of it.
+// TestClaim marks an object without changing other fields.
 func TestClaim(t *testing.T) {
 	o := &operation{release: cache.ObjectName{Namespace: "default", Name: "web"}}
 	labels, annotations := map[string]any{"app": "a"}, map[string]any{"note": "b"}
@@ -220,7 +220,7 @@ func TestHookLogs(t *testing.T) {
 	})
 }
 
-// TestMeasured: every operation is told of, with how it ended.
+// TestMeasured: every operation is reported with its result.
 func TestMeasured(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
 		f.With(func() { f.Refuse = refuseBad })

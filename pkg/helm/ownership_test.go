@@ -16,8 +16,8 @@ import (
 	"github.com/example/demoapp-controller/pkg/helm/manifest"
 )
 
-// TestOwnershipConflict: an object of another client in the way ends the attempt,
-// and nothing of it is left.
+// TestOwnershipConflict: a conflicting object of another client ends the attempt, and the attempt
+// leaves no objects behind.
 func TestOwnershipConflict(t *testing.T) {
 	tests := map[string]struct {
 		change func(*unstructured.Unstructured)
@@ -139,8 +139,8 @@ func TestTakeOver(t *testing.T) {
 	})
 }
 
-// TestInstallOverOwnObject: without any record or baseline, the owner still tells
-// whose an object is, in a release that is to be adopted.
+// TestInstallOverOwnObject: without any record or baseline, the owner reference still proves the
+// ownership of an object, in a release with Adopt.
 func TestInstallOverOwnObject(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
 		desired := made(t, map[string]string{"templates/a.yaml": configMap("a", "1")})

@@ -33,9 +33,8 @@ var moves = []string{
 	"revise", "roll back", "fail", "lose", "hold", "release", "settle", "restart", "forget",
 }
 
-// TestRandomMoves plays random moves on several releases. However they came
-// about, reconciling then ends in what the model says: the objects of what is
-// desired, with the content that is desired, and nothing more to do.
+// TestRandomMoves plays random moves on several releases. After any moves, reconciling reaches the
+// state of the model: the desired objects with the desired content, and no further action.
 func TestRandomMoves(t *testing.T) {
 	chart := testChart(t, map[string]string{
 		"values.yaml":      "n: 0\n",
@@ -71,8 +70,7 @@ type game struct {
 	chart     *chart.Chart
 	baselines map[int]Baseline
 	desired   map[int]int
-	// givenUp is what was last rolled back from, and fresh how many values were taken
-	// because they differ from all others.
+	// givenUp are the inputs of the last rollback, and fresh counts the unique values.
 	givenUp map[int]int
 	fresh   int
 }
@@ -80,7 +78,7 @@ type game struct {
 func (g *game) of(i int) Release {
 	return Release{
 		Namespace: "default", Name: fmt.Sprintf("r%d", i), Chart: g.chart, Values: map[string]any{"n": g.desired[i]},
-		Adopt: true, // Others install and upgrade the same releases.
+		Adopt: true, // Other clients install and upgrade the same releases.
 	}
 }
 
@@ -118,7 +116,7 @@ func (g *game) play(move move) {
 			g.f.Remove("ConfigMap", name)
 		}
 	case "revise":
-		// A fault would hit whoever is next, and what is held would be missed.
+		// A fault would hit the next client, and held events would be missed.
 		g.f.With(func() { g.f.Fault = nil })
 		g.f.HoldWatches(false)
 		synctest.Wait()
@@ -147,8 +145,8 @@ func (g *game) play(move move) {
 	}
 }
 
-// rollBack gives up what is desired, with or without success, for something that was
-// never desired before: inputs that were given up are not tried again.
+// rollBack gives up the desired inputs, with or without success, for new inputs: inputs that were
+// given up are not tried again.
 func (g *game) rollBack(move move) {
 	f, release := g.f, g.of(move.release)
 	if _, ok := g.desired[move.release]; !ok {

@@ -18,9 +18,9 @@ import (
 	"github.com/example/demoapp-controller/pkg/overlay"
 )
 
-// recordClient reads and writes the release records of one operation. Its requests have
-// a deadline of their own, because the outcome of an operation is recorded even after
-// the operation's deadline. It notes each answer in the index.
+// recordClient reads and writes the release records of one operation. Its requests have a separate
+// deadline, because the outcome of an operation is recorded even after the operation's deadline. It
+// notes each answer in the index.
 type recordClient struct {
 	secrets corev1client.SecretInterface
 	release cache.ObjectName

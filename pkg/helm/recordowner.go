@@ -75,18 +75,18 @@ func (o Owner) label(labels map[string]string) {
 	}
 }
 
-// Outdates reports whether the revision names another owner than the one with this UID, or a
-// newer generation of it. Then the caller may have an old version of the owner, because UIDs
-// do not tell which owner is the newer one. The caller must confirm its version with the API
-// server before it changes or uninstalls the release.
+// Outdates reports whether the revision names an owner with another UID, or a newer generation of
+// the same owner. The caller may then have a stale version of the owner, because UIDs do not show
+// which owner is newer. The caller must confirm its version with the API server before it changes
+// or uninstalls the release.
 func (r *Record) Outdates(owner types.UID, generation int64) bool {
 	uid := r.OwnerUID()
 	return uid != "" && (uid != owner || r.Owner.Generation > generation)
 }
 
-// succeeds reports whether the owner is the other one, or was created after it under the
-// same name. The caller has confirmed the owner, see [Record.Outdates], so an owner with
-// another UID is an earlier one.
+// succeeds reports whether the owner is the same as other, or was created later under the same
+// name. The caller has confirmed the owner, see [Record.Outdates], so an owner with another UID is
+// an earlier owner.
 func (o Owner) succeeds(other Owner) bool {
 	return o.UID != "" && (o.UID == other.UID || o.Identity == other.Identity)
 }

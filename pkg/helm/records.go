@@ -29,11 +29,11 @@ import (
 	"github.com/example/demoapp-controller/pkg/overlay"
 )
 
-// InputsLabel is the label on a release record with the inputs that the engine made the
-// revision from: "<revision>-<digest>-<beginning of the chart's digest>". Helm copies the
-// labels of a release to the next revision, no matter which client makes it. So the label
-// counts only if its revision is that of the record. A failed attempt has "-x" at the end, because Helm may
-// later change its status to superseded, as for a deployed revision.
+// InputsLabel is the label on a release record with the inputs that the engine made the revision
+// from: "<revision>-<digest>-<beginning of the chart's digest>". Helm copies the labels of a
+// release to the next revision, no matter which client makes it. So the label counts only if its
+// revision equals the revision of the record. A failed attempt has "-x" at the end, because Helm
+// may later change its status to superseded, as for a deployed revision.
 const InputsLabel = "engine.demo.example.com/inputs"
 
 // RollbackLabel is the label on the record of a rollback that this engine made:
@@ -59,8 +59,8 @@ type Record struct {
 	Revision int
 	// Status is Helm's status: deployed, failed, pending-upgrade, ...
 	Status string
-	// Own says that this engine made the revision. Inputs is the digest of its inputs. A
-	// rollback has the inputs of the revision that it restored.
+	// Own means that this engine made the revision. Inputs is the digest of its inputs. A rollback
+	// has the inputs of the revision that it restored.
 	Own    bool
 	Inputs string
 	// ChartDigest is the beginning of the chart's digest, see [Record.MadeFrom]; empty
@@ -76,7 +76,7 @@ type Record struct {
 	// rollback that this engine made.
 	RolledBackTo int
 	Abandoned    string
-	// Owner is the owner that the record names; zero when it names none.
+	// Owner is the owner that the record names, or zero.
 	Owner Owner
 	// Adoptable says that the record has the [AdoptLabel].
 	Adoptable bool
@@ -94,8 +94,8 @@ func (r *Record) MadeFrom(chart *chart.Chart) bool {
 	return r.Own && r.ChartDigest == chart.ShortDigest()
 }
 
-// OwnerUID returns the UID of the owner that the record names, by its labels or else by its
-// controller reference; empty when it names none.
+// OwnerUID returns the UID of the owner in the labels or else in the controller reference of the
+// record. It is empty if the record names no owner.
 func (r *Record) OwnerUID() types.UID { return cmp.Or(r.Owner.UID, r.controller.UID) }
 
 // settles reports whether the revision has the inputs, or the inputs were given up for it.
@@ -115,9 +115,9 @@ func (r *Record) good() bool {
 	return !r.Failed && (status == common.StatusDeployed || status == common.StatusSuperseded)
 }
 
-// lastGood returns the revision to roll back to: the newest good one before the newest
-// record that was not rolled back from and can be verified; nil when there is none. The
-// history is sorted, oldest first.
+// lastGood returns the revision to roll back to: the newest good revision before the newest record
+// that was not rolled back from and can be verified. It returns nil if there is no such revision.
+// The history is sorted, oldest first.
 func lastGood(history []*Record, verified []RevisionDigest) *Record {
 	givenUp := 0
 	for i := len(history) - 1; i >= 0; i-- {
@@ -132,10 +132,10 @@ func lastGood(history []*Record, verified []RevisionDigest) *Record {
 	return nil
 }
 
-// deployedRecord returns the record of the revision that a baseline belongs to: the newest
-// one, or an older one that is still deployed because all attempts of the engine since then
-// failed or were interrupted. It returns nil for any other revision, and if the record cannot
-// be verified. The history is sorted, oldest first.
+// deployedRecord returns the record of a baseline's revision: the newest revision, or an older
+// revision that is still deployed because all later attempts of the engine failed or were
+// interrupted. It returns nil for any other revision, and if the record cannot be verified. The
+// history is sorted, oldest first.
 func deployedRecord(history []*Record, revision int, verified []RevisionDigest) *Record {
 	if digestFor(verified, revision) == "" {
 		return nil
@@ -151,8 +151,8 @@ func deployedRecord(history []*Record, revision int, verified []RevisionDigest) 
 	return nil
 }
 
-// inputsLabel returns the value of InputsLabel. The inputs of a revision that another client
-// made are not known, and empty.
+// inputsLabel returns the value of InputsLabel. The inputs are empty for a revision that another
+// client made.
 func inputsLabel(revision int, inputs, chart string) string {
 	return labelOf(strconv.Itoa(revision), inputs, chart)
 }
@@ -173,8 +173,8 @@ func splitInputs(label string) (revision, inputs, chart string) {
 	return revision, inputs, chart
 }
 
-// recordOf returns the record of a Secret, from its name and labels; nil when the name is
-// not that of a release record.
+// recordOf returns the record of a Secret, from its name and labels. It returns nil if the name is
+// not the name of a release record.
 func recordOf(secret *metav1.PartialObjectMetadata) *Record {
 	_, revision := recordIdentity(secret.Name)
 	if revision == 0 {
@@ -216,8 +216,7 @@ func changedAt(secret *metav1.PartialObjectMetadata) time.Time {
 	return time.Unix(seconds, 0)
 }
 
-// records is an index of the release records in the watched namespaces. It has their
-// metadata only.
+// records is an index of the release records in the watched namespaces. It has only their metadata.
 type records struct {
 	views     map[string]*overlay.View[*metav1.PartialObjectMetadata]
 	informers []cache.SharedIndexInformer
@@ -280,7 +279,7 @@ func slimRecord(object any) (any, error) {
 	return slimSecret(&secret.ObjectMeta), nil
 }
 
-// indexedLabels are the labels that the index keeps. Secrets may have any number of others.
+// indexedLabels are the labels that the index keeps. Secrets may have any number of further labels.
 var indexedLabels = append(driver.GetSystemLabels(),
 	InputsLabel, RollbackLabel, UnhealthyLabel, OwnerLabel, OwnerKindLabel, OwnerGenerationLabel, SaltLabel, AdoptLabel)
 
@@ -360,9 +359,8 @@ func (r *records) latest(release cache.ObjectName) *Record {
 // maxRevision is the highest revision of a record. It leaves room for the next one.
 const maxRevision = 1_000_000_000
 
-// recordIdentity returns the release and revision of the record in the named Secret; zero
-// when the name is not that of a record. The name is used because, unlike Helm's labels, it
-// cannot be changed.
+// recordIdentity returns the release and revision of the record in the named Secret, or zero values
+// for another name. The name is used because, unlike Helm's labels, it cannot be changed.
 func recordIdentity(secret string) (release string, revision int) {
 	name, ok := strings.CutPrefix(secret, storage.HelmStorageType+".")
 	at := strings.LastIndex(name, ".v")

@@ -124,7 +124,7 @@ func TestSlimRecord(t *testing.T) {
 	}
 }
 
-// TestHistory looks at records in the store and at those just written.
+// TestHistory covers records in the store and records that were just written.
 func TestHistory(t *testing.T) {
 	indexer := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{recordsByRelease: func(object any) ([]string, error) {
 		return []string{recordKey(object.(*metav1.PartialObjectMetadata)).String()}, nil
@@ -160,7 +160,7 @@ func TestHistory(t *testing.T) {
 	}
 }
 
-// TestRecordsView tells which records an engine for certain namespaces sees.
+// TestRecordsView checks which records an engine for certain namespaces sees.
 func TestRecordsView(t *testing.T) {
 	all, some := &overlay.View[*metav1.PartialObjectMetadata]{}, &overlay.View[*metav1.PartialObjectMetadata]{}
 	tests := map[string]struct {

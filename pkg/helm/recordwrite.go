@@ -46,8 +46,8 @@ func (s *store) seal(next *releasev1.Release) error {
 	return nil
 }
 
-// replace overwrites the record of an unfinished attempt. It fails when the record has
-// changed since the store looked at it, so that one of several engines wins.
+// replace overwrites the record of an unfinished attempt. It fails if the record has changed since
+// the store read it, so that only one of several engines succeeds.
 func (s *store) replace(key string, rls release.Releaser, replaced *Record) error {
 	return s.write(key, rls, recordModifiedAt, func(secret *corev1.Secret) (*corev1.Secret, error) {
 		secret.ResourceVersion = replaced.secret.ResourceVersion
@@ -73,9 +73,9 @@ func (s *store) create(key string, rls release.Releaser) error {
 	})
 }
 
-// taken is the error when a Secret with the name of the new record exists. Either
-// another engine or the helm command was faster, or the Secret is not a release record,
-// and then no watch shows it.
+// taken returns the error for an existing Secret with the name of the new record. Either another
+// engine or the helm command was faster, or the Secret is not a release record, and then no watch
+// shows it.
 func (s *store) taken(key string) error {
 	secret, err := s.secrets.get(key)
 	if err != nil || secret.Labels["owner"] == "helm" {
@@ -137,8 +137,7 @@ func (s *store) encode(rls *releasev1.Release) (*recordContent, []byte, error) {
 	return content, record, nil
 }
 
-// written returns the revision that this operation has written or tried to write; 0
-// when there is none.
+// written returns the revision that this operation has written or tried to write, or 0.
 func (s *store) written() int {
 	if s.made == nil {
 		return 0

@@ -11,8 +11,8 @@ import (
 // maxRefusals is the number of errors that a message about several objects has.
 const maxRefusals = 10
 
-// refusals collects the errors about the objects of one manifest, so that a user can correct
-// all of them at once.
+// refusals collects the errors about the objects of one manifest, so that a user can correct all
+// errors at once.
 type refusals struct {
 	errs []error
 	// more is the number of errors that are not kept.
@@ -33,7 +33,7 @@ func (r *refusals) add(source string, errs ...error) {
 	}
 }
 
-// err returns one error of one line that matches all that were kept; nil when there are none.
+// err returns one error of one line that matches all collected errors, or nil.
 func (r *refusals) err() error {
 	switch len(r.errs) {
 	case 0:

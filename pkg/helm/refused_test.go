@@ -271,8 +271,8 @@ func TestReleaseTooLarge(t *testing.T) {
 	})
 }
 
-// TestImmutableRecordIsRefused: a record Secret that somebody made immutable is not
-// reported as a release that is too large.
+// TestImmutableRecordIsRefused: an immutable record Secret is not reported as a release that is too
+// large.
 func TestImmutableRecordIsRefused(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
 		f.must(made(t, map[string]string{"templates/a.yaml": configMap("a", "1")}), ActionInstall, CauseNotInstalled)

@@ -38,26 +38,24 @@ type Release struct {
 	// OwnerGeneration is the owner's generation; 0 if it is not known. The records of the
 	// revisions name it, see [Record.Outdates]. It is not part of InputDigest.
 	OwnerGeneration int64
-	// Scope is where the release may have objects; empty means ScopeNamespace.
+	// Scope limits the namespaces of the release's objects. Empty means ScopeNamespace.
 	Scope Scope
-	// Adopt takes over a release without an owner, and its objects, no matter which client
-	// made them.
-	// Without Adopt, the engine does not touch a release that another client made, unless
-	// the caller has a baseline of it.
+	// Adopt takes over a release without an owner, and its objects, no matter which client made
+	// them. Without Adopt, the engine does not change a release that another client made, unless
+	// the caller has a baseline of the release.
 	Adopt bool
 	// Takeover takes over a release that an operator on the Helm SDK made for the owner, as
 	// operator-sdk's helm-operator does. It needs an Owner. The newest record must have a
-	// controller reference to the owner. A record without a controller reference must be of
-	// a chart of the same name, and the owner must control the release's objects in its
-	// namespace. Of the objects, those are taken over that have the release's marks or the
-	// owner as their controller. Outside the release's namespace, the marks must also name
-	// the owner, see [PrimaryResourceAnnotation]. Takeover is the decision of the
-	// administrator who runs the operator: it stays set for the life of the release, also
-	// for Uninstall.
+	// controller reference to the owner. A record without a controller reference must be of a chart
+	// of the same name, and the owner must control the release's objects in its namespace. An
+	// object is taken over if it has the release's marks, or if the owner is its controller.
+	// Outside the release's namespace, the marks must also name the owner, see
+	// [PrimaryResourceAnnotation]. Takeover is the decision of the administrator who runs the
+	// operator: it stays set for the life of the release, also for Uninstall.
 	Takeover bool
-	// TakeoverUnmarked extends Takeover to releases of a chart of the same name that show no
-	// owner at all, such as those of the helm command. Whoever may create an owner can then
-	// take over such a release by its name.
+	// TakeoverUnmarked extends Takeover to releases of a chart of the same name that show no owner
+	// at all, such as releases of the helm command. A user who may create an owner can then take
+	// over such a release by its name.
 	TakeoverUnmarked bool
 	// Timeout bounds an operation on this release, hooks included. It is also the time
 	// after which the operation of another client counts as abandoned. 0 means
@@ -65,9 +63,9 @@ type Release struct {
 	Timeout time.Duration
 	// Ignore names fields that other clients may change. It is not part of InputDigest.
 	Ignore []IgnoreRule
-	// MaxHistory is the number of revisions to keep; 0 means [Config.MaxHistory]. The
-	// revisions that the next attempt may need are kept beyond it: the previous one, the
-	// deployed one, and the target of a rollback.
+	// MaxHistory is the number of revisions to keep; 0 means [Config.MaxHistory]. Revisions that
+	// the next attempt may need are kept in addition: the previous revision, the deployed revision,
+	// and the target of a rollback.
 	MaxHistory int
 	// ServiceAccount is the name of a service account in the release's namespace; empty
 	// means the engine's own account. Every request of an operation on the release is then
@@ -78,8 +76,8 @@ type Release struct {
 	// them. Discovery reads no objects. Of watched objects, the engine keeps metadata and
 	// health, and templates cannot see them.
 	ServiceAccount string
-	// Install, Upgrade and Uninstall are the options of these actions. A rollback uses
-	// those of Upgrade.
+	// Install, Upgrade and Uninstall are the options of these actions. A rollback uses the options
+	// of Upgrade.
 	Install, Upgrade, Uninstall ActionOptions
 	// ForceReplace lets an install or upgrade replace an object whose change the
 	// API server refuses, for instance because a field is immutable. The engine deletes the
@@ -90,8 +88,8 @@ type Release struct {
 	ForceReplace bool
 	// RollbackForceReplace is ForceReplace for a rollback.
 	RollbackForceReplace bool
-	// AwaitRemoval says that the caller waits with [Engine.Remaining] until the objects of
-	// an uninstalled release are gone. Subscribers are then told when they disappear.
+	// AwaitRemoval means that the caller waits with [Engine.Remaining] until the objects of an
+	// uninstalled release are gone. Subscribers are then notified when the objects disappear.
 	AwaitRemoval bool
 }
 
@@ -181,8 +179,7 @@ func (r ObjectReference) groupVersionKind() schema.GroupVersionKind {
 	return schema.FromAPIVersionAndKind(r.APIVersion, r.Kind)
 }
 
-// InventoryEntry is one object of a deployed release, as it was right after the engine
-// applied it.
+// InventoryEntry is one object of a deployed release, in its state right after the engine's apply.
 type InventoryEntry struct {
 	ObjectReference
 	UID types.UID
@@ -192,8 +189,8 @@ type InventoryEntry struct {
 	Digest string
 }
 
-// Baseline is what the caller keeps of the last successful operation. Drift is measured
-// against it. The zero value means that none is known.
+// Baseline is the state after the last successful operation, which the caller stores. Drift is
+// measured against it. The zero value means that there is no baseline.
 type Baseline struct {
 	// Revision is the revision of the inventory.
 	Revision  int
@@ -209,8 +206,8 @@ type Baseline struct {
 	RemoveForeign bool
 	// Ignore has the rules of the release, for observing and explaining it.
 	Ignore []IgnoreRule
-	// LeaveDrift says that drift is reported and not repaired. It affects only the drifts
-	// that [Operation] reports for an explanation.
+	// LeaveDrift means that drift is reported, but not repaired. It affects only the drifts that
+	// [Operation] reports for an explanation.
 	LeaveDrift bool
 }
 
@@ -235,7 +232,7 @@ type Deployed struct {
 	Revisions []RevisionDigest
 	// Scope is the scope of the release.
 	Scope Scope
-	// Changes are what differs from the revision before, if the operation made a revision.
+	// Changes are the differences from the previous revision, if the operation made a revision.
 	Changes Changes
 }
 

@@ -15,8 +15,8 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// TestReleaseOfAnotherOwner: a release of an owner of another kind is not touched, and one
-// that others made only if it is to be adopted.
+// TestReleaseOfAnotherOwner: a release of an owner of another kind is not changed. A release of
+// another client is changed only with Adopt.
 func TestReleaseOfAnotherOwner(t *testing.T) {
 	tests := map[string]func(f *fixture){
 		"of another kind": func(f *fixture) {
@@ -91,7 +91,7 @@ func TestOwnerCreatedAgain(t *testing.T) {
 	})
 }
 
-// TestRecordNamesTheGenerationOfItsOwner: the record tells whether the caller may have an old
+// TestRecordNamesTheGenerationOfItsOwner: the record shows whether the caller may have a stale
 // version of the owner.
 func TestRecordNamesTheGenerationOfItsOwner(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {

@@ -12,14 +12,14 @@ import (
 	"github.com/example/demoapp-controller/pkg/overlay"
 )
 
-// Remaining returns the objects of the baseline that [Engine.Uninstall] deleted and that
-// still exist, for instance because finalizers hold them. It does not return objects that
-// Uninstall leaves alone. It sends no request, except to watch kinds that are not watched
-// yet. It uses the namespace, name and scope of the release.
+// Remaining returns the objects of the baseline that [Engine.Uninstall] deleted and that still
+// exist, for instance because finalizers hold them. It does not return objects that Uninstall did
+// not delete. It sends no request, except to watch further kinds. It uses the namespace, name and
+// scope of the release.
 //
-// Subscribers are told when one of the objects disappears, if Uninstall was called with
-// [Release.AwaitRemoval]. [Engine.Forget] ends this. An object that lost Helm's label counts
-// as gone, and subscribers are not told about an object that lost Helm's annotations.
+// If Uninstall was called with [Release.AwaitRemoval], subscribers are notified when one of the
+// objects disappears. [Engine.Forget] ends these notifications. An object that lost Helm's label
+// counts as gone. Subscribers are not notified of an object that lost Helm's annotations.
 func (e *Engine) Remaining(ctx context.Context, release Release, baseline Baseline) ([]ObjectReference, error) {
 	within, err := e.boundsOf(release)
 	if err != nil {

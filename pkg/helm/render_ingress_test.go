@@ -18,8 +18,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// renderedTemplate renders one template of the embedded chart as Helm does. It
-// returns nil for one that renders to nothing, as Helm then leaves it out.
+// renderedTemplate renders one template of the embedded chart as Helm does. It returns nil for an
+// empty result, because Helm omits it.
 func renderedTemplate(t *testing.T, name string, values map[string]any) (*unstructured.Unstructured, error) {
 	t.Helper()
 	desired := demo(t, values)

@@ -30,13 +30,15 @@ import (
 // memcachedChart is the folder of the chart of the hybrid example.
 var memcachedChart = filepath.Join("..", "..", "examples", "hybrid", "charts", "memcached")
 
-// memcachedOptions returns values that set every option of the chart to another value than its default.
+// memcachedOptions returns values that set every option of the chart to another value than its
+// default.
 func memcachedOptions(t *testing.T) string {
 	t.Helper()
 	return string(memcachedFile(t, "ci/options-values.yaml"))
 }
 
-// renderedMemcached installs the chart under a release name. It returns the release record and the objects by kind.
+// renderedMemcached installs the chart under a release name. It returns the release record and the
+// objects by kind.
 func renderedMemcached(t *testing.T, name, values string) (rls *releasev1.Release, objects map[string]*unstructured.Unstructured, err error) {
 	t.Helper()
 	chart, err := chart.LoadDir(memcachedChart)
@@ -51,7 +53,7 @@ func renderedMemcached(t *testing.T, name, values string) (rls *releasev1.Releas
 		f.Serve(corev1.SchemeGroupVersion.WithResource("serviceaccounts"), "ServiceAccount", true)
 		f.Serve(autoscalingv2.SchemeGroupVersion.WithResource("horizontalpodautoscalers"), "HorizontalPodAutoscaler", true)
 		f.Serve(networkingv1.SchemeGroupVersion.WithResource("ingresses"), "Ingress", true)
-		f.restart() // The engine asks at its start what is served.
+		f.restart() // The engine runs discovery at its start.
 		if _, err = f.reconcile(desired); err != nil {
 			return
 		}
@@ -125,7 +127,8 @@ func TestMemcachedDefaults(t *testing.T) {
 	}
 }
 
-// TestMemcachedPodsMeetRestrictedProfile holds the pods of the Deployment and of the test to the restricted profile.
+// TestMemcachedPodsMeetRestrictedProfile holds the pods of the Deployment and of the test to the
+// restricted profile.
 func TestMemcachedPodsMeetRestrictedProfile(t *testing.T) {
 	rls, objects := mustRenderMemcached(t, "cache", "{}")
 	if len(rls.Hooks) != 1 {
@@ -260,7 +263,8 @@ func TestMemcachedNames(t *testing.T) {
 	long := strings.Repeat("a", 53)
 	tests := []struct {
 		name, release, values string
-		// objects, account and notes are the names of the objects, of the ServiceAccount, and a part of the notes.
+		// objects, account and notes are the names of the objects, of the ServiceAccount, and a
+		// part of the notes.
 		objects, account, notes string
 	}{
 		{"release named after the chart", "memcached-sample", "{}", "memcached-sample", "memcached-sample", "port-forward"},
@@ -318,7 +322,8 @@ func TestMemcachedBadValues(t *testing.T) {
 	}
 }
 
-// TestMemcachedOptionsAreComplete compares the options of values.yaml, of values.schema.json and of the tests.
+// TestMemcachedOptionsAreComplete compares the options of values.yaml, of values.schema.json and of
+// the tests.
 func TestMemcachedOptionsAreComplete(t *testing.T) {
 	var defaults, options map[string]any
 	var schema struct {
@@ -348,7 +353,8 @@ func TestMemcachedOptionsAreComplete(t *testing.T) {
 	}
 }
 
-// TestMemcachedUpstreamValues uses the values that the custom resource of the upstream tutorial has.
+// TestMemcachedUpstreamValues uses the values that the custom resource of the upstream tutorial
+// has.
 func TestMemcachedUpstreamValues(t *testing.T) {
 	_, objects := mustRenderMemcached(t, "memcached-sample", `
 affinity: {}

@@ -29,7 +29,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// rendered installs a release, and returns what it stores and what it makes.
+// rendered installs a release, and returns its stored manifest and its objects.
 func rendered(t *testing.T, desired Release) (manifest string, objects map[string]*unstructured.Unstructured, err error) {
 	t.Helper()
 	bubble(t, func(_ *testing.T, f *fixture) {
@@ -192,7 +192,7 @@ func TestDemoAppFreeValues(t *testing.T) {
 	})
 	template := typed[appsv1.Deployment](t, objects["Deployment"]).Spec.Template
 	pod, container := template.Spec, template.Spec.Containers[0]
-	// What is merged over the default takes its place key by key.
+	// Values are merged over the default key by key.
 	for what, got := range map[string][2]any{
 		"cpu limit":       {"1", container.Resources.Limits.Cpu().String()},
 		"memory limit":    {"1Gi", container.Resources.Limits.Memory().String()},
@@ -323,7 +323,7 @@ func TestDemoAppRestricted(t *testing.T) {
 	}
 }
 
-// TestDemoAppBadValues: the schema refuses, and the refusal does not tell the key.
+// TestDemoAppBadValues: the schema refuses the values, and the error does not reveal the key.
 func TestDemoAppBadValues(t *testing.T) {
 	const shortKey = "geheim"
 	tests := map[string]map[string]any{

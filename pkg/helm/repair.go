@@ -32,7 +32,7 @@ func (o *operation) repair(decision Decision, baseline Baseline) (*Deployed, err
 	if err := errors.Join(o.claimAll(resources), o.store.supersede()); err != nil {
 		return nil, err
 	}
-	// An object that cannot be repaired does not stop the repair of the others.
+	// An object that cannot be repaired does not stop the repair of the remaining objects.
 	errs := []error{unserved}
 	for _, info := range resources {
 		errs = append(errs, o.repairObject(info, decision))
@@ -47,7 +47,7 @@ func (o *operation) repair(decision Decision, baseline Baseline) (*Deployed, err
 	return o.deployed(rls), err
 }
 
-// mergeInventory returns the known inventory with the repaired entries in it.
+// mergeInventory returns the known inventory with the repaired entries.
 func mergeInventory(known, repaired []InventoryEntry) []InventoryEntry {
 	merged := slices.Clone(known)
 	for i, entry := range merged {

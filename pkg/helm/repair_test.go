@@ -25,7 +25,7 @@ func TestDrift(t *testing.T) {
 		do     func(*fixture)
 		heard  []string
 		drifts []Drift
-		// requests are those of the repair.
+		// requests are the requests of the repair.
 		requests []string
 	}{
 		"a value changed": {
@@ -235,8 +235,8 @@ func mustInstall(t *testing.T, desired Release) map[string]*unstructured.Unstruc
 	return objects
 }
 
-// TestReplacedByOthers: an object that somebody deleted and made anew, without
-// our marks, is theirs.
+// TestReplacedByOthers: an object that another client deleted and recreated without the release's
+// marks belongs to that client.
 func TestReplacedByOthers(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
 		desired := demo(t, nil)
@@ -257,8 +257,8 @@ func TestReplacedByOthers(t *testing.T) {
 	})
 }
 
-// TestReapply: without a baseline, the objects are looked at, since only marks tell
-// that they are the release's, and applied once to learn the baseline.
+// TestReapply: without a baseline, the engine reads the objects, because only marks prove the
+// ownership, and applies them once to get the baseline.
 func TestReapply(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
 		desired := demo(t, nil)
@@ -282,8 +282,8 @@ func TestReapply(t *testing.T) {
 	})
 }
 
-// TestRepairOfAnOldRevision: what was decided about another revision than the
-// one that is deployed now is not carried out.
+// TestRepairOfAnOldRevision: a decision about a revision that is no longer deployed is not
+// executed.
 func TestRepairOfAnOldRevision(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
 		desired := demo(t, nil)

@@ -41,9 +41,8 @@ var dataKinds = []schema.GroupKind{
 	{Kind: "Namespace"}, {Kind: "PersistentVolume"}, {Kind: "PersistentVolumeClaim"}, crdKind,
 }
 
-// isChangeRefused reports whether the API server refused fields of an object that exists.
-// Its policies name no fields in their answers, so they do not count. A wrong UID says that
-// it is another object.
+// isChangeRefused reports whether the API server refused fields of an object that exists. Answers
+// of policies name no fields, so they do not count. A wrong UID means that the object was replaced.
 func isChangeRefused(err error) bool {
 	fields := ssa.RefusedFields(err)
 	return len(fields) > 0 && !slices.Contains(fields, "") && !ssa.IsReplaced(err)
@@ -59,7 +58,7 @@ func (o *operation) replaceObject(info *resource.Info, object *unstructured.Unst
 	}
 	live, err := o.client(info).Get(o.ctx, info.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) || err == nil && live.GetUID() != uid {
-		return nil, refusal // The caller looks at what is there.
+		return nil, refusal // The caller reads the live object.
 	}
 	if err != nil {
 		return nil, fmt.Errorf("replace %s: %w", ref, err)

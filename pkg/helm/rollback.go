@@ -109,8 +109,8 @@ func givenUp(desired Release, decision Decision, newest *Record) (string, error)
 	return inputs, nil
 }
 
-// trust finds out which manifest the known objects have: that of the newest revision, of the
-// last success (base), or an unknown one.
+// trust determines which manifest the known objects have: the manifest of the newest revision, of
+// the last success (base), or an unknown one.
 func (o *operation) trust(newest, target *Record) error {
 	if newest.applied() && newest.Revision == o.baseline.Revision && !o.touched {
 		o.trusted = true
@@ -135,8 +135,8 @@ func (o *operation) trust(newest, target *Record) error {
 	return nil
 }
 
-// adaptRollback prepares the revision of a rollback: with the current owner, and with labels
-// that say what it restores and gives up.
+// adaptRollback prepares the revision of a rollback: with the current owner, and with labels that
+// record the restored revision and the given-up inputs.
 func (o *operation) adaptRollback(next *releasev1.Release, target *Record, abandoned string) error {
 	next.Labels = maps.Clone(next.Labels)
 	if next.Labels == nil {
@@ -162,7 +162,7 @@ func (o *operation) adaptRollback(next *releasev1.Release, target *Record, aband
 	if err != nil || verified {
 		return err
 	}
-	return o.removeLeftovers(next, false) // Helm does not see what that revision made.
+	return o.removeLeftovers(next, false) // Helm does not know the objects of that revision.
 }
 
 // failPending marks the rollback's record as failed if Helm left it pending, as it does

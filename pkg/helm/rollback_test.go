@@ -42,7 +42,7 @@ func (f *fixture) rollback(desired Release, to int) error {
 	return err
 }
 
-// snapshot looks at the release.
+// snapshot observes the release.
 func (f *fixture) snapshot(desired Release) Snapshot {
 	f.t.Helper()
 	observed, err := f.engine.Observe(f.t.Context(), desired.Key(), f.baseline)
@@ -71,7 +71,7 @@ func TestRollback(t *testing.T) {
 			t.Fatal(err)
 		}
 		const record = "update secrets default/sh.helm.release.v1.web.v"
-		// Only a was changed; d was never there, which only a look tells.
+		// Only a was changed. d never existed, which only a read shows.
 		wantRequests(t, f, "create secrets default", "apply configmaps default/a", "get configmaps default/d", record+"1", record+"3")
 		wantRecords(t, f, "web.v1 superseded", "web.v2 failed", "web.v3 deployed")
 		if diff := cmp.Diff([]string{"ConfigMap default/a", "ConfigMap default/b", "ConfigMap default/c"}, f.Names()); diff != "" {
@@ -108,7 +108,7 @@ func TestRollback(t *testing.T) {
 	})
 }
 
-// TestRollbackOfDeployed: what is deployed may turn out to be bad, too.
+// TestRollbackOfDeployed: a deployed revision may be rolled back, too.
 func TestRollbackOfDeployed(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
 		f.must(demo(t, nil), ActionInstall, CauseNotInstalled)
@@ -130,7 +130,7 @@ func TestRollbackOfDeployed(t *testing.T) {
 	})
 }
 
-// TestRollbackOwner: the owner is that of today, and no other controller stays.
+// TestRollbackOwner: the objects get the current owner, and no other controller stays.
 func TestRollbackOwner(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
 		f.With(func() { f.Refuse = refuseBad })
@@ -244,8 +244,8 @@ func TestRollbackHookFails(t *testing.T) {
 	})
 }
 
-// TestRollbackOfPending: another client's operation comes first, and an own
-// attempt that was interrupted counts as failed.
+// TestRollbackOfPending: another client's operation has precedence, and an interrupted attempt of
+// the engine counts as failed.
 func TestRollbackOfPending(t *testing.T) {
 	for own, wantRecordsAfter := range map[bool][]string{
 		false: {"web.v1 deployed", "web.v2 pending-upgrade"},
@@ -274,7 +274,7 @@ func TestRollbackOfPending(t *testing.T) {
 	}
 }
 
-// TestRollbackFullHistory: what is rolled back to is not what makes room.
+// TestRollbackFullHistory: the history limit does not remove the target of the rollback.
 func TestRollbackFullHistory(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
 		f.stop()
@@ -300,7 +300,8 @@ func TestRollbackFullHistory(t *testing.T) {
 	})
 }
 
-// TestOutdatedDecisionIsNotExecuted: a decision that others have overtaken is not carried out.
+// TestOutdatedDecisionIsNotExecuted: a decision is not executed if another client has changed the
+// release since.
 func TestOutdatedDecisionIsNotExecuted(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
 		f.With(func() { f.Refuse = refuseBad })

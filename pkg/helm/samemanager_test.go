@@ -13,7 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// applyAs applies what the engine applied to an object, with a changed value, under its field manager.
+// applyAs applies what the engine applied to an object, with a changed value, under its field
+// manager.
 func (f *fixture) applyAs(manager, kind string, changed func(*unstructured.Unstructured)) {
 	f.t.Helper()
 	object := f.Object(kind, "default/web")
@@ -24,14 +25,14 @@ func (f *fixture) applyAs(manager, kind string, changed func(*unstructured.Unstr
 	f.Apply(kind, "default/web", manager, object.Object)
 }
 
-// TestDriftUnderOwnFieldManager changes values by an apply under the engine's field manager, which leaves the names of the
-// engine's fields as they are.
+// TestDriftUnderOwnFieldManager changes values by an apply under the engine's field manager, which
+// leaves the names of the engine's fields as they are.
 func TestDriftUnderOwnFieldManager(t *testing.T) {
 	tests := map[string]struct {
 		kind  string
 		path  []string
 		value any
-		// after is the time between the apply of the engine and that of the other client.
+		// after is the time between the applies of the engine and the other client.
 		after    time.Duration
 		restarts bool
 	}{
@@ -98,7 +99,8 @@ func TestApplyWithoutChangeUnderOwnFieldManager(t *testing.T) {
 	})
 }
 
-// TestRequestedUpgradeAppliesAllObjects: a person who requests an upgrade does not rely on what the engine knows.
+// TestRequestedUpgradeAppliesAllObjects: a person who requests an upgrade does not rely on what the
+// engine knows.
 func TestRequestedUpgradeAppliesAllObjects(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
 		desired := demo(t, nil)
@@ -125,7 +127,8 @@ func TestRequestedUpgradeAppliesAllObjects(t *testing.T) {
 	})
 }
 
-// TestBaselineWithoutTimes: the baseline of an earlier version of the operator is completed and costs no request.
+// TestBaselineWithoutTimes: the baseline of an earlier version of the operator is completed and
+// costs no request.
 func TestBaselineWithoutTimes(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
 		desired := demo(t, nil)

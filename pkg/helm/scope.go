@@ -14,21 +14,20 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 )
 
-// Scope is where a release may have objects.
+// Scope limits the namespaces of a release's objects.
 type Scope string
 
 const (
 	// ScopeNamespace allows objects in the release's own namespace only. It is the default.
 	ScopeNamespace Scope = "Namespace"
-	// ScopeCluster allows objects in all namespaces and cluster-scoped objects. Everyone
-	// who can choose a chart's values or edit its release records can then use the engine's
-	// permissions there. So the operator's administrator should decide on it, not the
+	// ScopeCluster allows objects in all namespaces and cluster-scoped objects. A user who can
+	// choose a chart's values, or edit its release records, can then use the engine's permissions
+	// in all namespaces. So the operator's administrator should choose the scope, and not the
 	// authors of custom resources.
 	ScopeCluster Scope = "Cluster"
 )
 
-// bounds limit the objects that the requests of an operation may be about, and say who
-// sends them.
+// bounds limit the objects of the requests of an operation, and name the account that sends them.
 type bounds struct {
 	namespace string
 	scope     Scope
@@ -64,14 +63,14 @@ func withBounds(ctx context.Context, b bounds) context.Context {
 	return context.WithValue(ctx, boundsKey{}, b)
 }
 
-// guard is a transport that stops requests out of bounds, so that no code path in Helm or
-// the engine can bypass the check. A write has to be part of an operation and about an
-// object within its bounds. With namespaces, objects in other namespaces are neither read
-// nor written. The guard also sends each request of an operation as the release's service
-// account, so that no code path uses the engine's own permissions by mistake.
+// guard is a transport that refuses requests out of bounds, so that no code path in Helm or the
+// engine can bypass the check. A write has to be part of an operation and about an object within
+// its bounds. With namespaces, objects in other namespaces are neither read nor written. The guard
+// also sends each request of an operation as the release's service account, so that no code path
+// uses the engine's own permissions by mistake.
 type guard struct {
 	next http.RoundTripper
-	// root is the path below which the API server answers; mostly "".
+	// root is the root path of the API server, which is usually empty.
 	root string
 	// namespaces are those that the engine is limited to; empty means all.
 	namespaces []string
@@ -91,9 +90,9 @@ func (g *guard) RoundTrip(request *http.Request) (*http.Response, error) {
 	return g.next.RoundTrip(request)
 }
 
-// impersonating returns a copy of the request that the API server handles as one of the
-// user. It names no groups, because the API server knows those of a service account. With
-// groups, the engine would need a permission for each of them.
+// impersonating returns a copy of the request that impersonates the user. It names no groups,
+// because the API server knows the groups of a service account. With groups, the engine would need
+// a permission for each of them.
 func impersonating(request *http.Request, user string) *http.Request {
 	request = request.Clone(request.Context())
 	maps.DeleteFunc(request.Header, func(name string, _ []string) bool { return strings.HasPrefix(name, "Impersonate-") })

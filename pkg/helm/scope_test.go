@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestScope: a release has objects in its own namespace only, unless it may have others.
+// TestScope: a release has objects only in its own namespace, unless its scope allows more.
 func TestScope(t *testing.T) {
 	const there = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: b, namespace: other}\n"
 	tests := map[string]map[string]string{

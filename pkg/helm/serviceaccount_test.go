@@ -143,7 +143,7 @@ func TestServiceAccountSendsEveryRequest(t *testing.T) {
 	}
 }
 
-// TestServiceAccountWithoutPermission: the error says in one line what is missing.
+// TestServiceAccountWithoutPermission: the error names the missing permission in one line.
 func TestServiceAccountWithoutPermission(t *testing.T) {
 	const user = "system:serviceaccount:default:deployer"
 	lookup := "{{ $all := lookup \"v1\" \"ConfigMap\" .Release.Namespace \"\" }}\n"

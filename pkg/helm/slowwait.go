@@ -7,16 +7,16 @@ import "context"
 
 type waitKey struct{}
 
-// WithWait returns a context for [Engine.Execute] and [Engine.Uninstall]. Before
-// an operation waits for a hook, a new CRD or a deleted object, it calls begin, and after the wait it
-// calls the end that begin returned. The caller can do other work in between. When
-// begin fails, the operation fails with that error.
+// WithWait returns a context for [Engine.Execute] and [Engine.Uninstall]. Before an operation waits
+// for a hook, a new CRD or a deleted object, it calls begin, and after the wait it calls the end
+// that begin returned. The caller can do other work in between. When begin fails, the operation
+// fails with that error.
 func WithWait(ctx context.Context, begin func() (end func(), err error)) context.Context {
 	return context.WithValue(ctx, waitKey{}, begin)
 }
 
-// beginWait tells the caller that the operation is about to wait. It notes the error,
-// because Helm reduces errors of hooks to text.
+// beginWait notifies the caller that the operation is about to wait. It records the error, because
+// Helm reduces errors of hooks to text.
 func (o *operation) beginWait() (end func(), err error) {
 	begin, ok := o.ctx.Value(waitKey{}).(func() (func(), error))
 	if !ok {
@@ -26,10 +26,10 @@ func (o *operation) beginWait() (end func(), err error) {
 	return end, o.note(err)
 }
 
-// slowWait tells the caller about a wait once it turns out to take time.
+// slowWait notifies the caller of a wait, unless the wait ends immediately.
 type slowWait struct {
 	operation *operation
-	// refused is the caller's reason not to let the operation wait.
+	// refused is the caller's error if the operation may not wait.
 	refused error
 	ended   func()
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/helm/manifest"
 )
 
-// waits is a caller that is told of waits.
+// waits is a caller that records waits.
 type waits struct {
 	begun, ended int
 	refusal      error
@@ -30,7 +30,7 @@ func (w *waits) context(ctx context.Context) context.Context {
 	})
 }
 
-// install makes the first revision, with a caller that is told of waits.
+// install makes the first revision, and records waits.
 func (f *fixture) install(desired Release, w *waits) error {
 	_, err := f.engine.Execute(w.context(f.t.Context()), desired, Decision{Action: ActionInstall, Cause: CauseNotInstalled}, Baseline{})
 	return err

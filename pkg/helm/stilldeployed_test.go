@@ -35,8 +35,8 @@ func (f *fixture) refuseB(value string) {
 	})
 }
 
-// fail attempts what is due, and expects that the API server refuses it. It keeps the
-// baseline that the engine returns with the error.
+// fail executes the decision, and expects that the API server refuses it. It keeps the baseline
+// that the engine returns with the error.
 func (f *fixture) fail(desired Release) {
 	f.t.Helper()
 	deployed, err := f.engine.Execute(f.t.Context(), desired, f.decide(desired), f.baseline)

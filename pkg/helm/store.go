@@ -24,9 +24,9 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// store is Helm's storage driver for one operation on one release. Records have the
-// format of Helm's own Secrets driver. The index knows which records exist, so the
-// store reads the content of a record only when an action needs it.
+// store is Helm's storage driver for one operation on one release. Records have the format of
+// Helm's own Secrets driver. The index has all existing records, so the store reads the content of
+// a record only when an action needs it.
 type store struct {
 	engine  *Engine
 	release cache.ObjectName
@@ -35,7 +35,7 @@ type store struct {
 	logger  *slog.Logger
 	// digests belong to the revisions whose content may be used.
 	digests []RevisionDigest
-	// limit is the largest size of a verified record. budget is what remains for all
+	// limit is the maximum size of a verified record. budget is the remaining size for all
 	// unverified records that this operation reads.
 	limit, budget recordSize
 	// checked are the revisions that this operation has read and verified.
@@ -48,9 +48,9 @@ type store struct {
 	// parts are the encoded charts of the releases that this operation has read or
 	// written.
 	parts map[*chartv2.Chart]*chartPart
-	// replaced is the record of an unfinished attempt that the next revision replaces.
-	// Helm does not see it. Writing the next revision overwrites the record, so that at
-	// every moment a record tells which objects may be half changed.
+	// replaced is the record of an unfinished attempt that the next revision replaces. Helm does
+	// not see this record. The write of the next revision overwrites the record, so that at any
+	// time a record names the objects that an attempt may have changed.
 	replaced *Record
 	// target is the revision that a rollback restores; 0 in other operations. It is
 	// never removed, because an interrupted rollback needs it again.
@@ -61,17 +61,17 @@ type store struct {
 	made *releasev1.Release
 	// beforeCreate is called with each new revision before its record is written.
 	beforeCreate func(next *releasev1.Release) error
-	// begun says that Helm has tried to write a record, which follows rendering.
+	// begun means that Helm has rendered the chart and has tried to write a record.
 	begun bool
 	// purging makes Delete remove all records of the release in one request.
 	purging bool
-	// last is the newest revision that an uninstall has decided upon; 0 in other operations.
-	// A revision that another client records meanwhile is left to the next attempt, because
-	// Helm would take it for the newest one and leave the objects of this one behind.
+	// last is the newest revision that an uninstall has decided upon; 0 in other operations. A
+	// revision that another client records meanwhile is handled by the next attempt. Otherwise,
+	// Helm would use it as the newest revision and leave the objects of this revision behind.
 	last int
 	// uninstalling replaces Helm's description of a release that is being uninstalled.
 	uninstalling string
-	// unfinished says that objects are left to change. Delete then keeps the records.
+	// unfinished means that further objects must be changed. Delete then keeps the records.
 	unfinished bool
 	// failure is the first error of a read or a write. Helm's actions log some of them
 	// and continue.
@@ -166,7 +166,7 @@ func (s *store) notePrevious(record *Record, body release.Releaser) {
 	s.previous.release, _ = body.(*releasev1.Release)
 }
 
-// outline returns a release without its content, from what the index knows.
+// outline returns a release without its content, from the index.
 func (s *store) outline(record *Record) *releasev1.Release {
 	return &releasev1.Release{
 		Name: s.release.Name, Namespace: s.release.Namespace, Version: record.Revision,
@@ -278,7 +278,7 @@ func (s *store) Update(key string, rls release.Releaser) error {
 			next.Info.Description = s.uninstalling
 		}
 		if read := s.outlines[next]; read != nil {
-			// The history still shows the content that the record had.
+			// The history still has the previous content of the record.
 			read.Info, read.Labels = next.Info, next.Labels
 			rls = read
 		}
@@ -290,10 +290,9 @@ func (s *store) Update(key string, rls release.Releaser) error {
 	return s.note(key, err)
 }
 
-// keepsStatus reports whether Helm's change of a revision to superseded is left out.
-// The revision that a failed rollback began from keeps its status, because its objects
-// are still to be removed. A revision that was marked as failed stays failed, so that
-// nobody takes it for a good one.
+// keepsStatus reports whether Helm's change of a revision to superseded is left out. The revision
+// that a failed rollback began from keeps its status, because its objects are still to be removed.
+// A revision that was marked as failed stays failed, so that it is never used as a good revision.
 func (s *store) keepsStatus(next *releasev1.Release) bool {
 	return next.Info.Status == common.StatusSuperseded &&
 		(s.target != 0 && s.unfinished || isUnhealthy(next.Labels, next.Version))
@@ -335,8 +334,8 @@ func (s *store) Delete(key string) (release.Releaser, error) {
 	return nil, s.drop(key)
 }
 
-// supersede marks older revisions as superseded that still count as deployed. Helm
-// leaves them so when it cannot write their records at the end of an upgrade.
+// supersede marks older revisions as superseded that are still marked as deployed, because Helm
+// could not write their records at the end of an upgrade.
 func (s *store) supersede() error {
 	history := s.history()
 	if len(history) == 0 || common.Status(history[len(history)-1].Status) != common.StatusDeployed {

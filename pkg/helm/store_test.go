@@ -14,8 +14,8 @@ import (
 	"helm.sh/helm/v4/pkg/storage/driver"
 )
 
-// TestStoreQuery: Helm gets of the history what it looks at, and the API server
-// is asked for nothing that is at hand.
+// TestStoreQuery: Helm gets only the parts of the history that it reads, and cached records cause
+// no requests.
 func TestStoreQuery(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
 		desired := demo(t, nil)

@@ -22,9 +22,9 @@ import (
 	"github.com/example/demoapp-controller/pkg/helm/manifest"
 )
 
-// The annotations by which operators on operator-lib name the owner of an object that
-// cannot have an owner reference to it. With [Release.Takeover], the engine reads and
-// writes them on objects outside the release's namespace.
+// The annotations with which operators on operator-lib name the owner of an object that cannot have
+// an owner reference. With [Release.Takeover], the engine reads and writes them on objects outside
+// the release's namespace.
 const (
 	// PrimaryResourceAnnotation is "<namespace>/<name>" of the owner.
 	PrimaryResourceAnnotation = "operator-sdk/primary-resource"
@@ -49,11 +49,11 @@ func LegacyReleaseName(name string, uid types.UID) string {
 	return name + "-" + short
 }
 
-// maxReferenceText is more than any text of an owner reference may have.
+// maxReferenceText exceeds the maximum length of any text in an owner reference.
 const maxReferenceText = 320
 
-// controllerReference returns the controller reference of a record whose labels name no
-// owner; nil for none. A longer text than any object has is cut, and then names no object.
+// controllerReference returns the controller reference of a record whose labels name no owner, or
+// nil. A text that is longer than any valid text is truncated, and then matches no object.
 func controllerReference(secret *metav1.ObjectMeta) []metav1.OwnerReference {
 	controller := metav1.GetControllerOf(secret)
 	if controller == nil || secret.Labels[OwnerLabel] != "" {
@@ -66,12 +66,12 @@ func controllerReference(secret *metav1.ObjectMeta) []metav1.OwnerReference {
 	}}
 }
 
-// AdoptLabel on the newest record of a release, with the value "true", says that the release
-// may be adopted. Only clients that may write Secrets can set it.
+// AdoptLabel on the newest record of a release, with the value "true", allows the adoption of the
+// release. Only clients that may write Secrets can set it.
 const AdoptLabel = "engine.demo.example.com/adopt"
 
-// checkTakeover fails when the release is taken over, its newest record names no owner, and
-// nothing else shows that the release is the owner's. Another client made such a release.
+// checkTakeover fails in a takeover if the newest record names no owner, and nothing else proves
+// that the release belongs to the owner. Another client made such a release.
 func (o *operation) checkTakeover(desired Release, record *Record) error {
 	named := record.Owner.UID != "" || record.controller.UID != ""
 	if o.takeover == nil || desired.Chart == nil || desired.Adopt || named || record.Own || o.baseline.Revision != 0 {
@@ -98,11 +98,11 @@ func (o *operation) checkTakeover(desired Release, record *Record) error {
 	return o.controlsObjects(rls, conflict)
 }
 
-// controlsObjects returns the conflict unless the owner is the controller of the release's
-// objects in its namespace. Early versions of operator-sdk name the owner on the objects and
-// not on the records. A tenant who may write all of these objects gains nothing by the takeover, but
-// one who may only create owners cannot make an object theirs. Objects that are gone or that
-// the chart keeps show no owner.
+// controlsObjects returns the conflict unless the owner is the controller of the release's objects
+// in its namespace. Early versions of operator-sdk name the owner on the objects, but not on the
+// records. A tenant who may write all of these objects gains nothing by the takeover. A tenant who
+// may only create owners cannot set the owner of an object. Deleted objects, and objects that the
+// chart keeps, have no owner, so they do not count.
 func (o *operation) controlsObjects(rls *releasev1.Release, conflict *OwnershipConflictError) error {
 	controlled := false
 	for _, info := range o.claimedBy(rls) {
@@ -136,10 +136,9 @@ func (o *operation) isOutside(object metav1.Object) bool {
 	return object.GetNamespace() != o.release.Namespace
 }
 
-// provesOwner reports whether the release's marks on an object prove that the object belongs
-// to the release. With [Release.Takeover] they do not outside the release's namespace,
-// unless the object also names the owner: a tenant can make the release's records, and any
-// release of the same name has the same marks.
+// provesOwner reports whether the release's marks on an object prove that the object belongs to the
+// release. With [Release.Takeover], an object outside the release's namespace must also name the
+// owner: a tenant can create release records, and any release of the same name has the same marks.
 func (o *operation) provesOwner(live metav1.Object) bool {
 	if o.takeover == nil || !o.isOutside(live) {
 		return true
@@ -149,8 +148,8 @@ func (o *operation) provesOwner(live metav1.Object) bool {
 	return annotations[PrimaryResourceAnnotation] == resource && annotations[PrimaryResourceTypeAnnotation] == kind
 }
 
-// markOwner names the owner on an object outside the release's namespace, as the operators do
-// that releases are taken over from.
+// markOwner names the owner on an object outside the release's namespace, in the same way as the
+// upstream operators.
 func (o *operation) markOwner(object metav1.Object) {
 	if o.takeover == nil || !o.isOutside(object) {
 		return

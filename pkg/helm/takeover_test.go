@@ -49,8 +49,8 @@ func takenOver(t *testing.T, templates map[string]string) Release {
 	return desired
 }
 
-// operate installs the release as another client does, who leaves no labels of the engine. References to the owner are
-// optional.
+// operate installs the release as another client does, who leaves no labels of the engine.
+// References to the owner are optional.
 func (f *fixture) operate(release Release, references ...metav1.OwnerReference) {
 	f.t.Helper()
 	f.must(release, ActionInstall, CauseNotInstalled)
@@ -76,14 +76,15 @@ func (f *fixture) editRecord(change func(*unstructured.Unstructured)) {
 	synctest.Wait()
 }
 
-// writes returns the writes among the requests since the last call, without those of records.
+// writes returns the write requests since the last call, without writes of records.
 func (f *fixture) writes() []string {
 	return slices.DeleteFunc(f.TakeRequests(), func(request string) bool {
 		return strings.HasPrefix(request, "get ") || strings.HasPrefix(request, "list ") || strings.Contains(request, "/sh.helm.")
 	})
 }
 
-// TestTakeoverOfReleases takes over a release of the owner or of the chart, and refuses others.
+// TestTakeoverOfReleases: releases of the owner or of the chart are taken over, and all others are
+// refused.
 func TestTakeoverOfReleases(t *testing.T) {
 	controller := func(kind, name string, uid types.UID) metav1.OwnerReference {
 		return metav1.OwnerReference{APIVersion: "example.com/v1", Kind: kind, Name: name, UID: uid, Controller: ptr.To(true)}
@@ -160,7 +161,8 @@ func TestTakeoverOfReleases(t *testing.T) {
 
 func renameChart(rls *releasev1.Release) { rls.Chart.Metadata.Name = "other" }
 
-// TestTakeoverOfObjects takes over an object that has the release's marks or the owner, and no other.
+// TestTakeoverOfObjects takes over an object that has the release's marks or the owner, and no
+// other.
 func TestTakeoverOfObjects(t *testing.T) {
 	tests := map[string]struct {
 		change func(*unstructured.Unstructured)
@@ -210,8 +212,9 @@ func unmark(object *unstructured.Unstructured) {
 // forgedOutside names objects outside of the tenant's namespace.
 const forgedOutside = "---\n" + outsideRole + "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: outside, namespace: kube-system}\n"
 
-// TestForgedRecordReachesNothingOutside is the attack of a tenant who forges a release record that names objects outside
-// of the tenant's namespace. The objects have the marks of a release of the same name, which an administrator installed.
+// TestForgedRecordReachesNothingOutside is the attack of a tenant who forges a release record that
+// names objects outside of the tenant's namespace. The objects have the marks of a release of the
+// same name, which an administrator installed.
 func TestForgedRecordReachesNothingOutside(t *testing.T) {
 	forgeries := map[string]func(f *fixture){
 		"record without an owner": func(*fixture) {},
@@ -296,8 +299,8 @@ func TestForgedRecordReachesNothingOutside(t *testing.T) {
 	}
 }
 
-// TestTakeoverOutside takes over objects outside the namespace that name the owner. The engine names the owner itself, so
-// that it knows its own objects when the baseline is lost.
+// TestTakeoverOutside takes over objects outside the namespace that name the owner. The engine
+// names the owner itself, so that it knows its own objects when the baseline is lost.
 func TestTakeoverOutside(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
 		desired := takenOver(t, map[string]string{"templates/a.yaml": configMap("a", "1"), "templates/role.yaml": outsideRole})

@@ -21,12 +21,11 @@ import (
 // actionUninstall names an uninstall in logs and metrics. Decide never chooses it.
 const actionUninstall Action = "Uninstall"
 
-// Uninstall removes the release's objects and all its records, and runs hooks. It uses
-// the namespace, name, owner, chart, scope, timeout, service account and uninstall options
-// of the release, and AwaitRemoval. Objects with
-// helm.sh/resource-policy: keep, and objects of another owner, stay. It returns no error
-// when there is nothing to uninstall. A release of another owner is not touched, and the
-// error is an [OwnershipConflictError] about a Release.
+// Uninstall removes the release's objects and all its records, and runs hooks. It uses the
+// namespace, name, owner, chart, scope, timeout, service account and uninstall options of the
+// release, and AwaitRemoval. Objects with helm.sh/resource-policy: keep, and objects of another
+// owner, stay. It returns no error when there is nothing to uninstall. A release of another owner
+// is not changed, and the error is an [OwnershipConflictError] about a Release.
 //
 // If the record of the newest revision is not verified, its hooks do not run. Uninstall
 // then removes the objects of the baseline, and objects in the record that have the
@@ -36,7 +35,7 @@ func (e *Engine) Uninstall(ctx context.Context, release Release, baseline Baseli
 	defer e.locks.lock(name)()
 	hasRecord := e.records.latest(name) != nil || e.attempts.mayHaveRecord(name)
 	if !hasRecord && release.AwaitRemoval && e.watcher.awaits(name) {
-		return nil // It is uninstalled, and the caller waits for its objects.
+		return nil // The release is uninstalled, and the caller waits for its objects.
 	}
 	if !hasRecord && len(baseline.Inventory) == 0 {
 		e.Forget(name)
@@ -51,7 +50,7 @@ func (e *Engine) Uninstall(ctx context.Context, release Release, baseline Baseli
 		return nil
 	}
 	if err == nil {
-		e.Forget(name) // What is known of a release of another owner stays.
+		e.Forget(name) // The state of a release of another owner is kept.
 	}
 	return err
 }
@@ -92,8 +91,8 @@ func (o *operation) runUninstall(cfg *action.Configuration, options ActionOption
 	uninstall.DisableHooks = options.DisableHooks
 	// Helm describes only records that it keeps, and none is kept.
 	o.store.uninstalling = options.description(MaxDescription)
-	// Helm asks for the owner of each object before it deletes it. Without a client, it
-	// leaves this to Delete, which mostly knows the owner.
+	// Helm reads the owner of each object before the deletion. Without a client, Helm leaves this
+	// check to Delete, which usually knows the owner.
 	o.existence, o.store.purging = nil, true
 	_, err := uninstall.Run(o.release.Name)
 	o.existence, o.store.purging = absent, false
@@ -121,8 +120,8 @@ func (o *operation) removeInventory() error {
 	return nil
 }
 
-// inventoried returns the objects of the baseline's inventory, without their content. It
-// leaves out kinds that are no longer served, because their objects are gone.
+// inventoried returns the objects of the baseline's inventory, without their content. It omits
+// kinds that are no longer served, because their objects are gone.
 func (o *operation) inventoried() (kube.ResourceList, error) {
 	var list kube.ResourceList
 	for _, entry := range o.baseline.Inventory {

@@ -65,7 +65,7 @@ func TestUninstallPreconditions(t *testing.T) {
 	})
 }
 
-// TestUninstallLeaves: what is not the release's to delete stays.
+// TestUninstallLeaves: objects that do not belong to the release are not deleted.
 func TestUninstallLeaves(t *testing.T) {
 	kept := "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: kept\n  annotations: {helm.sh/resource-policy: keep}\n"
 	bubble(t, func(t *testing.T, f *fixture) {
@@ -87,8 +87,8 @@ func TestUninstallLeaves(t *testing.T) {
 	})
 }
 
-// TestUninstallDeletesUnmarkedObjects: an object that the release made is
-// deleted although somebody took away what says so.
+// TestUninstallDeletesUnmarkedObjects: an object that the release created is deleted, even if
+// another client removed its marks.
 func TestUninstallDeletesUnmarkedObjects(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
 		desired := made(t, map[string]string{"templates/a.yaml": configMap("a", "1"), "templates/b.yaml": configMap("b", "1")})
@@ -105,8 +105,8 @@ func TestUninstallDeletesUnmarkedObjects(t *testing.T) {
 	})
 }
 
-// TestUninstallWithoutRecords: when somebody deleted the records, the inventory
-// still tells what to remove.
+// TestUninstallWithoutRecords: if another client deleted the records, the inventory names the
+// objects to remove.
 func TestUninstallWithoutRecords(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
 		desired := demo(t, nil)
@@ -124,8 +124,8 @@ func TestUninstallWithoutRecords(t *testing.T) {
 	})
 }
 
-// TestUninstallOfAnUnansweredInstall: a record that was created without an answer, and
-// that the watch has not told of yet, does not stay behind.
+// TestUninstallOfAnUnansweredInstall: a record is removed, even if its create request got no answer
+// and the watch does not show it yet.
 func TestUninstallOfAnUnansweredInstall(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
 		desired := demo(t, nil)

@@ -48,8 +48,8 @@ func (f *fixture) serveThings(served bool) {
 	<-time.After(staleInterval)
 }
 
-// TestKindNoLongerServed: a kind that is no longer served takes its objects with it. What
-// the release has beside them can be changed as ever.
+// TestKindNoLongerServed: objects of a kind that is no longer served are gone. The remaining
+// objects of the release can still be changed.
 func TestKindNoLongerServed(t *testing.T) {
 	gone := func(t *testing.T, test func(*testing.T, *fixture)) {
 		t.Helper()

@@ -46,16 +46,16 @@ const (
 	discoveryTimeout = 30 * time.Second
 )
 
-// hookWaiter waits for hooks and for CRDs under crds/, and for nothing else.
+// hookWaiter waits only for hooks and for CRDs under crds/.
 type hookWaiter struct {
 	operation *operation
 }
 
 var _ kube.Waiter = (*hookWaiter)(nil)
 
-// Wait implements kube.Waiter. It waits only for files under crds/, because later objects
-// need them and templates may ask for their kinds. CRDs in templates have the release's
-// marks; it does not wait for them.
+// Wait implements kube.Waiter. It waits only for files under crds/, because later objects need them
+// and templates may look up their kinds. It does not wait for CRDs in templates, which have the
+// release's marks.
 func (w *hookWaiter) Wait(resources kube.ResourceList, timeout time.Duration) error {
 	found := false
 	for _, info := range resources {

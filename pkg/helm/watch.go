@@ -27,7 +27,7 @@ import (
 // watchSyncTimeout bounds the time to fill the watch of a kind.
 const watchSyncTimeout = 30 * time.Second
 
-// observed is what is kept of a watched object, to detect drift and health. It has about a
+// observed is the cached part of a watched object, which shows drift and health. It has about a
 // hundredth of the object's size.
 type observed struct {
 	metav1.ObjectMeta
@@ -36,7 +36,7 @@ type observed struct {
 	manager string
 	// release is the release that the object's annotations name.
 	release cache.ObjectName
-	// kept says that the object outlives its release.
+	// kept means that the object outlives its release.
 	kept  bool
 	trace ssa.Trace
 	// foreign identifies the fields that other clients own.
@@ -46,8 +46,8 @@ type observed struct {
 	health Health
 }
 
-// edition changes with every change by other clients, except for the status. If the kind has
-// a generation, two changes of the metadata within one second may count as one.
+// edition changes with every change by other clients, except for changes of the status. If the kind
+// has a generation, two changes of the metadata within one second may count as one.
 func (o *observed) edition() string {
 	if o.Generation == 0 {
 		return o.ResourceVersion
@@ -55,7 +55,7 @@ func (o *observed) edition() string {
 	return fmt.Sprintf("%d %d %s", o.Generation, o.edited, o.foreign)
 }
 
-// observe reduces an object, complete or metadata only, to what is kept of it.
+// observe reduces an object, complete or metadata only, to its cached part.
 func observe(object metav1.Object) *observed {
 	managed, annotations := ssa.ManagedFields(object), object.GetAnnotations()
 	slim := &observed{
@@ -85,7 +85,7 @@ func observe(object metav1.Object) *observed {
 	return slim
 }
 
-// transform is observe for an informer.
+// transform calls observe for an informer.
 func transform(object any) (any, error) {
 	if _, done := object.(*observed); done {
 		return object, nil
@@ -227,8 +227,7 @@ func (w *watcher) forget(release cache.ObjectName) {
 	w.awaited.Delete(release)
 }
 
-// await reports from now on when objects of the release disappear, although this process
-// deleted them.
+// await enables reports when objects of the release disappear, although this process deleted them.
 func (w *watcher) await(release cache.ObjectName) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -359,8 +358,8 @@ func (w *watcher) handler(view *overlay.View[*observed]) cache.ResourceEventHand
 	}
 }
 
-// doubt notes if the change to a later version may be an unseen change of the engine's fields. It
-// reports whether it did.
+// doubt records that the change to a later version may hide a change of the engine's fields, and
+// reports whether that is possible.
 func doubt(view *overlay.View[*observed], was, is *observed) bool {
 	doubted := was.UID == is.UID && was.trace.MayHide(is.trace)
 	if doubted {

@@ -18,8 +18,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/ssa"
 )
 
-// TestObserve: the watch keeps what drift, ownership and health are told by, and
-// nothing else.
+// TestObserve: the watch caches only the fields that show drift, ownership and health.
 func TestObserve(t *testing.T) {
 	whole := object(t, `
 apiVersion: v1
@@ -63,8 +62,8 @@ spec: {type: LoadBalancer}
 	}
 }
 
-// TestManagedFields: what fingerprints are made of is the same in both forms of an
-// object, whatever others own in it.
+// TestManagedFields: the input of fingerprints is the same in both forms of an object, whatever
+// fields other clients own.
 func TestManagedFields(t *testing.T) {
 	whole := object(t, `
 apiVersion: v1
@@ -119,7 +118,7 @@ func TestTransform(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Informers transform again what they take from their own store.
+	// Informers also transform objects from their own store.
 	again, err := transform(first)
 	if err != nil || again != first {
 		t.Errorf("transform of an observed object = %v, %v", again, err)

@@ -30,8 +30,8 @@ type pulledChart struct {
 	archive  []byte
 }
 
-// read returns the archive that the digest in a reference stands for. ok is false
-// if the cache does not have it.
+// read returns the archive for the digest in a reference. ok is false if the cache does not have
+// the archive.
 func (c chartCache) read(r chartReference, digest string) (archive []byte, ok bool) {
 	if r.oci {
 		manifest, err := c.readFile(digest, ".json")
@@ -56,8 +56,8 @@ func (c chartCache) write(pulled pulledChart) error {
 	return c.writeFile(digestName(contentDigest(pulled.archive), ".tgz"), pulled.archive)
 }
 
-// remembered returns the digest that the version in a reference had when it was first
-// pulled, or an empty string.
+// remembered returns the digest of the version in a reference at its first pull, or an empty
+// string.
 func (c chartCache) remembered(r chartReference) (string, error) {
 	data, err := c.readBounded(filepath.Base(c.versionFile(r)), maxVersionFile)
 	switch digest := strings.TrimSpace(string(data)); {
@@ -80,8 +80,8 @@ func (c chartCache) remember(r chartReference, digest string) error {
 // maxVersionFile bounds a file that records the digest of a version.
 const maxVersionFile = 1 << 10
 
-// versionFile is the file that records the digest of a version. Its name tells nothing
-// about the credentials in a location.
+// versionFile is the file that records the digest of a version. Its name reveals nothing about the
+// credentials in a location.
 func (c chartCache) versionFile(r chartReference) string {
 	return filepath.Join(c.dir, digestName(contentDigest([]byte(r.location+"\n"+r.version)), ".version"))
 }

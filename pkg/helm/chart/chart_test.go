@@ -197,7 +197,7 @@ func TestInvalidCharts(t *testing.T) {
 	}
 }
 
-// TestParse: whoever changes a parsed chart changes nothing for the next one.
+// TestParse: changes of a parsed chart do not affect the next parsed chart.
 func TestParse(t *testing.T) {
 	chart := testChart(t, map[string]string{"values.yaml": "a: {b: 1}\n", "templates/a.yaml": "x"})
 	first, err := chart.Parse()
@@ -216,13 +216,12 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// TestSymbolicLinks: what Helm follows in a directory is followed, and what it
-// refuses is refused.
+// TestSymbolicLinks: links in a directory are followed or refused as in Helm.
 func TestSymbolicLinks(t *testing.T) {
 	const template = "templates/a.yaml"
 	base := map[string]string{template: "a: 1\n", "shared/b.yaml": "b: 1\n"}
 	tests := map[string]struct {
-		// links are the names of links, and what they lead to.
+		// links maps names of links to their targets.
 		links map[string]string
 		// added are the files that the chart has because of them.
 		added   []string
@@ -329,7 +328,7 @@ func TestSymbolicLinks(t *testing.T) {
 	})
 }
 
-// unfollowed is a file system that tells of links, and does not follow them.
+// unfollowed is a file system that shows links without following them.
 type unfollowed struct{ fstest.MapFS }
 
 func (f unfollowed) Stat(name string) (fs.FileInfo, error) { return f.Lstat(name) }

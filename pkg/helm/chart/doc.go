@@ -2,9 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package chart loads Helm charts, from a folder, an archive, a registry or a URL, and checks them
-// when they are loaded. It refuses what the helm command would not install, and bounds what it reads.
+// when they are loaded. It refuses charts that the helm command would not install, and limits the
+// size of its input.
 //
 // A [Chart] is its files. [Chart.Digest] identifies them, so that two charts of one version can be
-// told apart. [Chart.CheckValues] validates values by the chart's schema, and [SetValues] makes values
-// from assignments such as those of "helm install --set".
+// told apart. [Chart.CheckValues] validates values by the chart's schema, and [SetValues] creates
+// values from assignments, in the format of "helm install --set".
 package chart

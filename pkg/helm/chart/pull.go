@@ -185,7 +185,8 @@ func (s Source) client(ctx context.Context) (client *http.Client, done func()) {
 	if s.Transport != nil {
 		retries.Base = s.Transport
 	} else if own, ok := retries.Base.(*http.Transport); ok {
-		// An archive is not decompressed on the way; its digest is that of the compressed bytes.
+		// The transport does not decompress an archive, because its digest covers the compressed
+		// bytes.
 		own.DisableCompression = true
 		done = own.CloseIdleConnections
 	}
@@ -286,7 +287,7 @@ func remoteError(r chartReference, err error) error {
 	}
 }
 
-// denied says where the credentials for the host of a chart belong.
+// denied adds where to configure the credentials for the host of a chart.
 func (r chartReference) denied(err error) error {
 	if r.oci {
 		return fmt.Errorf("access to %s is denied: check its credentials in the registry configuration: %w", r.host, redacted(err))

@@ -119,7 +119,7 @@ func eachViolation(invalid *jsonschema.ValidationError, visit func(*jsonschema.V
 	}
 }
 
-// violationText says what is wrong with a value.
+// violationText describes the violation of a value.
 func violationText(violation jsonschema.ErrorKind) string {
 	switch violation := violation.(type) {
 	case *kind.AdditionalProperties:

@@ -16,16 +16,15 @@ import (
 	"github.com/example/demoapp-controller/pkg/helm/charts"
 )
 
-// TestSchema: what is accepted here is what Helm accepts; all that is not plain is
-// left to Helm.
+// TestSchema: the schema check accepts the same values as Helm. Complex schemas are left to Helm.
 func TestSchema(t *testing.T) {
 	const ports = `{"type":"object","properties":{"port":{"$ref":"#/$defs/port"},"names":{"type":"array","items":{"type":"string"}}},` +
 		`"required":["port"],"$defs":{"port":{"type":"integer","minimum":1}}}`
 	tests := map[string]struct {
 		schema, chart string
 		values        map[string]any
-		// compiled and accepted are what is to become of it here, and valid what Helm
-		// says of the values.
+		// compiled and accepted are the expected results of the check, and valid is Helm's result
+		// for the values.
 		compiled, accepted, valid bool
 	}{
 		"no schema":                  {valid: true},

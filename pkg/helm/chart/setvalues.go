@@ -35,9 +35,9 @@ const (
 // replaced has the paths of those assignments that change what values has, in order.
 //
 // Assignments are limited to 1 MiB, and their list indexes to 65,536 each and 1,048,576 in all.
-// Errors name the path of an assignment and never its value. SetValues(nil, assignments)
-// reports assignments that fail for any values. Others fail only for some values, as "a.b=1" does if
-// "a" is a string.
+// Errors name the path of an assignment and never its value. SetValues(nil, assignments) reports
+// assignments that fail for any values. Others fail only for some values, as "a.b=1" does if "a" is
+// a string.
 func SetValues(values map[string]any, assignments map[string]string) (set map[string]any, replaced []string, err error) {
 	paths := slices.Sorted(maps.Keys(assignments))
 	size, items := 0, 0

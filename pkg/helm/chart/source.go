@@ -30,8 +30,9 @@ const (
 	resolveTimeout = 10 * time.Second
 )
 
-// ErrUnavailable means that the server of a chart gave no complete answer, or does not have
-// the chart yet. A retry can help. Other errors of [Load] need a change of the reference, the credentials or the chart.
+// ErrUnavailable means that the server of a chart gave no complete answer, or does not have the
+// chart yet. A retry can help. Other errors of [Load] need a change of the reference, the
+// credentials or the chart.
 var ErrUnavailable = errors.New("the server of the chart gave no complete answer")
 
 // errNotChart means that a registry has something else under a reference.

@@ -11,8 +11,8 @@ import (
 //go:embed all:demo-app
 var embedded embed.FS
 
-// DemoApp returns the demo-app chart as a read-only file system whose root is the chart's own folder: Chart.yaml is at
-// the top.
+// DemoApp returns the demo-app chart as a read-only file system whose root is the chart's own
+// folder: Chart.yaml is at the top.
 func DemoApp() fs.FS {
 	chart, err := fs.Sub(embedded, "demo-app")
 	if err != nil {

@@ -15,7 +15,8 @@ import (
 	"github.com/example/demoapp-controller/pkg/helm/charts"
 )
 
-// TestDemoAppFiles pins the whole list: a file that go:embed drops is as wrong as one that nobody meant to ship.
+// TestDemoAppFiles pins the whole list: a file that go:embed drops is as wrong as an accidental
+// file.
 func TestDemoAppFiles(t *testing.T) {
 	want := []string{
 		"Chart.yaml",
@@ -66,8 +67,8 @@ func TestDemoAppMetadata(t *testing.T) {
 	}
 }
 
-// TestDemoAppDefaultsAreDescribed holds values.yaml and values.schema.json together: each default has a property of the
-// schema, and the only value without a default is the one that nobody should deploy by accident.
+// TestDemoAppDefaultsAreDescribed compares values.yaml with values.schema.json: each default has a
+// property of the schema, and only the value that must not be deployed by accident has no default.
 func TestDemoAppDefaultsAreDescribed(t *testing.T) {
 	var schema struct {
 		AdditionalProperties *bool                      `json:"additionalProperties"`

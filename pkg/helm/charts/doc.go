@@ -7,8 +7,9 @@
 //
 //	helm template demoapp-sample pkg/helm/charts/demo-app --set apiKey=verysecret
 //
-// The folders are embedded with the prefix "all:". Without the prefix, go:embed omits files whose names begin with an
-// underscore, for example templates/_helpers.tpl.
+// The folders are embedded with the prefix "all:". Without the prefix, go:embed omits files whose
+// names begin with an underscore, for example templates/_helpers.tpl.
 //
-// This package imports only the standard library. It returns file systems, from which package helm loads charts.
+// This package imports only the standard library. It returns file systems, from which package helm
+// loads charts.
 package charts

@@ -19,9 +19,9 @@ import (
 // objects return none of the values if one is not a text, and then overwrite all of them.
 var textMaps = []string{"labels", "annotations"}
 
-// CheckMetadata returns what the API server would refuse in the metadata of a rendered
-// object, and in that of the items of a List. The engine reads these fields, so it must not
-// rely on the API server: it would not send what it cannot read.
+// CheckMetadata returns the errors that the API server would return for the metadata of a rendered
+// object, and of the items of a List. The engine itself reads these fields before it sends the
+// object, so it cannot rely on the API server's validation.
 func CheckMetadata(object *unstructured.Unstructured) []error {
 	if list, ok := items(object.Object); ok {
 		var errs []error
@@ -200,9 +200,9 @@ func keyPath(path, key string) string {
 	return path + "." + key
 }
 
-// ReadTexts turns the labels and annotations of an object in a recorded manifest into texts,
-// as Helm reads the annotations of hooks, and reports whether any was not a text. So no value
-// hides the others, such as a resource policy. A rendered manifest with such values is
+// ReadTexts turns the labels and annotations of an object in a recorded manifest into texts, as
+// Helm reads the annotations of hooks, and reports whether any value was not a text. So no value
+// hides the remaining ones, such as a resource policy. A rendered manifest with such values is
 // refused, but records of earlier versions have them.
 func ReadTexts(object *unstructured.Unstructured) bool {
 	changed := false

@@ -64,8 +64,8 @@ func (r *Owners) Own(object *unstructured.Unstructured) error {
 	return nil
 }
 
-// others returns the other owners of the object. With renewed, it leaves out the controller,
-// because an object has only one, and an earlier owner of the same kind and name.
+// others returns the further owners of the object. With renewed, it omits the controller, because
+// an object has only one, and an earlier owner of the same kind and name.
 func (r *Owners) others(object *unstructured.Unstructured) []metav1.OwnerReference {
 	return slices.DeleteFunc(object.GetOwnerReferences(), func(reference metav1.OwnerReference) bool {
 		return reference.UID == r.Owner.UID || r.Renewed && (ptr.Deref(reference.Controller, false) ||

@@ -49,7 +49,7 @@ func postRender(manifests string) (string, error) {
 	return testOwners().Write(manifests, documents)
 }
 
-// documents splits manifests into what they mean.
+// documents returns the parsed documents of manifests.
 func documents(t *testing.T, manifests string) []map[string]any {
 	t.Helper()
 	var all []map[string]any
@@ -171,7 +171,7 @@ func TestOwnerReferences(t *testing.T) {
 	}
 }
 
-// TestOwnerReferencesLargeNumbers: what is read and written again must not lose digits.
+// TestOwnerReferencesLargeNumbers: numbers must not lose digits when a document is rewritten.
 func TestOwnerReferencesLargeNumbers(t *testing.T) {
 	const manifest = "apiVersion: example.com/v1\nkind: Thing\nmetadata:\n  name: a\nspec:\n  big: 9007199254740993\n  small: 0.1\n"
 	got, err := postRender(manifest)

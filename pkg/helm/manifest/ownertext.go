@@ -16,7 +16,7 @@ import (
 	kyaml "sigs.k8s.io/yaml"
 )
 
-// errNotEditable means that owner references cannot be written into a text as it is.
+// errNotEditable means that owner references cannot be inserted into a text.
 var errNotEditable = errors.New("the text cannot be edited")
 
 // editOwners returns the text of a document, in YAML or JSON, with the owner references of

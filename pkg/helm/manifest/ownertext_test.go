@@ -74,7 +74,7 @@ func TestOwnersKeepText(t *testing.T) {
 	}
 }
 
-// flat are the objects of a manifest, those of Lists by themselves.
+// flat returns the objects of a manifest, with the items of Lists as objects.
 func flat(t *testing.T, documents []Document) []*unstructured.Unstructured {
 	t.Helper()
 	var all []*unstructured.Unstructured

@@ -14,69 +14,68 @@ import (
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller"
+	"github.com/example/demoapp-controller/pkg/controller/kinds/parts/claim"
 	"github.com/example/demoapp-controller/pkg/controller/release"
 	"github.com/example/demoapp-controller/pkg/helm"
 )
 
-// byClaim indexes DemoApps by their claims.
-const byClaim = "claims"
-
-// claim is a host or node port. Only one DemoApp of a namespace may have it.
-type claim struct {
-	kind, value string
+// claims are the claims of DemoApps to values of one sort. Only one DemoApp of a namespace may have
+// a value.
+type claims struct {
+	claim.Claims[*v1alpha1.DemoApp]
 }
 
-// isExclusive reports whether only the operator can keep two DemoApps from having the
-// claim. That is the case for hosts. The API server allocates node ports atomically.
-func (c claim) isExclusive() bool { return c.kind == hostKind }
+var (
+	// hosts are exclusive: only the operator can keep two DemoApps from having a host.
+	hosts = newClaims("host",
+		func(app *v1alpha1.DemoApp) string {
+			if app.Spec.Ingress == nil {
+				return ""
+			}
+			return app.Spec.Ingress.Host
+		},
+		func(app *v1alpha1.DemoApp) string { return app.Status.IngressHost })
+	// nodePorts are allocated atomically by the API server.
+	nodePorts = newClaims("node port",
+		func(app *v1alpha1.DemoApp) string { return portText(nodePort(app.Spec)) },
+		func(app *v1alpha1.DemoApp) string { return portText(int64(app.Status.NodePort)) })
+	allClaims = []claims{nodePorts, hosts}
+)
 
-// String names the claim in messages.
-func (c claim) String() string { return c.kind + " " + c.value }
-
-// in is the index value of the claim in a namespace.
-func (c claim) in(namespace string) string { return namespace + "/" + c.String() }
-
-// desiredClaims returns the claims that a spec requests.
-func desiredClaims(spec v1alpha1.DemoAppSpec) []claim {
-	var claims []claim
-	if port := nodePort(spec); port != 0 {
-		claims = append(claims, nodePortClaim(port))
-	}
-	if spec.Ingress != nil {
-		claims = append(claims, hostClaim(spec.Ingress.Host))
-	}
-	return claims
-}
-
-// usedClaims returns the claims of the deployed release, which the spec may no longer
-// request.
-func usedClaims(s v1alpha1.DemoAppStatus) []claim {
-	var claims []claim
-	if s.NodePort != 0 {
-		claims = append(claims, nodePortClaim(int64(s.NodePort)))
-	}
-	if s.IngressHost != "" {
-		claims = append(claims, hostClaim(s.IngressHost))
-	}
-	return claims
-}
-
-// hostKind is the kind of a claim of a host.
-const hostKind = "host"
-
-func hostClaim(host string) claim { return claim{hostKind, host} }
-
-func nodePortClaim(port int64) claim { return claim{"node port", strconv.FormatInt(port, 10)} }
-
-// claimsOf returns the claims that an app requests or uses.
-func claimsOf(app *v1alpha1.DemoApp) []claim {
-	claims := desiredClaims(app.Spec)
-	for _, used := range usedClaims(app.Status) {
-		if !slices.Contains(claims, used) {
-			claims = append(claims, used)
+// newClaims returns claims to values of a name. requested returns the value that a spec requests.
+// used returns the value of the deployed release, which the spec may no longer request.
+func newClaims(name string, requested, used func(*v1alpha1.DemoApp) string) claims {
+	inNamespace := func(valueOf func(*v1alpha1.DemoApp) string) func(*v1alpha1.DemoApp) string {
+		return func(app *v1alpha1.DemoApp) string {
+			value := valueOf(app)
+			if value == "" {
+				return ""
+			}
+			return app.Namespace + "/" + value
 		}
 	}
-	return claims
+	return claims{claim.Claims[*v1alpha1.DemoApp]{
+		Name: name, Requested: inNamespace(requested), Held: inNamespace(used), Shown: requested,
+	}}
+}
+
+// portText returns a port as text; empty for none.
+func portText(port int64) string {
+	if port == 0 {
+		return ""
+	}
+	return strconv.FormatInt(port, 10)
+}
+
+// isExclusive reports whether the claims need reservations.
+func (c claims) isExclusive() bool { return c.Name == hosts.Name }
+
+// describe names the value that an app requests, for messages.
+func (c claims) describe(app *v1alpha1.DemoApp) string { return c.Name + " " + c.Shown(app) }
+
+// requestedClaims returns the claims for which an app requests a value.
+func requestedClaims(app *v1alpha1.DemoApp) []claims {
+	return slices.DeleteFunc(slices.Clone(allClaims), func(c claims) bool { return c.Requested(app) == "" })
 }
 
 // recordClaims records the claims of the release after a success, before its status is
@@ -106,71 +105,45 @@ func keepsService(before []releasev1alpha1.InventoryEntry, after []helm.Inventor
 	})
 }
 
-func claimIndex(object any) ([]string, error) {
-	app, ok := object.(*v1alpha1.DemoApp)
-	if !ok {
-		return nil, nil
-	}
-	var values []string
-	for _, claim := range claimsOf(app) {
-		values = append(values, claim.in(app.Namespace))
-	}
-	return values, nil
-}
-
 // rivals returns the other apps that may win or lose a claim when this app changes: those that
 // use a claim of this app, and the oldest that requests it. All others are refused before and
 // after the change. They learn of another holder by their next pass, so that many apps with
 // the same claim do not enqueue each other.
 func (c *Controller) rivals(app *v1alpha1.DemoApp) []cache.ObjectName {
 	var rivals []cache.ObjectName
-	for _, claim := range claimsOf(app) {
-		var oldest *v1alpha1.DemoApp
-		for _, other := range c.claimants(app, claim) {
-			switch {
-			case slices.Contains(usedClaims(other.Status), claim):
-				rivals = append(rivals, cache.MetaObjectToName(other))
-			case oldest == nil || compareAge(other, oldest) < 0:
-				oldest = other
+	for _, claims := range allClaims {
+		for _, value := range claims.Of(app) {
+			var oldest *v1alpha1.DemoApp
+			for _, other := range claims.Others(c, app, value) {
+				switch {
+				case claims.Held(other) == value:
+					rivals = append(rivals, cache.MetaObjectToName(other))
+				case oldest == nil || compareAge(other, oldest) < 0:
+					oldest = other
+				}
 			}
-		}
-		if oldest != nil {
-			rivals = append(rivals, cache.MetaObjectToName(oldest))
+			if oldest != nil {
+				rivals = append(rivals, cache.MetaObjectToName(oldest))
+			}
 		}
 	}
 	return rivals
 }
 
-// claimants returns the other apps that request or use a claim. Their statuses are the newest
-// that this process wrote.
-func (c *Controller) claimants(app *v1alpha1.DemoApp, claim claim) []*v1alpha1.DemoApp {
-	var others []*v1alpha1.DemoApp
-	for _, other := range c.Cached().ByIndex(app.Namespace, byClaim, claim.in(app.Namespace)) {
-		if newest := c.Newest(other); newest != nil && newest.Name != app.Name {
-			others = append(others, newest)
-		}
-	}
-	return others
-}
-
 // claimsChanged returns the reason to enqueue the rivals of a changed app.
 func claimsChanged(before, after *v1alpha1.DemoApp) controller.Reason {
-	if before != nil && after != nil &&
-		slices.Equal(desiredClaims(before.Spec), desiredClaims(after.Spec)) &&
-		slices.Equal(usedClaims(before.Status), usedClaims(after.Status)) {
-		return 0
-	}
-	return controller.SpecChange
+	return hosts.Changed(before, after) | nodePorts.Changed(before, after)
 }
 
 // obstacle returns why an app cannot have a requested claim, given the other claimants; empty
 // if it can. It names the oldest app in the way. stalled is false if that app no longer
 // requests the claim.
-func obstacle(app *v1alpha1.DemoApp, claim claim, others []*v1alpha1.DemoApp) (message string, stalled bool) {
-	mine := slices.Contains(usedClaims(app.Status), claim)
+func (c claims) obstacle(app *v1alpha1.DemoApp, others []*v1alpha1.DemoApp) (message string, stalled bool) {
+	value, shown := c.Requested(app), c.describe(app)
+	mine := c.Held(app) == value
 	var preferred, user *v1alpha1.DemoApp
 	for _, other := range others {
-		uses, requests := slices.Contains(usedClaims(other.Status), claim), slices.Contains(desiredClaims(other.Spec), claim)
+		uses, requests := c.Held(other) == value, c.Requested(other) == value
 		// If two apps have the same age, the one that uses the claim keeps it.
 		settled := other.CreationTimestamp.Equal(&app.CreationTimestamp) && uses != mine
 		wins := requests && (settled && uses || !settled && compareAge(other, app) < 0)
@@ -183,11 +156,11 @@ func obstacle(app *v1alpha1.DemoApp, claim claim, others []*v1alpha1.DemoApp) (m
 	}
 	switch {
 	case preferred != nil && compareAge(preferred, app) < 0:
-		return fmt.Sprintf("%s belongs to DemoApp %q, which is older", claim, preferred.Name), true
+		return fmt.Sprintf("%s belongs to DemoApp %q, which is older", shown, preferred.Name), true
 	case preferred != nil:
-		return fmt.Sprintf("%s belongs to DemoApp %q, which has it already", claim, preferred.Name), true
+		return fmt.Sprintf("%s belongs to DemoApp %q, which has it already", shown, preferred.Name), true
 	case user != nil:
-		return fmt.Sprintf("%s is still in use by DemoApp %q", claim, user.Name), slices.Contains(desiredClaims(user.Spec), claim)
+		return fmt.Sprintf("%s is still in use by DemoApp %q", shown, user.Name), c.Requested(user) == value
 	default:
 		return "", false
 	}
@@ -196,16 +169,16 @@ func obstacle(app *v1alpha1.DemoApp, claim claim, others []*v1alpha1.DemoApp) (m
 // isRing reports whether the app that uses a host waits, directly or not, for the host of
 // this app. None of the apps in such a ring would ever get its host. A ring of more than
 // maxRing apps is not found.
-func (c *Controller) isRing(app *v1alpha1.DemoApp, desired claim) bool {
-	return c.leadsTo(app, app, desired, map[string]bool{})
+func (c *Controller) isRing(app *v1alpha1.DemoApp) bool {
+	return c.leadsTo(app, app, map[string]bool{})
 }
 
-// leadsTo follows the claims that apps wait for, from holder to holder, and reports
-// whether it reaches goal.
-func (c *Controller) leadsTo(goal, waiting *v1alpha1.DemoApp, desired claim, seen map[string]bool) bool {
-	for _, holder := range c.claimants(waiting, desired) {
-		used := usedClaims(holder.Status)
-		if holder.DeletionTimestamp != nil || !slices.Contains(used, desired) || slices.Contains(desiredClaims(holder.Spec), desired) {
+// leadsTo follows the hosts that apps wait for, from holder to holder, and reports whether it
+// reaches goal.
+func (c *Controller) leadsTo(goal, waiting *v1alpha1.DemoApp, seen map[string]bool) bool {
+	host := hosts.Requested(waiting)
+	for _, holder := range hosts.Others(c, waiting, host) {
+		if holder.DeletionTimestamp != nil || hosts.Held(holder) != host || hosts.Requested(holder) == host {
 			continue
 		}
 		if holder.Name == goal.Name {
@@ -215,10 +188,8 @@ func (c *Controller) leadsTo(goal, waiting *v1alpha1.DemoApp, desired claim, see
 			continue
 		}
 		seen[holder.Name] = true
-		for _, next := range desiredClaims(holder.Spec) {
-			if next.isExclusive() && !slices.Contains(used, next) && c.leadsTo(goal, holder, next, seen) {
-				return true
-			}
+		if c.leadsTo(goal, holder, seen) {
+			return true
 		}
 	}
 	return false

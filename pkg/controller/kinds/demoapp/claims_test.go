@@ -47,28 +47,31 @@ func usesHost(host string) func(*v1alpha1.DemoApp) {
 
 func TestClaims(t *testing.T) {
 	tests := []struct {
-		name   string
-		object any
-		want   []string
+		name string
+		app  *v1alpha1.DemoApp
+		want []string
 	}{
 		{"nothing", newApp("a"), nil},
-		{"node port", newApp("a", atNodePort(30080)), []string{"ns/node port 30080"}},
-		{"node port, requested and used", newApp("a", atNodePort(30080), usesNodePort(30080)), []string{"ns/node port 30080"}},
-		{"node port, requested and another used", newApp("a", atNodePort(30080), usesNodePort(30081)), []string{"ns/node port 30080", "ns/node port 30081"}},
-		{"node port, only used", newApp("a", usesNodePort(30080)), []string{"ns/node port 30080"}},
+		{"node port", newApp("a", atNodePort(30080)), []string{"node port ns/30080"}},
+		{"node port, requested and used", newApp("a", atNodePort(30080), usesNodePort(30080)), []string{"node port ns/30080"}},
+		{"node port, requested and another used", newApp("a", atNodePort(30080), usesNodePort(30081)), []string{"node port ns/30080", "node port ns/30081"}},
+		{"node port, only used", newApp("a", usesNodePort(30080)), []string{"node port ns/30080"}},
 		{"node port, chosen by the cluster", newApp("a", atNodePort(0)), nil},
 		{"node port, ignored for the type", newApp("a", func(app *v1alpha1.DemoApp) { app.Spec.Service.NodePort = 30080 }), nil},
-		{"host", newApp("a", exposedBy("nginx")), []string{"ns/host web.example.com"}},
-		{"host, requested and used", newApp("a", exposedBy("nginx"), usesHost("web.example.com")), []string{"ns/host web.example.com"}},
+		{"host", newApp("a", exposedBy("nginx")), []string{"host ns/web.example.com"}},
+		{"host, requested and used", newApp("a", exposedBy("nginx"), usesHost("web.example.com")), []string{"host ns/web.example.com"}},
 		{"host, requested and another used", newApp("a", exposedBy("nginx"), usesHost("old.example.com")), []string{
-			"ns/host web.example.com", "ns/host old.example.com",
+			"host ns/web.example.com", "host ns/old.example.com",
 		}},
-		{"not a DemoApp", &metav1.PartialObjectMetadata{}, nil},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			got, err := claimIndex(test.object)
-			expect.NoError(t, err)
+			var got []string
+			for _, claims := range allClaims {
+				for _, value := range claims.Of(test.app) {
+					got = append(got, claims.Name+" "+value)
+				}
+			}
 			expect.Equal(t, "claims", test.want, got)
 		})
 	}
@@ -124,7 +127,7 @@ func TestObstacle(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			got, stalled := obstacle(newApp("a", atNodePort(1), bornAfter(0)), nodePortClaim(1), test.others)
+			got, stalled := nodePorts.obstacle(newApp("a", atNodePort(1), bornAfter(0)), test.others)
 			expect.Equal(t, "message", test.want, got)
 			expect.Equal(t, "stalled", test.stalled, stalled)
 		})

@@ -234,9 +234,8 @@ func (c *Controller) sourceHandler(kind releasev1alpha1.ValuesKind) cache.TypedR
 }
 
 func (c *Controller) watchApps(informer cache.SharedIndexInformer) error {
-	if err := informer.AddIndexers(cache.Indexers{
-		byDependency: dependencyIndex, bySource: sourceIndex, byClaim: claimIndex, byCapability: capabilityIndex,
-	}); err != nil {
+	indexers := cache.Indexers{byDependency: dependencyIndex, bySource: sourceIndex, byCapability: capabilityIndex}
+	if err := errors.Join(informer.AddIndexers(indexers), hosts.AddIndex(informer), nodePorts.AddIndex(informer)); err != nil {
 		return fmt.Errorf("index DemoApps: %w", err)
 	}
 	dependants, err1 := controller.AddHandler("dependants of demoapps", informer,

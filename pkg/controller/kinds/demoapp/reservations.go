@@ -5,7 +5,6 @@ package demoapp
 
 import (
 	"fmt"
-	"slices"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -23,7 +22,7 @@ import (
 // process has no reservations.
 type reservations struct {
 	mu sync.Mutex
-	// held maps claims, by their index values, to their reservations.
+	// held are the reservations by host, as in hosts.Requested.
 	held map[string]*reservation
 }
 
@@ -75,22 +74,22 @@ func (c *Controller) releaseClaims(key cache.ObjectName) {
 
 // refusal returns why an app cannot have a claim; empty if it can. It stalls if a user
 // must decide. A host that a new revision will use is reserved.
-func (c *Controller) refusal(app *v1alpha1.DemoApp, in release.GateInput, desired claim) (message string, stalled bool) {
-	message, stalled = c.obstacleOf(app, desired)
+func (c *Controller) refusal(app *v1alpha1.DemoApp, in release.GateInput, claims claims) (message string, stalled bool) {
+	message, stalled = c.obstacleOf(app, claims)
 	rollsOut := in.Plan.RollsOut() && in.Plan.Next.Action != helm.ActionRollback && !in.Blocked
-	if message != "" || !rollsOut || !desired.isExclusive() || slices.Contains(usedClaims(app.Status), desired) {
+	if message != "" || !rollsOut || !claims.isExclusive() || claims.Held(app) == claims.Requested(app) {
 		return message, stalled
 	}
-	if holder := c.reservations.take(in.Key, desired.in(app.Namespace)); holder != in.Key {
-		return fmt.Sprintf("%s is being assigned to DemoApp %q", desired, holder.Name), false
+	if holder := c.reservations.take(in.Key, claims.Requested(app)); holder != in.Key {
+		return fmt.Sprintf("%s is being assigned to DemoApp %q", claims.describe(app), holder.Name), false
 	}
-	return c.obstacleOf(app, desired) // Another app may have recorded it before the reservation.
+	return c.obstacleOf(app, claims) // Another app may have recorded it before the reservation.
 }
 
 // obstacleOf returns why an app cannot have a claim, as far as the other apps are known.
-func (c *Controller) obstacleOf(app *v1alpha1.DemoApp, desired claim) (message string, stalled bool) {
-	message, stalled = obstacle(app, desired, c.claimants(app, desired))
-	if message != "" && !stalled && desired.isExclusive() && c.isRing(app, desired) {
+func (c *Controller) obstacleOf(app *v1alpha1.DemoApp, claims claims) (message string, stalled bool) {
+	message, stalled = claims.obstacle(app, claims.Others(c, app, claims.Requested(app)))
+	if message != "" && !stalled && claims.isExclusive() && c.isRing(app) {
 		message += ", which waits for the host of this DemoApp: give one of them another host for a while"
 		stalled = true
 	}

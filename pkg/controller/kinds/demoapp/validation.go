@@ -27,11 +27,11 @@ const validationRetry = 5 * time.Minute
 // user must decide.
 func (c *Controller) validate(app *v1alpha1.DemoApp) release.Gate {
 	return func(_ context.Context, in release.GateInput) release.Verdict {
-		claims := desiredClaims(app.Spec)
-		if c.registries.IsEmpty() && len(claims) == 0 {
+		requested := requestedClaims(app)
+		if c.registries.IsEmpty() && len(requested) == 0 {
 			return release.Verdict{Remove: []string{v1alpha1.ConditionValidated}}
 		}
-		kept, broken, stalled := c.check(app, in, claims)
+		kept, broken, stalled := c.check(app, in, requested)
 		if len(broken) == 0 {
 			return release.Verdict{Condition: release.Condition(
 				v1alpha1.ConditionValidated, metav1.ConditionTrue, v1alpha1.ReasonValidationSucceeded, sentence(kept))}
@@ -50,7 +50,7 @@ func (c *Controller) validate(app *v1alpha1.DemoApp) release.Gate {
 
 // check returns which rules the app keeps and which it breaks, and whether a user must
 // act.
-func (c *Controller) check(app *v1alpha1.DemoApp, in release.GateInput, claims []claim) (kept, broken []string, stalled bool) {
+func (c *Controller) check(app *v1alpha1.DemoApp, in release.GateInput, requested []claims) (kept, broken []string, stalled bool) {
 	if !c.registries.IsEmpty() {
 		name, err := c.registries.Check(imageOf(app.Spec))
 		if err != nil {
@@ -59,12 +59,12 @@ func (c *Controller) check(app *v1alpha1.DemoApp, in release.GateInput, claims [
 			kept = append(kept, fmt.Sprintf("image %s is from an allowed registry", name))
 		}
 	}
-	for _, claim := range claims {
-		message, lasts := c.refusal(app, in, claim)
+	for _, claims := range requested {
+		message, lasts := c.refusal(app, in, claims)
 		if message != "" {
 			broken, stalled = append(broken, message), stalled || lasts
 		} else {
-			kept = append(kept, fmt.Sprintf("%s is this DemoApp's", claim))
+			kept = append(kept, claims.describe(app)+" is this DemoApp's")
 		}
 	}
 	if dependency := meta.FindStatusCondition(in.Status.Conditions, v1alpha1.ConditionDependencyReady); dependency != nil {

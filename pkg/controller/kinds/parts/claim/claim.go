@@ -42,17 +42,23 @@ func (c Claims[T]) Watch(loop Loop[T], informers map[string]cache.SharedIndexInf
 	affected := func(object T) []cache.ObjectName { return c.affected(loop, object) }
 	var errs []error
 	for _, informer := range informers {
-		errs = append(errs, informer.AddIndexers(cache.Indexers{c.Name: func(object any) ([]string, error) {
-			if typed, ok := object.(T); ok {
-				return c.of(typed), nil
-			}
-			return nil, nil
-		}}))
-		synced, err := controller.AddHandler("claims of "+c.Name, informer, controller.MapHandler(loop.Queue(), affected, c.changed))
+		errs = append(errs, c.AddIndex(informer))
+		synced, err := controller.AddHandler("claims of "+c.Name, informer, controller.MapHandler(loop.Queue(), affected, c.Changed))
 		loop.Await(synced)
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
+}
+
+// AddIndex indexes the objects of an informer by their claims. Call it before the informer runs.
+// [Claims.Watch] includes it.
+func (c Claims[T]) AddIndex(informer cache.SharedIndexInformer) error {
+	return informer.AddIndexers(cache.Indexers{c.Name: func(object any) ([]string, error) {
+		if typed, ok := object.(T); ok {
+			return c.Of(typed), nil
+		}
+		return nil, nil
+	}})
 }
 
 // affected returns the objects that may gain or lose a value when this version of an object appears
@@ -64,7 +70,7 @@ func (c Claims[T]) affected(loop Loop[T], object T) []cache.ObjectName {
 		keys []cache.ObjectName
 		none T
 	)
-	for _, value := range c.of(object) {
+	for _, value := range c.Of(object) {
 		if first := c.first(loop, object, value); first != none && c.precedes(object, first, value) {
 			keys = append(keys, cache.MetaObjectToName(first))
 		}
@@ -89,8 +95,8 @@ func (c Claims[T]) Refusal(loop Loop[T], object T, field, kind string) string {
 // first returns the first claimant of a value, without the object itself, or nil.
 func (c Claims[T]) first(loop Loop[T], object T, value string) T {
 	var found, none T
-	for _, other := range c.claimants(loop, value) {
-		if other.GetUID() != object.GetUID() && (found == none || c.precedes(other, found, value)) {
+	for _, other := range c.Others(loop, object, value) {
+		if found == none || c.precedes(other, found, value) {
 			found = other
 		}
 	}
@@ -121,15 +127,16 @@ func (c Claims[T]) precedes(other, object T, value string) bool {
 	return cmp.Or(olderAge.Compare(age.Time), cmp.Compare(other.GetUID(), object.GetUID())) < 0
 }
 
-// claimants returns the newest versions of the objects that request or hold a value.
-func (c Claims[T]) claimants(loop Loop[T], value string) []T {
+// Others returns the other objects that request or hold a value, in the newest versions.
+func (c Claims[T]) Others(loop Loop[T], object T, value string) []T {
 	var (
 		found []T
 		none  T
 	)
 	for namespace := range loop.Cached() {
 		for _, cached := range loop.Cached().ByIndex(namespace, c.Name, value) {
-			if newest := loop.Newest(cached); newest != none && slices.Contains(c.of(newest), value) {
+			newest := loop.Newest(cached)
+			if newest != none && newest.GetUID() != object.GetUID() && slices.Contains(c.Of(newest), value) {
 				found = append(found, newest)
 			}
 		}
@@ -137,13 +144,15 @@ func (c Claims[T]) claimants(loop Loop[T], value string) []T {
 	return found
 }
 
-// of returns the values that an object claims.
-func (c Claims[T]) of(object T) []string {
+// Of returns the values that an object requests or holds.
+func (c Claims[T]) Of(object T) []string {
 	values := []string{c.Requested(object), c.Held(object)}
 	return slices.Compact(slices.DeleteFunc(values, func(value string) bool { return value == "" }))
 }
 
-func (c Claims[T]) changed(before, after T) controller.Reason {
+// Changed returns the reason to queue the other claimants of a changed object. It returns 0 if the
+// claims are the same.
+func (c Claims[T]) Changed(before, after T) controller.Reason {
 	var none T
 	if before != none && after != none && c.Requested(before) == c.Requested(after) && c.Held(before) == c.Held(after) {
 		return 0

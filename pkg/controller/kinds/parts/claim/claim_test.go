@@ -79,13 +79,13 @@ func TestChanged(t *testing.T) {
 	touched := before.DeepCopy()
 	touched.Labels = map[string]string{"touched": time.Second.String()}
 
-	if got := hosts.changed(before, touched); got != 0 {
+	if got := hosts.Changed(before, touched); got != 0 {
 		t.Errorf("a change of labels is %v", got)
 	}
 	for name, after := range map[string]*corev1.ConfigMap{
 		"another request": claimant("a", 1, "other", ""), "another held value": claimant("a", 1, "h", "h"), "a deletion": nil,
 	} {
-		if hosts.changed(before, after) == 0 {
+		if hosts.Changed(before, after) == 0 {
 			t.Errorf("%s queues no claimant", name)
 		}
 	}
@@ -101,7 +101,7 @@ type cachedClaims struct {
 func newCachedClaims(t *testing.T, objects ...*corev1.ConfigMap) cachedClaims {
 	t.Helper()
 	indexer := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{hosts.Name: func(object any) ([]string, error) {
-		return hosts.of(object.(*corev1.ConfigMap)), nil
+		return hosts.Of(object.(*corev1.ConfigMap)), nil
 	}})
 	for _, object := range objects {
 		if err := indexer.Add(object); err != nil {

@@ -29,6 +29,18 @@ type ShopSpec struct {
 	releasev1alpha1.ReleasePolicy `json:",inline"`
 
 	Size int64 `json:"size"`
+
+	// The fields below are for the tests of single passes, see worldBinding.
+
+	// Message is a value of the release. Comment is none.
+	Message string `json:"message,omitempty"`
+	Comment string `json:"comment,omitempty"`
+	// WaitFor is a Shop that has to be deployed before a change.
+	WaitFor string `json:"waitFor,omitempty"`
+	// FromSecret says that the release has a value from a Secret.
+	FromSecret bool `json:"fromSecret,omitempty"`
+	// Optional says that the release depends on a kind that the cluster may lack.
+	Optional bool `json:"optional,omitempty"`
 }
 
 // ShopStatus is the observed state of a Shop.
@@ -39,7 +51,8 @@ type ShopStatus struct {
 // DeepCopy returns a copy.
 func (s *Shop) DeepCopy() *Shop {
 	copied := &Shop{TypeMeta: s.TypeMeta, ObjectMeta: *s.ObjectMeta.DeepCopy()}
-	copied.Spec = ShopSpec{ReleasePolicy: *s.Spec.ReleasePolicy.DeepCopy(), Size: s.Spec.Size}
+	copied.Spec = s.Spec
+	copied.Spec.ReleasePolicy = *s.Spec.ReleasePolicy.DeepCopy()
 	copied.Status = ShopStatus{*s.Status.ReleaseStatus.DeepCopy()}
 	return copied
 }

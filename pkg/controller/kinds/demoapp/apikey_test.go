@@ -93,17 +93,17 @@ func TestInstallWaitsForKey(t *testing.T) {
 			}
 			w.create(newApp("a", keyFrom("keys", "k")))
 			w.passes("a", controller.SpecChange)
-			expect.Equal(t, "requests", test.calls, w.calls.take())
+			expect.Equal(t, "requests", test.calls, w.calls.Take())
 			expect.Equal(t, "conditions", conditions("Ready", "False "+test.reason, "Reconciling", "True "+test.reason,
 				"Deployed", "False "+test.reason), w.conditions("a"))
 			expect.Equal(t, "message", test.message, w.message("a", apimeta.ConditionReady))
-			expect.Equal(t, "events", []string{"a Warning " + test.reason + " Reconcile " + test.message}, w.recorder.take())
+			expect.Equal(t, "events", []string{"a Warning " + test.reason + " Reconcile " + test.message}, w.recorder.Take())
 			w.passes("a", controller.PeriodicResync)
-			expect.Equal(t, "requests while it waits", []string(nil), w.calls.take())
+			expect.Equal(t, "requests while it waits", []string(nil), w.calls.Take())
 
 			w.secret(map[string]string{"k": plainKey})
 			w.passes("a", controller.SpecChange)
-			expect.Equal(t, "requests", []string{"get secrets keys", "Install a NotInstalled", "apply demoapps/status a"}, w.calls.take())
+			expect.Equal(t, "requests", []string{"get secrets keys", "Install a NotInstalled", "apply demoapps/status a"}, w.calls.Take())
 			expect.Equal(t, "conditions", conditions("Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("a"))
 			expect.Equal(t, "lastUpgradeReason", releasev1alpha1.UpgradeReasonSpecGenerationChanged, w.app("a").Status.LastUpgradeReason)
 			expect.Equal(t, "key", any(plainKey), w.engine.Desired.Values["apiKey"])
@@ -118,33 +118,33 @@ func TestChangedKeyUpgrades(t *testing.T) {
 	w.create(newApp("b", keyFrom("keys", "k")))
 	w.passes("a", controller.SpecChange)
 	w.passes("b", controller.SpecChange)
-	expect.Equal(t, "requests of the second app", []string{"patch demoapps b", "Install b NotInstalled", "apply demoapps/status b"}, w.calls.take())
+	expect.Equal(t, "requests of the second app", []string{"patch demoapps b", "Install b NotInstalled", "apply demoapps/status b"}, w.calls.Take())
 
 	w.secret(map[string]string{"k": plainKey})
 	w.passes("a", controller.SpecChange)
-	expect.Equal(t, "requests for a new key", []string{"get secrets keys", "Upgrade a InputsChanged", "apply demoapps/status a"}, w.calls.take())
+	expect.Equal(t, "requests for a new key", []string{"get secrets keys", "Upgrade a InputsChanged", "apply demoapps/status a"}, w.calls.Take())
 	expect.Equal(t, "key", any(plainKey), w.engine.Desired.Values["apiKey"])
 	expect.Equal(t, "lastUpgradeReason", releasev1alpha1.UpgradeReasonSpecGenerationChanged, w.app("a").Status.LastUpgradeReason)
 	w.passes("a", controller.SpecChange)
-	expect.Equal(t, "requests when nothing changed", []string(nil), w.calls.take())
+	expect.Equal(t, "requests when nothing changed", []string(nil), w.calls.Take())
 
 	w.secret(map[string]string{"k": plainKey, "other": "x"})
 	w.passes("a", controller.SpecChange)
-	expect.Equal(t, "requests for another key of the Secret", []string{"get secrets keys"}, w.calls.take())
+	expect.Equal(t, "requests for another key of the Secret", []string{"get secrets keys"}, w.calls.Take())
 
 	w.secret(map[string]string{})
 	w.passes("a", controller.SpecChange)
-	expect.Equal(t, "requests without the key", []string{"get secrets keys", "apply demoapps/status a"}, w.calls.take())
+	expect.Equal(t, "requests without the key", []string{"get secrets keys", "apply demoapps/status a"}, w.calls.Take())
 	expect.Equal(t, "conditions without the key", conditions("Ready", "False KeyNotFound", "Reconciling", "True KeyNotFound",
 		"Deployed", "True UpgradeSucceeded"), w.conditions("a"))
 	w.engine.Mutate(keyOf("a"), releasetest.Remove("Secret"))
 	w.passes("a", controller.Drift)
 	expect.Equal(t, "requests for drift",
-		[]string{"apply demoapps/status a", "Repair a Drift", "apply demoapps/status a"}, w.calls.take())
+		[]string{"apply demoapps/status a", "Repair a Drift", "apply demoapps/status a"}, w.calls.Take())
 
 	w.secret(map[string]string{"k": plainKey})
 	w.passes("a", controller.SpecChange)
-	expect.Equal(t, "requests after the key is back", []string{"get secrets keys", "apply demoapps/status a"}, w.calls.take())
+	expect.Equal(t, "requests after the key is back", []string{"get secrets keys", "apply demoapps/status a"}, w.calls.Take())
 	expect.Equal(t, "conditions after the key is back", conditions("Ready", "True Healthy", "Deployed", "True UpgradeSucceeded"), w.conditions("a"))
 }
 

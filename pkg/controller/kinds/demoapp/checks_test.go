@@ -62,7 +62,7 @@ func checkConditions(t *testing.T, app *v1alpha1.DemoApp) {
 // key.
 func (w *world) checkSecrecy(err error) {
 	w.t.Helper()
-	said := []string{fmt.Sprint(err), strings.Join(w.recorder.all(), "\n")}
+	said := []string{fmt.Sprint(err), strings.Join(w.recorder.All(), "\n")}
 	for _, name := range []string{"a", "b"} {
 		if app := w.app(name); app != nil {
 			said = append(said, asJSON(w.t, app.Status))

@@ -317,7 +317,7 @@ func TestUnrecordedClaimsAreRecordedAfterRestart(t *testing.T) {
 	})
 	w.start(testChart(t, "1.0.0"))
 	w.passes("a", controller.SpecChange)
-	expect.Equal(t, "requests", []string{"Reapply a BaselineUnknown", "apply demoapps/status a"}, w.calls.take())
+	expect.Equal(t, "requests", []string{"Reapply a BaselineUnknown", "apply demoapps/status a"}, w.calls.Take())
 	expect.Equal(t, "nodePort", int32(30080), w.app("a").Status.NodePort)
 }
 
@@ -465,7 +465,7 @@ func TestReleasedClaimGoesToNextOldest(t *testing.T) {
 		expect.Equal(t, "message of the last", `Node port 30080 belongs to DemoApp "b", which is older`, w.message("a", apimeta.ConditionReady))
 		expect.Equal(t, "events of the last", []string{
 			`Warning ValidationFailed Reconcile Node port 30080 belongs to DemoApp "c", which is older`,
-		}, w.recorder.of("a"))
+		}, w.recorder.Of("a"))
 		w.delete("b")
 		settle()
 		expect.Equal(t, "Ready of the last", "True Healthy", w.is("a", apimeta.ConditionReady))

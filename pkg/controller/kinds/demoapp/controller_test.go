@@ -91,7 +91,7 @@ func applyInOneStep(w *world) {
 		if !ok || patch.GetPatchType() != types.ApplyPatchType {
 			return false, nil, nil
 		}
-		w.calls.note(action)
+		w.calls.Note(action)
 		var applied v1alpha1.DemoApp
 		if err := json.Unmarshal(patch.GetPatch(), &applied); err != nil {
 			return true, nil, err
@@ -205,7 +205,7 @@ func TestEngineEventsReconcileApp(t *testing.T) {
 	live(t, func(t *testing.T, w *world) {
 		w.create(newApp("a"))
 		settle()
-		w.calls.take()
+		w.calls.Take()
 		steps := []struct {
 			name   string
 			mutate func(*releasetest.Release)
@@ -235,64 +235,13 @@ func TestIdleAppsSendNoRequests(t *testing.T) {
 		w.create(newApp("a"))
 		w.create(newApp("b", waitsFor("none")))
 		settle()
-		w.calls.take()
+		w.calls.Take()
 		advance(time.Hour)
 		synctest.Wait()
-		expect.Equal(t, "requests in an idle hour", []string(nil), w.calls.take())
+		expect.Equal(t, "requests in an idle hour", []string(nil), w.calls.Take())
 		if observations := w.engine.ObservationsOf(keyOf("a")); observations < 6 {
 			t.Errorf("observed %d times in an hour", observations)
 		}
-	})
-}
-
-func TestProgressingStatusIsDelayed(t *testing.T) {
-	live(t, func(t *testing.T, w *world) {
-		w.create(newApp("a"))
-		settle()
-		w.calls.take()
-		w.engine.Mutate(keyOf("a"), releasetest.SetHealth("InProgress", "Available: 0/1", 0))
-		w.engine.Publish(keyOf("a"), helm.HealthChanged)
-		settle()
-		expect.Equal(t, "requests at first", []string(nil), w.calls.take())
-		advance(settleTime)
-		settle()
-		expect.Equal(t, "requests after the delay", []string{"apply demoapps/status a"}, w.calls.take())
-		expect.Equal(t, "Ready", "False Progressing", w.is("a", apimeta.ConditionReady))
-	})
-}
-
-func TestRefusedInstallIsNotRetriedOnEvents(t *testing.T) {
-	live(t, func(t *testing.T, w *world) {
-		w.engine.Failures = []error{&helm.RefusedError{Err: errPlain}}
-		w.create(newApp("a"))
-		settle()
-		expect.Equal(t, "Stalled", "True Refused", w.is("a", apimeta.ConditionStalled))
-		w.calls.take()
-		for range 5 {
-			w.engine.Publish(keyOf("a"), helm.ObjectChanged)
-			w.engine.Publish(keyOf("a"), helm.HealthChanged)
-			settle()
-		}
-		expect.Equal(t, "requests on events", []string(nil), w.calls.take())
-		advance(refusedRetry * 11 / 10)
-		settle()
-		expect.Equal(t, "requests after the retry delay", []string{"Install a Failed", "apply demoapps/status a"}, w.calls.take())
-		expect.Equal(t, "Ready", "True Healthy", w.is("a", apimeta.ConditionReady))
-		expect.Equal(t, "lastUpgradeReason", releasev1alpha1.UpgradeReasonRetryAfterFailure, w.app("a").Status.LastUpgradeReason)
-	})
-}
-
-func TestFailureIsRetried(t *testing.T) {
-	live(t, func(t *testing.T, w *world) {
-		w.engine.Failures = []error{errPlain, errPlain, errPlain}
-		w.create(newApp("a"))
-		settle()
-		expect.Equal(t, "Ready at first", "False InstallFailed", w.is("a", apimeta.ConditionReady))
-		advance(time.Minute)
-		settle()
-		expect.Equal(t, "Ready in the end", "True Healthy", w.is("a", apimeta.ConditionReady))
-		expect.Equal(t, "revision", int64(1), w.app("a").Status.DeployedRelease.Revision)
-		expect.Equal(t, "number of events", 2, len(w.recorder.all()))
 	})
 }
 

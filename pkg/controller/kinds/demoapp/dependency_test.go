@@ -98,12 +98,12 @@ func TestDeletedDependencyHoldsUpgrade(t *testing.T) {
 	w.delete("a")
 	w.change("b", func(app *v1alpha1.DemoApp) { app.Spec.Suspend = false })
 	w.passes("b", controller.SpecChange)
-	expect.Equal(t, "requests while the deletion begins", []string{"apply demoapps/status b"}, w.calls.take())
+	expect.Equal(t, "requests while the deletion begins", []string{"apply demoapps/status b"}, w.calls.Take())
 	expect.Equal(t, "message", message, w.message("b", v1alpha1.ConditionDependencyReady))
 
 	w.passes("a", controller.SpecChange)
 	w.passes("b", controller.DependencyReady)
-	expect.Equal(t, "requests while a finalizer remains", []string(nil), w.calls.take())
+	expect.Equal(t, "requests while a finalizer remains", []string(nil), w.calls.Take())
 	expect.Equal(t, "message", message, w.message("b", v1alpha1.ConditionDependencyReady))
 
 	w.change("a", func(app *v1alpha1.DemoApp) { app.Finalizers = nil })
@@ -171,30 +171,30 @@ func TestWaitFor(t *testing.T) {
 	w := newWorld(t)
 	w.create(newApp("b", waitsFor("a")))
 	result := w.passes("b", controller.SpecChange)
-	expect.Equal(t, "requests", []string{"patch demoapps b", "apply demoapps/status b"}, w.calls.take())
+	expect.Equal(t, "requests", []string{"patch demoapps b", "apply demoapps/status b"}, w.calls.Take())
 	expect.Equal(t, "conditions", conditions(
 		"DependencyReady", waiting, "Ready", waiting, "Reconciling", "True Waiting", "Deployed", waiting), w.conditions("b"))
 	expect.Equal(t, "observedGeneration", int64(-1), w.app("b").Status.ObservedGeneration)
-	expect.Equal(t, "events", []string{`b Normal Waiting Reconcile Waiting for DemoApp "a", which does not exist`}, w.recorder.take())
+	expect.Equal(t, "events", []string{`b Normal Waiting Reconcile Waiting for DemoApp "a", which does not exist`}, w.recorder.Take())
 	if result.RequeueAfter <= 0 {
 		t.Error("no requeue as a fallback for events")
 	}
 	w.passes("b", controller.PeriodicResync)
-	expect.Equal(t, "requests while it waits", []string(nil), w.calls.take())
+	expect.Equal(t, "requests while it waits", []string(nil), w.calls.Take())
 
 	w.create(newApp("a"))
 	w.passes("b", controller.DependencyReady)
 	expect.Equal(t, "message", `Waiting for DemoApp "a" to be deployed`, w.message("b", v1alpha1.ConditionDependencyReady))
 	w.passes("a", controller.SpecChange)
-	w.recorder.take()
+	w.recorder.Take()
 	w.passes("b", controller.DependencyReady)
-	expect.Equal(t, "requests", []string{"Install b NotInstalled", "apply demoapps/status b"}, w.calls.take())
+	expect.Equal(t, "requests", []string{"Install b NotInstalled", "apply demoapps/status b"}, w.calls.Take())
 	expect.Equal(t, "conditions", conditions(
 		"DependencyReady", deployed, "Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("b"))
 	expect.Equal(t, "lastUpgradeReason", releasev1alpha1.UpgradeReasonCrossCRDependencyBecameReady, w.app("b").Status.LastUpgradeReason)
 	expect.Equal(t, "events", []string{
 		"b Normal Installed Install Installed revision 1 of chart demo-app 1.0.0 (CrossCRDependencyBecameReady)",
-	}, w.recorder.take())
+	}, w.recorder.Take())
 
 	w.report("a", isDown)
 	w.passes("b", controller.DependencyReady)
@@ -202,7 +202,7 @@ func TestWaitFor(t *testing.T) {
 		"DependencyReady", waiting, "Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("b"))
 	w.change("b", says("other"))
 	w.passes("b", controller.SpecChange)
-	expect.Equal(t, "requests of a held change", []string{"apply demoapps/status b"}, w.calls.take())
+	expect.Equal(t, "requests of a held change", []string{"apply demoapps/status b"}, w.calls.Take())
 	expect.Equal(t, "conditions of a held change", conditions("DependencyReady", waiting,
 		"Ready", waiting, "Reconciling", "True Waiting", "Deployed", "True InstallSucceeded"), w.conditions("b"))
 	expect.Equal(t, "observedGeneration of a held change", int64(1), w.app("b").Status.ObservedGeneration)
@@ -210,11 +210,11 @@ func TestWaitFor(t *testing.T) {
 	w.engine.Mutate(keyOf("b"), releasetest.Edit("Service"))
 	w.passes("b", controller.Drift)
 	expect.Equal(t, "requests for drift",
-		[]string{"apply demoapps/status b", "Repair b Drift", "apply demoapps/status b"}, w.calls.take())
+		[]string{"apply demoapps/status b", "Repair b Drift", "apply demoapps/status b"}, w.calls.Take())
 
 	w.change("b", waitsFor(""))
 	w.passes("b", controller.SpecChange)
-	expect.Equal(t, "requests", []string{"Upgrade b InputsChanged", "apply demoapps/status b"}, w.calls.take())
+	expect.Equal(t, "requests", []string{"Upgrade b InputsChanged", "apply demoapps/status b"}, w.calls.Take())
 	expect.Equal(t, "conditions without waitFor", conditions("Ready", "True Healthy", "Deployed", "True UpgradeSucceeded"), w.conditions("b"))
 	expect.Equal(t, "lastUpgradeReason", releasev1alpha1.UpgradeReasonSpecGenerationChanged, w.app("b").Status.LastUpgradeReason)
 }
@@ -252,7 +252,7 @@ func TestCycleStalls(t *testing.T) {
 	expect.Contains(t, "message", w.message("a", apimeta.ConditionStalled), "a -> b -> a")
 	expect.Equal(t, "events", []string{
 		"a Warning DependencyCycle Reconcile waitFor leads back to this DemoApp: a -> b -> a; change waitFor of one of them",
-	}, w.recorder.take())
+	}, w.recorder.Take())
 
 	w.change("a", keyFrom("keys", "k"))
 	w.passes("a", controller.SpecChange)

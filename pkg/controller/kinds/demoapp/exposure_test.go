@@ -83,20 +83,20 @@ func TestIngressFollowsIngressClass(t *testing.T) {
 	w.hasClasses("traefik")
 	w.passes("a", controller.SpecChange)
 	without := conditions("Validated", isValid, "Exposed", noClass, "Deployed", "True InstallSucceeded", "Ready", "True Healthy")
-	expect.Equal(t, "requests", []string{"patch demoapps a", "Install a NotInstalled", "apply demoapps/status a"}, w.calls.take())
+	expect.Equal(t, "requests", []string{"patch demoapps a", "Install a NotInstalled", "apply demoapps/status a"}, w.calls.Take())
 	expect.Equal(t, "conditions without the class", without, w.conditions("a"))
 	expect.Equal(t, "message", noClassText, w.message("a", v1alpha1.ConditionExposed))
 	expect.Equal(t, "externalURL", "", w.app("a").Status.ExternalURL)
 	expect.Equal(t, "events", []string{
 		"a Normal Installed Install Installed revision 1 of chart demo-app 1.0.0 (SpecGenerationChanged)",
 		"a Warning IngressClassMissing Reconcile " + noClassText,
-	}, w.recorder.take())
+	}, w.recorder.Take())
 	w.passes("a", controller.PeriodicResync)
-	expect.Equal(t, "requests of another pass", []string(nil), w.calls.take())
+	expect.Equal(t, "requests of another pass", []string(nil), w.calls.Take())
 
 	w.hasClasses("traefik", "nginx")
 	w.passes("a", controller.SpecChange)
-	expect.Equal(t, "requests", []string{"Upgrade a InputsChanged", "apply demoapps/status a"}, w.calls.take())
+	expect.Equal(t, "requests", []string{"Upgrade a InputsChanged", "apply demoapps/status a"}, w.calls.Take())
 	expect.Equal(t, "lastUpgradeReason", releasev1alpha1.UpgradeReasonClusterCapabilitiesChanged, w.app("a").Status.LastUpgradeReason)
 	expect.Equal(t, "conditions with the class", conditions("Validated", isValid, "Exposed", isExposed, "Deployed", "True UpgradeSucceeded", "Ready", "True Healthy"), w.conditions("a"))
 	expect.Equal(t, "message", "Ingress for host web.example.com", w.message("a", v1alpha1.ConditionExposed))
@@ -105,13 +105,13 @@ func TestIngressFollowsIngressClass(t *testing.T) {
 	expect.Equal(t, "rendered", []any{true, false}, []any{ingress, httpRoute})
 	expect.Equal(t, "events", []string{
 		"a Normal Upgraded Upgrade Upgraded to revision 2 of chart demo-app 1.0.0 (ClusterCapabilitiesChanged)",
-	}, w.recorder.take())
+	}, w.recorder.Take())
 
 	// A new process sends no requests.
 	w.start(testChart(t, "1.0.0"))
 	w.hasClasses("nginx")
 	w.passes("a", controller.SpecChange)
-	expect.Equal(t, "requests after a restart", []string(nil), w.calls.take())
+	expect.Equal(t, "requests after a restart", []string(nil), w.calls.Take())
 
 	w.hasClasses()
 	w.passes("a", controller.SpecChange)
@@ -136,7 +136,7 @@ func TestIngressAndHTTPRoute(t *testing.T) {
 	w.passes("a", controller.SpecChange)
 	expect.Equal(t, "Exposed by the Ingress", noGateway, w.is("a", v1alpha1.ConditionExposed))
 	expect.Equal(t, "externalURL", "https://web.example.com", w.app("a").Status.ExternalURL)
-	w.recorder.take()
+	w.recorder.Take()
 	w.hasDefinition(httpRouteDefinition())
 	w.passes("a", controller.SpecChange)
 	expect.Equal(t, "Exposed by both", isExposed, w.is("a", v1alpha1.ConditionExposed))
@@ -251,7 +251,7 @@ func TestIngressClassWhileSuspended(t *testing.T) {
 	w.change("a", func(app *v1alpha1.DemoApp) { app.Spec.Suspend = true })
 	w.hasClasses("nginx")
 	w.passes("a", controller.SpecChange)
-	expect.Equal(t, "requests", []string{"apply demoapps/status a"}, w.calls.take())
+	expect.Equal(t, "requests", []string{"apply demoapps/status a"}, w.calls.Take())
 	expect.Equal(t, "Ready", "False SuspendedBySpec", w.is("a", apimeta.ConditionReady))
 	expect.Equal(t, "Exposed", "False RouteNotDeployed", w.is("a", v1alpha1.ConditionExposed))
 	w.delete("a")
@@ -344,7 +344,7 @@ func TestNoStatusBeforeCapabilitiesAreKnown(t *testing.T) {
 	if _, err := w.pass("a", controller.SpecChange); !controller.IsPending(err) {
 		t.Errorf("the pass returned %v", err)
 	}
-	expect.Equal(t, "requests", []string{"patch demoapps a"}, w.calls.take())
+	expect.Equal(t, "requests", []string{"patch demoapps a"}, w.calls.Take())
 }
 
 func TestInstallWithoutPermissionToWatchIngressClasses(t *testing.T) {
@@ -357,11 +357,11 @@ func TestInstallWithoutPermissionToWatchIngressClasses(t *testing.T) {
 	expect.Equal(t, "message", classesForbidden+"; "+noRouteText, w.message("a", v1alpha1.ConditionExposed))
 	ingress, httpRoute := w.renders()
 	expect.Equal(t, "rendered", []any{false, false}, []any{ingress, httpRoute})
-	expect.Equal(t, "event emitted", true, slices.Contains(w.recorder.take(), "a Warning ObserveFailed Reconcile "+classesForbidden+"; "+noRouteText))
+	expect.Equal(t, "event emitted", true, slices.Contains(w.recorder.Take(), "a Warning ObserveFailed Reconcile "+classesForbidden+"; "+noRouteText))
 
 	w.engine.Mutate(keyOf("a"), releasetest.Remove("Service"))
 	w.passes("a", controller.Drift)
-	expect.Equal(t, "drift is repaired", true, slices.Contains(w.calls.take(), "Repair a Drift"))
+	expect.Equal(t, "drift is repaired", true, slices.Contains(w.calls.Take(), "Repair a Drift"))
 	w.passes("a", controller.PeriodicResync)
 	expect.Equal(t, "conditions after the repair", without, w.conditions("a"))
 
@@ -389,7 +389,7 @@ func TestDeployedIngressIsKeptWithoutPermissionToWatch(t *testing.T) {
 	w.start(testChart(t, "1.0.0"))
 	w.classes.err = errForbidden("ingressclasses")
 	w.passes("a", controller.SpecChange)
-	expect.Equal(t, "requests", []string(nil), w.calls.take())
+	expect.Equal(t, "requests", []string(nil), w.calls.Take())
 	expect.Equal(t, "Exposed", isExposed, w.is("a", v1alpha1.ConditionExposed))
 	expect.Equal(t, "externalURL", "http://web.example.com", w.app("a").Status.ExternalURL)
 	w.change("a", says("other"))
@@ -409,7 +409,7 @@ func TestUnrecordedReleaseIsHeldWithoutPermissionToWatch(t *testing.T) {
 	w.start(testChart(t, "1.0.0"))
 	w.classes.err = errForbidden("ingressclasses")
 	w.passes("a", controller.SpecChange)
-	expect.Equal(t, "upgraded", false, slices.ContainsFunc(w.calls.take(), func(call string) bool { return strings.HasPrefix(call, "Upgrade") }))
+	expect.Equal(t, "upgraded", false, slices.ContainsFunc(w.calls.Take(), func(call string) bool { return strings.HasPrefix(call, "Upgrade") }))
 	expect.Equal(t, "Ready", "False ObserveFailed", w.is("a", apimeta.ConditionReady))
 	expect.Equal(t, "message", classesForbidden, w.message("a", apimeta.ConditionReady))
 }

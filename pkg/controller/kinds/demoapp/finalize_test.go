@@ -45,13 +45,13 @@ func TestDeletion(t *testing.T) {
 	app := w.app("a")
 	name := fmt.Sprintf("ns-a-%d", app.DeletionTimestamp.Unix())
 	result := w.passes("a", controller.SpecChange)
-	expect.Equal(t, "steps", []string{"create configmaps", "uninstall a", "patch demoapps a"}, w.calls.take())
+	expect.Equal(t, "steps", []string{"create configmaps", "uninstall a", "patch demoapps a"}, w.calls.Take())
 	expect.Equal(t, "timeout", helm.DefaultTimeout, w.engine.UninstallTimeout)
 	expect.Equal(t, "requeue after", time.Duration(0), result.RequeueAfter)
 	expect.Equal(t, "events", []string{
 		"a Normal Audited Delete Wrote audit record demoapp-audit/" + name,
 		"a Normal Uninstalled Delete Uninstalled release a",
-	}, w.recorder.take())
+	}, w.recorder.Take())
 	if w.app("a") != nil {
 		t.Error("the app still exists")
 	}
@@ -66,15 +66,15 @@ func TestDeletion(t *testing.T) {
 	// The cache may still contain the app.
 	_, err := w.latePass("a", controller.HealthChange)
 	expect.NoError(t, err)
-	expect.Equal(t, "requests while the cache is stale", []string(nil), w.calls.take())
+	expect.Equal(t, "requests while the cache is stale", []string(nil), w.calls.Take())
 	w.passes("a", controller.Deleted)
-	expect.Equal(t, "requests in the end", []string(nil), w.calls.take())
-	expect.Equal(t, "events in the end", []string(nil), w.recorder.take())
+	expect.Equal(t, "requests in the end", []string(nil), w.calls.Take())
+	expect.Equal(t, "events in the end", []string(nil), w.recorder.Take())
 	expect.Equal(t, "releases passed to Forget", []cache.ObjectName{keyOf("a")}, w.engine.Forgotten)
 
 	created := w.create(newApp("a"))
 	w.passes("a", controller.SpecChange)
-	expect.Equal(t, "requests for a successor", []string{"patch demoapps a", "Install a NotInstalled", "apply demoapps/status a"}, w.calls.take())
+	expect.Equal(t, "requests for a successor", []string{"patch demoapps a", "Install a NotInstalled", "apply demoapps/status a"}, w.calls.Take())
 	expect.Equal(t, "owner of the successor's release", created.UID, w.engine.Desired.Owner.UID)
 }
 
@@ -83,14 +83,14 @@ func TestDeletionBeforeFirstPass(t *testing.T) {
 	w.create(newApp("a", func(app *v1alpha1.DemoApp) { app.Finalizers = []string{"example.com/theirs"} }))
 	w.delete("a")
 	w.passesUnchecked("a", controller.SpecChange)
-	expect.Equal(t, "requests", []string(nil), w.calls.take())
+	expect.Equal(t, "requests", []string(nil), w.calls.Take())
 }
 
 // passesUnchecked makes a pass over an app that has no conditions yet.
 func (w *world) passesUnchecked(name string, why controller.Reason) {
 	w.t.Helper()
 	w.sync()
-	w.calls.take()
+	w.calls.Take()
 	_, err := w.controller.Reconcile(w.t.Context(), keyOf(name), why)
 	expect.NoError(w.t, err)
 }
@@ -101,7 +101,7 @@ func TestDeletionWithForeignFinalizers(t *testing.T) {
 	w := deleting(t, foreignFinalizer)
 	w.makeAuditNamespace()
 	w.passes("a", controller.SpecChange)
-	expect.Equal(t, "steps", []string{"create configmaps", "uninstall a", "apply demoapps/status a", "patch demoapps a"}, w.calls.take())
+	expect.Equal(t, "steps", []string{"create configmaps", "uninstall a", "apply demoapps/status a", "patch demoapps a"}, w.calls.Take())
 	expect.Equal(t, "finalizers", []string{"example.com/theirs"}, w.app("a").Finalizers)
 	expect.Equal(t, "conditions", conditions("Deployed", "False Uninstalled", "Ready", "False Uninstalled", "Reconciling", "True Uninstalled"), w.conditions("a"))
 	expect.Equal(t, "message", "Release a is uninstalled; the deletion waits for finalizers of others: example.com/theirs", w.message("a", apimeta.ConditionReady))
@@ -109,15 +109,15 @@ func TestDeletionWithForeignFinalizers(t *testing.T) {
 	if status.DeployedRelease != nil || status.Inventory != nil || status.AppliedManifestHash != "" || status.URL != "" {
 		t.Errorf("the status still has the release: %s", asJSON(t, status))
 	}
-	events := w.recorder.take()
+	events := w.recorder.Take()
 	expect.Equal(t, "events", 2, len(events))
 	expect.Equal(t, "last event", "a Normal Uninstalled Delete Uninstalled release a", events[1])
 
 	_, err := w.latePass("a", controller.HealthChange)
 	expect.NoError(t, err)
-	expect.Equal(t, "requests while the cache is stale", []string(nil), w.calls.take())
+	expect.Equal(t, "requests while the cache is stale", []string(nil), w.calls.Take())
 	w.passes("a", controller.SpecChange)
-	expect.Equal(t, "requests while a finalizer remains", []string(nil), w.calls.take())
+	expect.Equal(t, "requests while a finalizer remains", []string(nil), w.calls.Take())
 	expect.Equal(t, "records", 1, len(w.records()))
 }
 
@@ -136,11 +136,11 @@ func TestFinalizerFailureWithForeignFinalizers(t *testing.T) {
 		t.Errorf("error is %v", err)
 	}
 	found := "get configmaps " + onlyKey(t, w.records())
-	expect.Equal(t, "requests of a retry", []string{"create configmaps", found, "uninstall a", "patch demoapps a"}, w.calls.take())
+	expect.Equal(t, "requests of a retry", []string{"create configmaps", found, "uninstall a", "patch demoapps a"}, w.calls.Take())
 
 	w.patchErr = nil
 	w.passes("a", controller.Retry)
-	expect.Equal(t, "requests in the end", []string{"create configmaps", found, "uninstall a", "patch demoapps a", "apply demoapps/status a"}, w.calls.take())
+	expect.Equal(t, "requests in the end", []string{"create configmaps", found, "uninstall a", "patch demoapps a", "apply demoapps/status a"}, w.calls.Take())
 	expect.Equal(t, "Ready", "False Uninstalled", w.conditions("a")["Ready"])
 }
 
@@ -152,7 +152,7 @@ func TestStatusFailureWithForeignFinalizers(t *testing.T) {
 	if !apierrors.IsInternalError(err) {
 		t.Errorf("error is %v", err)
 	}
-	expect.Equal(t, "requests", []string{"create configmaps", "uninstall a", "apply demoapps/status a"}, w.calls.take())
+	expect.Equal(t, "requests", []string{"create configmaps", "uninstall a", "apply demoapps/status a"}, w.calls.Take())
 
 	w.statusErr = nil
 	w.passes("a", controller.Retry)
@@ -199,7 +199,7 @@ func TestDeletionCreatesAuditNamespace(t *testing.T) {
 			if test.fail != (err != nil) {
 				t.Errorf("error is %v", err)
 			}
-			calls := w.calls.take()
+			calls := w.calls.Take()
 			expect.Equal(t, "first requests", []string{"create configmaps", "create namespaces"}, calls[:2])
 			w.namespaceErr = nil
 			_, err = w.pass("a", controller.SpecChange|controller.Retry)
@@ -222,11 +222,11 @@ func TestDeletionWaitsForAuditAndUninstall(t *testing.T) {
 			t.Errorf("error is %v", err)
 		}
 	}
-	expect.Equal(t, "requests of a retry", []string{"create configmaps"}, w.calls.take())
+	expect.Equal(t, "requests of a retry", []string{"create configmaps"}, w.calls.Take())
 	expect.Equal(t, "Ready", "False AuditFailed", w.conditions("a")["Ready"])
 	expect.Equal(t, "Reconciling", "True AuditFailed", w.conditions("a")["Reconciling"])
 	expect.Contains(t, "message", w.message("a", apimeta.ConditionReady), "Deletion waits: write audit record demoapp-audit/ns-a-")
-	events := w.recorder.take()
+	events := w.recorder.Take()
 	if len(events) != 1 {
 		t.Fatalf("events are %v", events)
 	}
@@ -242,16 +242,16 @@ func TestDeletionWaitsForAuditAndUninstall(t *testing.T) {
 	}
 	found := "get configmaps " + onlyKey(t, w.records())
 	expect.Contains(t, "status in the record", w.records()[onlyKey(t, w.records())].Data["status"], `"reason":"Healthy"`)
-	expect.Equal(t, "requests of a retry", []string{"create configmaps", found, "uninstall a"}, w.calls.take())
+	expect.Equal(t, "requests of a retry", []string{"create configmaps", found, "uninstall a"}, w.calls.Take())
 	expect.Equal(t, "Ready", "False UninstallFailed", w.conditions("a")["Ready"])
 	expect.Equal(t, "Reconciling", "True UninstallFailed", w.conditions("a")["Reconciling"])
-	expect.Equal(t, "number of events", 2, len(w.recorder.take()))
+	expect.Equal(t, "number of events", 2, len(w.recorder.Take()))
 
 	w.engine.UninstallErr = nil
 	w.passes("a", controller.SpecChange|controller.Retry)
-	expect.Equal(t, "requests in the end", []string{"create configmaps", found, "uninstall a", "patch demoapps a"}, w.calls.take())
+	expect.Equal(t, "requests in the end", []string{"create configmaps", found, "uninstall a", "patch demoapps a"}, w.calls.Take())
 	expect.Equal(t, "records", 1, len(w.records()))
-	expect.Equal(t, "events", []string{"a Normal Uninstalled Delete Uninstalled release a"}, w.recorder.take())
+	expect.Equal(t, "events", []string{"a Normal Uninstalled Delete Uninstalled release a"}, w.recorder.Take())
 	if w.app("a") != nil {
 		t.Error("the app still exists")
 	}
@@ -309,18 +309,18 @@ func TestFinalizerRemovalFailure(t *testing.T) {
 				expect.Equal(t, "Ready", "False FinalizerFailed", w.conditions("a")["Ready"])
 				expect.Equal(t, "Reconciling", "True FinalizerFailed", w.conditions("a")["Reconciling"])
 			}
-			expect.Equal(t, "requests", first, w.calls.take())
+			expect.Equal(t, "requests", first, w.calls.Take())
 			w.patchErr = nil
-			emitted := w.recorder.take()
+			emitted := w.recorder.Take()
 			_, err := w.latePass("a", controller.SpecChange|controller.Retry)
 			expect.NoError(t, err)
 			requests := test.requests
 			if requests != nil {
 				requests = slices.Insert(requests, 1, "get configmaps "+onlyKey(t, w.records()))
 			}
-			expect.Equal(t, "requests of the next pass", requests, w.calls.take())
+			expect.Equal(t, "requests of the next pass", requests, w.calls.Take())
 			expect.Equal(t, "records", 1, len(w.records()))
-			emitted = append(emitted, w.recorder.take()...)
+			emitted = append(emitted, w.recorder.Take()...)
 			expect.Equal(t, "last event", "a Normal Uninstalled Delete Uninstalled release a", emitted[len(emitted)-1])
 			expect.Equal(t, "number of events", events, len(emitted))
 		})

@@ -49,19 +49,6 @@ const (
 	resync         = 10 * time.Minute
 )
 
-// Delays of package release, by which tests step the clock.
-const (
-	settleTime      = time.Second
-	newRevisionTime = 100 * time.Millisecond
-	busyRetry       = 10 * time.Second
-	retrySoon       = time.Second
-	refusedRetry    = 5 * time.Minute
-	haltNotice      = 5 * time.Second
-	// maxRequestLength is the maximum length of the annotation requested-at, in
-	// characters.
-	maxRequestLength = 256
-)
-
 var (
 	began    = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	demoApps = v1alpha1.SchemeGroupVersion.WithResource("demoapps")
@@ -77,9 +64,9 @@ type world struct {
 	metadata *metadatafake.FakeMetadataClient
 	dynamic  *dynamicfake.FakeDynamicClient
 	engine   *releasetest.Engine
-	recorder *recorder
+	recorder *controllertest.Recorder
 	clock    *clocktesting.FakeClock
-	calls    *journal
+	calls    *controllertest.Journal
 
 	// Errors for requests, while they are set.
 	auditErr, namespaceErr, patchErr, statusErr, secretErr error
@@ -98,18 +85,16 @@ type world struct {
 	// classes are the IngressClasses. definition is the CustomResourceDefinition of
 	// HTTPRoute.
 	classes, definition *watched
-	// registry has the metrics of the controller.
-	registry   *prometheus.Registry
-	controller *Controller
+	controller          *Controller
 }
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	calls := &journal{}
+	calls := &controllertest.Journal{}
 	w := &world{
 		t: t, demo: demofake.NewClientset(), kube: kubefake.NewClientset(),
-		engine:   releasetest.New(began, calls.add),
-		recorder: &recorder{}, clock: clocktesting.NewFakeClock(began), calls: calls,
+		engine:   releasetest.New(began, calls.Add),
+		recorder: &controllertest.Recorder{}, clock: clocktesting.NewFakeClock(began), calls: calls,
 	}
 	controllertest.Stamp(w.demo)
 	controllertest.Stamp(w.kube)
@@ -124,8 +109,8 @@ func newWorld(t *testing.T) *world {
 		}
 		return err != nil, nil, err
 	})
-	w.kube.PrependReactor("*", "*", calls.react)
-	w.demo.PrependReactor("*", "*", calls.react)
+	w.kube.PrependReactor("*", "*", calls.React)
+	w.demo.PrependReactor("*", "*", calls.React)
 	w.start(testChart(t, "1.0.0"))
 	return w
 }
@@ -174,14 +159,13 @@ func (w *world) build(chart *chart.Chart, clock clock.WithTicker) {
 		ConfigMaps: w.kube.CoreV1(), Namespaces: w.kube.CoreV1(), Informer: w.audited, Clock: clock,
 	})
 	expect.NoError(w.t, err)
-	w.registry = prometheus.NewRegistry()
 	w.controller, err = New(Deps{
 		Apps: w.demo.DemoV1alpha1(), AppInformers: map[string]cache.SharedIndexInformer{"": w.apps},
 		Secrets: w.kube.CoreV1(), SecretInformers: map[string]cache.SharedIndexInformer{"": w.secrets},
 		ConfigMapWatches: map[string]values.Watch{"": w.configMaps},
 		IngressClasses:   w.classes, HTTPRouteDefinition: w.definition,
 		ConfigMaps: w.kube.CoreV1(), Audit: trail,
-		Engine: w.engine, Chart: chart, Recorder: w.recorder, Clock: clock, Metrics: controller.NewMetrics(w.registry),
+		Engine: w.engine, Chart: chart, Recorder: w.recorder, Clock: clock, Metrics: controller.NewMetrics(prometheus.NewRegistry()),
 		ResyncPeriod: resync, Licenses: w.licenses, LicenseRetry: 2 * time.Minute,
 		RolloutLimits: w.rolloutLimits,
 		Registries:    w.registries,
@@ -342,7 +326,7 @@ func (w *world) pass(name string, why controller.Reason) (controller.Result, err
 // latePass makes a pass without updating the caches.
 func (w *world) latePass(name string, why controller.Reason) (controller.Result, error) {
 	w.t.Helper()
-	w.calls.take()
+	w.calls.Take()
 	result, err := w.controller.Reconcile(w.t.Context(), keyOf(name), why)
 	w.checkSecrecy(err)
 	if app := w.app(name); app != nil && !errors.Is(err, helm.ErrNotSynced) && !errors.Is(err, controller.ErrNotSynced) {
@@ -366,7 +350,7 @@ func deployed(t *testing.T, change ...func(*v1alpha1.DemoApp)) *world {
 	w.create(newApp("a", change...))
 	w.passes("a", controller.SpecChange)
 	expect.Equal(t, "conditions at the start", conditions("Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("a"))
-	w.recorder.take()
+	w.recorder.Take()
 	w.clock.Step(time.Minute)
 	return w
 }

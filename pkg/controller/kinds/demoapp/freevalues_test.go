@@ -80,17 +80,17 @@ func TestValuesAreMergedInOrder(t *testing.T) {
 	}
 	expect.Equal(t, "requests", []string{
 		"patch demoapps a", "get configmaps base", "get secrets private", "Install a NotInstalled", "apply demoapps/status a",
-	}, w.calls.take())
+	}, w.calls.Take())
 	w.passes("a", controller.PeriodicResync)
-	expect.Equal(t, "requests when nothing changed", []string(nil), w.calls.take())
+	expect.Equal(t, "requests when nothing changed", []string(nil), w.calls.Take())
 
 	w.configMap(map[string]string{"values.yaml": "a: new"})
 	w.passes("a", controller.SpecChange)
-	expect.Equal(t, "requests for other values", []string{"get configmaps base", "Upgrade a InputsChanged", "apply demoapps/status a"}, w.calls.take())
+	expect.Equal(t, "requests for other values", []string{"get configmaps base", "Upgrade a InputsChanged", "apply demoapps/status a"}, w.calls.Take())
 	expect.Equal(t, "a", any("new"), w.engine.Desired.Values["a"])
 	w.configMap(map[string]string{"values.yaml": "a: new", "other": "x"})
 	w.passes("a", controller.SpecChange)
-	expect.Equal(t, "requests for another key", []string{"get configmaps base"}, w.calls.take())
+	expect.Equal(t, "requests for another key", []string{"get configmaps base"}, w.calls.Take())
 
 	w.change("a", func(app *v1alpha1.DemoApp) { app.Spec.ValuesFrom, app.Spec.Values = nil, nil })
 	w.passes("a", controller.SpecChange)
@@ -150,7 +150,7 @@ func TestInstallWaitsForValues(t *testing.T) {
 			}
 			expect.Equal(t, "conditions", conditions("Ready", "False "+reason, other, "True "+reason, "Deployed", "False "+reason), w.conditions("a"))
 			expect.Equal(t, "message", test.message, w.message("a", apimeta.ConditionReady))
-			expect.Equal(t, "events", []string{"a Warning " + reason + " Reconcile " + test.message}, w.recorder.take())
+			expect.Equal(t, "events", []string{"a Warning " + reason + " Reconcile " + test.message}, w.recorder.Take())
 
 			from := test.from
 			from.Optional = true
@@ -183,7 +183,7 @@ func TestReleaseIsKeptWithoutValues(t *testing.T) {
 	expect.Contains(t, "message", w.message("a", apimeta.ConditionReady), `DemoApp "b"`)
 	w.engine.Mutate(keyOf("a"), releasetest.Remove("Secret"))
 	w.passes("a", controller.Drift)
-	expect.Equal(t, "requests for drift", []string{"apply demoapps/status a", "Repair a Drift", "apply demoapps/status a"}, w.calls.take())
+	expect.Equal(t, "requests for drift", []string{"apply demoapps/status a", "Repair a Drift", "apply demoapps/status a"}, w.calls.Take())
 }
 
 func TestValuesFromSecretsStaySecret(t *testing.T) {
@@ -193,7 +193,7 @@ func TestValuesFromSecretsStaySecret(t *testing.T) {
 	w.engine.Failures = []error{&helm.RenderError{Chart: "demo-app", Err: fmt.Errorf("at '/extraEnv/0': got \"hidden-secret\": %w", errPlain)}}
 	_, err := w.pass("a", controller.SpecChange)
 	for what, text := range map[string]string{
-		"error": err.Error(), "status": asJSON(t, w.app("a").Status), "events": strings.Join(w.recorder.all(), "\n"),
+		"error": err.Error(), "status": asJSON(t, w.app("a").Status), "events": strings.Join(w.recorder.All(), "\n"),
 	} {
 		if strings.Contains(text, "hidden-secret") {
 			t.Errorf("%s shows the secret: %s", what, text)
@@ -232,7 +232,7 @@ func TestRefusedWritesDoNotShowSecrets(t *testing.T) {
 			_, err := w.controller.Reconcile(t.Context(), keyOf("a"), controller.SpecChange)
 
 			for what, text := range map[string]string{
-				"error": fmt.Sprint(err), "status": asJSON(t, w.app("a").Status), "events": strings.Join(w.recorder.all(), "\n"),
+				"error": fmt.Sprint(err), "status": asJSON(t, w.app("a").Status), "events": strings.Join(w.recorder.All(), "\n"),
 			} {
 				if strings.Contains(text, "hidden-secret") || strings.Contains(text, "key-from-secret") {
 					t.Errorf("%s shows a secret: %s", what, text)
@@ -262,7 +262,7 @@ func TestKeysFromSecretsStaySecret(t *testing.T) {
 	w.engine.Mutate(keyOf("a"), releasetest.ChangeField("Deployment", "/metadata/labels/hidden-secret"))
 	w.passes("a", controller.Drift)
 	expect.Equal(t, "drift", "Deployment a (changed): /metadata/labels/REDACTED", w.message("a", releasev1alpha1.ConditionDrifted))
-	if events := strings.Join(w.recorder.all(), "\n"); strings.Contains(events, "hidden-secret") {
+	if events := strings.Join(w.recorder.All(), "\n"); strings.Contains(events, "hidden-secret") {
 		t.Errorf("events show the secret: %s", events)
 	}
 }
@@ -277,7 +277,7 @@ func TestLongErrorsAreTruncated(t *testing.T) {
 	w.engine.Failures = []error{&helm.RenderError{Chart: "demo-app", Err: long}}
 	_, err := w.pass("a", controller.SpecChange)
 	for what, text := range map[string]string{
-		"error": err.Error(), "Stalled": w.message("a", apimeta.ConditionStalled), "events": strings.Join(w.recorder.all(), "\n"),
+		"error": err.Error(), "Stalled": w.message("a", apimeta.ConditionStalled), "events": strings.Join(w.recorder.All(), "\n"),
 	} {
 		if len(text) > 2*redact.MaxTextBytes || strings.Contains(text, "hidd") || strings.Contains(text, "\nREDACTED") {
 			t.Errorf("%s has %d bytes: %.200s", what, len(text), text)
@@ -318,7 +318,7 @@ func TestValuesWithoutPermissionToWatchConfigMaps(t *testing.T) {
 	w.change("a", valuesFrom(configMapValues))
 	w.engine.Mutate(keyOf("a"), releasetest.Remove("Service"))
 	w.passes("a", controller.SpecChange)
-	expect.Equal(t, "drift is repaired", true, slices.Contains(w.calls.take(), "Repair a Drift"))
+	expect.Equal(t, "drift is repaired", true, slices.Contains(w.calls.Take(), "Repair a Drift"))
 	expect.Equal(t, "Ready of a deployed app", "False ObserveFailed", w.is("a", apimeta.ConditionReady))
 	expect.Equal(t, "Reconciling", "True ObserveFailed", w.is("a", apimeta.ConditionReconciling))
 }

@@ -6,7 +6,6 @@ package demoapp
 import (
 	"testing"
 
-	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller"
 	"github.com/example/demoapp-controller/test/expect"
 )
@@ -31,29 +30,4 @@ func TestFailureInputsDoNotRevealKey(t *testing.T) {
 	one, other := failedInputs(t, "verysecret"), failedInputs(t, "othersecret")
 	expect.Equal(t, "inputs of another key", one, other)
 	expect.Equal(t, "length", 32, len(one))
-}
-
-// TestFailuresCountByContent: other content of a source resets the consecutive failures.
-// The same content written again does not.
-func TestFailuresCountByContent(t *testing.T) {
-	w := newWorld(t)
-	w.secret(map[string]string{"k": "verysecret"})
-	w.create(newApp("a", keyFrom("keys", "k"), remediating(5, releasev1alpha1.RemediationRollback)))
-	attempt := func(step string, want int64) {
-		t.Helper()
-		w.engine.Failures = []error{errPlain}
-		if _, err := w.pass("a", controller.SpecChange|controller.Retry); err == nil {
-			t.Errorf("%s: no error", step)
-		}
-		expect.Equal(t, step, want, w.app("a").Status.Failures.Consecutive)
-	}
-	attempt("first", 1)
-	attempt("again", 2)
-	w.secret(map[string]string{"k": "verysecret", "other": "x"})
-	attempt("another key of the Secret", 3)
-	w.secret(map[string]string{"k": "othersecret"})
-	attempt("another content", 1)
-
-	w.start(testChart(t, "1.0.0"))
-	attempt("after a restart", 2)
 }

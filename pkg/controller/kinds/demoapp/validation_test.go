@@ -49,18 +49,18 @@ func TestImageOutsideAllowedRegistries(t *testing.T) {
 	w := allowing(t, "quay.io")
 	w.create(newApp("a"))
 	result := w.passes("a", controller.SpecChange)
-	expect.Equal(t, "requests", []string{"patch demoapps a", "apply demoapps/status a"}, w.calls.take())
+	expect.Equal(t, "requests", []string{"patch demoapps a", "apply demoapps/status a"}, w.calls.Take())
 	expect.Equal(t, "conditions", conditions("Validated", isInvalid, "Deployed", isInvalid, "Ready", isInvalid, "Stalled", isStalled), w.conditions("a"))
 	expect.Equal(t, "message", notAllowed, w.message("a", apimeta.ConditionReady))
-	expect.Equal(t, "events", []string{"a Warning ValidationFailed Reconcile " + notAllowed}, w.recorder.take())
+	expect.Equal(t, "events", []string{"a Warning ValidationFailed Reconcile " + notAllowed}, w.recorder.Take())
 	if wait := result.RequeueAfter; wait < validationRetry*9/10 || wait > validationRetry*11/10 {
 		t.Errorf("requeued after %v", wait)
 	}
 	w.passes("a", controller.PeriodicResync)
-	expect.Equal(t, "requests of another pass", []string(nil), w.calls.take())
+	expect.Equal(t, "requests of another pass", []string(nil), w.calls.Take())
 	w.change("a", hasImage("quay.io/team/web:v1"))
 	w.passes("a", controller.SpecChange)
-	expect.Equal(t, "requests", []string{"Install a NotInstalled", "apply demoapps/status a"}, w.calls.take())
+	expect.Equal(t, "requests", []string{"Install a NotInstalled", "apply demoapps/status a"}, w.calls.Take())
 	expect.Equal(t, "conditions", conditions("Validated", isValid, "Deployed", "True InstallSucceeded", "Ready", "True Healthy"), w.conditions("a"))
 	expect.Equal(t, "message", "Image quay.io/team/web is from an allowed registry", w.message("a", v1alpha1.ConditionValidated))
 }
@@ -70,17 +70,17 @@ func TestRegistryNoLongerAllowed(t *testing.T) {
 	w.allow("quay.io")
 	w.engine.Mutate(keyOf("a"), releasetest.Edit("ConfigMap"))
 	w.passes("a", controller.SpecChange)
-	expect.Equal(t, "requests", []string{"apply demoapps/status a", "Repair a Drift", "apply demoapps/status a"}, w.calls.take())
+	expect.Equal(t, "requests", []string{"apply demoapps/status a", "Repair a Drift", "apply demoapps/status a"}, w.calls.Take())
 	expect.Equal(t, "conditions of the deployed app", conditions("Validated", isInvalid, "Deployed", "True InstallSucceeded",
 		"Ready", isInvalid, "Stalled", isStalled), w.conditions("a"))
 
 	w.change("a", says("other"))
 	w.passes("a", controller.SpecChange)
-	expect.Equal(t, "requests of a change", []string{"apply demoapps/status a"}, w.calls.take())
+	expect.Equal(t, "requests of a change", []string{"apply demoapps/status a"}, w.calls.Take())
 
 	w.allow()
 	w.passes("a", controller.SpecChange)
-	expect.Equal(t, "requests", []string{"Upgrade a InputsChanged", "apply demoapps/status a"}, w.calls.take())
+	expect.Equal(t, "requests", []string{"Upgrade a InputsChanged", "apply demoapps/status a"}, w.calls.Take())
 	expect.Equal(t, "conditions", conditions("Deployed", "True UpgradeSucceeded", "Ready", "True Healthy"), w.conditions("a"))
 }
 
@@ -129,7 +129,7 @@ func TestInvalidChangeDoesNotPassWindow(t *testing.T) {
 	w.engine.Mutate(keyOf("a"), releasetest.RewriteRecord(2, "deployed"))
 	w.allow()
 	w.passes("a", controller.SpecChange)
-	expect.Equal(t, "requests", []string{"apply demoapps/status a"}, w.calls.take())
+	expect.Equal(t, "requests", []string{"apply demoapps/status a"}, w.calls.Take())
 	expect.Equal(t, "Ready", isNotReady, w.is("a", apimeta.ConditionReady))
 }
 
@@ -164,10 +164,10 @@ func TestForcedUpgradeIsValidated(t *testing.T) {
 	w.allow("quay.io")
 	w.change("a", asks("now", "now"))
 	w.passes("a", controller.SpecChange)
-	expect.Equal(t, "requests", []string{"apply demoapps/status a"}, w.calls.take())
+	expect.Equal(t, "requests", []string{"apply demoapps/status a"}, w.calls.Take())
 	w.allow()
 	w.passes("a", controller.SpecChange)
-	expect.Equal(t, "requests", []string{"Upgrade a Requested", "apply demoapps/status a"}, w.calls.take())
+	expect.Equal(t, "requests", []string{"Upgrade a Requested", "apply demoapps/status a"}, w.calls.Take())
 }
 
 func TestRollbackIsNotValidated(t *testing.T) {
@@ -180,7 +180,7 @@ func TestRollbackIsNotValidated(t *testing.T) {
 	}
 	w.allow("quay.io")
 	w.passes("a", controller.Retry)
-	expect.Equal(t, "requests", []string{"Rollback a Failed", "apply demoapps/status a"}, w.calls.take())
+	expect.Equal(t, "requests", []string{"Rollback a Failed", "apply demoapps/status a"}, w.calls.Take())
 	w.passes("a", controller.SpecChange)
 	expect.Equal(t, "Validated", isInvalid, w.is("a", v1alpha1.ConditionValidated))
 	expect.Contains(t, "Ready", w.message("a", apimeta.ConditionReady), notAllowed)

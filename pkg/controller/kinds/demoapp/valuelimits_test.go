@@ -66,12 +66,12 @@ func TestSourcesCacheIsLimited(t *testing.T) {
 	w.create(newApp("small", valuesFrom(secretValues)))
 	w.passes("small", controller.SpecChange)
 	w.passes("big", controller.SpecChange)
-	w.calls.take()
+	w.calls.Take()
 
 	w.passes("small", controller.PeriodicResync)
 	w.passes("big", controller.PeriodicResync)
 
-	expect.Equal(t, "requests", []string{"get configmaps base"}, w.calls.take())
+	expect.Equal(t, "requests", []string{"get configmaps base"}, w.calls.Take())
 	expect.Equal(t, "cached bytes", len("b: small"), w.controller.sources.Kept())
 	for _, name := range []string{"small", "big"} {
 		w.change(name, valuesFrom())

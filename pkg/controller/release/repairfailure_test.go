@@ -1,7 +1,7 @@
 // Copyright The DemoApp Controller Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package demoapp
+package release_test
 
 import (
 	"testing"
@@ -60,8 +60,8 @@ func TestRepairFailureEndsWhileChangeIsHeld(t *testing.T) {
 			test.next(w)
 			w.passes("a", controller.Drift|controller.Retry)
 			expect.Equal(t, "conditions in the end", heldConditions(), w.conditions("a"))
-			expect.Equal(t, "message of Deployed", "Revision 1 of chart demo-app 1.0.0 is deployed", w.message("a", releasev1alpha1.ConditionDeployed))
-			is := meta.FindStatusCondition(w.app("a").Status.Conditions, releasev1alpha1.ConditionDeployed)
+			expect.Equal(t, "message of Deployed", "Revision 1 of chart shop 1.0.0 is deployed", w.message("a", releasev1alpha1.ConditionDeployed))
+			is := meta.FindStatusCondition(w.shop("a").Status.Conditions, releasev1alpha1.ConditionDeployed)
 			expect.Equal(t, "observed generation of Deployed", int64(1), is.ObservedGeneration)
 		})
 	}

@@ -1,7 +1,7 @@
 // Copyright The DemoApp Controller Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package demoapp
+package release_test
 
 import (
 	"errors"
@@ -23,7 +23,7 @@ import (
 func inConflict(t *testing.T) *world {
 	t.Helper()
 	w := newWorld(t)
-	w.create(newApp("a"))
+	w.create(newShop("a"))
 	w.engine.ConflictState = "theirs"
 	w.engine.Failures = []error{&helm.OwnershipConflictError{
 		Object: helm.ObjectReference{APIVersion: "v1", Kind: "Secret", Namespace: namespace, Name: "a"}, Holder: "their tool", Seen: "theirs",
@@ -36,7 +36,7 @@ func inConflict(t *testing.T) *world {
 		t.Errorf("requeued after %s, want less than a minute", after)
 	}
 	expect.Equal(t, "Ready", "False OwnershipConflict", w.conditions("a")["Ready"])
-	w.calls.take()
+	w.calls.Take()
 	return w
 }
 
@@ -44,10 +44,10 @@ func TestConflictingObjectIsChecked(t *testing.T) {
 	w := inConflict(t)
 	for range 4 {
 		w.passes("a", controller.Drift)
-		expect.Equal(t, "calls within the interval", []string(nil), w.calls.take())
+		expect.Equal(t, "calls within the interval", []string(nil), w.calls.Take())
 		w.clock.Step(time.Minute)
 		w.passes("a", controller.PeriodicResync)
-		expect.Equal(t, "calls after the interval", []string{"look Secret"}, w.calls.take())
+		expect.Equal(t, "calls after the interval", []string{"look Secret"}, w.calls.Take())
 		expect.Equal(t, "Ready", "False OwnershipConflict", w.conditions("a")["Ready"])
 	}
 }
@@ -62,10 +62,10 @@ func TestConflictEndsAfterObjectIsDeleted(t *testing.T) {
 			w.passes("a", controller.PeriodicResync)
 
 			expect.Equal(t, "conditions", conditions("Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("a"))
-			w.calls.take()
+			w.calls.Take()
 			w.clock.Step(time.Minute)
 			w.passes("a", controller.PeriodicResync)
-			expect.Equal(t, "calls later", []string(nil), w.calls.take())
+			expect.Equal(t, "calls later", []string(nil), w.calls.Take())
 		})
 	}
 }
@@ -77,7 +77,7 @@ func TestFailedCheckDoesNotEndConflict(t *testing.T) {
 
 	result := w.passes("a", controller.PeriodicResync)
 
-	expect.Equal(t, "calls", []string{"look Secret"}, w.calls.take())
+	expect.Equal(t, "calls", []string{"look Secret"}, w.calls.Take())
 	expect.Equal(t, "Stalled", "True "+apimeta.ReasonOwnershipConflict, w.conditions("a")["Stalled"])
 	if result.RequeueAfter >= time.Minute {
 		t.Errorf("requeued after %s", result.RequeueAfter)
@@ -94,16 +94,16 @@ func refusedUpgrade(t *testing.T) (w *world, refused error) {
 	if _, err := w.pass("a", controller.SpecChange); !controller.IsTerminal(err) {
 		t.Fatalf("error is %v, want a terminal one", err)
 	}
-	w.calls.take()
-	w.recorder.take()
+	w.calls.Take()
+	w.recorder.Take()
 	return w, refused
 }
 
 // operations returns the calls of the engine since the last time.
 func (w *world) operations() []string {
 	var operations []string
-	for _, call := range w.calls.take() {
-		if !strings.HasPrefix(call, "apply demoapps/status ") {
+	for _, call := range w.calls.Take() {
+		if !strings.HasPrefix(call, "apply shops/status ") {
 			operations = append(operations, call)
 		}
 	}
@@ -122,8 +122,8 @@ func TestDriftIsCorrectedWhileUpgradeIsRefused(t *testing.T) {
 	expect.Equal(t, "error is terminal", true, controller.IsTerminal(err))
 	expect.Equal(t, "operations after drift", []string{"Upgrade a Failed", "Repair a Drift"}, w.operations())
 	expect.Equal(t, "conditions", want, w.conditions("a"))
-	expect.Equal(t, "events", []string{"a Normal DriftCorrected Repair Corrected Service a (missing)"}, w.recorder.take())
-	expect.Equal(t, "revision", int64(1), w.app("a").Status.DeployedRelease.Revision)
+	expect.Equal(t, "events", []string{"a Normal DriftCorrected Repair Corrected Service a (missing)"}, w.recorder.Take())
+	expect.Equal(t, "revision", int64(1), w.shop("a").Status.DeployedRelease.Revision)
 
 	w.engine.Mutate(keyOf("a"), releasetest.Remove("Service"))
 	w.passes("a", controller.Drift)
@@ -167,7 +167,7 @@ func TestDriftIsCorrectedAfterFailedUpgrade(t *testing.T) {
 	w.change("a", says("other"))
 	w.engine.Mutate(keyOf("a"), releasetest.Remove("Service"))
 	w.engine.Failures = []error{errPlain}
-	w.calls.take()
+	w.calls.Take()
 
 	_, err := w.pass("a", controller.SpecChange)
 
@@ -181,7 +181,7 @@ func TestDriftIsCorrectedAfterFailedUpgrade(t *testing.T) {
 // TestTerminalFailureIsCountedOnce: retries that are left do not count as failed attempts.
 func TestTerminalFailureIsCountedOnce(t *testing.T) {
 	w := newWorld(t)
-	w.create(newApp("a", remediating(3, releasev1alpha1.RemediationNone)))
+	w.create(newShop("a", remediating(3, releasev1alpha1.RemediationNone)))
 	w.engine.Failures = []error{&helm.RefusedError{Err: errPlain}}
 	if _, err := w.pass("a", controller.SpecChange); !controller.IsTerminal(err) {
 		t.Fatalf("error is %v, want a terminal one", err)
@@ -194,7 +194,7 @@ func TestTerminalFailureIsCountedOnce(t *testing.T) {
 	if want := "Gave up after 1 failed attempt, because a retry cannot succeed; "; !strings.HasPrefix(message, want) {
 		t.Errorf("message is %q, want it to begin with %q", message, want)
 	}
-	expect.Equal(t, "consecutive failures", int64(1), w.app("a").Status.Failures.Consecutive)
+	expect.Equal(t, "consecutive failures", int64(1), w.shop("a").Status.Failures.Consecutive)
 }
 
 // TestForceStartsAfresh: a requested upgrade starts what was given up or rolled back, with
@@ -225,13 +225,13 @@ func TestForceStartsAfresh(t *testing.T) {
 			w.engine.Failures = slices.Repeat([]error{errPlain}, test.failures)
 			_, _ = w.pass("a", controller.SpecChange)
 			expect.Equal(t, "first operation is an upgrade", true, strings.HasPrefix(strings.Join(w.operations(), "\n"), "Upgrade a "))
-			expect.Equal(t, "request is answered", test.failures == 0, w.app("a").Status.LastHandledForceAt == "now")
+			expect.Equal(t, "request is answered", test.failures == 0, w.shop("a").Status.LastHandledForceAt == "now")
 			for range 3 {
 				_, _ = w.pass("a", controller.Retry)
 			}
 
 			expect.Equal(t, "Ready", test.ready, w.conditions("a")["Ready"])
-			expect.Equal(t, "lastHandledForceAt", "now", w.app("a").Status.LastHandledForceAt)
+			expect.Equal(t, "lastHandledForceAt", "now", w.shop("a").Status.LastHandledForceAt)
 			w.operations()
 			w.clock.Step(time.Hour)
 			w.passes("a", controller.PeriodicResync)

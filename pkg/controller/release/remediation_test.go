@@ -1,7 +1,7 @@
 // Copyright The DemoApp Controller Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package demoapp
+package release_test
 
 import (
 	"strings"
@@ -11,7 +11,6 @@ import (
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
 	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller"
@@ -20,32 +19,10 @@ import (
 	"github.com/example/demoapp-controller/test/expect"
 )
 
-func remediating(retries int32, strategy releasev1alpha1.RemediationStrategy) func(*v1alpha1.DemoApp) {
-	return func(app *v1alpha1.DemoApp) {
-		app.Spec.Remediation = &releasev1alpha1.Remediation{Retries: &retries, Strategy: strategy}
+func remediating(retries int32, strategy releasev1alpha1.RemediationStrategy) func(*Shop) {
+	return func(shop *Shop) {
+		shop.Spec.Remediation = &releasev1alpha1.Remediation{Retries: &retries, Strategy: strategy}
 	}
-}
-
-// failing changes the spec and makes attempts that fail.
-func (w *world) failing(times int) {
-	w.t.Helper()
-	w.change("a", func(app *v1alpha1.DemoApp) { app.Spec.Message = "bad" })
-	for range times {
-		w.engine.Failures = []error{errPlain}
-		if _, err := w.pass("a", controller.SpecChange|controller.Retry); err == nil {
-			w.t.Fatal("no error")
-		}
-	}
-	w.recorder.take()
-}
-
-// unfinished makes a pass whose status write may be delayed.
-func (w *world) unfinished(name string, why controller.Reason) controller.Result {
-	w.t.Helper()
-	w.sync()
-	result, err := w.controller.Reconcile(w.t.Context(), keyOf(name), why)
-	expect.NoError(w.t, err)
-	return result
 }
 
 func TestRollbackAfterLastRetry(t *testing.T) {
@@ -58,7 +35,7 @@ func TestRollbackAfterLastRetry(t *testing.T) {
 		"Failed", "True UpgradeFailed", "Remediated", "True RolledBack")
 	check := func(step string) {
 		t.Helper()
-		got := w.app("a").Status
+		got := w.shop("a").Status
 		expect.Equal(t, step+": conditions", stalled, w.conditions("a"))
 		expect.Equal(t, step+": revision", int64(3), got.DeployedRelease.Revision)
 		expect.Equal(t, step+": reason", releasev1alpha1.UpgradeReasonRemediation, got.LastUpgradeReason)
@@ -66,29 +43,29 @@ func TestRollbackAfterLastRetry(t *testing.T) {
 		expect.Equal(t, step+": message", true, strings.Contains(w.message("a", "Ready"), "Rolled back to revision 1"))
 	}
 	check("rolled back")
-	events := w.recorder.take()
+	events := w.recorder.Take()
 	expect.Equal(t, "events", 1, len(events))
 	expect.Contains(t, "event", events[0], "a Warning RolledBack Rollback Rolled back with revision 3")
 	expect.Contains(t, "event", events[0], "Rolled back to revision 1")
 
-	w.calls.take()
+	w.calls.Take()
 	w.passes("a", controller.PeriodicResync)
-	expect.Equal(t, "requests while stalled", []string(nil), w.calls.take())
+	expect.Equal(t, "requests while stalled", []string(nil), w.calls.Take())
 	w.start(testChart(t, "1.0.0"))
 	w.passes("a", controller.SpecChange)
-	expect.Equal(t, "requests after a restart", []string(nil), w.calls.take())
+	expect.Equal(t, "requests after a restart", []string(nil), w.calls.Take())
 	check("after a restart")
 	w.engine.Mutate(keyOf("a"), releasetest.Remove("Secret"))
 	w.passes("a", controller.Drift)
 	check2 := w.conditions("a")
 	expect.Equal(t, "conditions after drift of the earlier revision", stalled, check2)
-	expect.Equal(t, "consecutive failures after a repair", int64(2), w.app("a").Status.Failures.Consecutive)
-	w.recorder.take()
+	expect.Equal(t, "consecutive failures after a repair", int64(2), w.shop("a").Status.Failures.Consecutive)
+	w.recorder.Take()
 
-	w.change("a", func(app *v1alpha1.DemoApp) { app.Spec.Message = "good" })
+	w.change("a", func(shop *Shop) { shop.Spec.Message = "good" })
 	w.passes("a", controller.SpecChange)
 	expect.Equal(t, "conditions in the end", conditions("Ready", "True Healthy", "Deployed", "True UpgradeSucceeded"), w.conditions("a"))
-	expect.Equal(t, "last good revision", int64(4), w.app("a").Status.LastGoodRevision)
+	expect.Equal(t, "last good revision", int64(4), w.shop("a").Status.LastGoodRevision)
 }
 
 // TestConsecutiveRollbacks: each bad spec is rolled back to the previous rollback,
@@ -103,7 +80,7 @@ func TestConsecutiveRollbacks(t *testing.T) {
 		}
 		w.passes("a", controller.Retry)
 		expect.Equal(t, message+": Ready", "False RolledBack", w.conditions("a")["Ready"])
-		s := w.app("a").Status
+		s := w.shop("a").Status
 		expect.Equal(t, message+": last good revision", s.DeployedRelease.Revision, s.LastGoodRevision)
 	}
 }
@@ -118,34 +95,33 @@ func TestHealthyRevisionIsRecordedWhileChangeIsHeld(t *testing.T) {
 	w.change("a", says("second"))
 	w.unfinished("a", controller.SpecChange)
 	w.engine.Executing = nil
-	w.change("a", func(app *v1alpha1.DemoApp) {
-		says("third")(app)
-		opensAt("10 3 * * *", "UTC")(app)
+	w.change("a", func(shop *Shop) {
+		says("third")(shop)
+		opensAt("10 3 * * *", "UTC")(shop)
 	})
 	w.passes("a", controller.SpecChange)
-	expect.Equal(t, "last good revision before", int64(1), w.app("a").Status.LastGoodRevision)
+	expect.Equal(t, "last good revision before", int64(1), w.shop("a").Status.LastGoodRevision)
 	w.engine.Mutate(keyOf("a"), releasetest.SetHealth(status.CurrentStatus, "", 1))
 	w.passes("a", controller.HealthChange)
 	expect.Equal(t, "Ready", "False OutsideWindow", w.conditions("a")["Ready"])
-	expect.Equal(t, "last good revision", int64(2), w.app("a").Status.LastGoodRevision)
+	expect.Equal(t, "last good revision", int64(2), w.shop("a").Status.LastGoodRevision)
 }
 
 // TestRollbackDoesNotWaitForDependency: a rollback brings back an earlier revision.
 func TestRollbackDoesNotWaitForDependency(t *testing.T) {
 	w := newWorld(t)
-	w.create(newApp("b"))
+	w.create(newShop("b"))
 	w.passes("b", controller.SpecChange)
-	w.create(newApp("a", waitsFor("b"), remediating(0, releasev1alpha1.RemediationRollback)))
+	w.create(newShop("a", waitsFor("b"), remediating(0, releasev1alpha1.RemediationRollback)))
 	w.passes("a", controller.SpecChange)
 	w.failing(1)
-	w.report("b", func(app *v1alpha1.DemoApp) { app.Status.Conditions = nil })
+	w.report("b", func(shop *Shop) { shop.Status.Conditions = nil })
 	w.passes("a", controller.DependencyReady)
 	expect.Equal(t, "Ready", "False RolledBack", w.conditions("a")["Ready"])
-	expect.Equal(t, "DependencyReady", "False Waiting", w.conditions("a")["DependencyReady"])
 }
 
 func TestRetriesExhausted(t *testing.T) {
-	for name, change := range map[string]func(*v1alpha1.DemoApp){
+	for name, change := range map[string]func(*Shop){
 		"strategy None": remediating(1, releasev1alpha1.RemediationNone),
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -154,17 +130,17 @@ func TestRetriesExhausted(t *testing.T) {
 			w.passes("a", controller.Retry)
 			expect.Equal(t, "conditions", conditions("Ready", "False RetriesExhausted", "Stalled", "True RetriesExhausted",
 				"Deployed", "False RetriesExhausted", "Failed", "True UpgradeFailed", "Remediated", "True RetriesExhausted"), w.conditions("a"))
-			expect.Equal(t, "requests", []string{"apply demoapps/status a"}, w.calls.take())
+			expect.Equal(t, "requests", []string{"apply shops/status a"}, w.calls.Take())
 			w.passes("a", controller.PeriodicResync)
-			expect.Equal(t, "requests while stalled", []string(nil), w.calls.take())
-			w.change("a", func(app *v1alpha1.DemoApp) { app.Spec.Message = "good" })
+			expect.Equal(t, "requests while stalled", []string(nil), w.calls.Take())
+			w.change("a", func(shop *Shop) { shop.Spec.Message = "good" })
 			w.passes("a", controller.SpecChange)
 			expect.Equal(t, "conditions in the end", conditions("Ready", "True Healthy", "Deployed", "True UpgradeSucceeded"), w.conditions("a"))
 		})
 	}
 }
 
-// TestRemediationSurvivesFailedRepair: a repair that fails while the key is missing does
+// TestRemediationSurvivesFailedRepair: a repair that fails while the Secret is missing does
 // not restart the attempts.
 func TestRemediationSurvivesFailedRepair(t *testing.T) {
 	// Drift is not corrected while the newest record is that of a failed attempt.
@@ -185,9 +161,8 @@ func TestRemediationSurvivesFailedRepair(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			w := newWorld(t)
-			key := map[string]string{"k": plainKey}
-			w.secret(key)
-			w.create(newApp("a", keyFrom("keys", "k"), remediating(0, test.strategy)))
+			w.setSecret(secretValue)
+			w.create(newShop("a", fromSecret, remediating(0, test.strategy)))
 			w.passes("a", controller.SpecChange)
 			w.change("a", says("bad"))
 			w.engine.Failures = []error{test.attempt}
@@ -195,22 +170,22 @@ func TestRemediationSurvivesFailedRepair(t *testing.T) {
 			expect.Equal(t, "failed", true, err != nil)
 			w.passes("a", controller.Retry)
 			expect.Equal(t, "Ready", "False "+test.reason, w.conditions("a")["Ready"])
-			before := w.app("a").Status
+			before := w.shop("a").Status
 
-			expect.NoError(t, w.kube.CoreV1().Secrets(namespace).Delete(t.Context(), "keys", metav1.DeleteOptions{}))
+			w.setSecret("")
 			w.engine.Mutate(keyOf("a"), releasetest.Edit("ConfigMap"))
 			w.engine.Failures = []error{test.repair}
 			_, err = w.pass("a", controller.Drift)
 			expect.Equal(t, "the repair failed", true, err != nil)
 			want := *before.Failures
 			want.Repairs++
-			expect.Equal(t, "failures", &want, w.app("a").Status.Failures)
-			expect.Equal(t, "Remediated while the key is missing", "True "+test.reason, w.conditions("a")["Remediated"])
+			expect.Equal(t, "failures", &want, w.shop("a").Status.Failures)
+			expect.Equal(t, "Remediated while the Secret is missing", "True "+test.reason, w.conditions("a")["Remediated"])
 
-			w.secret(key)
+			w.setSecret(secretValue)
 			w.change("a", asks("now", ""))
 			w.passes("a", controller.SpecChange|controller.Retry)
-			expect.Equal(t, "revision", before.DeployedRelease.Revision, w.app("a").Status.DeployedRelease.Revision)
+			expect.Equal(t, "revision", before.DeployedRelease.Revision, w.shop("a").Status.DeployedRelease.Revision)
 			expect.Equal(t, "Ready in the end", "False "+test.reason, w.conditions("a")["Ready"])
 			expect.Equal(t, "Remediated in the end", "True "+test.reason, w.conditions("a")["Remediated"])
 		})
@@ -219,7 +194,7 @@ func TestRemediationSurvivesFailedRepair(t *testing.T) {
 
 func TestFailedFirstInstallIsLeft(t *testing.T) {
 	w := newWorld(t)
-	w.create(newApp("a", remediating(0, releasev1alpha1.RemediationRollback)))
+	w.create(newShop("a", remediating(0, releasev1alpha1.RemediationRollback)))
 	w.engine.Failures = []error{errPlain}
 	if _, err := w.pass("a", controller.SpecChange); err == nil {
 		t.Fatal("no error")
@@ -230,7 +205,7 @@ func TestFailedFirstInstallIsLeft(t *testing.T) {
 
 func TestRefusedUpgradeIsRolledBackWithoutRetries(t *testing.T) {
 	w := deployed(t, remediating(5, releasev1alpha1.RemediationRollback))
-	w.change("a", func(app *v1alpha1.DemoApp) { app.Spec.Message = "bad" })
+	w.change("a", func(shop *Shop) { shop.Spec.Message = "bad" })
 	w.engine.Failures = []error{&helm.RefusedError{Object: helm.ObjectReference{Kind: "Secret", Name: "a"}, Err: errPlain}}
 	if _, err := w.pass("a", controller.SpecChange); err == nil || controller.IsTerminal(err) {
 		t.Errorf("error is %v", err)
@@ -240,21 +215,21 @@ func TestRefusedUpgradeIsRolledBackWithoutRetries(t *testing.T) {
 }
 
 func TestWaitForReady(t *testing.T) {
-	w := deployed(t, remediating(1, releasev1alpha1.RemediationRollback), func(app *v1alpha1.DemoApp) {
-		app.Spec.WaitForReady = true
-		app.Spec.Timeout = &metav1.Duration{Duration: time.Minute}
+	w := deployed(t, remediating(1, releasev1alpha1.RemediationRollback), func(shop *Shop) {
+		shop.Spec.WaitForReady = true
+		shop.Spec.Timeout = &metav1.Duration{Duration: time.Minute}
 	})
 	starting := func() {
 		w.engine.Mutate(keyOf("a"), releasetest.SetHealth(status.InProgressStatus, "Available: 0/1", 0))
 	}
 	w.engine.Executing = starting
 	w.clock.SetTime(began)
-	w.change("a", func(app *v1alpha1.DemoApp) { app.Spec.Message = "crashes" })
+	w.change("a", func(shop *Shop) { shop.Spec.Message = "crashes" })
 	w.unfinished("a", controller.SpecChange)
 	for attempt := int64(1); attempt <= 2; attempt++ {
 		w.clock.SetTime(began.Add(30 * time.Second))
 		result := w.unfinished("a", controller.HealthChange)
-		expect.Equal(t, "revision", 1+attempt, w.app("a").Status.DeployedRelease.Revision)
+		expect.Equal(t, "revision", 1+attempt, w.shop("a").Status.DeployedRelease.Revision)
 		if result.RequeueAfter > 30*time.Second {
 			t.Errorf("requeued after %s, the timeout ends in 30 s", result.RequeueAfter)
 		}
@@ -265,26 +240,26 @@ func TestWaitForReady(t *testing.T) {
 		w.unfinished("a", controller.PeriodicResync)
 	}
 	w.passes("a", controller.HealthChange)
-	expect.Equal(t, "revision", int64(4), w.app("a").Status.DeployedRelease.Revision)
+	expect.Equal(t, "revision", int64(4), w.shop("a").Status.DeployedRelease.Revision)
 	expect.Equal(t, "conditions", conditions("Ready", "False RolledBack", "Stalled", "True RolledBack", "Deployed", "False RolledBack",
 		"Failed", "True HealthTimeout", "Remediated", "True RolledBack"), w.conditions("a"))
-	expect.Equal(t, "failed upgrades", int64(2), w.app("a").Status.Failures.Upgrades)
+	expect.Equal(t, "failed upgrades", int64(2), w.shop("a").Status.Failures.Upgrades)
 }
 
 func TestWaitForReadyWithoutRemediation(t *testing.T) {
-	w := deployed(t, func(app *v1alpha1.DemoApp) { app.Spec.WaitForReady = true })
+	w := deployed(t, func(shop *Shop) { shop.Spec.WaitForReady = true })
 	w.engine.Executing = func() {
 		w.engine.Mutate(keyOf("a"), releasetest.SetHealth(status.InProgressStatus, "Available: 0/1", 0))
 	}
-	w.change("a", func(app *v1alpha1.DemoApp) { app.Spec.Message = "slow" })
+	w.change("a", func(shop *Shop) { shop.Spec.Message = "slow" })
 	w.unfinished("a", controller.SpecChange)
 	w.clock.SetTime(began.Add(helm.DefaultTimeout))
 	w.passes("a", controller.PeriodicResync)
 	expect.Equal(t, "conditions after the timeout", conditions("Ready", "False HealthTimeout", "Stalled", "True HealthTimeout",
 		"Deployed", "False HealthTimeout", "Failed", "True HealthTimeout"), w.conditions("a"))
-	w.calls.take()
+	w.calls.Take()
 	w.passes("a", controller.PeriodicResync)
-	expect.Equal(t, "requests while stalled", []string(nil), w.calls.take())
+	expect.Equal(t, "requests while stalled", []string(nil), w.calls.Take())
 	w.engine.Mutate(keyOf("a"), releasetest.SetHealth(status.CurrentStatus, "", 1))
 	w.passes("a", controller.HealthChange)
 	expect.Equal(t, "conditions in the end", conditions("Ready", "True Healthy", "Deployed", "True UpgradeSucceeded"), w.conditions("a"))
@@ -293,9 +268,9 @@ func TestWaitForReadyWithoutRemediation(t *testing.T) {
 // TestHealthIsJudgedDespiteDrift: uncorrected drift does not prevent the judgement of a
 // revision.
 func TestHealthIsJudgedDespiteDrift(t *testing.T) {
-	w := deployed(t, func(app *v1alpha1.DemoApp) {
-		app.Spec.WaitForReady = true
-		app.Spec.Drift = &releasev1alpha1.DriftPolicy{Mode: releasev1alpha1.DriftOff}
+	w := deployed(t, func(shop *Shop) {
+		shop.Spec.WaitForReady = true
+		shop.Spec.Drift = &releasev1alpha1.DriftPolicy{Mode: releasev1alpha1.DriftOff}
 	})
 	w.engine.Executing = func() {
 		w.engine.Mutate(keyOf("a"), releasetest.SetHealth(status.InProgressStatus, "Available: 0/1", 0))

@@ -1,13 +1,12 @@
 // Copyright The DemoApp Controller Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package demoapp
+package release_test
 
 import (
 	"testing"
 	"time"
 
-	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
 	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller"
@@ -16,11 +15,11 @@ import (
 	"github.com/example/demoapp-controller/test/expect"
 )
 
-func suspended(is bool) func(*v1alpha1.DemoApp) {
-	return func(app *v1alpha1.DemoApp) { app.Spec.Suspend = is }
+func suspended(is bool) func(*Shop) {
+	return func(shop *Shop) { shop.Spec.Suspend = is }
 }
 
-func TestSuspend(t *testing.T) {
+func TestSuspended(t *testing.T) {
 	const (
 		isSuspended = "True SuspendedBySpec"
 		waits       = "False SuspendedBySpec"
@@ -82,8 +81,8 @@ func TestSuspend(t *testing.T) {
 		},
 		{
 			"unrecorded release", func(w *world) {
-				w.report("a", func(app *v1alpha1.DemoApp) {
-					app.Status = v1alpha1.DemoAppStatus{ReleaseStatus: releasev1alpha1.ReleaseStatus{ObservedGeneration: -1}}
+				w.report("a", func(shop *Shop) {
+					shop.Status = ShopStatus{ReleaseStatus: releasev1alpha1.ReleaseStatus{ObservedGeneration: -1}}
 				})
 			},
 			conditions("Suspended", isSuspended, "Ready", waits, "Reconciling", isSuspended, "Deployed", waits),
@@ -94,13 +93,13 @@ func TestSuspend(t *testing.T) {
 				w.change("a", says("other"))
 				w.change("a", waitsFor("b"))
 			},
-			conditions("Suspended", isSuspended, "DependencyReady", "False Waiting", "Ready", waits, "Reconciling", isSuspended, "Deployed", installed),
-			"", `A change waits until spec.suspend is false; Waiting for DemoApp "b", which does not exist`, false,
+			conditions("Suspended", isSuspended, "Ready", waits, "Reconciling", isSuspended, "Deployed", installed),
+			"", `A change waits until spec.suspend is false; Waiting for Shop b`, false,
 		},
 		{
-			"the key is missing", func(w *world) { w.change("a", keyFrom("keys", "k")) },
+			"a value is missing", func(w *world) { w.change("a", fromSecret) },
 			conditions("Suspended", isSuspended, "Ready", waits, "Reconciling", isSuspended, "Deployed", installed),
-			"", `A change waits until spec.suspend is false; Secret "keys", which is to hold key "k", does not exist in this namespace`, false,
+			"", `A change waits until spec.suspend is false; The Secret does not exist`, false,
 		},
 	}
 	for _, test := range tests {
@@ -110,16 +109,16 @@ func TestSuspend(t *testing.T) {
 			test.change(w)
 			for range 2 {
 				w.passes("a", controller.SpecChange)
-				expect.Equal(t, "engine calls", 0, releaseCalls(w.calls.take()))
+				expect.Equal(t, "engine calls", 0, releaseCalls(w.calls.Take()))
 				expect.Equal(t, "conditions", test.want, w.conditions("a"))
 				expect.Equal(t, "what drifted", test.drifted, w.message("a", releasev1alpha1.ConditionDrifted))
 				expect.Equal(t, "message of Ready", test.ready, w.message("a", apimeta.ConditionReady))
-				expect.Equal(t, "handled", test.handled, w.app("a").Status.ObservedGeneration == w.app("a").Generation)
+				expect.Equal(t, "handled", test.handled, w.shop("a").Status.ObservedGeneration == w.shop("a").Generation)
 				// A new process reports the same.
-				w.start(w.controller.chart)
+				w.start(w.chart)
 			}
 			w.passes("a", controller.PeriodicResync)
-			expect.Equal(t, "requests of the next pass", []string(nil), w.calls.take())
+			expect.Equal(t, "requests of the next pass", []string(nil), w.calls.Take())
 		})
 	}
 }
@@ -140,20 +139,20 @@ func TestResume(t *testing.T) {
 	w.change("a", suspended(true))
 	w.engine.Mutate(keyOf("a"), releasetest.Edit("ConfigMap"))
 	w.passes("a", controller.SpecChange)
-	w.recorder.take()
+	w.recorder.Take()
 	w.change("a", suspended(false))
 	w.passes("a", controller.SpecChange)
-	expect.Equal(t, "requests", []string{"apply demoapps/status a", "Repair a Drift", "apply demoapps/status a"}, w.calls.take())
-	expect.Equal(t, "events", []string{"a Normal DriftCorrected Repair Corrected ConfigMap a (changed)"}, w.recorder.take())
+	expect.Equal(t, "requests", []string{"apply shops/status a", "Repair a Drift", "apply shops/status a"}, w.calls.Take())
+	expect.Equal(t, "events", []string{"a Normal DriftCorrected Repair Corrected ConfigMap a (changed)"}, w.recorder.Take())
 	expect.Equal(t, "conditions", conditions("Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("a"))
 
 	w.change("a", suspended(true))
 	w.change("a", says("other"))
 	w.passes("a", controller.SpecChange)
-	expect.Equal(t, "events", []string{"a Normal Held Hold SuspendedBySpec: A change waits until spec.suspend is false"}, w.recorder.take())
+	expect.Equal(t, "events", []string{"a Normal Held Hold SuspendedBySpec: A change waits until spec.suspend is false"}, w.recorder.Take())
 	w.change("a", suspended(false))
 	w.passes("a", controller.SpecChange)
-	expect.Equal(t, "requests", []string{"Upgrade a InputsChanged", "apply demoapps/status a"}, w.calls.take())
+	expect.Equal(t, "requests", []string{"Upgrade a InputsChanged", "apply shops/status a"}, w.calls.Take())
 	expect.Equal(t, "conditions", conditions("Ready", "True Healthy", "Deployed", "True UpgradeSucceeded"), w.conditions("a"))
 }
 
@@ -166,20 +165,20 @@ func TestDriftThatEndsWhileSuspended(t *testing.T) {
 	w.engine.Mutate(keyOf("a"), func(r *releasetest.Release) { r.Live["ConfigMap"] = before })
 	w.passes("a", controller.Drift)
 	expect.Equal(t, "conditions", conditions("Suspended", "True SuspendedBySpec", "Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("a"))
-	expect.Equal(t, "events", []string(nil), w.recorder.take())
+	expect.Equal(t, "events", []string(nil), w.recorder.Take())
 }
 
 func TestSuspendedBeforeInstall(t *testing.T) {
 	w := newWorld(t)
-	w.create(newApp("a", suspended(true)))
+	w.create(newShop("a", suspended(true)))
 	w.passes("a", controller.SpecChange)
-	expect.Equal(t, "requests", []string{"patch demoapps a", "apply demoapps/status a"}, w.calls.take())
+	expect.Equal(t, "requests", []string{"patch shops a", "apply shops/status a"}, w.calls.Take())
 	expect.Equal(t, "conditions", conditions("Suspended", "True SuspendedBySpec", "Deployed", "False SuspendedBySpec",
 		"Ready", "False SuspendedBySpec", "Reconciling", "True SuspendedBySpec"), w.conditions("a"))
-	expect.Equal(t, "observedGeneration", int64(-1), w.app("a").Status.ObservedGeneration)
+	expect.Equal(t, "observedGeneration", int64(-1), w.shop("a").Status.ObservedGeneration)
 	w.change("a", suspended(false))
 	w.passes("a", controller.SpecChange)
-	expect.Equal(t, "requests", []string{"Install a NotInstalled", "apply demoapps/status a"}, w.calls.take())
+	expect.Equal(t, "requests", []string{"Install a NotInstalled", "apply shops/status a"}, w.calls.Take())
 }
 
 func TestSuspendAfterFailure(t *testing.T) {
@@ -195,7 +194,7 @@ func TestSuspendAfterFailure(t *testing.T) {
 		"Deployed", "False UpgradeFailed", "Ready", "False SuspendedBySpec", "Reconciling", "True SuspendedBySpec"), w.conditions("a"))
 	w.change("a", suspended(false))
 	w.passes("a", controller.SpecChange)
-	expect.Equal(t, "requests", []string{"Upgrade a Failed", "apply demoapps/status a"}, w.calls.take())
+	expect.Equal(t, "requests", []string{"Upgrade a Failed", "apply shops/status a"}, w.calls.Take())
 	expect.Equal(t, "conditions", conditions("Ready", "True Healthy", "Deployed", "True UpgradeSucceeded"), w.conditions("a"))
 }
 
@@ -205,8 +204,8 @@ func TestDeletionWhileSuspended(t *testing.T) {
 	w.passes("a", controller.SpecChange)
 	w.delete("a")
 	w.passes("a", controller.SpecChange)
-	if app := w.app("a"); app != nil {
-		t.Errorf("the app still exists: %+v", app.ObjectMeta)
+	if shop := w.shop("a"); shop != nil {
+		t.Errorf("the Shop still exists: %+v", shop.ObjectMeta)
 	}
 	if release := w.engine.Release(keyOf("a")); release != nil {
 		t.Errorf("the release still exists: %+v", release.Record)
@@ -214,8 +213,8 @@ func TestDeletionWhileSuspended(t *testing.T) {
 }
 
 func TestDriftPolicyWhileSuspended(t *testing.T) {
-	w := deployed(t, func(app *v1alpha1.DemoApp) {
-		app.Spec.Drift = &releasev1alpha1.DriftPolicy{Mode: releasev1alpha1.DriftOff}
+	w := deployed(t, func(shop *Shop) {
+		shop.Spec.Drift = &releasev1alpha1.DriftPolicy{Mode: releasev1alpha1.DriftOff}
 	})
 	w.change("a", suspended(true))
 	w.engine.Mutate(keyOf("a"), releasetest.Edit("ConfigMap"))

@@ -1,7 +1,7 @@
 // Copyright The DemoApp Controller Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package demoapp
+package controllertest
 
 import (
 	"fmt"
@@ -15,20 +15,21 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 )
 
-// journal records the calls of the fakes, in order.
-type journal struct {
+// Journal records the calls of fakes, in order. The zero value is ready to use.
+type Journal struct {
 	mu      sync.Mutex
 	entries []string
 }
 
-func (j *journal) add(entry string) {
+// Add records a call.
+func (j *Journal) Add(entry string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.entries = append(j.entries, entry)
 }
 
-// take returns the entries since the last call.
-func (j *journal) take() []string {
+// Take returns the calls since the last Take.
+func (j *Journal) Take() []string {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	entries := j.entries
@@ -36,13 +37,15 @@ func (j *journal) take() []string {
 	return entries
 }
 
-// react records a request and does not handle it.
-func (j *journal) react(action clienttesting.Action) (bool, runtime.Object, error) {
-	j.note(action)
+// React records a request of a fake clientset, such as "apply shops/status a", and does not
+// handle it.
+func (j *Journal) React(action clienttesting.Action) (bool, runtime.Object, error) {
+	j.Note(action)
 	return false, nil, nil
 }
 
-func (j *journal) note(action clienttesting.Action) {
+// Note records a request of a fake clientset.
+func (j *Journal) Note(action clienttesting.Action) {
 	verb, what, name := action.GetVerb(), action.GetResource().Resource, ""
 	switch a := action.(type) {
 	case clienttesting.PatchAction:
@@ -56,18 +59,19 @@ func (j *journal) note(action clienttesting.Action) {
 	if sub := action.GetSubresource(); sub != "" {
 		what += "/" + sub
 	}
-	j.add(strings.TrimSuffix(verb+" "+what+" "+name, " "))
+	j.Add(strings.TrimSuffix(verb+" "+what+" "+name, " "))
 }
 
-// recorder is an events.EventRecorder that keeps events in memory.
-type recorder struct {
+// Recorder is an events.EventRecorder that keeps events in memory: "name type reason action
+// note". The zero value is ready to use.
+type Recorder struct {
 	mu     sync.Mutex
 	old    []string
 	recent []string
 }
 
 // Eventf implements events.EventRecorder.
-func (r *recorder) Eventf(regarding, _ runtime.Object, eventType, reason, action, note string, args ...any) {
+func (r *Recorder) Eventf(regarding, _ runtime.Object, eventType, reason, action, note string, args ...any) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	name := "?"
@@ -77,8 +81,8 @@ func (r *recorder) Eventf(regarding, _ runtime.Object, eventType, reason, action
 	r.recent = append(r.recent, strings.Join([]string{name, eventType, reason, action, fmt.Sprintf(note, args...)}, " "))
 }
 
-// take returns the events since the last call.
-func (r *recorder) take() []string {
+// Take returns the events since the last Take.
+func (r *Recorder) Take() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	recent := r.recent
@@ -86,10 +90,10 @@ func (r *recorder) take() []string {
 	return recent
 }
 
-// of returns all events of an app.
-func (r *recorder) of(name string) []string {
+// Of returns all events of an object, without its name.
+func (r *Recorder) Of(name string) []string {
 	var found []string
-	for _, e := range r.all() {
+	for _, e := range r.All() {
 		if event, ok := strings.CutPrefix(e, name+" "); ok {
 			found = append(found, event)
 		}
@@ -97,7 +101,8 @@ func (r *recorder) of(name string) []string {
 	return found
 }
 
-func (r *recorder) all() []string {
+// All returns all events.
+func (r *Recorder) All() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return append(slices.Clone(r.old), r.recent...)

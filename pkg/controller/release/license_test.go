@@ -1,7 +1,7 @@
 // Copyright The DemoApp Controller Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package demoapp
+package release_test
 
 import (
 	"context"
@@ -10,7 +10,6 @@ import (
 
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
 
-	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
 	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller"
@@ -39,17 +38,17 @@ var (
 	unavailable = license.Answer{Verdict: license.Unavailable, Message: "silence"}
 )
 
-// licensed returns a world with a license server and the deployed app "a".
-func licensed(t *testing.T, change ...func(*v1alpha1.DemoApp)) (*world, *licenses) {
+// licensed returns a world with a license server and the deployed Shop "a".
+func licensed(t *testing.T, change ...func(*Shop)) (*world, *licenses) {
 	t.Helper()
 	w, server := newWorld(t), &licenses{answer: granted}
 	w.licenses = server
 	w.start(testChart(t, "1.0.0"))
-	w.create(newApp("a", change...))
+	w.create(newShop("a", change...))
 	w.passes("a", controller.SpecChange)
 	expect.Equal(t, "conditions", conditions("Licensed", "True LicenseGranted", "Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("a"))
-	expect.Equal(t, "asked", []license.Subject{{Namespace: namespace, Name: "a", Image: defaultImage}}, server.asked)
-	w.recorder.take()
+	expect.Equal(t, "asked", []license.Subject{{Namespace: namespace, Name: "a", Image: "image"}}, server.asked)
+	w.recorder.Take()
 	server.asked = nil
 	return w, server
 }
@@ -67,18 +66,18 @@ func TestInstallWaitsForLicense(t *testing.T) {
 			w, server := newWorld(t), &licenses{answer: test.answer}
 			w.licenses = server
 			w.start(testChart(t, "1.0.0"))
-			w.create(newApp("a"))
+			w.create(newShop("a"))
 			result := w.passes("a", controller.SpecChange)
-			expect.Equal(t, "requests", []string{"patch demoapps a", "apply demoapps/status a"}, w.calls.take())
+			expect.Equal(t, "requests", []string{"patch shops a", "apply shops/status a"}, w.calls.Take())
 			expect.Equal(t, "conditions", conditions("Licensed", "False "+test.reason, "Deployed", "False "+test.reason,
 				"Ready", "False "+test.reason, "Reconciling", "True "+test.reason), w.conditions("a"))
-			expect.Equal(t, "events", []string{"a Warning Held Hold " + test.reason + ": " + test.answer.Message}, w.recorder.take())
+			expect.Equal(t, "events", []string{"a Warning Held Hold " + test.reason + ": " + test.answer.Message}, w.recorder.Take())
 			if result.RequeueAfter < 108*time.Second || result.RequeueAfter > 132*time.Second {
 				t.Errorf("requeued after %v", result.RequeueAfter)
 			}
 			server.answer = granted
 			w.passes("a", controller.PeriodicResync)
-			expect.Equal(t, "requests", []string{"Install a NotInstalled", "apply demoapps/status a"}, w.calls.take())
+			expect.Equal(t, "requests", []string{"Install a NotInstalled", "apply shops/status a"}, w.calls.Take())
 			expect.Equal(t, "Licensed", "True LicenseGranted", w.conditions("a")["Licensed"])
 		})
 	}
@@ -89,19 +88,19 @@ func TestDeniedLicenseHoldsUpgradeOnly(t *testing.T) {
 	server.answer = denied
 	w.engine.Mutate(keyOf("a"), releasetest.Edit("ConfigMap"))
 	w.passes("a", controller.Drift)
-	expect.Equal(t, "requests for drift", []string{"apply demoapps/status a", "Repair a Drift", "apply demoapps/status a"}, w.calls.take())
+	expect.Equal(t, "requests for drift", []string{"apply shops/status a", "Repair a Drift", "apply shops/status a"}, w.calls.Take())
 	expect.Equal(t, "questions about drift", 0, len(server.asked))
 
 	w.change("a", says("other"))
 	w.engine.Mutate(keyOf("a"), releasetest.Edit("Service"))
 	w.passes("a", controller.SpecChange)
-	expect.Equal(t, "requests", []string{"apply demoapps/status a", "Repair a Drift", "apply demoapps/status a"}, w.calls.take())
+	expect.Equal(t, "requests", []string{"apply shops/status a", "Repair a Drift", "apply shops/status a"}, w.calls.Take())
 	held := conditions("Licensed", "False LicenseDenied", "Deployed", "True InstallSucceeded", "Ready", "False LicenseDenied", "Reconciling", "True LicenseDenied")
 	expect.Equal(t, "conditions", held, w.conditions("a"))
 
 	w.start(testChart(t, "1.0.0"))
 	w.passes("a", controller.SpecChange)
-	expect.Equal(t, "requests after a restart", []string(nil), w.calls.take())
+	expect.Equal(t, "requests after a restart", []string(nil), w.calls.Take())
 	expect.Equal(t, "conditions", held, w.conditions("a"))
 
 	// The change is reverted.
@@ -115,12 +114,12 @@ func TestForcedUpgradeNeedsLicense(t *testing.T) {
 	server.answer = denied
 	w.change("a", asks("now", "now"))
 	w.passes("a", controller.SpecChange)
-	expect.Equal(t, "requests", []string{"apply demoapps/status a"}, w.calls.take())
+	expect.Equal(t, "requests", []string{"apply shops/status a"}, w.calls.Take())
 	expect.Equal(t, "asked anew", true, server.anew)
 	expect.Equal(t, "Ready", "False LicenseDenied", w.conditions("a")["Ready"])
 	server.answer = granted
 	w.passes("a", controller.PeriodicResync)
-	expect.Equal(t, "requests", []string{"Upgrade a Requested", "apply demoapps/status a"}, w.calls.take())
+	expect.Equal(t, "requests", []string{"Upgrade a Requested", "apply shops/status a"}, w.calls.Take())
 	expect.Equal(t, "asked anew", false, server.anew)
 }
 
@@ -138,7 +137,7 @@ func TestLicenseAndWindow(t *testing.T) {
 
 func TestLicenseServerRemoved(t *testing.T) {
 	w, _ := licensed(t)
-	w.change("a", func(app *v1alpha1.DemoApp) { app.Spec.Image = defaultImage })
+	w.change("a", func(shop *Shop) { shop.Spec.Comment = "other" })
 	w.passes("a", controller.SpecChange)
 	expect.Equal(t, "Licensed", "True LicenseGranted", w.conditions("a")["Licensed"])
 	w.licenses = nil
@@ -151,7 +150,7 @@ func TestLicenseOfDelayedStatus(t *testing.T) {
 	w, server := newWorld(t), &licenses{answer: denied}
 	w.licenses = server
 	w.start(testChart(t, "1.0.0"))
-	w.create(newApp("a"))
+	w.create(newShop("a"))
 	w.passes("a", controller.SpecChange)
 	server.answer = granted
 	w.engine.Executing = func() {
@@ -159,7 +158,7 @@ func TestLicenseOfDelayedStatus(t *testing.T) {
 	}
 	w.engine.Add(keyOf("a"))
 	w.passes("a", controller.PeriodicResync)
-	expect.Equal(t, "requests", []string{"Install a NotInstalled"}, w.calls.take())
+	expect.Equal(t, "requests", []string{"Install a NotInstalled"}, w.calls.Take())
 	w.engine.Mutate(keyOf("a"), releasetest.SetHealth(status.CurrentStatus, "", 1))
 	w.passes("a", controller.HealthChange)
 	expect.Equal(t, "conditions", conditions("Licensed", "True LicenseGranted", "Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("a"))

@@ -1,14 +1,13 @@
 // Copyright The DemoApp Controller Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package demoapp
+package release_test
 
 import (
 	"fmt"
 	"testing"
 	"time"
 
-	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
 	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller"
@@ -16,11 +15,11 @@ import (
 	"github.com/example/demoapp-controller/test/expect"
 )
 
-// history returns an app's history: action, outcome, reason, revision and count.
+// history returns a Shop's history: action, outcome, reason, revision and count.
 func (w *world) history(name string) []string {
 	w.t.Helper()
 	var lines []string
-	for _, entry := range w.app(name).Status.History {
+	for _, entry := range w.shop(name).Status.History {
 		lines = append(lines, fmt.Sprintf("%s %s %q %d %d", entry.Action, entry.Outcome, entry.Reason, entry.Revision, entry.Count))
 	}
 	return lines
@@ -29,7 +28,7 @@ func (w *world) history(name string) []string {
 func TestHistory(t *testing.T) {
 	w := deployed(t)
 	w.engine.Failures = []error{errPlain, errPlain}
-	w.change("a", func(app *v1alpha1.DemoApp) { app.Spec.Message = "new" })
+	w.change("a", func(shop *Shop) { shop.Spec.Message = "new" })
 	for range 2 {
 		w.clock.Step(time.Minute)
 		if _, err := w.pass("a", controller.SpecChange|controller.Retry); err == nil {
@@ -38,8 +37,8 @@ func TestHistory(t *testing.T) {
 	}
 	expect.Equal(t, "failures", &releasev1alpha1.FailureCounts{
 		Consecutive: 2, Upgrades: 2, Generation: 2, Action: releasev1alpha1.HistoryUpgrade,
-		Inputs: w.app("a").Status.Failures.Inputs, Chart: w.controller.chart.Digest(),
-	}, w.app("a").Status.Failures)
+		Inputs: w.shop("a").Status.Failures.Inputs, Chart: w.chart.Digest(),
+	}, w.shop("a").Status.Failures)
 	w.passes("a", controller.Retry)
 	w.engine.Mutate(keyOf("a"), releasetest.Remove("Secret"))
 	w.passes("a", controller.Drift)
@@ -50,7 +49,7 @@ func TestHistory(t *testing.T) {
 		`Upgrade Failed "SpecGenerationChanged" 2 0`,
 		`Install Succeeded "SpecGenerationChanged" 1 0`,
 	}, w.history("a"))
-	expect.Equal(t, "failures in the end", &releasev1alpha1.FailureCounts{Upgrades: 2}, w.app("a").Status.Failures)
+	expect.Equal(t, "failures in the end", &releasev1alpha1.FailureCounts{Upgrades: 2}, w.shop("a").Status.Failures)
 }
 
 // TestHistoryOfFailures: a failure has the reason of its attempt and the revision that it
@@ -67,7 +66,7 @@ func TestHistoryOfFailures(t *testing.T) {
 		{"install", func(t *testing.T) *world {
 			t.Helper()
 			w := newWorld(t)
-			w.create(newApp("a"))
+			w.create(newShop("a"))
 			return w
 		}, []error{errPlain, errPlain, errPlain}, []string{
 			`Install Failed "RetryAfterFailure" 1 2`, `Install Failed "SpecGenerationChanged" 1 0`,
@@ -139,4 +138,32 @@ func TestHistoryOfUnhealthyRevision(t *testing.T) {
 		`Upgrade Failed "RetryAfterFailure" 2 0`, `Upgrade Succeeded "RetryAfterFailure" 2 0`,
 		`Upgrade Failed "SpecGenerationChanged" 2 0`, `Install Succeeded "SpecGenerationChanged" 1 0`,
 	}, w.history("a"))
+}
+
+// TestFailuresCountByContent: other content of a source resets the consecutive failures. The
+// same content written again does not, and neither does a restart.
+func TestFailuresCountByContent(t *testing.T) {
+	for name, unversioned := range map[string]bool{"version of the binding": false, "version of the lifecycle": true} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.unversioned = unversioned
+			w.setSecret("first")
+			w.create(newShop("a", fromSecret, remediating(5, releasev1alpha1.RemediationRollback)))
+			attempt := func(step string, want int64) {
+				t.Helper()
+				w.engine.Failures = []error{errPlain}
+				_, err := w.pass("a", controller.SpecChange|controller.Retry)
+				expect.Equal(t, step+": failed", true, err != nil)
+				expect.Equal(t, step, want, w.shop("a").Status.Failures.Consecutive)
+			}
+			attempt("first", 1)
+			attempt("again", 2)
+			w.setSecret("first")
+			attempt("written again", 3)
+			w.setSecret("second")
+			attempt("another content", 1)
+			w.start(testChart(t, "1.0.0"))
+			attempt("after a restart", 2)
+		})
+	}
 }

@@ -1,7 +1,7 @@
 // Copyright The DemoApp Controller Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package demoapp
+package release_test
 
 import (
 	"slices"
@@ -9,7 +9,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 
-	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller"
 	"github.com/example/demoapp-controller/pkg/controller/release/releasetest"
@@ -17,8 +16,8 @@ import (
 )
 
 // policy sets spec.drift.
-func policy(p releasev1alpha1.DriftPolicy) func(*v1alpha1.DemoApp) {
-	return func(app *v1alpha1.DemoApp) { app.Spec.Drift = &p }
+func policy(p releasev1alpha1.DriftPolicy) func(*Shop) {
+	return func(shop *Shop) { shop.Spec.Drift = &p }
 }
 
 // driftStep is a change, and the expected result of the next pass.
@@ -39,7 +38,7 @@ type driftStep struct {
 func TestDriftPolicy(t *testing.T) {
 	const warn, remove = releasev1alpha1.DriftWarn, releasev1alpha1.ForeignFieldsRemove
 	var (
-		statusWrite      = []string{"apply demoapps/status a"}
+		statusWrite      = []string{"apply shops/status a"}
 		explainOnly      = []string{"explain a"}
 		explainAndReport = slices.Concat(explainOnly, statusWrite)
 		repairOnly       = slices.Concat(statusWrite, []string{"Repair a Drift"}, statusWrite)
@@ -174,14 +173,14 @@ func (w *world) followsDriftPolicy(step driftStep) {
 	}
 	w.engine.Repaired = nil
 	w.passes("a", controller.Drift)
-	calls := w.calls.take()
+	calls := w.calls.Take()
 	expect.Equal(w.t, step.name+": requests", step.requests, calls)
 	if slices.Contains(calls, "explain a") {
-		reports := w.app("a").Spec.Drift != nil && w.app("a").Spec.Drift.Mode == releasev1alpha1.DriftWarn
+		reports := w.shop("a").Spec.Drift != nil && w.shop("a").Spec.Drift.Mode == releasev1alpha1.DriftWarn
 		expect.Equal(w.t, step.name+": LeaveDrift", reports, w.engine.LeaveDrift)
 	}
 	drifted := ""
-	if is := meta.FindStatusCondition(w.app("a").Status.Conditions, releasev1alpha1.ConditionDrifted); is != nil {
+	if is := meta.FindStatusCondition(w.shop("a").Status.Conditions, releasev1alpha1.ConditionDrifted); is != nil {
 		drifted = is.Reason + " " + is.Message
 	}
 	expect.Equal(w.t, step.name+": Drifted", step.drifted, drifted)
@@ -190,7 +189,7 @@ func (w *world) followsDriftPolicy(step driftStep) {
 		repaired = append(repaired, drift.Object.Kind+" "+string(drift.Kind))
 	}
 	expect.Equal(w.t, step.name+": repaired", step.repaired, repaired)
-	expect.Equal(w.t, step.name+": events", step.events, w.recorder.take())
+	expect.Equal(w.t, step.name+": events", step.events, w.recorder.Take())
 	w.passes("a", controller.Drift)
-	expect.Equal(w.t, step.name+": requests of the next pass", []string(nil), w.calls.take())
+	expect.Equal(w.t, step.name+": requests of the next pass", []string(nil), w.calls.Take())
 }

@@ -1,7 +1,7 @@
 // Copyright The DemoApp Controller Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package demoapp
+package release_test
 
 import (
 	"testing"
@@ -10,9 +10,9 @@ import (
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller"
+	"github.com/example/demoapp-controller/pkg/controller/release"
 	"github.com/example/demoapp-controller/pkg/controller/release/releasetest"
 	"github.com/example/demoapp-controller/test/expect"
 )
@@ -28,10 +28,10 @@ func (w *world) endsWhileExecuting(name string) {
 		}
 	}
 	w.sync()
-	_, _ = w.controller.Reconcile(w.t.Context(), keyOf(name), controller.SpecChange) // The status write may be delayed or fail.
+	_, _ = w.loop.Reconcile(w.t.Context(), keyOf(name), controller.SpecChange) // The status write may be delayed or fail.
 	w.engine.Executing, w.statusErr = executing, nil
-	w.recorder.take()
-	w.start(w.controller.chart)
+	w.recorder.Take()
+	w.start(w.chart)
 }
 
 // TestUnrecordedRevisionIsReported: a revision that the status did not record is reported
@@ -46,33 +46,33 @@ func TestUnrecordedRevisionIsReported(t *testing.T) {
 		{"an install", func(t *testing.T) *world {
 			t.Helper()
 			w := newWorld(t)
-			w.create(newApp("a"))
+			w.create(newShop("a"))
 			return w
-		}, `Install Succeeded "SpecGenerationChanged" 1 0`, "a Normal Installed Install Installed revision 1 of chart demo-app 1.0.0 (SpecGenerationChanged)"},
+		}, `Install Succeeded "SpecGenerationChanged" 1 0`, "a Normal Installed Install Installed revision 1 of chart shop 1.0.0 (SpecGenerationChanged)"},
 		{"an upgrade", func(t *testing.T) *world {
 			t.Helper()
 			w := deployed(t)
 			w.change("a", says("other"))
 			return w
-		}, `Upgrade Succeeded "SpecGenerationChanged" 2 0`, "a Normal Upgraded Upgrade Upgraded to revision 2 of chart demo-app 1.0.0 (SpecGenerationChanged)"},
+		}, `Upgrade Succeeded "SpecGenerationChanged" 2 0`, "a Normal Upgraded Upgrade Upgraded to revision 2 of chart shop 1.0.0 (SpecGenerationChanged)"},
 		{"an upgrade to a newer chart", func(t *testing.T) *world {
 			t.Helper()
 			w := deployed(t)
 			w.start(testChart(t, "1.1.0"))
 			return w
-		}, `Upgrade Succeeded "ChartChanged" 2 0`, "a Normal Upgraded Upgrade Upgraded to revision 2 of chart demo-app 1.1.0 (ChartChanged)"},
+		}, `Upgrade Succeeded "ChartChanged" 2 0`, "a Normal Upgraded Upgrade Upgraded to revision 2 of chart shop 1.1.0 (ChartChanged)"},
 		{"the retry of an upgrade", func(t *testing.T) *world {
 			t.Helper()
 			w := deployed(t)
 			w.failing(1)
 			return w
-		}, `Upgrade Succeeded "RetryAfterFailure" 2 0`, "a Normal Upgraded Upgrade Upgraded to revision 2 of chart demo-app 1.0.0 (RetryAfterFailure)"},
+		}, `Upgrade Succeeded "RetryAfterFailure" 2 0`, "a Normal Upgraded Upgrade Upgraded to revision 2 of chart shop 1.0.0 (RetryAfterFailure)"},
 		{"a rollback", func(t *testing.T) *world {
 			t.Helper()
 			w := deployed(t, remediating(0, releasev1alpha1.RemediationRollback))
 			w.failing(1)
 			return w
-		}, `Rollback Succeeded "Remediation" 3 0`, "a Warning RolledBack Rollback Rolled back with revision 3 of chart demo-app 1.0.0 (Remediation). " +
+		}, `Rollback Succeeded "Remediation" 3 0`, "a Warning RolledBack Rollback Rolled back with revision 3 of chart shop 1.0.0 (Remediation). " +
 			"Rolled back to revision 1; a change of the spec starts afresh. The last failure: connection refused"},
 	}
 	for _, test := range tests {
@@ -80,21 +80,21 @@ func TestUnrecordedRevisionIsReported(t *testing.T) {
 			w := test.world(t)
 			w.endsWhileExecuting("a")
 			w.passes("a", controller.SpecChange)
-			expect.Equal(t, "requests", []string{"Reapply a BaselineUnknown", "apply demoapps/status a"}, w.calls.take())
+			expect.Equal(t, "requests", []string{"Reapply a BaselineUnknown", "apply shops/status a"}, w.calls.Take())
 			expect.Equal(t, "last entry of the history", test.entry, w.history("a")[0])
-			expect.Equal(t, "events", []string{test.event}, w.recorder.take())
-			s := w.app("a").Status
+			expect.Equal(t, "events", []string{test.event}, w.recorder.Take())
+			s := w.shop("a").Status
 			expect.Equal(t, "last good revision", s.DeployedRelease.Revision, s.LastGoodRevision)
 		})
 	}
 }
 
-// neverReadyAfterChange returns a world whose app "a" is deployed. After a change of its
+// neverReadyAfterChange returns a world whose Shop "a" is deployed. After a change of its
 // spec, its pods never become ready within the timeout of a minute.
 func neverReadyAfterChange(t *testing.T, retries int32) *world {
 	t.Helper()
-	w := deployed(t, remediating(retries, releasev1alpha1.RemediationRollback), func(app *v1alpha1.DemoApp) {
-		app.Spec.WaitForReady, app.Spec.Timeout = true, &metav1.Duration{Duration: time.Minute}
+	w := deployed(t, remediating(retries, releasev1alpha1.RemediationRollback), func(shop *Shop) {
+		shop.Spec.WaitForReady, shop.Spec.Timeout = true, &metav1.Duration{Duration: time.Minute}
 	})
 	w.engine.Executing = func() {
 		w.engine.Mutate(keyOf("a"), releasetest.SetHealth(status.InProgressStatus, "Available: 0/1", 0))
@@ -126,9 +126,9 @@ func TestFailureIsWrittenBeforeNextAttempt(t *testing.T) {
 	w.unfinished("a", controller.SpecChange)
 	w.clock.SetTime(began.Add(30 * time.Second))
 	w.passes("a", controller.HealthChange)
-	w.recorder.take()
+	w.recorder.Take()
 	w.engine.Executing = func() {
-		expect.Equal(t, "failed upgrades when Execute begins", int64(1), w.app("a").Status.Failures.Upgrades)
+		expect.Equal(t, "failed upgrades when Execute begins", int64(1), w.shop("a").Status.Failures.Upgrades)
 		expect.Equal(t, "conditions when Execute begins", conditions("Ready", "False Progressing", "Reconciling", "True Progressing",
 			"Failed", "True HealthTimeout", "Deployed", "True UpgradeSucceeded"), w.conditions("a"))
 	}
@@ -138,8 +138,8 @@ func TestFailureIsWrittenBeforeNextAttempt(t *testing.T) {
 	// too.
 	expect.Equal(t, "events", []string{
 		"a Warning HealthTimeout Reconcile Revision 2 did not become healthy in time",
-		"a Normal Upgraded Upgrade Upgraded to revision 3 of chart demo-app 1.0.0 (RetryAfterFailure)",
-	}, w.recorder.take()[:2])
+		"a Normal Upgraded Upgrade Upgraded to revision 3 of chart shop 1.0.0 (RetryAfterFailure)",
+	}, w.recorder.Take()[:2])
 }
 
 // TestHealthTimeoutBeforeRestart: the next attempt does not wait for an event.
@@ -148,7 +148,7 @@ func TestHealthTimeoutBeforeRestart(t *testing.T) {
 	w.endsWhileExecuting("a")
 	w.clock.SetTime(began.Add(time.Hour))
 	result := w.passes("a", controller.SpecChange)
-	expect.Equal(t, "requeue after", retrySoon, result.RequeueAfter)
+	expect.Equal(t, "requeue after", release.RetrySoon, result.RequeueAfter)
 	expect.Equal(t, "Reconciling", "True HealthTimeout", w.conditions("a")["Reconciling"])
 	w.passes("a", controller.PeriodicResync)
 	expect.Equal(t, "revision", 3, w.engine.Release(keyOf("a")).Record.Revision)

@@ -1,7 +1,7 @@
 // Copyright The DemoApp Controller Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package demoapp
+package release_test
 
 import (
 	"errors"
@@ -11,7 +11,6 @@ import (
 
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
 
-	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller"
 	"github.com/example/demoapp-controller/pkg/controller/release/releasetest"
@@ -19,7 +18,7 @@ import (
 	"github.com/example/demoapp-controller/test/expect"
 )
 
-func waitsForReady(app *v1alpha1.DemoApp) { app.Spec.WaitForReady = true }
+func waitsForReady(shop *Shop) { shop.Spec.WaitForReady = true }
 
 // neverHealthy returns a world whose workloads do not become healthy by themselves.
 func neverHealthy(t *testing.T) *world {
@@ -40,7 +39,7 @@ func (w *world) timesOut(name string) {
 // marks returns the calls since the last one that marked a revision.
 func (w *world) marks() []string {
 	var found []string
-	for _, call := range w.calls.take() {
+	for _, call := range w.calls.Take() {
 		if strings.HasPrefix(call, "mark ") {
 			found = append(found, call)
 		}
@@ -52,42 +51,42 @@ func (w *world) marks() []string {
 // records say.
 func TestNeverHealthyReleaseIsLeft(t *testing.T) {
 	w := neverHealthy(t)
-	w.create(newApp("a", waitsForReady, remediating(1, releasev1alpha1.RemediationRollback)))
-	w.create(newApp("b", waitsFor("a")))
+	w.create(newShop("a", waitsForReady, remediating(1, releasev1alpha1.RemediationRollback)))
+	w.create(newShop("b", waitsFor("a")))
 	exhausted := conditions("Ready", "False RetriesExhausted", "Stalled", "True RetriesExhausted", "Deployed", "False RetriesExhausted",
 		"Failed", "True HealthTimeout", "Remediated", "True RetriesExhausted")
 	w.unfinished("a", controller.SpecChange)
-	w.calls.take()
+	w.calls.Take()
 
 	for i, spec := range []string{"bad", "worse"} {
 		first := int64(2*i + 1)
 		if i > 0 {
 			w.change("a", says(spec))
 			w.unfinished("a", controller.SpecChange)
-			w.calls.take()
+			w.calls.Take()
 		}
 		w.passes("b", controller.DependencyReady)
 		expect.Equal(t, spec+": Ready of the dependant meanwhile", "False Waiting", w.conditions("b")["Ready"])
-		w.calls.take()
+		w.calls.Take()
 		w.timesOut("a")
 		w.timesOut("a")
 
 		expect.Equal(t, spec+": conditions", exhausted, w.conditions("a"))
-		expect.Equal(t, spec+": revision", first+1, w.app("a").Status.DeployedRelease.Revision)
-		expect.Equal(t, spec+": last good revision", int64(0), w.app("a").Status.LastGoodRevision)
+		expect.Equal(t, spec+": revision", first+1, w.shop("a").Status.DeployedRelease.Revision)
+		expect.Equal(t, spec+": last good revision", int64(0), w.shop("a").Status.LastGoodRevision)
 		w.passes("b", controller.DependencyReady)
 		expect.Equal(t, spec+": Ready of the dependant", "False Waiting", w.conditions("b")["Ready"])
 		w.passes("a", controller.PeriodicResync)
 		expect.Equal(t, spec+": conditions later", exhausted, w.conditions("a"))
-		expect.Equal(t, spec+": calls while stalled", []string(nil), w.calls.take())
+		expect.Equal(t, spec+": calls while stalled", []string(nil), w.calls.Take())
 	}
 }
 
 func TestUnhealthyRevisionsAreMarkedAsFailed(t *testing.T) {
 	w := neverHealthy(t)
-	w.create(newApp("a", waitsForReady, remediating(1, releasev1alpha1.RemediationRollback)))
+	w.create(newShop("a", waitsForReady, remediating(1, releasev1alpha1.RemediationRollback)))
 	w.unfinished("a", controller.SpecChange)
-	w.calls.take()
+	w.calls.Take()
 
 	w.timesOut("a")
 	expect.Equal(t, "marks after the first attempt", []string{"mark a v1 failed"}, w.marks())
@@ -100,20 +99,20 @@ func TestUnhealthyRevisionsAreMarkedAsFailed(t *testing.T) {
 	w.unfinished("a", controller.HealthChange)
 	expect.Equal(t, "marks after it became healthy", []string{"mark a v2 deployed"}, w.marks())
 	expect.Equal(t, "conditions", conditions("Ready", "True Healthy", "Deployed", "True UpgradeSucceeded"), w.conditions("a"))
-	expect.Equal(t, "last good revision", int64(2), w.app("a").Status.LastGoodRevision)
+	expect.Equal(t, "last good revision", int64(2), w.shop("a").Status.LastGoodRevision)
 }
 
 func TestUnhealthyRevisionWithoutRemediation(t *testing.T) {
 	w := neverHealthy(t)
-	w.create(newApp("a", waitsForReady))
+	w.create(newShop("a", waitsForReady))
 	w.unfinished("a", controller.SpecChange)
-	w.calls.take()
+	w.calls.Take()
 
 	w.timesOut("a")
 	expect.Equal(t, "marks", []string{"mark a v1 failed"}, w.marks())
 	expect.Equal(t, "Ready", "False HealthTimeout", w.conditions("a")["Ready"])
 
-	w.change("a", func(app *v1alpha1.DemoApp) { app.Spec.WaitForReady = false })
+	w.change("a", func(shop *Shop) { shop.Spec.WaitForReady = false })
 	w.passes("a", controller.SpecChange)
 	expect.Equal(t, "marks without waitForReady", []string{"mark a v1 deployed"}, w.marks())
 	expect.Equal(t, "Deployed without waitForReady", "True InstallSucceeded", w.conditions("a")["Deployed"])
@@ -121,24 +120,24 @@ func TestUnhealthyRevisionWithoutRemediation(t *testing.T) {
 
 func TestDriftOfUnhealthyRevisionIsCorrected(t *testing.T) {
 	w := neverHealthy(t)
-	w.create(newApp("a", waitsForReady, remediating(0, releasev1alpha1.RemediationNone)))
+	w.create(newShop("a", waitsForReady, remediating(0, releasev1alpha1.RemediationNone)))
 	w.unfinished("a", controller.SpecChange)
 	w.timesOut("a")
 	w.engine.Mutate(keyOf("a"), releasetest.Edit("ConfigMap"))
-	w.calls.take()
+	w.calls.Take()
 
 	w.passes("a", controller.Drift)
 
-	expect.Equal(t, "repaired", true, slices.Contains(w.calls.take(), "Repair a Drift"))
+	expect.Equal(t, "repaired", true, slices.Contains(w.calls.Take(), "Repair a Drift"))
 	expect.Equal(t, "Ready", "False RetriesExhausted", w.conditions("a")["Ready"])
 }
 
 func TestSuspendedRevisionIsNotMarked(t *testing.T) {
 	w := neverHealthy(t)
-	w.create(newApp("a", waitsForReady))
+	w.create(newShop("a", waitsForReady))
 	w.unfinished("a", controller.SpecChange)
-	w.change("a", func(app *v1alpha1.DemoApp) { app.Spec.Suspend = true })
-	w.calls.take()
+	w.change("a", func(shop *Shop) { shop.Spec.Suspend = true })
+	w.calls.Take()
 
 	w.timesOut("a")
 
@@ -147,7 +146,7 @@ func TestSuspendedRevisionIsNotMarked(t *testing.T) {
 
 func TestFailedMarkIsRetried(t *testing.T) {
 	w := neverHealthy(t)
-	w.create(newApp("a", waitsForReady, remediating(3, releasev1alpha1.RemediationRollback)))
+	w.create(newShop("a", waitsForReady, remediating(3, releasev1alpha1.RemediationRollback)))
 	w.unfinished("a", controller.SpecChange)
 	w.clock.Step(helm.DefaultTimeout)
 	w.engine.Failures = []error{errPlain}
@@ -155,42 +154,18 @@ func TestFailedMarkIsRetried(t *testing.T) {
 	_, err := w.pass("a", controller.PeriodicResync)
 
 	expect.Equal(t, "error", true, errors.Is(err, errPlain))
-	expect.Equal(t, "revision", int64(1), w.app("a").Status.DeployedRelease.Revision)
-	expect.Equal(t, "failures", int64(1), w.app("a").Status.Failures.Consecutive)
-	w.calls.take()
+	expect.Equal(t, "revision", int64(1), w.shop("a").Status.DeployedRelease.Revision)
+	expect.Equal(t, "failures", int64(1), w.shop("a").Status.Failures.Consecutive)
+	w.calls.Take()
 	w.unfinished("a", controller.Retry)
 	expect.Equal(t, "marks", []string{"mark a v1 failed"}, w.marks())
-	expect.Equal(t, "revision in the end", int64(2), w.app("a").Status.DeployedRelease.Revision)
-}
-
-// TestDependantWaitsForHealthyRevision: the dependant is deployed only after the revision
-// was healthy.
-func TestDependantWaitsForHealthyRevision(t *testing.T) {
-	w := neverHealthy(t)
-	w.create(newApp("a", waitsForReady))
-	w.create(newApp("b", waitsFor("a")))
-	w.unfinished("a", controller.SpecChange)
-	w.clock.Step(newRevisionTime)
-	w.passes("a", controller.HealthChange)
-	expect.Equal(t, "Deployed", "True InstallSucceeded", w.conditions("a")["Deployed"])
-
-	w.passes("b", controller.SpecChange)
-	expect.Equal(t, "DependencyReady", "False Waiting", w.conditions("b")["DependencyReady"])
-	expect.Contains(t, "message", w.message("b", "DependencyReady"), `Waiting for DemoApp "a" to become healthy`)
-
-	before := w.app("a")
-	w.engine.Mutate(keyOf("a"), releasetest.SetHealth(status.CurrentStatus, "", 1))
-	w.passes("a", controller.HealthChange)
-	expect.Equal(t, "reason to enqueue the dependant", controller.DependencyReady, dependencyChanged(before, w.app("a")))
-	w.engine.InitialHealth = releasetest.Healthy
-	w.passes("b", controller.DependencyReady)
-	expect.Equal(t, "DependencyReady in the end", "True DependencyDeployed", w.conditions("b")["DependencyReady"])
+	expect.Equal(t, "revision in the end", int64(2), w.shop("a").Status.DeployedRelease.Revision)
 }
 
 // TestNoRollbackToNeverHealthyRevision: the rule also holds without waitForReady.
 func TestNoRollbackToNeverHealthyRevision(t *testing.T) {
 	w := neverHealthy(t)
-	w.create(newApp("a", remediating(0, releasev1alpha1.RemediationRollback)))
+	w.create(newShop("a", remediating(0, releasev1alpha1.RemediationRollback)))
 	w.unfinished("a", controller.SpecChange)
 	w.failing(1)
 

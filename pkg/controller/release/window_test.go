@@ -1,7 +1,7 @@
 // Copyright The DemoApp Controller Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package demoapp
+package release_test
 
 import (
 	"testing"
@@ -9,7 +9,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
 	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller"
@@ -19,9 +18,9 @@ import (
 )
 
 // opensAt sets a window of one hour. The tests begin at 03:04 UTC.
-func opensAt(schedule, zone string) func(*v1alpha1.DemoApp) {
-	return func(app *v1alpha1.DemoApp) {
-		app.Spec.UpgradeWindow = &releasev1alpha1.UpgradeWindow{
+func opensAt(schedule, zone string) func(*Shop) {
+	return func(shop *Shop) {
+		shop.Spec.UpgradeWindow = &releasev1alpha1.UpgradeWindow{
 			Schedule: schedule, TimeZone: zone, Duration: metav1.Duration{Duration: time.Hour},
 		}
 	}
@@ -33,7 +32,7 @@ const (
 	isNotReady = "False OutsideWindow"
 )
 
-// heldConditions are the conditions of an app whose upgrade waits for the window.
+// heldConditions are the conditions of a Shop whose upgrade waits for the window.
 func heldConditions(more ...string) map[string]string {
 	return conditions(append([]string{
 		"UpgradeHeld", isHeld, "Ready", isNotReady, "Reconciling", isHeld, "Deployed", "True InstallSucceeded",
@@ -43,7 +42,7 @@ func heldConditions(more ...string) map[string]string {
 func TestUpgradeWaitsForWindow(t *testing.T) {
 	changes := map[string]func(w *world){
 		"spec":  func(w *world) { w.change("a", says("other")) },
-		"key":   func(w *world) { w.change("a", func(app *v1alpha1.DemoApp) { app.Spec.APIKey = "another-secret" }) },
+		"size":  func(w *world) { w.change("a", func(shop *Shop) { shop.Spec.Size = 2 }) },
 		"chart": func(w *world) { w.start(testChart(t, "1.1.0")) },
 	}
 	for name, change := range changes {
@@ -51,21 +50,21 @@ func TestUpgradeWaitsForWindow(t *testing.T) {
 			w := deployed(t, opensAt("10 3 * * *", "UTC"))
 			change(w)
 			result := w.passes("a", controller.SpecChange)
-			expect.Equal(t, "requests", []string{"apply demoapps/status a"}, w.calls.take())
+			expect.Equal(t, "requests", []string{"apply shops/status a"}, w.calls.Take())
 			expect.Equal(t, "conditions", heldConditions(), w.conditions("a"))
 			expect.Equal(t, "message of UpgradeHeld", outside, w.message("a", releasev1alpha1.ConditionUpgradeHeld))
-			expect.Equal(t, "events", []string{"a Normal Held Hold OutsideWindow: " + outside}, w.recorder.take())
+			expect.Equal(t, "events", []string{"a Normal Held Hold OutsideWindow: " + outside}, w.recorder.Take())
 			opens := time.Date(2026, 1, 2, 3, 10, 0, 0, time.UTC)
 			expect.Equal(t, "requeue after", opens.Sub(w.clock.Now()), result.RequeueAfter)
 
 			// Neither another pass nor a restart changes anything.
-			w.start(w.controller.chart)
+			w.start(w.chart)
 			w.passes("a", controller.SpecChange)
-			expect.Equal(t, "requests of another pass", []string(nil), w.calls.take())
+			expect.Equal(t, "requests of another pass", []string(nil), w.calls.Take())
 
 			w.clock.SetTime(opens)
 			w.passes("a", controller.PeriodicResync)
-			expect.Equal(t, "requests when it opens", []string{"Upgrade a InputsChanged", "apply demoapps/status a"}, w.calls.take())
+			expect.Equal(t, "requests when it opens", []string{"Upgrade a InputsChanged", "apply shops/status a"}, w.calls.Take())
 			expect.Equal(t, "conditions", conditions("Ready", "True Healthy", "Deployed", "True UpgradeSucceeded"), w.conditions("a"))
 		})
 	}
@@ -78,33 +77,33 @@ func TestActionsThatDoNotWaitForWindow(t *testing.T) {
 		calls  []string
 	}{
 		{"nothing to do", func(*world) {}, nil},
-		{"drift", func(w *world) { w.engine.Mutate(keyOf("a"), releasetest.Edit("ConfigMap")) }, []string{"apply demoapps/status a", "Repair a Drift", "apply demoapps/status a"}},
+		{"drift", func(w *world) { w.engine.Mutate(keyOf("a"), releasetest.Edit("ConfigMap")) }, []string{"apply shops/status a", "Repair a Drift", "apply shops/status a"}},
 		{"rolled back by hand", func(w *world) { w.engine.Mutate(keyOf("a"), releasetest.RewriteRecord(2, "deployed")) }, []string{
-			"apply demoapps/status a", "Upgrade a ReleaseChanged", "apply demoapps/status a",
+			"apply shops/status a", "Upgrade a ReleaseChanged", "apply shops/status a",
 		}},
 		{"uninstalled by hand", func(w *world) { w.engine.Mutate(keyOf("a"), releasetest.Uninstall) }, []string{
-			"apply demoapps/status a", "Install a NotInstalled", "apply demoapps/status a",
+			"apply shops/status a", "Install a NotInstalled", "apply shops/status a",
 		}},
-		{"forced", func(w *world) { w.change("a", asks("now", "now")) }, []string{"Upgrade a Requested", "apply demoapps/status a"}},
+		{"forced", func(w *world) { w.change("a", asks("now", "now")) }, []string{"Upgrade a Requested", "apply shops/status a"}},
 		{"forced with a changed spec", func(w *world) {
 			w.change("a", says("other"))
 			w.passes("a", controller.SpecChange)
 			w.change("a", asks("now", "now"))
-		}, []string{"Upgrade a InputsChanged", "apply demoapps/status a"}},
+		}, []string{"Upgrade a InputsChanged", "apply shops/status a"}},
 		{"interrupted", func(w *world) {
 			inputs, err := w.engine.Desired.InputDigest()
 			expect.NoError(t, err)
 			w.engine.Mutate(keyOf("a"), func(r *releasetest.Release) {
 				r.Record = &helm.Record{Revision: 2, Status: "pending-upgrade", Own: true, Inputs: inputs, Changed: began}
 			})
-		}, []string{"Upgrade a Interrupted", "apply demoapps/status a"}},
+		}, []string{"Upgrade a Interrupted", "apply shops/status a"}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			w := deployed(t, opensAt("10 3 * * *", "UTC"))
 			test.change(w)
 			w.passes("a", controller.SpecChange)
-			expect.Equal(t, "requests", test.calls, w.calls.take())
+			expect.Equal(t, "requests", test.calls, w.calls.Take())
 			expect.Equal(t, "Ready", "True Healthy", w.conditions("a")["Ready"])
 			expect.Equal(t, "UpgradeHeld", "", w.conditions("a")["UpgradeHeld"])
 		})
@@ -123,7 +122,7 @@ func TestChangesThatWaitForWindow(t *testing.T) {
 				w.engine.Mutate(keyOf("a"), releasetest.Edit("ConfigMap"))
 				w.change("a", says("other"))
 			},
-			[]string{"apply demoapps/status a", "Repair a Drift", "apply demoapps/status a"},
+			[]string{"apply shops/status a", "Repair a Drift", "apply shops/status a"},
 			heldConditions(),
 		},
 		{
@@ -138,7 +137,7 @@ func TestChangesThatWaitForWindow(t *testing.T) {
 				w.engine.Mutate(keyOf("a"), func(r *releasetest.Release) {
 					r.Record = &helm.Record{Revision: 2, Status: "pending-upgrade", Own: true, Inputs: "older", Changed: began}
 				})
-			}, []string{"apply demoapps/status a"}, heldConditions(),
+			}, []string{"apply shops/status a"}, heldConditions(),
 		},
 		{
 			"retry of a failed upgrade", func(w *world) {
@@ -148,11 +147,11 @@ func TestChangesThatWaitForWindow(t *testing.T) {
 				_, err := w.pass("a", controller.SpecChange)
 				expect.Equal(t, "failed", true, err != nil)
 				w.clock.SetTime(time.Date(2026, 1, 2, 4, 15, 0, 0, time.UTC))
-			}, []string{"apply demoapps/status a"}, heldConditions("Failed", "True UpgradeFailed", "Deployed", "False UpgradeFailed"),
+			}, []string{"apply shops/status a"}, heldConditions("Failed", "True UpgradeFailed", "Deployed", "False UpgradeFailed"),
 		},
 		{
 			"suspended, too", func(w *world) { w.change("a", says("other")); w.change("a", suspended(true)) },
-			[]string{"apply demoapps/status a"},
+			[]string{"apply shops/status a"},
 			heldConditions(
 				"Suspended", "True SuspendedBySpec", "Ready", "False SuspendedBySpec", "Reconciling", "True SuspendedBySpec"),
 		},
@@ -162,7 +161,7 @@ func TestChangesThatWaitForWindow(t *testing.T) {
 			w := deployed(t, opensAt("10 3 * * *", "UTC"))
 			test.change(w)
 			w.passes("a", controller.SpecChange)
-			expect.Equal(t, "requests", test.calls, w.calls.take())
+			expect.Equal(t, "requests", test.calls, w.calls.Take())
 			expect.Equal(t, "conditions", test.want, w.conditions("a"))
 			expect.Contains(t, "message of Ready", w.message("a", apimeta.ConditionReady), "A change waits for the upgrade window")
 		})
@@ -171,12 +170,12 @@ func TestChangesThatWaitForWindow(t *testing.T) {
 
 func TestFirstInstallDoesNotWaitForWindow(t *testing.T) {
 	w := newWorld(t)
-	w.create(newApp("a", opensAt("10 3 * * *", "UTC")))
+	w.create(newShop("a", opensAt("10 3 * * *", "UTC")))
 	w.engine.Failures = []error{errPlain}
 	_, err := w.pass("a", controller.SpecChange)
 	expect.Equal(t, "failed", true, err != nil)
 	w.passes("a", controller.Retry)
-	expect.Equal(t, "requests", []string{"Install a Failed", "apply demoapps/status a"}, w.calls.take())
+	expect.Equal(t, "requests", []string{"Install a Failed", "apply shops/status a"}, w.calls.Take())
 	expect.Equal(t, "conditions", conditions("Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("a"))
 }
 
@@ -191,7 +190,7 @@ func TestRevertedChangeEndsHold(t *testing.T) {
 
 func TestInvalidWindowStalls(t *testing.T) {
 	tests := map[string]struct {
-		window  func(*v1alpha1.DemoApp)
+		window  func(*Shop)
 		message string
 	}{
 		"schedule":  {opensAt("61 3 * * *", "UTC"), `upgradeWindow: schedule "61 3 * * *" cannot be understood`},
@@ -200,9 +199,9 @@ func TestInvalidWindowStalls(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
-			w.create(newApp("a", test.window))
+			w.create(newShop("a", test.window))
 			w.passes("a", controller.SpecChange)
-			expect.Equal(t, "requests", []string{"patch demoapps a", "apply demoapps/status a"}, w.calls.take())
+			expect.Equal(t, "requests", []string{"patch shops a", "apply shops/status a"}, w.calls.Take())
 			expect.Equal(t, "conditions", conditions("UpgradeHeld", "True InvalidSchedule", "Deployed", "False InvalidSchedule",
 				"Ready", "False InvalidSchedule", "Stalled", "True InvalidSchedule"), w.conditions("a"))
 			expect.Contains(t, "message of Ready", w.message("a", apimeta.ConditionReady), test.message)
@@ -214,7 +213,7 @@ func TestInvalidWindowStalls(t *testing.T) {
 			w.change("a", asks("now", "now"))
 			w.engine.Mutate(keyOf("a"), releasetest.Edit("ConfigMap"))
 			w.passes("a", controller.SpecChange)
-			expect.Equal(t, "requests", []string{"apply demoapps/status a", "Repair a Drift", "apply demoapps/status a"}, w.calls.take())
+			expect.Equal(t, "requests", []string{"apply shops/status a", "Repair a Drift", "apply shops/status a"}, w.calls.Take())
 			expect.Equal(t, "conditions", conditions("UpgradeHeld", "True InvalidSchedule", "Deployed", "True InstallSucceeded",
 				"Ready", "False InvalidSchedule", "Stalled", "True InvalidSchedule"), w.conditions("a"))
 		})

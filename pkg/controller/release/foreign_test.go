@@ -1,7 +1,7 @@
 // Copyright The DemoApp Controller Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package demoapp
+package release_test
 
 import (
 	"errors"
@@ -15,12 +15,13 @@ import (
 	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller"
+	"github.com/example/demoapp-controller/pkg/controller/release"
 	"github.com/example/demoapp-controller/pkg/controller/release/releasetest"
 	"github.com/example/demoapp-controller/pkg/helm"
 	"github.com/example/demoapp-controller/test/expect"
 )
 
-func TestDrift(t *testing.T) {
+func TestDriftIsCorrected(t *testing.T) {
 	tests := []struct {
 		name    string
 		mutate  func(*releasetest.Release)
@@ -45,7 +46,7 @@ func TestDrift(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			w := deployed(t)
-			before := w.app("a").Status
+			before := w.shop("a").Status
 			w.engine.Mutate(keyOf("a"), test.mutate)
 			w.engine.Executing = func() {
 				expect.Equal(t, "conditions when Execute begins", conditions("Drifted", "True ObjectsChanged",
@@ -53,15 +54,15 @@ func TestDrift(t *testing.T) {
 				expect.Equal(t, "what drifted", test.message, w.message("a", releasev1alpha1.ConditionDrifted))
 			}
 			w.passes("a", test.why)
-			expect.Equal(t, "requests", []string{"apply demoapps/status a", "Repair a Drift", "apply demoapps/status a"}, w.calls.take())
+			expect.Equal(t, "requests", []string{"apply shops/status a", "Repair a Drift", "apply shops/status a"}, w.calls.Take())
 			expect.Equal(t, "conditions", conditions("Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("a"))
-			expect.Equal(t, "events", []string{"a Normal DriftCorrected Repair Corrected " + test.message}, w.recorder.take())
-			after := w.app("a").Status
+			expect.Equal(t, "events", []string{"a Normal DriftCorrected Repair Corrected " + test.message}, w.recorder.Take())
+			after := w.shop("a").Status
 			expect.Equal(t, "revision", before.DeployedRelease, after.DeployedRelease)
 			expect.Equal(t, "lastUpgradeReason", test.reason, after.LastUpgradeReason)
 			expect.Equal(t, "lastUpgradeAt", w.clock.Now(), after.LastUpgradeAt.UTC())
 			w.passes("a", controller.Drift)
-			expect.Equal(t, "requests of the next pass", []string(nil), w.calls.take())
+			expect.Equal(t, "requests of the next pass", []string(nil), w.calls.Take())
 		})
 	}
 }
@@ -80,22 +81,22 @@ func TestReleaseChangedByAnotherClient(t *testing.T) {
 		{
 			"rolled back", releasetest.RewriteRecord(2, "deployed"), controller.Drift, "Upgrade a ReleaseChanged",
 			"Revision 2 (deployed) of the release was not made by this operator", 3, releasev1alpha1.UpgradeReasonDriftDetected,
-			"Normal Upgraded Upgrade Upgraded to revision 3 of chart demo-app 1.0.0 (DriftDetected)",
+			"Normal Upgraded Upgrade Upgraded to revision 3 of chart shop 1.0.0 (DriftDetected)",
 		},
 		{
 			"rolled back without an event", releasetest.RewriteRecord(2, "deployed"), controller.PeriodicResync, "Upgrade a ReleaseChanged",
 			"Revision 2 (deployed) of the release was not made by this operator", 3, releasev1alpha1.UpgradeReasonPeriodicResync,
-			"Normal Upgraded Upgrade Upgraded to revision 3 of chart demo-app 1.0.0 (PeriodicResync)",
+			"Normal Upgraded Upgrade Upgraded to revision 3 of chart shop 1.0.0 (PeriodicResync)",
 		},
 		{
 			"a failed upgrade", releasetest.RewriteRecord(2, "failed"), controller.Drift, "Upgrade a ReleaseChanged",
 			"Revision 2 (failed) of the release was not made by this operator", 3, releasev1alpha1.UpgradeReasonDriftDetected,
-			"Normal Upgraded Upgrade Upgraded to revision 3 of chart demo-app 1.0.0 (DriftDetected)",
+			"Normal Upgraded Upgrade Upgraded to revision 3 of chart shop 1.0.0 (DriftDetected)",
 		},
 		{
 			"uninstalled, history kept", releasetest.RewriteRecord(1, "uninstalled"), controller.Drift, "Install a ReleaseChanged",
 			"Revision 1 (uninstalled) of the release was not made by this operator", 2, releasev1alpha1.UpgradeReasonDriftDetected,
-			"Normal Upgraded Upgrade Upgraded to revision 2 of chart demo-app 1.0.0 (DriftDetected)",
+			"Normal Upgraded Upgrade Upgraded to revision 2 of chart shop 1.0.0 (DriftDetected)",
 		},
 		{
 			"uninstalled", releasetest.Uninstall, controller.Drift, "Install a NotInstalled",
@@ -112,10 +113,10 @@ func TestReleaseChangedByAnotherClient(t *testing.T) {
 				expect.Equal(t, "what drifted", test.message, w.message("a", releasev1alpha1.ConditionDrifted))
 			}
 			w.passes("a", test.why)
-			expect.Equal(t, "requests", []string{"apply demoapps/status a", test.action, "apply demoapps/status a"}, w.calls.take())
-			expect.Equal(t, "lastUpgradeReason", test.reason, w.app("a").Status.LastUpgradeReason)
-			expect.Equal(t, "revision", test.after, w.app("a").Status.DeployedRelease.Revision)
-			expect.Equal(t, "events", []string{"a " + test.event}, w.recorder.take())
+			expect.Equal(t, "requests", []string{"apply shops/status a", test.action, "apply shops/status a"}, w.calls.Take())
+			expect.Equal(t, "lastUpgradeReason", test.reason, w.shop("a").Status.LastUpgradeReason)
+			expect.Equal(t, "revision", test.after, w.shop("a").Status.DeployedRelease.Revision)
+			expect.Equal(t, "events", []string{"a " + test.event}, w.recorder.Take())
 			if drifted, ok := w.conditions("a")["Drifted"]; ok {
 				t.Errorf("Drifted is still %s", drifted)
 			}
@@ -129,16 +130,16 @@ func TestInterruptedAttemptIsRepeated(t *testing.T) {
 	w.engine.Mutate(keyOf("a"), func(r *releasetest.Release) {
 		inputs, err := helm.Release{
 			Namespace: namespace, Name: "a", Chart: testChart(t, "1.0.0"),
-			Values: desiredValues(w.app("a").Spec, plainKey, exposure{}), Owner: w.engine.Desired.Owner,
+			Values: map[string]any{"size": int64(1), "message": "other"}, Owner: w.engine.Desired.Owner,
 		}.InputDigest()
 		expect.NoError(t, err)
 		r.Record = &helm.Record{Revision: 2, Status: "pending-upgrade", Own: true, Inputs: inputs, Changed: began}
 	})
 	w.start(testChart(t, "1.0.0"))
 	w.passes("a", controller.SpecChange)
-	expect.Equal(t, "requests", []string{"Upgrade a Interrupted", "apply demoapps/status a"}, w.calls.take())
-	expect.Equal(t, "revision", int64(2), w.app("a").Status.DeployedRelease.Revision)
-	expect.Equal(t, "lastUpgradeReason", releasev1alpha1.UpgradeReasonRetryAfterFailure, w.app("a").Status.LastUpgradeReason)
+	expect.Equal(t, "requests", []string{"Upgrade a Interrupted", "apply shops/status a"}, w.calls.Take())
+	expect.Equal(t, "revision", int64(2), w.shop("a").Status.DeployedRelease.Revision)
+	expect.Equal(t, "lastUpgradeReason", releasev1alpha1.UpgradeReasonRetryAfterFailure, w.shop("a").Status.LastUpgradeReason)
 }
 
 func TestBusyReleaseIsRetried(t *testing.T) {
@@ -158,28 +159,28 @@ func TestBusyReleaseIsRetried(t *testing.T) {
 		{"installed by another client at the same time", func(t *testing.T) *world {
 			t.Helper()
 			w := newWorld(t)
-			w.create(newApp("a"))
+			w.create(newShop("a"))
 			w.engine.Failures = []error{busy}
 			return w
-		}, "False ReleaseBusy", busyRetry},
+		}, "False ReleaseBusy", release.BusyRetry},
 		{"upgraded by another client at the same time", func(t *testing.T) *world {
 			t.Helper()
 			w := deployed(t)
 			w.change("a", says("other"))
 			w.engine.Failures = []error{fmt.Errorf("upgrade: %w", busy)}
 			return w
-		}, "True InstallSucceeded", busyRetry},
+		}, "True InstallSucceeded", release.BusyRetry},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			w := test.world(t)
-			generation := w.app("a").Status.ObservedGeneration
+			generation := w.shop("a").Status.ObservedGeneration
 			result := w.passes("a", controller.Drift)
 			expect.Equal(t, "requeue after", test.next, result.RequeueAfter)
 			expect.Equal(t, "conditions", conditions("Ready", "False ReleaseBusy", "Reconciling", "True ReleaseBusy",
 				"Deployed", test.deployed), w.conditions("a"))
-			expect.Equal(t, "events", []string{"a Warning ReleaseBusy Reconcile release ns/a is being changed by another client: wait until its operation ends"}, w.recorder.take())
-			expect.Equal(t, "observedGeneration", generation, w.app("a").Status.ObservedGeneration)
+			expect.Equal(t, "events", []string{"a Warning ReleaseBusy Reconcile release ns/a is being changed by another client: wait until its operation ends"}, w.recorder.Take())
+			expect.Equal(t, "observedGeneration", generation, w.shop("a").Status.ObservedGeneration)
 			if r := w.engine.Release(keyOf("a")); r.Record != nil && !r.Record.Own {
 				r.Record.Status = "deployed"
 			}
@@ -206,9 +207,9 @@ func TestPartialRepair(t *testing.T) {
 		t.Errorf("error is %v, want a terminal one", err)
 	}
 	expect.Equal(t, "drifted after the repair", "Secret a (replaced)", drifted())
-	w.calls.take()
+	w.calls.Take()
 	w.passes("a", controller.PeriodicResync)
-	expect.Equal(t, "requests while nothing else changes", []string(nil), w.calls.take())
+	expect.Equal(t, "requests while nothing else changes", []string(nil), w.calls.Take())
 	w.engine.Mutate(keyOf("a"), releasetest.Edit("ConfigMap"))
 	_, err = w.pass("a", controller.Drift)
 	if !controller.IsTerminal(err) {
@@ -225,23 +226,23 @@ func TestDriftStatusWriteFailure(t *testing.T) {
 	if !errors.Is(err, errPlain) || controller.IsTerminal(err) {
 		t.Errorf("error is %v", err)
 	}
-	expect.Equal(t, "requests", []string{"apply demoapps/status a", "apply demoapps/status a"}, w.calls.take())
-	expect.Equal(t, "events", []string(nil), w.recorder.take())
+	expect.Equal(t, "requests", []string{"apply shops/status a", "apply shops/status a"}, w.calls.Take())
+	expect.Equal(t, "events", []string(nil), w.recorder.Take())
 	w.statusErr = nil
 	w.passes("a", controller.Drift|controller.Retry)
-	expect.Equal(t, "requests of the retry", []string{"apply demoapps/status a", "Repair a Drift", "apply demoapps/status a"}, w.calls.take())
+	expect.Equal(t, "requests of the retry", []string{"apply shops/status a", "Repair a Drift", "apply shops/status a"}, w.calls.Take())
 }
 
 func TestTransitionTimesAreKept(t *testing.T) {
 	w := deployed(t)
-	before := meta.FindStatusCondition(w.app("a").Status.Conditions, apimeta.ConditionReady).LastTransitionTime
+	before := meta.FindStatusCondition(w.shop("a").Status.Conditions, apimeta.ConditionReady).LastTransitionTime
 	w.change("a", says("other"))
 	w.passes("a", controller.SpecChange)
 	expect.Equal(t, "time of a condition that stayed True", before,
-		meta.FindStatusCondition(w.app("a").Status.Conditions, apimeta.ConditionReady).LastTransitionTime)
-	w.change("a", keyFrom("keys", "k"))
+		meta.FindStatusCondition(w.shop("a").Status.Conditions, apimeta.ConditionReady).LastTransitionTime)
+	w.change("a", fromSecret)
 	w.clock.Step(time.Minute)
 	w.passes("a", controller.SpecChange)
 	expect.Equal(t, "time of a condition that changed", metav1.NewTime(w.clock.Now()).UTC(),
-		meta.FindStatusCondition(w.app("a").Status.Conditions, apimeta.ConditionReady).LastTransitionTime.UTC())
+		meta.FindStatusCondition(w.shop("a").Status.Conditions, apimeta.ConditionReady).LastTransitionTime.UTC())
 }

@@ -1,7 +1,7 @@
 // Copyright The DemoApp Controller Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package demoapp
+package release_test
 
 import (
 	"net/http"
@@ -11,7 +11,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
-	"github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller"
 	"github.com/example/demoapp-controller/pkg/controller/release/releasetest"
@@ -31,7 +30,7 @@ func (w *world) measures(want ...string) {
 }
 
 func TestDriftIsCountedOncePerObject(t *testing.T) {
-	const detected, corrected = `controller_drift_detected_total{controller="demoapp"} `, `controller_drift_corrected_total{controller="demoapp"} `
+	const detected, corrected = `controller_drift_detected_total{controller="shop"} `, `controller_drift_corrected_total{controller="shop"} `
 	tests := []struct {
 		name                string
 		policy              releasev1alpha1.DriftPolicy
@@ -69,7 +68,7 @@ func TestSuspendedDriftIsDetected(t *testing.T) {
 
 	w.passes("a", controller.Drift)
 
-	w.measures(`controller_drift_detected_total{controller="demoapp"} 1`, `controller_drift_corrected_total{controller="demoapp"} 0`)
+	w.measures(`controller_drift_detected_total{controller="shop"} 1`, `controller_drift_corrected_total{controller="shop"} 0`)
 }
 
 // TestDriftThatAnUpgradeRestoresIsCorrected holds that each detected object is counted as corrected in the end.
@@ -80,11 +79,11 @@ func TestDriftThatAnUpgradeRestoresIsCorrected(t *testing.T) {
 	w.engine.Mutate(keyOf("a"), releasetest.Edit("ConfigMap"))
 	w.passes("a", controller.Drift)
 
-	w.change("a", func(app *v1alpha1.DemoApp) {
-		suspended(false)(app)
-		says("changed")(app)
+	w.change("a", func(shop *Shop) {
+		suspended(false)(shop)
+		says("changed")(shop)
 	})
 	w.passes("a", controller.SpecChange)
 
-	w.measures(`controller_drift_detected_total{controller="demoapp"} 1`, `controller_drift_corrected_total{controller="demoapp"} 1`)
+	w.measures(`controller_drift_detected_total{controller="shop"} 1`, `controller_drift_corrected_total{controller="shop"} 1`)
 }

@@ -1,0 +1,323 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package demoapp
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
+	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
+	"github.com/example/demoapp-controller/pkg/controller"
+	"github.com/example/demoapp-controller/pkg/controller/release/gates/license"
+	"github.com/example/demoapp-controller/pkg/controller/release/gates/rollout"
+	"github.com/example/demoapp-controller/pkg/controller/release/releasetest"
+	"github.com/example/demoapp-controller/pkg/helm"
+	"github.com/example/demoapp-controller/pkg/registries"
+	"github.com/example/demoapp-controller/test/expect"
+)
+
+// TestFirstPass: a DemoApp gets its finalizer and its release, and reports both.
+func TestFirstPass(t *testing.T) {
+	w := newWorld(t)
+	created := w.create(newApp("a"))
+
+	w.passes("a", controller.SpecChange)
+
+	expect.Equal(t, "requests", []string{"patch demoapps a", "Install a NotInstalled", "apply demoapps/status a"}, w.calls.Take())
+	expect.Equal(t, "events", []string{
+		"a Normal Installed Install Installed revision 1 of chart demo-app 1.0.0 (SpecGenerationChanged)",
+	}, w.recorder.Take())
+	desired, isController := w.engine.Desired, true
+	expect.Equal(t, "values", desiredValues(created.Spec, plainKey, exposure{}), desired.Values)
+	expect.Equal(t, "owner", &metav1.OwnerReference{
+		APIVersion: "demo.example.com/v1alpha1", Kind: "DemoApp", Name: "a", UID: created.UID, Controller: &isController,
+	}, desired.Owner)
+	expect.Equal(t, "finalizers", []string{v1alpha1.Finalizer}, w.app("a").Finalizers)
+	expect.Equal(t, "URL", "http://a.ns.svc", w.app("a").Status.URL)
+	expect.Equal(t, "observedGeneration", int64(1), w.app("a").Status.ObservedGeneration)
+	expect.Equal(t, "conditions", conditions("Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("a"))
+}
+
+func TestRecreatedAppOfSameName(t *testing.T) {
+	w := newWorld(t)
+	w.create(newApp("a"))
+	w.sync()
+	w.delete("a")
+	w.create(newApp("a"))
+	if _, err := w.controller.Reconcile(t.Context(), keyOf("a"), controller.SpecChange); !apierrors.IsConflict(err) {
+		t.Errorf("pass over the deleted app: %v", err)
+	}
+	expect.Equal(t, "finalizers", []string(nil), w.app("a").Finalizers)
+	w.passes("a", controller.SpecChange)
+	expect.Equal(t, "conditions", conditions("Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("a"))
+}
+
+// TestCapabilityChangeWaitsForRollout: a capability changes for many apps at once, so
+// they still wait for their turn.
+func TestCapabilityChangeWaitsForRollout(t *testing.T) {
+	w := newWorld(t)
+	w.create(newApp("a"))
+	w.create(newApp("b", exposedBy("nginx")))
+	w.passes("a", controller.SpecChange)
+	w.passes("b", controller.SpecChange)
+	w.rolloutLimits = rollout.Limits{Active: 5, Failed: 1}
+	w.start(testChart(t, "1.1.0"))
+	w.engine.Failures = []error{errPlain}
+	_, err := w.pass("a", controller.SpecChange)
+	expect.Equal(t, "failed", true, err != nil)
+	w.passes("b", controller.SpecChange)
+	expect.Equal(t, "Ready", "False RolloutHalted", w.is("b", apimeta.ConditionReady))
+	w.hasClasses("nginx")
+	w.passes("b", controller.DependencyReady)
+	expect.Equal(t, "Ready with the class", "False RolloutHalted", w.is("b", apimeta.ConditionReady))
+	expect.Equal(t, "chart", "1.0.0", w.app("b").Status.DeployedRelease.ChartVersion)
+}
+
+func TestLiveRollout(t *testing.T) {
+	live(t, func(t *testing.T, w *world) {
+		names := []string{"a", "b", "c"}
+		for _, name := range names {
+			w.create(newApp(name))
+		}
+		settle()
+		w.controller.roll(w.engine, w.recorder, rollout.Limits{Active: 1, Failed: 1})
+		for _, name := range names {
+			w.engine.Mutate(keyOf(name), func(r *releasetest.Release) {
+				r.Record.ChartDigest, r.Record.Inputs = "older", "older"
+				r.Health = helm.Health{Status: status.InProgressStatus, Message: "0 of 1"}
+			})
+			w.engine.Publish(keyOf(name), helm.RecordChanged)
+		}
+		advance(2 * time.Second)
+		count := func(reason string) (found []string) {
+			for _, name := range names {
+				if w.is(name, apimeta.ConditionReady) == reason {
+					found = append(found, name)
+				}
+			}
+			return found
+		}
+		first := count("False Progressing")
+		expect.Equal(t, "upgrading", 1, len(first))
+		expect.Equal(t, "queued", 2, len(count("False RolloutQueued")))
+
+		w.engine.Mutate(keyOf(first[0]), releasetest.SetHealth(status.CurrentStatus, "", 1))
+		w.engine.Publish(keyOf(first[0]), helm.HealthChanged)
+		advance(2 * time.Second)
+		expect.Equal(t, "done", first, count("True Healthy"))
+		second := count("False Progressing")
+		expect.Equal(t, "upgrading next", 1, len(second))
+
+		w.engine.Mutate(keyOf(second[0]), releasetest.SetHealth(status.FailedStatus, "gave up", 0))
+		w.engine.Publish(keyOf(second[0]), helm.HealthChanged)
+		advance(time.Minute)
+		expect.Equal(t, "halted", 1, len(count("False RolloutHalted")))
+
+		w.delete(second[0])
+		advance(2 * time.Second)
+	})
+}
+
+// TestValidatedChangePassesHaltedRollout: a change that was invalid before is not
+// mistaken for a chart upgrade after a restart.
+func TestValidatedChangePassesHaltedRollout(t *testing.T) {
+	w := allowing(t, "docker.io/library")
+	for _, name := range []string{"a", "b", "c"} {
+		w.create(newApp(name))
+		w.passes(name, controller.SpecChange)
+	}
+	w.change("a", func(app *v1alpha1.DemoApp) { app.Spec.Image = "quay.io/team/web" })
+	w.passes("a", controller.SpecChange)
+	expect.Equal(t, "Ready", "False ValidationFailed", w.conditions("a")["Ready"])
+
+	w.registries, w.rolloutLimits = registries.List{}, rollout.Limits{Active: 5, Failed: 1}
+	w.start(testChart(t, "1.1.0"))
+	w.engine.Failures = []error{errPlain}
+	_, err := w.pass("b", controller.SpecChange)
+	expect.Equal(t, "failed", true, err != nil)
+	w.rolloutWaits("c", releasev1alpha1.ReasonRolloutHalted)
+	w.passes("a", controller.SpecChange)
+	expect.Equal(t, "Ready in the end", "True Healthy", w.conditions("a")["Ready"])
+}
+
+// TestRollbackDoesNotWaitForDependency: a rollback brings back an earlier revision.
+func TestRollbackDoesNotWaitForDependency(t *testing.T) {
+	w := newWorld(t)
+	w.create(newApp("b"))
+	w.passes("b", controller.SpecChange)
+	w.create(newApp("a", waitsFor("b"), remediating(0, releasev1alpha1.RemediationRollback)))
+	w.passes("a", controller.SpecChange)
+	w.failing(1)
+	w.report("b", func(app *v1alpha1.DemoApp) { app.Status.Conditions = nil })
+	w.passes("a", controller.DependencyReady)
+	expect.Equal(t, "Ready", "False RolledBack", w.conditions("a")["Ready"])
+	expect.Equal(t, "DependencyReady", "False Waiting", w.conditions("a")["DependencyReady"])
+}
+
+// TestDependantWaitsForHealthyRevision: the dependant is deployed only after the revision
+// was healthy.
+func TestDependantWaitsForHealthyRevision(t *testing.T) {
+	w := neverHealthy(t)
+	w.create(newApp("a", waitsForReady))
+	w.create(newApp("b", waitsFor("a")))
+	w.unfinished("a", controller.SpecChange)
+	w.clock.Step(time.Minute)
+	w.passes("a", controller.HealthChange)
+	expect.Equal(t, "Deployed", "True InstallSucceeded", w.conditions("a")["Deployed"])
+
+	w.passes("b", controller.SpecChange)
+	expect.Equal(t, "DependencyReady", "False Waiting", w.conditions("b")["DependencyReady"])
+	expect.Contains(t, "message", w.message("b", "DependencyReady"), `Waiting for DemoApp "a" to become healthy`)
+
+	before := w.app("a")
+	w.engine.Mutate(keyOf("a"), releasetest.SetHealth(status.CurrentStatus, "", 1))
+	w.passes("a", controller.HealthChange)
+	expect.Equal(t, "reason to enqueue the dependant", controller.DependencyReady, dependencyChanged(before, w.app("a")))
+	w.engine.InitialHealth = releasetest.Healthy
+	w.passes("b", controller.DependencyReady)
+	expect.Equal(t, "DependencyReady in the end", "True DependencyDeployed", w.conditions("b")["DependencyReady"])
+}
+
+// asks sets the annotations of a user's request; an empty value sets none.
+func asks(requestedAt, forceAt string) func(*v1alpha1.DemoApp) {
+	return func(app *v1alpha1.DemoApp) {
+		app.Annotations = map[string]string{}
+		if requestedAt != "" {
+			app.Annotations[releasev1alpha1.AnnotationRequestedAt] = requestedAt
+		}
+		if forceAt != "" {
+			app.Annotations[releasev1alpha1.AnnotationForceAt] = forceAt
+		}
+	}
+}
+
+// policy sets spec.drift.
+func policy(p releasev1alpha1.DriftPolicy) func(*v1alpha1.DemoApp) {
+	return func(app *v1alpha1.DemoApp) { app.Spec.Drift = &p }
+}
+
+func remediating(retries int32, strategy releasev1alpha1.RemediationStrategy) func(*v1alpha1.DemoApp) {
+	return func(app *v1alpha1.DemoApp) {
+		app.Spec.Remediation = &releasev1alpha1.Remediation{Retries: &retries, Strategy: strategy}
+	}
+}
+
+// failing changes the spec and makes attempts that fail.
+func (w *world) failing(times int) {
+	w.t.Helper()
+	w.change("a", func(app *v1alpha1.DemoApp) { app.Spec.Message = "bad" })
+	for range times {
+		w.engine.Failures = []error{errPlain}
+		if _, err := w.pass("a", controller.SpecChange|controller.Retry); err == nil {
+			w.t.Fatal("no error")
+		}
+	}
+	w.recorder.Take()
+}
+
+// unfinished makes a pass whose status write may be delayed.
+func (w *world) unfinished(name string, why controller.Reason) controller.Result {
+	w.t.Helper()
+	w.sync()
+	result, err := w.controller.Reconcile(w.t.Context(), keyOf(name), why)
+	expect.NoError(w.t, err)
+	return result
+}
+
+func waitsForReady(app *v1alpha1.DemoApp) { app.Spec.WaitForReady = true }
+
+// neverHealthy returns a world whose workloads do not become healthy by themselves.
+func neverHealthy(t *testing.T) *world {
+	t.Helper()
+	w := newWorld(t)
+	w.engine.InitialHealth = helm.Health{Status: status.InProgressStatus, Message: "Available: 0/1", Replicas: 1, Selector: "app=a"}
+	return w
+}
+
+// opensAt sets a window of one hour. The tests begin at 03:04 UTC.
+func opensAt(schedule, zone string) func(*v1alpha1.DemoApp) {
+	return func(app *v1alpha1.DemoApp) {
+		app.Spec.UpgradeWindow = &releasev1alpha1.UpgradeWindow{
+			Schedule: schedule, TimeZone: zone, Duration: metav1.Duration{Duration: time.Hour},
+		}
+	}
+}
+
+// rolloutConditions are the conditions of an app whose newer chart waits.
+func rolloutConditions(reason string) map[string]string {
+	return conditions("UpgradeHeld", "True "+reason, "Ready", "False "+reason, "Reconciling", "True "+reason, "Deployed", "True InstallSucceeded")
+}
+
+// rolloutWaits checks that the newer chart waits for the reason.
+func (w *world) rolloutWaits(name, reason string) {
+	w.t.Helper()
+	w.passes(name, controller.SpecChange)
+	expect.Equal(w.t, "conditions of "+name, rolloutConditions(reason), w.conditions(name))
+	expect.Equal(w.t, "chart of "+name, "1.0.0", w.app(name).Status.DeployedRelease.ChartVersion)
+}
+
+// Ask implements Licenses.
+func (l *licenses) Ask(_ context.Context, subject license.Subject, anew bool) license.Answer {
+	l.asked = append(l.asked, subject)
+	l.anew = anew
+	return l.answer
+}
+
+// licensed returns a world with a license server and the deployed app "a".
+func licensed(t *testing.T, change ...func(*v1alpha1.DemoApp)) (*world, *licenses) {
+	t.Helper()
+	w, server := newWorld(t), &licenses{answer: granted}
+	w.licenses = server
+	w.start(testChart(t, "1.0.0"))
+	w.create(newApp("a", change...))
+	w.passes("a", controller.SpecChange)
+	expect.Equal(t, "conditions", conditions("Licensed", "True LicenseGranted", "Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("a"))
+	expect.Equal(t, "asked", []license.Subject{{Namespace: namespace, Name: "a", Image: defaultImage}}, server.asked)
+	w.recorder.Take()
+	server.asked = nil
+	return w, server
+}
+
+// licenses is a license server that gives one answer.
+type licenses struct {
+	answer license.Answer
+	asked  []license.Subject
+	anew   bool
+}
+
+var (
+	granted     = license.Answer{Verdict: license.Granted, Message: "yes"}
+	denied      = license.Answer{Verdict: license.Denied, Message: "no"}
+	unavailable = license.Answer{Verdict: license.Unavailable, Message: "silence"}
+)
+
+const (
+	outside    = "A change waits for the upgrade window, which opens at 2026-01-02T03:10:00Z (UTC)"
+	isHeld     = "True OutsideWindow"
+	isNotReady = "False OutsideWindow"
+)
+
+// heldConditions are the conditions of an app whose upgrade waits for the window.
+func heldConditions(more ...string) map[string]string {
+	return conditions(append([]string{
+		"UpgradeHeld", isHeld, "Ready", isNotReady, "Reconciling", isHeld, "Deployed", "True InstallSucceeded",
+	}, more...)...)
+}
+
+// passesUntilWritten makes passes over an app until its delayed status is written.
+func (w *world) passesUntilWritten(name string) {
+	w.t.Helper()
+	w.sync()
+	_, err := w.controller.Reconcile(w.t.Context(), keyOf(name), controller.SpecChange)
+	expect.NoError(w.t, err)
+	w.clock.Step(time.Minute) // More than any write of a status is delayed.
+	w.passes(name, controller.HealthChange)
+}

@@ -1,0 +1,484 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package release_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/tools/cache"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
+	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
+	"github.com/example/demoapp-controller/pkg/controller"
+	"github.com/example/demoapp-controller/pkg/controller/controllertest"
+	"github.com/example/demoapp-controller/pkg/controller/kind"
+	"github.com/example/demoapp-controller/pkg/controller/kind/event"
+	"github.com/example/demoapp-controller/pkg/controller/release"
+	"github.com/example/demoapp-controller/pkg/controller/release/gates"
+	"github.com/example/demoapp-controller/pkg/controller/release/gates/rollout"
+	"github.com/example/demoapp-controller/pkg/controller/release/releasetest"
+	"github.com/example/demoapp-controller/pkg/helm"
+	"github.com/example/demoapp-controller/pkg/helm/chart"
+	"github.com/example/demoapp-controller/pkg/redact"
+	"github.com/example/demoapp-controller/test/expect"
+	"github.com/example/demoapp-controller/test/fakeapi"
+)
+
+const (
+	namespace   = "ns"
+	secretValue = "very \"secret\" <key>"
+	resync      = 10 * time.Minute
+	// reasonWaiting is the reason of the Shop's own blocker, and reasonNoSecret that of an
+	// unknown value.
+	reasonWaiting, reasonNoSecret = "Waiting", "SecretNotFound"
+)
+
+var (
+	began    = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	errPlain = errors.New("connection refused")
+)
+
+// world is the environment of Shops under test: a fake API server, a fake engine and a fake
+// clock. A test makes each pass itself. Writes and calls of the engine are in one journal.
+type world struct {
+	t        *testing.T
+	server   *fakeapi.Server
+	client   dynamic.NamespaceableResourceInterface
+	engine   *releasetest.Engine
+	recorder *controllertest.Recorder
+	clock    *clocktesting.FakeClock
+	calls    *controllertest.Journal
+
+	// Errors for writes, while they are set. secretErr is the error of reading the Secret.
+	patchErr, statusErr, secretErr error
+	// secret is the content of the Secret; "" for no Secret. Each version has another number.
+	secret  string
+	version int
+	// optionalKind says that the cluster has the optional kind.
+	optionalKind bool
+	// unversioned says that the binding cannot identify the inputs of a release.
+	unversioned bool
+	licenses    gates.Licenses
+	// limits limit the rollout of a newer chart; zero for no rollout.
+	limits rollout.Limits
+
+	informer cache.SharedIndexInformer
+	registry *prometheus.Registry
+	chart    *chart.Chart
+	loop     *kind.Loop[*Shop, ShopStatus]
+	rollout  *gates.Rollout
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	calls := &controllertest.Journal{}
+	w := &world{
+		t: t, server: fakeapi.New(t), engine: releasetest.New(began, calls.Add), recorder: &controllertest.Recorder{},
+		clock: clocktesting.NewFakeClock(began), calls: calls,
+	}
+	w.server.Serve(shops, shopKind.Kind, true)
+	client, err := dynamic.NewForConfigAndClient(w.server.RESTConfig(), w.server.HTTPClient())
+	expect.NoError(t, err)
+	w.client = client.Resource(shops)
+	w.start(testChart(t, "1.0.0"))
+	return w
+}
+
+// start creates a new controller, as a new process would.
+func (w *world) start(chart *chart.Chart) {
+	w.t.Helper()
+	w.informer = cache.NewSharedIndexInformer(&cache.ListWatch{}, &Shop{}, 0, cache.Indexers{})
+	w.registry, w.chart, w.rollout = prometheus.NewRegistry(), chart, nil
+	metrics := controller.NewMetrics(w.registry)
+	definition := kind.Definition[*Shop, ShopStatus]{
+		Name: "shop", GroupVersionKind: shopKind, FieldManager: "shops",
+		Client:     func(namespace string) controller.Patcher[*Shop] { return recordingClient{w, namespace} },
+		Status:     func(shop *Shop) *ShopStatus { return &shop.Status },
+		Conditions: func(s *ShopStatus) *[]metav1.Condition { return &s.Conditions },
+		Finalizer:  "shop.example.com/finalizer", Suspends: true,
+		Hold: func(written, next ShopStatus) time.Duration {
+			return release.Hold(written.ReleaseStatus, next.ReleaseStatus)
+		},
+		Events: func(before, after *Shop) []event.Event {
+			return release.Events(before.Status.ReleaseStatus, after.Status.ReleaseStatus, after.Spec.ReleasePolicy, reasonWaiting)
+		},
+	}
+	deps := kind.Deps{
+		Informers: map[string]cache.SharedIndexInformer{metav1.NamespaceAll: w.informer},
+		Recorder:  w.recorder, Metrics: metrics, Clock: w.clock, ResyncPeriod: resync,
+	}
+	var err error
+	if w.limits == (rollout.Limits{}) {
+		w.loop, err = release.NewLoop(definition, deps, w.engine, worldBinding{w}, gates.Suspend, gates.Window)
+		expect.NoError(w.t, err)
+		return
+	}
+	var lifecycle *release.Lifecycle
+	definition.Steps = func(ctx context.Context, p *kind.Pass[*Shop]) error {
+		return release.Steps(lifecycle, worldBinding{w})(ctx, p)
+	}
+	definition.Finalize = func(ctx context.Context, p *kind.Pass[*Shop]) (event.Event, error) {
+		w.rollout.Forget(p.Key())
+		return event.Event{}, nil
+	}
+	definition.Annotations = []string{releasev1alpha1.AnnotationRequestedAt, releasev1alpha1.AnnotationForceAt}
+	w.loop, err = kind.New(definition, deps)
+	expect.NoError(w.t, err)
+	w.rollout = gates.NewRollout(gates.RolloutConfig{
+		Chart: chart, Plural: "Shops", Limits: w.limits, Observer: w.engine, Queue: w.loop.Queue(), Objects: w.rolloutObjects,
+	})
+	subscription := release.Subscribe(w.engine, func(cache.ObjectName, helm.Change) {})
+	lifecycle = release.New(subscription, w.recorder, metrics.Drift("shop"), w.rollout, gates.Suspend, gates.Window)
+}
+
+func (w *world) rolloutObjects() (found []gates.RolloutObject) {
+	for _, item := range w.informer.GetIndexer().List() {
+		if shop, ok := item.(*Shop); ok && shop.DeletionTimestamp == nil {
+			found = append(found, gates.RolloutObject{
+				Key: cache.MetaObjectToName(shop), Generation: shop.Generation, Suspended: shop.Spec.Suspend, Status: shop.Status.ReleaseStatus,
+			})
+		}
+	}
+	return found
+}
+
+// worldBinding is the binding of the example, with what tests change.
+type worldBinding struct{ *world }
+
+// Status implements release.Binding.
+func (worldBinding) Status(shop *Shop) *releasev1alpha1.ReleaseStatus {
+	return &shop.Status.ReleaseStatus
+}
+
+// Desired implements release.Binding.
+func (b worldBinding) Desired(ctx context.Context, p *kind.Pass[*Shop]) (release.Desired, error) {
+	spec := p.Object.Spec
+	desired, err := binding{b.chart}.Desired(ctx, p)
+	desired.Redactor = redact.New([]string{secretValue})
+	if err != nil || b.secretErr != nil && spec.FromSecret {
+		return desired, errors.Join(err, b.secretErr)
+	}
+	desired.Gates = []release.Gate{gates.License(b.licenses, 2*time.Minute, "image")}
+	if spec.WaitFor != "" && !b.isDeployed(spec.WaitFor) {
+		desired.Blockers = append(desired.Blockers, release.Blocker{Reason: reasonWaiting, Message: "Waiting for Shop " + spec.WaitFor, NotForRollback: true})
+	}
+	if !desired.Known {
+		return desired, nil
+	}
+	desired.Release.Values["message"] = spec.Message
+	if spec.FromSecret {
+		desired.Known = b.secret != ""
+		desired.Release.Values["secret"] = b.secret
+	}
+	if !desired.Known {
+		desired.Blockers = append(desired.Blockers, release.Blocker{Reason: reasonNoSecret, Message: "The Secret does not exist"})
+		return desired, nil
+	}
+	if spec.Optional {
+		for _, has := range []bool{false, true} {
+			variant := desired.Release
+			variant.Values = map[string]any{"size": spec.Size, "message": spec.Message, "optional": has}
+			desired.Variants = append(desired.Variants, variant)
+		}
+		desired.Release = desired.Variants[0]
+		if b.optionalKind {
+			desired.Release = desired.Variants[1]
+		}
+	}
+	if !b.unversioned {
+		desired.InputVersion = fmt.Sprint(b.chart.Digest(), b.version, b.optionalKind)
+	}
+	return desired, nil
+}
+
+func (w *world) isDeployed(name string) bool {
+	shop := w.shop(name)
+	return shop != nil && meta.IsStatusConditionTrue(shop.Status.Conditions, releasev1alpha1.ConditionDeployed)
+}
+
+// recordingClient records the writes of Shops, and lets them fail.
+type recordingClient struct {
+	*world
+	namespace string
+}
+
+// Patch implements controller.Patcher.
+func (c recordingClient) Patch(
+	ctx context.Context, name string, patchType types.PatchType, data []byte, options metav1.PatchOptions, subresources ...string,
+) (*Shop, error) {
+	verb, err := "patch", c.patchErr
+	if patchType == types.ApplyPatchType {
+		verb = "apply"
+	}
+	if len(subresources) > 0 {
+		err = c.statusErr
+	}
+	c.calls.Add(verb + " " + strings.Join(append([]string{"shops"}, subresources...), "/") + " " + name)
+	if err != nil {
+		return nil, err
+	}
+	return shopClient{c.client.Namespace(c.namespace)}.Patch(ctx, name, patchType, data, options, subresources...)
+}
+
+// edit changes or creates a Shop as another client does. The subresource is "status" or "".
+func (w *world) edit(name, subresource string, change func(*Shop)) *Shop {
+	w.t.Helper()
+	var edited *Shop
+	object := w.server.EditSubresource("Shop", namespace+"/"+name, "kubectl", subresource, func(object *unstructured.Unstructured) {
+		shop, err := shopOf(object)
+		expect.NoError(w.t, err)
+		change(shop)
+		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(shop)
+		expect.NoError(w.t, err)
+		managed := object.GetManagedFields()
+		object.Object = content
+		object.SetGroupVersionKind(shopKind)
+		object.SetManagedFields(managed)
+	})
+	edited, err := shopOf(object)
+	expect.NoError(w.t, err)
+	return edited
+}
+
+// create stores a Shop as the API server would.
+func (w *world) create(shop *Shop) *Shop {
+	w.t.Helper()
+	return w.edit(shop.Name, "", func(created *Shop) { *created = *shop })
+}
+
+// change changes the spec or metadata of a Shop as a user.
+func (w *world) change(name string, change func(*Shop)) {
+	w.t.Helper()
+	w.edit(name, "", change)
+}
+
+// report changes the status of a Shop.
+func (w *world) report(name string, change func(*Shop)) {
+	w.t.Helper()
+	w.edit(name, "status", change)
+}
+
+func (w *world) delete(name string) {
+	w.t.Helper()
+	w.server.Delete("Shop", namespace+"/"+name)
+}
+
+// shop returns the stored Shop; nil if there is none.
+func (w *world) shop(name string) *Shop {
+	w.t.Helper()
+	object := w.server.Object("Shop", namespace+"/"+name)
+	if object == nil {
+		return nil
+	}
+	shop, err := shopOf(object)
+	expect.NoError(w.t, err)
+	return shop
+}
+
+// setSecret sets the content of the Secret; "" deletes it.
+func (w *world) setSecret(content string) {
+	w.secret = content
+	w.version++
+}
+
+// sync updates the cache.
+func (w *world) sync() {
+	w.t.Helper()
+	var list []any
+	for _, name := range w.server.Names() {
+		shop := w.shop(strings.TrimPrefix(name, "Shop "+namespace+"/"))
+		controllertest.GuardMutations(w.t, shop)
+		list = append(list, shop)
+	}
+	expect.NoError(w.t, w.informer.GetIndexer().Replace(list, ""))
+}
+
+// pass updates the cache and makes one pass over a Shop.
+func (w *world) pass(name string, why controller.Reason) (controller.Result, error) {
+	w.t.Helper()
+	w.sync()
+	return w.latePass(name, why)
+}
+
+// latePass makes a pass without updating the cache.
+func (w *world) latePass(name string, why controller.Reason) (controller.Result, error) {
+	w.t.Helper()
+	w.calls.Take()
+	result, err := w.loop.Reconcile(w.t.Context(), keyOf(name), why)
+	w.checkSecrecy(err)
+	if shop := w.shop(name); shop != nil && !errors.Is(err, helm.ErrNotSynced) && !errors.Is(err, controller.ErrNotSynced) {
+		checkConditions(w.t, shop)
+	}
+	return result, err
+}
+
+// passes makes a pass that must not fail.
+func (w *world) passes(name string, why controller.Reason) controller.Result {
+	w.t.Helper()
+	result, err := w.pass(name, why)
+	expect.NoError(w.t, err)
+	return result
+}
+
+// unfinished makes a pass whose status write may be delayed.
+func (w *world) unfinished(name string, why controller.Reason) controller.Result {
+	w.t.Helper()
+	w.sync()
+	result, err := w.loop.Reconcile(w.t.Context(), keyOf(name), why)
+	expect.NoError(w.t, err)
+	return result
+}
+
+// failing changes the spec and makes attempts that fail.
+func (w *world) failing(times int) {
+	w.t.Helper()
+	w.change("a", says("bad"))
+	for range times {
+		w.engine.Failures = []error{errPlain}
+		if _, err := w.pass("a", controller.SpecChange|controller.Retry); err == nil {
+			w.t.Fatal("no error")
+		}
+	}
+	w.recorder.Take()
+}
+
+// deployed returns a world with the deployed Shop "a", and nothing left to do.
+func deployed(t *testing.T, change ...func(*Shop)) *world {
+	t.Helper()
+	w := newWorld(t)
+	w.create(newShop("a", change...))
+	w.passes("a", controller.SpecChange)
+	expect.Equal(t, "conditions at the start", conditions("Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("a"))
+	w.recorder.Take()
+	w.clock.Step(time.Minute)
+	return w
+}
+
+// conditions returns a Shop's conditions without their messages.
+func (w *world) conditions(name string) map[string]string {
+	w.t.Helper()
+	found := map[string]string{}
+	for _, c := range w.shop(name).Status.Conditions {
+		found[c.Type] = string(c.Status) + " " + c.Reason
+	}
+	return found
+}
+
+// conditions returns expected conditions from pairs of a type and its status and reason.
+// It adds Initialized.
+func conditions(pairs ...string) map[string]string {
+	want := map[string]string{releasev1alpha1.ConditionInitialized: "True " + releasev1alpha1.ReasonChartLoaded}
+	for i := 0; i < len(pairs); i += 2 {
+		want[pairs[i]] = pairs[i+1]
+	}
+	return want
+}
+
+// message returns the message of one of a Shop's conditions.
+func (w *world) message(name, conditionType string) string {
+	w.t.Helper()
+	condition := meta.FindStatusCondition(w.shop(name).Status.Conditions, conditionType)
+	if condition == nil {
+		return ""
+	}
+	return condition.Message
+}
+
+func newShop(name string, change ...func(*Shop)) *Shop {
+	shop := &Shop{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
+		Spec:       ShopSpec{Size: 1, Message: "hello"},
+		Status:     ShopStatus{ReleaseStatus: releasev1alpha1.ReleaseStatus{ObservedGeneration: -1}},
+	}
+	for _, c := range change {
+		c(shop)
+	}
+	return shop
+}
+
+func waitsFor(name string) func(*Shop) { return func(shop *Shop) { shop.Spec.WaitFor = name } }
+
+func says(message string) func(*Shop) { return func(shop *Shop) { shop.Spec.Message = message } }
+
+func fromSecret(shop *Shop) { shop.Spec.FromSecret = true }
+
+func keyOf(name string) cache.ObjectName { return cache.NewObjectName(namespace, name) }
+
+// testChart returns a chart without templates.
+func testChart(t *testing.T, version string) *chart.Chart {
+	t.Helper()
+	chart, err := chart.LoadFS(fstest.MapFS{
+		"Chart.yaml": {Data: []byte("apiVersion: v2\nname: shop\nversion: " + version + "\nappVersion: \"1.27\"\n")},
+	}, ".")
+	expect.NoError(t, err)
+	return chart
+}
+
+// checkConditions checks the rules that hold for all conditions of a Shop. Deployed,
+// Failed and Drifted may have an earlier generation until the new one is observed. During
+// deletion, all conditions may have an earlier generation.
+func checkConditions(t *testing.T, shop *Shop) {
+	t.Helper()
+	older := []string{releasev1alpha1.ConditionDeployed, releasev1alpha1.ConditionFailed, releasev1alpha1.ConditionDrifted}
+	for _, c := range shop.Status.Conditions {
+		mayBeOlder := slices.Contains(older, c.Type) || shop.DeletionTimestamp != nil
+		if c.ObservedGeneration < 1 || c.ObservedGeneration > shop.Generation || !mayBeOlder && c.ObservedGeneration != shop.Generation {
+			t.Errorf("condition %s has generation %d, want %d", c.Type, c.ObservedGeneration, shop.Generation)
+		}
+		if c.Reason == "" || c.Message == "" || c.LastTransitionTime.IsZero() {
+			t.Errorf("condition %s is incomplete: %+v", c.Type, c)
+		}
+	}
+	is := func(conditionType string) bool {
+		return meta.IsStatusConditionTrue(shop.Status.Conditions, conditionType)
+	}
+	if is(apimeta.ConditionStalled) && is(apimeta.ConditionReconciling) {
+		t.Error("Stalled and Reconciling at once")
+	}
+	if is(apimeta.ConditionReady) == (is(apimeta.ConditionStalled) || is(apimeta.ConditionReconciling)) {
+		t.Errorf("Ready is %t beside Stalled=%t, Reconciling=%t", is(apimeta.ConditionReady), is(apimeta.ConditionStalled), is(apimeta.ConditionReconciling))
+	}
+	for _, onlyTrue := range []string{apimeta.ConditionStalled, apimeta.ConditionReconciling, releasev1alpha1.ConditionFailed, releasev1alpha1.ConditionDrifted, releasev1alpha1.ConditionSuspended, releasev1alpha1.ConditionUpgradeHeld} {
+		if meta.FindStatusCondition(shop.Status.Conditions, onlyTrue) != nil && !is(onlyTrue) {
+			t.Errorf("condition %s is present but not True", onlyTrue)
+		}
+	}
+	if shop.Status.ObservedGeneration > shop.Generation {
+		t.Errorf("observedGeneration %d is beyond generation %d", shop.Status.ObservedGeneration, shop.Generation)
+	}
+}
+
+// checkSecrecy checks that errors, events and statuses do not show secretValue, in any form
+// in which a message may write it.
+func (w *world) checkSecrecy(err error) {
+	w.t.Helper()
+	said := fmt.Sprintln(err, w.recorder.All())
+	for _, name := range []string{"a", "b"} {
+		if shop := w.shop(name); shop != nil {
+			said += fmt.Sprintln(shop.Status.Conditions, shop.Status.History)
+		}
+	}
+	asJSON, _ := json.Marshal(secretValue) //nolint:errchkjson // A string always has a form in JSON.
+	for _, form := range []string{secretValue, fmt.Sprintf("%q", secretValue), string(asJSON)} {
+		if strings.Contains(said, strings.Trim(form, `"`)) {
+			w.t.Errorf("shows the secret: %s", said)
+		}
+	}
+}

@@ -45,10 +45,8 @@ func (o *operation) apply(info *resource.Info, object *unstructured.Unstructured
 	if mode != ssa.Create {
 		o.touched = true
 	}
-	o.engine.flights.noteWrite(o.release, applied)
-	if view := o.engine.watcher.view(info.Mapping, info.Namespace); view != nil {
-		view.Wrote(observe(applied))
-	}
+	o.engine.flights.Wrote(o.release, applied)
+	o.engine.watcher.view(info.Mapping, info.Namespace).Wrote(observe(applied))
 	return applied, nil
 }
 
@@ -226,7 +224,7 @@ func (o *operation) takeOver(info *resource.Info) error {
 		if err != nil {
 			return err
 		}
-		o.engine.flights.noteWrite(o.release, taken)
+		o.engine.flights.Wrote(o.release, taken)
 		return nil
 	})
 }
@@ -374,10 +372,8 @@ func (o *operation) removeHook(info *resource.Info, policy metav1.DeletionPropag
 
 // noteRemoved records that the operation deleted an object, before watches show the deletion.
 func (o *operation) noteRemoved(info *resource.Info, got *observed) {
-	o.engine.flights.noteDelete(o.release, got)
-	if view := o.engine.watcher.view(info.Mapping, info.Namespace); view != nil {
-		view.Deleted(got)
-	}
+	o.engine.flights.Deleted(o.release, got)
+	o.engine.watcher.view(info.Mapping, info.Namespace).Deleted(got)
 }
 
 func (o *operation) client(info *resource.Info) dynamic.ResourceInterface {

@@ -31,6 +31,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
+
+	"github.com/example/demoapp-controller/pkg/overlay"
 )
 
 // Defaults of [Config].
@@ -134,7 +136,7 @@ type Engine struct {
 	watcher   *watcher
 	bodies    *bodyCache
 	locks     keyedMutex
-	flights   flights
+	flights   overlay.Flights[Change]
 	foreign   foreignWatch
 	drifted   driftWatch
 	attempts  attempts
@@ -302,15 +304,15 @@ func (e *Engine) Resource(kind schema.GroupVersionKind) (resource schema.GroupVe
 
 // publish reports a change to the subscribers, after the operation in flight if there is
 // one.
-func (e *Engine) publish(n notice) {
-	if n.release.Name == "" || e.flights.hold(n) {
+func (e *Engine) publish(n overlay.Notice[Change]) {
+	if n.Owner.Name == "" || e.flights.Hold(n) {
 		return
 	}
 	e.mu.Lock()
 	subscribers := e.subscribers
 	e.mu.Unlock()
 	for _, subscriber := range subscribers {
-		subscriber(n.release, n.change)
+		subscriber(n.Owner, n.Change)
 	}
 }
 

@@ -140,10 +140,10 @@ func (e *Engine) measured(ctx context.Context, desired Release, decision Decisio
 		o.takeover = desired.Owner
 	}
 	store.beforeCreate = o.beforeCreate
-	e.flights.begin(name)
+	e.flights.Begin(name)
 	// After a panic, later changes to the release must still be published.
 	defer func() {
-		for _, n := range e.flights.end(name) {
+		for _, n := range e.flights.End(name) {
 			e.publish(n)
 		}
 	}()

@@ -70,7 +70,7 @@ func (o *operation) putBack(info *resource.Info, object *unstructured.Unstructur
 	if err != nil {
 		return err
 	}
-	o.engine.flights.noteWrite(o.release, put)
+	o.engine.flights.Wrote(o.release, put)
 	return nil
 }
 

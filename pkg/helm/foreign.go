@@ -229,10 +229,8 @@ func (o *operation) removeForeign(info *resource.Info, object, live *unstructure
 			return refused(reference(info), err)
 		}
 		o.touched = true
-		o.engine.flights.noteWrite(o.release, result)
-		if view := o.engine.watcher.view(info.Mapping, info.Namespace); view != nil {
-			view.Wrote(observe(result))
-		}
+		o.engine.flights.Wrote(o.release, result)
+		o.engine.watcher.view(info.Mapping, info.Namespace).Wrote(observe(result))
 	}
 	o.engine.foreign.accept(o.release, result.GetUID(), foreignDigest(ssa.ManagedFields(result)))
 	o.record(info, result)

@@ -382,8 +382,7 @@ func (o *operation) observed(info *resource.Info) (*observed, bool) {
 // isDoubted reports whether another client may have changed an observed object without a new
 // fingerprint.
 func (o *operation) isDoubted(info *resource.Info, got *observed) bool {
-	view := o.engine.watcher.view(info.Mapping, info.Namespace)
-	return got != nil && view != nil && view.IsDoubted(got)
+	return got != nil && o.engine.watcher.view(info.Mapping, info.Namespace).IsDoubted(got)
 }
 
 // made returns the UID of an object that this operation, or else the last operation, created. It is

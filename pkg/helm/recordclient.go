@@ -29,7 +29,7 @@ type recordClient struct {
 	deadline time.Time
 	view     *overlay.View[*metav1.PartialObjectMetadata]
 	bodies   *bodyCache
-	flights  *flights
+	flights  *overlay.Flights[Change]
 }
 
 // context returns the context of a request.
@@ -59,7 +59,7 @@ func (c *recordClient) wrote(secret *corev1.Secret, err error) (*corev1.Secret, 
 	if err != nil {
 		return secret, err
 	}
-	c.flights.noteWrite(c.release, secret)
+	c.flights.Wrote(c.release, secret)
 	c.view.Wrote(slimSecret(&secret.ObjectMeta))
 	return secret, nil
 }
@@ -77,7 +77,7 @@ func (c *recordClient) delete(name string) error {
 }
 
 func (c *recordClient) deleted(record *metav1.PartialObjectMetadata) {
-	c.flights.noteDelete(c.release, record)
+	c.flights.Deleted(c.release, record)
 	c.view.Deleted(record)
 	c.bodies.remove(record)
 }

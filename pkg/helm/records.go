@@ -218,23 +218,24 @@ func changedAt(secret *metav1.PartialObjectMetadata) time.Time {
 
 // records is an index of the release records in the watched namespaces. It has only their metadata.
 type records struct {
-	views     map[string]*overlay.View[*metav1.PartialObjectMetadata]
+	views     overlay.Views[*metav1.PartialObjectMetadata]
 	informers []cache.SharedIndexInformer
 	synced    []cache.InformerSynced
-	notify    func(notice)
+	notify    func(overlay.Notice[Change])
 }
 
 func newRecords(
-	client metadata.Interface, namespaces []string, watchErrors func(watched string) cache.WatchErrorHandlerWithContext, notify func(notice),
+	client metadata.Interface, namespaces []string, watchErrors func(watched string) cache.WatchErrorHandlerWithContext,
+	notify func(overlay.Notice[Change]),
 ) (*records, error) {
 	if len(namespaces) == 0 {
 		namespaces = []string{metav1.NamespaceAll}
 	}
-	r := &records{views: map[string]*overlay.View[*metav1.PartialObjectMetadata]{}, notify: notify}
+	r := &records{views: overlay.Views[*metav1.PartialObjectMetadata]{}, notify: notify}
 	for _, namespace := range namespaces {
 		informer := recordInformer(client, namespace)
 		view := overlay.New[*metav1.PartialObjectMetadata](informer.GetIndexer())
-		registration, err := informer.AddEventHandler(r.handler(view))
+		registration, err := cache.NewTypedSharedIndexInformer[*metav1.PartialObjectMetadata](informer).AddTypedEventHandler(r.handler(view))
 		if err := errors.Join(
 			err, informer.SetTransform(slimRecord), informer.SetWatchErrorHandlerWithContext(watchErrors(WatchedRecords)),
 		); err != nil {
@@ -319,22 +320,9 @@ func (r *records) hasSynced() bool {
 	return true
 }
 
-// view returns the view of the records in a namespace; nil when the namespace is not
-// watched.
-func (r *records) view(namespace string) *overlay.View[*metav1.PartialObjectMetadata] {
-	if all, ok := r.views[metav1.NamespaceAll]; ok {
-		return all
-	}
-	return r.views[namespace]
-}
-
 // history returns the records of a release, oldest first.
 func (r *records) history(release cache.ObjectName) []*Record {
-	view := r.view(release.Namespace)
-	if view == nil {
-		return nil
-	}
-	secrets := view.List(recordsByRelease, release.String(), func(secret *metav1.PartialObjectMetadata) bool {
+	secrets := r.views.In(release.Namespace).List(recordsByRelease, release.String(), func(secret *metav1.PartialObjectMetadata) bool {
 		return recordKey(secret) == release
 	})
 	history := make([]*Record, 0, len(secrets))
@@ -385,33 +373,17 @@ func recordSecretName(release string, revision int) string {
 }
 
 // handler reports changes of records that this process did not make.
-func (r *records) handler(view *overlay.View[*metav1.PartialObjectMetadata]) cache.ResourceEventHandler {
-	changed := func(object any) {
-		secret := object.(*metav1.PartialObjectMetadata)
-		own := view.IsOwn(secret)
-		view.Settle(secret)
-		if !own {
-			r.notify(noticeOf(recordKey(secret), RecordChanged, secret, false))
-		}
+func (r *records) handler(view *overlay.View[*metav1.PartialObjectMetadata]) overlay.Handler[*metav1.PartialObjectMetadata] {
+	changed := func(secret *metav1.PartialObjectMetadata, gone bool) {
+		r.notify(overlay.NoticeOf(recordKey(secret), RecordChanged, secret, gone))
 	}
-	return cache.ResourceEventHandlerFuncs{
-		AddFunc: changed,
-		UpdateFunc: func(before, after any) {
-			// A new watch reports all objects again.
-			if before.(*metav1.PartialObjectMetadata).ResourceVersion != after.(*metav1.PartialObjectMetadata).ResourceVersion {
-				changed(after)
-			}
-		},
-		DeleteFunc: func(object any) {
-			if tombstone, ok := object.(cache.DeletedFinalStateUnknown); ok {
-				object = tombstone.Obj
-			}
-			if secret, ok := object.(*metav1.PartialObjectMetadata); ok {
-				own := view.IsOwnDelete(secret)
-				view.Settle(secret)
-				if !own {
-					r.notify(noticeOf(recordKey(secret), RecordChanged, secret, true))
-				}
+	return overlay.Handler[*metav1.PartialObjectMetadata]{
+		View:    view,
+		Added:   func(secret, _ *metav1.PartialObjectMetadata) { changed(secret, false) },
+		Updated: func(_, secret *metav1.PartialObjectMetadata) { changed(secret, false) },
+		Deleted: func(secret *metav1.PartialObjectMetadata, own bool) {
+			if !own {
+				changed(secret, true)
 			}
 		},
 	}

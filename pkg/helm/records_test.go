@@ -129,7 +129,7 @@ func TestHistory(t *testing.T) {
 	indexer := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{recordsByRelease: func(object any) ([]string, error) {
 		return []string{recordKey(object.(*metav1.PartialObjectMetadata)).String()}, nil
 	}})
-	r := &records{views: map[string]*overlay.View[*metav1.PartialObjectMetadata]{"": overlay.New[*metav1.PartialObjectMetadata](indexer)}}
+	r := &records{views: overlay.Views[*metav1.PartialObjectMetadata]{"": overlay.New[*metav1.PartialObjectMetadata](indexer)}}
 	release := cache.ObjectName{Namespace: "default", Name: "web"}
 	if got := r.latest(release); got != nil {
 		t.Errorf("latest = %+v, want none", got)
@@ -146,8 +146,8 @@ func TestHistory(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	r.view("default").Wrote(at(recordSecret("11", nil), "20"))
-	r.view("default").Deleted(at(recordSecret("2", nil), "10"))
+	r.views.In("default").Wrote(at(recordSecret("11", nil), "20"))
+	r.views.In("default").Deleted(at(recordSecret("2", nil), "10"))
 	var got []int
 	for _, record := range r.history(release) {
 		got = append(got, record.Revision)
@@ -157,33 +157,6 @@ func TestHistory(t *testing.T) {
 	}
 	if got := r.latest(release); got == nil || got.Revision != 11 {
 		t.Errorf("latest = %+v, want revision 11", got)
-	}
-}
-
-// TestRecordsView checks which records an engine for certain namespaces sees.
-func TestRecordsView(t *testing.T) {
-	all, some := &overlay.View[*metav1.PartialObjectMetadata]{}, &overlay.View[*metav1.PartialObjectMetadata]{}
-	tests := map[string]struct {
-		views map[string]*overlay.View[*metav1.PartialObjectMetadata]
-		want  *overlay.View[*metav1.PartialObjectMetadata]
-	}{
-		"all namespaces": {map[string]*overlay.View[*metav1.PartialObjectMetadata]{"": all}, all},
-		"this namespace": {map[string]*overlay.View[*metav1.PartialObjectMetadata]{"default": some}, some},
-		"others":         {map[string]*overlay.View[*metav1.PartialObjectMetadata]{"other": some}, nil},
-	}
-	for name, tc := range tests {
-		t.Run(name, func(t *testing.T) {
-			r := &records{views: tc.views}
-			if got := r.view("default"); got != tc.want {
-				t.Errorf("view = %p, want %p", got, tc.want)
-			}
-			if tc.want != nil {
-				return
-			}
-			if got := r.history(cache.ObjectName{Namespace: "default", Name: "web"}); got != nil {
-				t.Errorf("history = %v, want none", got)
-			}
-		})
 	}
 }
 

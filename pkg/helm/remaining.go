@@ -39,7 +39,7 @@ func (e *Engine) Remaining(ctx context.Context, release Release, baseline Baseli
 		if !served {
 			continue
 		}
-		if view := e.watcher.view(mapping, entry.Namespace); view != nil && isLeaving(view, entry) {
+		if isLeaving(e.watcher.view(mapping, entry.Namespace), entry) {
 			remaining = append(remaining, entry.ObjectReference)
 		}
 	}

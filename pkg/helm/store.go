@@ -82,7 +82,7 @@ type store struct {
 // deadline, not with ctx.
 func (e *Engine) newStore(ctx context.Context, desired Release, baseline Baseline, within bounds, deadline time.Time, logger *slog.Logger) (*store, error) {
 	name := desired.Key()
-	view := e.records.view(name.Namespace)
+	view := e.records.views.In(name.Namespace)
 	if view == nil {
 		return nil, fmt.Errorf("release %s: namespace %q is not among the namespaces that the engine watches", name, name.Namespace)
 	}

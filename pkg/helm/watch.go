@@ -107,7 +107,7 @@ type watcher struct {
 	// watchErrors returns the watch error handler of an informer.
 	watchErrors func(watched string) cache.WatchErrorHandlerWithContext
 	// notify is called for every change that this process did not make.
-	notify func(notice)
+	notify func(overlay.Notice[Change])
 
 	// wake signals run that kinds are pending.
 	wake chan struct{}
@@ -126,14 +126,14 @@ type watchedKind struct {
 	dropped   chan struct{}
 	users     sets.Set[cache.ObjectName]
 	informers []cache.SharedIndexInformer
-	views     map[string]*overlay.View[*observed]
+	views     overlay.Views[*observed]
 	synced    []<-chan struct{}
 	failure   *watchFailure
 }
 
 func newWatcher(
 	sources *sources, namespaces []string, foreign *foreignWatch, drifted *driftWatch,
-	watchErrors func(watched string) cache.WatchErrorHandlerWithContext, notify func(notice),
+	watchErrors func(watched string) cache.WatchErrorHandlerWithContext, notify func(overlay.Notice[Change]),
 ) *watcher {
 	if len(namespaces) == 0 {
 		namespaces = []string{metav1.NamespaceAll}
@@ -262,17 +262,14 @@ func (w *watcher) view(mapping *meta.RESTMapping, namespace string) *overlay.Vie
 	if !ok || !kind.hasSynced() {
 		return nil
 	}
-	if all, ok := kind.views[metav1.NamespaceAll]; ok {
-		return all
-	}
-	return kind.views[namespace]
+	return kind.views.In(namespace)
 }
 
 func (w *watcher) newKind(mapping *meta.RESTMapping) (*watchedKind, error) {
 	kind := &watchedKind{
 		dropped: make(chan struct{}),
 		users:   sets.New[cache.ObjectName](),
-		views:   map[string]*overlay.View[*observed]{},
+		views:   overlay.Views[*observed]{},
 		failure: &watchFailure{permanent: make(chan struct{})},
 	}
 	namespaces := w.namespaces
@@ -286,7 +283,7 @@ func (w *watcher) newKind(mapping *meta.RESTMapping) (*watchedKind, error) {
 		}
 		informer := source.informer(mapping.Resource)
 		view := overlay.New[*observed](informer.GetIndexer())
-		registration, err := informer.AddEventHandler(w.handler(view))
+		registration, err := cache.NewTypedSharedIndexInformer[*observed](informer).AddTypedEventHandler(w.handler(view))
 		if err := errors.Join(
 			err,
 			informer.SetTransform(transform),
@@ -307,52 +304,31 @@ func (w *watcher) newKind(mapping *meta.RESTMapping) (*watchedKind, error) {
 // handler reports changes by other clients. It reports only changes of drift and health, by
 // comparison with the previous version. It also reports when objects of an awaited release
 // disappear.
-func (w *watcher) handler(view *overlay.View[*observed]) cache.ResourceEventHandler {
-	return cache.ResourceEventHandlerFuncs{
-		AddFunc: func(object any) {
-			added := object.(*observed)
-			if own := view.IsOwn(added); !own {
-				if written, ok := view.Own(added); ok {
-					doubt(view, written, added)
-				}
-				w.notify(noticeOf(added.release, ObjectChanged, added, false))
+func (w *watcher) handler(view *overlay.View[*observed]) overlay.Handler[*observed] {
+	return overlay.Handler[*observed]{
+		View: view,
+		Added: func(added, written *observed) {
+			if written != nil {
+				doubt(view, written, added)
 			}
-			view.Settle(added)
+			w.notify(overlay.NoticeOf(added.release, ObjectChanged, added, false))
 		},
-		UpdateFunc: func(before, after any) {
-			was, is := before.(*observed), after.(*observed)
-			own := view.IsOwn(is)
-			// A new watch skips the versions in between. So compare with the version that this
-			// process last wrote.
-			if written, ok := view.Own(is); ok && !overlay.AtLeast(was.ResourceVersion, written.ResourceVersion) {
-				was = written
-			}
-			view.Settle(is)
-			if own {
-				return
-			}
+		Updated: func(was, is *observed) {
 			release, doubted := was.release, doubt(view, was, is)
 			if is.release != release && is.release.Name != "" {
-				w.notify(noticeOf(is.release, ObjectChanged, is, false))
+				w.notify(overlay.NoticeOf(is.release, ObjectChanged, is, false))
 			}
 			switch {
 			case doubted || was.trace.Fingerprint != is.trace.Fingerprint || was.UID != is.UID || was.foreign != is.foreign && w.foreign.has(release, is),
 				w.drifted.has(release, is.UID) && was.edition() != is.edition():
-				w.notify(noticeOf(release, ObjectChanged, is, false))
+				w.notify(overlay.NoticeOf(release, ObjectChanged, is, false))
 			case was.health != is.health:
-				w.notify(noticeOf(release, HealthChanged, is, false))
+				w.notify(overlay.NoticeOf(release, HealthChanged, is, false))
 			}
 		},
-		DeleteFunc: func(object any) {
-			if tombstone, ok := object.(cache.DeletedFinalStateUnknown); ok {
-				object = tombstone.Obj
-			}
-			if gone, ok := object.(*observed); ok {
-				own := view.IsOwnDelete(gone)
-				view.Settle(gone)
-				if !own || w.awaits(gone.release) {
-					w.notify(noticeOf(gone.release, ObjectChanged, gone, true))
-				}
+		Deleted: func(gone *observed, own bool) {
+			if !own || w.awaits(gone.release) {
+				w.notify(overlay.NoticeOf(gone.release, ObjectChanged, gone, true))
 			}
 		},
 	}

@@ -186,12 +186,15 @@ func (v *View[T]) IsOwnDelete(object T) bool {
 // instance because finalizers hold it.
 func (v *View[T]) Leaving(namespace, name string) (T, bool) {
 	key := objectKey(namespace, name)
+	var none T
+	if v == nil {
+		return none, false
+	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	stored, exists, _ := v.indexer.GetByKey(key)
 	own, ok := v.written[key]
 	if !ok || !own.deleted || !exists || stored.(T).GetUID() != own.uid {
-		var none T
 		return none, false
 	}
 	return stored.(T), true

@@ -304,7 +304,9 @@ func TestNilView(t *testing.T) {
 	o.Namespace, o.Name, o.ResourceVersion = "default", "web", "5"
 	v.Wrote(o)
 	v.Deleted(o)
-	if _, ok := v.Get("default", "web"); ok || v.List("index", "value", nil) != nil || v.IsDoubted(o) {
+	_, exists := v.Get("default", "web")
+	_, leaving := v.Leaving("default", "web")
+	if exists || leaving || v.List("index", "value", nil) != nil || v.IsDoubted(o) {
 		t.Error("a nil view has an object")
 	}
 }

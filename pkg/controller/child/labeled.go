@@ -106,7 +106,7 @@ func (l *Labeled[T]) ownerOf(object T) cache.ObjectName {
 // deleted (reason HealthChange). Writes of this process queue nothing.
 func (l *Labeled[T]) Watch(loop Loop) error {
 	for namespace, informer := range l.informers {
-		synced, err := controller.AddHandler(l.name, informer, &labeledHandler[T]{l, l.views[namespace], loop.Queue()})
+		synced, err := controller.AddHandler(l.name, informer, l.handler(l.views[namespace], loop.Queue()))
 		if err != nil {
 			return err
 		}
@@ -115,41 +115,24 @@ func (l *Labeled[T]) Watch(loop Loop) error {
 	return nil
 }
 
-type labeledHandler[T LabeledObject] struct {
-	labeled *Labeled[T]
-	view    *overlay.View[T]
-	queue   controller.Enqueuer
-}
-
-// OnAdd implements cache.TypedResourceEventHandler.
-func (h *labeledHandler[T]) OnAdd(object T, _ bool) {
-	own := h.view.IsOwn(object)
-	h.view.Settle(object)
-	if !own {
-		h.enqueue(h.labeled.ownerOf(object))
+// handler handles the events of one informer.
+func (l *Labeled[T]) handler(view *overlay.View[T], queue controller.Enqueuer) overlay.Handler[T] {
+	enqueue := func(object T) {
+		if owner := l.ownerOf(object); owner.Name != "" { // The name is empty for an object without the label.
+			queue.Enqueue(owner, controller.HealthChange)
+		}
 	}
-}
-
-// OnUpdate implements cache.TypedResourceEventHandler.
-func (h *labeledHandler[T]) OnUpdate(before, after T) {
-	own := h.view.IsOwn(after)
-	h.view.Settle(after)
-	if own || sameButVersion(before, after) {
-		return
+	return overlay.Handler[T]{
+		View:  view,
+		Added: func(object, _ T) { enqueue(object) },
+		Updated: func(before, after T) {
+			if !sameButVersion(before, after) {
+				enqueue(before)
+				enqueue(after)
+			}
+		},
+		Deleted: func(object T, _ bool) { enqueue(object) },
 	}
-	for _, owner := range []cache.ObjectName{h.labeled.ownerOf(before), h.labeled.ownerOf(after)} {
-		h.enqueue(owner)
-	}
-}
-
-// OnDelete implements cache.TypedResourceEventHandler.
-func (h *labeledHandler[T]) OnDelete(gone cache.DeletedObject[T]) {
-	var none T
-	if gone.OptionalObj == none {
-		return // A periodic pass covers an object that the informer never saw.
-	}
-	h.view.Settle(gone.OptionalObj)
-	h.enqueue(h.labeled.ownerOf(gone.OptionalObj))
 }
 
 func sameButVersion[T LabeledObject](before, after T) bool {
@@ -161,11 +144,4 @@ func sameButVersion[T LabeledObject](before, after T) bool {
 		return copied
 	}
 	return apiequality.Semantic.DeepEqual(unversioned(before), unversioned(after))
-}
-
-// enqueue queues an owner. The name is empty for an object without the label.
-func (h *labeledHandler[T]) enqueue(owner cache.ObjectName) {
-	if owner.Name != "" {
-		h.queue.Enqueue(owner, controller.HealthChange)
-	}
 }

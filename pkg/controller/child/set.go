@@ -22,6 +22,7 @@ import (
 	childv1alpha1 "github.com/example/demoapp-controller/pkg/apis/child/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller"
 	"github.com/example/demoapp-controller/pkg/expiring"
+	"github.com/example/demoapp-controller/pkg/overlay"
 	"github.com/example/demoapp-controller/pkg/ssa"
 )
 
@@ -52,11 +53,14 @@ type Set struct {
 	// its name. They are queued when the object is deleted. An entry expires after conflictRetry,
 	// because the next pass of its owner adds it again.
 	blocked expiring.Map[blockedOwner, struct{}]
+	// queue is the queue of the owners.
+	queue controller.Enqueuer
+	// flights are the calls of Ensure in progress.
+	flights overlay.Flights[controller.Reason]
 	// confirm and confirmOnce return an error if an owner is not the newest version. See Loop.
 	confirm, confirmOnce func(ctx context.Context, owner metav1.Object) error
 
-	mu      sync.Mutex
-	flights map[cache.ObjectName]*flight
+	mu sync.Mutex
 }
 
 // blockedOwner is an owner that cannot create a child.
@@ -70,7 +74,6 @@ type blockedOwner struct {
 func NewSet(owner schema.GroupVersionKind, kinds ...ManagedKind) *Set {
 	s := &Set{
 		owner: owner, kinds: map[schema.GroupVersionKind]ManagedKind{}, optional: map[schema.GroupVersionKind]*optional{},
-		flights:     map[cache.ObjectName]*flight{},
 		confirm:     func(context.Context, metav1.Object) error { return nil },
 		confirmOnce: func(context.Context, metav1.Object) error { return nil },
 	}
@@ -165,9 +168,11 @@ func (s *Set) Ensure(
 	if owner.GetDeletionTimestamp() != nil {
 		return State{}, nil // The garbage collector deletes the children.
 	}
-	pass := &pass{set: s, owner: owner, status: status.DeepCopy(), now: now, flight: s.begin(owner)}
+	key := cache.MetaObjectToName(owner)
+	s.flights.Begin(key)
+	defer s.end(key)
+	pass := &pass{set: s, owner: owner, status: status.DeepCopy(), now: now}
 	pass.state.problems = map[id]problem{}
-	defer s.end(owner, pass.flight)
 	children := make([]desiredChild, 0, len(desired))
 	keep := map[id]bool{}
 	for _, d := range desired {
@@ -201,7 +206,6 @@ type pass struct {
 	// status is the status before the pass.
 	status *childv1alpha1.ChildrenStatus
 	now    time.Time
-	flight *flight
 
 	state     State
 	applied   []childv1alpha1.AppliedChild
@@ -433,7 +437,7 @@ func (p *pass) wrote(kind ManagedKind, desired desiredChild, corrected bool, app
 		p.set.drifts.corrected(p.childKey(desired.id), p.now)
 	}
 	result := kind.observe(applied)
-	p.flight.noteWrite(applied)
+	p.set.flights.Wrote(cache.MetaObjectToName(p.owner), applied)
 	kind.views.In(p.owner.GetNamespace()).Wrote(result)
 	return result
 }
@@ -537,7 +541,7 @@ func (p *pass) remove(ctx context.Context, kind ManagedKind, of id, child *Obser
 		p.applied = p.applied[:len(p.applied)-1]
 	}
 	klog.FromContext(ctx).Info("Deleted a child", "target", of.String())
-	p.flight.noteDelete(child)
+	p.set.flights.Deleted(cache.MetaObjectToName(p.owner), child)
 	kind.views.In(p.owner.GetNamespace()).Deleted(child)
 	return nil
 }

@@ -1,7 +1,7 @@
 // Copyright The DemoApp Controller Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package helm
+package overlay
 
 import (
 	"strconv"
@@ -14,22 +14,23 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// TestFlights: changes that arrive during an operation are published at its end, except for echoes
-// of its writes.
+// TestFlights: notices that arrive during a flight are reported at its end, except for echoes of its
+// writes.
 func TestFlights(t *testing.T) {
-	release := cache.ObjectName{Namespace: "default", Name: "web"}
+	owner := cache.ObjectName{Namespace: "default", Name: "web"}
 	object := func(uid types.UID, version string) *metav1.ObjectMeta {
 		return &metav1.ObjectMeta{UID: uid, ResourceVersion: version}
 	}
-	changed := func(uid types.UID, version string) notice {
-		return noticeOf(release, ObjectChanged, object(uid, version), false)
+	changed := func(uid types.UID, version string) Notice[string] {
+		return NoticeOf(owner, "changed", object(uid, version), false)
 	}
-	gone := func(uid types.UID, version string) notice {
-		return noticeOf(release, ObjectChanged, object(uid, version), true)
+	gone := func(uid types.UID, version string) Notice[string] {
+		return NoticeOf(owner, "changed", object(uid, version), true)
 	}
+	compared := cmp.AllowUnexported(Notice[string]{}, version{})
 	tests := map[string]struct {
 		write, remove *metav1.ObjectMeta
-		notice        notice
+		notice        Notice[string]
 		told          bool
 	}{
 		"of an object not touched":         {notice: changed("a", "5"), told: true},
@@ -45,50 +46,50 @@ func TestFlights(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			var operations flights
-			if operations.hold(tc.notice) {
-				t.Error("a notice is held without an operation")
+			var flights Flights[string]
+			if flights.Hold(tc.notice) {
+				t.Error("a notice is held without a flight")
 			}
-			operations.begin(release)
+			flights.Begin(owner)
 			if tc.write != nil {
-				operations.noteWrite(release, tc.write)
+				flights.Wrote(owner, tc.write)
 			}
-			if !operations.hold(tc.notice) {
-				t.Error("a notice is published during an operation")
+			if !flights.Hold(tc.notice) {
+				t.Error("a notice is reported during a flight")
 			}
 			elsewhere := tc.notice
-			elsewhere.release.Name = "other"
-			if operations.hold(elsewhere) {
-				t.Error("a notice of another release is held")
+			elsewhere.Owner.Name = "other"
+			if flights.Hold(elsewhere) {
+				t.Error("a notice of another owner is held")
 			}
 			if tc.remove != nil { // The answer comes after the event.
-				operations.noteDelete(release, tc.remove)
+				flights.Deleted(owner, tc.remove)
 			}
-			var want []notice
+			var want []Notice[string]
 			if tc.told {
-				want = []notice{tc.notice}
+				want = []Notice[string]{tc.notice}
 			}
-			if diff := cmp.Diff(want, operations.end(release), cmp.AllowUnexported(notice{}), cmpopts.EquateEmpty()); diff != "" {
-				t.Errorf("published (-want +got):\n%s", diff)
+			if diff := cmp.Diff(want, flights.End(owner), compared, cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("reported (-want +got):\n%s", diff)
 			}
-			if operations.hold(tc.notice) {
-				t.Error("a notice is held after the operation")
+			if flights.Hold(tc.notice) {
+				t.Error("a notice is held after the flight")
 			}
 		})
 	}
 	t.Run("many changes of one object", func(t *testing.T) {
-		var operations flights
-		operations.begin(release)
+		var flights Flights[string]
+		flights.Begin(owner)
 		for version := range 1000 {
-			operations.hold(changed("a", strconv.Itoa(version)))
+			flights.Hold(changed("a", strconv.Itoa(version)))
 		}
-		if diff := cmp.Diff([]notice{changed("a", "999")}, operations.end(release), cmp.AllowUnexported(notice{})); diff != "" {
-			t.Errorf("published (-want +got):\n%s", diff)
+		if diff := cmp.Diff([]Notice[string]{changed("a", "999")}, flights.End(owner), compared); diff != "" {
+			t.Errorf("reported (-want +got):\n%s", diff)
 		}
 	})
-	t.Run("writes outside of operations", func(*testing.T) {
-		var operations flights
-		operations.noteWrite(release, object("a", "5"))
-		operations.noteDelete(release, object("a", "5"))
+	t.Run("writes outside of flights", func(*testing.T) {
+		var flights Flights[string]
+		flights.Wrote(owner, object("a", "5"))
+		flights.Deleted(owner, object("a", "5"))
 	})
 }

@@ -140,8 +140,8 @@ type kindQueue struct {
 	// answered.
 	waits    []waitingFor
 	answered bool
-	// blind is true if the role does not allow watching CRDs.
-	blind bool
+	// crdsForbidden is true if the role does not allow watching CRDs.
+	crdsForbidden bool
 	// waitsUnlogged is true while the waits are not in the log, because they may end with the next
 	// round.
 	waitsUnlogged bool
@@ -249,7 +249,7 @@ func (q *kindQueue) run(ctx context.Context, start func(Kind) error) error {
 
 // defined returns the resources of the last round whose CRDs trigger the next check.
 func (q *kindQueue) defined() []schema.GroupVersionResource {
-	if q.blind {
+	if q.crdsForbidden {
 		return nil
 	}
 	var resources []schema.GroupVersionResource
@@ -318,7 +318,7 @@ func (q *kindQueue) take(ctx context.Context, ask questions) ([]Kind, error) {
 		return true
 	})
 	if refused == nil {
-		q.blind, refused = round.blind(ctx, waits)
+		q.crdsForbidden, refused = round.crdsForbidden(ctx, waits)
 	}
 	if q.answered = refused == nil; !q.answered {
 		return startable, refused
@@ -400,8 +400,8 @@ func (r *round) obstacles(ctx context.Context, kind Kind) ([]waitingFor, error) 
 	return found, nil
 }
 
-// blind reports whether kinds wait for CRDs that the operator may not watch.
-func (r *round) blind(ctx context.Context, waits []waitingFor) (bool, error) {
+// crdsForbidden reports whether kinds wait for CRDs that the operator may not watch.
+func (r *round) crdsForbidden(ctx context.Context, waits []waitingFor) (bool, error) {
 	if !slices.ContainsFunc(waits, func(w waitingFor) bool { return w.why == notServed }) {
 		return false, nil
 	}

@@ -100,7 +100,7 @@ func TestStartWaitsForPermissions(t *testing.T) {
 					return test.rules[namespace]
 				})
 				ready := &readiness{}
-				queue.lacking = ready.lack
+				queue.lacking = ready.setMissing
 				started := make(chan []Kind)
 				go func() {
 					startable, err := queue.preflight(ctx)
@@ -164,7 +164,7 @@ func TestKindWithoutPermissionsWaits(t *testing.T) {
 		grant(secret)
 		queue.ask.access = grants(func(string) []authorizationv1.ResourceRule { return *rules.Load() })
 		ready := &readiness{}
-		queue.lacking = ready.lack
+		queue.lacking = ready.setMissing
 		startable, err := queue.preflight(ctx)
 		if err != nil || len(startable) > 0 {
 			t.Fatalf("preflight() = %q, %v", names(startable), err)

@@ -51,7 +51,7 @@ func Run(stop context.Context, options Options, kinds ...Kind) error {
 		ready:           ready,
 		shutdownTimeout: cfg.ShutdownTimeout,
 		prepare: func(ctx context.Context) (*assembly, error) {
-			built, err := prepare(ctx, cfg, server, metrics, kinds, ready.lack)
+			built, err := prepare(ctx, cfg, server, metrics, kinds, ready.setMissing)
 			if err == nil {
 				logStart(ctx, cfg, server, servers)
 			}

@@ -181,8 +181,8 @@ type readiness struct {
 	lacking []string
 }
 
-// lack sets the permissions for which the start waits.
-func (r *readiness) lack(permissions []string) {
+// setMissing sets the permissions for which the start waits.
+func (r *readiness) setMissing(permissions []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.lacking = permissions

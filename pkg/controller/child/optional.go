@@ -135,9 +135,9 @@ func (k ManagedKind) listed() string {
 	return strings.Join(versions, " ")
 }
 
-// LeavesOut reports whether a desired child of a kind is omitted because the API server does not
+// IsUnserved reports whether a desired child of a kind is omitted because the API server does not
 // serve the kind.
-func (s State) LeavesOut(kind string) bool {
+func (s State) IsUnserved(kind string) bool {
 	return slices.ContainsFunc(s.Unserved, func(name childv1alpha1.ChildName) bool { return strings.HasPrefix(string(name), kind+"/") })
 }
 

@@ -48,7 +48,7 @@ func TestOptionalChildWaitsForItsKind(t *testing.T) {
 		if diff := cmp.Diff([]childv1alpha1.ChildName{"Service/web"}, f.state.Unserved); diff != "" || f.err != nil {
 			t.Errorf("error %v, unserved (-want +got):\n%s", f.err, diff)
 		}
-		if !f.state.LeavesOut("Service") || f.state.LeavesOut("ConfigMap") {
+		if !f.state.IsUnserved("Service") || f.state.IsUnserved("ConfigMap") {
 			t.Errorf("state is %+v, want the Service alone to be left out", f.state)
 		}
 

@@ -238,7 +238,7 @@ func (p *pass) ensure(ctx context.Context, desired desiredChild) error {
 	}
 	record, known := p.record(desired.id)
 	if !served {
-		p.leaveOut(desired, record, known)
+		p.reportUnserved(desired, record, known)
 		return nil
 	}
 	if got := kind.observed(p.owner.GetNamespace(), desired.name); desired.isRetained(got) {
@@ -256,9 +256,9 @@ func (p *pass) ensure(ctx context.Context, desired desiredChild) error {
 	}
 	if p.set.isOptional(desired.gvk) && isUnserved(err) {
 		p.set.skip(desired.gvk, p.owner)
-		p.leaveOut(desired, record, known)
+		p.reportUnserved(desired, record, known)
 		if known {
-			p.lost(desired.id)
+			p.reportLost(desired.id)
 		}
 		p.retryAfter(unservedRetry)
 		return nil
@@ -274,17 +274,17 @@ func (p *pass) ensure(ctx context.Context, desired desiredChild) error {
 	return nil
 }
 
-// leaveOut reports a child owned kind is not served, and keeps its record.
-func (p *pass) leaveOut(desired desiredChild, record childv1alpha1.AppliedChild, known bool) {
+// reportUnserved reports a child whose kind is not served, and keeps its record.
+func (p *pass) reportUnserved(desired desiredChild, record childv1alpha1.AppliedChild, known bool) {
 	p.state.Unserved = append(p.state.Unserved, desired.childName())
 	if known {
 		p.applied = append(p.applied, record)
 	}
 }
 
-// lost reports a child that existed and cannot be restored, because the API server no longer serves
+// reportLost reports a child that existed and cannot be restored, because the API server no longer serves
 // its kind.
-func (p *pass) lost(child id) {
+func (p *pass) reportLost(child id) {
 	text := fmt.Sprintf("%s %q is gone, and the API server does not serve its kind any more: install the CRD again", child.kind, child.name)
 	p.state.Lost = append(p.state.Lost, text)
 	p.note(child, func(found *problem) { found.lost = text })

@@ -133,7 +133,7 @@ func (l *Lifecycle) act(ctx context.Context, s *subject, f Facts, found assessme
 // does not report a failed correction, because the next pass repeats it. If a server could not
 // do its work, the correction waits for the retry.
 func (l *Lifecycle) keepDeployed(ctx context.Context, s *subject, f Facts, failed Plan, cause error) error {
-	if !rollsOut(failed.Decision.Action) || couldNotBegin(cause) || isError[*helm.UnavailableError](cause) {
+	if !rollsOut(failed.Decision.Action) || isNotSynced(cause) || isError[*helm.UnavailableError](cause) {
 		return nil
 	}
 	plan, err := l.observe(ctx, s, f)

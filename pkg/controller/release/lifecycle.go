@@ -171,7 +171,7 @@ func (l *Lifecycle) reconcile(ctx context.Context, s *subject, f Facts, err erro
 		return err
 	}
 	f.Desired.summarize(outcomeOf(f, plan, observed))
-	if f.Requested && !couldNotBegin(err) {
+	if f.Requested && !isNotSynced(err) {
 		// The request is handled even if the pass failed. A pass that could not begin is
 		// repeated.
 		s.status.LastHandledRequestedAt = s.object.GetAnnotations()[releasev1alpha1.AnnotationRequestedAt]
@@ -313,8 +313,8 @@ func outcomeOf(f Facts, plan Plan, observed bool) Outcome {
 	}
 }
 
-// couldNotBegin reports whether a pass ended because a cache is not synced yet.
-func couldNotBegin(err error) bool {
+// isNotSynced reports whether a pass ended because a cache is not synced yet.
+func isNotSynced(err error) bool {
 	return errors.Is(err, helm.ErrNotSynced) || errors.Is(err, controller.ErrNotSynced)
 }
 

@@ -126,7 +126,7 @@ func isDeployedNewest(plan Plan, s releasev1alpha1.ReleaseStatus) bool {
 // reportFailure writes an error into the status. It returns the error for the queue,
 // which is terminal if a retry cannot succeed.
 func (l *Lifecycle) reportFailure(ctx context.Context, s *subject, f Facts, plan Plan, err error) error {
-	if couldNotBegin(err) {
+	if isNotSynced(err) {
 		return err
 	}
 	if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {

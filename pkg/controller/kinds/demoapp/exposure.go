@@ -173,7 +173,7 @@ func summarizeExposure(p *pass, found exposure, outcome release.Outcome) {
 	switch {
 	case settled:
 		s.ExternalURL, s.IngressHost = found.address(*spec)
-	case found.routesWent(p.Object):
+	case found.lostHTTPRoutes(p.Object):
 		s.ExternalURL, s.IngressHost = "", ""
 	}
 	reason, message := found.missing(*spec)
@@ -203,9 +203,9 @@ func (e exposure) String() string {
 	return strings.Join(kinds, " and ")
 }
 
-// routesWent reports whether all deployed objects of spec.ingress were HTTPRoutes that
+// lostHTTPRoutes reports whether all deployed objects of spec.ingress were HTTPRoutes that
 // were deleted with their kind.
-func (e exposure) routesWent(app *v1alpha1.DemoApp) bool {
+func (e exposure) lostHTTPRoutes(app *v1alpha1.DemoApp) bool {
 	return !e.httpRoute && e.httpRouteFailure == nil && hasDeployed(app, "HTTPRoute") && !hasDeployed(app, "Ingress")
 }
 

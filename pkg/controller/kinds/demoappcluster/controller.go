@@ -191,7 +191,7 @@ func appChanged(before, after *v1alpha1.DemoApp) controller.Reason {
 	if before == nil || after == nil || before.Generation != after.Generation ||
 		(before.DeletionTimestamp == nil) != (after.DeletionTimestamp == nil) ||
 		!child.HasMetadata(before, after) || !child.HasMetadata(after, before) ||
-		isReady(before) != isReady(after) || troubleOf(before) != troubleOf(after) ||
+		isReady(before) != isReady(after) || problemOf(before) != problemOf(after) ||
 		isServing(before) != isServing(after) || hasArrived(before) != hasArrived(after) {
 		return controller.HealthChange
 	}

@@ -79,25 +79,25 @@ func count(s *v1alpha1.DemoAppClusterStatus, slots []slot) {
 		if isReady(slot.app) {
 			s.Ready++
 		}
-		if troubleOf(slot.app).failed {
+		if problemOf(slot.app).failed {
 			s.Failed++
 		}
 	}
 }
 
-// trouble is why an app is not ready.
-type trouble struct {
+// problem is why an app is not ready.
+type problem struct {
 	// failed says that the last attempt failed or that the app is stalled. stalled says
 	// that a user must act.
 	failed, stalled bool
 	reason          string
 }
 
-func troubleOf(app *v1alpha1.DemoApp) trouble {
+func problemOf(app *v1alpha1.DemoApp) problem {
 	if isReady(app) {
-		return trouble{}
+		return problem{}
 	}
-	t := trouble{reason: apimeta.ReasonProgressing, stalled: isTrue(app, apimeta.ConditionStalled)}
+	t := problem{reason: apimeta.ReasonProgressing, stalled: isTrue(app, apimeta.ConditionStalled)}
 	t.failed = t.stalled || isTrue(app, releasev1alpha1.ConditionFailed)
 	ready := meta.FindStatusCondition(app.Status.Conditions, apimeta.ConditionReady)
 	if ready != nil && ready.ObservedGeneration == app.Generation {
@@ -131,10 +131,10 @@ func find(slots []slot) findings {
 			f.queued++
 		case isReady(s.app):
 			f.done++
-		case s.state == stateUpdated && troubleOf(s.app).stalled:
-			f.stalled = append(f.stalled, fmt.Sprintf("%s (%s)", name, troubleOf(s.app).reason))
+		case s.state == stateUpdated && problemOf(s.app).stalled:
+			f.stalled = append(f.stalled, fmt.Sprintf("%s (%s)", name, problemOf(s.app).reason))
 		default:
-			f.waiting = append(f.waiting, fmt.Sprintf("%s (%s)", name, troubleOf(s.app).reason))
+			f.waiting = append(f.waiting, fmt.Sprintf("%s (%s)", name, problemOf(s.app).reason))
 		}
 	}
 	return f

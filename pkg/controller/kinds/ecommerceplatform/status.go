@@ -30,7 +30,7 @@ func summarize(p *pass, outcome component.Outcome, taken string, problem *datast
 	s.ObservedGeneration = p.Object.Generation
 	outcome.Report(p)
 	outcome.SetConditions(conditions, conditionOf)
-	if outcome.State.LeavesOut(tier.ServiceMonitor.Kind) {
+	if outcome.State.IsUnserved(tier.ServiceMonitor.Kind) {
 		conditions.Set(platformv1.ConditionMonitoringReady, metav1.ConditionFalse, platformv1.ReasonNotServed,
 			"The API server does not serve ServiceMonitors: install Prometheus Operator, or set spec.monitoring.enabled to false")
 	}
@@ -75,7 +75,7 @@ func judgeBackups(p *platformv1.EcommercePlatform, outcome component.Outcome) (c
 	case app.Database.Backups == nil:
 		return metav1.ConditionFalse, platformv1.ReasonNoDestination, fmt.Sprintf("spec.database.backup.destination: is missing, so no "+
 			"backups are made in environment %s: set it, or set spec.database.backup.enabled to false", p.Spec.Environment)
-	case outcome.State.LeavesOut("Backup"):
+	case outcome.State.IsUnserved("Backup"):
 		return metav1.ConditionFalse, platformv1.ReasonNotServed, "The API server does not serve Backups: install the kind Backup"
 	default:
 		return app.JudgeBackups(outcome, platformv1.ReasonConfigured)

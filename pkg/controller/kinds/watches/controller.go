@@ -98,7 +98,7 @@ func newKindController(k ReleaseKind, resource served.Resource, deps Deps, relea
 		}
 		c.Await(synced)
 	}
-	if err := c.watchFurther(); err != nil {
+	if err := c.watchAdditional(); err != nil {
 		return nil, err
 	}
 	return c, nil
@@ -135,8 +135,8 @@ func (c *kindController) definition() kind.Definition[*custom.Resource, custom.S
 	}
 }
 
-// watchFurther adds the handlers of the kind's further informers. They stay until unwatch.
-func (c *kindController) watchFurther() error {
+// watchAdditional adds the handlers of the kind's additional informers. They stay until unwatch.
+func (c *kindController) watchAdditional() error {
 	for _, watch := range c.kind.Watches {
 		handler := controller.MapHandler(c.Queue(), watch.Keys, controller.Always[metav1.Object](controller.SpecChange))
 		registration, err := cache.NewTypedSharedIndexInformer[metav1.Object](watch.Informer).
@@ -150,7 +150,7 @@ func (c *kindController) watchFurther() error {
 	return nil
 }
 
-// unwatch removes the handlers of the kind's further informers, which may outlive the kind.
+// unwatch removes the handlers of the kind's additional informers, which may outlive the kind.
 func (c *kindController) unwatch() error {
 	var errs []error
 	for _, remove := range c.further {
@@ -326,8 +326,8 @@ func (c *kindController) finalize(ctx context.Context, p *pass) (event.Event, er
 	}
 	done, remaining, err := c.uninstall(ctx, p, desired)
 	if apierrors.IsForbidden(err) {
-		vanishes, lookErr := c.vanishes(ctx, desired, p.Object.Status.Inventory)
-		if vanishes {
+		deleted, lookErr := c.isDeletedWithNamespace(ctx, desired, p.Object.Status.Inventory)
+		if deleted {
 			return event.Normal("LeftAlone", "Delete", fmt.Sprintf("Left release %s to the deletion of namespace %s", desired.Name, desired.Namespace)), nil
 		}
 		err = errors.Join(err, lookErr)
@@ -357,9 +357,9 @@ func (c *kindController) uninstall(ctx context.Context, p *pass, desired helm.Re
 	return done, nil, err
 }
 
-// vanishes reports whether the namespace of a release is being deleted with all objects of
+// isDeletedWithNamespace reports whether the namespace of a release is being deleted with all objects of
 // the release. The service account of the release may have lost its rights by then.
-func (c *kindController) vanishes(ctx context.Context, desired helm.Release, inventory []releasev1alpha1.InventoryEntry) (bool, error) {
+func (c *kindController) isDeletedWithNamespace(ctx context.Context, desired helm.Release, inventory []releasev1alpha1.InventoryEntry) (bool, error) {
 	outside := func(entry releasev1alpha1.InventoryEntry) bool { return entry.Namespace != desired.Namespace }
 	if desired.ServiceAccount == "" || slices.ContainsFunc(inventory, outside) {
 		return false, nil

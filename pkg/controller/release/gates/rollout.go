@@ -142,7 +142,7 @@ func (r *Rollout) hold(in release.GateInput, answer rollout.Answer) release.Verd
 // change the state of the object.
 func (r *Rollout) Settle(f release.Facts, plan release.Plan, s releasev1alpha1.ReleaseStatus) {
 	if plan.Observed.Record == nil {
-		r.queue.Miss(f.Key)
+		r.queue.MarkUnknown(f.Key)
 		return
 	}
 	r.queue.Set(f.Key, r.standing(f, plan, s))

@@ -10,6 +10,5 @@
 // The index and the watches span all namespaces of the operator. When a claim changes, at most one
 // other claimant of a value is queued: the claimant that gains or loses the value.
 //
-// A kind with another rule uses [Claims.AddIndex] and [Claims.Others] alone. A DemoApp does: within
-// a namespace, the oldest one gets the value.
+// A kind with another rule uses [Claims.AddIndex] and [Claims.Others] alone.
 package claim

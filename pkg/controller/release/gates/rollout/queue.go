@@ -145,9 +145,9 @@ func (q *Queue) Set(key cache.ObjectName, standing Standing) {
 	}
 }
 
-// Miss records that the standing of an object is not known. An object that was woken
+// MarkUnknown records that the standing of an object is not known. An object that was woken
 // and has not called Ask since is then no longer active.
-func (q *Queue) Miss(key cache.ObjectName) {
+func (q *Queue) MarkUnknown(key cache.ObjectName) {
 	defer q.lock(key)()
 	if m := q.find(key); m != nil && m.woken {
 		q.remove(key)
@@ -179,7 +179,7 @@ func (q *Queue) lock(key cache.ObjectName) (unlock func()) {
 	return func() {
 		defer q.mu.Unlock()
 		q.advance(key)
-		q.tell(key)
+		q.notifyHalt(key)
 	}
 }
 
@@ -196,7 +196,7 @@ func (q *Queue) put(m *member, s state) *member {
 	q.remove(m.key)
 	n, ok := q.namespaces[m.key.Namespace]
 	if !ok {
-		n = &namespace{members: map[string]*member{}, told: Queued}
+		n = &namespace{members: map[string]*member{}, notified: Queued}
 		q.namespaces[m.key.Namespace] = n
 	}
 	m.state = s
@@ -294,25 +294,25 @@ func (q *Queue) hasPlace(n *namespace) bool {
 	return q.waiting == 1 && q.counts[active] < q.limits.Active
 }
 
-// tell notifies the waiting objects if the rollout was halted or resumed. It does not
+// notifyHalt notifies the waiting objects if the rollout was halted or resumed. It does not
 // notify the caller. Only a halt everywhere concerns other namespaces than the caller's.
-func (q *Queue) tell(caller cache.ObjectName) {
+func (q *Queue) notifyHalt(caller cache.ObjectName) {
 	if halted := q.limits.Failed > 0 && q.failing >= q.limits.Failed; halted != q.halted {
 		q.halted = halted
 		for _, n := range q.namespaces {
-			q.tellNamespace(n, caller)
+			q.notifyNamespace(n, caller)
 		}
 	} else if n, ok := q.namespaces[caller.Namespace]; ok {
-		q.tellNamespace(n, caller)
+		q.notifyNamespace(n, caller)
 	}
 }
 
-func (q *Queue) tellNamespace(n *namespace, caller cache.ObjectName) {
+func (q *Queue) notifyNamespace(n *namespace, caller cache.ObjectName) {
 	answer := q.answer(n)
-	if answer == n.told {
+	if answer == n.notified {
 		return
 	}
-	n.told = answer
+	n.notified = answer
 	for _, m := range n.members {
 		if m.waits() && m.key != caller {
 			q.notify(m.key)
@@ -327,8 +327,8 @@ type namespace struct {
 	counts  [states]int
 	// turn is the number of the last turn of the namespace; 0 for none.
 	turn int
-	// told is the answer that the last notification was about.
-	told Answer
+	// notified is the answer that the last notification was about.
+	notified Answer
 }
 
 // pending is the number of members that are due or wait.

@@ -97,7 +97,7 @@ func TestUnusedTurnGoesToNext(t *testing.T) {
 	miss := map[string]func(w *watched){
 		"settled":    func(w *watched) { w.Set(key("b"), Settled) },
 		"still due":  func(w *watched) { w.Set(key("b"), Due) },
-		"not known":  func(w *watched) { w.Miss(key("b")) },
+		"not known":  func(w *watched) { w.MarkUnknown(key("b")) },
 		"is blocked": func(w *watched) { w.Block(key("b"), "inputs") },
 	}
 	for name, miss := range miss {
@@ -119,12 +119,12 @@ func TestMissKeepsActiveObject(t *testing.T) {
 	w := newWatched(t, Limits{Active: 1})
 	w.ask("a", 0)
 	w.ask("b", 0)
-	w.Miss(key("a"))
+	w.MarkUnknown(key("a"))
 	w.expect("a has begun", nil, nil)
 	w.Set(key("a"), Settled)
 	w.expect("a is done", []string{"b"}, nil)
 	w.answers("b", Granted, w.ask("b", 0))
-	w.Miss(key("b"))
+	w.MarkUnknown(key("b"))
 	w.counts("b has begun", Counts{Active: 1})
 }
 

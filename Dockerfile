@@ -20,7 +20,7 @@ RUN --mount=type=cache,target=/go/pkg/mod \
 COPY . .
 RUN --mount=type=cache,target=/go/pkg/mod \
     --mount=type=cache,target=/root/.cache/go-build \
-    mkdir /out && go -C hack/image run ./certificates >/out/ca-certificates.crt
+    mkdir /out && go -C hack/image run . certificates >/out/ca-certificates.crt
 ARG TARGETOS TARGETARCH VERSION
 RUN --mount=type=cache,target=/go/pkg/mod \
     --mount=type=cache,target=/root/.cache/go-build \

@@ -127,9 +127,13 @@ FORCE:
 
 binaries = $(foreach platform,$(1),bin/$(subst /,_,$(platform))/demoapp-controller)
 
+# Pushes the OCI layout in bin/image/oci/.
+PUSH_IMAGE = go -C hack/image run . push -tag '$(PUSH)' -image $(CURDIR)/bin/image
+
 .PHONY: image
 image: $(call binaries,$(PLATFORMS)) ## Build the image of all PLATFORMS into bin/image/, without a container engine, and push it to PUSH=.
-	go -C hack/image run . -release '$(VERSION)' -tag '$(IMAGE)' -output $(CURDIR)/bin/image -push '$(PUSH)' $(abspath $^)
+	go -C hack/image run . pack -version '$(VERSION)' -tag '$(IMAGE)' -output $(CURDIR)/bin/image $(abspath $^)
+	$(if $(PUSH),$(PUSH_IMAGE))
 	cp bin/image/docker-$(firstword $(notdir $(filter %/$(shell go env GOARCH),$(PLATFORMS)) $(PLATFORMS))).tar bin/image.tar
 
 # What the Dockerfile gets from outside: the version of Go, and the commit for the labels and the times of files. An empty
@@ -150,7 +154,7 @@ docker-push: ## Push the image IMG= with CONTAINER_TOOL=.
 .PHONY: release
 release: release-version $(call binaries,$(RELEASE_PLATFORMS)) ## Build the release VERSION= into bin/release/, push its image to PUSH=, sign with SIGN_KEY=.
 	$(MAKE) --no-print-directory image IMAGE=$(REPOSITORY):$(VERSION) PUSH=
-	go -C hack/image run ./release -version '$(VERSION)' -repository $(REPOSITORY) -image $(CURDIR)/bin/image \
+	go -C hack/image run . release -version '$(VERSION)' -repository $(REPOSITORY) -image $(CURDIR)/bin/image \
 		-manifest $(CURDIR)/artifacts/install.yaml -chart $(CURDIR)/artifacts/chart/demoapp-controller \
 		-output $(CURDIR)/bin/release $(abspath $(filter bin/%,$^))
 	$(if $(PUSH),$(MAKE) --no-print-directory release-push)
@@ -162,20 +166,13 @@ release-version:
 	@[[ -n '$(VERSION)' ]] || { echo 'release: VERSION is empty; set it, for example: make release VERSION=v1.2.3' >&2; exit 1; }
 	@[[ -z "$$(git status --porcelain)" ]] || { echo 'release: there are uncommitted changes; commit them' >&2; exit 1; }
 
-# The image is packed again from the binaries of the release, so nothing is compiled. It is pushed only if it is the same.
-PACK_RELEASE = go -C hack/image run . -release '$(VERSION)' -tag '$(REPOSITORY):$(VERSION)' -output $(CURDIR)/bin/image \
-	$(1) $(abspath $(call binaries,$(PLATFORMS)))
-
 .PHONY: release-push
 release-push: ## Push the image of the release VERSION= in bin/release/ to PUSH=.
-	for platform in $(subst /,_,$(PLATFORMS)); do \
-		mkdir -p bin/$$platform; \
-		cp bin/release/demoapp-controller-$(VERSION)-$${platform/_/-} bin/$$platform/demoapp-controller; \
-	done
-	$(call PACK_RELEASE)
-	@[[ "$$(<bin/release/image-digest.txt)" == *"@$$(<bin/image/digest)" ]] || \
+	rm -rf bin/image/oci && mkdir -p bin/image/oci
+	tar -xf bin/release/demoapp-controller-$(VERSION)-image.tar -C bin/image/oci
+	@grep -q "$$(cut -d @ -f 2 bin/release/image-digest.txt)" bin/image/oci/index.json || \
 		{ echo 'release-push: the image differs from bin/release/image-digest.txt; run make release again' >&2; exit 1; }
-	$(call PACK_RELEASE,-push '$(PUSH)')
+	$(PUSH_IMAGE)
 
 .PHONY: sign
 sign: $(COSIGN) ## Sign the release in bin/release/, and its image if PUSH= is set.
@@ -253,7 +250,7 @@ test-conformance: ## Compare the Helm engine with the stock Helm SDK, on a real 
 
 .PHONY: test-release
 test-release: $(COSIGN) $(VULNCHECK) ## Make, push, render, sign and scan a release with the real tools.
-	COSIGN=$(CURDIR)/$(COSIGN) VULNCHECK=$(CURDIR)/$(VULNCHECK) go -C hack/image test -vet=off -count=1 -tags integration ./release
+	COSIGN=$(CURDIR)/$(COSIGN) VULNCHECK=$(CURDIR)/$(VULNCHECK) go -C hack/image test -vet=off -count=1 -tags integration .
 
 .PHONY: test-rename
 test-rename: ## Rename a clone of the last commit, build it, and run its unit tests.

@@ -5,48 +5,63 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
-	"os/signal"
-	"syscall"
-
-	"github.com/example/demoapp-controller/hack/image/pack"
+	"testing/fstest"
 )
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	release := flag.String("release", "", "version of a release; empty: the version of the binaries")
-	reference := flag.String("tag", "", "name and tag of the image in the archives")
-	output := flag.String("output", "", "directory that is replaced with the image")
-	push := flag.String("push", "", "name and tag of the image in a registry, to which it is pushed; empty: no push")
-	flag.Parse()
+// options are the flags of all commands.
+type options struct {
+	version, tag, image, output, repository, manifest, chart string
+	binaries                                                 []string
+}
 
-	err := run(ctx, *release, *reference, *output, *push, flag.Args())
-	stop()
-	if err != nil {
+func main() {
+	if err := run(context.Background(), os.Args[1:]); err != nil {
 		fmt.Fprintln(os.Stderr, "image:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, release, reference, output, push string, binaries []string) error {
-	bundle, err := pack.Build(release, binaries...)
-	if err != nil {
+func run(ctx context.Context, args []string) error {
+	command := "none"
+	if len(args) > 0 {
+		command, args = args[0], args[1:]
+	}
+	o, flags := options{}, flag.NewFlagSet("image "+command, flag.ExitOnError)
+	flags.StringVar(&o.version, "version", "", "version of a release; empty: the version of the binaries")
+	flags.StringVar(&o.tag, "tag", "", "name and tag of the image in archives, or in the registry of a push")
+	flags.StringVar(&o.image, "image", "", `directory that "image pack" wrote`)
+	flags.StringVar(&o.output, "output", "", "directory that is replaced")
+	flags.StringVar(&o.repository, "repository", "", "repository of the image of a release in its registry")
+	flags.StringVar(&o.manifest, "manifest", "", "file with all manifests")
+	flags.StringVar(&o.chart, "chart", "", "directory of the Helm chart")
+	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	digest, err := bundle.Write(output, reference)
-	if err != nil {
+	o.binaries = flags.Args()
+	switch command {
+	case "certificates":
+		_, err := os.Stdout.Write(rootCertificates())
 		return err
+	case "pack":
+		return o.pack()
+	case "push":
+		return o.push(ctx)
+	case "release":
+		return o.release()
+	default:
+		return fmt.Errorf("the command is %s, not pack, push, release or certificates", command)
 	}
-	fmt.Printf("%s: %s@%s\n", output, reference, digest)
-	if push == "" {
-		return nil
+}
+
+// replaceFiles replaces a directory with files.
+func replaceFiles(directory string, files map[string][]byte) error {
+	tree := fstest.MapFS{}
+	for name, content := range files {
+		tree[name] = &fstest.MapFile{Data: content}
 	}
-	pushed, err := bundle.Push(ctx, push)
-	if err != nil {
-		return err
-	}
-	fmt.Printf("pushed: %s\n", pushed)
-	return nil
+	return errors.Join(os.RemoveAll(directory), os.CopyFS(directory, tree))
 }

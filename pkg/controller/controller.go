@@ -226,8 +226,8 @@ func (c *Controller) work(ctx, stop context.Context) {
 	}
 }
 
-// process makes one pass over the key of s and schedules the next one. due are the reasons
-// that start the pass, and carried are those of failed passes.
+// process makes one pass over the key of s and schedules the next one. due are the reasons that
+// start the pass, and carried are the reasons of failed passes.
 func (c *Controller) process(ctx context.Context, s *slot, due, carried Reason) {
 	key, why := s.key, due|carried
 	logger := passLogger(ctx, key, why)

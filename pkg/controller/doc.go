@@ -21,13 +21,12 @@
 //
 // # Turns
 //
-// The namespaces whose keys wait take turns: between two keys of a namespace,
-// workers take at most two keys of every other namespace. Many keys of one
-// namespace therefore delay no other. A cluster-scoped key counts as a namespace
-// of its own. Passes for small reasons ([Drift], [HealthChange]) go before others,
-// across namespaces within a round of turns, and within a namespace for at most
-// three keys in a row. Otherwise, workers take keys in the order in which the keys
-// were added.
+// The namespaces whose keys wait take turns: between two keys of a namespace, workers take at most
+// two keys of every other namespace. Many keys of one namespace therefore do not delay other
+// namespaces. A cluster-scoped key counts as a namespace of its own. Passes for small reasons
+// ([Drift], [HealthChange]) have precedence: across namespaces within a round of turns, and within
+// a namespace for at most three consecutive keys. Otherwise, workers take keys in the order in
+// which the keys were added.
 //
 // Turns share the workers by the number of passes and not by their time. A pass
 // that takes long has to release its worker, see below.

@@ -30,9 +30,9 @@ func Terminal(err error) error {
 	return &terminalError{err: err}
 }
 
-// IsTerminal reports whether err is marked by [Terminal]. A joined error is
-// terminal only if each of its branches is terminal. A failed status write
-// beside a terminal error is therefore retried.
+// IsTerminal reports whether err is marked by [Terminal]. A joined error is terminal only if each
+// of its branches is terminal. A failed status write that is joined with a terminal error is
+// therefore retried.
 func IsTerminal(err error) bool {
 	return every(err, func(link error) bool {
 		_, ok := link.(interface{ terminal() })

@@ -47,8 +47,8 @@ func LogGeneration(ctx context.Context, generation int64) context.Context {
 	return klog.NewContext(ctx, logger)
 }
 
-// newReconcileID returns the identifier of a pass. It tells the passes over one object
-// apart, so 32 bits suffice.
+// newReconcileID returns the identifier of a pass. It distinguishes the passes over one object, so
+// 32 bits suffice.
 func newReconcileID() string {
 	var id [4]byte
 	binary.BigEndian.PutUint32(id[:], rand.Uint32()) //nolint:gosec // The identifier is no secret.

@@ -212,10 +212,10 @@ func (m *Metrics) TimeToReady(controller string) func(time.Duration) {
 	return func(d time.Duration) { series.Observe(d.Seconds()) }
 }
 
-// WatchErrors returns the watch error handler of an informer. The handler counts failed
-// lists and watches by resource, which names what the informer watches, and logs them as
-// client-go does. Watches that end normally or that are too old do not count, and neither do
-// those of a resource that the API server does not serve: its CRD is gone.
+// WatchErrors returns the watch error handler of an informer. The handler counts failed lists and
+// watches by resource, which names what the informer watches, and logs them as client-go does.
+// Watches that end normally or that are too old do not count, and neither do watches of a resource
+// whose CRD was deleted.
 func (m *Metrics) WatchErrors(resource string) cache.WatchErrorHandlerWithContext {
 	if m == nil {
 		return cache.DefaultWatchErrorHandler
@@ -266,8 +266,9 @@ func (m *Metrics) WatchFailures(resource string) func(error) {
 	}
 }
 
-// isWatchFailure reports whether an error of a list or watch is a failure. Watches that end
-// normally are none (see cache.DefaultWatchErrorHandler), nor are those of a resource without CRD.
+// isWatchFailure reports whether an error of a list or watch is a failure. The normal end of a
+// watch is not a failure (see cache.DefaultWatchErrorHandler), and neither is a watch of a resource
+// without a CRD.
 func isWatchFailure(err error) bool {
 	expired := apierrors.IsResourceExpired(err) || apierrors.IsGone(err)
 	return !expired && !apierrors.IsNotFound(err) && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF)

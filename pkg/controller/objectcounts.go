@@ -56,8 +56,8 @@ type NamespaceCounts struct {
 // oldest deletion.
 const maxNamespaces = 50
 
-// namespaceLabel is the label with the namespace of objects. The label "namespace" is that of the
-// operator.
+// namespaceLabel is the label with the namespace of objects, because the label "namespace" is the
+// namespace of the operator.
 const namespaceLabel = "resource_namespace"
 
 // RegisterObjects reports the objects of a controller at each scrape, until the returned

@@ -16,10 +16,10 @@ import (
 // repeated. It exceeds the longest pause between corrections of a child.
 const repeatWindow = 15 * time.Minute
 
-// DriftRepeats counts repeated corrections: those of an object that was corrected less than 15
-// minutes ago. K identifies an object. The memory is bounded, because it holds only objects
-// of the last 15 to 30 minutes. DriftRepeats is safe for concurrent use. The zero value is ready
-// to use.
+// DriftRepeats counts repeated corrections: corrections of an object that was corrected less than
+// 15 minutes ago. K identifies an object. The memory is bounded, because it holds only objects of
+// the last 15 to 30 minutes. DriftRepeats is safe for concurrent use. The zero value is ready to
+// use.
 type DriftRepeats[K comparable] struct {
 	recent expiring.Map[K, struct{}]
 }

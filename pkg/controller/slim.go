@@ -18,8 +18,8 @@ const maxChildEntries = 1000
 // the transform of an informer.
 //
 // An object that has a controller keeps all metadata, because its owner compares the metadata. If
-// it has too many entries, it loses them and the reference to its controller. The owner then
-// treats the object as one that is not its own.
+// the metadata has too many entries, the entries and the controller reference are dropped. The
+// owner then does not treat the object as its child.
 func Slim(object metav1.Object, keep func(annotation string) bool) {
 	entries := len(object.GetLabels()) + len(object.GetAnnotations()) + len(object.GetOwnerReferences())
 	if metav1.GetControllerOfNoCopy(object) != nil && entries <= maxChildEntries {

@@ -25,11 +25,11 @@ const maxSmallTurns = 3
 // turns is the storage of a workqueue. It hands out keys fairly by namespace, and keys with
 // small reasons first. It implements workqueue.Queue.
 //
-// The keys are handed out in rounds. In a round, each tenant with waiting keys has one turn:
-// first the tenants with small keys, then the others, each in the order in which they came.
-// Between two turns of a tenant, every other tenant therefore has at most two turns, and one
-// turn while no key is small. A tenant hands out its small keys first, but after
-// maxSmallTurns of them one of its other keys.
+// The keys are handed out in rounds. In a round, each tenant with waiting keys has one turn: first
+// the tenants with small keys, then the remaining tenants, each group in the order of arrival.
+// Between two turns of a tenant, every other tenant therefore has at most two turns, and one turn
+// while no key is small. A tenant hands out its small keys first, but after maxSmallTurns small
+// keys, it hands out another key.
 //
 // The tenant of a key is its namespace. Cluster-scoped keys have no namespace in common, so
 // each of them is its own tenant.
@@ -37,7 +37,7 @@ const maxSmallTurns = 3
 // Except for setSmall, the workqueue serializes all calls.
 type turns struct {
 	clock clock.PassiveClock
-	// waited is told how long each turn was waited for.
+	// waited is called with the waiting time of each turn.
 	waited func(time.Duration)
 
 	round   int

@@ -125,7 +125,7 @@ func TestSmallKeysDoNotStarveOthers(t *testing.T) {
 	wantKeys(t, got, "drifts/0", "b/0", "drifts/1", "b/1", "drifts/2", "drifts/install")
 }
 
-func TestTouchMovesKeyWhoseReasonsChange(t *testing.T) {
+func TestTouchMovesKeyWithNewReasons(t *testing.T) {
 	turns := testTurns()
 	push(turns, "a", false, "0", "1", "2")
 	key := cache.NewObjectName("a", "2")
@@ -201,9 +201,9 @@ func TestTurnsAreFair(t *testing.T) {
 	})
 }
 
-// TestBusyNamespaceDelaysNoOther checks the controller: 300 keys of one namespace wait when
+// TestBusyNamespaceDoesNotDelayOthers checks the controller: 300 keys of one namespace wait when
 // three keys of another are added, and every second pass is over one of these.
-func TestBusyNamespaceDelaysNoOther(t *testing.T) {
+func TestBusyNamespaceDoesNotDelayOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, Options{})
 		begin := make(chan struct{})
@@ -236,8 +236,8 @@ func TestBusyNamespaceDelaysNoOther(t *testing.T) {
 	})
 }
 
-// TestDriftDoesNotWaitForInstalls checks the controller: the pass over a drifted object does
-// not wait for those over new objects, whether of its own namespace or of others.
+// TestDriftDoesNotWaitForInstalls checks the controller: the pass over a drifted object does not
+// wait for passes over new objects, in its namespace or in other namespaces.
 func TestDriftDoesNotWaitForInstalls(t *testing.T) {
 	for name, namespace := range map[string]func(int) string{
 		"of one namespace":   func(int) string { return keyA.Namespace },

@@ -54,7 +54,7 @@ func (r *rig) enqueueMany(namespace string, count int) {
 	}
 }
 
-func TestWaitingPassHoldsNoWorker(t *testing.T) {
+func TestWaitingPassReleasesWorker(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, w := newRig(t, Options{Workers: 2}), &waiter{}
 		r.reconcile = w.reconcile

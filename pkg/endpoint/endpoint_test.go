@@ -99,9 +99,9 @@ func TestSend(t *testing.T) {
 	}
 }
 
-// TestNamespaceLeavesSlotsToOthers: the requests of one namespace, which the server does not
+// TestNamespaceShareOfSlots: the requests of one namespace, which the server does not
 // answer, leave slots for another namespace.
-func TestNamespaceLeavesSlotsToOthers(t *testing.T) {
+func TestNamespaceShareOfSlots(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		slots := newSlots(4)
 		var granted []string

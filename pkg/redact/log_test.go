@@ -33,7 +33,7 @@ func TestLoggerWritesNoSecrets(t *testing.T) {
 	}
 }
 
-func TestLoggerKeepsWhatIsNoSecret(t *testing.T) {
+func TestLoggerKeepsTextsThatAreNotSecret(t *testing.T) {
 	var plain, redacted bytes.Buffer
 	write := func(out *bytes.Buffer, redactor *redact.Redactor) {
 		options := &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {

@@ -82,8 +82,8 @@ func TestNumberForms(t *testing.T) {
 	}
 }
 
-// TestCutLeavesNoBeginningOfSecret moves a secret across the cut of a long text, byte by byte.
-func TestCutLeavesNoBeginningOfSecret(t *testing.T) {
+// TestTruncationRemovesPartialSecret moves a secret across the cut of a long text, byte by byte.
+func TestTruncationRemovesPartialSecret(t *testing.T) {
 	const secret = "hunter22-and-more"
 	r := New([]string{secret, "world-of-" + secret, "hello-world"})
 	for before := MaxTextBytes - 80; before <= MaxTextBytes; before++ {

@@ -149,9 +149,9 @@ func TestKindsInAnyOrder(t *testing.T) {
 	}
 }
 
-// TestResourcesAreAllThatCachesNeed: a kind starts when its Resources can be watched. A cache that needs further
+// TestResourcesCoverAllCaches: a kind starts when its Resources can be watched. A cache that needs further
 // permissions would not sync. Only the audit namespace is apart.
-func TestResourcesAreAllThatCachesNeed(t *testing.T) {
+func TestResourcesCoverAllCaches(t *testing.T) {
 	registered, err := kinds(t.Context(), parse(t))
 	if err != nil {
 		t.Fatal(err)

@@ -80,9 +80,9 @@ func watchable(t *testing.T, file []byte) sets.Set[schema.GroupResource] {
 	return found
 }
 
-// TestEachKindAsksForItsRules: each kind needs the status of its resource, and events. The audit rules are for the audit
+// TestEachKindDeclaresItsRules: each kind needs the status of its resource, and events. The audit rules are for the audit
 // namespace.
-func TestEachKindAsksForItsRules(t *testing.T) {
+func TestEachKindDeclaresItsRules(t *testing.T) {
 	options := parse(t, "--audit-namespace=records")
 	registered, err := kinds(t.Context(), options)
 	if err != nil {

@@ -62,7 +62,7 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-func TestRefusedErrorIsOneLineThatNamesTheField(t *testing.T) {
+func TestRefusedErrorNamesFieldInOneLine(t *testing.T) {
 	path := field.NewPath("spec", "selector")
 	invalid := func(causes ...*field.Error) error {
 		return apierrors.NewInvalid(schema.GroupKind{Kind: "Deployment"}, "web", causes)

@@ -18,7 +18,7 @@ import (
 	"github.com/example/demoapp-controller/test/expect"
 )
 
-func TestConfirmTellsTheNewestVersion(t *testing.T) {
+func TestConfirmReturnsNewestVersion(t *testing.T) {
 	w := newWorld(t, func(*world, *kind.Definition[*cluster, v1alpha1.DemoAppClusterStatus]) {})
 	stale := w.stored()
 	w.change(func(c *cluster) { c.Labels = map[string]string{"changed": "1"} })
@@ -41,7 +41,7 @@ func TestConfirmTellsTheNewestVersion(t *testing.T) {
 func TestStaleDeletionIsNotFinalized(t *testing.T) {
 	tests := map[string]struct {
 		again bool
-		// requests are those of the first pass, and further those of the second one.
+		// requests are the requests of the first pass, and further the requests of the second pass.
 		requests, further []string
 	}{
 		"created again": {true, []string{"patch ", "patch ", "patch status"}, nil},

@@ -6,11 +6,11 @@
 // A [Definition] describes one kind: its client, its status, the steps of a pass, and the
 // steps of a deletion. A [Loop] makes the passes:
 //
-//  1. take the newest version of the object, from the cache or from an own write
-//     that the cache does not have yet;
-//  2. add the finalizer; or confirm that the API server has the deleted object, run Finalize
-//     and remove the finalizer. If only finalizers of others keep the object for more than two
-//     seconds, the status says so;
+//  1. take the newest version of the object: from the cache, or from a write of this process that
+//     the cache does not show yet;
+//  2. add the finalizer; or confirm that the API server has the deleted object, run Finalize and
+//     remove the finalizer. If only finalizers of other clients keep the object for more than two
+//     seconds, the status reports this;
 //  3. copy the object and run Steps, which write only to the status of the copy;
 //  4. if the status changed, write it with one server-side apply, also after a failed
 //     step. A status that reports only progress may be held;

@@ -18,7 +18,7 @@ import (
 // process remembers an object until it is Ready.
 //
 // An object that got its first status from an earlier process, and is not Ready yet, is not
-// measured: nothing tells whether it was Ready before. The zero value is ready to use.
+// measured, because it may have been Ready before. The zero value is ready to use.
 type firstReady struct{ pending controller.Memory[types.UID] }
 
 // wrote reports whether a status write made the object Ready for the first time. before and

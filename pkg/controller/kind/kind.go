@@ -46,7 +46,7 @@ type Definition[T Object[T], S any] struct {
 	// objects of the namespace for a while, and no status is written.
 	Steps func(ctx context.Context, p *Pass[T]) error
 
-	// Annotations are the annotations whose change starts a pass, besides
+	// Annotations are further annotations whose change starts a pass, in addition to
 	// demo.example.com/paused. Optional.
 	Annotations []string
 	// Suspends says that Steps change nothing while Pass.Pause is set, and report it. By
@@ -104,7 +104,7 @@ type Pass[T Object[T]] struct {
 	Now time.Time
 	// Next is the delay until the next periodic pass.
 	Next time.Duration
-	// Pause is what pauses the object; zero for none.
+	// Pause is the cause of the object's pause. It is zero if the object is not paused.
 	Pause Pause
 
 	// failed says that the pass returns an error that the worker logs as an error.

@@ -111,7 +111,7 @@ func New[T Object[T], S any](kind Definition[T, S], deps Deps) (*Loop[T, S], err
 	return l, nil
 }
 
-// wrote records the answer to an own write.
+// wrote records the API server's answer to a write of this process.
 func (l *Loop[T, S]) wrote(object T) {
 	l.confirmed.Set(cache.MetaObjectToName(object), object.GetUID())
 	l.views.In(object.GetNamespace()).Wrote(object)
@@ -126,8 +126,8 @@ func (l *Loop[T, S]) Queue() *controller.Controller { return l.queue }
 // Cached returns the caches of the kind.
 func (l *Loop[T, S]) Cached() controller.Scoped[T] { return l.cached }
 
-// Newest returns the newest version of a cached object: the cached version, or an own
-// write that the cache does not have yet. It returns nil if the object is gone.
+// Newest returns the newest version of a cached object: the cached version, or a write of this
+// process that the cache does not show yet. It returns nil if the object is gone.
 func (l *Loop[T, S]) Newest(cached T) T {
 	return l.newest(cache.MetaObjectToName(cached))
 }
@@ -328,12 +328,12 @@ func (l *Loop[T, S]) finalize(ctx context.Context, p *Pass[T]) error {
 	return l.reportFinalized(ctx, p)
 }
 
-// othersGrace is the time that finalizers of others may take before the status reports that the
-// deletion waits for them. Most of them take less, which saves a write of the status.
+// othersGrace is the delay before the status reports that a deletion waits for finalizers of other
+// clients. Most deletions end within this delay, which saves a status write.
 const othersGrace = 2 * time.Second
 
-// awaitOthers reports that only finalizers of others keep an object, such as the API server's for
-// a deletion in the foreground. Without the report, the object would stay Ready.
+// awaitOthers reports in the status that only finalizers of other clients keep an object, for
+// example in a foreground deletion. Otherwise, the object would stay Ready.
 func (l *Loop[T, S]) awaitOthers(ctx context.Context, p *Pass[T]) (controller.Result, error) {
 	others := OthersFinalizers(p.Observed)
 	if others == "" || finalizer.Has(p.Observed, l.finalizers()...) || !meta.IsStatusConditionTrue(*p.conditions(p.Observed), apimeta.ConditionReady) {

@@ -62,7 +62,7 @@ type world struct {
 	refuse map[string]error
 	// forgotten counts the calls of Forget.
 	forgotten int
-	// leftTo are the finalizers of others at the calls of Finalized.
+	// leftTo are the remaining finalizers of other clients at the calls of Finalized.
 	leftTo []string
 	// refusal is why objects are not reconciled.
 	refusal string
@@ -342,7 +342,7 @@ func TestCommitWithinPass(t *testing.T) {
 	expect.Equal(t, "next pass", time.Minute, result.RequeueAfter)
 }
 
-func TestGoneObjectIsForgotten(t *testing.T) {
+func TestDeletedObjectIsForgotten(t *testing.T) {
 	w := newWorld(t, reports("AllReady", nil))
 	w.delete()
 
@@ -365,9 +365,9 @@ func TestDeletionWithoutFinalizerSendsNoRequest(t *testing.T) {
 	expect.Equal(t, "requests", []string(nil), w.requests)
 }
 
-// TestDeletionHeldByOthersIsReported: an object that only finalizers of others keep is not Ready.
-// A deletion that ends soon costs no write of the status.
-func TestDeletionHeldByOthersIsReported(t *testing.T) {
+// TestForeignFinalizersAreReported: an object that only finalizers of other clients keep is not
+// Ready. A deletion that ends soon costs no status write.
+func TestForeignFinalizersAreReported(t *testing.T) {
 	tests := map[string]struct {
 		finalizer, former string
 		removal           []string
@@ -419,7 +419,8 @@ func TestDeletionHeldByOthersIsReported(t *testing.T) {
 	}
 }
 
-// TestHeldStatusHidesNoDeletion: the stored status is Ready, and a later one that is not Ready waits for its write.
+// TestHeldStatusHidesNoDeletion: the stored status is Ready, and a delayed status write is not
+// Ready.
 func TestHeldStatusHidesNoDeletion(t *testing.T) {
 	ready := true
 	w := newWorld(t, func(_ *world, k *kind.Definition[*cluster, v1alpha1.DemoAppClusterStatus]) {

@@ -57,7 +57,7 @@ func (f *fleet) create(object *cluster) {
 	expect.NoError(f.t, err)
 }
 
-// start starts a process. The metrics are those of this process.
+// start starts a process. The metrics belong to this process.
 func (f *fleet) start() {
 	f.t.Helper()
 	informer := externalversions.NewSharedInformerFactory(f.client, 0).Demo().V1alpha1().DemoAppClusters().Informer()
@@ -189,7 +189,8 @@ func TestObjectCounts(t *testing.T) {
 	})
 }
 
-// TestFailingObjects holds that an object fails from a failed pass to the next one that succeeds, whatever its state is.
+// TestFailingObjects: an object counts as failing from a failed pass to the next successful pass,
+// whatever its state is.
 func TestFailingObjects(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := startFleet(t, object("well", "Ready"), object("stalled", "Failed"), object("breaks", "Ready"))
@@ -276,8 +277,8 @@ func TestTimeToReady(t *testing.T) {
 	})
 }
 
-// TestTimeToReadyAfterRestart holds that a new process measures no object for which it
-// cannot tell whether it was Ready before.
+// TestTimeToReadyAfterRestart: a new process does not measure an object that may have been Ready
+// before.
 func TestTimeToReadyAfterRestart(t *testing.T) {
 	const count = `controller_time_to_ready_seconds_count{controller="clusters"} `
 	synctest.Test(t, func(t *testing.T) {

@@ -14,12 +14,12 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller"
 )
 
-// Gate says by which condition an object tells that its changes wait, for the metric
+// Gate defines the condition of an object whose changes wait, for the metric
 // controller_held_resources.
 type Gate struct {
 	// Name is the value of the label "gate". Several gates of a kind may have one name.
 	Name string
-	// Condition and Status are those of the condition of an object that the gate holds.
+	// Condition and Status identify the condition of an object that the gate holds.
 	Condition string
 	Status    metav1.ConditionStatus
 	// Reasons are the reasons of that condition; empty for all reasons.

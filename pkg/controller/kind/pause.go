@@ -11,7 +11,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller"
 )
 
-// Pause is what pauses an object. The zero value pauses nothing.
+// Pause is the cause of an object's pause. The zero value means that the object is not paused.
 type Pause struct {
 	// Reason is the reason of the condition Suspended.
 	Reason string
@@ -21,10 +21,10 @@ type Pause struct {
 
 func (p Pause) isSet() bool { return p.By != "" }
 
-// heldByPause is how a paused object tells that its changes wait.
+// heldByPause is the condition of a paused object with a waiting change.
 var heldByPause = Gate{Name: "suspend", Condition: apimeta.ConditionSuspended, Status: metav1.ConditionTrue}
 
-// PauseOf returns what pauses an object: an annotation of its own, or of its Namespace.
+// PauseOf returns the cause of an object's pause: an annotation of the object, or of its Namespace.
 func (l *Loop[T, S]) PauseOf(object T) Pause {
 	switch {
 	case controller.IsPaused(object):

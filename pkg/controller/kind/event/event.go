@@ -25,7 +25,7 @@ type Event struct {
 	Type string
 	// Reason is the machine-readable cause, such as "Installed".
 	Reason string
-	// Action is what was done, such as "Install".
+	// Action is the performed action, such as "Install".
 	Action string
 	// Note is the message for people.
 	Note string

@@ -45,7 +45,8 @@ func (e Editor) Set(conditionType string, status metav1.ConditionStatus, reason,
 	})
 }
 
-// Current returns the condition of a type; false if there is none of the object's generation.
+// Current returns the condition of a type. It returns false if the object has no such condition for
+// its generation.
 func (e Editor) Current(conditionType string) (metav1.Condition, bool) {
 	found := meta.FindStatusCondition(*e.conditions, conditionType)
 	if found == nil || found.ObservedGeneration != e.generation {

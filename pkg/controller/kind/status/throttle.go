@@ -21,7 +21,7 @@ type Throttle[T metav1.Object] struct {
 	objects controller.Memory[throttled[T]]
 }
 
-// throttled is what is known of one object.
+// throttled is the state of one object.
 type throttled[T metav1.Object] struct {
 	uid types.UID
 	// since is when its first status was held, and object has the last one; zero while
@@ -62,8 +62,8 @@ func (t *Throttle[T]) Hold(key cache.ObjectName, object T, d, interval time.Dura
 	return left
 }
 
-// Wrote ends what is held of an object, because its status is written. The time counts for
-// the next write if there is an interval.
+// Wrote records a status write of an object, and drops its held status. With an interval, the next
+// write is delayed from now.
 func (t *Throttle[T]) Wrote(key cache.ObjectName, object T, interval time.Duration, now time.Time) {
 	if interval <= 0 {
 		t.objects.Forget(key)
@@ -72,7 +72,7 @@ func (t *Throttle[T]) Wrote(key cache.ObjectName, object T, interval time.Durati
 	t.objects.Set(key, throttled[T]{uid: object.GetUID(), wrote: now})
 }
 
-// Forget drops what is known of an object.
+// Forget drops the state of an object.
 func (t *Throttle[T]) Forget(key cache.ObjectName) { t.objects.Forget(key) }
 
 // KeepTransitionTimes copies the transition times from written to the conditions in next

@@ -19,7 +19,7 @@ func objectOf(uid types.UID, version string) object {
 	return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{UID: uid, ResourceVersion: version}}
 }
 
-func TestThrottleHolds(t *testing.T) {
+func TestThrottleDelaysWrites(t *testing.T) {
 	const d = time.Second
 	key := cache.NewObjectName("ns", "a")
 	steps := []struct {

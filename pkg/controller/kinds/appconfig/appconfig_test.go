@@ -258,7 +258,7 @@ func TestStatus(t *testing.T) {
 	})
 }
 
-func TestBadSpecKeepsTheContent(t *testing.T) {
+func TestInvalidSpecKeepsContent(t *testing.T) {
 	tests := map[string]struct {
 		change func(*configv1.AppConfigSpec)
 		want   string
@@ -331,7 +331,7 @@ func TestNewContentRollsWorkloads(t *testing.T) {
 	})
 }
 
-func TestWorkloadsThatAppear(t *testing.T) {
+func TestNewWorkloads(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.deploy("older")
 		w.changeHost("other.example.com")
@@ -346,8 +346,8 @@ func TestWorkloadsThatAppear(t *testing.T) {
 	})
 }
 
-// TestWorkloadThatAppearsDuringTheApply: its pods may have started with the earlier content.
-func TestWorkloadThatAppearsDuringTheApply(t *testing.T) {
+// TestWorkloadCreatedDuringApply: its pods may have started with the earlier content.
+func TestWorkloadCreatedDuringApply(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.kube.PrependReactor("patch", "configmaps", func(clienttesting.Action) (bool, runtime.Object, error) {
 			time.Sleep(30 * time.Second)
@@ -386,7 +386,7 @@ func TestRemovedAnnotationRollsNothing(t *testing.T) {
 	})
 }
 
-func TestUnavailableReloadIsNoRefusal(t *testing.T) {
+func TestUnavailableReloadIsNotRefusal(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.deploy("web")
 		w.Refuse(func(request string) error {
@@ -449,8 +449,8 @@ func TestFailedReloadIsRetried(t *testing.T) {
 	})
 }
 
-// TestReplacedWorkloadIsNoRefusal: the cache is behind when a workload is deleted and created again.
-func TestReplacedWorkloadIsNoRefusal(t *testing.T) {
+// TestReplacedWorkloadIsNotRefusal: the cache is behind when a workload is deleted and created again.
+func TestReplacedWorkloadIsNotRefusal(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.deploy("web")
 		w.deploy("worker")
@@ -470,7 +470,7 @@ func TestReplacedWorkloadIsNoRefusal(t *testing.T) {
 	})
 }
 
-func TestOlderAppConfigKeepsTheConfigMap(t *testing.T) {
+func TestOlderAppConfigKeepsConfigMap(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.Wait(time.Minute)
 
@@ -494,7 +494,7 @@ func TestOlderAppConfigKeepsTheConfigMap(t *testing.T) {
 	})
 }
 
-func TestConfigMapOfOthersStalls(t *testing.T) {
+func TestConflictingConfigMapStalls(t *testing.T) {
 	inEmptyWorld(t, func(w *world) {
 		w.Act(func() error {
 			_, err := w.kube.CoreV1().ConfigMaps("ns").Create(t.Context(),
@@ -510,7 +510,7 @@ func TestConfigMapOfOthersStalls(t *testing.T) {
 	})
 }
 
-func TestTakenApplicationKeepsTheOldConfigMap(t *testing.T) {
+func TestTakenApplicationKeepsOldConfigMap(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.change("shop", func(s *configv1.AppConfigSpec) { s.Application = "other" })
 		w.create("younger")

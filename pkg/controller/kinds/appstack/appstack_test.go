@@ -300,9 +300,9 @@ func TestNothingStartsBeforeTheDatabaseIsReady(t *testing.T) {
 	}
 }
 
-// TestUnreadyDatabaseLeavesTheOthers: a component that becomes unhealthy later does not take
+// TestUnreadyDatabaseDoesNotStopOthers: a component that becomes unhealthy later does not take
 // down those after it, also across a restart and a change of the spec.
-func TestUnreadyDatabaseLeavesTheOthers(t *testing.T) {
+func TestUnreadyDatabaseDoesNotStopOthers(t *testing.T) {
 	inRunningWorld(t, func(w *world) {
 		w.reportDatabase(starting)
 		w.Stop()
@@ -337,7 +337,7 @@ func TestRefusedStorageNamesTheField(t *testing.T) {
 	})
 }
 
-func TestImageThatCannotBePulled(t *testing.T) {
+func TestUnpullableImage(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.create(withoutCache)
 		w.reportDatabase(ready)
@@ -355,7 +355,7 @@ func TestImageThatCannotBePulled(t *testing.T) {
 	})
 }
 
-func TestImageThatAdmissionRefuses(t *testing.T) {
+func TestImageRefusedByAdmission(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.Refuse(func(request string) error {
 			if request != "patch deployments/shop-frontend" {
@@ -387,7 +387,7 @@ func TestUnavailablePodsDegrade(t *testing.T) {
 	})
 }
 
-func TestCacheThatIsSwitchedOff(t *testing.T) {
+func TestDisabledCache(t *testing.T) {
 	inRunningWorld(t, func(w *world) {
 		w.change(withoutCache)
 
@@ -408,7 +408,7 @@ func TestCacheThatIsSwitchedOff(t *testing.T) {
 	})
 }
 
-func TestPostgreSQLOfOthersStalls(t *testing.T) {
+func TestConflictingPostgreSQLStalls(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.Act(func() error {
 			_, err := w.client.DatabaseV1().PostgreSQLs("ns").Create(t.Context(),

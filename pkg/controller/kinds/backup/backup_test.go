@@ -481,8 +481,8 @@ func TestMissedRun(t *testing.T) {
 	})
 }
 
-// TestDeletedJobIsNoMissedRun: the status of the CronJob tells that the run was started.
-func TestDeletedJobIsNoMissedRun(t *testing.T) {
+// TestDeletedJobIsNotMissedRun: the status of the CronJob shows that the run was started.
+func TestDeletedJobIsNotMissedRun(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.Stop()
 		w.Wait(2 * time.Hour)
@@ -575,8 +575,8 @@ func TestRunNowIsNotRepeated(t *testing.T) {
 	})
 }
 
-// TestJobsOfOthers: only Jobs of the Backup's own CronJob count.
-func TestJobsOfOthers(t *testing.T) {
+// TestJobsOfOtherOwners: only Jobs of the Backup's own CronJob count.
+func TestJobsOfOtherOwners(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.Act(func() error {
 			_, err := w.kube.BatchV1().Jobs("ns").Create(t.Context(), &batchv1.Job{
@@ -695,7 +695,7 @@ func TestDriftIsCorrected(t *testing.T) {
 	})
 }
 
-func TestObjectOfOthersStalls(t *testing.T) {
+func TestConflictingObjectStalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.Act(func() error {

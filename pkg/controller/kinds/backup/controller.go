@@ -37,7 +37,7 @@ type (
 	loop = kind.Loop[*backupv1.Backup, backupv1.BackupStatus]
 )
 
-// reconciler is what a pass reads and writes besides the Backup.
+// reconciler has the clients and caches of a pass.
 type reconciler struct {
 	children *child.Set
 	runs     *runs.Runs

@@ -1,6 +1,6 @@
 // Copyright The DemoApp Controller Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package backup keeps Backups: a CronJob whose pods dump a database and upload the dump to a bucket. The files are
-// those of package website: desired.go has the children, status.go has the status.
+// Package backup keeps Backups: a CronJob whose pods dump a database and upload the dump to a
+// bucket. As in package website, desired.go has the children, and status.go has the status.
 package backup

@@ -158,7 +158,7 @@ func TestCreatedAppIsKnownBeforeTheCacheHasIt(t *testing.T) {
 	expect.Equal(t, "once it is cached", []string{"web-a"}, w.names())
 }
 
-func TestCreatedAppThatIsGoneAgain(t *testing.T) {
+func TestCreatedAppIsDeletedBeforeCache(t *testing.T) {
 	w := newChildrenWorld(t)
 
 	w.create("a")
@@ -171,7 +171,7 @@ func TestCreatedAppThatIsGoneAgain(t *testing.T) {
 	expect.Equal(t, "for a successor of the owner", []string(nil), w.names())
 }
 
-func TestCacheWithoutVersionIsBelieved(t *testing.T) {
+func TestCacheWithoutVersionIsTrusted(t *testing.T) {
 	w := newChildrenWorld(t)
 
 	w.create("a")

@@ -103,7 +103,7 @@ func TestPhases(t *testing.T) {
 	}
 }
 
-func TestDegradedComponentLeavesTheOthers(t *testing.T) {
+func TestDegradedComponentDoesNotStopOthers(t *testing.T) {
 	inRunningWorld(t, func(w *world) {
 		w.reportDatabase(databaseStarting)
 		w.Wait(time.Minute)

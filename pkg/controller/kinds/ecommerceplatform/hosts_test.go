@@ -16,7 +16,7 @@ import (
 
 const shopHost = "shop.example.com"
 
-func TestHostThatIsTaken(t *testing.T) {
+func TestTakenHost(t *testing.T) {
 	tests := map[string]struct{ namespace, message string }{
 		"in the same namespace": {"ns", `spec.ingress.host: shop.example.com belongs to EcommercePlatform "shop": choose another host`},
 		"in another namespace": {"other", "spec.ingress.host: shop.example.com belongs to an object of kind EcommercePlatform in another " +

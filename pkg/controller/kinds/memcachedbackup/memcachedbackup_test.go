@@ -340,7 +340,7 @@ func TestDriftIsCorrected(t *testing.T) {
 	}
 }
 
-func TestObjectOfOthersStalls(t *testing.T) {
+func TestConflictingObjectStalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.Act(func() error {

@@ -84,7 +84,7 @@ func (b *Backups) Add(loop child.Loop, informers map[string]cache.SharedIndexInf
 	return nil
 }
 
-// of returns the Backup of a PostgreSQL; nil if there is none.
+// of returns the Backup of a PostgreSQL, or nil.
 func (b *Backups) of(p *databasev1.PostgreSQL) *backupv1.Backup {
 	if cached := b.cached.Load(); cached != nil {
 		if backup, ok := cached.Get(cache.NewObjectName(p.Namespace, backupName(p))); ok && metav1.IsControlledBy(backup, p) {

@@ -35,8 +35,8 @@ const (
 //go:embed scripts
 var embedded embed.FS
 
-// scripts are the files of the ConfigMap, by name. They are constant: what differs between
-// databases reaches them by environment variables, and by the file initializedMark.
+// scripts are the files of the ConfigMap, by name. They are constant: parameters of a database are
+// environment variables, and the file initializedMark.
 var scripts = readScripts()
 
 func readScripts() map[string]string {
@@ -95,7 +95,7 @@ func headlessName(name string) string    { return name + "-headless" }
 func scriptsName(name string) string     { return name + "-scripts" }
 func credentialsName(name string) string { return name + "-credentials" }
 
-// imageOf returns the image for a major version: that of the flag, or the official one.
+// imageOf returns the image for a major version: the image of the flag, or the official image.
 func imageOf(images map[string]string, version string) string {
 	return cmp.Or(images[version], "postgres:"+version)
 }

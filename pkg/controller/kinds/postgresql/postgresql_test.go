@@ -237,8 +237,8 @@ func (w *world) makeStatefulSetReady(ready int32) {
 	w.Wait(time.Second)
 }
 
-// TestPasswordsAreNowhereElse looks for the passwords in all objects but the Secret, in all events and in all requests.
-func TestPasswordsAreNowhereElse(t *testing.T) {
+// TestPasswordsAreOnlyInSecret looks for the passwords in all objects but the Secret, in all events and in all requests.
+func TestPasswordsAreOnlyInSecret(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		var written []string
@@ -407,7 +407,7 @@ func consent(name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Labels: map[string]string{databasev1.LabelPostgreSQL: name}}
 }
 
-func TestSecretThatCannotBeUsed(t *testing.T) {
+func TestInvalidSecret(t *testing.T) {
 	controller := []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "theirs", UID: "u", Controller: ptr.To(true)}}
 	tests := map[string]struct {
 		secret          *corev1.Secret
@@ -519,7 +519,8 @@ func TestLostSecretIsNotReplaced(t *testing.T) {
 	})
 }
 
-// TestSecretRestoredWithoutLabel: the label shows that the Secret is for this PostgreSQL, also for one that had another Secret.
+// TestSecretRestoredWithoutLabel: the label shows that the Secret belongs to this PostgreSQL, even
+// if the PostgreSQL had another Secret before.
 func TestSecretRestoredWithoutLabel(t *testing.T) {
 	inWorld(t, func(w *world) {
 		before := w.secret()
@@ -558,7 +559,7 @@ func TestVolumesOfLostSecretStallCreation(t *testing.T) {
 	})
 }
 
-func TestOtherVersionIsNotCarriedOut(t *testing.T) {
+func TestMajorVersionChangeIsRefused(t *testing.T) {
 	const message = "spec.version: the volumes hold data of version 16, on which version 17 cannot start: set spec.version to 16, or dump the " +
 		"database and restore it into a new one"
 	changes := map[string]func(w *world){
@@ -583,7 +584,7 @@ func TestOtherVersionIsNotCarriedOut(t *testing.T) {
 	}
 }
 
-func TestVersionChangesWhileThereIsNoData(t *testing.T) {
+func TestVersionChangeWithoutData(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.create(func(p *databasev1.PostgreSQL) { p.Spec.Version = "14" })
@@ -629,8 +630,8 @@ func TestClaimOfNewServerGrows(t *testing.T) {
 	})
 }
 
-// TestReplacedClaimIsNoRefusal: the cache is behind when a claim is deleted and created again.
-func TestReplacedClaimIsNoRefusal(t *testing.T) {
+// TestReplacedClaimIsNotRefusal: the cache is behind when a claim is deleted and created again.
+func TestReplacedClaimIsNotRefusal(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.Refuse(func(request string) error {
 			if request == "patch persistentvolumeclaims/data-db-0" {
@@ -653,7 +654,7 @@ func TestReplacedClaimIsNoRefusal(t *testing.T) {
 	})
 }
 
-func TestStorageThatCannotChange(t *testing.T) {
+func TestImmutableStorage(t *testing.T) {
 	tests := map[string]struct {
 		change          func(*databasev1.PostgreSQL)
 		reason, message string
@@ -730,8 +731,8 @@ func TestBackupIsCreatedWhenDatabaseIsReady(t *testing.T) {
 	})
 }
 
-// TestBackupStaysWhileDatabaseIsAway: the first time that the database was ready counts.
-func TestBackupStaysWhileDatabaseIsAway(t *testing.T) {
+// TestBackupIsKeptWhileDatabaseIsUnavailable: the first time that the database was ready counts.
+func TestBackupIsKeptWhileDatabaseIsUnavailable(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.serveBackups()
 		w.setPod(0, corev1.ConditionFalse)
@@ -776,8 +777,8 @@ func TestMessageOfBackupNamesFieldOfDatabase(t *testing.T) {
 	})
 }
 
-// TestBackupStaysWhileSecretIsLost: the name of the database is in the Secret.
-func TestBackupStaysWhileSecretIsLost(t *testing.T) {
+// TestBackupIsKeptWhileSecretIsMissing: the name of the database is in the Secret.
+func TestBackupIsKeptWhileSecretIsMissing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.serveBackups()

@@ -50,7 +50,7 @@ func summarize(p *pass, o observation, problem *datastore.Problem, err error) {
 	if o.backup != nil && o.backup.Status.LastSuccessfulTime != nil {
 		s.LastBackupTime = o.backup.Status.LastSuccessfulTime
 	}
-	// A database whose backups fail is ready. BackupConfigured tells of them.
+	// A database whose backups fail is ready. BackupConfigured reports the failure.
 	child.Report(p, o.state.Without("Backup"), err)
 	if problem != nil && err == nil {
 		problem.Report(p)
@@ -71,7 +71,7 @@ func reportDatabase(p *pass, o observation) {
 	p.Conditions().Set(databasev1.ConditionDatabaseReady, status, reason, message)
 }
 
-// backupFields are the fields of a PostgreSQL, by those of its Backup.
+// backupFields maps fields of the Backup to fields of the PostgreSQL.
 var backupFields = strings.NewReplacer(
 	"spec.schedule", "spec.backup.schedule", "spec.retention", "spec.backup.retention", "spec.destination", "spec.backup.destination")
 

@@ -263,7 +263,7 @@ func (c *kindController) mayAdopt(ctx context.Context, key cache.ObjectName) (bo
 	return snapshot.Record != nil && snapshot.Record.Adoptable, err
 }
 
-// observe returns what is known of the release without its objects.
+// observe returns the state of the release without its objects.
 func (c *kindController) observe(ctx context.Context, key cache.ObjectName) (helm.Snapshot, error) {
 	snapshot, err := c.deps.Engine.Observe(ctx, key, helm.Baseline{})
 	if err != nil {

@@ -60,7 +60,7 @@ spec:
 `,
 }
 
-// budgetValues returns values in which the first objects differ from those of other texts.
+// budgetValues returns values whose first objects depend on the text.
 func budgetValues(changed int64, objects int) map[string]any {
 	values := map[string]any{"secret": int64(1), "config": int64(1), "port": int64(1), "replicas": int64(1)}
 	for _, name := range []string{"secret", "config", "port", "replicas"}[:objects] {

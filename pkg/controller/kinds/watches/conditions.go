@@ -34,7 +34,7 @@ var failedReasons = map[releasev1alpha1.HistoryAction]string{
 	releasev1alpha1.HistoryRollback: watchesv1alpha1.ReasonUpgradeError,
 }
 
-// setUpstream sets the conditions of the upstream operators from those of the release. err
+// setUpstream sets the conditions of the upstream operators from the conditions of the release. err
 // is the error of the pass.
 func setUpstream(conditions status.Editor, s *releasev1alpha1.ReleaseStatus, err error) {
 	if deployed := meta.FindStatusCondition(s.Conditions, releasev1alpha1.ConditionDeployed); deployed != nil {

@@ -34,7 +34,7 @@ import (
 const (
 	// maxNamedObjects bounds the objects that a message names.
 	maxNamedObjects = 5
-	// remainingRetry is the longest time between two looks at the objects of an uninstalled
+	// remainingRetry is the maximum interval of the checks for remaining objects of an uninstalled
 	// release.
 	remainingRetry = 10 * time.Second
 )
@@ -104,7 +104,7 @@ func newKindController(k ReleaseKind, resource served.Resource, deps Deps, relea
 	return c, nil
 }
 
-// definition returns what is particular to the kind in the passes over its custom resources.
+// definition returns the definition of the kind for the passes over its custom resources.
 func (c *kindController) definition() kind.Definition[*custom.Resource, custom.Status] {
 	k := c.kind
 	return kind.Definition[*custom.Resource, custom.Status]{

@@ -52,7 +52,8 @@ func TestServiceAccount(t *testing.T) {
 	})
 }
 
-// TestServiceAccountWithoutRights names what is missing: verb, resource, namespace and account.
+// TestServiceAccountWithoutRights: the message names the verb, resource, namespace and account of
+// the missing permission.
 func TestServiceAccountWithoutRights(t *testing.T) {
 	tests := map[string]struct {
 		resource, text string
@@ -201,8 +202,8 @@ func TestReleaseThatCannotBeObserved(t *testing.T) {
 	})
 }
 
-// TestSpecIsNoObject: a spec that is a text or a list is no values.
-func TestSpecIsNoObject(t *testing.T) {
+// TestSpecOfWrongType: a spec that is a text or a list is no values.
+func TestSpecOfWrongType(t *testing.T) {
 	for name, spec := range map[string]any{"text": "size: 3", "list": []any{"size"}} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, []watches.ReleaseKind{caches(t)}, func(w *world) {

@@ -34,7 +34,7 @@ func namedValues(t *testing.T, version string) watches.ReleaseKind {
 	return watches.ReleaseKind{GroupVersionKind: memcached, Chart: chart}
 }
 
-// changes returns the revisions of the history with what they changed, the newest first.
+// changes returns the revisions of the history with their changes, the newest first.
 func (w *world) changes(name string) []string {
 	w.t.Helper()
 	encoded, err := json.Marshal(w.Object("Memcached", name).Object["status"])

@@ -31,8 +31,8 @@ func strictCaches(t *testing.T) watches.ReleaseKind {
 	}
 }
 
-// TestCorrectedOverrides: overrides that are corrected start afresh what was given up, also
-// after a restart.
+// TestCorrectedOverrides: corrected overrides restart the attempts after they were given up, even
+// after a restart of the operator.
 func TestCorrectedOverrides(t *testing.T) {
 	bad := strictCaches(t)
 	bad.Overrides = map[string]string{"size": "bad"}
@@ -51,8 +51,8 @@ func TestCorrectedOverrides(t *testing.T) {
 	})
 }
 
-// TestCorrectedTranslation: translated values that change start afresh what was given up. The
-// same values do not, after a restart either if a revision was recorded.
+// TestCorrectedTranslation: changed values of the translator restart the attempts after they were
+// given up. Equal values do not, even after a restart of the operator, if a revision was recorded.
 func TestCorrectedTranslation(t *testing.T) {
 	size := atomic.Value{}
 	size.Store("3")

@@ -36,9 +36,9 @@ type ReleaseKind struct {
 	// Overrides are values by their path, as in "helm install --set path=value". They take
 	// precedence over the values of the custom resource, and count as secret.
 	Overrides map[string]string
-	// Translator returns the values of a custom resource. The default is its spec. An error
-	// is retried, unless controller.Terminal marks it as one that only a change resolves. It may
-	// neither block for long nor change the object.
+	// Translator returns the values of a custom resource. The default is its spec. An error is
+	// retried, unless it is wrapped by controller.Terminal, because only a change can resolve it.
+	// It may neither block for long nor change the object.
 	Translator func(ctx context.Context, object *unstructured.Unstructured) (map[string]any, error)
 	// PreHooks run in this order before each reconcile, except for the deletion and while
 	// the custom resource is paused. An error ends the reconcile, and is retried.
@@ -51,16 +51,16 @@ type ReleaseKind struct {
 	// PauseAnnotation pauses a custom resource while its value is true. The default is
 	// [watchesv1alpha1.AnnotationPaused].
 	PauseAnnotation string
-	// Paused reports whether a custom resource is paused, beside PauseAnnotation. It is
+	// Paused reports whether a custom resource is paused, in addition to PauseAnnotation. It is
 	// called at the start of each reconcile. An error ends the reconcile, and is retried.
 	Paused func(ctx context.Context, object *unstructured.Unstructured) (bool, error)
 	// Selector selects custom resources by their labels. The default selects all.
 	Selector labels.Selector
-	// ReconcilePeriod is the time between two periodic reconciles, plus or minus 10%. The
-	// default is that of the operator; see [Never].
+	// ReconcilePeriod is the time between two periodic reconciles, plus or minus 10%. The default
+	// is the operator's period; see [Never].
 	ReconcilePeriod time.Duration
-	// MaxConcurrentReconciles is the number of custom resources that are reconciled at a
-	// time. The default is that of the operator.
+	// MaxConcurrentReconciles is the number of custom resources that are reconciled at a time. The
+	// default is the operator's number of workers.
 	MaxConcurrentReconciles int
 	// IgnoreDependents says that a change of an object of a release starts no reconcile.
 	// Drift is then corrected by the next periodic reconcile.
@@ -77,11 +77,10 @@ type ReleaseKind struct {
 	// ServiceAccountName is a service account in the namespace of each release. All requests
 	// for the release are sent as this account. The default is the operator's own account.
 	ServiceAccountName string
-	// Takeover takes over releases of the same chart that no operator has marked as those of a
-	// custom resource, such as releases of the helm command. The default takes over releases
-	// of the upstream operators only. A custom resource can adopt other releases by its
-	// annotation adopt-release, if Takeover is set or their newest record has the label
-	// [helm.AdoptLabel].
+	// Takeover takes over releases of the same chart that no operator has marked with a custom
+	// resource, such as releases of the helm command. The default takes over releases of the
+	// upstream operators only. A custom resource can adopt other releases by its annotation
+	// adopt-release, if Takeover is set or their newest record has the label [helm.AdoptLabel].
 	Takeover bool
 	// Policy is the release policy of all custom resources. Its Suspend is ignored.
 	Policy releasev1alpha1.ReleasePolicy

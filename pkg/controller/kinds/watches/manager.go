@@ -56,8 +56,8 @@ type Deps struct {
 	Workers      int
 	// Refuse returns why the custom resources of a namespace are not reconciled; "" if they are. Optional.
 	Refuse func(namespace string) (why string)
-	// Waiting is told whether a kind waits until the API server serves it and the operator
-	// may watch it. Optional.
+	// Waiting is called when a kind starts or ends to wait until the API server serves it and the
+	// operator may watch it. Optional.
 	Waiting func(kind string, waiting bool)
 	// Permitted is called before a kind starts, and returns when the operator has the permissions
 	// that the kind needs. The context ends when the kind must not start any more. After an error,
@@ -149,7 +149,7 @@ func (m *Manager) withDefaults(k ReleaseKind) ReleaseKind {
 	return k
 }
 
-// releaseChanged tells all kinds that a release changed.
+// releaseChanged notifies all kinds of a changed release.
 func (m *Manager) releaseChanged(changed cache.ObjectName, change helm.Change) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -29,15 +29,15 @@ import (
 type upstream struct {
 	// manager is the name of the operator's binary.
 	manager string
-	// finalizers are those of the Memcached.
+	// finalizers are the finalizers of the Memcached.
 	finalizers []string
-	// conditions are those of the Memcached, as "Type Status Reason".
+	// conditions are the conditions of the Memcached, as "Type Status Reason".
 	conditions []string
-	// release is the name of the release; by default that of the Memcached.
+	// release is the name of the release. The default is the name of the Memcached.
 	release string
-	// statuses are those of the release's revisions; by default one deployed revision.
+	// statuses are the statuses of the release's revisions. The default is one deployed revision.
 	statuses []string
-	// annotations are those of the Memcached.
+	// annotations are the annotations of the Memcached.
 	annotations []string
 	// unmarked says that the records do not name the Memcached.
 	unmarked bool
@@ -117,7 +117,8 @@ func (u upstream) releaseName() string {
 	return u.release
 }
 
-// upstreamConditions returns conditions without observedGeneration, beside one of another client.
+// upstreamConditions returns conditions without observedGeneration, and a condition of another
+// client.
 func (u upstream) upstreamConditions() []any {
 	found := []any{}
 	for _, condition := range append(slices.Clone(u.conditions), "Backed True Nightly") {
@@ -182,7 +183,7 @@ func taken(name string, revision int64) map[string]any {
 	return map[string]any{"name": name, "revision": revision, "chart": "memcached", "chartVersion": "1.0.0"}
 }
 
-// settled are the conditions of a Memcached that was taken over, beside that of another client.
+// settled are the conditions of a Memcached after the takeover, with a condition of another client.
 var settled = []string{
 	"Backed True Nightly", "Deployed True UpgradeSuccessful", "Initialized True ChartLoaded", "Irreconcilable False Reconciled", "Ready True Healthy",
 }
@@ -232,7 +233,7 @@ func (w *world) writes() []string {
 	return writes
 }
 
-// TestTakeoverKeepsManifest: with the option, the manifest in the status is that of the new revision.
+// TestTakeoverKeepsManifest: with the option, the status has the manifest of the new revision.
 func TestTakeoverKeepsManifest(t *testing.T) {
 	bubble(t, nil, func(w *world) {
 		w.leave(operatorSDK)
@@ -396,8 +397,8 @@ func TestNoTakeoverWhilePaused(t *testing.T) {
 	})
 }
 
-// TestNoTakeoverOfOthers: a release that belongs to another custom resource is left alone, also by a deletion.
-func TestNoTakeoverOfOthers(t *testing.T) {
+// TestForeignReleasesAreNotTakenOver: a release that belongs to another custom resource is left alone, also by a deletion.
+func TestForeignReleasesAreNotTakenOver(t *testing.T) {
 	bubble(t, nil, func(w *world) {
 		w.leave(operatorSDK)
 		w.Edit("Secret", "default/sh.helm.release.v1.a.v1", "kubectl", func(object *unstructured.Unstructured) {

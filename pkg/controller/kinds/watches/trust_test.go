@@ -64,8 +64,8 @@ func TestInvalidStatus(t *testing.T) {
 	})
 }
 
-// madeByHelm makes the release of a Memcached look like one that the helm command made: its
-// record has no labels of the engine.
+// madeByHelm makes the release of a Memcached look like a release of the helm command: its record
+// has no labels of the engine.
 func (w *world) madeByHelm(record string) {
 	w.t.Helper()
 	w.Edit("Secret", "default/sh.helm.release.v1."+record, "helm", func(object *unstructured.Unstructured) {

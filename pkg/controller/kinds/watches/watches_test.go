@@ -644,9 +644,9 @@ func TestFormerFinalizer(t *testing.T) {
 	})
 }
 
-// TestOthersFinalizer: the status says that the release is uninstalled while another
+// TestForeignFinalizer: the status says that the release is uninstalled while another
 // finalizer keeps the custom resource.
-func TestOthersFinalizer(t *testing.T) {
+func TestForeignFinalizer(t *testing.T) {
 	bubble(t, []watches.ReleaseKind{caches(t)}, func(w *world) {
 		w.change("default/a", func(object *unstructured.Unstructured) {
 			object.Object["spec"] = size3

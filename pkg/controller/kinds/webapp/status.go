@@ -34,7 +34,7 @@ func summarize(p *pass, state child.State, blockedBy string, err error) {
 	s.Phase = phaseOf(s.Conditions)
 }
 
-// reportAvailable sets the condition Available to that of the Deployment.
+// reportAvailable copies the condition Available from the Deployment.
 func reportAvailable(conditions status.Editor, deployment *child.Observed) {
 	const available = examplev1.ConditionAvailable
 	switch {

@@ -384,7 +384,7 @@ func TestRefusedChildStalls(t *testing.T) {
 	})
 }
 
-func TestObjectOfOthersStalls(t *testing.T) {
+func TestConflictingObjectStalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, webapp.Options{})
 		w.Act(func() error {
@@ -444,8 +444,8 @@ func TestFailingCleanupIsRetried(t *testing.T) {
 	})
 }
 
-// TestBusyCleanupIsNoFailure: a call that has to wait for others changes no status.
-func TestBusyCleanupIsNoFailure(t *testing.T) {
+// TestBusyCleanupIsNotFailure: a call that waits for other calls does not change the status.
+func TestBusyCleanupIsNotFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hook := &hook{err: fmt.Errorf("call: %w", controller.ErrTooManyWaiting)}
 		w := newWorld(t, webapp.Options{Cleanup: hook})
@@ -515,7 +515,7 @@ func TestBlockedImageIsNotRolledOut(t *testing.T) {
 	})
 }
 
-func TestBlockedImageKeepsTheDeployment(t *testing.T) {
+func TestBlockedImageKeepsDeployment(t *testing.T) {
 	inWorld(t, blocking(t, "nginx:2"), func(t *testing.T, w *world) {
 		w.change(func(web *examplev1.WebApp) { web.Spec.Image, web.Spec.Replicas, web.Spec.Port = "nginx:2", 5, 9090 })
 
@@ -531,8 +531,8 @@ func TestBlockedImageKeepsTheDeployment(t *testing.T) {
 	})
 }
 
-// TestBlockedImageThatRunsIsManaged: neither drift nor another number of replicas rolls the image out anew.
-func TestBlockedImageThatRunsIsManaged(t *testing.T) {
+// TestRunningBlockedImageIsManaged: neither drift nor another number of replicas rolls the image out anew.
+func TestRunningBlockedImageIsManaged(t *testing.T) {
 	inWorld(t, webapp.Options{}, func(t *testing.T, w *world) {
 		w.restart(blocking(t, "nginx"))
 		w.Take()

@@ -277,7 +277,7 @@ func TestRefusedChildStalls(t *testing.T) {
 	})
 }
 
-func TestObjectOfOthersStalls(t *testing.T) {
+func TestConflictingObjectStalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.Act(func() error {

@@ -227,7 +227,7 @@ func TestAnnotationBelongsToAManagerOfItsOwn(t *testing.T) {
 	})
 }
 
-func TestWorkloadsThatGoOrStopQueueOwners(t *testing.T) {
+func TestDeletedAndStoppedWorkloadsQueueOwners(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.create("web", fromEnv, nil)
 		w.Take()

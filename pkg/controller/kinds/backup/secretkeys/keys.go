@@ -93,8 +93,8 @@ type Missing struct {
 	Message string
 }
 
-// FirstMissing returns the first reference whose Secret or keys do not exist; nil if there is none. If the keys of a Secret
-// are unknown, none is missing.
+// FirstMissing returns the first reference whose Secret or keys do not exist, or nil. If the keys
+// of a Secret are unknown, they count as existing.
 func (k *Keys) FirstMissing(namespace string, references ...Reference) *Missing {
 	for _, r := range references {
 		found, exists := k.cached.Get(cache.NewObjectName(namespace, r.Secret))

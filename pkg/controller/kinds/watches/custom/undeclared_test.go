@@ -14,9 +14,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// TestPatcherLeavesOutUndeclaredFields: a field that the schema of the CRD does not have is left out of the repeated patch
+// TestPatcherOmitsUndeclaredFields: a field that the schema of the CRD does not have is left out of the repeated patch
 // and of all later ones.
-func TestPatcherLeavesOutUndeclaredFields(t *testing.T) {
+func TestPatcherOmitsUndeclaredFields(t *testing.T) {
 	const status = `{"status":{"conditions":[{"observedGeneration":1,"type":"Ready"}],"history":[],"note":"a"}}`
 	undeclared := func(path string) error {
 		return errors.New("failed to create typed patch object (default/a; v1, Kind=A): " + path + ": field not declared in schema")

@@ -109,7 +109,8 @@ func TestTooManyOverrides(t *testing.T) {
 	}
 }
 
-// TestOverridesSorted: the order of the keys does not depend on that of the file, as that of upstream does on chance.
+// TestOverridesSorted: the order of the keys does not depend on the file. Upstream's order is
+// random.
 func TestOverridesSorted(t *testing.T) {
 	entry := parseField(t, "overrideValues: {b: 1, c.d: 2, a: 3}")
 

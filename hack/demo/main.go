@@ -1,6 +1,17 @@
 // Copyright The DemoApp Controller Authors.
 // SPDX-License-Identifier: Apache-2.0
 
+// Command demo plays docs/tour.md on a real cluster: what "make demo" runs.
+//
+//	go run ./hack/demo                                  # on a control plane of its own, which ends with the tour
+//	go run ./hack/demo --kubeconfig ~/.kube/config      # on the cluster of that file's current context
+//
+// The section above the first heading of the page builds the programs, while the control plane is built and started. The
+// next section prepares the cluster. The last one cleans up; it runs after each failure and interrupt that follow the
+// preparation. The sections between are the steps. The first step that fails ends the tour with exit code 1.
+//
+// A killed tour cannot clean up. Its control plane and the operator end nevertheless. On another cluster, the next tour
+// finds the remains and removes them.
 package main
 
 import (
@@ -11,17 +22,19 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
-	"slices"
+	"path/filepath"
 	"strings"
 	"syscall"
+	"text/tabwriter"
 	"time"
+
+	"github.com/example/demoapp-controller/hack/pages"
 )
 
 const (
-	// cleanupLimit bounds the clean-up, which only a second signal can end earlier.
-	cleanupLimit = 3 * time.Minute
-	// actLimit is longer than the timeouts of kubectl commands, so that kubectl's own message is shown.
-	actLimit = waitLimit + 10*time.Second
+	page = "docs/tour.md"
+	// cleanUpLimit bounds the clean-up, which only a second signal can end earlier.
+	cleanUpLimit = 5 * time.Minute
 	// diagnosisLimit bounds the commands that diagnose a failed step.
 	diagnosisLimit = 15 * time.Second
 )
@@ -34,196 +47,187 @@ func main() {
 		"`file` that names the cluster to play on; without it, the tour starts a control plane of its own")
 	metrics := flag.String("metrics-bind-address", "0", "`host:port` of the operator's /metrics; 0 turns it off")
 	flag.Parse()
-	scr := newScreen(os.Stdout)
+	screen := pages.NewTerminal(os.Stdout)
 	ctx, restore := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	context.AfterFunc(ctx, func() {
 		restore()
-		scr.info("Stopping and cleaning up. A second interrupt skips the clean-up.")
+		screen.Printf("\n  Stopping and cleaning up. A second interrupt skips the clean-up.\n")
 	})
-	if err := perform(ctx, scr, *kubeconfig, *metrics); err != nil {
+	if err := perform(ctx, screen, *kubeconfig, *metrics); err != nil {
 		if !errors.Is(err, errShown) {
-			scr.failure(err)
+			screen.Failure(err)
 		}
 		os.Exit(1)
 	}
 }
 
-// perform prepares a cluster and the operator, plays the tour, and cleans up.
-func perform(ctx context.Context, scr *screen, kubeconfig, metrics string) (err error) {
-	if _, err := os.Stat(operatorSource); err != nil {
+// perform builds what the tour needs, plays the tour on the cluster, and cleans up.
+func perform(ctx context.Context, screen *pages.Screen, kubeconfig, metrics string) (err error) {
+	content, err := os.ReadFile(page)
+	if err != nil {
 		return fmt.Errorf("run the tour from the top folder of the repository: %w", err)
+	}
+	sections, err := pages.Parse(string(content))
+	if err != nil {
+		return fmt.Errorf("%s: %w", page, err)
 	}
 	dir, err := os.MkdirTemp("", "demoapp-tour-")
 	if err != nil {
-		return fmt.Errorf("create a folder for the tour: %w", err)
+		return err
 	}
-	defer func() { err = cleaned(scr, err, os.RemoveAll(dir)) }()
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	// This program may run under make. The make of the page must not act as a part of the outer one.
+	for _, name := range []string{"MAKEFLAGS", "MAKELEVEL", "MFLAGS"} {
+		_ = os.Unsetenv(name)
+	}
+	bash, err := pages.StartShell(".", dir, "TMPDIR="+dir, "METRICS="+metrics)
+	if err != nil {
+		return err
+	}
+	player := &pages.Player{Shell: bash, Screen: screen}
 
-	scr.heading("Preparation")
-	newer, binDir, err := buildAll(ctx, scr, kubeconfig, dir)
+	screen.Heading("Build")
+	place, err := enter(ctx, screen, kubeconfig)
 	if err != nil {
+		bash.Close()
 		return err
 	}
-	licenses, err := startLicenses(ctx)
-	if err != nil {
+	// The operator ends before its API server.
+	defer func() {
+		bash.Close()
+		err = errors.Join(err, place.leave())
+	}()
+	if _, err := player.Play(ctx, sections[0]); err != nil {
 		return err
 	}
-	defer func() { err = cleaned(scr, err, licenses.stop()) }()
-	place, sh, err := enter(ctx, scr, kubeconfig, dir, binDir)
-	if err != nil {
+	if err := place.await(ctx); err != nil {
 		return err
 	}
-	running, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	op, err := newOperator(ctx, sh, dir, newer, licenses.url(), metrics, func(err error) { cancel(err) })
-	stop := func() error { return nil }
-	if err == nil {
-		stop = op.stop
+	// A kubectl of the user comes first.
+	const use = "export KUBECONFIG='%s' PATH=\"$PATH:%s\" THROWAWAY=%s"
+	throwaway := ""
+	if place.process != nil {
+		throwaway = "yes"
+	}
+	if _, _, err := bash.Run(ctx, fmt.Sprintf(use, place.Kubeconfig, place.BinDir, throwaway)); err != nil {
+		return err
+	}
+	return play(ctx, player, sections[1:])
+}
+
+// play plays the preparation, the steps and the clean-up.
+func play(ctx context.Context, player *pages.Player, sections []pages.Section) (err error) {
+	last := len(sections) - 1
+	preparation, steps, cleanUp := sections[0], sections[1:last], sections[last]
+	player.Screen.Heading(preparation.Title)
+	if _, err := player.Play(ctx, preparation); err != nil {
+		return err
 	}
 	defer func() {
-		scr.heading("Cleaning up")
-		cleanup, done := context.WithTimeout(context.WithoutCancel(ctx), cleanupLimit)
-		defer done()
-		left := place.leave(cleanup, stop)
-		if left == nil {
-			scr.info("Nothing of the tour is left.")
+		player.Screen.Heading(cleanUp.Title)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUpLimit)
+		defer cancel()
+		if _, left := player.Play(ctx, cleanUp); left != nil {
+			player.Screen.Failure(left)
+			err = errShown
 		}
-		err = cleaned(scr, err, left)
 	}()
-	if err != nil {
-		return err
-	}
-	failed := play(running, scr, sh, op, licenses)
-	if failed && ctx.Err() == nil {
-		diagnose(ctx, scr, sh, op)
-	}
-	if failed {
-		return errShown
-	}
-	return nil
-}
-
-// cleaned returns err. If the clean-up failed, it shows that, and returns an error.
-func cleaned(scr *screen, err, left error) error {
-	if left == nil {
-		return err
-	}
-	scr.failure(fmt.Errorf("clean up: %w", left))
-	return errors.Join(err, errShown)
-}
-
-// play plays the tour and shows the summary.
-func play(ctx context.Context, scr *screen, sh shell, op *operator, licenses licensor) (failed bool) {
-	features, err := observeFeatures(ctx, sh)
-	if err != nil {
-		scr.failure(err)
-		return true
-	}
-	p := &player{shell: sh, screen: scr, now: time.Now, limit: actLimit}
-	outcomes := p.play(ctx, tour(op, licenses, features))
-	scr.summary(outcomes)
-	for _, o := range outcomes {
-		if o.err != nil {
-			scr.failure(o.err)
-			return true
+	outcomes := make([]outcome, len(steps))
+	var failure error
+	for i, step := range steps {
+		player.Screen.Heading(fmt.Sprintf("[%d/%d] %s", i+1, len(steps), step.Title))
+		begin := time.Now()
+		var remarks []string
+		remarks, failure = player.Play(ctx, step)
+		outcomes[i] = outcome{word: wordDone, took: time.Since(begin), remarks: strings.Join(remarks, ", ")}
+		if failure != nil {
+			outcomes[i].word = wordFailed
+			break
 		}
 	}
-	return false
+	summarize(player.Screen, steps, outcomes)
+	if failure == nil {
+		return nil
+	}
+	player.Screen.Failure(failure)
+	if ctx.Err() == nil {
+		diagnose(ctx, player)
+	}
+	return errShown
 }
 
 // diagnose shows the conditions, the events and the operator's log after a failure.
-func diagnose(ctx context.Context, scr *screen, sh shell, op *operator) {
+func diagnose(ctx context.Context, player *pages.Player) {
 	ctx, cancel := context.WithTimeout(ctx, diagnosisLimit)
 	defer cancel()
-	const conditions = `'{range .items[*]}{.metadata.name}{"\n"}{range .status.conditions[*]}` +
-		`{"  "}{.type}{"="}{.status}{" "}{.reason}{": "}{.message}{"\n"}{end}{end}'`
-	for _, command := range []string{
-		in("get demoapps -o jsonpath=" + conditions),
-		in("get events --sort-by=.metadata.creationTimestamp"),
+	for _, text := range []string{
+		`kubectl get demoapps -o jsonpath='{range .items[*]}{.metadata.name}{"\n"}{range .status.conditions[*]}` +
+			`{"  "}{.type}{"="}{.status}{" "}{.reason}{": "}{.message}{"\n"}{end}{end}'`,
+		"kubectl get events --sort-by=.metadata.creationTimestamp",
+		"tail -n 25 $TOUR/operator.log",
 	} {
-		scr.command(command)
-		output, err := sh.run(ctx, command)
-		scr.output(output)
-		if err != nil {
-			scr.info("%v", err)
+		if _, err := player.PlayCommands(ctx, []pages.Command{{Text: text}}); err != nil {
+			player.Screen.Failure(err)
 		}
 	}
-	const lines = 25
-	if tail := op.logTail(lines); tail != "" {
-		scr.heading("The end of the operator's log")
-		scr.output(tail)
-	}
 }
 
-// buildAll builds the operator, its newer version, and beside them the programs of a control plane if the tour needs one
-// of them. It returns the newer binary and the folder of the programs, if any.
-func buildAll(ctx context.Context, scr *screen, kubeconfig, dir string) (newer, binDir string, err error) {
-	var programs *binaries
-	_, lookErr := exec.LookPath("kubectl")
-	if kubeconfig == "" || lookErr != nil {
-		scr.info("The control plane and kubectl are built, beside the operator. This takes minutes, once.")
-		scr.command(buildBinariesCommand + " &")
-		programs = startBinaries(ctx)
-		defer programs.stop()
-	}
-	if err := build(ctx, scr); err != nil {
-		return "", "", err
-	}
-	if newer, err = buildNewer(ctx, scr, dir); err != nil || programs == nil {
-		return newer, "", err
-	}
-	binDir, err = programs.wait()
-	return newer, binDir, err
+// The words of the summary.
+const (
+	wordDone   = "ok"
+	wordFailed = "FAILED"
+)
+
+// outcome is the result of a step. The zero value is that of a step that was not tried.
+type outcome struct {
+	word, remarks string
+	took          time.Duration
 }
 
-// enter starts or enters the cluster, and returns the shell whose kubectl reaches it. binDir has a kubectl, unless it is
-// empty.
-func enter(ctx context.Context, scr *screen, kubeconfig, dir, binDir string) (stage, shell, error) {
+// summarize shows the outcome of each step, and the totals.
+func summarize(screen *pages.Screen, steps []pages.Section, outcomes []outcome) {
+	screen.Heading("Summary")
+	var table strings.Builder
+	columns := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
+	var total time.Duration
+	done := 0
+	for i, o := range outcomes {
+		total += o.took
+		took := pages.Readable(o.took)
+		switch o.word {
+		case wordDone:
+			done++
+		case "":
+			o.word, took = "not tried", "-"
+		}
+		_, _ = fmt.Fprintf(columns, "  %d\t%s\t%s\t%s\t%s\n", i+1, o.word, took, steps[i].Title, o.remarks)
+	}
+	_ = columns.Flush() // Into memory, where nothing can fail.
+	// Colors are added last, since a tabwriter counts their codes as columns.
+	text := strings.ReplaceAll(table.String(), "  "+wordDone+"  ", "  "+screen.Style(pages.Green, wordDone)+"  ")
+	text = strings.ReplaceAll(text, "  "+wordFailed+"  ", "  "+screen.Style(pages.Bold+pages.Red, wordFailed)+"  ")
+	for line := range strings.Lines(text) {
+		screen.Printf("%s\n", strings.TrimRight(line, " \n"))
+	}
+	screen.Printf("\n  %d of %d steps in %s.\n", done, len(outcomes), pages.Readable(total))
+}
+
+// enter begins to start a control plane. With a kubeconfig, it returns that cluster, and builds a kubectl if there is none.
+func enter(ctx context.Context, screen *pages.Screen, kubeconfig string) (*place, error) {
 	if kubeconfig == "" {
-		// KUBECONFIG may name a cluster in use, so only the flag makes the tour play there.
-		if os.Getenv("KUBECONFIG") != "" {
-			scr.info("KUBECONFIG is set and not used; make demo KUBECONFIG=\"$KUBECONFIG\" plays on that cluster.")
-		}
-		scr.command("go -C hack/localcluster run . up --foreground &")
-		begin := time.Now()
-		local, err := startLocal(ctx)
-		if err != nil {
-			return nil, nil, err
-		}
-		scr.took(time.Since(begin))
-		return local, posixShell{env: environment(local.kubeconfig, dir, binDir)}, nil
+		return startPlace(ctx, screen)
 	}
-	sh := posixShell{env: environment(kubeconfig, dir, binDir)}
-	crds, err := crdNames(crdFiles)
-	for _, kind := range optInKinds {
-		name, nameErr := crdName(kind.file("crd"))
-		crds, err = append(crds, name), errors.Join(err, nameErr)
-	}
+	path, err := filepath.Abs(kubeconfig)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	place, err := enterForeign(ctx, sh, scr, crds)
-	if err != nil {
-		return nil, nil, err
+	given := &place{Kubeconfig: path}
+	if _, err := exec.LookPath("kubectl"); err == nil {
+		return given, nil
 	}
-	return place, sh, nil
-}
-
-// build runs "make build", which builds nothing that is up to date.
-func build(ctx context.Context, scr *screen) error {
-	const command = "make build"
-	scr.command(command)
-	begin := time.Now()
-	// This program may run under make. The inner make must not act as a part of the outer one.
-	env := slices.DeleteFunc(os.Environ(), func(variable string) bool {
-		name, _, _ := strings.Cut(variable, "=")
-		return name == "MAKEFLAGS" || name == "MAKELEVEL" || name == "MFLAGS"
-	})
-	output, err := posixShell{env: env}.run(ctx, command)
-	scr.output(output)
-	scr.took(time.Since(begin))
-	if err != nil {
-		return fmt.Errorf("build the operator: %w", err)
-	}
-	return nil
+	build := localCluster(ctx, "build")
+	screen.Printf("\n  $ %s\n", strings.Join(build.Args, " "))
+	folder, err := build.Output()
+	given.BinDir = strings.TrimSpace(string(folder))
+	return given, err
 }

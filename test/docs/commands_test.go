@@ -7,7 +7,6 @@ package docs
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,25 +14,32 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/example/demoapp-controller/hack/pages"
 )
 
 const root = "../.."
 
-// commandTimeout bounds one command. The first one builds the control plane and the operator.
-const commandTimeout = 20 * time.Minute
+// pageTimeout bounds one page. The first one builds the operator.
+const pageTimeout = 30 * time.Minute
 
-// pages are run in this order. All of them begin without a control plane.
-var pages = []struct {
+// runPages are run in this order. All of them begin without a control plane.
+var runPages = []struct {
 	path string
 	// before are commands that a page takes for granted.
 	before []string
 	// after are commands that check what a page says about the result of its commands.
-	after []command
+	after []pages.Command
 }{
 	{path: "README.md"},
 	{path: "docs/production.md"},
 	{path: "docs/tutorial.md"},
 	{path: "docs/tutorial-chart.md"},
+	// "make demo" plays it, too.
+	{path: "docs/tour.md", before: []string{
+		"make up",
+		"export KUBECONFIG=$(go -C hack/localcluster run . kubeconfig --name demoapp)",
+	}},
 	{path: "docs/kubectl-wait.md", before: []string{
 		"make up build",
 		"export KUBECONFIG=$(go -C hack/localcluster run . kubeconfig --name demoapp)",
@@ -50,10 +56,10 @@ var pages = []struct {
 			"kubectl create configmap argocd-cm --namespace=argocd --from-literal=url=https://argocd.example.com",
 		},
 		// Server-side apply keeps the other settings.
-		after: []command{{
-			text: `kubectl get configmap/argocd-cm --namespace=argocd -o go-template='` +
+		after: []pages.Command{{
+			Text: `kubectl get configmap/argocd-cm --namespace=argocd -o go-template='` +
 				`{{.data.url}} {{if index .data "resource.customizations.health.demo.example.com_DemoApp"}}has a health check{{end}}{{"\n"}}'`,
-			expected: []string{"https://argocd.example.com has a health check"},
+			Expected: []string{"https://argocd.example.com has a health check"},
 		}},
 	},
 }
@@ -63,30 +69,32 @@ var pages = []struct {
 func TestCommands(t *testing.T) {
 	copied := copyRepository(t)
 	env := environment(t, copied)
-	for _, page := range pages {
+	for _, page := range runPages {
 		t.Run(page.path, func(t *testing.T) {
-			parsed := parse(t, page.path)
-			bash, err := startShell(copied, t.TempDir(), env...)
+			sections := parse(t, page.path)
+			bash, err := pages.StartShell(copied, t.TempDir(), env...)
 			if err != nil {
 				t.Fatal(err)
 			}
 			t.Cleanup(func() {
-				bash.close()
+				bash.Close()
 				down(t, copied, env)
 			})
+			ctx, cancel := context.WithTimeout(t.Context(), pageTimeout)
+			defer cancel()
+			player := &pages.Player{Shell: bash, Screen: pages.NewScreen(t.Output())}
 			for _, text := range page.before {
-				runCommand(t, bash, page.path, command{text: text})
-			}
-			for _, block := range parsed {
-				if block.notRun != "" {
-					continue
-				}
-				for _, command := range block.commands {
-					runCommand(t, bash, page.path, command)
+				if _, err := player.PlayCommands(ctx, []pages.Command{{Text: text}}); err != nil {
+					t.Fatalf("before %s: %v", page.path, err)
 				}
 			}
-			for _, command := range page.after {
-				runCommand(t, bash, page.path, command)
+			for _, section := range sections {
+				if _, err := player.Play(ctx, section); err != nil {
+					t.Fatalf("%s: %s: %v", page.path, section.Title, err)
+				}
+			}
+			if _, err := player.PlayCommands(ctx, page.after); err != nil {
+				t.Fatalf("after %s: %v", page.path, err)
 			}
 		})
 	}
@@ -104,11 +112,13 @@ func TestNotRun(t *testing.T) {
 	}
 
 	var got []string
-	for _, page := range pages {
-		for _, block := range parse(t, page.path) {
-			if block.notRun != "" {
-				words := strings.Fields(block.commands[0].text)
-				got = append(got, page.path+": $ "+strings.Join(words[:2], " "))
+	for _, page := range runPages {
+		for _, section := range parse(t, page.path) {
+			for _, block := range section.Blocks {
+				if block.NotRun != "" {
+					words := strings.Fields(block.Commands[0].Text)
+					got = append(got, page.path+": $ "+strings.Join(words[:2], " "))
+				}
 			}
 		}
 	}
@@ -118,40 +128,20 @@ func TestNotRun(t *testing.T) {
 	}
 }
 
-// runCommand runs a command of a page, and ends the test if the command fails or prints something else.
-func runCommand(t *testing.T, bash *shell, page string, command command) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), commandTimeout)
-	defer cancel()
-	begin := time.Now()
-	output, code, err := bash.run(ctx, command.text)
-	where := fmt.Sprintf("%s:%d: $ %s", page, command.line, command.text)
-	if command.line == 0 {
-		where = fmt.Sprintf("before or after %s: $ %s", page, command.text)
-	}
-	if err != nil || code != 0 {
-		t.Fatalf("%s\nended with exit code %d, error %v:\n%s", where, code, err, output)
-	}
-	if command.expected != nil && !matches(command.expected, strings.Split(output, "\n")) {
-		t.Fatalf("%s\nprinted:\n%s\nThe page shows:\n%s", where, output, strings.Join(command.expected, "\n"))
-	}
-	t.Logf("%s (%.1f s)", where, time.Since(begin).Seconds())
-}
-
-func parse(t *testing.T, page string) []block {
+func parse(t *testing.T, page string) []pages.Section {
 	t.Helper()
 	content, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(page)))
 	if err != nil {
 		t.Fatal(err)
 	}
-	parsed, err := blocks(string(content))
+	sections, err := pages.Parse(string(content))
 	if err != nil {
 		t.Fatalf("%s: %v", page, err)
 	}
-	if len(parsed) == 0 {
+	if !slices.ContainsFunc(sections, func(s pages.Section) bool { return len(s.Blocks) > 0 }) {
 		t.Fatalf("%s has no commands", page)
 	}
-	return parsed
+	return sections
 }
 
 // copyRepository clones the repository, adds what is not committed, and returns the folder of the clone.
@@ -212,7 +202,7 @@ func environment(t *testing.T, copied string) []string {
 func down(t *testing.T, copied string, env []string) {
 	t.Helper()
 	//nolint:usetesting // The context of the test has ended when its cleanup runs.
-	ctx, cancel := context.WithTimeout(context.Background(), commandTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), pageTimeout)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "make", "down")
 	cmd.Dir = copied

@@ -1,7 +1,7 @@
 // Copyright The DemoApp Controller Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package docs
+package pages
 
 import (
 	"reflect"
@@ -9,39 +9,41 @@ import (
 	"testing"
 )
 
-func TestBlocks(t *testing.T) {
+func TestParse(t *testing.T) {
 	page := strings.Join([]string{
-		"# Page", "", "```console", "$ one \\", "    two", "output", "more", "$ cat <<EOF", "> three", "> EOF", "three", "```", "",
-		"```yaml", "$ no command", "```", "",
-		"<!-- not run: it needs nodes -->", "", "```console", "$ four", "```", "text", "```console", "$ five", "```",
+		"# Page", "", "Some", "[text](page.md).", "", "```console", "$ one \\", "    two", "output", "more", "$ cat <<EOF", "> three", "> EOF",
+		"three", "```", "", "```yaml", "$ no command", "```", "",
+		"<!-- not run: it needs nodes -->", "", "```console", "$ four", "```", "## Next", "<!-- run if: true -->", "```console", "$ five", "```",
 	}, "\n")
 
-	got, err := blocks(page)
+	got, err := Parse(page)
 	if err != nil {
 		t.Fatal(err)
 	}
 
-	expected := []block{
-		{line: 4, commands: []command{
-			{line: 4, text: "one \\\n    two", expected: []string{"output", "more"}},
-			{line: 8, text: "cat <<EOF\nthree\nEOF", expected: []string{"three"}},
+	expected := []Section{
+		{Blocks: []Block{
+			{Text: "Some text.", Commands: []Command{
+				{Line: 7, Text: "one \\\n    two", Expected: []string{"output", "more"}},
+				{Line: 11, Text: "cat <<EOF\nthree\nEOF", Expected: []string{"three"}},
+			}},
+			{NotRun: "it needs nodes", Commands: []Command{{Line: 24, Text: "four"}}},
 		}},
-		{line: 21, notRun: "it needs nodes", commands: []command{{line: 21, text: "four"}}},
-		{line: 25, commands: []command{{line: 25, text: "five"}}},
+		{Title: "Next", Blocks: []Block{{RunIf: "true", Commands: []Command{{Line: 29, Text: "five"}}}}},
 	}
 	if !reflect.DeepEqual(got, expected) {
 		t.Errorf("got %+v\nexpected %+v", got, expected)
 	}
 }
 
-func TestBlocksRefuses(t *testing.T) {
+func TestParseRefuses(t *testing.T) {
 	for name, page := range map[string]string{
 		"output without a command":  "```console\noutput\n```",
 		"a block without a reason":  "<!-- not run:  -->",
 		"a comment without its end": "<!-- not run: reason",
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got, err := blocks(page); err == nil {
+			if got, err := Parse(page); err == nil {
 				t.Errorf("got %+v", got)
 			}
 		})

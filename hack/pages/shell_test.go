@@ -1,21 +1,21 @@
 // Copyright The DemoApp Controller Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package docs
+package pages
 
 import (
 	"context"
-	"strings"
+	"errors"
 	"testing"
 	"time"
 )
 
 func TestShellKeepsItsState(t *testing.T) {
-	bash, err := startShell(t.TempDir(), t.TempDir(), "GIVEN=yes")
+	bash, err := StartShell(t.TempDir(), t.TempDir(), "GIVEN=yes")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer bash.close()
+	defer bash.Close()
 	tests := []struct {
 		command, output string
 		code            int
@@ -29,25 +29,28 @@ func TestShellKeepsItsState(t *testing.T) {
 		{"kill $! && wait $!", "", 143},
 	}
 	for _, test := range tests {
-		output, code, err := bash.run(t.Context(), test.command)
+		output, code, err := bash.Run(t.Context(), test.command)
 		if err != nil || output != test.output || code != test.code {
 			t.Errorf("%s: printed %q with exit code %d, error %v", test.command, output, code, err)
 		}
 	}
 }
 
-func TestShellEndsWithItsContext(t *testing.T) {
-	bash, err := startShell(t.TempDir(), t.TempDir())
+func TestShellIsInterrupted(t *testing.T) {
+	bash, err := StartShell(t.TempDir(), t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer bash.close()
+	defer bash.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
 
-	_, _, err = bash.run(ctx, "sleep 60")
+	_, _, err = bash.Run(ctx, "NAME=value; until false; do sleep 60; done")
 
-	if err == nil || !strings.Contains(err.Error(), context.DeadlineExceeded.Error()) {
+	if !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("error = %v", err)
+	}
+	if output, _, err := bash.Run(t.Context(), "echo $NAME"); err != nil || output != "value" {
+		t.Errorf("then printed %q, error %v", output, err)
 	}
 }

@@ -105,10 +105,12 @@ func TestNotRun(t *testing.T) {
 	expected := []string{
 		"README.md: $ make demo",
 		"README.md: $ make image",
-		"README.md: $ helm install",
-		"docs/production.md: $ helm install",
+		"README.md: $ kubectl apply",
+		"docs/production.md: $ kubectl apply",
 		"docs/production.md: $ kubectl --namespace=demoapp-system",
 		"docs/production.md: $ prometheus --config.file=bin/production/prometheus.yaml",
+		"docs/tour.md: $ make up",
+		"docs/tour.md: $ make down",
 	}
 
 	var got []string

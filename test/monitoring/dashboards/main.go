@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command dashboards draws the dashboards of artifacts/monitoring with real data: what "make dashboards" runs. A
-// Prometheus in this process scrapes the operator while it plays the tour of hack/demo. The pictures are
+// Prometheus in this process scrapes the operator while it plays docs/tour.md. The pictures are
 // docs/images/dashboard-operator.png and docs/images/dashboard-resources.png.
 //
 // The command fails if a panel has no data, except for panels that are rightly empty in a healthy tour.

@@ -3,8 +3,8 @@
 
 // Package helm keeps Helm releases in their desired state, for a controller.
 //
-// It drives the Helm v4 SDK in process and imports no other package of this module, so any operator
-// can use it. After each possible change, a controller calls three methods and stores the result:
+// It drives the Helm v4 SDK in process. Outside of pkg/helm, it imports only leaves of this module,
+// such as pkg/ssa, so any operator can use it. After each possible change, a controller calls three methods and stores the result:
 //
 //	observed, err := engine.Observe(ctx, desired.Key(), baseline)
 //	decision, err := engine.Decide(desired, observed)

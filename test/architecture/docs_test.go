@@ -146,3 +146,64 @@ func operatorSource(t *testing.T) string {
 	}
 	return text.String()
 }
+
+// TestGoBlocksAreCompiled holds that each Go block of a page is a part of a Go file, which is compiled with its package.
+// A line "// ..." stands for left out lines.
+func TestGoBlocksAreCompiled(t *testing.T) {
+	sources := map[string]string{}
+	for _, file := range goFiles(t) {
+		content, err := os.ReadFile(filepath.Join(root, file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		sources[file] = string(content)
+	}
+	found := 0
+	for _, page := range markdownPages(t) {
+		for _, match := range goBlock.FindAllStringSubmatch(readPage(t, page), -1) {
+			found++
+			compiled := false
+			for _, source := range sources {
+				compiled = compiled || hasParts(source, leftOut.Split(match[1], -1))
+			}
+			if !compiled {
+				t.Errorf("%s: no Go file has this block:\n%s", page, match[1])
+			}
+		}
+	}
+	if found == 0 {
+		t.Error("no page has a Go block")
+	}
+}
+
+// TestHasParts holds that TestGoBlocksAreCompiled can fail.
+func TestHasParts(t *testing.T) {
+	const source = "func a() {\n\tb()\n\tc()\n}\n"
+	for block, want := range map[string]bool{
+		"func a() {\n\tb()\n\tc()\n}\n":    true,
+		"func a() {\n\t// ...\n\tc()\n}\n": true,
+		"\tc()\n\t// ...\n\tb()\n":         false,
+		"func a() {\n\tb(1)\n":             false,
+	} {
+		if got := hasParts(source, leftOut.Split(block, -1)); got != want {
+			t.Errorf("hasParts is %t, want %t: %s", got, want, block)
+		}
+	}
+}
+
+// hasParts reports whether a text has these parts, in order.
+func hasParts(text string, parts []string) bool {
+	for _, part := range parts {
+		_, rest, found := strings.Cut(text, part)
+		if !found {
+			return false
+		}
+		text = rest
+	}
+	return true
+}
+
+var (
+	goBlock = regexp.MustCompile("(?ms)^```go\n(.*?)^```$")
+	leftOut = regexp.MustCompile(`(?m)^\t*// \.\.\.\n`)
+)

@@ -6,7 +6,6 @@ package release_test
 import (
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -157,23 +156,5 @@ func TestLoopNeedsFinalizer(t *testing.T) {
 	_, err := release.NewLoop(kind.Definition[*Shop, ShopStatus]{Name: "shop"}, kind.Deps{}, nil, binding{})
 	if err == nil || errors.Is(err, controller.ErrNotSynced) {
 		t.Errorf("error is %v", err)
-	}
-}
-
-// TestExampleInDocs: docs/adding-a-kind.md shows the example as it is compiled.
-func TestExampleInDocs(t *testing.T) {
-	page, err := os.ReadFile("../../../docs/adding-a-kind.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	source, err := os.ReadFile("shop_test.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, shown, _ := strings.Cut(string(page), "## A release kind")
-	_, shown, _ = strings.Cut(shown, "```go\n")
-	shown, _, _ = strings.Cut(shown, "```")
-	if _, example, _ := strings.Cut(string(source), ")\n\nvar shopKind"); "var shopKind"+example != shown {
-		t.Errorf("the page shows another example (-page +shop_test.go):\n%s", cmp.Diff(shown, "var shopKind"+example))
 	}
 }

@@ -10,6 +10,8 @@ import (
 	"unicode/utf8"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/example/demoapp-controller/pkg/helm/record"
 )
 
 // TestDisableHooks disables the hooks of one action, and runs the hooks of the other actions.
@@ -128,7 +130,7 @@ func TestManifest(t *testing.T) {
 			t.Error("no error for a revision that does not exist")
 		}
 		f.Edit("Secret", "default/sh.helm.release.v1.web.v1", "kubectl", func(object *unstructured.Unstructured) {
-			object.SetLabels(map[string]string{"owner": "helm", "name": "web", "status": "deployed", "version": "1", SaltLabel: "00"})
+			object.SetLabels(map[string]string{"owner": "helm", "name": "web", "status": "deployed", "version": "1", record.SaltLabel: "00"})
 		})
 		synctest.Wait()
 		if text, err := f.engine.Manifest(t.Context(), desired, f.baseline, 1); err == nil || text != "" {

@@ -21,6 +21,7 @@ import (
 	"k8s.io/client-go/util/retry"
 
 	"github.com/example/demoapp-controller/pkg/helm/manifest"
+	"github.com/example/demoapp-controller/pkg/helm/record"
 	"github.com/example/demoapp-controller/pkg/ssa"
 )
 
@@ -149,7 +150,7 @@ func (o *operation) isController(live metav1.Object) bool {
 	if controller == nil || o.ownerID.UID == "" {
 		return false
 	}
-	return controller.UID == o.ownerID.UID || live.GetNamespace() == o.release.Namespace && o.ownerID.succeeds(ownerOf(controller))
+	return controller.UID == o.ownerID.UID || live.GetNamespace() == o.release.Namespace && o.ownerID.Succeeds(record.OwnerOf(controller))
 }
 
 // hasOtherController reports whether the controller of an object is not the release's owner. In a

@@ -14,6 +14,7 @@ import (
 	releasev1 "helm.sh/helm/v4/pkg/release/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/example/demoapp-controller/pkg/helm/record"
 	"github.com/example/demoapp-controller/test/memory"
 )
 
@@ -206,11 +207,11 @@ func TestFormerObjectWithoutName(t *testing.T) {
 		f.foreign(desired, 2, common.StatusDeployed, func(rls *releasev1.Release) {
 			rls.Manifest += "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {generateName: b-}\n"
 			var err error
-			if digest, err = digestOf(rls.Labels[SaltLabel], rls); err != nil {
+			if digest, err = record.DigestOf(rls.Labels[record.SaltLabel], rls); err != nil {
 				t.Fatal(err)
 			}
 		})
-		f.baseline.Revision, f.baseline.Revisions = 2, []RevisionDigest{{Revision: 2, Digest: digest}}
+		f.baseline.Revision, f.baseline.Revisions = 2, []record.Digest{{Revision: 2, Digest: digest}}
 		f.restart()
 
 		err := f.engine.Uninstall(t.Context(), desired, f.baseline)

@@ -13,6 +13,8 @@ import (
 	"helm.sh/helm/v4/pkg/release/common"
 	releasev1 "helm.sh/helm/v4/pkg/release/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/example/demoapp-controller/pkg/helm/record"
 )
 
 // TestRecordOfAnotherRelease: the name and namespace of the Secret determine the release of a
@@ -89,7 +91,7 @@ func TestUnverifiedRecordsAreBounded(t *testing.T) {
 	bubbleWithOwned(t, func(t *testing.T, f *fixture, desired Release) {
 		for revision := 2; revision <= 6; revision++ {
 			f.foreign(desired, revision, common.StatusFailed, func(rls *releasev1.Release) {
-				rls.Config = map[string]any{"numbers": make([]int, maxUnverifiedNodes-8_000)}
+				rls.Config = map[string]any{"numbers": make([]int, record.MaxUnverifiedNodes-8_000)}
 			})
 		}
 		synctest.Wait()
@@ -125,12 +127,12 @@ func TestUndecodableRecords(t *testing.T) {
 		"too many nodes": zipped(t, []byte(`{"config":{"a":[`+strings.Repeat("0,", 1<<20)+`0]}}`)),
 		"null":           zipped(t, []byte("null")),
 	}
-	for name, record := range tests {
+	for name, content := range tests {
 		for _, uninstalls := range []bool{false, true} {
 			t.Run(name, func(t *testing.T) {
 				bubbleWithOwned(t, func(t *testing.T, f *fixture, desired Release) {
-					f.Edit("Secret", "default/"+recordSecretName("web", 1), "kubectl", func(secret *unstructured.Unstructured) {
-						setRecord(t, secret, record)
+					f.Edit("Secret", "default/"+record.SecretName("web", 1), "kubectl", func(secret *unstructured.Unstructured) {
+						setRecord(t, secret, content)
 					})
 					f.restart()
 					if uninstalls {

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/example/demoapp-controller/pkg/helm/chart"
+	"github.com/example/demoapp-controller/pkg/helm/record"
 )
 
 // MaxChanges is the largest number of changes that [Changes] names, and MaxChangeBytes the
@@ -47,7 +48,7 @@ func (e *RevisionError) Unwrap() error { return e.Err }
 
 // previousRevision is the revision before the revision of an operation.
 type previousRevision struct {
-	record *Record
+	record *record.Record
 	// release is nil if the record cannot be decoded.
 	release *releasev1.Release
 }
@@ -79,7 +80,7 @@ func (o *operation) changes(chart *chart.Chart) Changes {
 // another client's revision are not compared.
 func chartDiffers(previous *previousRevision, made *releasev1.Release) bool {
 	if before := previous.record.ChartDigest; before != "" {
-		_, _, now := splitInputs(made.Labels[InputsLabel])
+		_, _, now := record.SplitInputs(made.Labels[record.InputsLabel])
 		return before != now
 	}
 	before, now := previous.release.Chart, made.Chart

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"helm.sh/helm/v4/pkg/release/common"
+
+	"github.com/example/demoapp-controller/pkg/helm/record"
 )
 
 // Action is what the engine does to a release.
@@ -116,7 +118,7 @@ func Decide(inputs string, observed Snapshot, now time.Time, patience time.Durat
 		return Decision{Action: ActionInstall, Cause: CauseReleaseChanged}
 	case !record.Own:
 		return Decision{Action: ActionUpgrade, Cause: CauseReleaseChanged}
-	case !record.settles(inputs):
+	case !record.Settles(inputs):
 		return Decision{Action: ActionUpgrade, Cause: CauseInputsChanged}
 	case status == common.StatusFailed && !record.Unhealthy:
 		return replace(observed, CauseFailed)
@@ -146,7 +148,7 @@ func keep(observed Snapshot) Decision {
 // the engine holds the release's lock. The operation of another client may be in progress.
 func decidePending(inputs string, observed Snapshot, now time.Time, patience time.Duration) Decision {
 	record := observed.Record
-	if record.Own && record.RolledBackTo != 0 && !record.settles(inputs) {
+	if record.Own && record.RolledBackTo != 0 && !record.Settles(inputs) {
 		return Decision{Action: ActionUpgrade, Cause: CauseInterrupted, Replace: record.Revision}
 	}
 	if record.Own {
@@ -160,7 +162,7 @@ func decidePending(inputs string, observed Snapshot, now time.Time, patience tim
 
 // decideUninstalling waits for the uninstall of another client. After an uninstall of this engine,
 // there are no further decisions.
-func decideUninstalling(record *Record, now time.Time, patience time.Duration) Decision {
+func decideUninstalling(record *record.Record, now time.Time, patience time.Duration) Decision {
 	if left := patience - now.Sub(record.Changed); left > 0 {
 		return Decision{Action: ActionWait, Cause: CauseReleaseChanged, RetryAfter: left}
 	}

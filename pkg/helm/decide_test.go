@@ -8,35 +8,37 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/example/demoapp-controller/pkg/helm/record"
 )
 
 func TestDecide(t *testing.T) {
 	const inputs, patience = "0123", 5 * time.Minute
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	drifts := []Drift{{Object: ObjectReference{Kind: "ConfigMap", Name: "web"}, Kind: DriftChanged}}
-	record := func(revision int, status string) *Record {
-		return &Record{Revision: revision, Status: status, Own: true, Inputs: inputs, Changed: now.Add(-time.Minute)}
+	entry := func(revision int, status string) *record.Record {
+		return &record.Record{Revision: revision, Status: status, Own: true, Inputs: inputs, Changed: now.Add(-time.Minute)}
 	}
-	foreign := func(revision int, status string, age time.Duration) *Record {
-		return &Record{Revision: revision, Status: status, Changed: now.Add(-age)}
+	foreign := func(revision int, status string, age time.Duration) *record.Record {
+		return &record.Record{Revision: revision, Status: status, Changed: now.Add(-age)}
 	}
-	other := func(r *Record) *Record {
+	other := func(r *record.Record) *record.Record {
 		r.Inputs = "4567"
 		return r
 	}
 	// The desired inputs were given up for the inputs of revision 2.
-	rollback := func(status string) *Record {
-		return &Record{Revision: 4, Status: status, Own: true, Inputs: "4567", RolledBackTo: 2, Abandoned: inputs}
+	rollback := func(status string) *record.Record {
+		return &record.Record{Revision: 4, Status: status, Own: true, Inputs: "4567", RolledBackTo: 2, Abandoned: inputs}
 	}
-	elsewhere := func(r *Record) *Record {
+	elsewhere := func(r *record.Record) *record.Record {
 		r.Abandoned = "89ab"
 		return r
 	}
-	back := func(r *Record) *Record {
+	back := func(r *record.Record) *record.Record {
 		r.Inputs, r.Abandoned = inputs, "89ab"
 		return r
 	}
-	verified := []RevisionDigest{{Revision: 2, Digest: "digest"}}
+	verified := []record.Digest{{Revision: 2, Digest: "digest"}}
 	tests := map[string]struct {
 		observed Snapshot
 		want     Decision
@@ -93,31 +95,31 @@ func TestDecide(t *testing.T) {
 			want: Decision{Action: ActionInstall, Cause: CauseNotInstalled},
 		},
 		"as desired": {
-			observed: Snapshot{Record: record(3, "deployed"), BaselineKnown: true},
+			observed: Snapshot{Record: entry(3, "deployed"), BaselineKnown: true},
 			want:     Decision{Action: ActionNone},
 		},
 		"drifted": {
-			observed: Snapshot{Record: record(3, "deployed"), BaselineKnown: true, Drifts: drifts},
+			observed: Snapshot{Record: entry(3, "deployed"), BaselineKnown: true, Drifts: drifts},
 			want:     Decision{Action: ActionRepair, Cause: CauseDrift, Drifts: drifts},
 		},
 		"baseline not known": {
-			observed: Snapshot{Record: record(3, "deployed")},
+			observed: Snapshot{Record: entry(3, "deployed")},
 			want:     Decision{Action: ActionReapply, Cause: CauseBaselineUnknown},
 		},
 		"other inputs": {
-			observed: Snapshot{Record: other(record(3, "deployed")), BaselineKnown: true},
+			observed: Snapshot{Record: other(entry(3, "deployed")), BaselineKnown: true},
 			want:     Decision{Action: ActionUpgrade, Cause: CauseInputsChanged},
 		},
 		"other inputs come before drift": {
-			observed: Snapshot{Record: other(record(3, "deployed")), BaselineKnown: true, Drifts: drifts},
+			observed: Snapshot{Record: other(entry(3, "deployed")), BaselineKnown: true, Drifts: drifts},
 			want:     Decision{Action: ActionUpgrade, Cause: CauseInputsChanged},
 		},
 		"other inputs after a failure": {
-			observed: Snapshot{Record: other(record(3, "failed"))},
+			observed: Snapshot{Record: other(entry(3, "failed"))},
 			want:     Decision{Action: ActionUpgrade, Cause: CauseInputsChanged},
 		},
 		"other inputs after a failed install": {
-			observed: Snapshot{Record: other(record(1, "failed"))},
+			observed: Snapshot{Record: other(entry(1, "failed"))},
 			want:     Decision{Action: ActionUpgrade, Cause: CauseInputsChanged},
 		},
 		"upgraded by another client": {
@@ -129,7 +131,7 @@ func TestDecide(t *testing.T) {
 			want:     Decision{Action: ActionUpgrade, Cause: CauseReleaseChanged},
 		},
 		"uninstalled by another client, history kept": {
-			observed: Snapshot{Record: record(4, "uninstalled")},
+			observed: Snapshot{Record: entry(4, "uninstalled")},
 			want:     Decision{Action: ActionInstall, Cause: CauseReleaseChanged},
 		},
 		"being uninstalled by another client": {
@@ -141,27 +143,27 @@ func TestDecide(t *testing.T) {
 			want:     Decision{Action: ActionInstall, Cause: CauseReleaseChanged},
 		},
 		"superseded, and nothing newer": {
-			observed: Snapshot{Record: record(4, "superseded")},
+			observed: Snapshot{Record: entry(4, "superseded")},
 			want:     Decision{Action: ActionUpgrade, Cause: CauseReleaseChanged},
 		},
 		"unknown status": {
-			observed: Snapshot{Record: record(4, "unknown"), BaselineKnown: true},
+			observed: Snapshot{Record: entry(4, "unknown"), BaselineKnown: true},
 			want:     Decision{Action: ActionUpgrade, Cause: CauseReleaseChanged},
 		},
 		"install failed": {
-			observed: Snapshot{Record: record(1, "failed")},
+			observed: Snapshot{Record: entry(1, "failed")},
 			want:     Decision{Action: ActionInstall, Cause: CauseFailed, Replace: 1},
 		},
 		"upgrade failed": {
-			observed: Snapshot{Record: record(2, "failed")},
+			observed: Snapshot{Record: entry(2, "failed")},
 			want:     Decision{Action: ActionUpgrade, Cause: CauseFailed, Replace: 2},
 		},
 		"own install was interrupted": {
-			observed: Snapshot{Record: record(1, "pending-install")},
+			observed: Snapshot{Record: entry(1, "pending-install")},
 			want:     Decision{Action: ActionInstall, Cause: CauseInterrupted, Replace: 1},
 		},
 		"own upgrade was interrupted, whatever it was for": {
-			observed: Snapshot{Record: other(record(2, "pending-upgrade"))},
+			observed: Snapshot{Record: other(entry(2, "pending-upgrade"))},
 			want:     Decision{Action: ActionUpgrade, Cause: CauseInterrupted, Replace: 2},
 		},
 		"another client is at work": {

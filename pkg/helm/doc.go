@@ -17,12 +17,13 @@
 //
 // # Compatibility with Helm
 //
-// Release records have the format of Helm's own Secrets driver, except for the order of the fields.
-// So helm list, history, get, rollback and uninstall work on them. The engine adds labels, which
-// record the inputs of a revision ([InputsLabel], [RollbackLabel]). Helm's actions determine the
-// steps and their order: hooks with their weights and deletion policies, crds/ before templates,
-// keep policies, and the length of the history. The objects have Helm's label and annotations. They
-// are applied by server-side apply under Helm's own field manager ([FieldManager]).
+// Release records have the format of Helm's own Secrets driver, except for the order of
+// the fields. So helm list, history, get, rollback and uninstall work on them. The
+// engine adds labels of its own, which say what it made a revision from ([record.InputsLabel],
+// [record.RollbackLabel]). Helm's actions decide what happens in which order: hooks with their
+// weights and deletion policies, crds/ before templates, keep policies, the length of
+// the history. The objects have Helm's label and annotations. They are applied by
+// server-side apply under Helm's own field manager ([FieldManager]).
 //
 // The engine replaces the layer below Helm's actions: it implements their kube.Interface and
 // storage driver with fewer requests.
@@ -67,31 +68,33 @@
 //
 // # Trust
 //
-// A client that may edit Secrets in a namespace may edit the release records there. Helm trusts the
-// content of records, but the engine does not. For each revision that it records, it keeps a digest
-// of manifest and hooks ([RevisionDigest]), and the caller stores the digests in the baseline. Only
-// if the digest matches does the engine apply the content of a record, run its hooks, or roll back
-// to it. A revision whose record does not match is made again from the chart under the same
-// revision ([CauseUnverified]). The record may be forged, or the process ended between the record
-// and the caller's baseline. An uninstall then runs no hooks. It removes the objects of the
-// baseline, and objects in the record that have the release's marks. The size and the number of
-// values of a record are bounded before the record is decoded.
+// Everyone who may edit Secrets in a namespace may edit the release records there, and
+// Helm trusts their content. The engine does not. For each revision that it records, it
+// keeps a digest of manifest and hooks ([record.Digest]), and the caller keeps the
+// digests in the baseline. Only if the digest matches does the engine apply the content
+// of a record, run its hooks, or roll back to it. A revision whose record does not match
+// is made again from the chart under the same revision ([CauseUnverified]). The record
+// may be forged, or the process ended between the record and the caller's baseline. An
+// uninstall then runs no hooks. It removes the objects of the baseline, and objects in the
+// record that have the release's marks. The size and the number of values of a record are
+// bounded before the record is decoded.
 //
-// A release belongs to the owner that its records name ([OwnerLabel]). Records also name the
-// owner's generation, so that a caller can detect a stale cache ([Record.Outdates]). A release of
-// another owner is refused ([ActionRefuse]). A release that another client made is refused, too,
-// unless [Release.Adopt] or [Release.Takeover] is set. A takeover is for the releases of another
-// operator with the same owners. It trusts less than an adoption: the record must name the owner,
-// or the owner must control the objects. Outside the release's namespace, an object must name the
-// owner, too. The tenants of the namespace cannot write there, so the engine names the owner on the
-// objects that it applies there.
+// A release belongs to its owner, whom the records name ([record.OwnerLabel]). They also name the
+// owner's generation, so that a caller with an old cache finds out ([record.Record.Outdates]). A release of
+// another owner is refused ([ActionRefuse]), and so is one that another client made,
+// unless [Release.Adopt] or [Release.Takeover] is set. A takeover is for the releases of
+// another operator with the same owners. It trusts less than an adoption: the record must
+// name the owner, or the owner must control the objects. Outside the release's namespace, an object must name
+// the owner, too. The tenants of the namespace cannot write there, so the engine names the
+// owner on the objects that it applies there.
 //
-// The baseline has the UID of each object, and an object with this UID belongs to the release.
-// Until a baseline has the UIDs, the process keeps the UIDs of the objects that it created for the
-// owner. Helm's marks and the controller reference also count if the release had records before the
-// operation. They do not count before the first record, because every client that may write the
-// object can set them. A hook replaces only an object of the release, or an object that is marked
-// as a hook and belongs to no other release or controller.
+// The baseline has the UID of each object, and an object with this UID belongs to the
+// release. Until a baseline has them, the engine remembers the UIDs of the objects that
+// it created for the owner, as long as the process runs. Helm's marks and the controller reference also count if the release had
+// records before the operation. They do not count before the first record, because
+// everyone who may write the object can write them. A hook replaces an object of
+// the release, and an object that is marked as a hook and belongs to no other release or
+// controller. It replaces no others.
 //
 // A release has objects in its own namespace only, unless [Release.Scope] allows more.
 // The engine checks this when it parses a manifest or hook. Its transport checks it

@@ -8,6 +8,7 @@ import (
 	"k8s.io/cli-runtime/pkg/resource"
 
 	"github.com/example/demoapp-controller/pkg/helm/manifest"
+	"github.com/example/demoapp-controller/pkg/helm/record"
 )
 
 // documents returns the documents of a manifest. It parses each manifest only once, because
@@ -32,11 +33,11 @@ func (o *operation) documents(text string) ([]manifest.Document, error) {
 // of Secrets. The key is in the record. A hash without a key could reveal secrets, because
 // charts put checksums of Secrets into annotations of pods.
 func (o *operation) manifestHash(rls *releasev1.Release) string {
-	if rls.Labels[SaltLabel] == "" {
+	if rls.Labels[record.SaltLabel] == "" {
 		return "" // The next revision gets a key.
 	}
 	documents, _ := o.documents(rls.Manifest) // It was parsed without an error before.
-	return manifest.Hash(rls.Labels[SaltLabel], documents)
+	return manifest.Hash(rls.Labels[record.SaltLabel], documents)
 }
 
 // owners returns the owner references for the objects of the release; nil for none.

@@ -21,6 +21,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -32,6 +33,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
 
+	"github.com/example/demoapp-controller/pkg/helm/record"
 	"github.com/example/demoapp-controller/pkg/overlay"
 )
 
@@ -131,16 +133,16 @@ type Engine struct {
 	dynamic   dynamic.Interface
 	metadata  metadata.Interface
 	mapper    *kindMapper
-	records   *records
+	records   *record.Index
 	sources   *sources
 	watcher   *watcher
-	bodies    *bodyCache
+	bodies    *record.Cache
 	locks     keyedMutex
 	flights   overlay.Flights[Change]
 	foreign   foreignWatch
 	drifted   driftWatch
 	attempts  attempts
-	digests   digests
+	digests   record.Digests
 	creations creations
 	// largestChart is the size in bytes of the largest chart so far.
 	largestChart atomic.Int64
@@ -195,7 +197,7 @@ func New(config Config) (*Engine, error) {
 		clientset:   clientset,
 		dynamic:     dynamicClient,
 		metadata:    metadataClient,
-		bodies:      newBodyCache(bodyCacheBytes),
+		bodies:      record.NewCache(bodyCacheBytes),
 		namespaces:  config.Namespaces,
 		maxHistory:  config.MaxHistory,
 		timeout:     config.Timeout,
@@ -210,7 +212,7 @@ func New(config Config) (*Engine, error) {
 	e.mapper.watchErrors = config.OnWatchError
 	e.sources = newSources(builtin, client, dynamicClient, metadataClient)
 	e.watcher = newWatcher(e.sources, config.Namespaces, &e.foreign, &e.drifted, watchErrors, e.publish)
-	if e.records, err = newRecords(metadataClient, config.Namespaces, watchErrors, e.publish); err != nil {
+	if e.records, err = record.NewIndex(metadataClient, config.Namespaces, watchErrors(WatchedRecords), e.publishRecord); err != nil {
 		return nil, fmt.Errorf("helm engine: %w", err)
 	}
 	return e, nil
@@ -265,14 +267,14 @@ func (e *Engine) Run(ctx context.Context) {
 		}
 	})
 	running.Go(func() { e.mapper.run(ctx, e.metadata) })
-	running.Go(func() { e.records.run(ctx) })
+	running.Go(func() { e.records.Run(ctx) })
 	running.Go(func() { e.watcher.run(ctx) })
 	running.Wait()
 }
 
 // HasSynced reports whether the release records are known. No operation may start
 // before that.
-func (e *Engine) HasSynced() bool { return e.records.hasSynced() }
+func (e *Engine) HasSynced() bool { return e.records.HasSynced() }
 
 // Subscribe registers a function that is called for every change that this engine did
 // not make from now on. The function must not block.
@@ -316,18 +318,23 @@ func (e *Engine) publish(n overlay.Notice[Change]) {
 	}
 }
 
+// publishRecord reports a change of a release record.
+func (e *Engine) publishRecord(release cache.ObjectName, secret metav1.Object, gone bool) {
+	e.publish(overlay.NoticeOf(release, RecordChanged, secret, gone))
+}
+
 // Snapshot is the observed state of a release.
 type Snapshot struct {
 	// Record is the newest revision; nil when there is none.
-	Record *Record
+	Record *record.Record
 	// LastGood is the revision to roll back to if Record failed: the newest revision
 	// before Record that was deployed, did not fail, was not rolled back from, and has a
 	// verified record. It is nil when there is none.
-	LastGood *Record
+	LastGood *record.Record
 	// Revisions are the digests of the revisions whose records can be verified: the digests of the
 	// given baseline, and the digests that this engine has recorded. Store them in the next
 	// baseline.
-	Revisions []RevisionDigest
+	Revisions []record.Digest
 	// Unverified means that Revisions has no digest for Record. The revision is then made again
 	// from the chart, under the same number.
 	Unverified bool
@@ -347,7 +354,7 @@ type Snapshot struct {
 	// Health then describe its objects, and [ActionRepair] repairs them. If the baseline comes from
 	// the error of Execute, objects that the failed attempt applied count with the state after that
 	// attempt.
-	StillDeployed *Record
+	StillDeployed *record.Record
 	Drifts        []Drift
 	// Drifted identifies the state of the drifted objects. It changes when another client changes
 	// one of these objects again. It is empty without drift.
@@ -356,20 +363,20 @@ type Snapshot struct {
 }
 
 // Verifies reports whether there is a digest to verify the record of a revision.
-func (s Snapshot) Verifies(revision int) bool { return digestFor(s.Revisions, revision) != "" }
+func (s Snapshot) Verifies(revision int) bool { return record.DigestFor(s.Revisions, revision) != "" }
 
 // Observe returns the observed state of a release. It sends no request, except to watch further
 // kinds. It waits until these watches are filled. The error wraps [ErrNotSynced] when they are not
 // filled in time.
 func (e *Engine) Observe(ctx context.Context, release cache.ObjectName, baseline Baseline) (Snapshot, error) {
 	snapshot := Snapshot{Remembered: baseline.Revision != 0}
-	history := e.records.history(release)
+	history := e.records.History(release)
 	if len(history) > 0 {
-		snapshot.Revisions = e.digests.of(release, baseline.Revisions, history)
-		snapshot.Record, snapshot.LastGood = history[len(history)-1], lastGood(history, snapshot.Revisions)
+		snapshot.Revisions = e.digests.Of(release, baseline.Revisions, history)
+		snapshot.Record, snapshot.LastGood = history[len(history)-1], record.LastGood(history, snapshot.Revisions)
 		snapshot.Unverified = !snapshot.Verifies(snapshot.Record.Revision)
 	}
-	deployed := deployedRecord(history, baseline.Revision, snapshot.Revisions)
+	deployed := record.Deployed(history, baseline.Revision, snapshot.Revisions)
 	if deployed == nil {
 		return snapshot, nil
 	}
@@ -461,7 +468,7 @@ func (e *Engine) mappings(inventory []InventoryEntry) (map[schema.GroupVersionKi
 // Decide is the package's Decide at the current time, with the release's timeout as
 // patience. It refuses a release of another owner.
 func (e *Engine) Decide(release Release, observed Snapshot) (Decision, error) {
-	if record := observed.Record; record != nil && !ownerOf(release.Owner).owns(record, observed.Remembered, release) {
+	if newest := observed.Record; newest != nil && !release.owns(record.OwnerOf(release.Owner), newest, observed.Remembered) {
 		return Decision{Action: ActionRefuse, Cause: CauseOtherOwner}, nil
 	}
 	e.recordLimit(release.Chart) // Operations without a chart need the limit.
@@ -499,7 +506,7 @@ func (e *Engine) Forget(release cache.ObjectName) {
 // forgetRecords drops the state of a release, except for its watches.
 func (e *Engine) forgetRecords(release cache.ObjectName) {
 	e.attempts.forget(release)
-	e.digests.forget(release)
+	e.digests.Forget(release)
 	e.creations.forget(release)
 	e.foreign.set(release, false, nil)
 	e.drifted.note(release, nil)

@@ -21,6 +21,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/yaml"
 
+	"github.com/example/demoapp-controller/pkg/helm/record"
 	"github.com/example/demoapp-controller/test/fakeapi"
 )
 
@@ -99,7 +100,7 @@ func TestInstall(t *testing.T) {
 		wantRecords(t, f, "web.v1 deployed")
 
 		recorded := f.record(desired)
-		sum := hmac.New(sha256.New, []byte(recorded.Labels[SaltLabel]))
+		sum := hmac.New(sha256.New, []byte(recorded.Labels[record.SaltLabel]))
 		sum.Write([]byte(blanked(t, recorded.Manifest)))
 		want := &Deployed{
 			Revision: 1, Chart: "demo-app", ChartVersion: "0.1.0", AppVersion: "1.27", ChartDigest: desired.Chart.Digest()[:16],

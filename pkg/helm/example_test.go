@@ -18,6 +18,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/helm"
 	"github.com/example/demoapp-controller/pkg/helm/chart"
 	"github.com/example/demoapp-controller/pkg/helm/charts"
+	"github.com/example/demoapp-controller/pkg/helm/record"
 )
 
 // Example keeps one release of the embedded chart as it is desired, for an hour: a
@@ -126,14 +127,14 @@ func ExampleDecide() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	deployed := &helm.Record{Revision: 3, Status: "deployed", Own: true, Inputs: inputs}
+	deployed := &record.Record{Revision: 3, Status: "deployed", Own: true, Inputs: inputs}
 	service := helm.ObjectReference{APIVersion: "v1", Kind: "Service", Namespace: "default", Name: "web"}
 
 	for _, observed := range []helm.Snapshot{
 		{},
 		{Record: deployed, BaselineKnown: true},
 		{Record: deployed, BaselineKnown: true, Drifts: []helm.Drift{{Object: service, Kind: helm.DriftMissing}}},
-		{Record: &helm.Record{Revision: 4, Status: "deployed"}},
+		{Record: &record.Record{Revision: 4, Status: "deployed"}},
 	} {
 		decision := helm.Decide(inputs, observed, time.Now(), helm.DefaultTimeout)
 		fmt.Println(decision.Action, decision.Cause, decision.Drifts)

@@ -30,6 +30,7 @@ import (
 
 	"github.com/example/demoapp-controller/pkg/helm/chart"
 	"github.com/example/demoapp-controller/pkg/helm/manifest"
+	"github.com/example/demoapp-controller/pkg/helm/record"
 )
 
 // cleanupGrace is the time after an operation's deadline in which hooks and objects of a
@@ -78,8 +79,8 @@ func (e *Engine) refusal(desired Release) error {
 	conflict := &OwnershipConflictError{
 		Object: ObjectReference{Kind: releaseKind, Namespace: desired.Namespace, Name: desired.Name}, Holder: "another owner",
 	}
-	if record := e.records.latest(desired.Key()); record != nil {
-		if kind := cmp.Or(record.Owner, record.controller).Kind; kind != "" {
+	if record := e.records.Latest(desired.Key()); record != nil {
+		if kind := cmp.Or(record.Owner, record.Controller).Kind; kind != "" {
 			conflict.Holder = "a " + kind
 		}
 	}
@@ -123,8 +124,8 @@ func (e *Engine) measured(ctx context.Context, desired Release, decision Decisio
 	if err != nil {
 		return nil, err
 	}
-	history, owner := e.records.history(name), ownerOf(desired.Owner)
-	owns := len(history) > 0 && owner.owns(history[len(history)-1], baseline.Revision != 0, desired)
+	history, owner := e.records.History(name), record.OwnerOf(desired.Owner)
+	owns := len(history) > 0 && desired.owns(owner, history[len(history)-1], baseline.Revision != 0)
 	if len(history) > 0 && desired.Owner != nil && !owns {
 		return nil, e.refusal(desired)
 	}
@@ -157,7 +158,7 @@ func (e *Engine) measured(ctx context.Context, desired Release, decision Decisio
 		}
 	}
 	if err == nil && deployed != nil {
-		if newest := e.records.latest(name); newest != nil && newest.Revision == deployed.Revision {
+		if newest := e.records.Latest(name); newest != nil && newest.Revision == deployed.Revision {
 			e.attempts.succeeded(name, deployed.Revision)
 		}
 		logger.InfoContext(ctx, "The release has changed", slog.Int("revision", deployed.Revision), slog.Duration("took", e.clock.Since(started)))
@@ -169,7 +170,7 @@ func (e *Engine) measured(ctx context.Context, desired Release, decision Decisio
 }
 
 // run runs the operation, unless the release must not be taken over.
-func (o *operation) run(desired Release, history []*Record, run func(*operation) (*Deployed, error)) (*Deployed, error) {
+func (o *operation) run(desired Release, history []*record.Record, run func(*operation) (*Deployed, error)) (*Deployed, error) {
 	if len(history) > 0 {
 		if err := o.checkTakeover(desired, history[len(history)-1]); err != nil {
 			return nil, err
@@ -228,7 +229,7 @@ func (o *operation) deploy(desired Release, decision Decision) (*Deployed, error
 		}
 	} else {
 		// A requested upgrade applies all objects, also those that seem unchanged.
-		o.trusted = record != nil && record.applied() && record.Revision == o.baseline.Revision && decision.Cause != CauseRequested
+		o.trusted = record != nil && record.Applied() && record.Revision == o.baseline.Revision && decision.Cause != CauseRequested
 	}
 	if record != nil && common.Status(record.Status).IsPending() {
 		return nil, &BusyError{Release: o.release.String(), Status: "being changed"}
@@ -265,13 +266,13 @@ func (o *operation) attempted() *Deployed {
 	}
 	return &Deployed{
 		Revision: o.baseline.Revision, Inventory: mergeInventory(o.baseline.Inventory, o.inventory), Scope: o.bounds.scope,
-		Revisions: o.engine.digests.of(o.release, o.baseline.Revisions, o.engine.records.history(o.release)),
+		Revisions: o.engine.digests.Of(o.release, o.baseline.Revisions, o.engine.records.History(o.release)),
 	}
 }
 
 // inspect determines whether a revision was applied by client-side apply, as Helm 3 did. The engine
 // always uses server-side apply.
-func (o *operation) inspect(record *Record) error {
+func (o *operation) inspect(record *record.Record) error {
 	if record == nil || record.Own {
 		return nil
 	}
@@ -285,7 +286,7 @@ func (o *operation) inspect(record *Record) error {
 
 // install makes the first revision, or a revision after an uninstall that kept the
 // history.
-func (o *operation) install(cfg *action.Configuration, desired Release, inputs string, record *Record) (*releasev1.Release, error) {
+func (o *operation) install(cfg *action.Configuration, desired Release, inputs string, newest *record.Record) (*releasev1.Release, error) {
 	parsed, err := o.parse(desired.Chart)
 	if err != nil {
 		return nil, err
@@ -297,12 +298,12 @@ func (o *operation) install(cfg *action.Configuration, desired Release, inputs s
 	// Helm removes disabled dependencies from the chart before it builds the first file.
 	o.checkCRDs = sync.OnceValue(func() error { return o.checkFiles(parsed.CRDObjects()) })
 	revision := 1
-	if record != nil {
-		revision = record.Revision + 1
+	if newest != nil {
+		revision = newest.Revision + 1
 	}
 	install := action.NewInstall(cfg)
 	install.ReleaseName, install.Namespace = desired.Name, desired.Namespace
-	install.Replace = record != nil
+	install.Replace = newest != nil
 	install.WaitStrategy = kube.HookOnlyStrategy
 	install.Timeout = o.limits.timeout
 	install.DisableHooks, install.Description = desired.Install.DisableHooks, desired.Install.description(MaxDescription)
@@ -310,7 +311,7 @@ func (o *operation) install(cfg *action.Configuration, desired Release, inputs s
 	if install.SkipSchemaValidation, err = desired.Chart.CheckValues(parsed, desired.Values); err != nil {
 		return nil, err
 	}
-	install.Labels = map[string]string{InputsLabel: inputsLabel(revision, inputs, desired.Chart.ShortDigest())}
+	install.Labels = map[string]string{record.InputsLabel: record.InputsValue(revision, inputs, desired.Chart.ShortDigest())}
 	result, err := install.RunWithContext(context.WithoutCancel(o.ctx), parsed, desired.Values)
 	return releaseOf(result, err)
 }
@@ -361,7 +362,7 @@ func (o *operation) upgrade(cfg *action.Configuration, desired Release, inputs s
 	if upgrade.SkipSchemaValidation, err = desired.Chart.CheckValues(parsed, desired.Values); err != nil {
 		return nil, err
 	}
-	upgrade.Labels = map[string]string{InputsLabel: inputsLabel(revision, inputs, desired.Chart.ShortDigest())}
+	upgrade.Labels = map[string]string{record.InputsLabel: record.InputsValue(revision, inputs, desired.Chart.ShortDigest())}
 	result, err := upgrade.RunWithContext(context.WithoutCancel(o.ctx), desired.Name, parsed, desired.Values)
 	return releaseOf(result, err)
 }
@@ -419,11 +420,11 @@ func (o *operation) fault(err error) error {
 // dropRefused removes the failed record of a refused attempt, if the attempt changed no
 // existing object. Helm itself refuses before it writes a record.
 func (o *operation) dropRefused() error {
-	record := o.store.newest()
-	if o.touched || record == nil || record.Revision != o.store.written() || common.Status(record.Status) != common.StatusFailed {
+	newest := o.store.newest()
+	if o.touched || newest == nil || newest.Revision != o.store.written() || common.Status(newest.Status) != common.StatusFailed {
 		return nil
 	}
-	return o.store.drop(record.secret.Name)
+	return o.store.drop(newest.Secret.Name)
 }
 
 // replace prepares the operation to repeat an attempt that failed or was interrupted, or a revision
@@ -433,7 +434,7 @@ func (o *operation) dropRefused() error {
 // operation makes the next revision instead.
 func (o *operation) replace(revision int) error {
 	newest := o.store.newest()
-	if newest == nil || newest.Revision != revision || !newest.unfinished() && digestFor(o.store.digests, revision) != "" {
+	if newest == nil || newest.Revision != revision || !newest.Unfinished() && record.DigestFor(o.store.digests, revision) != "" {
 		return fmt.Errorf("release %s: %w: the release has changed since the decision", o.release, ErrNotSynced)
 	}
 	o.touched = true
@@ -586,9 +587,9 @@ func (o *operation) deployed(rls *releasev1.Release) *Deployed {
 		ManifestHash: o.manifestHash(rls),
 		Inventory:    o.inventory,
 		Scope:        o.bounds.scope,
-		Revisions:    o.engine.digests.of(o.release, o.baseline.Revisions, o.engine.records.history(o.release)),
+		Revisions:    o.engine.digests.Of(o.release, o.baseline.Revisions, o.engine.records.History(o.release)),
 	}
-	if record := o.store.recordAt(recordSecretName(o.release.Name, rls.Version)); record != nil {
+	if record := o.store.recordAt(record.SecretName(o.release.Name, rls.Version)); record != nil {
 		deployed.ChartDigest, deployed.RolledBackTo = record.ChartDigest, record.RolledBackTo
 	}
 	if rls.Chart != nil && rls.Chart.Metadata != nil {

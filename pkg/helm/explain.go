@@ -17,6 +17,7 @@ import (
 	"k8s.io/cli-runtime/pkg/resource"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
+	"github.com/example/demoapp-controller/pkg/helm/record"
 	"github.com/example/demoapp-controller/pkg/ssa"
 )
 
@@ -59,7 +60,7 @@ func (e *Engine) Explain(ctx context.Context, release Release, baseline Baseline
 }
 
 func (o *operation) explain(drifts []Drift) ([]Explanation, error) {
-	record := deployedRecord(o.store.history(), o.baseline.Revision, o.store.digests)
+	record := record.Deployed(o.store.history(), o.baseline.Revision, o.store.digests)
 	if record == nil {
 		return nil, fmt.Errorf("release %s: %w: the release has changed since it was observed", o.release, ErrNotSynced)
 	}

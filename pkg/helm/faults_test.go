@@ -330,7 +330,7 @@ func TestBrokenWatches(t *testing.T) {
 				f.BreakWatches(expired)
 				f.HoldWatches(false)
 				<-time.After(time.Minute)
-				if record := f.engine.records.latest(cache.ObjectName{Namespace: "default", Name: "web"}); record != nil {
+				if record := f.engine.records.Latest(cache.ObjectName{Namespace: "default", Name: "web"}); record != nil {
 					t.Errorf("a record is still known: %+v", record)
 				}
 				f.must(desired, ActionInstall, CauseNotInstalled)

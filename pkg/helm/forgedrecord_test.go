@@ -22,6 +22,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/example/demoapp-controller/pkg/helm/manifest"
+	"github.com/example/demoapp-controller/pkg/helm/record"
 )
 
 // owned is the embedded chart's release with an owner.
@@ -46,15 +47,15 @@ func bubbleWithOwned(t *testing.T, test func(t *testing.T, f *fixture, desired R
 // claimRevision forges the label by which a record claims that the engine made its
 // revision.
 func claimRevision(rls *releasev1.Release) {
-	_, inputs, _ := strings.Cut(rls.Labels[InputsLabel], "-")
-	rls.Labels[InputsLabel] = fmt.Sprintf("%d-%s", rls.Version, inputs)
+	_, inputs, _ := strings.Cut(rls.Labels[record.InputsLabel], "-")
+	rls.Labels[record.InputsLabel] = fmt.Sprintf("%d-%s", rls.Version, inputs)
 }
 
 // forge changes the content of a record, as those may who may edit Secrets. The labels
 // stay as they are.
 func (f *fixture) forge(revision int, change func(*releasev1.Release)) {
 	f.t.Helper()
-	f.Edit("Secret", "default/"+recordSecretName("web", revision), "kubectl", func(secret *unstructured.Unstructured) {
+	f.Edit("Secret", "default/"+record.SecretName("web", revision), "kubectl", func(secret *unstructured.Unstructured) {
 		text, _, err := unstructured.NestedString(secret.Object, "data", "release")
 		if err != nil {
 			f.t.Fatal(err)
@@ -63,7 +64,7 @@ func (f *fixture) forge(revision int, change func(*releasev1.Release)) {
 		if err != nil {
 			f.t.Fatal(err)
 		}
-		rls, _, err := decodeRecord(content, recordSize{64 << 20, 1 << 30})
+		rls, _, err := record.Decode(content, record.Size{Bytes: 64 << 20, Nodes: 1 << 30})
 		if err != nil {
 			f.t.Fatal(err)
 		}
@@ -245,8 +246,8 @@ func TestForgedRollbackIsNotCompleted(t *testing.T) {
 	bubbleWithOwned(t, func(t *testing.T, f *fixture, desired Release) {
 		f.foreign(desired, 2, common.StatusPendingRollback, func(rls *releasev1.Release) {
 			claimRevision(rls)
-			_, inputs, _ := strings.Cut(rls.Labels[InputsLabel], "-")
-			rls.Labels[RollbackLabel] = "2-1-" + inputs[:strings.LastIndex(inputs, "-")]
+			_, inputs, _ := strings.Cut(rls.Labels[record.InputsLabel], "-")
+			rls.Labels[record.RollbackLabel] = "2-1-" + inputs[:strings.LastIndex(inputs, "-")]
 		})
 		f.forge(1, addObjects)
 

@@ -36,7 +36,7 @@ const (
 // change. Objects in an unverified record are removed, too, if they have the release's marks,
 // because Helm does not see that record.
 func (o *operation) removeLeftovers(next *releasev1.Release, whole bool) error {
-	history := o.engine.records.history(o.release)
+	history := o.engine.records.History(o.release)
 	if len(history) == 0 {
 		return nil
 	}

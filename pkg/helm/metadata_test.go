@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/example/demoapp-controller/pkg/helm/manifest"
+	"github.com/example/demoapp-controller/pkg/helm/record"
 )
 
 // TestMetadataOfWrongType: metadata that the engine could not read is refused before any
@@ -154,7 +155,7 @@ func bubbleWithUnreadKeep(t *testing.T, test func(t *testing.T, f *fixture)) {
 		f.forge(1, func(rls *releasev1.Release) {
 			rls.Manifest = strings.Replace(rls.Manifest, "  name: kept\n", keptAnnotations("true")+"  name: kept\n", 1)
 			sum := sha256.Sum256([]byte(rls.Manifest))
-			f.baseline.Revisions = []RevisionDigest{{Revision: 1, Digest: ManifestDigest(hex.EncodeToString(sum[:]))}}
+			f.baseline.Revisions = []record.Digest{{Revision: 1, Digest: record.ManifestDigest(hex.EncodeToString(sum[:]))}}
 		})
 		f.start(f.config())
 		test(t, f)

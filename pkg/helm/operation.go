@@ -23,6 +23,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/example/demoapp-controller/pkg/helm/manifest"
+	"github.com/example/demoapp-controller/pkg/helm/record"
 	"github.com/example/demoapp-controller/pkg/ssa"
 )
 
@@ -44,7 +45,7 @@ type operation struct {
 	owner *metav1.OwnerReference
 	// ownerID is the release's owner. established means that the release belonged to the owner
 	// before this operation, so that marks prove the ownership of objects.
-	ownerID     Owner
+	ownerID     record.Owner
 	established bool
 	// takeover is the owner for whom the release is taken over; nil without
 	// [Release.Takeover].

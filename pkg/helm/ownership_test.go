@@ -14,6 +14,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/example/demoapp-controller/pkg/helm/manifest"
+	"github.com/example/demoapp-controller/pkg/helm/record"
 )
 
 // TestOwnershipConflict: a conflicting object of another client ends the attempt, and the attempt
@@ -175,7 +176,7 @@ func TestRecordDeletedDuringInstall(t *testing.T) {
 		desired := owned(t, nil)
 		f.must(desired, ActionInstall, CauseNotInstalled)
 		f.baseline = Baseline{}
-		f.Remove("Secret", "default/"+recordSecretName("web", 1))
+		f.Remove("Secret", "default/"+record.SecretName("web", 1))
 		synctest.Wait()
 
 		f.must(desired, ActionInstall, CauseNotInstalled)

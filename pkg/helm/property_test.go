@@ -120,7 +120,7 @@ func (g *game) play(move move) {
 		g.f.With(func() { g.f.Fault = nil })
 		g.f.HoldWatches(false)
 		synctest.Wait()
-		newest := g.f.engine.records.latest(g.of(move.release).Key())
+		newest := g.f.engine.records.Latest(g.of(move.release).Key())
 		if newest != nil && common.Status(newest.Status) == common.StatusDeployed {
 			g.f.foreign(g.of(move.release), newest.Revision+1, common.StatusDeployed, nil)
 		}

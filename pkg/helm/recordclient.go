@@ -15,6 +15,7 @@ import (
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/example/demoapp-controller/pkg/helm/record"
 	"github.com/example/demoapp-controller/pkg/overlay"
 )
 
@@ -28,7 +29,7 @@ type recordClient struct {
 	ctx      context.Context
 	deadline time.Time
 	view     *overlay.View[*metav1.PartialObjectMetadata]
-	bodies   *bodyCache
+	bodies   *record.Cache
 	flights  *overlay.Flights[Change]
 }
 
@@ -60,7 +61,7 @@ func (c *recordClient) wrote(secret *corev1.Secret, err error) (*corev1.Secret, 
 		return secret, err
 	}
 	c.flights.Wrote(c.release, secret)
-	c.view.Wrote(slimSecret(&secret.ObjectMeta))
+	c.view.Wrote(record.Slim(&secret.ObjectMeta))
 	return secret, nil
 }
 
@@ -79,27 +80,27 @@ func (c *recordClient) delete(name string) error {
 func (c *recordClient) deleted(record *metav1.PartialObjectMetadata) {
 	c.flights.Deleted(c.release, record)
 	c.view.Deleted(record)
-	c.bodies.remove(record)
+	c.bodies.Remove(record)
 }
 
 // purge removes all records of the release in one request, including records that the
 // index does not know.
-func (c *recordClient) purge(history []*Record) error {
+func (c *recordClient) purge(history []*record.Record) error {
 	ctx, cancel := c.context()
 	defer cancel()
-	selector := labels.Set{"owner": "helm", recordName: c.release.Name}.String()
+	selector := labels.Set{"owner": "helm", record.NameLabel: c.release.Name}.String()
 	err := c.secrets.DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{LabelSelector: selector})
 	if err != nil {
 		return fmt.Errorf("delete the records of release %s: %w", c.release, err)
 	}
-	for _, record := range history {
+	for _, known := range history {
 		// The selector misses a record whose name label was changed.
-		if record.secret.Labels[recordName] != c.release.Name {
-			if err := c.delete(record.secret.Name); err != nil && !apierrors.IsNotFound(err) {
-				return fmt.Errorf("delete record %s: %w", record.secret.Name, err)
+		if known.Secret.Labels[record.NameLabel] != c.release.Name {
+			if err := c.delete(known.Secret.Name); err != nil && !apierrors.IsNotFound(err) {
+				return fmt.Errorf("delete record %s: %w", known.Secret.Name, err)
 			}
 		}
-		c.deleted(record.secret)
+		c.deleted(known.Secret)
 	}
 	return nil
 }

@@ -13,7 +13,13 @@ import (
 	"helm.sh/helm/v4/pkg/storage/driver"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/example/demoapp-controller/pkg/helm/record"
 )
+
+// errUnverified means that the content of a record does not match the digest of its
+// revision, or that neither the engine nor the caller has a digest.
+var errUnverified = errors.New("its record was not written by this engine, or was changed since")
 
 // verified returns the release of a revision. It fails with errUnverified when the
 // record's content does not match the digest that the engine recorded.
@@ -26,8 +32,8 @@ func (s *store) verified(revision int) (*releasev1.Release, error) {
 		s.checked.Insert(revision)
 		return rls, nil
 	}
-	if digestFor(s.digests, revision) != "" {
-		s.engine.digests.note(s.release, revision, "")
+	if record.DigestFor(s.digests, revision) != "" {
+		s.engine.digests.Note(s.release, revision, "")
 	}
 	s.unverified[revision] = rls // A cached record is unverified, too, if its digest is no longer known.
 	return nil, fmt.Errorf("revision %d of release %s: %w", revision, s.release, errUnverified)
@@ -53,9 +59,9 @@ func (s *store) read(revision int) (rls *releasev1.Release, genuine bool, err er
 	if rls, ok := s.unverified[revision]; ok {
 		return rls, false, nil
 	}
-	key, digest := recordSecretName(s.release.Name, revision), digestFor(s.digests, revision)
+	key, digest := record.SecretName(s.release.Name, revision), record.DigestFor(s.digests, revision)
 	if rls, err = s.cached(key); rls != nil || err != nil {
-		return rls, rls != nil && matches(digest, rls), err
+		return rls, rls != nil && record.Matches(digest, rls), err
 	}
 	secret, err := s.secrets.get(key)
 	if apierrors.IsNotFound(err) {
@@ -69,17 +75,17 @@ func (s *store) read(revision int) (rls *releasev1.Release, genuine bool, err er
 		limit = s.budget
 	}
 	rls, size := s.decode(secret, revision, limit)
-	if rls != nil && matches(digest, rls) {
+	if rls != nil && record.Matches(digest, rls) {
 		if content, _, err := s.encode(rls); err == nil {
-			s.engine.bodies.put(secret, content)
+			s.engine.bodies.Put(secret, content)
 		}
 		return rls, true, nil
 	}
-	if !size.within(s.budget) {
+	if !size.Within(s.budget) {
 		rls = nil
 	}
 	if rls != nil {
-		s.budget.bytes, s.budget.nodes = s.budget.bytes-size.bytes, s.budget.nodes-size.nodes
+		s.budget.Bytes, s.budget.Nodes = s.budget.Bytes-size.Bytes, s.budget.Nodes-size.Nodes
 	}
 	s.unverified[revision] = rls
 	return rls, false, nil
@@ -92,17 +98,17 @@ func (s *store) cached(key string) (*releasev1.Release, error) {
 	if !ok {
 		return nil, nil
 	}
-	content := s.engine.bodies.get(known)
+	content := s.engine.bodies.Get(known)
 	if content == nil {
 		return nil, nil
 	}
-	rls, err := content.release()
+	rls, err := content.Release()
 	if err != nil {
 		return nil, fmt.Errorf("decode %q: %w", key, err)
 	}
-	rls.Labels = content.labels
-	if content.part != nil {
-		s.parts[rls.Chart] = content.part
+	rls.Labels = content.Labels
+	if content.Part != nil {
+		s.parts[rls.Chart] = content.Part
 	}
 	return rls, nil
 }
@@ -110,13 +116,13 @@ func (s *store) cached(key string) (*releasev1.Release, error) {
 // decode returns the release in a Secret, or nil when the Secret does not hold the record
 // of this revision. The release status comes from the Secret's labels, as in the index.
 // The log omits the error, because the author of the record controls its text.
-func (s *store) decode(secret *corev1.Secret, revision int, limit recordSize) (*releasev1.Release, recordSize) {
-	rls, size, err := decodeRecord(secret.Data["release"], limit)
+func (s *store) decode(secret *corev1.Secret, revision int, limit record.Size) (*releasev1.Release, record.Size) {
+	rls, size, err := record.Decode(secret.Data["release"], limit)
 	if err != nil || rls.Name != s.release.Name || rls.Namespace != s.release.Namespace || rls.Version != revision || rls.Info == nil {
 		s.logger.Warn("Ignored a release record that cannot be decoded or belongs to another revision", slog.String("record", secret.Name))
 		return nil, size
 	}
-	rls.Info.Status = common.Status(secret.Labels[recordStatus])
-	rls.Labels = releaseLabels(secret.Labels)
+	rls.Info.Status = common.Status(secret.Labels[record.StatusLabel])
+	rls.Labels = record.OwnLabels(secret.Labels)
 	return rls, size
 }

@@ -5,7 +5,6 @@ package helm
 
 import (
 	"bytes"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"maps"
@@ -17,30 +16,29 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/example/demoapp-controller/pkg/helm/record"
 )
 
 // seal prepares a revision for its record: it adds the salt and the owner to the labels
 // and notes the digest of the content.
 func (s *store) seal(next *releasev1.Release) error {
-	if next.Version > maxRevision {
+	if next.Version > record.MaxRevision {
 		return fmt.Errorf("release %s has revision %d, the highest possible one: delete its record", s.release, next.Version-1)
 	}
 	next.Labels = maps.Clone(next.Labels)
 	if next.Labels == nil {
 		next.Labels = map[string]string{}
 	}
-	// The revisions of a release share a salt, so that equal manifests have equal hashes.
-	if len(next.Labels[SaltLabel]) != hex.EncodedLen(saltBytes) {
-		next.Labels[SaltLabel] = newSalt()
-	}
-	s.owner.label(next.Labels)
-	digest, err := digestOf(next.Labels[SaltLabel], next)
+	record.AddSalt(next.Labels)
+	s.owner.Label(next.Labels)
+	digest, err := record.DigestOf(next.Labels[record.SaltLabel], next)
 	if err != nil {
 		return err
 	}
-	s.engine.digests.note(s.release, next.Version, digest)
-	s.digests = append(slices.DeleteFunc(s.digests, func(entry RevisionDigest) bool { return entry.Revision == next.Version }),
-		RevisionDigest{Revision: next.Version, Digest: digest})
+	s.engine.digests.Note(s.release, next.Version, digest)
+	s.digests = append(slices.DeleteFunc(s.digests, func(entry record.Digest) bool { return entry.Revision == next.Version }),
+		record.Digest{Revision: next.Version, Digest: digest})
 	delete(s.unverified, next.Version)
 	s.checked.Delete(next.Version)
 	return nil
@@ -48,9 +46,9 @@ func (s *store) seal(next *releasev1.Release) error {
 
 // replace overwrites the record of an unfinished attempt. It fails if the record has changed since
 // the store read it, so that only one of several engines succeeds.
-func (s *store) replace(key string, rls release.Releaser, replaced *Record) error {
-	return s.write(key, rls, recordModifiedAt, func(secret *corev1.Secret) (*corev1.Secret, error) {
-		secret.ResourceVersion = replaced.secret.ResourceVersion
+func (s *store) replace(key string, rls release.Releaser, replaced *record.Record) error {
+	return s.write(key, rls, record.ModifiedAtLabel, func(secret *corev1.Secret) (*corev1.Secret, error) {
+		secret.ResourceVersion = replaced.Secret.ResourceVersion
 		written, err := s.secrets.update(secret)
 		if apierrors.IsConflict(err) {
 			return nil, driver.ErrReleaseExists
@@ -90,7 +88,7 @@ func (s *store) taken(key string) error {
 
 // update writes an existing record.
 func (s *store) update(key string, rls release.Releaser) error {
-	return s.write(key, rls, recordModifiedAt, s.secrets.update)
+	return s.write(key, rls, record.ModifiedAtLabel, s.secrets.update)
 }
 
 // write encodes a record, sends its Secret, and caches its content.
@@ -99,41 +97,41 @@ func (s *store) write(key string, rls release.Releaser, timeLabel string, send f
 	if !ok {
 		return fmt.Errorf("release %s: unexpected record %T", s.release, rls)
 	}
-	content, record, err := s.encode(next)
+	content, encoded, err := s.encode(next)
 	if err != nil {
 		return err
 	}
-	if content.length > s.limit.bytes {
-		return &ReleaseTooLargeError{Release: s.release.String(), Err: fmt.Errorf("it has more than %d bytes", s.limit.bytes)}
+	if content.Length > s.limit.Bytes {
+		return &ReleaseTooLargeError{Release: s.release.String(), Err: fmt.Errorf("it has more than %d bytes", s.limit.Bytes)}
 	}
-	written, err := send(secretOf(key, next, record, timeLabel))
+	written, err := send(record.SecretOf(key, next, encoded, timeLabel))
 	if err != nil {
 		return err
 	}
 	_, unverified := s.unverified[next.Version]
-	if !unverified && bytes.Equal(written.Data["release"], record) {
-		s.engine.bodies.put(written, content)
+	if !unverified && bytes.Equal(written.Data["release"], encoded) {
+		s.engine.bodies.Put(written, content)
 	}
 	return nil
 }
 
 // encode encodes a release. A chart does not change after its release is recorded, so
 // it is encoded once.
-func (s *store) encode(rls *releasev1.Release) (*recordContent, []byte, error) {
-	codec := s.engine.bodies.codec
+func (s *store) encode(rls *releasev1.Release) (*record.Content, []byte, error) {
+	codec := s.engine.bodies.Codec
 	part := s.parts[rls.Chart]
 	if part == nil && rls.Chart != nil {
 		var err error
-		if part, err = codec.part(rls.Chart); err != nil {
+		if part, err = codec.Part(rls.Chart); err != nil {
 			return nil, nil, fmt.Errorf("encode the chart of release %s: %w", s.release, err)
 		}
 		s.parts[rls.Chart] = part
 	}
-	content, record, err := codec.encode(rls, part)
+	content, record, err := codec.Encode(rls, part)
 	if err != nil {
 		return nil, nil, err
 	}
-	content.labels = rls.Labels
+	content.Labels = rls.Labels
 	return content, record, nil
 }
 

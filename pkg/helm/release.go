@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/example/demoapp-controller/pkg/helm/chart"
+	"github.com/example/demoapp-controller/pkg/helm/record"
 )
 
 // Release is the desired state of a release.
@@ -36,7 +37,7 @@ type Release struct {
 	// helm.sh/resource-policy: keep.
 	Owner *metav1.OwnerReference
 	// OwnerGeneration is the owner's generation; 0 if it is not known. The records of the
-	// revisions name it, see [Record.Outdates]. It is not part of InputDigest.
+	// revisions name it, see [record.Record.Outdates]. It is not part of InputDigest.
 	OwnerGeneration int64
 	// Scope limits the namespaces of the release's objects. Empty means ScopeNamespace.
 	Scope Scope
@@ -141,6 +142,22 @@ func (r Release) Key() cache.ObjectName {
 	return cache.ObjectName{Namespace: r.Namespace, Name: r.Name}
 }
 
+// owns reports whether the release belongs to the owner, by its newest record. If the labels
+// name an owner, they decide. In a takeover, the record's controller reference decides next.
+// Otherwise the release belongs to the owner if the engine made the revision, the caller has
+// a baseline of it, or it is to be adopted or taken over.
+func (r Release) owns(owner record.Owner, newest *record.Record, remembered bool) bool {
+	takeover := r.Takeover && owner.UID != ""
+	switch {
+	case newest.Owner.UID != "":
+		return owner.Succeeds(newest.Owner)
+	case takeover && newest.Controller.UID != "":
+		return owner.Succeeds(newest.Controller)
+	default:
+		return newest.Own || remembered || r.Adopt || takeover
+	}
+}
+
 // InputDigest identifies the inputs of the release's objects: chart, values and owner. Equal
 // digests mean that there is nothing to upgrade, even if the chart renders differently each
 // time. The other fields are not part of it. It fails when the values cannot be encoded as
@@ -197,7 +214,7 @@ type Baseline struct {
 	Inventory []InventoryEntry
 	// Revisions are the digests of the revisions whose records can be verified, see
 	// [Snapshot].
-	Revisions []RevisionDigest
+	Revisions []record.Digest
 	// Scope is the scope of the release. Objects of the inventory outside of it are not
 	// observed.
 	Scope Scope
@@ -217,7 +234,7 @@ type Deployed struct {
 	Chart        string
 	ChartVersion string
 	AppVersion   string
-	// ChartDigest is the beginning of the chart's digest, as [Record] has it;
+	// ChartDigest is the beginning of the chart's digest, as [record.Record] has it;
 	// empty when it is not known.
 	ChartDigest string
 	// RolledBackTo is the revision whose manifest is deployed again; 0 unless the
@@ -229,7 +246,7 @@ type Deployed struct {
 	ManifestHash string
 	Inventory    []InventoryEntry
 	// Revisions are the digests of the revisions whose records can be verified.
-	Revisions []RevisionDigest
+	Revisions []record.Digest
 	// Scope is the scope of the release.
 	Scope Scope
 	// Changes are the differences from the previous revision, if the operation made a revision.

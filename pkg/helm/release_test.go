@@ -11,6 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/utils/ptr"
+
+	"github.com/example/demoapp-controller/pkg/helm/record"
 )
 
 func TestInputDigest(t *testing.T) {
@@ -62,17 +64,17 @@ func TestInputDigest(t *testing.T) {
 		})
 	}
 	t.Run("fits into a label with any revision", func(t *testing.T) {
-		if errs := validation.IsValidLabelValue(inputsLabel(math.MaxInt32, unchanged, "0123456789abcdef") + failedMark); len(errs) > 0 {
+		if errs := validation.IsValidLabelValue(record.InputsValue(math.MaxInt32, unchanged, "0123456789abcdef") + record.FailedMark); len(errs) > 0 {
 			t.Error(errs)
 		}
 	})
 	t.Run("fits into the label of a rollback", func(t *testing.T) {
-		if errs := validation.IsValidLabelValue(rollbackLabel(math.MaxInt32, math.MaxInt32, unchanged)); len(errs) > 0 {
+		if errs := validation.IsValidLabelValue(record.RollbackValue(math.MaxInt32, math.MaxInt32, unchanged)); len(errs) > 0 {
 			t.Error(errs)
 		}
 	})
 	t.Run("fits into the labels of a rollback to what another client made", func(t *testing.T) {
-		for _, value := range []string{inputsLabel(3, "", ""), rollbackLabel(3, 1, ""), inputsLabel(3, "", "") + failedMark} {
+		for _, value := range []string{record.InputsValue(3, "", ""), record.RollbackValue(3, 1, ""), record.InputsValue(3, "", "") + record.FailedMark} {
 			if errs := validation.IsValidLabelValue(value); len(errs) > 0 {
 				t.Error(value, errs)
 			}

@@ -13,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
+
+	"github.com/example/demoapp-controller/pkg/helm/record"
 )
 
 // TestReleaseOfAnotherOwner: a release of an owner of another kind is not changed. A release of
@@ -27,7 +29,7 @@ func TestReleaseOfAnotherOwner(t *testing.T) {
 		"made by others": func(f *fixture) {
 			f.must(demo(f.t, nil), ActionInstall, CauseNotInstalled)
 			f.forge(1, func(*releasev1.Release) {})
-			f.Edit("Secret", "default/"+recordSecretName("web", 1), "kubectl", func(secret *unstructured.Unstructured) {
+			f.Edit("Secret", "default/"+record.SecretName("web", 1), "kubectl", func(secret *unstructured.Unstructured) {
 				labels := secret.GetLabels()
 				maps.DeleteFunc(labels, func(key, _ string) bool { return strings.HasPrefix(key, "engine.") })
 				secret.SetLabels(labels)
@@ -100,7 +102,7 @@ func TestRecordNamesTheGenerationOfItsOwner(t *testing.T) {
 		f.must(desired, ActionInstall, CauseNotInstalled)
 		f.restart()
 
-		record := f.engine.records.latest(desired.Key())
+		record := f.engine.records.Latest(desired.Key())
 
 		tests := map[string]struct {
 			owner      types.UID

@@ -9,19 +9,21 @@ import (
 	"slices"
 
 	"k8s.io/cli-runtime/pkg/resource"
+
+	"github.com/example/demoapp-controller/pkg/helm/record"
 )
 
 // repair applies the drifted objects of the deployed manifest again, or all objects when
 // the baseline is not known.
 func (o *operation) repair(decision Decision, baseline Baseline) (*Deployed, error) {
-	record := o.store.newest()
+	current := o.store.newest()
 	if decision.Action == ActionRepair {
-		record = deployedRecord(o.store.history(), baseline.Revision, o.store.digests)
+		current = record.Deployed(o.store.history(), baseline.Revision, o.store.digests)
 	}
-	if record == nil {
+	if current == nil {
 		return nil, fmt.Errorf("release %s: %w: the release has changed since the decision", o.release, ErrNotSynced)
 	}
-	rls, err := o.store.verified(record.Revision)
+	rls, err := o.store.verified(current.Revision)
 	if err != nil {
 		return nil, fmt.Errorf("read the deployed release: %w", err)
 	}

@@ -12,6 +12,8 @@ import (
 	"helm.sh/helm/v4/pkg/kube"
 	"helm.sh/helm/v4/pkg/release/common"
 	releasev1 "helm.sh/helm/v4/pkg/release/v1"
+
+	"github.com/example/demoapp-controller/pkg/helm/record"
 )
 
 // rollback makes a revision with the manifest of an older one.
@@ -57,14 +59,14 @@ func (o *operation) rollback(desired Release, decision Decision) (*Deployed, err
 
 // prepareRollback returns the record to roll back to, and the digest of the inputs to give
 // up. A rollback that did not succeed is replaced.
-func (o *operation) prepareRollback(desired Release, decision Decision) (target *Record, abandoned string, err error) {
+func (o *operation) prepareRollback(desired Release, decision Decision) (target *record.Record, abandoned string, err error) {
 	newest := o.store.newest()
 	missing := &NoSuchRevisionError{Release: o.release.String(), Revision: decision.To}
 	if newest == nil {
 		return nil, "", missing
 	}
 	replaced := decision.Replace
-	if replaced == 0 && newest.RolledBackTo != 0 && newest.unfinished() {
+	if replaced == 0 && newest.RolledBackTo != 0 && newest.Unfinished() {
 		replaced = newest.Revision
 	}
 	switch status := common.Status(newest.Status); {
@@ -80,10 +82,10 @@ func (o *operation) prepareRollback(desired Release, decision Decision) (target 
 		}
 	}
 	history := o.store.history()
-	at := slices.IndexFunc(history, func(record *Record) bool {
-		return record.Revision == decision.To && record.Revision < newest.Revision && record.good()
+	at := slices.IndexFunc(history, func(record *record.Record) bool {
+		return record.Revision == decision.To && record.Revision < newest.Revision && record.Good()
 	})
-	if at < 0 || digestFor(o.store.digests, decision.To) == "" {
+	if at < 0 || record.DigestFor(o.store.digests, decision.To) == "" {
 		return nil, "", missing
 	}
 	// If the record was changed, the next decision does not choose it again.
@@ -95,7 +97,7 @@ func (o *operation) prepareRollback(desired Release, decision Decision) (target 
 }
 
 // givenUp returns the digest of the inputs that a rollback gives up.
-func givenUp(desired Release, decision Decision, newest *Record) (string, error) {
+func givenUp(desired Release, decision Decision, newest *record.Record) (string, error) {
 	switch {
 	case newest.RolledBackTo != 0 && (decision.Replace != 0 || desired.Chart == nil):
 		return newest.Abandoned, nil
@@ -111,15 +113,15 @@ func givenUp(desired Release, decision Decision, newest *Record) (string, error)
 
 // trust determines which manifest the known objects have: the manifest of the newest revision, of
 // the last success (base), or an unknown one.
-func (o *operation) trust(newest, target *Record) error {
-	if newest.applied() && newest.Revision == o.baseline.Revision && !o.touched {
+func (o *operation) trust(newest, target *record.Record) error {
+	if newest.Applied() && newest.Revision == o.baseline.Revision && !o.touched {
 		o.trusted = true
 		return nil
 	}
 	if target.Revision != o.baseline.Revision || o.engine.attempts.since(o.release) != o.baseline.Revision {
 		return nil
 	}
-	for _, record := range o.engine.records.history(o.release) {
+	for _, record := range o.engine.records.History(o.release) {
 		if record.Revision > target.Revision && !record.Own {
 			return nil
 		}
@@ -137,13 +139,13 @@ func (o *operation) trust(newest, target *Record) error {
 
 // adaptRollback prepares the revision of a rollback: with the current owner, and with labels that
 // record the restored revision and the given-up inputs.
-func (o *operation) adaptRollback(next *releasev1.Release, target *Record, abandoned string) error {
+func (o *operation) adaptRollback(next *releasev1.Release, target *record.Record, abandoned string) error {
 	next.Labels = maps.Clone(next.Labels)
 	if next.Labels == nil {
 		next.Labels = map[string]string{}
 	}
-	next.Labels[InputsLabel] = inputsLabel(next.Version, target.Inputs, target.ChartDigest)
-	next.Labels[RollbackLabel] = rollbackLabel(next.Version, target.Revision, abandoned)
+	next.Labels[record.InputsLabel] = record.InputsValue(next.Version, target.Inputs, target.ChartDigest)
+	next.Labels[record.RollbackLabel] = record.RollbackValue(next.Version, target.Revision, abandoned)
 	// Helm does not request validation in a rollback.
 	_, err := o.next(next.Manifest)
 	if err == nil {
@@ -158,7 +160,7 @@ func (o *operation) adaptRollback(next *releasev1.Release, target *Record, aband
 	if err := o.note(o.lookFirst(next)); err != nil {
 		return err
 	}
-	verified, err := o.store.isVerified(o.engine.records.latest(o.release).Revision)
+	verified, err := o.store.isVerified(o.engine.records.Latest(o.release).Revision)
 	if err != nil || verified {
 		return err
 	}
@@ -172,20 +174,20 @@ func (o *operation) failPending(cause error) {
 	if made == nil || !made.Info.Status.IsPending() {
 		return
 	}
-	newest := o.engine.records.latest(o.release)
+	newest := o.engine.records.Latest(o.release)
 	if newest == nil || newest.Revision != made.Version {
 		return
 	}
 	made.SetStatus(common.StatusFailed, fmt.Sprintf("Rollback %q failed: %s", o.release.Name, cause))
-	_ = o.store.Update(newest.secret.Name, made) // See above.
+	_ = o.store.Update(newest.Secret.Name, made) // See above.
 }
 
 // failInterrupted marks an interrupted attempt as failed.
-func (o *operation) failInterrupted(record *Record) error {
+func (o *operation) failInterrupted(record *record.Record) error {
 	rls, err := o.store.body(record)
 	if err != nil {
 		return err
 	}
 	rls.SetStatus(common.StatusFailed, "Interrupted")
-	return o.store.Update(record.secret.Name, rls)
+	return o.store.Update(record.Secret.Name, rls)
 }

@@ -22,6 +22,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/example/demoapp-controller/pkg/helm/record"
 )
 
 // store is Helm's storage driver for one operation on one release. Records have the format of
@@ -30,14 +32,14 @@ import (
 type store struct {
 	engine  *Engine
 	release cache.ObjectName
-	owner   Owner
+	owner   record.Owner
 	secrets *recordClient
 	logger  *slog.Logger
 	// digests belong to the revisions whose content may be used.
-	digests []RevisionDigest
+	digests []record.Digest
 	// limit is the maximum size of a verified record. budget is the remaining size for all
 	// unverified records that this operation reads.
-	limit, budget recordSize
+	limit, budget record.Size
 	// checked are the revisions that this operation has read and verified.
 	checked sets.Set[int]
 	// unverified are the records that this operation has read and could not verify;
@@ -47,11 +49,11 @@ type store struct {
 	outlines   map[*releasev1.Release]*releasev1.Release
 	// parts are the encoded charts of the releases that this operation has read or
 	// written.
-	parts map[*chartv2.Chart]*chartPart
+	parts map[*chartv2.Chart]*record.Part
 	// replaced is the record of an unfinished attempt that the next revision replaces. Helm does
 	// not see this record. The write of the next revision overwrites the record, so that at any
 	// time a record names the objects that an attempt may have changed.
-	replaced *Record
+	replaced *record.Record
 	// target is the revision that a rollback restores; 0 in other operations. It is
 	// never removed, because an interrupted rollback needs it again.
 	target int
@@ -82,12 +84,12 @@ type store struct {
 // deadline, not with ctx.
 func (e *Engine) newStore(ctx context.Context, desired Release, baseline Baseline, within bounds, deadline time.Time, logger *slog.Logger) (*store, error) {
 	name := desired.Key()
-	view := e.records.views.In(name.Namespace)
+	view := e.records.View(name.Namespace)
 	if view == nil {
 		return nil, fmt.Errorf("release %s: namespace %q is not among the namespaces that the engine watches", name, name.Namespace)
 	}
 	bytes := e.recordLimit(desired.Chart)
-	owner := ownerOf(desired.Owner)
+	owner := record.OwnerOf(desired.Owner)
 	owner.Generation = desired.OwnerGeneration
 	return &store{
 		engine:  e,
@@ -103,13 +105,13 @@ func (e *Engine) newStore(ctx context.Context, desired Release, baseline Baselin
 			flights:  &e.flights,
 		},
 		logger:     logger,
-		digests:    e.digests.of(name, baseline.Revisions, e.records.history(name)),
-		limit:      recordSize{bytes, maxRecordNodes},
-		budget:     recordSize{bytes, maxUnverifiedNodes},
+		digests:    e.digests.Of(name, baseline.Revisions, e.records.History(name)),
+		limit:      record.Size{Bytes: bytes, Nodes: record.MaxNodes},
+		budget:     record.Size{Bytes: bytes, Nodes: record.MaxUnverifiedNodes},
 		checked:    sets.New[int](),
 		unverified: map[int]*releasev1.Release{},
 		outlines:   map[*releasev1.Release]*releasev1.Release{},
-		parts:      map[*chartv2.Chart]*chartPart{},
+		parts:      map[*chartv2.Chart]*record.Part{},
 	}, nil
 }
 
@@ -121,11 +123,11 @@ func (s *store) Name() string { return driver.SecretsDriverName }
 // record has its content; the others have name, revision and status, because Helm's
 // actions use no more of them.
 func (s *store) Query(query map[string]string) ([]release.Releaser, error) {
-	if query[recordName] != s.release.Name {
-		return nil, fmt.Errorf("query for release %q in an operation on %q: %w", query[recordName], s.release, driver.ErrReleaseNotFound)
+	if query[record.NameLabel] != s.release.Name {
+		return nil, fmt.Errorf("query for release %q in an operation on %q: %w", query[record.NameLabel], s.release, driver.ErrReleaseNotFound)
 	}
 	history := s.history()
-	status, byStatus := query[recordStatus]
+	status, byStatus := query[record.StatusLabel]
 	var found []release.Releaser
 	for i, record := range history {
 		if byStatus && record.Status != status {
@@ -135,7 +137,7 @@ func (s *store) Query(query map[string]string) ([]release.Releaser, error) {
 			found = append(found, s.outline(record))
 			continue
 		}
-		body, err := s.Get(record.secret.Name)
+		body, err := s.Get(record.Secret.Name)
 		if err != nil {
 			return nil, err
 		}
@@ -154,7 +156,7 @@ func (s *store) Query(query map[string]string) ([]release.Releaser, error) {
 }
 
 // notePrevious keeps the newest revision for a comparison with the next one.
-func (s *store) notePrevious(record *Record, body release.Releaser) {
+func (s *store) notePrevious(record *record.Record, body release.Releaser) {
 	if s.made != nil {
 		return
 	}
@@ -167,10 +169,10 @@ func (s *store) notePrevious(record *Record, body release.Releaser) {
 }
 
 // outline returns a release without its content, from the index.
-func (s *store) outline(record *Record) *releasev1.Release {
+func (s *store) outline(known *record.Record) *releasev1.Release {
 	return &releasev1.Release{
-		Name: s.release.Name, Namespace: s.release.Namespace, Version: record.Revision,
-		Info: &releasev1.Info{Status: common.Status(record.Status)}, Labels: releaseLabels(record.secret.Labels),
+		Name: s.release.Name, Namespace: s.release.Namespace, Version: known.Revision,
+		Info: &releasev1.Info{Status: common.Status(known.Status)}, Labels: record.OwnLabels(known.Secret.Labels),
 	}
 }
 
@@ -202,8 +204,8 @@ func (s *store) Get(key string) (release.Releaser, error) {
 }
 
 // body returns the release of a record as Helm's actions see it.
-func (s *store) body(record *Record) (*releasev1.Release, error) {
-	body, err := s.Get(record.secret.Name)
+func (s *store) body(record *record.Record) (*releasev1.Release, error) {
+	body, err := s.Get(record.Secret.Name)
 	if err != nil {
 		return nil, fmt.Errorf("read revision %d: %w", record.Revision, err)
 	}
@@ -215,25 +217,25 @@ func (s *store) body(record *Record) (*releasev1.Release, error) {
 }
 
 // recordAt returns the record in the named Secret; nil when there is none.
-func (s *store) recordAt(key string) *Record {
-	for _, record := range s.engine.records.history(s.release) {
-		if record.secret.Name == key {
-			return record
+func (s *store) recordAt(key string) *record.Record {
+	for _, found := range s.engine.records.History(s.release) {
+		if found.Secret.Name == key {
+			return found
 		}
 	}
 	return nil
 }
 
 // history returns the release's records, oldest first, without the one to be replaced.
-func (s *store) history() []*Record {
-	history := s.engine.records.history(s.release)
-	return slices.DeleteFunc(history, func(record *Record) bool {
+func (s *store) history() []*record.Record {
+	history := s.engine.records.History(s.release)
+	return slices.DeleteFunc(history, func(record *record.Record) bool {
 		return s.replaced != nil && record.Revision == s.replaced.Revision || s.last != 0 && record.Revision > s.last
 	})
 }
 
 // newest returns the last record of the history; nil when there is none.
-func (s *store) newest() *Record {
+func (s *store) newest() *record.Record {
 	history := s.history()
 	if len(history) == 0 {
 		return nil
@@ -258,7 +260,7 @@ func (s *store) Create(key string, rls release.Releaser) error {
 		}
 		s.made = next
 	}
-	if s.replaced != nil && key == s.replaced.secret.Name {
+	if s.replaced != nil && key == s.replaced.Secret.Name {
 		replaced := s.replaced
 		s.replaced = nil
 		return s.note(key, s.replace(key, rls, replaced))
@@ -295,18 +297,18 @@ func (s *store) Update(key string, rls release.Releaser) error {
 // A revision that was marked as failed stays failed, so that it is never used as a good revision.
 func (s *store) keepsStatus(next *releasev1.Release) bool {
 	return next.Info.Status == common.StatusSuperseded &&
-		(s.target != 0 && s.unfinished || isUnhealthy(next.Labels, next.Version))
+		(s.target != 0 && s.unfinished || record.IsUnhealthy(next.Labels, next.Version))
 }
 
-// markFailed adds the mark of a failed attempt to the revision's InputsLabel.
+// markFailed adds the mark of a failed attempt to the revision's record.InputsLabel.
 func markFailed(rls *releasev1.Release) {
-	value := rls.Labels[InputsLabel]
+	value := rls.Labels[record.InputsLabel]
 	made, _, _ := strings.Cut(value, "-")
-	if rls.Info.Status != common.StatusFailed || made != strconv.Itoa(rls.Version) || strings.HasSuffix(value, failedMark) {
+	if rls.Info.Status != common.StatusFailed || made != strconv.Itoa(rls.Version) || strings.HasSuffix(value, record.FailedMark) {
 		return
 	}
 	rls.Labels = maps.Clone(rls.Labels)
-	rls.Labels[InputsLabel] = value + failedMark
+	rls.Labels[record.InputsLabel] = value + record.FailedMark
 }
 
 // Delete implements driver.Driver: it removes a record without reading it. Helm's
@@ -318,7 +320,7 @@ func (s *store) Delete(key string) (release.Releaser, error) {
 		return nil, errors.New("the records are kept for the next attempt")
 	}
 	if s.purging {
-		history := s.engine.records.history(s.release)
+		history := s.engine.records.History(s.release)
 		if len(history) == 0 {
 			return nil, nil
 		}
@@ -328,7 +330,7 @@ func (s *store) Delete(key string) (release.Releaser, error) {
 		return nil, s.note(key, s.secrets.purge(history))
 	}
 	newest := s.newest()
-	if newest != nil && key == newest.secret.Name || s.target != 0 && key == recordSecretName(s.release.Name, s.target) {
+	if newest != nil && key == newest.Secret.Name || s.target != 0 && key == record.SecretName(s.release.Name, s.target) {
 		return nil, nil
 	}
 	return nil, s.drop(key)
@@ -350,7 +352,7 @@ func (s *store) supersede() error {
 			return err
 		}
 		rls.Info.Status = common.StatusSuperseded
-		if err := s.Update(record.secret.Name, rls); err != nil {
+		if err := s.Update(record.Secret.Name, rls); err != nil {
 			return err
 		}
 	}

@@ -57,7 +57,7 @@ func TestStoreQuery(t *testing.T) {
 		wantRequests(t, f, "get secrets default/sh.helm.release.v1.web.v3")
 
 		hidden := open()
-		hidden.replaced = f.engine.records.latest(desired.Key())
+		hidden.replaced = f.engine.records.Latest(desired.Key())
 		if diff := cmp.Diff([]string{"v1 superseded, manifest: false", "v2 superseded, manifest: true"}, query(hidden, all)); diff != "" {
 			t.Errorf("history without what is replaced (-want +got):\n%s", diff)
 		}

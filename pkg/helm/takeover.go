@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/example/demoapp-controller/pkg/helm/manifest"
+	"github.com/example/demoapp-controller/pkg/helm/record"
 )
 
 // The annotations with which operators on operator-lib name the owner of an object that cannot have
@@ -49,31 +50,10 @@ func LegacyReleaseName(name string, uid types.UID) string {
 	return name + "-" + short
 }
 
-// maxReferenceText exceeds the maximum length of any text in an owner reference.
-const maxReferenceText = 320
-
-// controllerReference returns the controller reference of a record whose labels name no owner, or
-// nil. A text that is longer than any valid text is truncated, and then matches no object.
-func controllerReference(secret *metav1.ObjectMeta) []metav1.OwnerReference {
-	controller := metav1.GetControllerOf(secret)
-	if controller == nil || secret.Labels[OwnerLabel] != "" {
-		return nil
-	}
-	cut := func(text string) string { return strings.Clone(text[:min(len(text), maxReferenceText)]) }
-	return []metav1.OwnerReference{{
-		APIVersion: cut(controller.APIVersion), Kind: cut(controller.Kind), Name: cut(controller.Name),
-		UID: types.UID(cut(string(controller.UID))), Controller: controller.Controller,
-	}}
-}
-
-// AdoptLabel on the newest record of a release, with the value "true", allows the adoption of the
-// release. Only clients that may write Secrets can set it.
-const AdoptLabel = "engine.demo.example.com/adopt"
-
 // checkTakeover fails in a takeover if the newest record names no owner, and nothing else proves
 // that the release belongs to the owner. Another client made such a release.
-func (o *operation) checkTakeover(desired Release, record *Record) error {
-	named := record.Owner.UID != "" || record.controller.UID != ""
+func (o *operation) checkTakeover(desired Release, record *record.Record) error {
+	named := record.Owner.UID != "" || record.Controller.UID != ""
 	if o.takeover == nil || desired.Chart == nil || desired.Adopt || named || record.Own || o.baseline.Revision != 0 {
 		return nil
 	}

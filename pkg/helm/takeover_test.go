@@ -17,6 +17,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/example/demoapp-controller/pkg/helm/manifest"
+	"github.com/example/demoapp-controller/pkg/helm/record"
 )
 
 // TestLegacyReleaseName compares with names that the algorithm of operator-sdk 0.x returned.
@@ -72,7 +73,7 @@ func (f *fixture) operate(release Release, references ...metav1.OwnerReference) 
 // editRecord changes the Secret of the first revision.
 func (f *fixture) editRecord(change func(*unstructured.Unstructured)) {
 	f.t.Helper()
-	f.Edit("Secret", "default/"+recordSecretName("web", 1), "kubectl", change)
+	f.Edit("Secret", "default/"+record.SecretName("web", 1), "kubectl", change)
 	synctest.Wait()
 }
 
@@ -228,15 +229,15 @@ func TestForgedRecordReachesNothingOutside(t *testing.T) {
 		"record that claims to be the engine's": func(f *fixture) {
 			f.editRecord(func(secret *unstructured.Unstructured) {
 				labels := secret.GetLabels()
-				labels[InputsLabel] = "1-forged"
-				ownerOf(&metav1.OwnerReference{APIVersion: "example.com/v1", Kind: "App", Name: "web", UID: "1"}).label(labels)
+				labels[record.InputsLabel] = "1-forged"
+				record.OwnerOf(&metav1.OwnerReference{APIVersion: "example.com/v1", Kind: "App", Name: "web", UID: "1"}).Label(labels)
 				secret.SetLabels(labels)
 			})
 		},
 		"record of an interrupted upgrade": func(f *fixture) {
 			f.editRecord(func(secret *unstructured.Unstructured) {
 				labels := secret.GetLabels()
-				labels[recordStatus], labels[recordModifiedAt] = "pending-upgrade", "1"
+				labels[record.StatusLabel], labels[record.ModifiedAtLabel] = "pending-upgrade", "1"
 				secret.SetLabels(labels)
 			})
 		},

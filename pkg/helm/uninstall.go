@@ -33,7 +33,7 @@ const actionUninstall Action = "Uninstall"
 func (e *Engine) Uninstall(ctx context.Context, release Release, baseline Baseline) error {
 	name := release.Key()
 	defer e.locks.lock(name)()
-	hasRecord := e.records.latest(name) != nil || e.attempts.mayHaveRecord(name)
+	hasRecord := e.records.Latest(name) != nil || e.attempts.mayHaveRecord(name)
 	if !hasRecord && release.AwaitRemoval && e.watcher.awaits(name) {
 		return nil // The release is uninstalled, and the caller waits for its objects.
 	}

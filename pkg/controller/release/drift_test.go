@@ -8,6 +8,7 @@ import (
 
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/helm"
+	"github.com/example/demoapp-controller/pkg/helm/record"
 	"github.com/example/demoapp-controller/test/expect"
 )
 
@@ -36,7 +37,7 @@ func TestDriftOf(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			s := &subject{status: &test.app.Status, written: func() *releasev1alpha1.ReleaseStatus { return &test.app.Status }}
-			plan := Plan{Decision: test.decision, Observed: helm.Snapshot{Record: &helm.Record{Revision: 2, Status: "deployed"}}}
+			plan := Plan{Decision: test.decision, Observed: helm.Snapshot{Record: &record.Record{Revision: 2, Status: "deployed"}}}
 			reason, _ := driftOf(s, plan, plan.Decision)
 			expect.Equal(t, "reason", test.want, reason)
 		})

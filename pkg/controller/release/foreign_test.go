@@ -18,6 +18,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller/release"
 	"github.com/example/demoapp-controller/pkg/controller/release/releasetest"
 	"github.com/example/demoapp-controller/pkg/helm"
+	"github.com/example/demoapp-controller/pkg/helm/record"
 	"github.com/example/demoapp-controller/test/expect"
 )
 
@@ -133,7 +134,7 @@ func TestInterruptedAttemptIsRepeated(t *testing.T) {
 			Values: map[string]any{"size": int64(1), "message": "other"}, Owner: w.engine.Desired.Owner,
 		}.InputDigest()
 		expect.NoError(t, err)
-		r.Record = &helm.Record{Revision: 2, Status: "pending-upgrade", Own: true, Inputs: inputs, Changed: began}
+		r.Record = &record.Record{Revision: 2, Status: "pending-upgrade", Own: true, Inputs: inputs, Changed: began}
 	})
 	w.start(testChart(t, "1.0.0"))
 	w.passes("a", controller.SpecChange)

@@ -13,6 +13,7 @@ import (
 	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/helm"
+	"github.com/example/demoapp-controller/pkg/helm/record"
 	"github.com/example/demoapp-controller/pkg/redact"
 	"github.com/example/demoapp-controller/test/expect"
 )
@@ -29,9 +30,9 @@ func factsOf(t *testing.T, policy releasev1alpha1.ReleasePolicy) Facts {
 // revisionOf is a plan that keeps revision 2, whose objects have a health.
 func revisionOf(health status.Status) Plan {
 	return Plan{Next: helm.Decision{Action: helm.ActionNone}, Observed: helm.Snapshot{
-		Record:        &helm.Record{Revision: 2, Status: "deployed", Own: true, Inputs: "inputs", Changed: began},
+		Record:        &record.Record{Revision: 2, Status: "deployed", Own: true, Inputs: "inputs", Changed: began},
 		BaselineKnown: true,
-		Revisions:     []helm.RevisionDigest{{Revision: 1, Digest: "d1"}, {Revision: 2, Digest: "d2"}},
+		Revisions:     []record.Digest{{Revision: 1, Digest: "d1"}, {Revision: 2, Digest: "d2"}},
 		Health: []helm.ObjectHealth{{
 			Object: object("Deployment", "a"), Health: helm.Health{Status: health, Message: "0 of 1 pods"},
 		}},

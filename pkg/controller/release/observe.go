@@ -12,6 +12,7 @@ import (
 
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/helm"
+	"github.com/example/demoapp-controller/pkg/helm/record"
 )
 
 // Observer is the part of the engine that observes and decides without requests.
@@ -87,7 +88,7 @@ func (l *Lifecycle) observe(ctx context.Context, s *subject, f Facts) (Plan, err
 func Baseline(s releasev1alpha1.ReleaseStatus, policy releasev1alpha1.ReleasePolicy, scope helm.Scope) helm.Baseline {
 	baseline := helm.Baseline{Scope: scope}
 	for _, entry := range s.Revisions {
-		baseline.Revisions = append(baseline.Revisions, helm.RevisionDigest{Revision: int(entry.Revision), Digest: entry.Digest})
+		baseline.Revisions = append(baseline.Revisions, record.Digest{Revision: int(entry.Revision), Digest: entry.Digest})
 	}
 	if s.DeployedRelease == nil {
 		return baseline
@@ -97,7 +98,7 @@ func Baseline(s releasev1alpha1.ReleaseStatus, policy releasev1alpha1.ReleasePol
 	baseline.RemoveForeign, baseline.Ignore = removesForeign(policy), IgnoreRules(policy)
 	if len(s.Revisions) == 0 && s.AppliedManifestHash != "" {
 		// An operator without revision digests wrote the status.
-		baseline.Revisions = []helm.RevisionDigest{{Revision: baseline.Revision, Digest: helm.ManifestDigest(s.AppliedManifestHash)}}
+		baseline.Revisions = []record.Digest{{Revision: baseline.Revision, Digest: record.ManifestDigest(s.AppliedManifestHash)}}
 	}
 	for _, entry := range s.Inventory {
 		baseline.Inventory = append(baseline.Inventory, helm.InventoryEntry{

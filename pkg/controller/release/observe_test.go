@@ -11,6 +11,7 @@ import (
 
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/helm"
+	"github.com/example/demoapp-controller/pkg/helm/record"
 	"github.com/example/demoapp-controller/test/expect"
 )
 
@@ -30,11 +31,11 @@ func TestBaseline(t *testing.T) {
 		{"deployed", fullStatus(), helm.Baseline{Revision: 7, Inventory: []helm.InventoryEntry{
 			entry("v1", "Secret", "ns", "uid-1", "d1"),
 			entry("rbac.authorization.k8s.io/v1", "ClusterRole", "", "uid-2", "d2"),
-		}, Revisions: []helm.RevisionDigest{{Revision: 7, Digest: "d7"}}}},
+		}, Revisions: []record.Digest{{Revision: 7, Digest: "d7"}}}},
 		{"deployed before there were digests", releasev1alpha1.ReleaseStatus{
 			DeployedRelease: &releasev1alpha1.DeployedRelease{Revision: 7}, AppliedManifestHash: "abc",
 		}, helm.Baseline{
-			Revision: 7, Inventory: []helm.InventoryEntry{}, Revisions: []helm.RevisionDigest{{Revision: 7, Digest: helm.ManifestDigest("abc")}},
+			Revision: 7, Inventory: []helm.InventoryEntry{}, Revisions: []record.Digest{{Revision: 7, Digest: record.ManifestDigest("abc")}},
 		}},
 	}
 	for _, test := range tests {

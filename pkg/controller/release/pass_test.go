@@ -20,7 +20,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller"
 	"github.com/example/demoapp-controller/pkg/controller/release"
 	"github.com/example/demoapp-controller/pkg/controller/release/releasetest"
-	"github.com/example/demoapp-controller/pkg/helm"
+	"github.com/example/demoapp-controller/pkg/helm/record"
 	"github.com/example/demoapp-controller/test/expect"
 )
 
@@ -83,7 +83,7 @@ func TestFirstPass(t *testing.T) {
 func TestAdoption(t *testing.T) {
 	w := newWorld(t)
 	w.create(newShop("a"))
-	w.engine.Add(keyOf("a")).Record = &helm.Record{Revision: 4, Status: "deployed", Changed: began}
+	w.engine.Add(keyOf("a")).Record = &record.Record{Revision: 4, Status: "deployed", Changed: began}
 	w.passes("a", controller.SpecChange)
 	expect.Equal(t, "revision", int64(5), w.shop("a").Status.DeployedRelease.Revision)
 	expect.Equal(t, "conditions", conditions("Ready", "True Healthy", "Deployed", "True UpgradeSucceeded"), w.conditions("a"))

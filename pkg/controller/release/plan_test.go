@@ -10,20 +10,21 @@ import (
 	"time"
 
 	"github.com/example/demoapp-controller/pkg/helm"
+	"github.com/example/demoapp-controller/pkg/helm/record"
 	"github.com/example/demoapp-controller/test/expect"
 )
 
 func TestObserve(t *testing.T) {
 	old, changed := desired(t, "old"), desired(t, "new")
 	drifts := []helm.Drift{{Object: object("ConfigMap", "a"), Kind: helm.DriftChanged}}
-	record := func(status string) *helm.Record {
-		return &helm.Record{Revision: 2, Status: status, Own: true, Inputs: digest(t, old), Changed: time.Unix(990, 0)}
+	own := func(status string) *record.Record {
+		return &record.Record{Revision: 2, Status: status, Own: true, Inputs: digest(t, old), Changed: time.Unix(990, 0)}
 	}
-	foreign := func(status string) *helm.Record {
-		return &helm.Record{Revision: 3, Status: status, Changed: time.Unix(990, 0)}
+	foreign := func(status string) *record.Record {
+		return &record.Record{Revision: 3, Status: status, Changed: time.Unix(990, 0)}
 	}
-	healthy := helm.Snapshot{Record: record("deployed"), BaselineKnown: true}
-	drifted := helm.Snapshot{Record: record("deployed"), BaselineKnown: true, Drifts: drifts}
+	healthy := helm.Snapshot{Record: own("deployed"), BaselineKnown: true}
+	drifted := helm.Snapshot{Record: own("deployed"), BaselineKnown: true, Drifts: drifts}
 	none := helm.Decision{Action: helm.ActionNone}
 	upgrade := helm.Decision{Action: helm.ActionUpgrade, Cause: helm.CauseInputsChanged}
 	repair := helm.Decision{Action: helm.ActionRepair, Cause: helm.CauseDrift, Drifts: drifts}
@@ -51,10 +52,10 @@ func TestObserve(t *testing.T) {
 		{"held: changed inputs", changed, true, healthy, none, true},
 		{"held: drift of what is deployed", old, true, drifted, repair, false},
 		{"held: drift and changed inputs", changed, true, drifted, repair, true},
-		{"held: unknown baseline", old, true, helm.Snapshot{Record: record("deployed")}, reapply, false},
-		{"held: unknown baseline and changed inputs", changed, true, helm.Snapshot{Record: record("deployed")}, reapply, true},
-		{"held: the last attempt failed", old, true, helm.Snapshot{Record: record("failed")}, none, true},
-		{"held: the last attempt was interrupted", old, true, helm.Snapshot{Record: record("pending-upgrade")}, none, true},
+		{"held: unknown baseline", old, true, helm.Snapshot{Record: own("deployed")}, reapply, false},
+		{"held: unknown baseline and changed inputs", changed, true, helm.Snapshot{Record: own("deployed")}, reapply, true},
+		{"held: the last attempt failed", old, true, helm.Snapshot{Record: own("failed")}, none, true},
+		{"held: the last attempt was interrupted", old, true, helm.Snapshot{Record: own("pending-upgrade")}, none, true},
 		{"held: a release of another client", old, true, helm.Snapshot{Record: foreign("deployed")}, none, true},
 		{
 			"held: another client is changing the release", old, true,
@@ -65,7 +66,7 @@ func TestObserve(t *testing.T) {
 		{"unknown: not installed", nil, false, helm.Snapshot{}, none, true},
 		{"unknown: deployed", nil, false, healthy, none, true},
 		{"unknown: drift of what is deployed", nil, true, drifted, repair, true},
-		{"unknown: the last attempt failed", nil, true, helm.Snapshot{Record: record("failed")}, none, true},
+		{"unknown: the last attempt failed", nil, true, helm.Snapshot{Record: own("failed")}, none, true},
 		{"unknown: a release of another client", nil, true, helm.Snapshot{Record: foreign("deployed")}, none, true},
 		{"unknown: another client is changing the release", nil, true, helm.Snapshot{Record: foreign("pending-rollback")}, none, true},
 		{"unknown: uninstalled with history kept", nil, true, helm.Snapshot{Record: foreign("uninstalled")}, none, true},

@@ -24,6 +24,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller/release/releasetest"
 	"github.com/example/demoapp-controller/pkg/helm"
 	"github.com/example/demoapp-controller/pkg/helm/chart"
+	"github.com/example/demoapp-controller/pkg/helm/record"
 	"github.com/example/demoapp-controller/test/expect"
 )
 
@@ -146,7 +147,7 @@ func TestChangesThatPassRolloutQueue(t *testing.T) {
 		}, releasev1alpha1.UpgradeReasonDriftDetected},
 		{"interrupted", func(w *world) {
 			w.engine.Mutate(keyOf("b"), func(r *releasetest.Release) {
-				r.Record = &helm.Record{Revision: 2, Status: "pending-upgrade", Own: true, Inputs: "older", Changed: began}
+				r.Record = &record.Record{Revision: 2, Status: "pending-upgrade", Own: true, Inputs: "older", Changed: began}
 			})
 		}, []string{"Upgrade b Interrupted", "apply shops/status b"}, releasev1alpha1.UpgradeReasonRetryAfterFailure},
 	}

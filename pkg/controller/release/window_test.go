@@ -13,7 +13,7 @@ import (
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller"
 	"github.com/example/demoapp-controller/pkg/controller/release/releasetest"
-	"github.com/example/demoapp-controller/pkg/helm"
+	"github.com/example/demoapp-controller/pkg/helm/record"
 	"github.com/example/demoapp-controller/test/expect"
 )
 
@@ -94,7 +94,7 @@ func TestActionsThatDoNotWaitForWindow(t *testing.T) {
 			inputs, err := w.engine.Desired.InputDigest()
 			expect.NoError(t, err)
 			w.engine.Mutate(keyOf("a"), func(r *releasetest.Release) {
-				r.Record = &helm.Record{Revision: 2, Status: "pending-upgrade", Own: true, Inputs: inputs, Changed: began}
+				r.Record = &record.Record{Revision: 2, Status: "pending-upgrade", Own: true, Inputs: inputs, Changed: began}
 			})
 		}, []string{"Upgrade a Interrupted", "apply shops/status a"}},
 	}
@@ -135,7 +135,7 @@ func TestChangesThatWaitForWindow(t *testing.T) {
 		{
 			"interrupted with other inputs", func(w *world) {
 				w.engine.Mutate(keyOf("a"), func(r *releasetest.Release) {
-					r.Record = &helm.Record{Revision: 2, Status: "pending-upgrade", Own: true, Inputs: "older", Changed: began}
+					r.Record = &record.Record{Revision: 2, Status: "pending-upgrade", Own: true, Inputs: "older", Changed: began}
 				})
 			}, []string{"apply shops/status a"}, heldConditions(),
 		},

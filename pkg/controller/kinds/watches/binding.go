@@ -28,6 +28,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller/release"
 	"github.com/example/demoapp-controller/pkg/helm"
 	"github.com/example/demoapp-controller/pkg/helm/chart"
+	"github.com/example/demoapp-controller/pkg/helm/record"
 )
 
 const (
@@ -72,7 +73,7 @@ func (b *binding) Desired(ctx context.Context, p *pass) (release.Desired, error)
 		DeployedIsAnyRevision: true,
 		AdoptHint: fmt.Sprintf("give the %s another name, or have it take over the release with the annotation %s: \"true\" "+
 			"and the label %s: \"true\" on the Secret of the newest revision",
-			b.kind.GroupVersionKind.Kind, releasev1alpha1.AnnotationAdoptRelease, helm.AdoptLabel),
+			b.kind.GroupVersionKind.Kind, releasev1alpha1.AnnotationAdoptRelease, record.AdoptLabel),
 		Transient: transient,
 		Summarize: func(outcome release.Outcome) { b.outcome = outcome },
 		Changed: func(change release.Change) {

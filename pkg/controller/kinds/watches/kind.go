@@ -80,7 +80,7 @@ type ReleaseKind struct {
 	// Takeover takes over releases of the same chart that no operator has marked with a custom
 	// resource, such as releases of the helm command. The default takes over releases of the
 	// upstream operators only. A custom resource can adopt other releases by its annotation
-	// adopt-release, if Takeover is set or their newest record has the label [helm.AdoptLabel].
+	// adopt-release, if Takeover is set or their newest record has the label [record.AdoptLabel].
 	Takeover bool
 	// Policy is the release policy of all custom resources. Its Suspend is ignored.
 	Policy releasev1alpha1.ReleasePolicy

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/example/demoapp-controller/pkg/controller/kinds/watches"
-	"github.com/example/demoapp-controller/pkg/helm"
+	"github.com/example/demoapp-controller/pkg/helm/record"
 )
 
 // forge changes the status of a Memcached as a tenant with the permission to write it does.
@@ -94,7 +94,7 @@ func (w *world) leaveHelmRelease() {
 // TestReleaseOfAnotherClient: a release that another client made is taken over with the consent of the author of
 // watches.yaml, or with that of its author and of someone who may write its records.
 func TestReleaseOfAnotherClient(t *testing.T) {
-	const annotation, label = "demo.example.com/adopt-release", helm.AdoptLabel
+	const annotation, label = "demo.example.com/adopt-release", record.AdoptLabel
 	tests := map[string]struct {
 		otherChart, takeover, annotated, labeled, taken bool
 	}{
@@ -165,7 +165,7 @@ func TestAdoptLabelAfterAnnotation(t *testing.T) {
 
 		w.Edit("Secret", "default/sh.helm.release.v1.a.v1", "kubectl", func(object *unstructured.Unstructured) {
 			all := object.GetLabels()
-			all[helm.AdoptLabel] = "true"
+			all[record.AdoptLabel] = "true"
 			object.SetLabels(all)
 		})
 		w.settle()

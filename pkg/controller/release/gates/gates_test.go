@@ -15,6 +15,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller/release"
 	"github.com/example/demoapp-controller/pkg/controller/release/gates/license"
 	"github.com/example/demoapp-controller/pkg/helm"
+	"github.com/example/demoapp-controller/pkg/helm/record"
 	"github.com/example/demoapp-controller/test/expect"
 )
 
@@ -26,7 +27,7 @@ func inputOf(t *testing.T, next helm.Decision, policy releasev1alpha1.ReleasePol
 			Key: cache.NewObjectName("ns", "a"), Generation: 1, Now: began, Digest: "inputs",
 			Desired: release.Desired{Known: true, Policy: policy, Release: helm.Release{Chart: testChart(t, "1.0.0")}},
 		},
-		Plan:   release.Plan{Next: next, Decision: next, Observed: helm.Snapshot{Record: &helm.Record{Revision: 1, Own: true, Inputs: "inputs"}}},
+		Plan:   release.Plan{Next: next, Decision: next, Observed: helm.Snapshot{Record: &record.Record{Revision: 1, Own: true, Inputs: "inputs"}}},
 		Status: &newSample(change...).Status,
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller/release"
 	"github.com/example/demoapp-controller/pkg/controller/release/gates/rollout"
 	"github.com/example/demoapp-controller/pkg/helm"
+	"github.com/example/demoapp-controller/pkg/helm/record"
 	"github.com/example/demoapp-controller/test/expect"
 )
 
@@ -24,7 +25,7 @@ type olderReleases struct{ release.Observer }
 
 // Observe implements release.Observer.
 func (olderReleases) Observe(context.Context, cache.ObjectName, helm.Baseline) (helm.Snapshot, error) {
-	return helm.Snapshot{Record: &helm.Record{Revision: 1, Own: true, Inputs: "inputs", ChartDigest: "older"}}, nil
+	return helm.Snapshot{Record: &record.Record{Revision: 1, Own: true, Inputs: "inputs", ChartDigest: "older"}}, nil
 }
 
 // discarding is a queue that drops its keys.

@@ -14,6 +14,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller/release/gates/rollout"
 	"github.com/example/demoapp-controller/pkg/helm"
 	"github.com/example/demoapp-controller/pkg/helm/chart"
+	"github.com/example/demoapp-controller/pkg/helm/record"
 )
 
 // standing derives the state of an object with the chart from its status and records.
@@ -73,7 +74,7 @@ func wasHealthyBefore(s releasev1alpha1.ReleaseStatus, observed helm.Snapshot, c
 }
 
 // failedWithChart reports whether the last attempt failed with the chart.
-func failedWithChart(generation int64, s releasev1alpha1.ReleaseStatus, record *helm.Record, chart *chart.Chart, inputs string) bool {
+func failedWithChart(generation int64, s releasev1alpha1.ReleaseStatus, record *record.Record, chart *chart.Chart, inputs string) bool {
 	failures := s.Failures
 	if failures == nil || failures.Consecutive == 0 || failures.Generation != generation {
 		return false

@@ -12,6 +12,7 @@ import (
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller/release/gates/rollout"
 	"github.com/example/demoapp-controller/pkg/helm"
+	"github.com/example/demoapp-controller/pkg/helm/record"
 	"github.com/example/demoapp-controller/test/expect"
 )
 
@@ -19,11 +20,11 @@ func TestStanding(t *testing.T) {
 	chart := testChart(t, "1.1.0")
 	digest := chart.Digest()[:16]
 	const inputs = "new-inputs"
-	older := func(revision int) *helm.Record {
-		return &helm.Record{Revision: revision, Status: "deployed", Own: true, Inputs: "old-inputs", ChartDigest: "older"}
+	older := func(revision int) *record.Record {
+		return &record.Record{Revision: revision, Status: "deployed", Own: true, Inputs: "old-inputs", ChartDigest: "older"}
 	}
-	newer := func(revision int) *helm.Record {
-		return &helm.Record{Revision: revision, Status: "deployed", Own: true, Inputs: inputs, ChartDigest: digest}
+	newer := func(revision int) *record.Record {
+		return &record.Record{Revision: revision, Status: "deployed", Own: true, Inputs: inputs, ChartDigest: digest}
 	}
 	healthyAt := func(revision int64) func(*sample) {
 		return func(app *sample) { app.Status.LastGoodRevision = revision }
@@ -51,7 +52,7 @@ func TestStanding(t *testing.T) {
 		want     rollout.Standing
 	}{
 		{"not installed", helm.Snapshot{}, nil, rollout.Settled},
-		{"revision of another client", helm.Snapshot{Record: &helm.Record{Revision: 2}, LastGood: older(1)}, nil, rollout.Settled},
+		{"revision of another client", helm.Snapshot{Record: &record.Record{Revision: 2}, LastGood: older(1)}, nil, rollout.Settled},
 		{"installed with the chart", helm.Snapshot{Record: newer(1)}, nil, rollout.Settled},
 		{"not upgraded", helm.Snapshot{Record: older(1)}, []func(*sample){healthyAt(1)}, rollout.Due},
 		{"upgraded, pods start", helm.Snapshot{Record: newer(2), LastGood: older(1)}, []func(*sample){healthyAt(1)}, rollout.Active},

@@ -9,6 +9,7 @@ import (
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
 
 	"github.com/example/demoapp-controller/pkg/helm"
+	"github.com/example/demoapp-controller/pkg/helm/record"
 )
 
 // Edit changes a field of the object of a kind.
@@ -37,7 +38,7 @@ func Uninstall(r *Release) {
 // RewriteRecord replaces the newest record, as the helm command does.
 func RewriteRecord(revision int, status string) func(*Release) {
 	return func(r *Release) {
-		r.Record = &helm.Record{Revision: revision, Status: status, Changed: r.began}
+		r.Record = &record.Record{Revision: revision, Status: status, Changed: r.began}
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/example/demoapp-controller/pkg/helm"
+	"github.com/example/demoapp-controller/pkg/helm/record"
 )
 
 // Engine is a release.Engine that keeps releases in memory. It uses the real decision
@@ -78,13 +79,13 @@ func (e *Engine) Observe(_ context.Context, key cache.ObjectName, baseline helm.
 	if r == nil || r.Record == nil {
 		return helm.Snapshot{}, nil
 	}
-	record := *r.Record
-	snapshot := helm.Snapshot{Record: &record, LastGood: r.lastGood(), BaselineKnown: baseline.Revision == record.Revision}
-	for revision := range record.Revision {
-		if revision+1 == record.Revision && !record.Own {
+	newest := *r.Record
+	snapshot := helm.Snapshot{Record: &newest, LastGood: r.lastGood(), BaselineKnown: baseline.Revision == newest.Revision}
+	for revision := range newest.Revision {
+		if revision+1 == newest.Revision && !newest.Own {
 			continue
 		}
-		snapshot.Revisions = append(snapshot.Revisions, helm.RevisionDigest{Revision: revision + 1, Digest: "digest"})
+		snapshot.Revisions = append(snapshot.Revisions, record.Digest{Revision: revision + 1, Digest: "digest"})
 	}
 	snapshot.StillDeployed = r.stillDeployed(baseline.Revision)
 	if !snapshot.BaselineKnown && snapshot.StillDeployed == nil {

@@ -14,13 +14,14 @@ import (
 
 	"github.com/example/demoapp-controller/pkg/helm"
 	"github.com/example/demoapp-controller/pkg/helm/chart"
+	"github.com/example/demoapp-controller/pkg/helm/record"
 )
 
 // Release is a release with its objects, by kind: as applied and as they are now.
 type Release struct {
 	// Record is the newest record; nil for none. Past are the earlier records.
-	Record        *helm.Record
-	Past          []helm.Record
+	Record        *record.Record
+	Past          []record.Record
 	Applied, Live map[string]helm.InventoryEntry
 	Health        helm.Health
 
@@ -49,9 +50,9 @@ func (r *Release) attempt(desired helm.Release, inputs string, replace, succeeds
 			r.Past = append(r.Past, *r.Record)
 		}
 	}
-	r.Record = &helm.Record{
+	r.Record = &record.Record{
 		Revision: revision, Status: "failed", Own: true, Inputs: inputs, ChartDigest: chart.Digest()[:16], Changed: r.began,
-		Owner: helm.Owner{Generation: desired.OwnerGeneration},
+		Owner: record.Owner{Generation: desired.OwnerGeneration},
 	}
 	if desired.Owner != nil {
 		r.Record.Owner.UID = desired.Owner.UID
@@ -78,7 +79,7 @@ func (r *Release) rollBack(to int, inputs string) {
 }
 
 // lastGood returns the newest earlier record with the status deployed.
-func (r *Release) lastGood() *helm.Record {
+func (r *Release) lastGood() *record.Record {
 	for _, record := range slices.Backward(r.Past) {
 		if record.Status == "deployed" {
 			return &record
@@ -103,7 +104,7 @@ func (r *Release) apply(key cache.ObjectName, kinds []string) {
 }
 
 // stillDeployed returns the record of a revision if all later attempts failed.
-func (r *Release) stillDeployed(revision int) *helm.Record {
+func (r *Release) stillDeployed(revision int) *record.Record {
 	if r.Record.Revision == revision {
 		return nil
 	}

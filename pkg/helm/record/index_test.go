@@ -1,7 +1,7 @@
 // Copyright The DemoApp Controller Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package helm
+package record
 
 import (
 	"testing"
@@ -49,11 +49,11 @@ func TestRecordOf(t *testing.T) {
 			&Record{Revision: 5, Status: "deployed", Own: true, Inputs: "abcdef", ChartDigest: "0123", RolledBackTo: 3, Abandoned: "fedcba", Changed: created},
 		},
 		"rollback from and to revisions of the helm CLI": {
-			recordSecret("5", map[string]string{InputsLabel: inputsLabel(5, "", ""), RollbackLabel: rollbackLabel(5, 3, "")}),
+			recordSecret("5", map[string]string{InputsLabel: InputsValue(5, "", ""), RollbackLabel: RollbackValue(5, 3, "")}),
 			&Record{Revision: 5, Status: "deployed", Own: true, RolledBackTo: 3, Changed: created},
 		},
 		"that failed": {
-			recordSecret("5", map[string]string{InputsLabel: inputsLabel(5, "", "") + failedMark, RollbackLabel: rollbackLabel(5, 3, "")}),
+			recordSecret("5", map[string]string{InputsLabel: InputsValue(5, "", "") + FailedMark, RollbackLabel: RollbackValue(5, 3, "")}),
 			&Record{Revision: 5, Status: "deployed", Own: true, Failed: true, RolledBackTo: 3, Changed: created},
 		},
 		"after a rollback": {
@@ -85,11 +85,11 @@ func TestRecordOf(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			got := recordOf(tc.secret)
-			if diff := cmp.Diff(tc.want, got, cmpopts.IgnoreUnexported(Record{})); diff != "" {
+			got := of(tc.secret)
+			if diff := cmp.Diff(tc.want, got, cmpopts.IgnoreFields(Record{}, "Secret", "Controller")); diff != "" {
 				t.Errorf("record (-want +got):\n%s", diff)
 			}
-			if got != nil && got.secret != tc.secret {
+			if got != nil && got.Secret != tc.secret {
 				t.Error("the record does not know its Secret")
 			}
 		})
@@ -98,10 +98,10 @@ func TestRecordOf(t *testing.T) {
 
 func TestRecordNames(t *testing.T) {
 	secret := recordSecret("12", nil)
-	if got := recordSecretName("web", 12); got != secret.Name {
+	if got := SecretName("web", 12); got != secret.Name {
 		t.Errorf("recordSecretName = %q, want %q", got, secret.Name)
 	}
-	if got, want := recordKey(secret), (cache.ObjectName{Namespace: "default", Name: "web"}); got != want {
+	if got, want := keyOf(secret), (cache.ObjectName{Namespace: "default", Name: "web"}); got != want {
 		t.Errorf("recordKey = %s, want %s", got, want)
 	}
 }
@@ -112,26 +112,26 @@ func TestSlimRecord(t *testing.T) {
 	want := secret.DeepCopy()
 	secret.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "helm"}}
 	secret.Annotations = map[string]string{"a": "b"}
-	got, err := slimRecord(secret)
+	got, err := slim(secret)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(any(want), got); diff != "" {
 		t.Errorf("kept (-want +got):\n%s", diff)
 	}
-	if _, err := slimRecord("no object"); err == nil {
+	if _, err := slim("no object"); err == nil {
 		t.Error("anything goes for a record")
 	}
 }
 
 // TestHistory covers records in the store and records that were just written.
 func TestHistory(t *testing.T) {
-	indexer := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{recordsByRelease: func(object any) ([]string, error) {
-		return []string{recordKey(object.(*metav1.PartialObjectMetadata)).String()}, nil
+	indexer := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{byRelease: func(object any) ([]string, error) {
+		return []string{keyOf(object.(*metav1.PartialObjectMetadata)).String()}, nil
 	}})
-	r := &records{views: overlay.Views[*metav1.PartialObjectMetadata]{"": overlay.New[*metav1.PartialObjectMetadata](indexer)}}
+	r := &Index{views: overlay.Views[*metav1.PartialObjectMetadata]{"": overlay.New[*metav1.PartialObjectMetadata](indexer)}}
 	release := cache.ObjectName{Namespace: "default", Name: "web"}
-	if got := r.latest(release); got != nil {
+	if got := r.Latest(release); got != nil {
 		t.Errorf("latest = %+v, want none", got)
 	}
 	at := func(secret *metav1.PartialObjectMetadata, version string) *metav1.PartialObjectMetadata {
@@ -149,13 +149,13 @@ func TestHistory(t *testing.T) {
 	r.views.In("default").Wrote(at(recordSecret("11", nil), "20"))
 	r.views.In("default").Deleted(at(recordSecret("2", nil), "10"))
 	var got []int
-	for _, record := range r.history(release) {
+	for _, record := range r.History(release) {
 		got = append(got, record.Revision)
 	}
 	if diff := cmp.Diff([]int{9, 10, 11}, got); diff != "" {
 		t.Errorf("revisions (-want +got):\n%s", diff)
 	}
-	if got := r.latest(release); got == nil || got.Revision != 11 {
+	if got := r.Latest(release); got == nil || got.Revision != 11 {
 		t.Errorf("latest = %+v, want revision 11", got)
 	}
 }
@@ -192,15 +192,56 @@ func TestLastGood(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			got := 0
-			var verified []RevisionDigest
+			var verified []Digest
 			for _, record := range tc.history {
-				verified = append(verified, RevisionDigest{Revision: record.Revision, Digest: "digest"})
+				verified = append(verified, Digest{Revision: record.Revision, Digest: "digest"})
 			}
-			if record := lastGood(tc.history, verified); record != nil {
+			if record := LastGood(tc.history, verified); record != nil {
 				got = record.Revision
 			}
 			if got != tc.want {
 				t.Errorf("last good revision is %d, want %d", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestDeployedRecord(t *testing.T) {
+	entry := func(revision int, status string) *Record {
+		return &Record{Revision: revision, Status: status, Own: true}
+	}
+	foreign := &Record{Revision: 2, Status: "failed"}
+	late := &Record{Revision: 2, Status: "failed", Own: true, Failed: true, Unhealthy: true}
+	verified := []Digest{{1, "one"}, {2, "two"}, {3, "three"}}
+	tests := map[string]struct {
+		history  []*Record
+		revision int
+		verified []Digest
+		want     int
+	}{
+		"no records":                       {nil, 1, verified, 0},
+		"no baseline":                      {[]*Record{entry(1, "deployed")}, 0, verified, 0},
+		"the newest revision":              {[]*Record{entry(1, "superseded"), entry(2, "deployed")}, 2, verified, 2},
+		"the newest revision, failed":      {[]*Record{entry(1, "failed")}, 1, verified, 1},
+		"an older revision":                {[]*Record{entry(1, "superseded"), entry(2, "deployed")}, 1, verified, 0},
+		"before a failed attempt":          {[]*Record{entry(1, "deployed"), entry(2, "failed")}, 1, verified, 1},
+		"before two failed attempts":       {[]*Record{entry(1, "deployed"), entry(2, "failed"), entry(3, "failed")}, 1, verified, 1},
+		"before an interrupted attempt":    {[]*Record{entry(1, "deployed"), entry(2, "pending-upgrade")}, 1, verified, 1},
+		"before another client's attempt":  {[]*Record{entry(1, "deployed"), foreign}, 1, verified, 0},
+		"before an unhealthy revision":     {[]*Record{entry(1, "superseded"), late}, 1, verified, 0},
+		"an unhealthy revision":            {[]*Record{entry(1, "superseded"), late, entry(3, "failed")}, 2, verified, 2},
+		"a failed attempt":                 {[]*Record{entry(1, "failed"), entry(2, "failed")}, 1, verified, 0},
+		"its record is gone":               {[]*Record{entry(2, "failed")}, 1, verified, 0},
+		"its record was changed by others": {[]*Record{entry(1, "deployed"), entry(2, "failed")}, 1, verified[1:], 0},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			got := 0
+			if entry := Deployed(tc.history, tc.revision, tc.verified); entry != nil {
+				got = entry.Revision
+			}
+			if got != tc.want {
+				t.Errorf("revision %d, want %d", got, tc.want)
 			}
 		})
 	}

@@ -1,7 +1,7 @@
 // Copyright The DemoApp Controller Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package helm
+package record
 
 import (
 	"bytes"
@@ -41,7 +41,7 @@ func BenchmarkRecords(b *testing.B) {
 		for _, level := range []int{gzip.BestSpeed, gzip.BestCompression} {
 			b.Run(fmt.Sprintf("manifest=%dKiB/gzip=%d", size, level), func(b *testing.B) {
 				rls := benchmarkRelease(chart, size<<10)
-				codec := newRecordCodec()
+				codec := newCodec()
 				writers := &sync.Pool{New: func() any {
 					writer, err := gzip.NewWriterLevel(nil, level)
 					if err != nil {
@@ -75,7 +75,8 @@ func benchmarkRelease(chart *chartv2.Chart, size int) *releasev1.Release {
 	random := rand.New(rand.NewPCG(1, 2))
 	var manifest strings.Builder
 	for manifest.Len() < size {
-		fmt.Fprintf(&manifest, "---\n# Source: demo-app/templates/configmap.yaml\n%s", configMap(fmt.Sprintf("web-%x", random.Uint32()), fmt.Sprintf("%x", random.Uint64())))
+		fmt.Fprintf(&manifest, "---\n# Source: demo-app/templates/configmap.yaml\napiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: web-%x\ndata:\n  key: \"%x\"\n",
+			random.Uint32(), random.Uint64())
 	}
 	return &releasev1.Release{
 		Name: "web", Namespace: "default", Version: 1, Chart: chart, Manifest: manifest.String(),
@@ -84,14 +85,14 @@ func benchmarkRelease(chart *chartv2.Chart, size int) *releasev1.Release {
 }
 
 // encodeShared encodes both records of an install as a store does.
-func encodeShared(b *testing.B, codec *recordCodec, rls *releasev1.Release) (size int) {
+func encodeShared(b *testing.B, codec *Codec, rls *releasev1.Release) (size int) {
 	b.Helper()
-	part, err := codec.part(rls.Chart)
+	part, err := codec.Part(rls.Chart)
 	if err != nil {
 		b.Fatal(err)
 	}
 	for range 2 {
-		_, record, err := codec.encode(rls, part)
+		_, record, err := codec.Encode(rls, part)
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -1,7 +1,7 @@
 // Copyright The DemoApp Controller Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package helm
+package record
 
 import (
 	"crypto/sha256"
@@ -22,7 +22,7 @@ const (
 	// OwnerKindLabel is the owner's kind and a digest of its group, kind and name:
 	// "<kind>.<digest>". The digest stays the same when the owner is created again.
 	OwnerKindLabel = "engine.demo.example.com/owner-kind"
-	// OwnerGenerationLabel is the owner's generation, see [Release.OwnerGeneration].
+	// OwnerGenerationLabel is the owner's generation, by which a caller with an old cache finds out.
 	OwnerGenerationLabel = "engine.demo.example.com/owner-generation"
 )
 
@@ -41,7 +41,7 @@ type Owner struct {
 	Generation int64
 }
 
-func ownerOf(reference *metav1.OwnerReference) Owner {
+func OwnerOf(reference *metav1.OwnerReference) Owner {
 	if reference == nil {
 		return Owner{}
 	}
@@ -62,8 +62,8 @@ func recordedOwner(labels map[string]string) Owner {
 	}
 }
 
-// label puts the owner into the labels of a record.
-func (o Owner) label(labels map[string]string) {
+// Label puts the owner into the labels of a record.
+func (o Owner) Label(labels map[string]string) {
 	delete(labels, OwnerLabel)
 	delete(labels, OwnerKindLabel)
 	delete(labels, OwnerGenerationLabel)
@@ -84,25 +84,9 @@ func (r *Record) Outdates(owner types.UID, generation int64) bool {
 	return uid != "" && (uid != owner || r.Owner.Generation > generation)
 }
 
-// succeeds reports whether the owner is the same as other, or was created later under the same
+// Succeeds reports whether the owner is the same as other, or was created later under the same
 // name. The caller has confirmed the owner, see [Record.Outdates], so an owner with another UID is
 // an earlier owner.
-func (o Owner) succeeds(other Owner) bool {
+func (o Owner) Succeeds(other Owner) bool {
 	return o.UID != "" && (o.UID == other.UID || o.Identity == other.Identity)
-}
-
-// owns reports whether a release belongs to the owner, by its newest record. If the labels
-// name an owner, they decide. In a takeover, the record's controller reference decides next.
-// Otherwise the release belongs to the owner if the engine made the revision, the caller has
-// a baseline of it, or it is to be adopted or taken over.
-func (o Owner) owns(record *Record, remembered bool, desired Release) bool {
-	takeover := desired.Takeover && o.UID != ""
-	switch {
-	case record.Owner.UID != "":
-		return o.succeeds(record.Owner)
-	case takeover && record.controller.UID != "":
-		return o.succeeds(record.controller)
-	default:
-		return record.Own || remembered || desired.Adopt || takeover
-	}
 }

@@ -1,7 +1,7 @@
 // Copyright The DemoApp Controller Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package helm
+package record
 
 import (
 	"container/list"
@@ -14,11 +14,12 @@ import (
 // bodyOverhead estimates the memory of a cached record besides its content, in bytes.
 const bodyOverhead = 256
 
-// bodyCache has the compressed content of the most recently used release records, up to a
+// Cache has the compressed content of the most recently used release records, up to a
 // number of bytes. So an upgrade or a repair need not read the record that an earlier
 // operation wrote. A chart counts once, even if several records share it.
-type bodyCache struct {
-	codec *recordCodec
+type Cache struct {
+	// Codec encodes the records that the cache holds.
+	Codec *Codec
 	limit int
 
 	mu      sync.Mutex
@@ -26,26 +27,26 @@ type bodyCache struct {
 	recent  *list.List
 	entries map[types.UID]*list.Element
 	// parts counts the records that share a chart.
-	parts map[*chartPart]int
+	parts map[*Part]int
 }
 
 type body struct {
 	uid             types.UID
 	resourceVersion string
-	content         *recordContent
+	content         *Content
 	// size is the memory besides the chart, in bytes.
 	size int
 }
 
-func newBodyCache(limit int) *bodyCache {
-	return &bodyCache{
-		codec: newRecordCodec(), limit: limit, recent: list.New(), entries: map[types.UID]*list.Element{},
-		parts: map[*chartPart]int{},
+func NewCache(limit int) *Cache {
+	return &Cache{
+		Codec: newCodec(), limit: limit, recent: list.New(), entries: map[types.UID]*list.Element{},
+		parts: map[*Part]int{},
 	}
 }
 
-// get returns the content of this version of the record; nil when it is not cached.
-func (c *bodyCache) get(record *metav1.PartialObjectMetadata) *recordContent {
+// Get returns the content of this version of the record; nil when it is not cached.
+func (c *Cache) Get(record *metav1.PartialObjectMetadata) *Content {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	element, ok := c.entries[record.UID]
@@ -60,8 +61,8 @@ func (c *bodyCache) get(record *metav1.PartialObjectMetadata) *recordContent {
 	return held.content
 }
 
-// put caches the content of a version of a record. It replaces an older version.
-func (c *bodyCache) put(record metav1.Object, content *recordContent) {
+// Put caches the content of a version of a record. It replaces an older version.
+func (c *Cache) Put(record metav1.Object, content *Content) {
 	held := &body{
 		uid: record.GetUID(), resourceVersion: record.GetResourceVersion(), content: content, size: bodyOverhead + len(content.rest),
 	}
@@ -72,7 +73,7 @@ func (c *bodyCache) put(record metav1.Object, content *recordContent) {
 	}
 	c.entries[held.uid] = c.recent.PushFront(held)
 	c.size += held.size
-	if part := content.part; part != nil {
+	if part := content.Part; part != nil {
 		if c.parts[part]++; c.parts[part] == 1 {
 			c.size += part.size()
 		}
@@ -82,8 +83,8 @@ func (c *bodyCache) put(record metav1.Object, content *recordContent) {
 	}
 }
 
-// remove drops a record.
-func (c *bodyCache) remove(record *metav1.PartialObjectMetadata) {
+// Remove drops a record.
+func (c *Cache) Remove(record *metav1.PartialObjectMetadata) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if element, ok := c.entries[record.UID]; ok {
@@ -91,11 +92,11 @@ func (c *bodyCache) remove(record *metav1.PartialObjectMetadata) {
 	}
 }
 
-func (c *bodyCache) drop(element *list.Element) {
+func (c *Cache) drop(element *list.Element) {
 	dropped := c.recent.Remove(element).(*body)
 	delete(c.entries, dropped.uid)
 	c.size -= dropped.size
-	if part := dropped.content.part; part != nil {
+	if part := dropped.content.Part; part != nil {
 		if c.parts[part]--; c.parts[part] == 0 {
 			delete(c.parts, part)
 			c.size -= part.size()

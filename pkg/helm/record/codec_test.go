@@ -1,7 +1,7 @@
 // Copyright The DemoApp Controller Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package helm
+package record
 
 import (
 	"bytes"
@@ -48,19 +48,19 @@ func TestRecordsHaveHelmsFormat(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			rls.Name, rls.Namespace, rls.Version, rls.Info = "web", "default", 2, &releasev1.Info{Status: common.StatusDeployed}
-			codec := newRecordCodec()
-			var part *chartPart
+			codec := newCodec()
+			var part *Part
 			if rls.Chart != nil {
-				if part, err = codec.part(rls.Chart); err != nil {
+				if part, err = codec.Part(rls.Chart); err != nil {
 					t.Fatal(err)
 				}
 			}
-			content, record, err := codec.encode(rls, part)
+			content, record, err := codec.Encode(rls, part)
 			if err != nil {
 				t.Fatal(err)
 			}
 			secrets := fake.NewClientset().CoreV1().Secrets("default")
-			theirs, key := driver.NewSecrets(secrets), recordSecretName("web", 2)
+			theirs, key := driver.NewSecrets(secrets), SecretName("web", 2)
 			if err := theirs.Create(key, rls); err != nil {
 				t.Fatal(err)
 			}
@@ -82,7 +82,7 @@ func TestRecordsHaveHelmsFormat(t *testing.T) {
 			if err != nil {
 				t.Fatalf("Helm cannot read it: %v", err)
 			}
-			got, err := content.release()
+			got, err := content.Release()
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -130,7 +130,7 @@ func TestSecretOf(t *testing.T) {
 			rls := &releasev1.Release{
 				Name: "web", Namespace: "default", Version: 2, Labels: labels, Info: &releasev1.Info{Status: common.StatusPendingUpgrade},
 			}
-			key := recordSecretName("web", 2)
+			key := SecretName("web", 2)
 			if err := theirs.Create(key, rls); err != nil {
 				t.Fatal(err)
 			}
@@ -139,7 +139,7 @@ func TestSecretOf(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				got := secretOf(key, rls, want.Data["release"], at)
+				got := SecretOf(key, rls, want.Data["release"], at)
 				want.TypeMeta, want.Namespace, want.ManagedFields = metav1.TypeMeta{}, "", nil
 				if diff := cmp.Diff(want, got); diff != "" {
 					t.Errorf("%s (-Helm's +ours):\n%s", at, diff)
@@ -148,7 +148,7 @@ func TestSecretOf(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if diff := cmp.Diff(read.(*releasev1.Release).Labels, releaseLabels(got.Labels)); diff != "" {
+				if diff := cmp.Diff(read.(*releasev1.Release).Labels, OwnLabels(got.Labels)); diff != "" {
 					t.Errorf("labels of the release (-as Helm reads them +ours):\n%s", diff)
 				}
 				if err := theirs.Update(key, rls); err != nil {
@@ -164,15 +164,15 @@ func TestSecretOf(t *testing.T) {
 
 // TestChartParts: equal charts share one part, and no more than some are held.
 func TestChartParts(t *testing.T) {
-	codec := newRecordCodec()
+	codec := newCodec()
 	chart := func(i int) *chartv2.Chart {
 		return &chartv2.Chart{Metadata: &chartv2.Metadata{Name: fmt.Sprint("chart-", i)}}
 	}
-	first, err := codec.part(chart(0))
+	first, err := codec.Part(chart(0))
 	if err != nil {
 		t.Fatal(err)
 	}
-	again, err := codec.part(chart(0))
+	again, err := codec.Part(chart(0))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -180,7 +180,7 @@ func TestChartParts(t *testing.T) {
 		t.Error("an equal chart was compressed again")
 	}
 	for i := range 3 * maxChartParts {
-		part, err := codec.part(chart(i))
+		part, err := codec.Part(chart(i))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,7 +1,7 @@
 // Copyright The DemoApp Controller Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package helm
+package record
 
 import (
 	"cmp"
@@ -40,16 +40,25 @@ const InputsLabel = "engine.demo.example.com/inputs"
 // "<revision>-<revision rolled back to>-<digest of the inputs given up>".
 const RollbackLabel = "engine.demo.example.com/rollback"
 
-// failedMark ends the InputsLabel of a failed attempt.
-const failedMark = "-x"
+// UnhealthyLabel is the label on the record of a revision that was deployed and then marked
+// as failed by the engine's MarkFailed. Its value is the revision, because Helm copies labels
+// to the next revision.
+const UnhealthyLabel = "engine.demo.example.com/unhealthy"
+
+// AdoptLabel on the newest record of a release, with the value "true", allows the adoption of the
+// release. Only clients that may write Secrets can set it.
+const AdoptLabel = "engine.demo.example.com/adopt"
+
+// FailedMark ends the InputsLabel of a failed attempt.
+const FailedMark = "-x"
 
 const (
-	recordSelector   = "owner=helm"
-	recordStatus     = "status"
-	recordVersion    = "version"
-	recordName       = "name"
-	recordModifiedAt = "modifiedAt"
-	recordsByRelease = "release"
+	selector        = "owner=helm"
+	StatusLabel     = "status"
+	versionLabel    = "version"
+	NameLabel       = "name"
+	ModifiedAtLabel = "modifiedAt"
+	byRelease       = "release"
 )
 
 var secretResource = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
@@ -69,7 +78,7 @@ type Record struct {
 	// Failed says that the engine's attempt failed, whatever the status is now.
 	Failed bool
 	// Unhealthy says that the revision was deployed and then marked as failed by
-	// [Engine.MarkFailed].
+	// the engine's MarkFailed.
 	Unhealthy bool
 	// RolledBackTo is the revision whose manifest this rollback restored, and Abandoned
 	// the digest of the inputs that were given up. Both are zero unless the revision is a
@@ -83,9 +92,10 @@ type Record struct {
 	// Changed is the time of the last write.
 	Changed time.Time
 
-	secret *metav1.PartialObjectMetadata
-	// controller is the owner that the record's controller reference names.
-	controller Owner
+	// Secret is the metadata of the record's Secret.
+	Secret *metav1.PartialObjectMetadata
+	// Controller is the owner that the record's controller reference names.
+	Controller Owner
 }
 
 // MadeFrom reports whether the engine made the revision from the chart. It compares the
@@ -96,33 +106,43 @@ func (r *Record) MadeFrom(chart *chart.Chart) bool {
 
 // OwnerUID returns the UID of the owner in the labels or else in the controller reference of the
 // record. It is empty if the record names no owner.
-func (r *Record) OwnerUID() types.UID { return cmp.Or(r.Owner.UID, r.controller.UID) }
+func (r *Record) OwnerUID() types.UID { return cmp.Or(r.Owner.UID, r.Controller.UID) }
 
-// settles reports whether the revision has the inputs, or the inputs were given up for it.
-func (r *Record) settles(inputs string) bool {
+// Settles reports whether the revision has the inputs, or the inputs were given up for it.
+func (r *Record) Settles(inputs string) bool {
 	return r.Inputs == inputs || r.RolledBackTo != 0 && r.Abandoned == inputs
 }
 
-// unfinished reports whether the revision is an attempt that did not succeed.
-func (r *Record) unfinished() bool {
+// Unfinished reports whether the revision is an attempt that did not succeed.
+func (r *Record) Unfinished() bool {
 	status := common.Status(r.Status)
 	return status == common.StatusFailed || status.IsPending()
 }
 
-// good reports whether the revision was deployed with success.
-func (r *Record) good() bool {
+// Good reports whether the revision was deployed with success.
+func (r *Record) Good() bool {
 	status := common.Status(r.Status)
 	return !r.Failed && (status == common.StatusDeployed || status == common.StatusSuperseded)
 }
 
-// lastGood returns the revision to roll back to: the newest good revision before the newest record
+// Applied reports whether the revision was applied as a whole.
+func (r *Record) Applied() bool {
+	return r.Unhealthy || common.Status(r.Status) == common.StatusDeployed
+}
+
+// IsUnhealthy reports whether the labels belong to a revision that MarkFailed marked.
+func IsUnhealthy(labels map[string]string, revision int) bool {
+	return labels[UnhealthyLabel] == strconv.Itoa(revision)
+}
+
+// LastGood returns the revision to roll back to: the newest good revision before the newest record
 // that was not rolled back from and can be verified. It returns nil if there is no such revision.
 // The history is sorted, oldest first.
-func lastGood(history []*Record, verified []RevisionDigest) *Record {
+func LastGood(history []*Record, verified []Digest) *Record {
 	givenUp := 0
 	for i := len(history) - 1; i >= 0; i-- {
 		record := history[i]
-		if i < len(history)-1 && record.Revision != givenUp && record.good() && digestFor(verified, record.Revision) != "" {
+		if i < len(history)-1 && record.Revision != givenUp && record.Good() && DigestFor(verified, record.Revision) != "" {
 			return record
 		}
 		if givenUp = 0; record.RolledBackTo != 0 {
@@ -132,33 +152,33 @@ func lastGood(history []*Record, verified []RevisionDigest) *Record {
 	return nil
 }
 
-// deployedRecord returns the record of a baseline's revision: the newest revision, or an older
+// Deployed returns the record of a baseline's revision: the newest revision, or an older
 // revision that is still deployed because all later attempts of the engine failed or were
 // interrupted. It returns nil for any other revision, and if the record cannot be verified. The
 // history is sorted, oldest first.
-func deployedRecord(history []*Record, revision int, verified []RevisionDigest) *Record {
-	if digestFor(verified, revision) == "" {
+func Deployed(history []*Record, revision int, verified []Digest) *Record {
+	if DigestFor(verified, revision) == "" {
 		return nil
 	}
 	for i, record := range slices.Backward(history) {
 		switch newest := i == len(history)-1; {
-		case record.Revision == revision && (newest || record.good() || record.Unhealthy):
+		case record.Revision == revision && (newest || record.Good() || record.Unhealthy):
 			return record
-		case record.Revision <= revision, !record.Own, !record.unfinished(), record.Unhealthy:
+		case record.Revision <= revision, !record.Own, !record.Unfinished(), record.Unhealthy:
 			return nil
 		}
 	}
 	return nil
 }
 
-// inputsLabel returns the value of InputsLabel. The inputs are empty for a revision that another
+// InputsValue returns the value of InputsLabel. The inputs are empty for a revision that another
 // client made.
-func inputsLabel(revision int, inputs, chart string) string {
+func InputsValue(revision int, inputs, chart string) string {
 	return labelOf(strconv.Itoa(revision), inputs, chart)
 }
 
-// rollbackLabel returns the value of RollbackLabel.
-func rollbackLabel(revision, to int, abandoned string) string {
+// RollbackValue returns the value of RollbackLabel.
+func RollbackValue(revision, to int, abandoned string) string {
 	return labelOf(strconv.Itoa(revision), strconv.Itoa(to), abandoned)
 }
 
@@ -166,36 +186,36 @@ func rollbackLabel(revision, to int, abandoned string) string {
 // value cannot end in a dash.
 func labelOf(parts ...string) string { return strings.TrimRight(strings.Join(parts, "-"), "-") }
 
-// splitInputs returns the parts of a value of InputsLabel.
-func splitInputs(label string) (revision, inputs, chart string) {
-	revision, inputs, _ = strings.Cut(strings.TrimSuffix(label, failedMark), "-")
+// SplitInputs returns the parts of a value of InputsLabel.
+func SplitInputs(label string) (revision, inputs, chart string) {
+	revision, inputs, _ = strings.Cut(strings.TrimSuffix(label, FailedMark), "-")
 	inputs, chart, _ = strings.Cut(inputs, "-")
 	return revision, inputs, chart
 }
 
-// recordOf returns the record of a Secret, from its name and labels. It returns nil if the name is
+// of returns the record of a Secret, from its name and labels. It returns nil if the name is
 // not the name of a release record.
-func recordOf(secret *metav1.PartialObjectMetadata) *Record {
-	_, revision := recordIdentity(secret.Name)
+func of(secret *metav1.PartialObjectMetadata) *Record {
+	_, revision := identity(secret.Name)
 	if revision == 0 {
 		return nil
 	}
 	record := &Record{
 		Revision:  revision,
-		Status:    secret.Labels[recordStatus],
+		Status:    secret.Labels[StatusLabel],
 		Owner:     recordedOwner(secret.Labels),
 		Adoptable: secret.Labels[AdoptLabel] == "true",
 		Changed:   changedAt(secret),
-		secret:    secret,
+		Secret:    secret,
 
-		controller: ownerOf(metav1.GetControllerOfNoCopy(secret)),
+		Controller: OwnerOf(metav1.GetControllerOfNoCopy(secret)),
 	}
-	made, inputs, chart := splitInputs(secret.Labels[InputsLabel])
+	made, inputs, chart := SplitInputs(secret.Labels[InputsLabel])
 	if made != strconv.Itoa(revision) {
 		return record
 	}
-	record.Own, record.Failed = true, strings.HasSuffix(secret.Labels[InputsLabel], failedMark)
-	record.Unhealthy = record.Failed && common.Status(record.Status) == common.StatusFailed && isUnhealthy(secret.Labels, revision)
+	record.Own, record.Failed = true, strings.HasSuffix(secret.Labels[InputsLabel], FailedMark)
+	record.Unhealthy = record.Failed && common.Status(record.Status) == common.StatusFailed && IsUnhealthy(secret.Labels, revision)
 	record.Inputs, record.ChartDigest = inputs, chart
 	made, to, _ := strings.Cut(secret.Labels[RollbackLabel], "-")
 	if made == strconv.Itoa(revision) {
@@ -209,35 +229,35 @@ func recordOf(secret *metav1.PartialObjectMetadata) *Record {
 
 // changedAt returns the time of Helm's last write, which is in a label in Unix seconds.
 func changedAt(secret *metav1.PartialObjectMetadata) time.Time {
-	seconds, err := strconv.ParseInt(secret.Labels[recordModifiedAt], 10, 64)
+	seconds, err := strconv.ParseInt(secret.Labels[ModifiedAtLabel], 10, 64)
 	if err != nil {
 		return secret.CreationTimestamp.Time
 	}
 	return time.Unix(seconds, 0)
 }
 
-// records is an index of the release records in the watched namespaces. It has only their metadata.
-type records struct {
+// Index is an index of the release records in the watched namespaces. It has only their metadata.
+type Index struct {
 	views     overlay.Views[*metav1.PartialObjectMetadata]
 	informers []cache.SharedIndexInformer
 	synced    []cache.InformerSynced
-	notify    func(overlay.Notice[Change])
+	notify    func(release cache.ObjectName, secret metav1.Object, gone bool)
 }
 
-func newRecords(
-	client metadata.Interface, namespaces []string, watchErrors func(watched string) cache.WatchErrorHandlerWithContext,
-	notify func(overlay.Notice[Change]),
-) (*records, error) {
+func NewIndex(
+	client metadata.Interface, namespaces []string, watchErrors cache.WatchErrorHandlerWithContext,
+	notify func(release cache.ObjectName, secret metav1.Object, gone bool),
+) (*Index, error) {
 	if len(namespaces) == 0 {
 		namespaces = []string{metav1.NamespaceAll}
 	}
-	r := &records{views: overlay.Views[*metav1.PartialObjectMetadata]{}, notify: notify}
+	r := &Index{views: overlay.Views[*metav1.PartialObjectMetadata]{}, notify: notify}
 	for _, namespace := range namespaces {
-		informer := recordInformer(client, namespace)
+		informer := newInformer(client, namespace)
 		view := overlay.New[*metav1.PartialObjectMetadata](informer.GetIndexer())
 		registration, err := cache.NewTypedSharedIndexInformer[*metav1.PartialObjectMetadata](informer).AddTypedEventHandler(r.handler(view))
 		if err := errors.Join(
-			err, informer.SetTransform(slimRecord), informer.SetWatchErrorHandlerWithContext(watchErrors(WatchedRecords)),
+			err, informer.SetTransform(slim), informer.SetWatchErrorHandlerWithContext(watchErrors),
 		); err != nil {
 			return nil, fmt.Errorf("watch release records: %w", err)
 		}
@@ -248,43 +268,43 @@ func newRecords(
 	return r, nil
 }
 
-func recordInformer(client metadata.Interface, namespace string) cache.SharedIndexInformer {
+func newInformer(client metadata.Interface, namespace string) cache.SharedIndexInformer {
 	secrets := client.Resource(secretResource).Namespace(namespace)
 	return cache.NewSharedIndexInformerWithOptions(
 		cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
 			ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-				options.LabelSelector = recordSelector
+				options.LabelSelector = selector
 				return secrets.List(ctx, options)
 			},
 			WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-				options.LabelSelector = recordSelector
+				options.LabelSelector = selector
 				return secrets.Watch(ctx, options)
 			},
 		}, client),
 		&metav1.PartialObjectMetadata{},
 		cache.SharedIndexInformerOptions{
 			ObjectDescription: "release records",
-			Indexers: cache.Indexers{recordsByRelease: func(object any) ([]string, error) {
-				return []string{recordKey(object.(*metav1.PartialObjectMetadata)).String()}, nil
+			Indexers: cache.Indexers{byRelease: func(object any) ([]string, error) {
+				return []string{keyOf(object.(*metav1.PartialObjectMetadata)).String()}, nil
 			}},
 		},
 	)
 }
 
-// slimRecord is a transform that keeps the metadata that recordOf needs.
-func slimRecord(object any) (any, error) {
+// slim is a transform that keeps the metadata that of needs.
+func slim(object any) (any, error) {
 	secret, ok := object.(*metav1.PartialObjectMetadata)
 	if !ok {
 		return nil, fmt.Errorf("release record: unexpected %T", object)
 	}
-	return slimSecret(&secret.ObjectMeta), nil
+	return Slim(&secret.ObjectMeta), nil
 }
 
 // indexedLabels are the labels that the index keeps. Secrets may have any number of further labels.
 var indexedLabels = append(driver.GetSystemLabels(),
 	InputsLabel, RollbackLabel, UnhealthyLabel, OwnerLabel, OwnerKindLabel, OwnerGenerationLabel, SaltLabel, AdoptLabel)
 
-func slimSecret(secret *metav1.ObjectMeta) *metav1.PartialObjectMetadata {
+func Slim(secret *metav1.ObjectMeta) *metav1.PartialObjectMetadata {
 	labels := map[string]string{}
 	for _, key := range indexedLabels {
 		if value, ok := secret.Labels[key]; ok {
@@ -302,8 +322,25 @@ func slimSecret(secret *metav1.ObjectMeta) *metav1.PartialObjectMetadata {
 	}}
 }
 
-// run watches until ctx ends, and returns when the watches have ended.
-func (r *records) run(ctx context.Context) {
+// maxReferenceText exceeds the maximum length of any text in an owner reference.
+const maxReferenceText = 320
+
+// controllerReference returns the controller reference of a record whose labels name no owner, or
+// nil. A text that is longer than any valid text is truncated, and then matches no object.
+func controllerReference(secret *metav1.ObjectMeta) []metav1.OwnerReference {
+	controller := metav1.GetControllerOf(secret)
+	if controller == nil || secret.Labels[OwnerLabel] != "" {
+		return nil
+	}
+	cut := func(text string) string { return strings.Clone(text[:min(len(text), maxReferenceText)]) }
+	return []metav1.OwnerReference{{
+		APIVersion: cut(controller.APIVersion), Kind: cut(controller.Kind), Name: cut(controller.Name),
+		UID: types.UID(cut(string(controller.UID))), Controller: controller.Controller,
+	}}
+}
+
+// Run watches until ctx ends, and returns when the watches have ended.
+func (r *Index) Run(ctx context.Context) {
 	var running sync.WaitGroup
 	for _, informer := range r.informers {
 		running.Go(func() { informer.RunWithContext(ctx) })
@@ -311,7 +348,7 @@ func (r *records) run(ctx context.Context) {
 	running.Wait()
 }
 
-func (r *records) hasSynced() bool {
+func (r *Index) HasSynced() bool {
 	for _, synced := range r.synced {
 		if !synced() {
 			return false
@@ -320,14 +357,19 @@ func (r *records) hasSynced() bool {
 	return true
 }
 
-// history returns the records of a release, oldest first.
-func (r *records) history(release cache.ObjectName) []*Record {
-	secrets := r.views.In(release.Namespace).List(recordsByRelease, release.String(), func(secret *metav1.PartialObjectMetadata) bool {
-		return recordKey(secret) == release
+// View returns the view of the records in a namespace; nil when the namespace is not watched.
+func (r *Index) View(namespace string) *overlay.View[*metav1.PartialObjectMetadata] {
+	return r.views.In(namespace)
+}
+
+// History returns the records of a release, oldest first.
+func (r *Index) History(release cache.ObjectName) []*Record {
+	secrets := r.views.In(release.Namespace).List(byRelease, release.String(), func(secret *metav1.PartialObjectMetadata) bool {
+		return keyOf(secret) == release
 	})
 	history := make([]*Record, 0, len(secrets))
 	for _, secret := range secrets {
-		if record := recordOf(secret); record != nil {
+		if record := of(secret); record != nil {
 			history = append(history, record)
 		}
 	}
@@ -335,47 +377,47 @@ func (r *records) history(release cache.ObjectName) []*Record {
 	return history
 }
 
-// latest returns the newest record of a release; nil when there is none.
-func (r *records) latest(release cache.ObjectName) *Record {
-	history := r.history(release)
+// Latest returns the newest record of a release; nil when there is none.
+func (r *Index) Latest(release cache.ObjectName) *Record {
+	history := r.History(release)
 	if len(history) == 0 {
 		return nil
 	}
 	return history[len(history)-1]
 }
 
-// maxRevision is the highest revision of a record. It leaves room for the next one.
-const maxRevision = 1_000_000_000
+// MaxRevision is the highest revision of a record. It leaves room for the next one.
+const MaxRevision = 1_000_000_000
 
-// recordIdentity returns the release and revision of the record in the named Secret, or zero values
+// identity returns the release and revision of the record in the named Secret, or zero values
 // for another name. The name is used because, unlike Helm's labels, it cannot be changed.
-func recordIdentity(secret string) (release string, revision int) {
+func identity(secret string) (release string, revision int) {
 	name, ok := strings.CutPrefix(secret, storage.HelmStorageType+".")
 	at := strings.LastIndex(name, ".v")
 	if !ok || at < 1 {
 		return "", 0
 	}
 	revision, err := strconv.Atoi(name[at+2:])
-	if err != nil || revision < 1 || revision > maxRevision || recordSecretName(name[:at], revision) != secret {
+	if err != nil || revision < 1 || revision > MaxRevision || SecretName(name[:at], revision) != secret {
 		return "", 0
 	}
 	return name[:at], revision
 }
 
-func recordKey(secret *metav1.PartialObjectMetadata) cache.ObjectName {
-	release, _ := recordIdentity(secret.Name)
+func keyOf(secret *metav1.PartialObjectMetadata) cache.ObjectName {
+	release, _ := identity(secret.Name)
 	return cache.ObjectName{Namespace: secret.Namespace, Name: release}
 }
 
-// recordSecretName returns the name that Helm gives to the Secret of a revision.
-func recordSecretName(release string, revision int) string {
+// SecretName returns the name that Helm gives to the Secret of a revision.
+func SecretName(release string, revision int) string {
 	return fmt.Sprintf("%s.%s.v%d", storage.HelmStorageType, release, revision)
 }
 
 // handler reports changes of records that this process did not make.
-func (r *records) handler(view *overlay.View[*metav1.PartialObjectMetadata]) overlay.Handler[*metav1.PartialObjectMetadata] {
+func (r *Index) handler(view *overlay.View[*metav1.PartialObjectMetadata]) overlay.Handler[*metav1.PartialObjectMetadata] {
 	changed := func(secret *metav1.PartialObjectMetadata, gone bool) {
-		r.notify(overlay.NoticeOf(recordKey(secret), RecordChanged, secret, gone))
+		r.notify(keyOf(secret), secret, gone)
 	}
 	return overlay.Handler[*metav1.PartialObjectMetadata]{
 		View:    view,

@@ -1,7 +1,7 @@
 // Copyright The DemoApp Controller Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package helm
+package record
 
 import (
 	"bytes"
@@ -73,7 +73,7 @@ func deflate(deflaters *sync.Pool, content []byte, end func(*flate.Writer) error
 	return bytes.Clone(deflated.Bytes()), nil // The result is kept, and the buffer is larger.
 }
 
-// recordCodec encodes and decodes release records in Helm's format: JSON, compressed
+// Codec encodes and decodes release records in Helm's format: JSON, compressed
 // by gzip, in base64. Most of a record is its chart, and all records of a chart share
 // it. So the codec puts the chart first and compresses it once. The rest of the record
 // follows as further blocks of the same gzip stream.
@@ -82,14 +82,14 @@ func deflate(deflaters *sync.Pool, content []byte, end func(*flate.Writer) error
 // compress/gzip at its fastest level, and 90 % compared with the level that gives
 // records of the same size (BenchmarkRecords). It also lets cached records share their
 // chart.
-type recordCodec struct {
+type Codec struct {
 	mu    sync.Mutex
-	parts map[[sha256.Size]byte]*chartPart
+	parts map[[sha256.Size]byte]*Part
 	bytes int
 }
 
-// chartPart is the beginning of all records of one chart.
-type chartPart struct {
+// Part is the beginning of all records of one chart.
+type Part struct {
 	// chart is shared by all releases that are decoded. It must not be changed.
 	chart    *chartv2.Chart
 	deflated []byte
@@ -99,26 +99,26 @@ type chartPart struct {
 }
 
 // size estimates the memory of the part in bytes, compressed and parsed.
-func (p *chartPart) size() int { return len(p.deflated) + p.length + nodeBytes*p.nodes }
+func (p *Part) size() int { return len(p.deflated) + p.length + nodeBytes*p.nodes }
 
-// recordContent is one encoded record.
-type recordContent struct {
-	// part is nil when the record has no chart.
-	part *chartPart
+// Content is one encoded record.
+type Content struct {
+	// Part is nil when the record has no chart.
+	Part *Part
 	// rest is the deflated JSON that follows the chart.
 	rest []byte
-	// length is the length of the whole JSON in bytes.
-	length int
-	// labels are the release's own labels, without the labels of Helm's driver.
-	labels map[string]string
+	// Length is the length of the whole JSON in bytes.
+	Length int
+	// Labels are the release's own labels, without the labels of Helm's driver.
+	Labels map[string]string
 }
 
-func newRecordCodec() *recordCodec {
-	return &recordCodec{parts: map[[sha256.Size]byte]*chartPart{}}
+func newCodec() *Codec {
+	return &Codec{parts: map[[sha256.Size]byte]*Part{}}
 }
 
-// part returns the beginning of the records of a chart.
-func (c *recordCodec) part(chart *chartv2.Chart) (*chartPart, error) {
+// Part returns the beginning of the records of a chart.
+func (c *Codec) Part(chart *chartv2.Chart) (*Part, error) {
 	content, err := json.Marshal(chart)
 	if err != nil {
 		return nil, err
@@ -129,7 +129,7 @@ func (c *recordCodec) part(chart *chartv2.Chart) (*chartPart, error) {
 	if part, ok := c.parts[digest]; ok {
 		return part, nil
 	}
-	part := &chartPart{chart: &chartv2.Chart{}, nodes: jsonNodes(content)}
+	part := &Part{chart: &chartv2.Chart{}, nodes: jsonNodes(content)}
 	if err := json.Unmarshal(content, part.chart); err != nil {
 		return nil, err
 	}
@@ -148,16 +148,16 @@ func (c *recordCodec) part(chart *chartv2.Chart) (*chartPart, error) {
 	return part, nil
 }
 
-// encode returns the content of the release's record, and the record itself. The
+// Encode returns the content of the release's record, and the record itself. The
 // part belongs to the release's chart and is nil for a release without a chart.
-func (c *recordCodec) encode(rls *releasev1.Release, part *chartPart) (*recordContent, []byte, error) {
+func (c *Codec) Encode(rls *releasev1.Release, part *Part) (*Content, []byte, error) {
 	others := *rls
 	others.Chart = nil
 	rest, err := json.Marshal(&others)
 	if err != nil {
 		return nil, nil, fmt.Errorf("encode revision %d of release %s: %w", rls.Version, rls.Name, err)
 	}
-	var beginning chartPart
+	var beginning Part
 	if part != nil {
 		beginning, rest = *part, rest[1:]
 	}
@@ -176,18 +176,18 @@ func (c *recordCodec) encode(rls *releasev1.Release, part *chartPart) (*recordCo
 	stream = binary.LittleEndian.AppendUint32(stream, uint32(beginning.length+len(rest))) //nolint:gosec // The RFC wants it modulo 2^32.
 	encoded := make([]byte, base64.StdEncoding.EncodedLen(len(stream)))
 	base64.StdEncoding.Encode(encoded, stream)
-	return &recordContent{part: part, rest: deflated, length: beginning.length + len(rest)}, encoded, nil
+	return &Content{Part: part, rest: deflated, Length: beginning.length + len(rest)}, encoded, nil
 }
 
-// release decodes the content. The release has no labels: they are in the Secret.
-func (c *recordContent) release() (*releasev1.Release, error) {
+// Release decodes the content. The release has no labels: they are in the Secret.
+func (c *Content) Release() (*releasev1.Release, error) {
 	inflater := inflaters.Get().(io.ReadCloser)
 	defer inflaters.Put(inflater)
 	if err := inflater.(flate.Resetter).Reset(bytes.NewReader(c.rest), nil); err != nil {
 		return nil, err
 	}
 	var content bytes.Buffer
-	if c.part != nil {
+	if c.Part != nil {
 		content.WriteByte('{')
 	}
 	if _, err := content.ReadFrom(inflater); err != nil {
@@ -197,40 +197,40 @@ func (c *recordContent) release() (*releasev1.Release, error) {
 	if err := json.Unmarshal(content.Bytes(), rls); err != nil {
 		return nil, err
 	}
-	if c.part != nil {
-		rls.Chart = c.part.chart
+	if c.Part != nil {
+		rls.Chart = c.Part.chart
 	}
 	return rls, nil
 }
 
 const (
-	// maxRecordNodes bounds the JSON nodes of a record, see jsonNodes.
-	maxRecordNodes = 100_000
-	// maxUnverifiedNodes bounds the JSON nodes of all unverified records that one
+	// MaxNodes bounds the JSON nodes of a record, see jsonNodes.
+	MaxNodes = 100_000
+	// MaxUnverifiedNodes bounds the JSON nodes of all unverified records that one
 	// operation reads.
-	maxUnverifiedNodes = 20_000
+	MaxUnverifiedNodes = 20_000
 	// nodeBytes estimates the memory of a parsed node.
 	nodeBytes = 110
 )
 
-// recordSize is the size of a decompressed record.
-type recordSize struct{ bytes, nodes int }
+// Size is the size of a decompressed record.
+type Size struct{ Bytes, Nodes int }
 
-// within reports whether the size does not exceed the limit.
-func (s recordSize) within(limit recordSize) bool {
-	return s.bytes <= limit.bytes && s.nodes <= limit.nodes
+// Within reports whether the size does not exceed the limit.
+func (s Size) Within(limit Size) bool {
+	return s.Bytes <= limit.Bytes && s.Nodes <= limit.Nodes
 }
 
-// decodeRecord decodes a record as Helm's driver does, but only up to a limit: a Secret
+// Decode decodes a record as Helm's driver does, but only up to a limit: a Secret
 // of a kilobyte can hold a gigabyte of zeros.
-func decodeRecord(record []byte, limit recordSize) (*releasev1.Release, recordSize, error) {
-	content, err := decompressRecord(record, limit.bytes)
+func Decode(record []byte, limit Size) (*releasev1.Release, Size, error) {
+	content, err := decompress(record, limit.Bytes)
 	if err != nil {
-		return nil, recordSize{}, err
+		return nil, Size{}, err
 	}
-	size := recordSize{bytes: len(content), nodes: jsonNodes(content)}
-	if !size.within(limit) {
-		return nil, size, fmt.Errorf("the record has more than %d bytes or %d values", limit.bytes, limit.nodes)
+	size := Size{Bytes: len(content), Nodes: jsonNodes(content)}
+	if !size.Within(limit) {
+		return nil, size, fmt.Errorf("the record has more than %d bytes or %d values", limit.Bytes, limit.Nodes)
 	}
 	rls := &releasev1.Release{}
 	if err := json.Unmarshal(content, rls); err != nil {
@@ -239,8 +239,8 @@ func decodeRecord(record []byte, limit recordSize) (*releasev1.Release, recordSi
 	return rls, size, nil
 }
 
-// decompressRecord returns at most a byte more than the limit.
-func decompressRecord(record []byte, limit int) ([]byte, error) {
+// decompress returns at most a byte more than the limit.
+func decompress(record []byte, limit int) ([]byte, error) {
 	content, err := io.ReadAll(base64.NewDecoder(base64.StdEncoding, bytes.NewReader(record)))
 	if err != nil {
 		return nil, fmt.Errorf("decode base64: %w", err)
@@ -275,16 +275,16 @@ func jsonNodes(content []byte) int {
 	return nodes
 }
 
-// secretOf returns the Secret of a record as Helm's driver writes it. The label for the
+// SecretOf returns the Secret of a record as Helm's driver writes it. The label for the
 // current time is createdAt or modifiedAt.
-func secretOf(key string, rls *releasev1.Release, record []byte, timeLabel string) *corev1.Secret {
+func SecretOf(key string, rls *releasev1.Release, record []byte, timeLabel string) *corev1.Secret {
 	labels := maps.Clone(rls.Labels)
 	if labels == nil {
 		labels = map[string]string{}
 	}
 	labels[timeLabel] = strconv.FormatInt(time.Now().Unix(), 10)
-	labels[recordName], labels["owner"] = rls.Name, "helm"
-	labels[recordStatus], labels[recordVersion] = rls.Info.Status.String(), strconv.Itoa(rls.Version)
+	labels[NameLabel], labels["owner"] = rls.Name, "helm"
+	labels[StatusLabel], labels[versionLabel] = rls.Info.Status.String(), strconv.Itoa(rls.Version)
 	return &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Name: key, Labels: labels},
 		Type:       recordType,
@@ -292,9 +292,9 @@ func secretOf(key string, rls *releasev1.Release, record []byte, timeLabel strin
 	}
 }
 
-// releaseLabels returns the release's own labels: the labels of its record's Secret, without the
+// OwnLabels returns the release's own labels: the labels of its record's Secret, without the
 // labels of Helm's driver.
-func releaseLabels(labels map[string]string) map[string]string {
+func OwnLabels(labels map[string]string) map[string]string {
 	own := maps.Clone(labels)
 	for _, system := range driver.GetSystemLabels() {
 		delete(own, system)

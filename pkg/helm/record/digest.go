@@ -1,7 +1,7 @@
 // Copyright The DemoApp Controller Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package helm
+package record
 
 import (
 	"crypto/hmac"
@@ -9,7 +9,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -20,21 +19,17 @@ import (
 )
 
 // SaltLabel is the label on a release record with the random key of its digests (see
-// [RevisionDigest] and [Deployed]). Only clients that may read the record know the key, so
+// [Digest]), and of the hash of its manifest. Only clients that may read the record know the key, so
 // nobody else can use the digest to guess the content of the manifest.
 const SaltLabel = "engine.demo.example.com/salt"
 
 // manifestDigest is the prefix of the digest of [ManifestDigest].
 const manifestDigest = "manifest:"
 
-// errUnverified means that the content of a record does not match the digest of its
-// revision, or that neither the engine nor the caller has a digest.
-var errUnverified = errors.New("its record was not written by this engine, or was changed since")
-
-// RevisionDigest identifies the manifest and hooks that the engine recorded for a revision. Every
+// Digest identifies the manifest and hooks that the engine recorded for a revision. Every
 // client that may edit Secrets can change a release record. So the engine applies the content of a
 // record, runs its hooks or rolls back to it only if this digest matches.
-type RevisionDigest struct {
+type Digest struct {
 	Revision int
 	// Digest has a format that is private to the engine. It reveals nothing without the
 	// record.
@@ -48,15 +43,20 @@ func ManifestDigest(hash string) string { return manifestDigest + hash }
 // saltBytes is the length of a salt.
 const saltBytes = 16
 
-func newSalt() string {
+// AddSalt adds a salt to the labels of a revision that has none. The revisions of a release
+// share a salt, so that equal manifests have equal hashes.
+func AddSalt(labels map[string]string) {
+	if len(labels[SaltLabel]) == hex.EncodedLen(saltBytes) {
+		return
+	}
 	salt := make([]byte, saltBytes)
 	_, _ = rand.Read(salt) // crypto/rand never returns an error.
-	return hex.EncodeToString(salt)
+	labels[SaltLabel] = hex.EncodeToString(salt)
 }
 
-// digestOf returns the digest of a revision's manifest and hooks. It omits fields that Helm changes
+// DigestOf returns the digest of a revision's manifest and hooks. It omits fields that Helm changes
 // after it has created the record: the last run of a hook, and the default of its deletion policy.
-func digestOf(salt string, rls *releasev1.Release) (string, error) {
+func DigestOf(salt string, rls *releasev1.Release) (string, error) {
 	hooks := make([]releasev1.Hook, 0, len(rls.Hooks))
 	for _, hook := range rls.Hooks {
 		if hook == nil {
@@ -88,26 +88,26 @@ func digestOf(salt string, rls *releasev1.Release) (string, error) {
 	return hex.EncodeToString(mac.Sum(nil)), nil
 }
 
-// matches reports whether a record has the content that the digest identifies.
-func matches(digest string, rls *releasev1.Release) bool {
+// Matches reports whether a record has the content that the digest identifies.
+func Matches(digest string, rls *releasev1.Release) bool {
 	if hash, ok := strings.CutPrefix(digest, manifestDigest); ok {
 		sum := sha256.Sum256([]byte(rls.Manifest))
 		return len(rls.Hooks) == 0 && hash == hex.EncodeToString(sum[:])
 	}
-	is, err := digestOf(rls.Labels[SaltLabel], rls)
+	is, err := DigestOf(rls.Labels[SaltLabel], rls)
 	return err == nil && digest != "" && hmac.Equal([]byte(is), []byte(digest))
 }
 
-// digests has the digests of the revisions that this process has recorded, and the revisions
+// Digests has the digests of the revisions that this process has recorded, and the revisions
 // whose records were changed.
-type digests struct {
+type Digests struct {
 	mu       sync.Mutex
 	releases map[cache.ObjectName]map[int]string
 }
 
-// note records the digest of a revision. An empty digest means that the record was changed,
+// Note records the digest of a revision. An empty digest means that the record was changed,
 // whatever digest the caller has.
-func (d *digests) note(release cache.ObjectName, revision int, digest string) {
+func (d *Digests) Note(release cache.ObjectName, revision int, digest string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.releases == nil {
@@ -119,23 +119,23 @@ func (d *digests) note(release cache.ObjectName, revision int, digest string) {
 	d.releases[release][revision] = digest
 }
 
-// of returns the digests of the records in the history. Digests of this process take precedence
+// Of returns the digests of the records in the history. Digests of this process take precedence
 // over digests of the caller, which may lack the last revisions. It drops revisions without a
 // record.
-func (d *digests) of(release cache.ObjectName, kept []RevisionDigest, history []*Record) []RevisionDigest {
+func (d *Digests) Of(release cache.ObjectName, kept []Digest, history []*Record) []Digest {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	own := d.releases[release]
-	known := make([]RevisionDigest, 0, len(history))
+	known := make([]Digest, 0, len(history))
 	exists := make(map[int]bool, len(history))
 	for _, record := range history {
 		exists[record.Revision] = true
 		digest, ok := own[record.Revision]
 		if !ok {
-			digest = digestFor(kept, record.Revision)
+			digest = DigestFor(kept, record.Revision)
 		}
 		if digest != "" {
-			known = append(known, RevisionDigest{Revision: record.Revision, Digest: digest})
+			known = append(known, Digest{Revision: record.Revision, Digest: digest})
 		}
 	}
 	for revision := range own {
@@ -146,15 +146,15 @@ func (d *digests) of(release cache.ObjectName, kept []RevisionDigest, history []
 	return known
 }
 
-// forget drops the digests of the release.
-func (d *digests) forget(release cache.ObjectName) {
+// Forget drops the digests of the release.
+func (d *Digests) Forget(release cache.ObjectName) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	delete(d.releases, release)
 }
 
-// digestFor returns the digest of a revision; empty when there is none.
-func digestFor(digests []RevisionDigest, revision int) string {
+// DigestFor returns the digest of a revision; empty when there is none.
+func DigestFor(digests []Digest, revision int) string {
 	for _, entry := range digests {
 		if entry.Revision == revision {
 			return entry.Digest

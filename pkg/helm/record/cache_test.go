@@ -1,7 +1,7 @@
 // Copyright The DemoApp Controller Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package helm
+package record
 
 import (
 	"testing"
@@ -16,23 +16,23 @@ func TestBodyCache(t *testing.T) {
 		return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{UID: uid, ResourceVersion: version}}
 	}
 	// Sizes are in hundreds of bytes.
-	put := func(c *bodyCache, uid types.UID, version string, size int) *recordContent {
-		content := &recordContent{rest: make([]byte, 100*size-bodyOverhead)}
-		c.put(known(uid, version), content)
+	put := func(c *Cache, uid types.UID, version string, size int) *Content {
+		content := &Content{rest: make([]byte, 100*size-bodyOverhead)}
+		c.Put(known(uid, version), content)
 		return content
 	}
 	tests := map[string]struct {
-		run  func(*bodyCache)
+		run  func(*Cache)
 		want map[types.UID]bool
 		size int
 	}{
 		"holds what fits": {
-			func(c *bodyCache) { put(c, "a", "1", 40); put(c, "b", "1", 60) },
+			func(c *Cache) { put(c, "a", "1", 40); put(c, "b", "1", 60) },
 			map[types.UID]bool{"a": true, "b": true},
 			100,
 		},
 		"drops the oldest": {
-			func(c *bodyCache) {
+			func(c *Cache) {
 				put(c, "a", "1", 40)
 				put(c, "b", "1", 40)
 				put(c, "c", "1", 40)
@@ -41,17 +41,17 @@ func TestBodyCache(t *testing.T) {
 			80,
 		},
 		"a look keeps it": {
-			func(c *bodyCache) {
+			func(c *Cache) {
 				put(c, "a", "1", 40)
 				put(c, "b", "1", 40)
-				c.get(known("a", "1"))
+				c.Get(known("a", "1"))
 				put(c, "c", "1", 40)
 			},
 			map[types.UID]bool{"a": true, "c": true},
 			80,
 		},
 		"a new version takes the place of the old": {
-			func(c *bodyCache) {
+			func(c *Cache) {
 				put(c, "a", "0", 90)
 				put(c, "a", "1", 50)
 				put(c, "b", "1", 50)
@@ -60,21 +60,21 @@ func TestBodyCache(t *testing.T) {
 			100,
 		},
 		"another version is of no use": {
-			func(c *bodyCache) { put(c, "a", "0", 50) },
+			func(c *Cache) { put(c, "a", "0", 50) },
 			map[types.UID]bool{},
 			50,
 		},
 		"larger than all": {
-			func(c *bodyCache) { put(c, "a", "1", 50); put(c, "b", "1", 101) },
+			func(c *Cache) { put(c, "a", "1", 50); put(c, "b", "1", 101) },
 			map[types.UID]bool{},
 			0,
 		},
 		"removed": {
-			func(c *bodyCache) {
+			func(c *Cache) {
 				put(c, "a", "1", 50)
 				put(c, "b", "1", 20)
-				c.remove(known("a", "7"))
-				c.remove(known("c", "1"))
+				c.Remove(known("a", "7"))
+				c.Remove(known("c", "1"))
 			},
 			map[types.UID]bool{"b": true},
 			20,
@@ -82,11 +82,11 @@ func TestBodyCache(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			cache := newBodyCache(100 * 100)
+			cache := NewCache(100 * 100)
 			tc.run(cache)
 			got := map[types.UID]bool{}
 			for _, uid := range []types.UID{"a", "b", "c"} {
-				if cache.get(known(uid, "1")) != nil {
+				if cache.Get(known(uid, "1")) != nil {
 					got[uid] = true
 				}
 			}
@@ -99,9 +99,9 @@ func TestBodyCache(t *testing.T) {
 		})
 	}
 	t.Run("gives back the content", func(t *testing.T) {
-		cache := newBodyCache(1000)
+		cache := NewCache(1000)
 		want := put(cache, "a", "1", 10)
-		if got := cache.get(known("a", "1")); got != want {
+		if got := cache.Get(known("a", "1")); got != want {
 			t.Errorf("content = %v, want %v", got, want)
 		}
 	})

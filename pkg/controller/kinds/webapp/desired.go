@@ -9,8 +9,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller/kinds/parts/workload"
 )
 
-// container is the name of the container. portName is the name of its port, and of the Service's
-// port.
+// container is the name of the container. portName is the name of its port and the Service's port.
 const container, portName = "app", "http"
 
 // desired returns the children of a WebApp: its Deployment first. The pods meet the restricted Pod Security profile,

@@ -12,7 +12,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -32,12 +31,8 @@ var (
 	goSum []byte
 )
 
-const (
-	// progressInterval is the time between two progress messages of a build.
-	progressInterval = 20 * time.Second
-	// usualBuild is how long a build takes on 2 cores, while they also build the operator.
-	usualBuild = 7 * time.Minute
-)
+// progressInterval is the time between two progress messages of a build.
+const progressInterval = 20 * time.Second
 
 // binary is one program of the control plane.
 type binary struct {
@@ -104,7 +99,7 @@ func (b builder) build(ctx context.Context, dir, version, flags string) (err err
 
 	begin := time.Now()
 	fmt.Fprintf(b.progress, "building the control plane (Kubernetes %s) into %s\n", version, dir)
-	fmt.Fprintln(b.progress, "this happens once; a later up takes seconds")
+	fmt.Fprintln(b.progress, "this happens once and takes 5 to 10 minutes on 2 cores; a later up takes seconds")
 	if err := os.Mkdir(out, 0o700); err != nil {
 		return fmt.Errorf("build: %w", err)
 	}

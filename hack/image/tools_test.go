@@ -33,9 +33,9 @@ func TestMakeRelease(t *testing.T) {
 	must(t, err)
 	dir := clone(t, source)
 	// The clone has the cosign of its go.mod already.
-	must(t, os.Chtimes(filepath.Join(dir, "hack/tools/cosign/go.mod"), time.Time{}, time.Unix(0, 0)))
+	must(t, os.Chtimes(filepath.Join(dir, "hack", "tools", "cosign", "go.mod"), time.Time{}, time.Unix(0, 0)))
 	must(t, os.Mkdir(filepath.Join(dir, "bin"), 0o750))
-	must(t, os.Symlink(cosign, filepath.Join(dir, "bin/cosign")))
+	must(t, os.Symlink(cosign, filepath.Join(dir, "bin", "cosign")))
 	tag, platform := newRegistry(t, true)+"/team/demoapp-controller:v1.2.3", "linux/"+runtime.GOARCH
 
 	command(t, dir, nil, "make", "release", "VERSION=v1.2.3", "PUSH="+tag, "SIGN_KEY="+filepath.Join(keys, "cosign.key"),

@@ -21,10 +21,11 @@ import (
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/metadata"
-	"k8s.io/client-go/metadata/metadatainformer"
 	"k8s.io/client-go/restmapper"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
+
+	"github.com/example/demoapp-controller/pkg/metacache"
 )
 
 const (
@@ -199,17 +200,9 @@ func (m *kindMapper) run(ctx context.Context, client metadata.Interface) {
 func (m *kindMapper) watch(ctx context.Context, client metadata.Interface, resource schema.GroupVersionResource) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	informer := metadatainformer.NewFilteredMetadataInformer(client, resource, metav1.NamespaceAll, 0, cache.Indexers{}, nil).Informer()
-	err := errors.Join(
-		informer.SetTransform(func(object any) (any, error) {
-			accessor, err := meta.Accessor(object)
-			if err != nil {
-				return object, nil //nolint:nilerr // A tombstone has nothing to drop.
-			}
-			return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
-				Name: accessor.GetName(), UID: accessor.GetUID(), ResourceVersion: accessor.GetResourceVersion(),
-			}}, nil
-		}),
+	informer, err := metacache.NewInformer(client, resource, metav1.NamespaceAll, nil, metacache.Identity)
+	err = errors.Join(
+		err,
 		informer.SetWatchErrorHandlerWithContext(func(ctx context.Context, r *cache.Reflector, err error) {
 			if m.watchErrors != nil {
 				m.watchErrors(resource.GroupResource().String(), err)

@@ -30,6 +30,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/generated/clientset/versioned/scheme"
 	"github.com/example/demoapp-controller/pkg/helm/chart"
 	"github.com/example/demoapp-controller/pkg/helm/charts"
+	"github.com/example/demoapp-controller/pkg/metacache"
 	"github.com/example/demoapp-controller/pkg/operator"
 	"github.com/example/demoapp-controller/pkg/operator/releasekinds"
 	"github.com/example/demoapp-controller/pkg/registries"
@@ -143,9 +144,7 @@ func notReleaseRecords(options *metav1.ListOptions) {
 func identities(
 	env *operator.Environment, resource schema.GroupVersionResource, namespace string, selected func(*metav1.ListOptions),
 ) (cache.SharedIndexInformer, error) {
-	informer := metadatainformer.NewFilteredMetadataInformer(
-		env.Clients.Metadata, resource, namespace, 0, cache.Indexers{}, selected).Informer()
-	return informer, informer.SetTransform(identityOnly)
+	return metacache.NewInformer(env.Clients.Metadata, resource, namespace, selected, metacache.Identity)
 }
 
 // watchDefinition returns an on-demand informer of one CustomResourceDefinition. A metadata informer is not enough,
@@ -222,17 +221,6 @@ func observeRollouts(registry prometheus.Registerer, counts func() rollout.Count
 			ConstLabels: prometheus.Labels{"state": state},
 		}, func() float64 { return float64(count(counts())) }))
 	}
-}
-
-// identityOnly drops all metadata except namespace, name, UID and resourceVersion.
-func identityOnly(object any) (any, error) {
-	whole, ok := object.(*metav1.PartialObjectMetadata)
-	if !ok {
-		return object, nil
-	}
-	return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
-		Namespace: whole.Namespace, Name: whole.Name, UID: whole.UID, ResourceVersion: whole.ResourceVersion,
-	}}, nil
 }
 
 // servedOnly keeps only the fields of a CustomResourceDefinition that say which versions are served. The dropped schemas

@@ -7,13 +7,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/metadata/metadatainformer"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
 
 	demov1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller/kinds/demoappcluster"
 	"github.com/example/demoapp-controller/pkg/generated/clientset/versioned/scheme"
+	"github.com/example/demoapp-controller/pkg/metacache"
 	"github.com/example/demoapp-controller/pkg/operator"
 )
 
@@ -46,9 +46,7 @@ func buildDemoAppClusters(env *operator.Environment, options *Options) error {
 		return err
 	}
 	nodes, err := env.OnDemand("Nodes", metav1.NamespaceAll, func() (cache.SharedIndexInformer, error) {
-		informer := metadatainformer.NewFilteredMetadataInformer(
-			env.Clients.Metadata, nodeResource, metav1.NamespaceAll, 0, cache.Indexers{}, nil).Informer()
-		return informer, informer.SetTransform(demoappcluster.KeepNode)
+		return metacache.NewInformer(env.Clients.Metadata, nodeResource, metav1.NamespaceAll, nil, demoappcluster.KeepNode)
 	})
 	if err != nil {
 		return err

@@ -4,15 +4,16 @@
 package child
 
 import (
+	"errors"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/metadata"
-	"k8s.io/client-go/metadata/metadatainformer"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/example/demoapp-controller/pkg/controller"
+	"github.com/example/demoapp-controller/pkg/metacache"
 )
 
 // Pods are the pods of the owners of one kind. The pods have a label whose value is the name of
@@ -26,27 +27,19 @@ type Pods struct {
 // NewPods returns the pods with the label.
 func NewPods(env Informers, client metadata.Interface, label string) (*Pods, error) {
 	informers, err := env.Informers("pods with label "+label, func(namespace string) (cache.SharedIndexInformer, error) {
-		informer := metadatainformer.NewFilteredMetadataInformer(client, corev1.SchemeGroupVersion.WithResource("pods"), namespace, 0,
-			cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc},
-			func(options *metav1.ListOptions) { options.LabelSelector = label }).Informer()
-		return informer, informer.SetTransform(func(object any) (any, error) { return reducePod(object, label), nil })
+		informer, err := metacache.NewInformer(client, corev1.SchemeGroupVersion.WithResource("pods"), namespace,
+			func(options *metav1.ListOptions) { options.LabelSelector = label },
+			func(whole *metav1.PartialObjectMetadata) *metav1.PartialObjectMetadata {
+				pod := metacache.Identity(whole)
+				pod.Labels, pod.DeletionTimestamp = map[string]string{label: whole.Labels[label]}, whole.DeletionTimestamp
+				return pod
+			})
+		return informer, errors.Join(err, informer.AddIndexers(cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}))
 	})
 	if err != nil {
 		return nil, err
 	}
 	return &Pods{label: label, informers: informers}, nil
-}
-
-// reducePod keeps the metadata that Pods reads. Tenants write the rest, which can be large.
-func reducePod(object any, label string) any {
-	whole, ok := object.(*metav1.PartialObjectMetadata)
-	if !ok {
-		return object
-	}
-	return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
-		Namespace: whole.Namespace, Name: whole.Name, UID: whole.UID, ResourceVersion: whole.ResourceVersion,
-		Labels: map[string]string{label: whole.Labels[label]}, DeletionTimestamp: whole.DeletionTimestamp,
-	}}
 }
 
 // Watch queues an owner when one of its pods is created, begins to be deleted or is gone (reason

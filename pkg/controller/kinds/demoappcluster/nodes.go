@@ -13,6 +13,7 @@ import (
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller"
+	"github.com/example/demoapp-controller/pkg/metacache"
 )
 
 // NodeWatch is an informer of the metadata of Nodes that starts when it is first needed, see [controller.OnDemand].
@@ -21,17 +22,12 @@ type NodeWatch interface {
 	Need(key cache.ObjectName, queue controller.Enqueuer) error
 }
 
-// KeepNode is the transform of the informer of Nodes. It drops unused metadata, because a
+// KeepNode returns what the informer of Nodes caches. It drops unused metadata, because a
 // large cluster has thousands of Nodes.
-func KeepNode(object any) (any, error) {
-	whole, ok := object.(*metav1.PartialObjectMetadata)
-	if !ok {
-		return object, nil
-	}
-	return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
-		Name: whole.Name, UID: whole.UID, ResourceVersion: whole.ResourceVersion,
-		Labels: whole.Labels, DeletionTimestamp: whole.DeletionTimestamp,
-	}}, nil
+func KeepNode(whole *metav1.PartialObjectMetadata) *metav1.PartialObjectMetadata {
+	node := metacache.Identity(whole)
+	node.Labels, node.DeletionTimestamp = whole.Labels, whole.DeletionTimestamp
+	return node
 }
 
 // matchingNodes returns the sorted names of the selected nodes.

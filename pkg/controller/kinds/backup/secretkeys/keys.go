@@ -13,11 +13,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/client-go/metadata"
-	"k8s.io/client-go/metadata/metadatainformer"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/example/demoapp-controller/pkg/controller"
 	"github.com/example/demoapp-controller/pkg/controller/child"
+	"github.com/example/demoapp-controller/pkg/metacache"
 )
 
 // Keys are the relevant keys of all Secrets, except Helm's release records.
@@ -39,11 +39,11 @@ type secret struct {
 // length. References may name relevant keys only. All kinds of the process share one watch, so they must pass the same keys.
 func New(env child.Informers, client metadata.Interface, relevant ...string) (*Keys, error) {
 	informers, err := env.Informers("keys of Secrets", func(namespace string) (cache.SharedIndexInformer, error) {
-		informer := metadatainformer.NewFilteredMetadataInformer(client, corev1.SchemeGroupVersion.WithResource("secrets"), namespace, 0,
-			cache.Indexers{}, func(options *metav1.ListOptions) {
+		return metacache.NewInformer(client, corev1.SchemeGroupVersion.WithResource("secrets"), namespace,
+			func(options *metav1.ListOptions) {
 				options.FieldSelector = fields.OneTermNotEqualSelector("type", "helm.sh/release.v1").String()
-			}).Informer()
-		return informer, informer.SetTransform(func(object any) (any, error) { return reduce(object, relevant), nil })
+			},
+			func(whole *metav1.PartialObjectMetadata) *secret { return reduce(whole, relevant) })
 	})
 	if err != nil {
 		return nil, err
@@ -111,15 +111,8 @@ func (k *Keys) FirstMissing(namespace string, references ...Reference) *Missing 
 }
 
 // reduce keeps the identity and the relevant keys of a Secret.
-func reduce(object any, relevant []string) any {
-	whole, ok := object.(*metav1.PartialObjectMetadata)
-	if !ok {
-		return object
-	}
-	kept := &secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: whole.Namespace, Name: whole.Name, UID: whole.UID, ResourceVersion: whole.ResourceVersion},
-		unknown:    len(whole.ManagedFields) == 0,
-	}
+func reduce(whole *metav1.PartialObjectMetadata, relevant []string) *secret {
+	kept := &secret{ObjectMeta: metacache.Identity(whole).ObjectMeta, unknown: len(whole.ManagedFields) == 0}
 	for _, entry := range whole.ManagedFields {
 		var fields struct {
 			Data       map[string]json.RawMessage `json:"f:data"`

@@ -1,0 +1,37 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package metacache makes informers of the metadata of objects that cache only the metadata that is
+// read. Tenants write the rest, which can be large.
+package metacache
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/metadata/metadatainformer"
+	"k8s.io/client-go/tools/cache"
+)
+
+// NewInformer returns an informer of the metadata of the objects of a resource in a namespace.
+// selected sets the selectors of lists and watches; nil selects all objects. The informer caches what
+// keep returns for an object.
+func NewInformer[T any](
+	client metadata.Interface, resource schema.GroupVersionResource, namespace string, selected func(*metav1.ListOptions),
+	keep func(whole *metav1.PartialObjectMetadata) T,
+) (cache.SharedIndexInformer, error) {
+	informer := metadatainformer.NewFilteredMetadataInformer(client, resource, namespace, 0, cache.Indexers{}, selected).Informer()
+	return informer, informer.SetTransform(func(object any) (any, error) {
+		if whole, ok := object.(*metav1.PartialObjectMetadata); ok {
+			return keep(whole), nil
+		}
+		return object, nil
+	})
+}
+
+// Identity returns an object with only the namespace, name, UID and resourceVersion of whole.
+func Identity(whole *metav1.PartialObjectMetadata) *metav1.PartialObjectMetadata {
+	return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+		Namespace: whole.Namespace, Name: whole.Name, UID: whole.UID, ResourceVersion: whole.ResourceVersion,
+	}}
+}

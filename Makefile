@@ -261,8 +261,8 @@ test-upgrade: build ## Upgrade the operator from each version of test/upgrade/mi
 	UPGRADE_DEMOAPPS=200 $(CLUSTER_TEST) -v ./test/upgrade
 
 .PHONY: bench
-bench: ## Measure the operator on a local control plane and write docs/benchmarks.md.
-	go -C test/bench run . -root ../..
+bench: build ## Measure the operator on local control planes and write the figures of docs/benchmarks.md.
+	go run ./test/bench -operator=$(BINARY) -out=docs/benchmarks.md
 
 .PHONY: dashboards
 dashboards: ## Play the tour with a Prometheus and draw the dashboards into docs/images.

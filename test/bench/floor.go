@@ -6,204 +6,335 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"log"
+	"maps"
 	"net/http"
+	"os"
+	"os/exec"
+	"slices"
 	"strings"
 	"sync"
-	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
 
-	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+	"github.com/example/demoapp-controller/pkg/ssa"
 )
 
-// floor is the program that does the least. Its workers send the requests of an app one after another, as any operator
-// must. It decides nothing and reads no answer but its status code.
-type floor struct {
-	shape  shape
-	server string
-	client *http.Client
+// write is a request of the operator that creates or changes an object of the benchmark's
+// namespace.
+type write struct {
+	Method, Path, Query, ContentType string
+	Body                             []byte
+	// Target is the path of the object, which the path of a create does not name.
+	Target string
+	// UID is that of the object, if other writes have it, for example in owner references.
+	UID types.UID
 }
 
-// metadataOnly asks for the smallest answer that the API server gives to a write.
-const metadataOnly = "application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
+func (w write) isStatus() bool { return strings.HasSuffix(w.Path, "/status") }
 
-// newFloor returns a floor with a pool of HTTP/1.1 connections. One connection for each worker costs both sides less
-// processor time than streams of one HTTP/2 connection.
-func (b *bench) newFloor() (*floor, error) {
-	config := rest.CopyConfig(b.config)
-	config.NextProtos = []string{"http/1.1"}
-	client, err := rest.HTTPClientFor(config)
-	if err != nil {
-		return nil, err
-	}
-	return &floor{shape: b.shape, server: strings.TrimSuffix(config.Host, "/"), client: client}, nil
+// recorder records the writes of an operator behind a proxy.
+type recorder struct {
+	mu     sync.Mutex
+	writes []write
 }
 
-// send sends a request without reading more of the answer than its status code.
-func (f *floor) send(ctx context.Context, method, path, contentType string, body []byte) error {
-	return f.exchange(ctx, method, path, contentType, metadataOnly, body, io.Discard)
+// record is for cluster.Proxy.Refuse; it refuses no request. It records writes of objects in the
+// namespace.
+func (r *recorder) record(request *http.Request) bool {
+	writes := []string{http.MethodPost, http.MethodPut, http.MethodPatch}
+	path := request.URL.Path
+	// Events are written apart from the work.
+	if !slices.Contains(writes, request.Method) || !strings.Contains(path, "/namespaces/"+namespace+"/") || strings.Contains(path, "/events") {
+		return false
+	}
+	// A request that cannot be read fails at the API server.
+	body, _ := io.ReadAll(request.Body)
+	request.Body = io.NopCloser(bytes.NewReader(body))
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.writes = append(r.writes, write{
+		Method: request.Method, Path: path, Query: request.URL.RawQuery,
+		ContentType: request.Header.Get("Content-Type"), Body: body,
+	}.forAny())
+	return false
 }
 
-// exchange sends a request and copies the answer to a writer.
-func (f *floor) exchange(ctx context.Context, method, path, contentType, accept string, body []byte, answer io.Writer) error {
-	request, err := http.NewRequestWithContext(ctx, method, f.server+path, bytes.NewReader(body))
-	if err != nil {
-		return err
-	}
-	request.Header.Set("Content-Type", contentType)
-	request.Header.Set("Accept", accept)
-	response, err := f.client.Do(request)
-	if err != nil {
-		return err
-	}
-	defer response.Body.Close()
-	if response.StatusCode >= http.StatusMultipleChoices {
-		text, err := io.ReadAll(response.Body)
-		return errors.Join(fmt.Errorf("%s %s: %s: %s", method, path, response.Status, text), err)
-	}
-	// A connection goes back to the pool when its answer has been read.
-	_, err = io.Copy(answer, response.Body)
-	return err
+// take returns the writes since the last call that no operator can do without.
+func (r *recorder) take() []write {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	writes := leastWrites(r.writes)
+	r.writes = nil
+	return writes
 }
 
-// path returns the URL path of an object in the floor's namespace.
-func path(resource schema.GroupVersionResource, name string) string {
-	root := "/apis/" + resource.Group
-	if resource.Group == "" {
-		root = "/api"
+// forAny removes what holds for one object only, its UID and its resourceVersion, and sets the
+// target. It leaves bodies as they are that are not objects, such as JSON patches.
+func (w write) forAny() write {
+	w.Target = w.Path
+	name := ""
+	if fields := fieldsOf(w.Body); fields != nil {
+		about, _ := fields["metadata"].(map[string]any)
+		name, _ = about["name"].(string)
+		delete(about, "uid")
+		if about["resourceVersion"] != ssa.NeverResourceVersion {
+			delete(about, "resourceVersion")
+		}
+		if body, err := json.Marshal(fields); err == nil {
+			w.Body = body
+		}
+	} else if object, kind, err := scheme.Codecs.UniversalDeserializer().Decode(w.Body, nil, nil); err == nil {
+		if about, err := meta.Accessor(object); err == nil {
+			name = about.GetName()
+			about.SetUID("")
+			about.SetResourceVersion("")
+		}
+		info, _ := runtime.SerializerInfoForMediaType(scheme.Codecs.SupportedMediaTypes(), w.ContentType)
+		if body, err := runtime.Encode(scheme.Codecs.EncoderForVersion(info.Serializer, kind.GroupVersion()), object); err == nil {
+			w.Body = body
+		}
 	}
-	return fmt.Sprintf("%s/%s/namespaces/%s/%s/%s", root, resource.Version, floorNamespace, resource.Resource, name)
+	if w.Method == http.MethodPost {
+		w.Target += "/" + name
+	}
+	return w
 }
 
-var (
-	demoApps = v1alpha1.SchemeGroupVersion.WithResource("demoapps")
-	secrets  = corev1.SchemeGroupVersion.WithResource("secrets")
-)
-
-// install sends the 8 requests of an install.
-func (f *floor) install(ctx context.Context, name string) error {
-	finalizer := []byte(`{"metadata":{"finalizers":["bench.example.com/floor"]}}`)
-	if err := f.send(ctx, http.MethodPatch, path(f.shape.owner, name), string(types.MergePatchType), finalizer); err != nil {
-		return err
+// fieldsOf returns the fields of an object in JSON; nil for other content, such as a JSON patch.
+func fieldsOf(body []byte) map[string]any {
+	decoder := json.NewDecoder(bytes.NewReader(body))
+	decoder.UseNumber()
+	var fields map[string]any
+	if decoder.Decode(&fields) != nil {
+		return nil
 	}
-	return f.revision(ctx, name, 1, f.shape.objects)
+	return fields
 }
 
-// upgrade sends the C + 3 requests of an upgrade that changes the ConfigMap and the Deployment.
-func (f *floor) upgrade(ctx context.Context, name string) error {
-	changed := make([]object, 0, 2)
-	for _, o := range f.shape.objects {
-		switch o.resource.Resource {
-		case "configmaps":
-			o.body = bytes.ReplaceAll(o.body, []byte("first"), []byte("second"))
-		case "deployments":
-			o.body = bytes.ReplaceAll(o.body, []byte(`"app.kubernetes.io/instance":`), []byte(`"bench":"second","app.kubernetes.io/instance":`))
-			o.body = bytes.Replace(o.body, []byte(`"matchLabels":{"bench":"second",`), []byte(`"matchLabels":{`), 1)
-		default:
+// leastWrites returns each write once, and of each status the first and the last version.
+func leastWrites(recorded []write) []write {
+	key := func(w write) string { return w.Method + " " + w.Target }
+	last := map[string]int{}
+	for i, w := range recorded {
+		last[key(w)] = i
+	}
+	seen := map[string]bool{}
+	var least []write
+	for i, w := range recorded {
+		if !seen[key(w)] || w.isStatus() && last[key(w)] == i {
+			least = append(least, w)
+		}
+		seen[key(w)] = true
+	}
+	return least
+}
+
+// readUIDs sets the UIDs that other writes need. The objects are those of the sample, which still
+// exist.
+func (b *bench) readUIDs(ctx context.Context, writes []write) {
+	for i, w := range writes {
+		if w.isStatus() {
 			continue
 		}
-		changed = append(changed, o)
-	}
-	return f.revision(ctx, name, 2, changed)
-}
-
-// revision creates the release record, applies the objects, completes the record and applies the status.
-func (f *floor) revision(ctx context.Context, name string, revision int, objects []object) error {
-	const apply = "?fieldManager=floor&force=true&fieldValidation=Ignore"
-	record := fmt.Sprintf("floor.%s.v%d", name, revision)
-	if err := f.sendRecord(ctx, http.MethodPost, path(secrets, ""), record, "pending"); err != nil {
-		return err
-	}
-	for _, o := range objects {
-		err := f.send(ctx, http.MethodPatch, path(o.resource, name)+apply, string(types.ApplyPatchType), f.shape.as(o.body, name))
-		if err != nil {
-			return err
+		answer, err := b.client().Get().AbsPath(w.Target).SetHeader("Accept", onlyMetadata).DoRaw(ctx)
+		b.check(err)
+		uid := uidIn(answer)
+		if slices.ContainsFunc(writes, func(other write) bool {
+			return other.Target != w.Target && bytes.Contains(other.Body, []byte(uid))
+		}) {
+			writes[i].UID = uid
 		}
 	}
-	if err := f.sendRecord(ctx, http.MethodPut, path(secrets, record), record, "deployed"); err != nil {
-		return err
-	}
-	status := f.shape.as(f.shape.status, name)
-	return f.send(ctx, http.MethodPatch, path(f.shape.owner, name)+"/status"+apply, string(types.ApplyPatchType), status)
 }
 
-// sendRecord sends a release record as protobuf, as the operator does.
-func (f *floor) sendRecord(ctx context.Context, method, path, name, status string) error {
-	info, ok := runtime.SerializerInfoForMediaType(scheme.Codecs.SupportedMediaTypes(), runtime.ContentTypeProtobuf)
-	if !ok {
-		return errors.New("no protobuf serializer")
-	}
-	record, err := runtime.Encode(scheme.Codecs.EncoderForVersion(info.Serializer, corev1.SchemeGroupVersion), &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"status": status}},
-		Data:       map[string][]byte{"release": f.shape.record},
-	})
-	if err != nil {
-		return err
-	}
-	return f.send(ctx, method, strings.TrimSuffix(path, "/"), runtime.ContentTypeProtobuf, record)
+// uidIn returns the UID of an object in JSON.
+func uidIn(answer []byte) types.UID {
+	about, _ := fieldsOf(answer)["metadata"].(map[string]any)
+	uid, _ := about["uid"].(string)
+	return types.UID(uid)
 }
 
-// work runs the load generator, and the floor's workers on the apps that it creates or changes.
-func (b *bench) work(ctx context.Context, load func(then func(string)) error, do func(context.Context, string) error) (time.Duration, error) {
-	names := make(chan string, b.size)
+// as returns the write for another custom resource. A serialization as protobuf has the lengths of
+// texts, so names and UIDs are replaced by others of the same length.
+func (w write) as(name string, uids map[types.UID]types.UID) write {
+	w.Path = strings.ReplaceAll(w.Path, sampleName, name)
+	w.Body = bytes.ReplaceAll(w.Body, []byte(sampleName), []byte(name))
+	for sampled, live := range uids {
+		w.Body = bytes.ReplaceAll(w.Body, []byte(sampled), []byte(live))
+	}
+	return w
+}
+
+// driftedText is the value of a field that drifted.
+const driftedText = "drifted"
+
+// driftOf returns the path of a child of the sample, and the path of a field that its controller
+// corrects: a text of a ConfigMap, or else a label in the selector of a Service.
+func driftOf(writes []write) (target string, field []string) {
+	for _, candidate := range [][]string{{"ConfigMap", "data"}, {"Service", "spec", "selector"}} {
+		for _, w := range writes {
+			object, path := fieldsOf(w.Body), candidate[1:]
+			texts, _, _ := unstructured.NestedStringMap(object, path...)
+			for _, key := range slices.Sorted(maps.Keys(texts)) {
+				if object["kind"] == candidate[0] && !strings.Contains(key, sampleName) {
+					return w.Target, append(slices.Clone(path), key)
+				}
+			}
+		}
+	}
+	return "", nil
+}
+
+// plan is what the floor sends.
+type plan struct {
+	Kubeconfig string
+	Workers    int
+	// Sample is the UID of the sample.
+	Sample types.UID
+	// Writes are those of the sample, by phase.
+	Writes map[string][]write
+}
+
+// job asks the floor for the writes of a phase for a custom resource.
+type job struct {
+	Phase, Name string
+	UID         types.UID
+}
+
+// floor sends the writes of an object one after another, as any operator must. It decides nothing,
+// and reads only the UIDs that later writes need.
+type floor struct {
+	plan
+	server string
+	client *http.Client
+	// uids has the UIDs of the objects of each custom resource by those of the sample.
+	uids sync.Map
+}
+
+// serveFloor reads the plan, does jobs until the end of its input, and answers each job with the name. Its
+// connections speak HTTP/1.1: one for each worker costs both sides less CPU time than streams of
+// one HTTP/2 connection.
+func serveFloor(ctx context.Context, in io.Reader, out io.Writer) {
+	jobs, answers := json.NewDecoder(in), json.NewEncoder(out)
+	f := &floor{}
+	exitOn(jobs.Decode(&f.plan))
+	config, err := clientcmd.BuildConfigFromFlags("", f.Kubeconfig)
+	exitOn(err)
+	config.NextProtos = []string{"http/1.1"}
+	f.client, err = rest.HTTPClientFor(config)
+	exitOn(err)
+	f.server = strings.TrimSuffix(config.Host, "/")
+	var reading, answering sync.Mutex
 	var workers sync.WaitGroup
-	errs := make([]error, b.options.workers)
-	started := time.Now()
-	for i := range b.options.workers {
+	for range f.Workers {
 		workers.Go(func() {
-			for name := range names {
-				if errs[i] = do(ctx, name); errs[i] != nil {
+			for {
+				var j job
+				reading.Lock()
+				err := jobs.Decode(&j)
+				reading.Unlock()
+				if errors.Is(err, io.EOF) {
 					return
 				}
+				exitOn(err)
+				f.do(ctx, j)
+				answering.Lock()
+				exitOn(answers.Encode(j.Name))
+				answering.Unlock()
 			}
 		})
 	}
-	err := load(func(name string) { names <- name })
-	close(names)
 	workers.Wait()
-	return time.Since(started), errors.Join(errors.Join(errs...), err)
 }
 
-// measureFloor returns the figures of one round of the floor.
-func (b *bench) measureFloor(ctx context.Context) (f figures, err error) {
-	sender, err := b.newFloor()
+// exitOn ends the floor after an error.
+func exitOn(err error) {
 	if err != nil {
-		return figures{}, err
+		log.Fatalf("floor: %v", err)
 	}
-	before, err := ownCPU()
-	if err != nil {
-		return figures{}, err
+}
+
+// do sends the writes of a job.
+func (f *floor) do(ctx context.Context, j job) {
+	stored, _ := f.uids.LoadOrStore(j.Name, map[types.UID]types.UID{f.Sample: j.UID})
+	uids := stored.(map[types.UID]types.UID)
+	for _, w := range f.Writes[j.Phase] {
+		if w.UID == "" || uids[w.UID] != "" {
+			f.send(ctx, w.as(j.Name, uids), leastAnswer)
+		} else {
+			uids[w.UID] = uidIn(f.send(ctx, w.as(j.Name, uids), onlyMetadata))
+		}
 	}
-	f.install, err = b.work(ctx, func(then func(string)) error {
-		return b.create(ctx, floorNamespace, b.size, then)
-	}, sender.install)
-	if err != nil {
-		return figures{}, err
+}
+
+// onlyMetadata asks for metadata that has a UID to read, and leastAnswer for the smallest answer
+// that the API server gives.
+const (
+	onlyMetadata = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
+	leastAnswer  = "application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
+)
+
+// send sends a write and returns the answer.
+func (f *floor) send(ctx context.Context, w write, accept string) []byte {
+	request, err := http.NewRequestWithContext(ctx, w.Method, f.server+w.Path+"?"+w.Query, bytes.NewReader(w.Body))
+	exitOn(err)
+	request.Header.Set("Content-Type", w.ContentType)
+	request.Header.Set("Accept", accept)
+	response, err := f.client.Do(request)
+	exitOn(err)
+	defer response.Body.Close()
+	// A connection goes back to the pool when its answer has been read.
+	answer, err := io.ReadAll(response.Body)
+	exitOn(err)
+	if response.StatusCode >= http.StatusMultipleChoices {
+		exitOn(fmt.Errorf("%s %s: %s: %s", w.Method, w.Path, response.Status, answer))
 	}
-	after, err := ownCPU()
-	if err != nil {
-		return figures{}, err
-	}
-	f.installCPU = after - before
-	f.upgrade, err = b.work(ctx, func(then func(string)) error {
-		return b.change(ctx, floorNamespace, "second", then)
-	}, sender.upgrade)
-	if err != nil {
-		return figures{}, err
-	}
-	// Namespaces are not removed while finalizers are left.
-	return f, b.each(ctx, b.size, func(ctx context.Context, i int) error {
-		_, err := b.demo.DemoV1alpha1().DemoApps(floorNamespace).Patch(ctx, appName(i), types.MergePatchType,
-			[]byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
-		return err
-	})
+	return answer
+}
+
+// floorProcess is a floor in a process of its own, so that its CPU time is known.
+type floorProcess struct {
+	command *exec.Cmd
+	input   io.WriteCloser
+	output  io.ReadCloser
+	mu      sync.Mutex
+}
+
+// startFloor starts this program as a floor, which ends with its input, and so with this process.
+func (b *bench) startFloor(ctx context.Context) *floorProcess {
+	program, err := os.Executable()
+	b.check(err)
+	f := &floorProcess{command: exec.CommandContext(ctx, program, floorName)}
+	f.command.Stderr = os.Stderr
+	f.input, err = f.command.StdinPipe()
+	b.check(err)
+	f.output, err = f.command.StdoutPipe()
+	b.check(err)
+	b.check(f.command.Start())
+	b.check(json.NewEncoder(f.input).Encode(b.plan))
+	return f
+}
+
+// ask hands a job to the floor.
+func (f *floorProcess) ask(j job) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return json.NewEncoder(f.input).Encode(j)
+}
+
+// await returns when the floor has done a number of jobs for names of the same length.
+func (f *floorProcess) await(count int) error {
+	_, err := io.CopyN(io.Discard, f.output, int64(count*len(`"`+sampleName+"\"\n")))
+	return err
 }

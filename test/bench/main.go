@@ -9,131 +9,86 @@ import (
 	"flag"
 	"fmt"
 	"log"
+	"math"
 	"os"
 	"os/signal"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 	"time"
-
-	"github.com/example/demoapp-controller/test/cluster"
 )
 
-// options are the flags.
+// options are the flags of all loads.
 type options struct {
-	root       string
-	sizes      []size
-	workers    int
-	driftCount int
-	idle       time.Duration
-	// others is the number of Secrets of others, and that of ConfigMaps.
-	others int
+	workers, drifts, installing int
+	idle                        time.Duration
 }
 
-// size is a number of DemoApps, and how often it is measured.
-type size struct {
-	apps, rounds int
-}
+// The contenders. With floorName as its argument, this program is the floor.
+const (
+	floorName    = "floor"
+	operatorName = "operator"
+	oldName      = "old"
+	newName      = "new"
+)
 
 func main() {
-	if err := run(); err != nil {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	err := run(ctx)
+	stop()
+	if err != nil {
 		log.Fatal(err)
 	}
 }
 
-func run() error {
-	o := options{}
-	sizes := flag.String("sizes", "200x5,1000x3,5000x1", "numbers of DemoApps, each with its number of rounds, separated by commas")
-	flag.StringVar(&o.root, "root", ".", "root of the repository")
-	flag.IntVar(&o.workers, "workers", 10, "workers of the operator and of the floor")
-	flag.IntVar(&o.driftCount, "drifts", 200, "number of objects to change for the drift figures")
-	flag.DurationVar(&o.idle, "idle", time.Minute, "time for which the idle operator is observed, once for each size")
-	out := flag.String("out", "docs", "folder for benchmarks.md and its plots, below the root")
-	old := flag.String("compare", "", "path of another operator binary; it is compared with the operator of the working tree, without the floor and without a report")
-	watches := flag.String("watches", "", "numbers of kinds of watches.yaml and of releases of each, for example 20x50; they are measured in place of DemoApps, "+
-		"and the figures go to standard output")
-	kinds := flag.String("kinds", "", "folders of artifacts/kinds with numbers of objects, for example website=1000,ecommerceplatform=200; these plain Go kinds "+
-		"are measured in place of DemoApps, and the figures go to standard output")
-	flag.IntVar(&o.others, "others", 10_000, "number of Secrets of others, and of ConfigMaps, for -watches")
+// run measures the loads and prints their tables. It fails if the floor was slower than the operator.
+func run(ctx context.Context) error {
+	if len(os.Args) == 2 && os.Args[1] == floorName {
+		serveFloor(ctx, os.Stdin, os.Stdout)
+		return nil
+	}
+	var o options
+	sizes := flag.String("sizes", "200x5,1000x3,5000x1,memcached=1000,website=1000,ecommerceplatform=200",
+		"numbers of DemoApps, or of a kind of artifacts/kinds, each with its number of rounds (default 1)")
+	operator := flag.String("operator", "bin/demoapp-controller", "path of the operator")
+	old := flag.String("compare", "", "path of another operator, which takes the place of the floor")
+	out := flag.String("out", "", "page to write, such as docs/benchmarks.md; the tables also go to standard output")
+	replicas := flag.Int("replicas", 1, "replicas of the operator")
+	args := flag.String("args", "", "further flags of the operator, separated by spaces")
+	flag.IntVar(&o.workers, "workers", 10, "workers of the operator, of the floor and of the load generator")
+	flag.IntVar(&o.drifts, "drifts", 200, "number of changes to children")
+	flag.IntVar(&o.installing, "installing", 200, "number of installs that run while drift is measured a second time")
+	flag.DurationVar(&o.idle, "idle", time.Minute, "time for which the idle operator is observed, in the last round")
 	flag.Parse()
-	var err error
-	if o.sizes, err = parseSizes(*sizes); err != nil {
-		return err
-	}
-	var plain []kindCount
-	if *kinds != "" {
-		if plain, err = parseKinds(*kinds); err != nil {
-			return err
-		}
-	}
-	if o.root, err = filepath.Abs(o.root); err != nil {
-		return err
-	}
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
-	defer stop()
-	binary, err := buildOperator(ctx, o.root)
+	loads, err := parseLoads(*sizes)
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(filepath.Dir(binary))
-	if *kinds != "" {
-		return measureKinds(ctx, o, plain, binary)
-	}
-	if *watches != "" {
-		entries, err := parseSizes(*watches)
-		if err != nil || len(entries) != 1 {
-			return fmt.Errorf("-watches: %q is not a number of kinds and of releases of each, such as 20x50", *watches)
-		}
-		return measureWatches(ctx, o, entries[0], binary)
+	contenders := []contender{
+		{name: floorName},
+		{name: operatorName, binary: *operator, replicas: *replicas, args: strings.Fields(*args)},
 	}
 	if *old != "" {
-		return compare(ctx, o, *old, binary)
+		contenders[0] = contender{name: oldName, binary: *old, replicas: 1}
+		contenders[1].name = newName
 	}
-	return report(ctx, o, binary, filepath.Join(o.root, *out))
-}
-
-// parseSizes reads numbers of DemoApps such as "200x5,1000": five rounds of 200 and one of 1000.
-func parseSizes(text string) ([]size, error) {
-	var sizes []size
-	for field := range strings.SplitSeq(text, ",") {
-		apps, rounds, hasRounds := strings.Cut(strings.TrimSpace(field), "x")
-		if !hasRounds {
-			rounds = "1"
-		}
-		s := size{}
-		var appsErr, roundsErr error
-		s.apps, appsErr = strconv.Atoi(apps)
-		s.rounds, roundsErr = strconv.Atoi(rounds)
-		if appsErr != nil || roundsErr != nil || s.apps < 1 || s.rounds < 1 {
-			return nil, fmt.Errorf("-sizes: %q is not a number of DemoApps, or of DemoApps and rounds such as 200x5", field)
-		}
-		sizes = append(sizes, s)
-	}
-	return sizes, nil
-}
-
-// The contenders of a report.
-const (
-	floorName    = "floor"
-	operatorName = "operator"
-)
-
-// report measures the floor and the operator and writes the report into the folder. It fails if the floor was slower.
-func report(ctx context.Context, o options, binary, folder string) error {
-	var results []result
+	tables := fmt.Sprintf("%s, %d workers, %s.\n\n", machine(), o.workers, time.Now().Format("2 January 2006"))
+	fmt.Print(tables)
 	var slower []error
-	for _, s := range o.sizes {
-		r, err := measure(ctx, o, s, contender{name: floorName}, contender{name: operatorName, binary: binary})
-		if err != nil {
-			return fmt.Errorf("%d DemoApps: %w", s.apps, err)
-		}
-		results = append(results, r)
+	for _, l := range loads {
+		r := measure(ctx, o, l, contenders)
+		table := r.table(contenders[0].name, contenders[1].name)
+		fmt.Print(table)
+		tables += table
 		slower = append(slower, r.checkFloor())
-		// The figures of a size take long to measure, so they are kept even if a later size fails.
-		if err := writeReport(folder, machine(), o, results); err != nil {
-			return err
+		// The figures of a load take long to measure, so they are kept even if a later load fails.
+		if *out != "" {
+			if err := writePage(*out, tables); err != nil {
+				return err
+			}
 		}
 	}
 	return errors.Join(slower...)
@@ -141,72 +96,95 @@ func report(ctx context.Context, o options, binary, folder string) error {
 
 // machine describes the machine and the toolchain of the figures.
 func machine() string {
-	model := "unknown processor"
-	if data, err := os.ReadFile("/proc/cpuinfo"); err == nil {
-		for line := range strings.Lines(string(data)) {
-			if name, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(name) == "model name" {
-				model = strings.TrimSpace(value)
-				break
-			}
-		}
-	}
+	cpus, _ := os.ReadFile("/proc/cpuinfo")
+	_, model, _ := strings.Cut(string(cpus), "model name\t: ")
+	model, _, _ = strings.Cut(model, "\n")
 	return fmt.Sprintf("%d cores (%s), %s, %s", runtime.NumCPU(), model, runtime.GOOS, runtime.Version())
 }
 
-// contender is a program that is measured: an operator, or the floor, which has no binary.
-type contender struct {
-	name, binary string
+// writePage writes the tables between two marks of a page.
+func writePage(path, tables string) error {
+	const begin, end = "<!-- figures -->\n", "<!-- end of figures -->\n"
+	page, err := os.ReadFile(filepath.Clean(path))
+	if err != nil {
+		return err
+	}
+	before, _, _ := strings.Cut(string(page), begin)
+	_, after, _ := strings.Cut(string(page), end)
+	return os.WriteFile(path, []byte(before+begin+tables+end+after), 0o600)
 }
 
-// inOrder returns the contenders in the order of a round. Each round begins with another contender.
-func inOrder(contenders []contender, round int) []contender {
-	ordered := make([]contender, 0, len(contenders))
-	for i := range contenders {
-		ordered = append(ordered, contenders[(round+i)%len(contenders)])
-	}
-	return ordered
+// result has the rounds of each contender of one load.
+type result struct {
+	load   load
+	rounds map[string][]round
 }
 
-// warmUpSize is the number of DemoApps of the round that is not counted.
-const warmUpSize = 100
+// median returns the median of values, of which there is at least one.
+func median(values []float64) float64 {
+	sorted := slices.Sorted(slices.Values(values))
+	return (sorted[(len(sorted)-1)/2] + sorted[len(sorted)/2]) / 2
+}
 
-// measure alternates the contenders on one control plane. The first round warms the API server up and does not count.
-func measure(ctx context.Context, o options, s size, contenders ...contender) (result, error) {
-	log.Printf("%d DemoApps: starting a control plane", s.apps)
-	c, err := cluster.Start(ctx, cluster.Options{Nodes: 1})
-	if err != nil {
-		return result{}, err
+// cell returns the median and, if the rounds differ, the least and the most. It is empty without
+// values.
+func cell(values []float64, decimals int, unit string) string {
+	if len(values) == 0 {
+		return ""
 	}
-	defer func() { // The control plane is stopped after the end of ctx, too.
-		if err := c.Stop(); err != nil {
-			log.Print(err)
+	number := func(value float64) string { return strconv.FormatFloat(value, 'f', decimals, 64) }
+	text := strings.TrimSpace(number(median(values)) + " " + unit)
+	if least, most := number(slices.Min(values)), number(slices.Max(values)); least != most {
+		text += fmt.Sprintf(" (%s to %s)", least, most)
+	}
+	return text
+}
+
+// ratios returns the ratios of a figure of two contenders, each of the same round. A ratio to 0 is
+// left out. Without a base, ratios returns the values.
+func (r result) ratios(contender, base string, of figure) []float64 {
+	value := func(of figure, in round) float64 {
+		i := slices.IndexFunc(in, func(f figure) bool { return f.phase == of.phase && f.name == of.name })
+		if i < 0 {
+			return math.NaN()
 		}
-	}()
-	b, err := newBench(ctx, c, o)
-	if err != nil {
-		return result{}, err
+		return in[i].value
 	}
-	defer b.close()
-	if err := b.sample(ctx, contenders[len(contenders)-1].binary); err != nil {
-		return result{}, fmt.Errorf("install one release to read its shape: %w\n%s", err, b.operatorLog())
-	}
-	r := result{size: s.apps, figures: map[string][]figures{}}
-	for round := range s.rounds + 1 {
-		b.size, b.warmUp, b.last = s.apps, round == 0, round == s.rounds
-		if b.warmUp {
-			b.size = min(s.apps, warmUpSize)
+	var ratios []float64
+	for i, figures := range r.rounds[contender] {
+		ratio := value(of, figures)
+		if base != "" {
+			ratio /= value(of, r.rounds[base][i])
 		}
-		for _, contender := range inOrder(contenders, round) {
-			started := time.Now()
-			f, err := b.measure(ctx, contender)
-			if err != nil {
-				return result{}, fmt.Errorf("round %d, %s: %w\n%s", round, contender.name, err, b.operatorLog())
-			}
-			log.Printf("%d DemoApps, round %d of %d: %s took %s", b.size, round, s.rounds, contender.name, time.Since(started).Round(time.Second))
-			if !b.warmUp {
-				r.figures[contender.name] = append(r.figures[contender.name], f)
-			}
+		if !math.IsNaN(ratio) && !math.IsInf(ratio, 0) {
+			ratios = append(ratios, ratio)
 		}
 	}
-	return r, nil
+	return ratios
+}
+
+// table returns the figures of two contenders as Markdown.
+func (r result) table(base, contender string) string {
+	var table strings.Builder
+	rounds := r.rounds[contender]
+	fmt.Fprintf(&table, "### %s, rounds: %d\n\n| phase | figure | %s | %s | ratio |\n|---|---|---|---|---|\n", r.load, len(rounds), base, contender)
+	// The last round has all figures.
+	for _, f := range rounds[len(rounds)-1] {
+		fmt.Fprintf(&table, "| %s | %s | %s | %s | %s |\n", f.phase, f.name, cell(r.ratios(base, "", f), f.decimals, f.unit),
+			cell(r.ratios(contender, "", f), f.decimals, f.unit), cell(r.ratios(contender, base, f), 2, ""))
+	}
+	return table.String() + "\n"
+}
+
+// checkFloor returns an error if the floor was slower than the operator in the median of the
+// rounds.
+func (r result) checkFloor() error {
+	var errs []error
+	for _, phase := range []string{installPhase, upgradePhase} {
+		ratios := r.ratios(operatorName, floorName, figure{phase: phase, name: "time"})
+		if len(ratios) > 0 && median(ratios) < 1 {
+			errs = append(errs, fmt.Errorf("%s: %s: the floor was slower than the operator (%s): it is no floor", r.load, phase, cell(ratios, 2, "")))
+		}
+	}
+	return errors.Join(errs...)
 }

@@ -5,236 +5,372 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"os"
+	"path"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
 	"time"
 
+	"github.com/prometheus/procfs"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 
-	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+	"github.com/example/demoapp-controller/test/cluster"
 )
 
-// figures are what one round of a contender measures. The floor has install, upgrade and installCPU.
-type figures struct {
-	install, upgrade, delete, restart time.Duration
-	// Requests of all apps, without lists and watches.
-	installRequests, upgradeRequests, deleteRequests, restartRequests float64
-	installCPU, upgradeCPU, restartCPU                                time.Duration
-	// loadCPU is the processor time of generating the load of the install. The floor's installCPU includes it.
-	loadCPU time.Duration
-	// drift and driftUnderLoad are sorted.
-	drift, driftUnderLoad []time.Duration
-	// idleFor is zero in all rounds but the last one.
-	idleFor, idleCPU    time.Duration
-	idleRequests        float64
-	peakRSS, restartRSS int64
+// The phases that the floor has, too, and the generation of a custom resource after its upgrade.
+const (
+	installPhase       = "install"
+	upgradePhase       = "upgrade"
+	upgradedGeneration = 2
+)
+
+// figure is a number of a phase of one round.
+type figure struct {
+	phase, name, unit string
+	decimals          int
+	value             float64
 }
 
-// measureOperator returns the figures of one round of an operator.
-func (b *bench) measureOperator(ctx context.Context, binary string) (figures, error) {
-	var f figures
-	phases := []struct {
-		name string
-		run  func(context.Context, *figures) error
-		// skip says that the current round does not have the phase.
-		skip bool
-	}{
-		{name: "install", run: b.install},
-		{name: "settle", run: func(ctx context.Context, _ *figures) error { return b.settle(ctx) }},
-		{name: "idle", run: b.idle, skip: !b.last},
-		{name: "upgrade", run: b.upgrade},
-		{name: "drift", run: b.drift, skip: b.warmUp},
-		{name: "drift while installing", run: b.driftUnderLoad, skip: b.warmUp},
-		{
-			name: "restart",
-			run:  func(ctx context.Context, f *figures) error { return b.restart(ctx, binary, f) },
-			skip: b.warmUp,
-		},
-		{name: "delete", run: b.delete},
-	}
-	if err := b.startOperator(ctx, binary); err != nil {
-		return figures{}, err
-	}
-	for _, phase := range phases {
-		if phase.skip {
-			continue
-		}
-		if err := phase.run(ctx, &f); err != nil {
-			return figures{}, fmt.Errorf("%s: %w", phase.name, err)
-		}
-	}
-	return f, b.stopOperator()
+// round has the figures of one round of a contender.
+type round []figure
+
+// measurement is one round of a contender while it is measured.
+type measurement struct {
+	*bench
+
+	// floor is nil while an operator is measured. While the floor is measured, there are no
+	// operators.
+	floor     *floorProcess
+	operators operators
+	figures   round
 }
 
-func (b *bench) startOperator(ctx context.Context, binary string) error {
-	process, err := startOperator(ctx, binary, b.args...)
-	if err != nil {
-		return err
+// round runs the phases of a contender on a cluster without custom resources. The warm-up and all
+// rounds but the last one have fewer phases.
+func (b *bench) round(ctx context.Context, c contender, isWarmUp, isLast bool) round {
+	m := &measurement{bench: b}
+	if c.binary == "" {
+		m.floor = b.startFloor(ctx)
+	} else {
+		m.operators = b.startOperator(ctx, c, nil)
 	}
-	b.process = process
-	return nil
+	m.all(ctx, installPhase, 1, m.create)
+	if m.floor == nil && isLast {
+		m.rest(ctx)
+	}
+	if m.upgrade != "" {
+		m.all(ctx, upgradePhase, upgradedGeneration, m.change)
+	}
+	if m.floor != nil {
+		b.check(m.floor.input.Close())
+		b.check(m.floor.command.Wait())
+		b.clear(ctx)
+		return m.figures
+	}
+	m.add(upgradePhase, "peak memory", "MiB", 0, m.operators.peakMemory())
+	if !isWarmUp && m.drifting != "" {
+		c := m.observe(ctx, func() { m.correctDrifts(ctx, "drift", m.drifts) })
+		m.addCost("drift", c, m.drifts)
+		m.driftWhileInstalling(ctx)
+	}
+	if !isWarmUp {
+		m.restart(ctx, c)
+	}
+	uninstall := m.observe(ctx, func() { m.remove(ctx, 0, m.count) })
+	m.add("uninstall", "time", "s", 1, uninstall.took.Seconds())
+	m.addCost("uninstall", uninstall, m.count)
+	m.operators.stop()
+	b.clear(ctx)
+	return m.figures
 }
 
-func (b *bench) stopOperator() error {
-	process := b.process
-	b.process = nil
-	return process.stop()
+func (m *measurement) add(phase, name, unit string, decimals int, value float64) {
+	m.figures = append(m.figures, figure{phase, name, unit, decimals, value})
 }
 
-// requests counts the operator's requests, without lists and watches: these are its only GET requests.
-func (b *bench) requests(ctx context.Context) (float64, error) {
-	total := 0.0
-	for _, method := range []string{"POST", "PUT", "PATCH", "DELETE"} {
-		count, err := b.process.sum(ctx, "rest_client_requests_total", `method="`+method+`"`)
-		if err != nil {
-			return 0, err
-		}
-		total += count
-	}
-	return total, nil
+// cost is what a phase costs.
+type cost struct {
+	took time.Duration
+	// contender is the CPU time until the contender is at rest. The others are those until the end
+	// of the phase.
+	usage
+	writes float64
 }
 
-// cost runs a phase and returns its duration, its processor time and its requests.
-func (b *bench) cost(ctx context.Context, phase func() error) (took, cpu time.Duration, requests float64, err error) {
-	cpuBefore, err := b.process.cpu()
-	if err != nil {
-		return 0, 0, 0, err
-	}
-	before, err := b.requests(ctx)
-	if err != nil {
-		return 0, 0, 0, err
-	}
-	started := time.Now()
-	if err := phase(); err != nil {
-		return 0, 0, 0, err
-	}
-	took = time.Since(started)
-	cpuAfter, err := b.process.cpu()
-	if err != nil {
-		return 0, 0, 0, err
-	}
-	after, err := b.requests(ctx)
-	return took, cpuAfter - cpuBefore, after - before, err
+// observe runs a phase and returns its cost. The floor does not count its writes.
+func (m *measurement) observe(ctx context.Context, phase func()) (c cost) {
+	writes := m.operators.writes(ctx)
+	before, began := m.usage(), time.Now()
+	phase()
+	c.took = time.Since(began)
+	during := m.usage()
+	m.quiet(ctx)
+	after := m.usage()
+	c.usage = usage{after.contender - before.contender, during.apiServer - before.apiServer, during.others - before.others}
+	c.writes = m.operators.writes(ctx) - writes
+	return c
 }
 
-func (b *bench) install(ctx context.Context, f *figures) (err error) {
-	before, err := ownCPU()
-	if err != nil {
-		return err
-	}
-	f.install, f.installCPU, f.installRequests, err = b.cost(ctx, func() error {
-		if err := b.create(ctx, benchNamespace, b.size, nil); err != nil {
-			return err
-		}
-		after, err := ownCPU()
-		if err != nil {
-			return err
-		}
-		f.loadCPU = after - before
-		return b.apps.await(ctx, benchNamespace, b.size, deployed)
-	})
-	return err
+// quiet returns when the operator has reconciled nothing for a time, which is longer than it holds back
+// the status of children that are not ready, and when the control plane uses less than half a core.
+func (m *measurement) quiet(ctx context.Context) {
+	const quietTime, half = 3 * time.Second, 1500
+	last, before := -1.0, m.usage()
+	m.check(poll(ctx, quietTime, func() bool {
+		passes, now := m.operators.passes(ctx), m.usage()
+		isQuiet := passes == last && now.apiServer+now.others < before.apiServer+before.others+half
+		last, before = passes, now
+		return isQuiet
+	}))
 }
 
-// settle waits until all apps are ready and the operator sends nothing more.
-func (b *bench) settle(ctx context.Context) error {
-	if err := b.apps.await(ctx, benchNamespace, b.size, ready); err != nil {
-		return err
-	}
-	return b.quiet(ctx)
+// addCost adds the figures of a phase of a number of objects.
+func (m *measurement) addCost(phase string, c cost, count int) {
+	m.add(phase, "CPU for each object", "ms", 1, c.contender/float64(count))
+	m.add(phase, "writes for each object", "", 2, c.writes/float64(count))
 }
 
-// idle observes the operator when nothing happens.
-func (b *bench) idle(ctx context.Context, f *figures) (err error) {
-	f.idleFor, f.idleCPU, f.idleRequests, err = b.cost(ctx, func() error {
-		select {
-		case <-time.After(b.options.idle):
-			return nil
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	})
-	return err
-}
-
-// quiet returns when the operator has sent nothing for two seconds.
-func (b *bench) quiet(ctx context.Context) error {
-	last := -1.0
-	return poll(ctx, 2*time.Second, func() (bool, error) {
-		now, err := b.requests(ctx)
-		if err != nil {
-			return false, err
-		}
-		same := now == last
-		last = now
-		return same, nil
-	})
-}
-
-func (b *bench) upgrade(ctx context.Context, f *figures) (err error) {
-	f.upgrade, f.upgradeCPU, f.upgradeRequests, err = b.cost(ctx, func() error {
-		if err := b.change(ctx, benchNamespace, "second", nil); err != nil {
-			return err
-		}
-		return b.apps.await(ctx, benchNamespace, b.size, func(app *v1alpha1.DemoApp) bool {
-			return app.Spec.Message == "second" && deployed(app)
+// all creates or changes all custom resources, and measures until all are ready at a generation.
+func (m *measurement) all(
+	ctx context.Context, phase string, generation int64, send func(context.Context, string) *unstructured.Unstructured,
+) {
+	c := m.observe(ctx, func() {
+		m.each(0, m.count, func(i int) {
+			live := send(ctx, appName(i))
+			if m.floor != nil {
+				m.check(m.floor.ask(job{Phase: phase, Name: live.GetName(), UID: live.GetUID()}))
+			}
 		})
-	})
-	if err != nil {
-		return err
-	}
-	f.peakRSS, err = b.process.peakRSS()
-	return err
-}
-
-// restart measures the time from the start of a new process until it has reconciled every app once.
-func (b *bench) restart(ctx context.Context, binary string, f *figures) error {
-	if err := b.quiet(ctx); err != nil {
-		return err
-	}
-	if err := b.stopOperator(); err != nil {
-		return err
-	}
-	started := time.Now()
-	if err := b.startOperator(ctx, binary); err != nil {
-		return err
-	}
-	err := poll(ctx, 50*time.Millisecond, func() (bool, error) {
-		reconciles, err := b.process.sum(ctx, "controller_reconcile_total")
-		if err != nil {
-			return false, err
+		if m.floor != nil {
+			m.check(m.floor.await(m.count))
 		}
-		waiting, err := b.process.sum(ctx, "workqueue_depth")
-		return err == nil && int(reconciles) >= b.size+loadSize && waiting == 0, err
+		m.await(ctx, m.count, generation)
 	})
-	if err != nil {
-		return err
+	if m.floor != nil {
+		c.writes = float64(m.count * len(m.plan.Writes[phase]))
 	}
-	f.restart = time.Since(started)
-	if f.restartRequests, err = b.requests(ctx); err != nil {
-		return err
-	}
-	if f.restartCPU, err = b.process.cpu(); err != nil {
-		return err
-	}
-	f.restartRSS, err = b.process.peakRSS()
-	return err
+	m.add(phase, "time", "s", 1, c.took.Seconds())
+	m.addCost(phase, c, m.count)
+	m.add(phase, "API server's CPU for each object", "ms", 1, c.apiServer/float64(m.count))
+	m.add(phase, "other CPU of the control plane for each object", "ms", 1, c.others/float64(m.count))
 }
 
-func (b *bench) delete(ctx context.Context, f *figures) (err error) {
-	f.delete, _, f.deleteRequests, err = b.cost(ctx, func() error { return b.deleteAll(ctx, benchNamespace, b.size) })
-	if err != nil || b.warmUp {
-		return err
-	}
-	return b.deleteAll(ctx, loadNamespace, loadSize)
+// rest observes the operator when nothing happens.
+func (m *measurement) rest(ctx context.Context) {
+	c := m.observe(ctx, func() {
+		select {
+		case <-time.After(m.idle):
+		case <-ctx.Done():
+			m.check(ctx.Err())
+		}
+	})
+	m.add("rest", "CPU for each minute, all objects", "s", 2, c.contender/1000*time.Minute.Seconds()/c.took.Seconds())
+	m.add("rest", "writes, all objects", "", 0, c.writes)
 }
 
-// deleteAll deletes the apps of a namespace and waits until they are gone.
-func (b *bench) deleteAll(ctx context.Context, namespace string, count int) error {
-	err := b.each(ctx, count, func(ctx context.Context, i int) error {
-		return b.demo.DemoV1alpha1().DemoApps(namespace).Delete(ctx, appName(i), metav1.DeleteOptions{})
-	})
-	if err != nil {
-		return err
+// driftWhileInstalling measures drift while further custom resources are installed, and uninstalls
+// those.
+func (m *measurement) driftWhileInstalling(ctx context.Context) {
+	end := m.count + m.installing
+	var creating sync.WaitGroup
+	creating.Go(func() { m.each(m.count, end, func(i int) { m.create(ctx, appName(i)) }) })
+	m.correctDrifts(ctx, "drift while installing", m.drifts/2)
+	creating.Wait()
+	m.await(ctx, end, 1)
+	m.remove(ctx, m.count, end)
+	m.quiet(ctx)
+}
+
+// correctDrifts changes the children of custom resources, one after another, and adds the times of
+// the corrections.
+func (m *measurement) correctDrifts(ctx context.Context, phase string, count int) {
+	changed := map[string]any{}
+	m.check(unstructured.SetNestedField(changed, driftedText, m.driftedField...))
+	patch, err := json.Marshal(changed)
+	m.check(err)
+	times := make([]time.Duration, 0, count)
+	for i := range count {
+		times = append(times, m.correctDrift(ctx, strings.ReplaceAll(m.drifting, sampleName, appName(i%m.count)), patch))
 	}
-	return b.apps.await(ctx, namespace, 0, exists)
+	slices.Sort(times)
+	m.add(phase, "median time", "ms", 0, float64(times[len(times)/2].Milliseconds()))
+	m.add(phase, "99 of 100 within", "ms", 0, float64(times[(len(times)*99+99)/100-1].Milliseconds()))
+}
+
+// correctDrift changes the object of a path, and returns the time from the API server's answer
+// until a watch shows the correction.
+func (m *measurement) correctDrift(ctx context.Context, target string, patch []byte) time.Duration {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	events, err := m.client().Get().AbsPath(path.Dir(target)).Param("watch", "true").
+		Param("fieldSelector", "metadata.name="+path.Base(target)).SetHeader("Accept", "application/json").Stream(ctx)
+	m.check(err)
+	defer events.Close()
+	watch := json.NewDecoder(events)
+	isDrifted := func() bool {
+		var event struct{ Object map[string]any }
+		m.check(watch.Decode(&event))
+		text, _, _ := unstructured.NestedString(event.Object, m.driftedField...)
+		return text == driftedText
+	}
+	isDrifted() // The first event has the object before the change.
+	m.check(m.client().Patch(types.MergePatchType).AbsPath(target).Body(patch).Do(ctx).Error())
+	began := time.Now()
+	for !isDrifted() { // Other changes may come first.
+	}
+	for isDrifted() {
+	}
+	return time.Since(began)
+}
+
+// restart measures the time from the start of a new process until it has reconciled every custom
+// resource once.
+func (m *measurement) restart(ctx context.Context, c contender) {
+	owners := 0
+	for _, resource := range m.involved {
+		list, err := m.cluster.Dynamic.Resource(resource).Namespace(namespace).List(ctx, metav1.ListOptions{})
+		m.check(err)
+		owners += len(list.Items)
+	}
+	m.operators.stop()
+	began := time.Now()
+	m.operators = m.startOperator(ctx, c, nil)
+	m.check(poll(ctx, 50*time.Millisecond, func() bool {
+		return int(m.operators.passes(ctx)) >= owners && m.operators.metric(ctx, `workqueue_depth\{.*\}`) == 0
+	}))
+	m.add("restart", "time until caught up", "s", 1, time.Since(began).Seconds())
+	m.addCost("restart", cost{usage: m.usage(), writes: m.operators.writes(ctx)}, m.count)
+	m.add("restart", "peak memory", "MiB", 0, m.operators.peakMemory())
+	m.quiet(ctx)
+}
+
+// contender is a program that is measured: the floor, which has no binary, or an operator.
+type contender struct {
+	name, binary string
+	// replicas and args are those of an operator.
+	replicas int
+	args     []string
+}
+
+// operators are the replicas of an operator. Their figures are added up. There are none while the
+// floor is measured.
+type operators struct {
+	*bench
+
+	replicas []*cluster.Operator
+}
+
+// startOperator starts an operator and waits until it is ready. Without a proxy, it connects to the
+// API server. A replica that does not become ready ends the benchmark.
+func (b *bench) startOperator(ctx context.Context, c contender, proxy *cluster.Proxy) (o operators) {
+	o.bench = b
+	for range c.replicas {
+		// A periodic resync within a phase would be counted as a cost of the phase.
+		args := []string{fmt.Sprintf("--workers=%d", b.workers), "--leader-elect=false", "--resync-period=24h"}
+		launch := cluster.Launch{
+			Binary: c.binary, Proxy: proxy, Args: slices.Concat(args, b.flags, c.args),
+			// Tests look for changes to cached objects, which costs CPU time and memory.
+			Env: []string{"KUBE_CACHE_MUTATION_DETECTOR=false"},
+		}
+		o.replicas = append(o.replicas, launch.Start(ctx, b.t, b.cluster))
+	}
+	for _, replica := range o.replicas {
+		replica.AwaitReady(ctx, b.t)
+	}
+	return o
+}
+
+func (o operators) stop() {
+	for _, replica := range o.replicas {
+		replica.Stop()
+	}
+}
+
+// metric adds up the samples of a metric. The pattern is a regular expression for its name and its
+// labels.
+func (o operators) metric(ctx context.Context, pattern string) (total float64) {
+	for _, replica := range o.replicas {
+		text, err := replica.Metrics(ctx)
+		o.check(err)
+		total += sumOf(text, pattern)
+	}
+	return total
+}
+
+func sumOf(metrics, pattern string) (total float64) {
+	for _, found := range regexp.MustCompile(`(?m)^`+pattern+` (\S+)$`).FindAllStringSubmatch(metrics, -1) {
+		sample, _ := strconv.ParseFloat(found[1], 64)
+		total += sample
+	}
+	return total
+}
+
+// writesMetric selects the requests without lists and watches, which are the only GET requests.
+const writesMetric = `rest_client_requests_total\{.*method="(?:POST|PUT|PATCH|DELETE)".*\}`
+
+func (o operators) writes(ctx context.Context) float64 { return o.metric(ctx, writesMetric) }
+
+// passes returns the number of reconciled objects. Unlike writes, it does not count leases.
+func (o operators) passes(ctx context.Context) float64 {
+	return o.metric(ctx, `controller_reconcile_total\{.*\}`)
+}
+
+// peakMemory is the most memory that the operators have held since their start, in MiB.
+func (o operators) peakMemory() (total float64) {
+	for _, replica := range o.replicas {
+		peak, err := replica.PeakMemory()
+		o.check(err)
+		total += float64(peak) / (1 << 20)
+	}
+	return total
+}
+
+// usage is the CPU time that the contender, the API server and the rest of the control plane have
+// used, in milliseconds.
+type usage struct {
+	contender, apiServer, others float64
+}
+
+// usage adds up the CPU times of the descendants of this process.
+func (m *measurement) usage() (u usage) {
+	var contender []int
+	for _, replica := range m.operators.replicas {
+		contender = append(contender, replica.PID())
+	}
+	if m.floor != nil {
+		contender = []int{m.floor.command.Process.Pid}
+	}
+	processes, err := procfs.AllProcs()
+	m.check(err)
+	stats := map[int]procfs.ProcStat{}
+	for _, p := range processes {
+		if stat, err := p.Stat(); err == nil { // The other processes have ended.
+			stats[p.PID] = stat
+		}
+	}
+	for pid, stat := range stats {
+		ancestor := stat.PPID
+		for ancestor != os.Getpid() && ancestor != 0 {
+			ancestor = stats[ancestor].PPID
+		}
+		const inMilliseconds = 1000
+		cpu := stat.CPUTime() * inMilliseconds
+		switch {
+		case ancestor == 0:
+		case slices.Contains(contender, pid):
+			u.contender += cpu
+		case stat.Comm == "kube-apiserver":
+			u.apiServer += cpu
+		default:
+			u.others += cpu
+		}
+	}
+	return u
 }

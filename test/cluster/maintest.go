@@ -10,14 +10,15 @@ import (
 	"testing"
 )
 
-// MainTest implements the part of testing.TB that TestMain needs to start a control plane and an operator. The zero value is
-// ready to use. Call End, or CleanUp, at the end.
+// MainTest implements the part of testing.TB that TestMain, or a program, needs to start a control plane and an operator. A
+// fatal error also shows the operator's log. The zero value is ready to use. Call End, or CleanUp, at the end.
 type MainTest struct {
 	testing.TB
 
 	cleanups []func()
 	// code is 1 if a control plane did not stop.
-	code int
+	code   int
+	failed bool
 }
 
 // Start starts a control plane, which the cleanup stops.
@@ -50,7 +51,7 @@ func (*MainTest) Context() context.Context {
 func (*MainTest) Helper() {}
 
 // Failed implements testing.TB.
-func (*MainTest) Failed() bool { return false }
+func (t *MainTest) Failed() bool { return t.failed }
 
 // Log implements testing.TB.
 func (*MainTest) Log(args ...any) { fmt.Fprintln(os.Stderr, args...) }
@@ -60,6 +61,7 @@ func (*MainTest) Logf(format string, args ...any) { fmt.Fprintf(os.Stderr, forma
 
 // Fatal implements testing.TB.
 func (t *MainTest) Fatal(args ...any) {
+	t.failed = true
 	t.Log(args...)
 	t.CleanUp()
 	os.Exit(1)

@@ -156,7 +156,8 @@ status: {observedGeneration: 2, conditions: [{type: Ready, status: "False", reas
 	}
 }
 
-// TestOfReporting: an object of a kind that reports Ready is not healthy before its controller has seen it.
+// TestOfReporting: an object of a kind that reports Ready is not healthy before its controller has
+// seen it.
 func TestOfReporting(t *testing.T) {
 	const head = "{apiVersion: example.com/v1, kind: Thing, metadata: {name: web, generation: 2}"
 	tests := map[string]struct {
@@ -217,7 +218,8 @@ status:
 	}
 }
 
-// TestPodsOfOldGeneration: refused pods of an older generation say nothing about those of the newest.
+// TestPodsOfOldGeneration: refused pods of an older generation say nothing about those of the
+// newest.
 func TestPodsOfOldGeneration(t *testing.T) {
 	changed := object(t, deploymentHead+`
 status:

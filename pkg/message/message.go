@@ -1,7 +1,8 @@
 // Copyright The DemoApp Controller Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package message makes texts of any length fit a field of the API that holds a message: a condition, an event.
+// Package message makes texts of any length fit a field of the API that holds a message: a
+// condition, an event.
 package message
 
 import (
@@ -12,9 +13,9 @@ import (
 // Ellipsis ends a message that was truncated.
 const Ellipsis = "..."
 
-// Truncate returns text in at most limit bytes, which must be more than those of [Ellipsis]. A longer text is cut
-// between two characters and ends in Ellipsis. Bytes that are not UTF-8 are replaced, because the API server does not
-// store them.
+// Truncate returns text in at most limit bytes, which must be more than those of [Ellipsis]. A
+// longer text is cut between two characters and ends in Ellipsis. Bytes that are not UTF-8 are
+// replaced, because the API server does not store them.
 func Truncate(text string, limit int) string {
 	text = strings.ToValidUTF8(text, string(utf8.RuneError))
 	kept, isCut := Beginning(text, limit)
@@ -24,8 +25,9 @@ func Truncate(text string, limit int) string {
 	return kept
 }
 
-// Beginning returns text, or the part of it that fits limit bytes together with [Ellipsis], and whether the text was
-// cut. It is for callers that change the beginning before they append Ellipsis. It does not keep a long text in memory.
+// Beginning returns text, or the part of it that fits limit bytes together with [Ellipsis], and
+// whether the text was cut. It is for callers that change the beginning before they append
+// Ellipsis. It does not keep a long text in memory.
 func Beginning(text string, limit int) (kept string, isCut bool) {
 	if len(text) <= limit {
 		return text, false

@@ -14,8 +14,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// TestFlights: notices that arrive during a flight are reported at its end, except for echoes of its
-// writes.
+// TestFlights: notices that arrive during a flight are reported at its end, except for echoes of
+// its writes.
 func TestFlights(t *testing.T) {
 	owner := cache.ObjectName{Namespace: "default", Name: "web"}
 	object := func(uid types.UID, version string) *metav1.ObjectMeta {

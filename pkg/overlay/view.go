@@ -87,8 +87,8 @@ func objectKey(namespace, name string) string {
 }
 
 // Wrote records the API server's answer to a create, update or apply of this process. It ignores an
-// answer that is older than the recorded one. If the store already shows the answer, only an echo is
-// recorded, because no later event would drop the object.
+// answer that is older than the recorded one. If the store already shows the answer, only an echo
+// is recorded, because no later event would drop the object.
 func (v *View[T]) Wrote(object T) {
 	if v == nil {
 		return
@@ -275,8 +275,8 @@ func (v *View[T]) List(index, value string, selects func(T) bool) []T {
 	return objects
 }
 
-// caughtUp reports whether a store at the resourceVersion reached shows the write. If the version of
-// the store is not known, its object decides. A resourceVersion that cannot be parsed counts as
+// caughtUp reports whether a store at the resourceVersion reached shows the write. If the version
+// of the store is not known, its object decides. A resourceVersion that cannot be parsed counts as
 // caught up.
 func caughtUp[T metav1.Object](own ownWrite[T], stored any, exists bool, reached string) bool {
 	switch {

@@ -12,8 +12,8 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// Logging returns a context whose logger writes no secrets. Libraries log requests and errors at high levels, and the
-// API server repeats values in its errors.
+// Logging returns a context whose logger writes no secrets. Libraries log requests and errors at
+// high levels, and the API server repeats values in its errors.
 func (r *Redactor) Logging(ctx context.Context) context.Context {
 	handler := logr.ToSlogHandler(klog.FromContext(ctx))
 	return klog.NewContext(ctx, logr.FromSlogHandler(logHandler{Handler: handler, redactor: r}))

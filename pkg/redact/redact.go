@@ -23,21 +23,21 @@ const Mark = "REDACTED"
 const MaxTextBytes = 4096
 
 const (
-	// minSecretLength is the length in bytes of the shortest text that is treated as a secret. Shorter texts occur in
-	// ordinary words, and are easy to guess.
+	// minSecretLength is the length in bytes of the shortest text that is treated as a secret.
+	// Shorter texts occur in ordinary words, and are easy to guess.
 	minSecretLength = 4
 	// maxSecrets is how many different secrets are searched for in a text.
 	maxSecrets = 1000
-	// maxBeginnings is how many partial secrets are searched for at one cut. Without the limit, secrets that overlap
-	// would cost one search over all secrets for each overlap.
+	// maxBeginnings is how many partial secrets are searched for at one cut. Without the limit,
+	// secrets that overlap would cost one search over all secrets for each overlap.
 	maxBeginnings = 3
 )
 
 // tooManyBeginnings is why a text is withheld that ends in more than maxBeginnings partial secrets.
 const tooManyBeginnings = "it ends in parts of secrets"
 
-// Redactor removes a set of secrets from texts. It may be used concurrently. The first text pays for the preparation: a
-// pass without a message to redact costs nothing.
+// Redactor removes a set of secrets from texts. It may be used concurrently. The first text pays
+// for the preparation: a pass without a message to redact costs nothing.
 type Redactor struct {
 	secrets []string
 	prepare sync.Once
@@ -48,8 +48,8 @@ type Redactor struct {
 	replacer *strings.Replacer
 }
 
-// New returns the Redactor of secrets. Secrets of fewer than 4 bytes are ignored. With more than 1,000 different
-// secrets, the Redactor withholds every text.
+// New returns the Redactor of secrets. Secrets of fewer than 4 bytes are ignored. With more than
+// 1,000 different secrets, the Redactor withholds every text.
 func New(secrets []string) *Redactor { return &Redactor{secrets: secrets} }
 
 // init prepares the search for the secrets.
@@ -66,7 +66,8 @@ func (r *Redactor) init() {
 		seen[secret] = true
 		r.forms = append(r.forms, formsOf(secret)...)
 	}
-	// The replacer takes the first form that matches, and a short form may be the beginning of a longer one.
+	// The replacer takes the first form that matches, and a short form may be the beginning of a
+	// longer one.
 	slices.SortFunc(r.forms, func(a, b string) int {
 		return cmp.Or(cmp.Compare(len(b), len(a)), strings.Compare(a, b))
 	})
@@ -78,8 +79,8 @@ func (r *Redactor) init() {
 	r.replacer = strings.NewReplacer(pairs...)
 }
 
-// Withholding returns a Redactor that replaces every text by a sentence that ends in why. It is for secrets that are
-// not known.
+// Withholding returns a Redactor that replaces every text by a sentence that ends in why. It is for
+// secrets that are not known.
 func Withholding(why string) *Redactor {
 	return &Redactor{withheld: withheld(why)}
 }
@@ -88,8 +89,8 @@ func withheld(why string) string {
 	return "the detail is left out, because it could show values from Secrets: " + why
 }
 
-// Text returns text in one line, without secrets. A text of more than [MaxTextBytes] is cut before it is searched;
-// the beginning of a secret at the cut is removed too.
+// Text returns text in one line, without secrets. A text of more than [MaxTextBytes] is cut before
+// it is searched; the beginning of a secret at the cut is removed too.
 func (r *Redactor) Text(text string) string {
 	if text == "" {
 		return ""
@@ -112,7 +113,8 @@ func (r *Redactor) Text(text string) string {
 	return kept
 }
 
-// Error returns an error with the text that [Redactor.Text] makes of the text of err. The result wraps err.
+// Error returns an error with the text that [Redactor.Text] makes of the text of err. The result
+// wraps err.
 func (r *Redactor) Error(err error) error {
 	if err == nil {
 		return nil
@@ -130,8 +132,9 @@ func Text(secrets []string, text string) string { return New(secrets).Text(text)
 // Error removes secrets from the text of one error, see [Redactor.Error].
 func Error(secrets []string, err error) error { return New(secrets).Error(err) }
 
-// trimPartialSecrets removes the beginning of a secret from the end of a text that was cut. The rest may end in the
-// beginning of another secret. After maxBeginnings of them it gives up and returns false.
+// trimPartialSecrets removes the beginning of a secret from the end of a text that was cut. The
+// rest may end in the beginning of another secret. After maxBeginnings of them it gives up and
+// returns false.
 func (r *Redactor) trimPartialSecrets(text string) (kept string, ok bool) {
 	for range maxBeginnings {
 		length := 0
@@ -178,9 +181,9 @@ func oneLine(text string) string {
 	return line.String()
 }
 
-// formsOf returns the ways in which a text may write a secret: plain, quoted by Go, by JSON and by the validation of
-// the chart's schema, as a part of a path, and in the base64 of a Secret. Only the beginning of a long secret fits a
-// text.
+// formsOf returns the ways in which a text may write a secret: plain, quoted by Go, by JSON and by
+// the validation of the chart's schema, as a part of a path, and in the base64 of a Secret. Only
+// the beginning of a long secret fits a text.
 func formsOf(secret string) []string {
 	encoding := base64.StdEncoding
 	if len(secret) > MaxTextBytes {
@@ -199,8 +202,9 @@ func formsOf(secret string) []string {
 	return slices.Compact(forms)
 }
 
-// NumberForms returns the ways in which a text may write a number of a Secret, which are secrets too: plain, as Go
-// formats value, and in groups of three digits, as the validation of the chart's schema does.
+// NumberForms returns the ways in which a text may write a number of a Secret, which are secrets
+// too: plain, as Go formats value, and in groups of three digits, as the validation of the chart's
+// schema does.
 func NumberForms(plain string, value float64) []string {
 	grouped, first := plain, 0
 	if value < 0 {

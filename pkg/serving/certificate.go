@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// Backdate is how long before its creation a certificate of [NewTemplate] begins to be valid. It makes new certificates valid
-// on machines whose clocks are late.
+// Backdate is how long before its creation a certificate of [NewTemplate] begins to be valid. It
+// makes new certificates valid on machines whose clocks are late.
 const Backdate = time.Hour
 
 // NewKey returns a new key for a certificate.

@@ -1,6 +1,7 @@
 // Copyright The DemoApp Controller Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package serving has what the HTTPS servers of a process share: sources of serving certificates ([Files] and
-// [SelfSigned]), the parts of new certificates ([NewKey], [NewTemplate] and [Sign]), and limits on connections ([Limit]).
+// Package serving has what the HTTPS servers of a process share: sources of serving certificates
+// ([Files] and [SelfSigned]), the parts of new certificates ([NewKey], [NewTemplate] and [Sign]),
+// and limits on connections ([Limit]).
 package serving

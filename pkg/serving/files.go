@@ -20,8 +20,9 @@ import (
 // reloadInterval is the least time between two looks at the files.
 const reloadInterval = 10 * time.Second
 
-// Files is a source of the certificate in the files tls.crt and tls.key of a directory. The files are read when a
-// connection needs them, at most once in ten seconds. While they are not usable, the last usable certificate is served.
+// Files is a source of the certificate in the files tls.crt and tls.key of a directory. The files
+// are read when a connection needs them, at most once in ten seconds. While they are not usable,
+// the last usable certificate is served.
 type Files struct {
 	directory string
 	clock     clock.PassiveClock

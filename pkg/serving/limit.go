@@ -9,7 +9,8 @@ import (
 	"sync"
 )
 
-// AddressOf returns the IP address of a remote address of the form host:port. All that cannot be read count as one.
+// AddressOf returns the IP address of a remote address of the form host:port. All that cannot be
+// read count as one.
 func AddressOf(remote string) netip.Addr {
 	address, err := netip.ParseAddrPort(remote)
 	if err != nil {
@@ -28,7 +29,8 @@ type limitedListener struct {
 	addresses map[netip.Addr]int
 }
 
-// Limit returns a listener that closes connections beyond a number in all, and beyond a number of one address.
+// Limit returns a listener that closes connections beyond a number in all, and beyond a number of
+// one address.
 func Limit(listener net.Listener, all, ofAddress int) net.Listener {
 	return limit(listener, all, ofAddress)
 }

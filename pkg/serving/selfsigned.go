@@ -12,11 +12,12 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// selfSignedLifetime is the lifetime of a self-signed certificate. After two thirds of it, a new one is made.
+// selfSignedLifetime is the lifetime of a self-signed certificate. After two thirds of it, a new
+// one is made.
 const selfSignedLifetime = 90 * 24 * time.Hour
 
-// SelfSigned is a source of a certificate that is made in memory and signed by its own key. It encrypts a connection, but
-// clients cannot tell the server by it.
+// SelfSigned is a source of a certificate that is made in memory and signed by its own key. It
+// encrypts a connection, but clients cannot tell the server by it.
 type SelfSigned struct {
 	hosts []string
 	clock clock.PassiveClock

@@ -86,8 +86,8 @@ func parseSchedule(text string) (*cron.SpecSchedule, error) {
 // Schedule is a sequence of times.
 type Schedule struct{ spec *cron.SpecSchedule }
 
-// ParseSchedule returns a schedule in a time zone. Its times are those of a CronJob of Kubernetes, also when the local
-// time changes. The text is that of [Parse].
+// ParseSchedule returns a schedule in a time zone. Its times are those of a CronJob of Kubernetes,
+// also when the local time changes. The text is that of [Parse].
 func ParseSchedule(text string, location *time.Location) (Schedule, error) {
 	spec, err := parseSchedule(text)
 	if err != nil {

@@ -34,11 +34,14 @@ const (
 type AdmissionOptions struct {
 	// BindAddress is the host:port of the webhook; "0" turns it off.
 	BindAddress string
-	// CertDir is the directory of tls.crt and tls.key. If it is empty, the operator issues its own certificates.
+	// CertDir is the directory of tls.crt and tls.key. If it is empty, the operator issues its own
+	// certificates.
 	CertDir string
-	// Hosts are the DNS names and IP addresses of own certificates. If it is empty, it is the Service of the webhook.
+	// Hosts are the DNS names and IP addresses of own certificates. If it is empty, it is the
+	// Service of the webhook.
 	Hosts []string
-	// ApprovedRegistries are the registries that images of WebApps may come from. If it is empty, all are approved.
+	// ApprovedRegistries are the registries that images of WebApps may come from. If it is empty,
+	// all are approved.
 	ApprovedRegistries []string
 }
 
@@ -74,7 +77,8 @@ func (o *AdmissionOptions) validate(bad func(flag string, value any, format stri
 	}
 }
 
-// webAppAdmission is the webhook of WebApps, which every replica serves. It watches no custom resources.
+// webAppAdmission is the webhook of WebApps, which every replica serves. It watches no custom
+// resources.
 func webAppAdmission(ctx context.Context, options AdmissionOptions) operator.Kind {
 	return operator.Kind{
 		Name:  webhookConfigurations,

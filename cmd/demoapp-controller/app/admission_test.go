@@ -38,7 +38,8 @@ func TestWebhookIsOff(t *testing.T) {
 	}
 }
 
-// TestWebhookRunsOnEveryReplica holds that the webhook has services, which standbys run too, and no controller.
+// TestWebhookRunsOnEveryReplica holds that the webhook has services, which standbys run too, and no
+// controller.
 func TestWebhookRunsOnEveryReplica(t *testing.T) {
 	// The kinds of --controllers do not turn the webhook off.
 	kind := admissionKind(t, "--webhook-bind-address=127.0.0.1:0", "--controllers=website")

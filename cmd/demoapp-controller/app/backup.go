@@ -59,7 +59,8 @@ func buildBackups(env *operator.Environment, options *Options) error {
 	return nil
 }
 
-// backupInformers returns the informers of Backups. The kinds that make Backups share them with the kind Backup.
+// backupInformers returns the informers of Backups. The kinds that make Backups share them with the
+// kind Backup.
 func backupInformers(env *operator.Environment, client versioned.Interface) (map[string]cache.SharedIndexInformer, error) {
 	return informersOf(env, client, "Backups", func(factory informerFactory) cache.SharedIndexInformer {
 		return factory.Backup().V1().Backups().Informer()

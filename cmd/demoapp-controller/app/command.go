@@ -32,8 +32,8 @@ const (
 // errUsage marks errors of the command line. They are printed as plain text instead of log lines.
 var errUsage = errors.New("usage")
 
-// Execute runs the command and returns its exit code. It returns after a failure, or after an orderly stop when stop
-// ends.
+// Execute runs the command and returns its exit code. It returns after a failure, or after an
+// orderly stop when stop ends.
 func Execute(stop context.Context, args []string, stdout, stderr io.Writer) int {
 	cmd := newCommand(stderr, func(options *Options) error {
 		registered, err := kinds(stop, options)

@@ -98,7 +98,8 @@ func buildDemoApps(env *operator.Environment, options *Options, shared *releasek
 	return nil
 }
 
-// demoAppInformers returns the informers of DemoApps. The kinds DemoApp and DemoAppCluster share the informers.
+// demoAppInformers returns the informers of DemoApps. The kinds DemoApp and DemoAppCluster share
+// the informers.
 func demoAppInformers(env *operator.Environment, client versioned.Interface) (map[string]cache.SharedIndexInformer, error) {
 	return informersOf(env, client, "DemoApps", func(factory informerFactory) cache.SharedIndexInformer {
 		return factory.Demo().V1alpha1().DemoApps().Informer()
@@ -134,21 +135,22 @@ func watchForDemoApps(env *operator.Environment, client versioned.Interface, dep
 	return err
 }
 
-// notReleaseRecords selects all Secrets except Helm's release records. DemoApps do not reference the records, which are
-// many and change often.
+// notReleaseRecords selects all Secrets except Helm's release records. DemoApps do not reference
+// the records, which are many and change often.
 func notReleaseRecords(options *metav1.ListOptions) {
 	options.FieldSelector = fields.OneTermNotEqualSelector("type", "helm.sh/release.v1").String()
 }
 
-// identities returns a metadata informer that caches only namespace, name, UID and resourceVersion of each object.
+// identities returns a metadata informer that caches only namespace, name, UID and resourceVersion
+// of each object.
 func identities(
 	env *operator.Environment, resource schema.GroupVersionResource, namespace string, selected func(*metav1.ListOptions),
 ) (cache.SharedIndexInformer, error) {
 	return metacache.NewInformer(env.Clients.Metadata, resource, namespace, selected, metacache.Identity)
 }
 
-// watchDefinition returns an on-demand informer of one CustomResourceDefinition. A metadata informer is not enough,
-// because spec and status say whether the resource is served.
+// watchDefinition returns an on-demand informer of one CustomResourceDefinition. A metadata
+// informer is not enough, because spec and status say whether the resource is served.
 func watchDefinition(env *operator.Environment, name string) (*controller.OnDemand, error) {
 	definitions := schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 	return env.OnDemand("CustomResourceDefinition "+name, metav1.NamespaceAll, func() (cache.SharedIndexInformer, error) {
@@ -160,8 +162,8 @@ func watchDefinition(env *operator.Environment, name string) (*controller.OnDema
 	})
 }
 
-// newAuditTrail returns the audit trail and adds its informer. The audit namespace is watched even if --namespaces does
-// not name it.
+// newAuditTrail returns the audit trail and adds its informer. The audit namespace is watched even
+// if --namespaces does not name it.
 func newAuditTrail(env *operator.Environment, options *Options) (*audit.Trail, error) {
 	namespace, keys := options.AuditNamespace, demoapp.AuditKeys()
 	const watched = "audit records"
@@ -182,8 +184,8 @@ func newAuditTrail(env *operator.Environment, options *Options) (*audit.Trail, e
 	})
 }
 
-// newLicenses returns the client of the license server, or nil without --license-url. An answer is cached for at most
-// half of --license-retry, so that a retry always sends a request.
+// newLicenses returns the client of the license server, or nil without --license-url. An answer is
+// cached for at most half of --license-retry, so that a retry always sends a request.
 func newLicenses(options *Options) (gates.Licenses, error) {
 	if options.LicenseURL == "" {
 		return nil, nil
@@ -198,8 +200,8 @@ func newLicenses(options *Options) (gates.Licenses, error) {
 	}), nil
 }
 
-// observeRollouts registers one gauge per rollout state, and one for a halt. A gauge counts the DemoApps in that state of a
-// chart rollout.
+// observeRollouts registers one gauge per rollout state, and one for a halt. A gauge counts the
+// DemoApps in that state of a chart rollout.
 func observeRollouts(registry prometheus.Registerer, counts func() rollout.Counts) {
 	registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "demoapp_chart_rollout_halted",
@@ -223,8 +225,8 @@ func observeRollouts(registry prometheus.Registerer, counts func() rollout.Count
 	}
 }
 
-// servedOnly keeps only the fields of a CustomResourceDefinition that say which versions are served. The dropped schemas
-// are the largest part of the object.
+// servedOnly keeps only the fields of a CustomResourceDefinition that say which versions are
+// served. The dropped schemas are the largest part of the object.
 func servedOnly(object any) (any, error) {
 	whole, ok := object.(*unstructured.Unstructured)
 	if !ok {

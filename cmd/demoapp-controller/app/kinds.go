@@ -10,8 +10,8 @@ import (
 	"github.com/example/demoapp-controller/pkg/operator/releasekinds"
 )
 
-// kinds returns the kinds of the process that --controllers enables. To add a kind, add its file to this package and a
-// line here.
+// kinds returns the kinds of the process that --controllers enables. To add a kind, add its file to
+// this package and a line here.
 func kinds(ctx context.Context, options *Options) ([]operator.Kind, error) {
 	engine := &releasekinds.Engine{}
 	registered := []operator.Kind{

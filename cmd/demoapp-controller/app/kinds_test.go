@@ -35,15 +35,15 @@ import (
 // parts are the names of the parts that a kind adds to the process.
 type parts struct{ Services, Controllers []string }
 
-// clusterWide are the informers that --namespaces does not limit, because their objects have no namespace, or one that a
-// flag names.
+// clusterWide are the informers that --namespaces does not limit, because their objects have no
+// namespace, or one that a flag names.
 var clusterWide = []string{
 	"informer of Nodes", "informer of IngressClasses", "informer of CustomResourceDefinition httproutes.gateway.networking.k8s.io",
 	"informer of audit records in demoapp-audit",
 }
 
-// TestKinds: each kind has a controller of its name. Kinds share informers, so each informer is added once. With
-// namespaces, it is added once for each of them.
+// TestKinds: each kind has a controller of its name. Kinds share informers, so each informer is
+// added once. With namespaces, it is added once for each of them.
 func TestKinds(t *testing.T) {
 	all, some := registeredParts(t, nil), registeredParts(t, []string{"a", "b"})
 	owners := map[string]string{}
@@ -86,7 +86,8 @@ func registeredParts(t *testing.T, namespaces []string) map[string]parts {
 	return got
 }
 
-// TestControllers: a kind that is switched off is not registered, and a watches.yaml that is switched off is not read.
+// TestControllers: a kind that is switched off is not registered, and a watches.yaml that is
+// switched off is not read.
 func TestControllers(t *testing.T) {
 	const missing = "--watches-file=/does/not/exist/watches.yaml"
 	tests := []struct {
@@ -134,7 +135,8 @@ webapps_with_blocked_image{entry="redis:7"} 0
 	}
 }
 
-// TestKindsInAnyOrder builds DemoAppCluster before DemoApp. The order varies, because a kind waits for its CRDs.
+// TestKindsInAnyOrder builds DemoAppCluster before DemoApp. The order varies, because a kind waits
+// for its CRDs.
 func TestKindsInAnyOrder(t *testing.T) {
 	env := newEnvironment(t, nil)
 
@@ -149,8 +151,8 @@ func TestKindsInAnyOrder(t *testing.T) {
 	}
 }
 
-// TestResourcesCoverAllCaches: a kind starts when its Resources can be watched. A cache that needs further
-// permissions would not sync. Only the audit namespace is apart.
+// TestResourcesCoverAllCaches: a kind starts when its Resources can be watched. A cache that needs
+// further permissions would not sync. Only the audit namespace is apart.
 func TestResourcesCoverAllCaches(t *testing.T) {
 	registered, err := kinds(t.Context(), parse(t))
 	if err != nil {
@@ -194,7 +196,8 @@ func TestResourcesCoverAllCaches(t *testing.T) {
 	}
 }
 
-// serve adds the resources that the server does not serve yet. Their kinds are those of the schemes.
+// serve adds the resources that the server does not serve yet. Their kinds are those of the
+// schemes.
 func serve(server *fakeapi.Server, resources []schema.GroupVersionResource) {
 	for _, types := range []*runtime.Scheme{scheme.Scheme, kubernetesscheme.Scheme} {
 		for kind := range types.AllKnownTypes() {
@@ -223,7 +226,8 @@ func newEnvironmentAt(t *testing.T, server *rest.Config, namespaces []string) *o
 	return operator.NewEnvironment(programName, clients, namespaces, broadcaster, prometheus.NewRegistry())
 }
 
-// build returns the parts that kind adds to env. It checks that no cache is synced before its informer runs.
+// build returns the parts that kind adds to env. It checks that no cache is synced before its
+// informer runs.
 func build(t *testing.T, env *operator.Environment, kind operator.Kind) parts {
 	t.Helper()
 	built, err := env.Build(kind)

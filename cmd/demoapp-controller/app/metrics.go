@@ -14,8 +14,8 @@ import (
 	"github.com/example/demoapp-controller/pkg/operator"
 )
 
-// RegisterMetrics registers all metrics that the program can have, with all kinds and features turned on. It is for the
-// reference of the metrics. It needs no API server.
+// RegisterMetrics registers all metrics that the program can have, with all kinds and features
+// turned on. It is for the reference of the metrics. It needs no API server.
 func RegisterMetrics(registry prometheus.Registerer) error {
 	folder, err := os.MkdirTemp("", programName)
 	if err != nil {

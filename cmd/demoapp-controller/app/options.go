@@ -23,8 +23,8 @@ import (
 	"github.com/example/demoapp-controller/pkg/registries"
 )
 
-// systemNamespaces are the namespaces of Kubernetes itself. Their objects are trusted by the whole cluster, so the operator,
-// which may do more than most users, changes nothing there by default.
+// systemNamespaces are the namespaces of Kubernetes itself. Their objects are trusted by the whole
+// cluster, so the operator, which may do more than most users, changes nothing there by default.
 var systemNamespaces = []string{metav1.NamespaceSystem, metav1.NamespacePublic, corev1.NamespaceNodeLease}
 
 // Options are the values of the flags.
@@ -37,35 +37,42 @@ type Options struct {
 	ResyncPeriod time.Duration
 	// AuditNamespace is the namespace of the audit records of deleted DemoApps.
 	AuditNamespace string
-	// AuditRetention is the age at which audit records are removed. If it is 0, records do not expire.
+	// AuditRetention is the age at which audit records are removed. If it is 0, records do not
+	// expire.
 	AuditRetention time.Duration
 	// AllowedSystemNamespaces are the system namespaces whose custom resources are reconciled.
 	AllowedSystemNamespaces []string
-	// LicenseURL is the URL template of the license server, which is asked before an install or upgrade. If it is empty,
-	// no license is required. It may hold a secret.
+	// LicenseURL is the URL template of the license server, which is asked before an install or
+	// upgrade. If it is empty, no license is required. It may hold a secret.
 	LicenseURL string
-	// LicenseRetry is the time after which the license server is asked again, unless it granted the license.
+	// LicenseRetry is the time after which the license server is asked again, unless it granted the
+	// license.
 	LicenseRetry time.Duration
-	// MaxConcurrentRollouts is the number of DemoApps that are upgraded to a newer chart at a time; 0 means no limit.
+	// MaxConcurrentRollouts is the number of DemoApps that are upgraded to a newer chart at a time;
+	// 0 means no limit.
 	MaxConcurrentRollouts int
-	// RolloutFailureThreshold is the number of failed DemoApps that halts the rollout of a newer chart in their namespace, and
-	// of namespaces with failed DemoApps that halts it everywhere; 0 means no limit.
+	// RolloutFailureThreshold is the number of failed DemoApps that halts the rollout of a newer
+	// chart in their namespace, and of namespaces with failed DemoApps that halts it everywhere; 0
+	// means no limit.
 	RolloutFailureThreshold int
-	// AllowedRegistries are the allowed registries of the images of DemoApps. If it is empty, all images are allowed.
+	// AllowedRegistries are the allowed registries of the images of DemoApps. If it is empty, all
+	// images are allowed.
 	AllowedRegistries []string
-	// WebAppCleanupURL is the URL template of the server that cleans up after deleted WebApps. If it is empty, there is
-	// nothing to clean up. It may hold a secret.
+	// WebAppCleanupURL is the URL template of the server that cleans up after deleted WebApps. If
+	// it is empty, there is nothing to clean up. It may hold a secret.
 	WebAppCleanupURL string
 	// BlockedImages are references of images that WebApps do not roll out.
 	BlockedImages []string
-	// WatchesFile is the path of watches.yaml, which names further kinds and their charts. If it is empty, there are
-	// none.
+	// WatchesFile is the path of watches.yaml, which names further kinds and their charts. If it is
+	// empty, there are none.
 	WatchesFile string
-	// ChartCacheDir is the directory for charts that are pulled from oci:// and https:// references.
+	// ChartCacheDir is the directory for charts that are pulled from oci:// and https://
+	// references.
 	ChartCacheDir string
 	// RegistryConfig is a Docker configuration file with the credentials of chart registries.
 	RegistryConfig string
-	// PostgreSQLImages are the images of PostgreSQLs by major version. The image of other versions is postgres:<version>.
+	// PostgreSQLImages are the images of PostgreSQLs by major version. The image of other versions
+	// is postgres:<version>.
 	PostgreSQLImages map[string]string
 	// StatusManifest writes the manifest of each release to the status of the custom resource.
 	StatusManifest bool
@@ -137,8 +144,8 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.Lookup("controllers").Usage += "; watches is the name of all kinds of watches.yaml"
 }
 
-// Validate checks all flags and returns one error for each invalid flag. An error is one line with the flag, the value
-// and the valid form.
+// Validate checks all flags and returns one error for each invalid flag. An error is one line with
+// the flag, the value and the valid form.
 func (o *Options) Validate() error {
 	var errs []error
 	bad := func(flag string, value any, format string, args ...any) {

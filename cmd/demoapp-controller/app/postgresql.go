@@ -93,8 +93,8 @@ func (b *builtPostgreSQLs) addBackups(env *operator.Environment) error {
 	return addChildren(env, postgresql.Name+"/backups", b.children, b.loop, backups)
 }
 
-// postgreSQLInformers returns the informers of PostgreSQLs. The kind PostgreSQL and the kinds with children of this kind
-// share the informers.
+// postgreSQLInformers returns the informers of PostgreSQLs. The kind PostgreSQL and the kinds with
+// children of this kind share the informers.
 func postgreSQLInformers(env *operator.Environment, client versioned.Interface) (map[string]cache.SharedIndexInformer, error) {
 	return informersOf(env, client, "PostgreSQLs", func(factory informerFactory) cache.SharedIndexInformer {
 		return factory.Database().V1().PostgreSQLs().Informer()

@@ -9,12 +9,13 @@ import (
 	"github.com/example/demoapp-controller/pkg/operator"
 )
 
-// neededRule is a rule of artifacts/deploy/10-rbac.yaml or artifacts/kinds/<kind>/rbac.yaml, from which neededRules is
-// generated.
+// neededRule is a rule of artifacts/deploy/10-rbac.yaml or artifacts/kinds/<kind>/rbac.yaml, from
+// which neededRules is generated.
 type neededRule struct {
 	rbacv1.PolicyRule
 
-	// audit is true if the rule is for the audit namespace, and false if it is for the watched namespaces.
+	// audit is true if the rule is for the audit namespace, and false if it is for the watched
+	// namespaces.
 	audit bool
 }
 

@@ -23,9 +23,9 @@ import (
 	"github.com/example/demoapp-controller/pkg/operator"
 )
 
-// TestRulesAllowTheCachesOfEachKind: the rules of an opt-in kind allow the list and the watch of the resources that the kind
-// watches, and of no others. The integration tests cannot tell for which kind the process, whose caches the kinds share, sent
-// such a request.
+// TestRulesAllowTheCachesOfEachKind: the rules of an opt-in kind allow the list and the watch of
+// the resources that the kind watches, and of no others. The integration tests cannot tell for
+// which kind the process, whose caches the kinds share, sent such a request.
 func TestRulesAllowTheCachesOfEachKind(t *testing.T) {
 	registered, err := kinds(t.Context(), parse(t))
 	if err != nil {
@@ -80,8 +80,8 @@ func watchable(t *testing.T, file []byte) sets.Set[schema.GroupResource] {
 	return found
 }
 
-// TestEachKindDeclaresItsRules: each kind needs the status of its resource, and events. The audit rules are for the audit
-// namespace.
+// TestEachKindDeclaresItsRules: each kind needs the status of its resource, and events. The audit
+// rules are for the audit namespace.
 func TestEachKindDeclaresItsRules(t *testing.T) {
 	options := parse(t, "--audit-namespace=records")
 	registered, err := kinds(t.Context(), options)

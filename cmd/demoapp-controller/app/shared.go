@@ -32,8 +32,9 @@ func typedClient(env *operator.Environment) (versioned.Interface, error) {
 	return client, nil
 }
 
-// informersOf returns the generated informers of a kind, by watched namespace. Kinds that pass the same name share them.
-// The objects have no metadata that the operator does not read, see controller.Slim.
+// informersOf returns the generated informers of a kind, by watched namespace. Kinds that pass the
+// same name share them. The objects have no metadata that the operator does not read, see
+// controller.Slim.
 func informersOf(
 	env *operator.Environment, client versioned.Interface, name string, of func(informerFactory) cache.SharedIndexInformer,
 ) (map[string]cache.SharedIndexInformer, error) {
@@ -51,7 +52,8 @@ func slim(object any) (any, error) {
 	return object, nil
 }
 
-// isOwnAnnotation reports whether the domain of an annotation is the API group of a kind, or below it.
+// isOwnAnnotation reports whether the domain of an annotation is the API group of a kind, or below
+// it.
 func isOwnAnnotation(name string) bool {
 	domain, _, _ := strings.Cut(name, "/")
 	for domain != "" && !scheme.Scheme.IsGroupRegistered(domain) {
@@ -68,7 +70,8 @@ func kindDeps(env *operator.Environment, options *Options, informers map[string]
 	}
 }
 
-// addChildren runs an optional kind of children, whose API is served now. name is that of the part in logs.
+// addChildren runs an optional kind of children, whose API is served now. name is that of the part
+// in logs.
 func addChildren(env *operator.Environment, name string, set *child.Set, loop child.Loop, kind child.ManagedKind) error {
 	added, err := set.Add(loop, kind)
 	if err != nil {

@@ -15,7 +15,8 @@ import (
 	demofake "github.com/example/demoapp-controller/pkg/generated/clientset/versioned/fake"
 )
 
-// TestTypedInformersAreSlim: the informers of the operator's own kinds keep no metadata that nothing reads.
+// TestTypedInformersAreSlim: the informers of the operator's own kinds keep no metadata that
+// nothing reads.
 func TestTypedInformersAreSlim(t *testing.T) {
 	identity := metav1.ObjectMeta{Namespace: "ns", Name: "a", UID: "1"}
 	stored := &appv1.AppStack{ObjectMeta: identity}

@@ -128,8 +128,8 @@ func (s State) VerdictOn(children ...Desired) Verdict {
 // holdProgress is the delay of a status write that reports only progress.
 const holdProgress = time.Second
 
-// Hold is for kind.Definition. It returns the delay of a status write that reports only progress of the
-// children.
+// Hold is for kind.Definition. It returns the delay of a status write that reports only progress of
+// the children.
 func Hold(written, next []metav1.Condition) time.Duration {
 	was, is := meta.FindStatusCondition(written, apimeta.ConditionReady), meta.FindStatusCondition(next, apimeta.ConditionReady)
 	if was == nil || is == nil || was.Reason != is.Reason ||

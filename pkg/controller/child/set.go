@@ -282,8 +282,8 @@ func (p *pass) reportUnserved(desired desiredChild, record childv1alpha1.Applied
 	}
 }
 
-// reportLost reports a child that existed and cannot be restored, because the API server no longer serves
-// its kind.
+// reportLost reports a child that existed and cannot be restored, because the API server no longer
+// serves its kind.
 func (p *pass) reportLost(child id) {
 	text := fmt.Sprintf("%s %q is gone, and the API server does not serve its kind any more: install the CRD again", child.kind, child.name)
 	p.state.Lost = append(p.state.Lost, text)

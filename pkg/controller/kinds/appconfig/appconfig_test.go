@@ -185,8 +185,8 @@ func (w *world) ready(name string) metav1.Condition {
 	return *ready
 }
 
-// TestRequestBudget holds how many requests an AppConfig costs in its life. Its child is ready at once, so its status is
-// written once.
+// TestRequestBudget holds how many requests an AppConfig costs in its life. Its child is ready at
+// once, so its status is written once.
 func TestRequestBudget(t *testing.T) {
 	inEmptyWorld(t, func(w *world) {
 		w.create("shop")
@@ -402,7 +402,8 @@ func TestUnavailableReloadIsNotRefusal(t *testing.T) {
 	})
 }
 
-// TestContentWaitsForTheDeletedConfigMap: the new content is neither recorded nor rolled before it is in a ConfigMap.
+// TestContentWaitsForTheDeletedConfigMap: the new content is neither recorded nor rolled before it
+// is in a ConfigMap.
 func TestContentWaitsForTheDeletedConfigMap(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.deploy("web")
@@ -449,7 +450,8 @@ func TestFailedReloadIsRetried(t *testing.T) {
 	})
 }
 
-// TestReplacedWorkloadIsNotRefusal: the cache is behind when a workload is deleted and created again.
+// TestReplacedWorkloadIsNotRefusal: the cache is behind when a workload is deleted and created
+// again.
 func TestReplacedWorkloadIsNotRefusal(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.deploy("web")

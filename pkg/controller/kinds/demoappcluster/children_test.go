@@ -87,7 +87,8 @@ func TestChangedKeyIsRolledOut(t *testing.T) {
 	expect.Equal(t, "key", "another-secret-key", w.app("web-a").Spec.APIKey)
 }
 
-// childrenWorld has the apps of the DemoAppCluster "web" on a fake API server, and a cache that the test fills.
+// childrenWorld has the apps of the DemoAppCluster "web" on a fake API server, and a cache that the
+// test fills.
 type childrenWorld struct {
 	t        *testing.T
 	cluster  *v1alpha1.DemoAppCluster

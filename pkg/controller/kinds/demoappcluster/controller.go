@@ -109,8 +109,8 @@ func New(deps Deps) (*Controller, error) {
 			return nil, fmt.Errorf("%s: %w", Name, err)
 		}
 	}
-	// Nodes are watched only when a DemoAppCluster exists, so other installations need no permission for them. Run
-	// therefore does not wait for their cache.
+	// Nodes are watched only when a DemoAppCluster exists, so other installations need no
+	// permission for them. Run therefore does not wait for their cache.
 	if _, err = controller.AddHandler("nodes", deps.Nodes.Informer(), controller.MapHandler(c.Queue(), c.clustersOn, nodeChanged)); err != nil {
 		return nil, fmt.Errorf("%s: %w", Name, err)
 	}

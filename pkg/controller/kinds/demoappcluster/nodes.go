@@ -16,7 +16,8 @@ import (
 	"github.com/example/demoapp-controller/pkg/metacache"
 )
 
-// NodeWatch is an informer of the metadata of Nodes that starts when it is first needed, see [controller.OnDemand].
+// NodeWatch is an informer of the metadata of Nodes that starts when it is first needed, see
+// [controller.OnDemand].
 type NodeWatch interface {
 	Informer() cache.SharedIndexInformer
 	Need(key cache.ObjectName, queue controller.Enqueuer) error

@@ -24,7 +24,8 @@ import (
 	"github.com/example/demoapp-controller/test/expect"
 )
 
-// TestRequestBudget holds how many requests a platform costs in its life. Its creation costs its children and two statuses.
+// TestRequestBudget holds how many requests a platform costs in its life. Its creation costs its
+// children and two statuses.
 func TestRequestBudget(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.create("shop", withHost("shop.example.com"))
@@ -118,7 +119,8 @@ func TestDegradedComponentDoesNotStopOthers(t *testing.T) {
 	})
 }
 
-// TestStorageNeverShrinks: the database refuses less storage, and the message names the fields of the platform.
+// TestStorageNeverShrinks: the database refuses less storage, and the message names the fields of
+// the platform.
 func TestStorageNeverShrinks(t *testing.T) {
 	inRunningWorld(t, func(w *world) {
 		w.change(func(p *platformv1.EcommercePlatform) { p.Spec.Environment = platformv1.EnvironmentDevelopment })
@@ -365,8 +367,8 @@ func TestMySQL(t *testing.T) {
 	})
 }
 
-// TestLostCredentialsOfMySQL: no passwords are generated that the volume does not accept, neither for a platform that runs
-// nor for its successor.
+// TestLostCredentialsOfMySQL: no passwords are generated that the volume does not accept, neither
+// for a platform that runs nor for its successor.
 func TestLostCredentialsOfMySQL(t *testing.T) {
 	tests := map[string]func(w *world){
 		"while the platform runs": func(*world) {},

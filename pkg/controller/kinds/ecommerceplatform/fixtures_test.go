@@ -40,8 +40,8 @@ import (
 	"github.com/example/demoapp-controller/test/expect"
 )
 
-// world is a controller of EcommercePlatforms between fake clientsets, which serve neither ServiceMonitors nor Backups at
-// first.
+// world is a controller of EcommercePlatforms between fake clientsets, which serve neither
+// ServiceMonitors nor Backups at first.
 type world struct {
 	*controllertest.World
 
@@ -115,7 +115,8 @@ func (w *world) serveBackups() {
 	w.Run(added.Run)
 }
 
-// serveMonitors installs the kind ServiceMonitor. The fake dynamic client knows no apply, so a reactor stores the object.
+// serveMonitors installs the kind ServiceMonitor. The fake dynamic client knows no apply, so a
+// reactor stores the object.
 func (w *world) serveMonitors() {
 	w.t.Helper()
 	resource := tier.ServiceMonitor.GroupVersion().WithResource("servicemonitors")

@@ -38,7 +38,8 @@ func TestTakenHost(t *testing.T) {
 	}
 }
 
-// TestOlderPlatformCannotTakeAHost: the platform that serves a host keeps it, because the older one may be of another tenant.
+// TestOlderPlatformCannotTakeAHost: the platform that serves a host keeps it, because the older one
+// may be of another tenant.
 func TestOlderPlatformCannotTakeAHost(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.create("older", inNamespace("other"))
@@ -71,7 +72,8 @@ func TestHostOfADeletedPlatform(t *testing.T) {
 	}, withHost(shopHost))
 }
 
-// TestHostIsKeptUntilTheNextIsFree: a platform that changes to a host that is taken serves the one before.
+// TestHostIsKeptUntilTheNextIsFree: a platform that changes to a host that is taken serves the one
+// before.
 func TestHostIsKeptUntilTheNextIsFree(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.create("second", withHost("second.example.com"))

@@ -36,7 +36,8 @@ var created = []string{
 	"patch statefulsets/db", "patch poddisruptionbudgets/db", "patch postgresqls/db status", "event Normal Created",
 }
 
-// TestRequestBudget holds how many requests a PostgreSQL costs in its life: the children, a finalizer and two statuses.
+// TestRequestBudget holds how many requests a PostgreSQL costs in its life: the children, a
+// finalizer and two statuses.
 func TestRequestBudget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -74,7 +75,8 @@ func TestDriftIsCorrected(t *testing.T) {
 	})
 }
 
-// TestMarkOfDataOutlivesItsVolume: by the mark, an empty primary knows that it must not initialize a database.
+// TestMarkOfDataOutlivesItsVolume: by the mark, an empty primary knows that it must not initialize
+// a database.
 func TestMarkOfDataOutlivesItsVolume(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -100,7 +102,8 @@ func TestMarkOfDataOutlivesItsVolume(t *testing.T) {
 	})
 }
 
-// TestVolumesOlderThanDatabaseMayHaveData: the database of a deleted PostgreSQL is in the volumes of standbys, too.
+// TestVolumesOlderThanDatabaseMayHaveData: the database of a deleted PostgreSQL is in the volumes
+// of standbys, too.
 func TestVolumesOlderThanDatabaseMayHaveData(t *testing.T) {
 	tests := map[string]struct {
 		claim string
@@ -176,7 +179,8 @@ func TestImageOfFlag(t *testing.T) {
 	})
 }
 
-// TestPodsAreRestricted holds the fields of the restricted Pod Security profile, and that no value of a Secret is in a pod.
+// TestPodsAreRestricted holds the fields of the restricted Pod Security profile, and that no value
+// of a Secret is in a pod.
 func TestPodsAreRestricted(t *testing.T) {
 	inWorld(t, func(w *world) {
 		pod := w.statefulSet().Spec.Template.Spec
@@ -237,7 +241,8 @@ func (w *world) makeStatefulSetReady(ready int32) {
 	w.Wait(time.Second)
 }
 
-// TestPasswordsAreOnlyInSecret looks for the passwords in all objects but the Secret, in all events and in all requests.
+// TestPasswordsAreOnlyInSecret looks for the passwords in all objects but the Secret, in all events
+// and in all requests.
 func TestPasswordsAreOnlyInSecret(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -370,7 +375,8 @@ func TestSecretOfUserIsAdopted(t *testing.T) {
 	})
 }
 
-// TestConcurrentChangeOfSecretIsKept: the cache is behind when a user adds a key that has a default.
+// TestConcurrentChangeOfSecretIsKept: the cache is behind when a user adds a key that has a
+// default.
 func TestConcurrentChangeOfSecretIsKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)

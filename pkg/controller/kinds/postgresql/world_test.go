@@ -121,7 +121,8 @@ func (w *world) change(change func(*databasev1.PostgreSQL)) {
 	})
 }
 
-// remove deletes the PostgreSQL, and does what the garbage collector and the StatefulSet's controller do.
+// remove deletes the PostgreSQL, and does what the garbage collector and the StatefulSet's
+// controller do.
 func (w *world) remove() {
 	w.t.Helper()
 	w.Act(func() error {
@@ -193,7 +194,8 @@ func (w *world) createSecret(secret *corev1.Secret) {
 	})
 }
 
-// makeServersReady does what the StatefulSet's controller, the kubelet and the volume controller do.
+// makeServersReady does what the StatefulSet's controller, the kubelet and the volume controller
+// do.
 func (w *world) makeServersReady() {
 	w.t.Helper()
 	for ordinal := range *w.statefulSet().Spec.Replicas {

@@ -131,7 +131,8 @@ func TestUpgradeForce(t *testing.T) {
 	}
 }
 
-// TestRollbackForce: a rollback replaces an object whose change is refused, unless the annotation is false.
+// TestRollbackForce: a rollback replaces an object whose change is refused, unless the annotation
+// is false.
 func TestRollbackForce(t *testing.T) {
 	for value, replaced := range map[string]bool{"": true, "true": true, "no boolean": true, "false": false} {
 		t.Run(value, func(t *testing.T) {
@@ -166,7 +167,8 @@ func TestRollbackForce(t *testing.T) {
 	}
 }
 
-// TestInvalidBooleanIsReported: an annotation that is no boolean has its default, and an event says so.
+// TestInvalidBooleanIsReported: an annotation that is no boolean has its default, and an event says
+// so.
 func TestInvalidBooleanIsReported(t *testing.T) {
 	bubble(t, []watches.ReleaseKind{caches(t)}, func(w *world) {
 		w.create("default/a", size3, prefix+"rollback-force", "no", prefix+"upgrade-force", "false")

@@ -139,8 +139,8 @@ func (w *world) spend(what string, most int, do func()) {
 	}
 }
 
-// TestBudget counts the requests of a custom resource of the kind Memcached, with events and without watches. Another
-// kind has a release of its own. Each count is an upper limit.
+// TestBudget counts the requests of a custom resource of the kind Memcached, with events and
+// without watches. Another kind has a release of its own. Each count is an upper limit.
 func TestBudget(t *testing.T) {
 	c := len(budgetObjects)
 	bubble(t, nil, func(w *world) {

@@ -357,8 +357,8 @@ func (c *kindController) uninstall(ctx context.Context, p *pass, desired helm.Re
 	return done, nil, err
 }
 
-// isDeletedWithNamespace reports whether the namespace of a release is being deleted with all objects of
-// the release. The service account of the release may have lost its rights by then.
+// isDeletedWithNamespace reports whether the namespace of a release is being deleted with all
+// objects of the release. The service account of the release may have lost its rights by then.
 func (c *kindController) isDeletedWithNamespace(ctx context.Context, desired helm.Release, inventory []releasev1alpha1.InventoryEntry) (bool, error) {
 	outside := func(entry releasev1alpha1.InventoryEntry) bool { return entry.Namespace != desired.Namespace }
 	if desired.ServiceAccount == "" || slices.ContainsFunc(inventory, outside) {

@@ -134,7 +134,8 @@ func TestHookOfUninstallIsReported(t *testing.T) {
 	})
 }
 
-// TestRetryOfUninstallKeepsFailure: while a retry waits for the hook, the status says why the attempt before failed.
+// TestRetryOfUninstallKeepsFailure: while a retry waits for the hook, the status says why the
+// attempt before failed.
 func TestRetryOfUninstallKeepsFailure(t *testing.T) {
 	kind := watches.ReleaseKind{GroupVersionKind: memcached, Chart: chartOf(t, "1.0.0", "configmap.yaml", configMap, "job.yaml",
 		"apiVersion: batch/v1\nkind: Job\nmetadata: {name: fails, annotations: {helm.sh/hook: pre-delete}}")}

@@ -171,8 +171,9 @@ func (k ReleaseKind) annotations() []string {
 	return names
 }
 
-// Rules returns the permissions that the operator needs for the kind, apart from those for the objects of its chart. Those
-// of a namespace are the first, and those for the custom resources the second.
+// Rules returns the permissions that the operator needs for the kind, apart from those for the
+// objects of its chart. Those of a namespace are the first, and those for the custom resources the
+// second.
 func (k ReleaseKind) Rules(resource schema.GroupResource) (inNamespace, ofResource []rbacv1.PolicyRule) {
 	rule := func(group, resource string, verbs ...string) rbacv1.PolicyRule {
 		return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{resource}, Verbs: verbs}

@@ -25,8 +25,9 @@ func items(count int) map[string]any {
 	return map[string]any{"size": int64(3), "l": list}
 }
 
-// TestSpecBeyondLimits: a spec or metadata beyond the limits is refused in the status, before a function of the kind gets
-// it. The release stays as it is, and is uninstalled with the custom resource.
+// TestSpecBeyondLimits: a spec or metadata beyond the limits is refused in the status, before a
+// function of the kind gets it. The release stays as it is, and is uninstalled with the custom
+// resource.
 func TestSpecBeyondLimits(t *testing.T) {
 	many := map[string]string{}
 	for _, a := range "abcdefghijklmnopqrstuvwxyz" {
@@ -96,8 +97,8 @@ func TestSpecWithinLimitsAgain(t *testing.T) {
 	})
 }
 
-// TestPassMemory: a pass over the largest spec within the limits takes less than 20 MiB, with what the fake API server
-// keeps of the object.
+// TestPassMemory: a pass over the largest spec within the limits takes less than 20 MiB, with what
+// the fake API server keeps of the object.
 func TestPassMemory(t *testing.T) {
 	inUse := func() int64 {
 		var now runtime.MemStats

@@ -10,8 +10,8 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller/kinds/watches"
 )
 
-// TestHelmLogsWithFieldsOfPass holds that Helm and the engine log in the passes that call them. The world checks the fields
-// of all lines with a reconcileID.
+// TestHelmLogsWithFieldsOfPass holds that Helm and the engine log in the passes that call them. The
+// world checks the fields of all lines with a reconcileID.
 func TestHelmLogsWithFieldsOfPass(t *testing.T) {
 	bubble(t, []watches.ReleaseKind{caches(t)}, func(w *world) {
 		w.create("default/a", map[string]any{"size": int64(3)})

@@ -54,7 +54,8 @@ type Deps struct {
 	// ResyncPeriod and Workers are the defaults of kinds without their own.
 	ResyncPeriod time.Duration
 	Workers      int
-	// Refuse returns why the custom resources of a namespace are not reconciled; "" if they are. Optional.
+	// Refuse returns why the custom resources of a namespace are not reconciled; "" if they are.
+	// Optional.
 	Refuse func(namespace string) (why string)
 	// Waiting is called when a kind starts or ends to wait until the API server serves it and the
 	// operator may watch it. Optional.

@@ -49,7 +49,8 @@ var operatorSDK = upstream{
 	conditions: []string{"Initialized True ", "Deployed True InstallSuccessful", "Irreconcilable True ReconcileError"},
 }
 
-// earlySDK is a release of an early version of operator-sdk's helm-operator, which names the owner on the objects only.
+// earlySDK is a release of an early version of operator-sdk's helm-operator, which names the owner
+// on the objects only.
 var earlySDK = upstream{manager: "helm-operator", finalizers: operatorSDK.finalizers, conditions: operatorSDK.conditions, unmarked: true}
 
 // plugins is a release of an operator on helm-operator-plugins.
@@ -188,7 +189,8 @@ var settled = []string{
 	"Backed True Nightly", "Deployed True UpgradeSuccessful", "Initialized True ChartLoaded", "Irreconcilable False Reconciled", "Ready True Healthy",
 }
 
-// TestTakeover takes over the release and the custom resource of both upstream operators, without a reinstall.
+// TestTakeover takes over the release and the custom resource of both upstream operators, without a
+// reinstall.
 func TestTakeover(t *testing.T) {
 	for name, left := range map[string]upstream{"operator-sdk": operatorSDK, "early operator-sdk": earlySDK, "helm-operator-plugins": plugins} {
 		t.Run(name, func(t *testing.T) {
@@ -247,8 +249,8 @@ func TestTakeoverKeepsManifest(t *testing.T) {
 	})
 }
 
-// TestTakeoverRemovesManifestAfterFailure: the removal of the manifest from the status is repeated when it fails, also by
-// the next process.
+// TestTakeoverRemovesManifestAfterFailure: the removal of the manifest from the status is repeated
+// when it fails, also by the next process.
 func TestTakeoverRemovesManifestAfterFailure(t *testing.T) {
 	for _, restart := range []bool{false, true} {
 		t.Run(fmt.Sprintf("restart %t", restart), func(t *testing.T) {
@@ -324,8 +326,8 @@ func TestTakeoverOfLegacyName(t *testing.T) {
 	})
 }
 
-// TestTakeoverPrefersConfiguredName: a custom resource whose release has its name keeps that release, although an older
-// one with the name of operator-sdk before 1.0 was left behind.
+// TestTakeoverPrefersConfiguredName: a custom resource whose release has its name keeps that
+// release, although an older one with the name of operator-sdk before 1.0 was left behind.
 func TestTakeoverPrefersConfiguredName(t *testing.T) {
 	bubble(t, nil, func(w *world) {
 		w.withUUID()
@@ -377,7 +379,8 @@ func TestTakeoverOfDeletion(t *testing.T) {
 	}
 }
 
-// TestNoTakeoverWhilePaused: a paused custom resource keeps the release of the upstream operator until it is resumed.
+// TestNoTakeoverWhilePaused: a paused custom resource keeps the release of the upstream operator
+// until it is resumed.
 func TestNoTakeoverWhilePaused(t *testing.T) {
 	bubble(t, nil, func(w *world) {
 		left := operatorSDK
@@ -397,7 +400,8 @@ func TestNoTakeoverWhilePaused(t *testing.T) {
 	})
 }
 
-// TestForeignReleasesAreNotTakenOver: a release that belongs to another custom resource is left alone, also by a deletion.
+// TestForeignReleasesAreNotTakenOver: a release that belongs to another custom resource is left
+// alone, also by a deletion.
 func TestForeignReleasesAreNotTakenOver(t *testing.T) {
 	bubble(t, nil, func(w *world) {
 		w.leave(operatorSDK)

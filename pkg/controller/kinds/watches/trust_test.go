@@ -80,7 +80,8 @@ func (w *world) madeByHelm(record string) {
 	})
 }
 
-// leaveHelmRelease leaves a release a of the kind's chart as the helm command makes it: without an owner.
+// leaveHelmRelease leaves a release a of the kind's chart as the helm command makes it: without an
+// owner.
 func (w *world) leaveHelmRelease() {
 	w.t.Helper()
 	w.create("default/a", size3)
@@ -91,8 +92,8 @@ func (w *world) leaveHelmRelease() {
 	w.Edit("ConfigMap", "default/a", "helm", func(object *unstructured.Unstructured) { object.SetOwnerReferences(nil) })
 }
 
-// TestReleaseOfAnotherClient: a release that another client made is taken over with the consent of the author of
-// watches.yaml, or with that of its author and of someone who may write its records.
+// TestReleaseOfAnotherClient: a release that another client made is taken over with the consent of
+// the author of watches.yaml, or with that of its author and of someone who may write its records.
 func TestReleaseOfAnotherClient(t *testing.T) {
 	const annotation, label = "demo.example.com/adopt-release", record.AdoptLabel
 	tests := map[string]struct {
@@ -155,7 +156,8 @@ func TestReleaseOfAnotherClient(t *testing.T) {
 	}
 }
 
-// TestAdoptLabelAfterAnnotation: a release that waits for the label on its record is adopted when the label is set.
+// TestAdoptLabelAfterAnnotation: a release that waits for the label on its record is adopted when
+// the label is set.
 func TestAdoptLabelAfterAnnotation(t *testing.T) {
 	bubble(t, []watches.ReleaseKind{caches(t)}, func(w *world) {
 		w.leaveHelmRelease()

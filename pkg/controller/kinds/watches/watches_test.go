@@ -300,8 +300,8 @@ func TestCRDComesAndGoes(t *testing.T) {
 	})
 }
 
-// TestKindWaitsForItsPermissions: a kind whose CRD is installed later does not start before the operator has its permissions.
-// The wait ends with the CRD.
+// TestKindWaitsForItsPermissions: a kind whose CRD is installed later does not start before the
+// operator has its permissions. The wait ends with the CRD.
 func TestKindWaitsForItsPermissions(t *testing.T) {
 	backups := caches(t)
 	backups.GroupVersionKind.Kind = "Backup"
@@ -506,8 +506,8 @@ func TestInvalidValues(t *testing.T) {
 	})
 }
 
-// TestFailedUpgradeIsRolledBack: a failed upgrade is rolled back unless the kind says otherwise, whatever the annotation
-// rollback-force is. Deployed stays True.
+// TestFailedUpgradeIsRolledBack: a failed upgrade is rolled back unless the kind says otherwise,
+// whatever the annotation rollback-force is. Deployed stays True.
 func TestFailedUpgradeIsRolledBack(t *testing.T) {
 	tests := map[string]struct {
 		annotations []string

@@ -531,7 +531,8 @@ func TestBlockedImageKeepsDeployment(t *testing.T) {
 	})
 }
 
-// TestRunningBlockedImageIsManaged: neither drift nor another number of replicas rolls the image out anew.
+// TestRunningBlockedImageIsManaged: neither drift nor another number of replicas rolls the image
+// out anew.
 func TestRunningBlockedImageIsManaged(t *testing.T) {
 	inWorld(t, webapp.Options{}, func(t *testing.T, w *world) {
 		w.restart(blocking(t, "nginx"))

@@ -103,7 +103,8 @@ func (w *world) roll(content reload.Content) []string {
 	return rolled
 }
 
-// after is a time after the start of the test, in seconds as in a status. Workloads are created in the first second.
+// after is a time after the start of the test, in seconds as in a status. Workloads are created in
+// the first second.
 func after(d time.Duration) *metav1.Time {
 	at := metav1.NewTime(time.Now().Add(d)).Rfc3339Copy()
 	return &at
@@ -199,8 +200,8 @@ func TestRoll(t *testing.T) {
 	}
 }
 
-// TestAnnotationBelongsToAManagerOfItsOwn: a workload may use two ConfigMaps, and an apply for one keeps the annotation
-// of the other.
+// TestAnnotationBelongsToAManagerOfItsOwn: a workload may use two ConfigMaps, and an apply for one
+// keeps the annotation of the other.
 func TestAnnotationBelongsToAManagerOfItsOwn(t *testing.T) {
 	inWorld(t, func(w *world) {
 		pod := corev1.PodSpec{Containers: []corev1.Container{fromEnv.Containers[0], {EnvFrom: []corev1.EnvFromSource{

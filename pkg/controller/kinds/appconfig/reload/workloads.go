@@ -24,7 +24,8 @@ import (
 	"github.com/example/demoapp-controller/pkg/ssa"
 )
 
-// byConfigMap is the index of workloads by namespace and name of the ConfigMaps that their pods use.
+// byConfigMap is the index of workloads by namespace and name of the ConfigMaps that their pods
+// use.
 const byConfigMap = "reload.configmap"
 
 // Options are the names of one use of this package.
@@ -33,15 +34,17 @@ type Options struct {
 	Label string
 	// Suffix ends the names of the ConfigMaps. Other ConfigMaps are ignored.
 	Suffix string
-	// Annotation begins the name of the annotation. The name of the ConfigMap without Suffix follows.
+	// Annotation begins the name of the annotation. The name of the ConfigMap without Suffix
+	// follows.
 	Annotation string
-	// FieldManager begins the name of the field manager. "-" and the name of the ConfigMap without Suffix follow: a manager
-	// for each ConfigMap, because an apply removes the fields that it leaves out.
+	// FieldManager begins the name of the field manager. "-" and the name of the ConfigMap without
+	// Suffix follow: a manager for each ConfigMap, because an apply removes the fields that it
+	// leaves out.
 	FieldManager string
 }
 
-// Workloads are the workloads with a label. Others are not watched. Of each workload the names of its ConfigMaps are kept,
-// and the annotations.
+// Workloads are the workloads with a label. Others are not watched. Of each workload the names of
+// its ConfigMaps are kept, and the annotations.
 type Workloads struct {
 	options   Options
 	informers map[string]map[string]cache.SharedIndexInformer
@@ -111,8 +114,8 @@ func rollFuncs(kube kubernetes.Interface) map[string]rollFunc {
 // name is the name of an informer.
 func (w *Workloads) name(kind string) string { return kind + "s with label " + w.options.Label }
 
-// Watch queues the owners of the ConfigMaps of a workload that appears, goes, or uses other ConfigMaps (reason
-// DependencyReady). owners gets the name of a ConfigMap without Options.Suffix.
+// Watch queues the owners of the ConfigMaps of a workload that appears, goes, or uses other
+// ConfigMaps (reason DependencyReady). owners gets the name of a ConfigMap without Options.Suffix.
 func (w *Workloads) Watch(loop child.Loop, owners func(namespace, name string) []cache.ObjectName) error {
 	keys := func(used *workload) []cache.ObjectName {
 		var keys []cache.ObjectName
@@ -150,9 +153,10 @@ type Content struct {
 	Rolled []string
 }
 
-// Roll rolls the workloads whose pods may have started with earlier content. It returns those that were rolled for this
-// content, now or earlier, as kind/name, sorted. A workload that cannot be rolled does not keep the others from it. A
-// joined error is a [*child.RefusedError] if the API server refused the change.
+// Roll rolls the workloads whose pods may have started with earlier content. It returns those that
+// were rolled for this content, now or earlier, as kind/name, sorted. A workload that cannot be
+// rolled does not keep the others from it. A joined error is a [*child.RefusedError] if the API
+// server refused the change.
 func (w *Workloads) Roll(ctx context.Context, c Content) ([]string, error) {
 	annotation, manager := w.options.Annotation+c.Name, w.options.FieldManager+"-"+c.Name
 	template := corev1ac.PodTemplateSpec().WithAnnotations(map[string]string{annotation: c.Hash})
@@ -177,7 +181,8 @@ func (w *Workloads) Roll(ctx context.Context, c Content) ([]string, error) {
 	return rolled, errors.Join(errs...)
 }
 
-// rollError classifies the error of a roll. The API server's answer alone is in a RefusedError, which names the workload.
+// rollError classifies the error of a roll. The API server's answer alone is in a RefusedError,
+// which names the workload.
 func rollError(w *workload, err error) error {
 	var answer *apierrors.StatusError
 	if errors.As(err, &answer) && (apierrors.IsInvalid(answer) || apierrors.IsForbidden(answer)) {
@@ -204,15 +209,17 @@ func (w *Workloads) using(c Content) []*workload {
 	return found
 }
 
-// clockSkew is by how much the clock of the API server may be ahead of that of the operator. A workload that is created
-// this long after a change is rolled without need.
+// clockSkew is by how much the clock of the API server may be ahead of that of the operator. A
+// workload that is created this long after a change is rolled without need.
 const clockSkew = 2 * time.Second
 
-// isOutdated reports whether pods of a workload may have started with earlier content. Roll rolls a workload once for
-// each content, so a client that removes the annotation again and again does not make it roll the pods each time.
+// isOutdated reports whether pods of a workload may have started with earlier content. Roll rolls a
+// workload once for each content, so a client that removes the annotation again and again does not
+// make it roll the pods each time.
 //
-// A workload without the annotation was never rolled. If it is younger than the content, its pods have the content. If
-// it is older and began to use the ConfigMap only now, it is rolled without need, because nothing tells when it began.
+// A workload without the annotation was never rolled. If it is younger than the content, its pods
+// have the content. If it is older and began to use the ConfigMap only now, it is rolled without
+// need, because nothing tells when it began.
 func isOutdated(w *workload, hash string, changed *metav1.Time) bool {
 	return hash != "" || changed != nil && !w.CreationTimestamp.After(changed.Add(clockSkew))
 }

@@ -18,14 +18,16 @@ const prefix = "RCLONE_CONFIG_DEST_"
 
 // provider is how rclone reaches a storage system.
 type provider struct {
-	// options are settings of rclone, and credentials are settings that come from keys of the Secret.
+	// options are settings of rclone, and credentials are settings that come from keys of the
+	// Secret.
 	options     map[string]string
 	credentials []credential
 }
 
 type credential struct{ option, key string }
 
-// providers are the storage systems, by the type of the destination. rclone must not create a bucket.
+// providers are the storage systems, by the type of the destination. rclone must not create a
+// bucket.
 var providers = map[string]provider{
 	backupv1.DestinationS3: {
 		map[string]string{"TYPE": "s3", "PROVIDER": "AWS", "NO_CHECK_BUCKET": "true"},

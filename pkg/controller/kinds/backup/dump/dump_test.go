@@ -143,7 +143,8 @@ func TestParseRetention(t *testing.T) {
 	}
 }
 
-// TestScriptsTakeValuesFromTheEnvironment: text that is put into a script could be run by its shell.
+// TestScriptsTakeValuesFromTheEnvironment: text that is put into a script could be run by its
+// shell.
 func TestScriptsTakeValuesFromTheEnvironment(t *testing.T) {
 	for name, script := range dump.Scripts() {
 		if !strings.Contains(script, "lib.sh") && name != "lib.sh" {

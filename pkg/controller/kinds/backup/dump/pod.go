@@ -22,7 +22,8 @@ const (
 	// user is no user of the images, because the programs need none.
 	user          = 65532
 	uploaderImage = "rclone/rclone:1.69"
-	// maxRetention bounds a retention, in seconds. Not all programs know dates before the year 1970.
+	// maxRetention bounds a retention, in seconds. Not all programs know dates before the year
+	// 1970.
 	maxRetention = 50 * 365 * 24 * 60 * 60
 )
 
@@ -65,8 +66,8 @@ func ParseRetention(text string) (int64, error) {
 	return 0, fmt.Errorf("%q is no number of hours, days or weeks, such as 12h, 30d or 8w", text)
 }
 
-// Pod returns the pods of a Backup's runs: an init container dumps, and the main container uploads. scripts is the name of
-// the ConfigMap, and retention is in seconds.
+// Pod returns the pods of a Backup's runs: an init container dumps, and the main container uploads.
+// scripts is the name of the ConfigMap, and retention is in seconds.
 func Pod(b *backupv1.Backup, scripts string, retention int64) *corev1ac.PodSpecApplyConfiguration {
 	source, destination := b.Spec.Source, b.Spec.Destination
 	from := databases[source.Type]

@@ -10,7 +10,8 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller/kinds/backup/runs"
 )
 
-// FinalCodes returns the exit codes of failures that a retry does not cure. scripts/lib.sh lists all exit codes.
+// FinalCodes returns the exit codes of failures that a retry does not cure. scripts/lib.sh lists
+// all exit codes.
 func FinalCodes() []int32 { return []int32{10, 20, 21, 24, 25, 30} }
 
 // Verdicts say what failed runs of a Backup mean.

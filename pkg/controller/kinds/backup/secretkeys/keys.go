@@ -30,13 +30,15 @@ type Keys struct {
 type secret struct {
 	metav1.ObjectMeta
 
-	// keys are the relevant ones, sorted. They are unknown if a client has removed the managed fields.
+	// keys are the relevant ones, sorted. They are unknown if a client has removed the managed
+	// fields.
 	keys    []string
 	unknown bool
 }
 
-// New returns which of the relevant keys the Secrets have. Other keys are not cached, because tenants choose their number and
-// length. References may name relevant keys only. All kinds of the process share one watch, so they must pass the same keys.
+// New returns which of the relevant keys the Secrets have. Other keys are not cached, because
+// tenants choose their number and length. References may name relevant keys only. All kinds of the
+// process share one watch, so they must pass the same keys.
 func New(env child.Informers, client metadata.Interface, relevant ...string) (*Keys, error) {
 	informers, err := env.Informers("keys of Secrets", func(namespace string) (cache.SharedIndexInformer, error) {
 		return metacache.NewInformer(client, corev1.SchemeGroupVersion.WithResource("secrets"), namespace,
@@ -55,8 +57,8 @@ func New(env child.Informers, client metadata.Interface, relevant ...string) (*K
 	return k, nil
 }
 
-// Watch queues the owners of a Secret when it appears, when its keys change, and when it is gone. owners returns the
-// objects that use a Secret.
+// Watch queues the owners of a Secret when it appears, when its keys change, and when it is gone.
+// owners returns the objects that use a Secret.
 func (k *Keys) Watch(loop child.Loop, owners func(secret cache.ObjectName) []cache.ObjectName) error {
 	of := func(s *secret) []cache.ObjectName { return owners(cache.MetaObjectToName(s)) }
 	why := func(before, after *secret) controller.Reason {

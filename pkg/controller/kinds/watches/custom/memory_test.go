@@ -95,7 +95,8 @@ func kept() int64 {
 	return int64(now.HeapAlloc)
 }
 
-// TestMemoryAtRest: no object in the cache takes more than 4 times its bytes, whatever a tenant writes.
+// TestMemoryAtRest: no object in the cache takes more than 4 times its bytes, whatever a tenant
+// writes.
 func TestMemoryAtRest(t *testing.T) {
 	const copies = 8
 	version := schema.GroupVersion{Group: "example.com", Version: "v1"}

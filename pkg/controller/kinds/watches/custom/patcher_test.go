@@ -59,7 +59,8 @@ func (a *apiServer) patcher(t *testing.T) Patcher {
 	return client.In("default")
 }
 
-// TestPatcherRemovesLeftovers: after a status is applied, what an upstream operator left in it is removed, with one request.
+// TestPatcherRemovesLeftovers: after a status is applied, what an upstream operator left in it is
+// removed, with one request.
 func TestPatcherRemovesLeftovers(t *testing.T) {
 	const version = `{"metadata":{"resourceVersion":"7","uid":"1"},"status":`
 	condition := func(name string) map[string]any { return map[string]any{"type": name, "status": "True"} }

@@ -69,7 +69,8 @@ func types(conditions []metav1.Condition) []string {
 	return found
 }
 
-// TestContent: the content is the object without status and managedFields. Each caller gets its own.
+// TestContent: the content is the object without status and managedFields. Each caller gets its
+// own.
 func TestContent(t *testing.T) {
 	r := read(t, "metadata: {name: a, namespace: default, uid: u, labels: {x: z}, annotations: {p: q}, managedFields: [{manager: kubectl}]}\n"+
 		"spec: {size: 3, text: '<&>', of: [1.5, null, {}]}\nstatus: {observedGeneration: 2}\nfurther: true\n")
@@ -174,7 +175,8 @@ func TestUpstreamStatus(t *testing.T) {
 	}
 }
 
-// TestLargestStatus: the largest inventory that a release may have is read. A longer list of empty objects is not.
+// TestLargestStatus: the largest inventory that a release may have is read. A longer list of empty
+// objects is not.
 func TestLargestStatus(t *testing.T) {
 	const uid = "0b5ac1de-7fd3-4a25-8a3b-1c1f6a6f8d5a"
 	entry := `{"apiVersion":"v1","kind":"ConfigMap","namespace":"default","name":"a","uid":"` + uid + `","digest":"` + strings.Repeat("x", 80) + `"},`

@@ -14,8 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// TestPatcherOmitsUndeclaredFields: a field that the schema of the CRD does not have is left out of the repeated patch
-// and of all later ones.
+// TestPatcherOmitsUndeclaredFields: a field that the schema of the CRD does not have is left out of
+// the repeated patch and of all later ones.
 func TestPatcherOmitsUndeclaredFields(t *testing.T) {
 	const status = `{"status":{"conditions":[{"observedGeneration":1,"type":"Ready"}],"history":[],"note":"a"}}`
 	undeclared := func(path string) error {

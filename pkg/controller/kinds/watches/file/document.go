@@ -20,10 +20,11 @@ const (
 	MaxBytes = 1 << 20
 	// MaxEntries is the maximum number of entries.
 	MaxEntries = 1000
-	// maxNodes limits the keys, scalars, lists and objects of a file, with those that aliases repeat.
+	// maxNodes limits the keys, scalars, lists and objects of a file, with those that aliases
+	// repeat.
 	maxNodes = 100_000
-	// maxNodeMarks limits the characters that can begin a node. They are counted before parsing, when the texts of
-	// scalars cannot be distinguished from structure.
+	// maxNodeMarks limits the characters that can begin a node. They are counted before parsing,
+	// when the texts of scalars cannot be distinguished from structure.
 	maxNodeMarks = maxNodes
 	// maxDepth limits the nesting of lists and objects.
 	maxDepth = 32
@@ -32,7 +33,8 @@ const (
 // yamlLine is the form of an error of the YAML parser.
 var yamlLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?`)
 
-// document parses data as one YAML document. It returns the root of the document, without aliases and merge keys.
+// document parses data as one YAML document. It returns the root of the document, without aliases
+// and merge keys.
 func document(data []byte) (root *yaml.Node, line int, err error) {
 	if len(data) > MaxBytes {
 		return nil, 0, fmt.Errorf("has more than %d bytes; make it smaller", MaxBytes)
@@ -109,8 +111,9 @@ var (
 	errTooDeep  = fmt.Errorf("has lists and objects more than %d deep; make it flatter", maxDepth)
 )
 
-// withoutAliases returns a copy of a tree in which aliases and merge keys (<<) are expanded. The parser of YAML keeps an
-// alias as one node, so that the limits apply before the tree grows. An alias of a node that contains it exceeds them.
+// withoutAliases returns a copy of a tree in which aliases and merge keys (<<) are expanded. The
+// parser of YAML keeps an alias as one node, so that the limits apply before the tree grows. An
+// alias of a node that contains it exceeds them.
 func withoutAliases(root *yaml.Node) (*yaml.Node, int, error) {
 	e := &expansion{}
 	return e.expand(root, 0)
@@ -148,7 +151,8 @@ func (e *expansion) expand(node *yaml.Node, depth int) (expanded *yaml.Node, lin
 	return &copied, 0, nil
 }
 
-// mergedMappings returns the mappings of a merge key: one, or a list of them. Other nodes have no keys.
+// mergedMappings returns the mappings of a merge key: one, or a list of them. Other nodes have no
+// keys.
 func mergedMappings(value *yaml.Node) []*yaml.Node {
 	if value.Kind == yaml.SequenceNode {
 		return value.Content

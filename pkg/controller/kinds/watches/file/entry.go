@@ -23,47 +23,51 @@ type Scope string
 const (
 	// ScopeNamespace allows objects in the namespace of the release only.
 	ScopeNamespace Scope = "Namespace"
-	// ScopeCluster allows objects in all namespaces and cluster-scoped objects. It is the default, because charts of
-	// upstream's operators rely on it.
+	// ScopeCluster allows objects in all namespaces and cluster-scoped objects. It is the default,
+	// because charts of upstream's operators rely on it.
 	ScopeCluster Scope = "Cluster"
 )
 
-// Entry is one entry of the file: a kind, and the chart that is installed for its resources. A program can make entries
-// without a file, too. The zero values of ReleaseName, Values and Overrides are usable.
+// Entry is one entry of the file: a kind, and the chart that is installed for its resources. A
+// program can make entries without a file, too. The zero values of ReleaseName, Values and
+// Overrides are usable.
 type Entry struct {
 	// GroupVersionKind is the kind. The group is empty for the core group.
 	GroupVersionKind schema.GroupVersionKind
-	// Chart is the reference of the chart, as the file has it: a directory or archive, relative to the working
-	// directory, or a URL.
+	// Chart is the reference of the chart, as the file has it: a directory or archive, relative to
+	// the working directory, or a URL.
 	Chart string
-	// WatchDependentResources says that the objects of the releases are watched for drift. A file without it means true.
+	// WatchDependentResources says that the objects of the releases are watched for drift. A file
+	// without it means true.
 	WatchDependentResources bool
 	// Overrides are values that win over those of the resource.
 	Overrides Overrides
-	// ReconcilePeriod is how often a resource is reconciled without an event. Nil means the default of the operator, and
-	// 0 means never.
+	// ReconcilePeriod is how often a resource is reconciled without an event. Nil means the default
+	// of the operator, and 0 means never.
 	ReconcilePeriod *time.Duration
 	// MaxConcurrentReconciles is the number of workers. 0 means the default of the operator.
 	MaxConcurrentReconciles int
-	// Selector selects the resources by their labels. It is never nil after [Parse]. A file without it selects all.
+	// Selector selects the resources by their labels. It is never nil after [Parse]. A file without
+	// it selects all.
 	Selector labels.Selector
-	// DryRunOption is the dryRunOption of operator-sdk: client, server or none. It has no effect, because changes are not
-	// found by dry runs.
+	// DryRunOption is the dryRunOption of operator-sdk: client, server or none. It has no effect,
+	// because changes are not found by dry runs.
 	DryRunOption string
-	// ReleaseName computes the name of the release of a resource. Nil means the name of the resource.
+	// ReleaseName computes the name of the release of a resource. Nil means the name of the
+	// resource.
 	ReleaseName *NameTemplate
-	// ReleaseNamespace is the namespace of the releases of a cluster-scoped kind. It is empty for other kinds, whose
-	// releases are in the namespaces of their resources.
+	// ReleaseNamespace is the namespace of the releases of a cluster-scoped kind. It is empty for
+	// other kinds, whose releases are in the namespaces of their resources.
 	ReleaseNamespace string
 	// Scope is where the objects of a release may be. A file without it means ScopeCluster.
 	Scope Scope
-	// ServiceAccountName is the ServiceAccount, in the namespace of the release, that the requests of a release are sent
-	// as. Empty means the operator's own.
+	// ServiceAccountName is the ServiceAccount, in the namespace of the release, that the requests
+	// of a release are sent as. Empty means the operator's own.
 	ServiceAccountName string
 	// Takeover says that releases of the same chart that no operator has marked are taken over.
 	Takeover bool
-	// Policy has the drift, remediation, maxHistory, timeout and waitForReady of the file, with the limits and defaults
-	// of the API.
+	// Policy has the drift, remediation, maxHistory, timeout and waitForReady of the file, with the
+	// limits and defaults of the API.
 	Policy releasev1alpha1.ReleasePolicy
 	// Values computes the values of the chart from a resource. Nil means its spec.
 	Values *ValuesTemplate
@@ -71,10 +75,10 @@ type Entry struct {
 	position *position
 }
 
-// Identity returns a text that two entries share exactly if they mean the same, so that a new version of the file does
-// not restart an entry that has not changed. It may hold secrets. DryRunOption, comments, the order of keys and the
-// position in the file do not count. Overrides of a file count before their expansion: a template with a random function
-// does not change its entry.
+// Identity returns a text that two entries share exactly if they mean the same, so that a new
+// version of the file does not restart an entry that has not changed. It may hold secrets.
+// DryRunOption, comments, the order of keys and the position in the file do not count. Overrides of
+// a file count before their expansion: a template with a random function does not change its entry.
 func (e Entry) Identity() string {
 	selector := ""
 	if e.Selector != nil {
@@ -91,8 +95,9 @@ func (e Entry) Identity() string {
 	return string(text)
 }
 
-// At returns an error about a field of the entry, such as a chart that does not load. It has the form of the errors of
-// [Parse]. An entry that is not from a file has its kind in place of the file and the line.
+// At returns an error about a field of the entry, such as a chart that does not load. It has the
+// form of the errors of [Parse]. An entry that is not from a file has its kind in place of the file
+// and the line.
 func (e Entry) At(path string, err error) *Error {
 	if e.position == nil {
 		return &Error{File: kindName(e.GroupVersionKind), Field: path, Err: err}
@@ -107,11 +112,12 @@ func kindName(kind schema.GroupVersionKind) string {
 	return strings.TrimSpace(strings.Trim(kind.GroupVersion().String(), "/") + " " + kind.Kind)
 }
 
-// Parse reads the content of a file. The name of the file is for the errors, and env is the environment of
-// overrideValues, such as [os.LookupEnv].
+// Parse reads the content of a file. The name of the file is for the errors, and env is the
+// environment of overrideValues, such as [os.LookupEnv].
 //
-// The error joins all errors of the file, each an [*Error], sorted by line. Beside an error, the result has the entries
-// that are valid by themselves. Their charts can be checked, too, so that all errors are reported at once.
+// The error joins all errors of the file, each an [*Error], sorted by line. Beside an error, the
+// result has the entries that are valid by themselves. Their charts can be checked, too, so that
+// all errors are reported at once.
 func Parse(name string, data []byte, env func(string) (string, bool)) ([]Entry, error) {
 	root, line, err := document(data)
 	if err != nil {
@@ -130,8 +136,8 @@ func Parse(name string, data []byte, env func(string) (string, bool)) ([]Entry, 
 	return entries, r.err()
 }
 
-// readEntry reads an entry, and adds its position to the first ones of their kinds. It returns false if the entry has
-// errors.
+// readEntry reads an entry, and adds its position to the first ones of their kinds. It returns
+// false if the entry has errors.
 func readEntry(f field, number int, first map[schema.GroupKind]*position) (Entry, bool) {
 	before := f.reader.count()
 	f.position = locate(f, number)
@@ -150,7 +156,8 @@ func readEntry(f field, number int, first map[schema.GroupKind]*position) (Entry
 	return entry, f.reader.count() == before
 }
 
-// locate returns the position of an entry. What names its kind is read before the errors that need it.
+// locate returns the position of an entry. What names its kind is read before the errors that need
+// it.
 func locate(f field, number int) *position {
 	p := &position{file: f.position.file, line: f.Line, entry: number, lines: map[string]int{}}
 	texts := map[string]string{}
@@ -215,7 +222,8 @@ func (e *Entry) fields() map[string]func(field) {
 	}
 }
 
-// readValues reads values. An object is refused with a hint, because it looks like the values of a chart.
+// readValues reads values. An object is refused with a hint, because it looks like the values of a
+// chart.
 func readValues(f field) (template *ValuesTemplate) {
 	if f.Kind == yaml.MappingNode {
 		f.refuse("must be a text, got an object; write \"values: |\" and indent the object below it")
@@ -236,7 +244,8 @@ const (
 	maxPeriod = 365 * 24 * time.Hour
 )
 
-// readPeriod reads reconcilePeriod, a metav1.Duration in helm-operator-plugins. As there, 0 means never.
+// readPeriod reads reconcilePeriod, a metav1.Duration in helm-operator-plugins. As there, 0 means
+// never.
 func readPeriod(f field) *time.Duration {
 	period := new(time.Duration)
 	if f.duration(period, 0, maxPeriod); *period > 0 && *period < minPeriod {

@@ -229,7 +229,8 @@ func TestFields(t *testing.T) {
 	}
 }
 
-// TestAllErrorsAtOnce: one run reports all errors, sorted by line, and returns the entries that have none.
+// TestAllErrorsAtOnce: one run reports all errors, sorted by line, and returns the entries that
+// have none.
 func TestAllErrorsAtOnce(t *testing.T) {
 	const text = `- group: cache.my.domain
   version: v1
@@ -431,7 +432,8 @@ func TestManyErrors(t *testing.T) {
 	}
 }
 
-// TestErrorOfCaller: errors that the caller finds, such as a chart that does not load, are sorted among those of Parse.
+// TestErrorOfCaller: errors that the caller finds, such as a chart that does not load, are sorted
+// among those of Parse.
 func TestErrorOfCaller(t *testing.T) {
 	errBroken := errors.New("is not\na chart")
 	entries, err := file.Parse(fileName, []byte(memcached+"}\n- {version: v1, kind: A}\n- version: v1\n  kind: B\n  chart: b"), environment)
@@ -502,7 +504,8 @@ func TestEqual(t *testing.T) {
 	}
 }
 
-// TestEqualRandomOverride: a template with a random function does not restart its entry with each version of the file.
+// TestEqualRandomOverride: a template with a random function does not restart its entry with each
+// version of the file.
 func TestEqualRandomOverride(t *testing.T) {
 	const random = `overrideValues: {password: "{{ randAlphaNum 32 }}"}`
 

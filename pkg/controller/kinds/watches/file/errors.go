@@ -27,15 +27,16 @@ const (
 //
 //	watches.yaml:12: entry 2 (cache.my.domain/v1 Memcached): reconcilePeriod: "5 minutes" is not a duration; use for example 5m
 type Error struct {
-	// File is the name of the file, or the kind of an entry without a file. Line is the line, from 1; 0 if the error is about
-	// the whole file.
+	// File is the name of the file, or the kind of an entry without a file. Line is the line, from
+	// 1; 0 if the error is about the whole file.
 	File string
 	Line int
 	// Entry is the number of the entry, from 1; 0 if the error is not about an entry.
 	Entry int
 	// Kind is the apiVersion and the kind of the entry, as far as the file has them.
 	Kind string
-	// Field is the path of the field, such as drift.ignore[0].paths. It is empty if the error is about the whole entry.
+	// Field is the path of the field, such as drift.ignore[0].paths. It is empty if the error is
+	// about the whole entry.
 	Field string
 	// Err is what is wrong, and what to do.
 	Err error
@@ -74,8 +75,8 @@ func (l joinedErrors) Error() string { return errors.Join(l...).Error() }
 // Unwrap returns the errors.
 func (l joinedErrors) Unwrap() []error { return l }
 
-// Join joins errors of one file, among them those that Parse or Join returned. Those of type [*Error] come first, sorted
-// by line. Join returns nil if all errors are nil.
+// Join joins errors of one file, among them those that Parse or Join returned. Those of type
+// [*Error] come first, sorted by line. Join returns nil if all errors are nil.
 func Join(errs ...error) error {
 	var all joinedErrors
 	for _, err := range errs {
@@ -111,7 +112,8 @@ func oneLine(text string, limit int) string {
 // quoted returns a text of the file, in quotes and shortened, for an error.
 func quoted(text string) string { return fmt.Sprintf("%q", message.Truncate(text, maxQuoted)) }
 
-// closest returns the known name that an unknown one was probably meant to be; empty if there is none.
+// closest returns the known name that an unknown one was probably meant to be; empty if there is
+// none.
 func closest(unknown string, known []string) string {
 	best, distance := "", min(len(unknown), 12)/3+1
 	for _, name := range known {

@@ -103,8 +103,8 @@ func describe(node *yaml.Node) string {
 // scalar returns the scalar as the file has it, shortened.
 func scalar(node *yaml.Node) string { return oneLine(node.Value, maxQuoted) }
 
-// keys calls visit for each key of an object, except for those without a value. It reports keys that are not texts and
-// keys that occur twice. join makes the path of a key.
+// keys calls visit for each key of an object, except for those without a value. It reports keys
+// that are not texts and keys that occur twice. join makes the path of a key.
 func (f field) keys(join func(path, key string) string, visit func(key *yaml.Node, value field)) {
 	if f.Kind != yaml.MappingNode {
 		f.refuse("must be an object (key: value), got %s", describe(f.Node))

@@ -12,8 +12,9 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller/kinds/watches/file"
 )
 
-// FuzzParse checks arbitrary files. Parse neither panics nor allocates much memory. Its errors have one line each and do
-// not show the environment. The entries are complete, and can be used with any resource.
+// FuzzParse checks arbitrary files. Parse neither panics nor allocates much memory. Its errors have
+// one line each and do not show the environment. The entries are complete, and can be used with any
+// resource.
 func FuzzParse(f *testing.F) {
 	for _, seed := range []string{
 		"", "[]", "- x", memcached + "}", redis + "\n" + nginx, redis + "\n" + redis, "- &a [*a]", "a: {b: [c", "- a\n---\n- b",

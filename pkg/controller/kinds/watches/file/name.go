@@ -17,26 +17,29 @@ const (
 	MaxReleaseName = 53
 	// maxTemplateBytes limits the text of a releaseName.
 	maxTemplateBytes = 4096
-	// maxNameOutput limits what a releaseName writes, so that an error can show how a name is too long.
+	// maxNameOutput limits what a releaseName writes, so that an error can show how a name is too
+	// long.
 	maxNameOutput = 256
 )
 
 // releaseName is the form of the name of a release in Helm: pkg/chart/v2/util/validate_name.go.
 var releaseName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`)
 
-// nameFunctions are the functions of sprig that a releaseName can use. Their results are not longer than a product of
-// their arguments, and the same for the same arguments: a resource must keep the name of its release.
+// nameFunctions are the functions of sprig that a releaseName can use. Their results are not longer
+// than a product of their arguments, and the same for the same arguments: a resource must keep the
+// name of its release.
 var nameFunctions = []string{"default", "lower", "upper", "trim", "trimAll", "trimPrefix", "trimSuffix", "trunc", "replace", "sha256sum", "toString"}
 
-// NameTemplate computes the name of the release of a resource. A nil template gives the name of the resource.
+// NameTemplate computes the name of the release of a resource. A nil template gives the name of the
+// resource.
 type NameTemplate struct {
 	text     string
 	template *template.Template
 }
 
-// ParseNameTemplate parses a Go template over a resource, such as {{ .metadata.namespace }}-{{ .metadata.name }}.
-// It can use these functions of sprig: default, lower, upper, trim, trimAll, trimPrefix, trimSuffix, trunc, replace,
-// sha256sum and toString.
+// ParseNameTemplate parses a Go template over a resource, such as {{ .metadata.namespace }}-{{
+// .metadata.name }}. It can use these functions of sprig: default, lower, upper, trim, trimAll,
+// trimPrefix, trimSuffix, trunc, replace, sha256sum and toString.
 func ParseNameTemplate(text string) (*NameTemplate, error) {
 	if text == "" || len(text) > maxTemplateBytes {
 		return nil, fmt.Errorf("must have 1 to %d bytes, got %d", maxTemplateBytes, len(text))
@@ -60,8 +63,9 @@ func (t *NameTemplate) String() string {
 	return t.text
 }
 
-// Execute returns the name of the release of a resource. It fails if a field that the template needs is missing, or if
-// the result is not a valid name for Helm. The error names the field releaseName and the resource.
+// Execute returns the name of the release of a resource. It fails if a field that the template
+// needs is missing, or if the result is not a valid name for Helm. The error names the field
+// releaseName and the resource.
 func (t *NameTemplate) Execute(resource *unstructured.Unstructured) (string, error) {
 	name := resource.GetName()
 	if t != nil {

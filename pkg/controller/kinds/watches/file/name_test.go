@@ -67,7 +67,8 @@ func TestReleaseName(t *testing.T) {
 	}
 }
 
-// assertRuntimeError checks an error that a resource causes: it names the field and the resource, in one short line.
+// assertRuntimeError checks an error that a resource causes: it names the field and the resource,
+// in one short line.
 func assertRuntimeError(t *testing.T, err error, prefix, want string) {
 	t.Helper()
 	text := fmt.Sprint(err)
@@ -79,7 +80,8 @@ func assertRuntimeError(t *testing.T, err error, prefix, want string) {
 	}
 }
 
-// TestReleaseNameOfLongName: the default is an error if the name of the resource is not one of a release.
+// TestReleaseNameOfLongName: the default is an error if the name of the resource is not one of a
+// release.
 func TestReleaseNameOfLongName(t *testing.T) {
 	object := resource(nil)
 	object.SetName(strings.Repeat("a", 54))

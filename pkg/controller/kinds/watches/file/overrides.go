@@ -28,7 +28,8 @@ const (
 	maxCount = maxOverrideBytes
 )
 
-// Overrides are values that win over those of the resource. They can be secret. So fmt and loggers show only their keys.
+// Overrides are values that win over those of the resource. They can be secret. So fmt and loggers
+// show only their keys.
 type Overrides struct {
 	keys   []string
 	values map[string]string
@@ -36,7 +37,8 @@ type Overrides struct {
 	source map[string]string
 }
 
-// NewOverrides returns overrides. A key is a path as in helm install --set, and its value is used as it is.
+// NewOverrides returns overrides. A key is a path as in helm install --set, and its value is used
+// as it is.
 func NewOverrides(values map[string]string) Overrides {
 	return Overrides{keys: slices.Sorted(maps.Keys(values)), values: maps.Clone(values), source: maps.Clone(values)}
 }
@@ -80,8 +82,8 @@ func readOverrides(f field) Overrides {
 	return overrides
 }
 
-// overrideText returns the value of an override as upstream reads it, by sigs.k8s.io/yaml into a string: 3 is "3", yes
-// is "true", and a value that is absent is empty.
+// overrideText returns the value of an override as upstream reads it, by sigs.k8s.io/yaml into a
+// string: 3 is "3", yes is "true", and a value that is absent is empty.
 func overrideText(f field) (string, error) {
 	switch {
 	case f.Kind != yamlv3.ScalarNode:
@@ -102,8 +104,9 @@ func overrideText(f field) (string, error) {
 	return converted.Value, nil
 }
 
-// expandOverride expands a value as upstream does: os.ExpandEnv, and then a template without data. Errors of templates
-// quote the template, into which the environment was expanded. So they are not part of the error.
+// expandOverride expands a value as upstream does: os.ExpandEnv, and then a template without data.
+// Errors of templates quote the template, into which the environment was expanded. So they are not
+// part of the error.
 func expandOverride(text string, env func(string) (string, bool)) (string, error) {
 	text = os.Expand(text, lookup(env))
 	if len(text) > maxOverrideBytes {

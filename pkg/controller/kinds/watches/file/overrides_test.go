@@ -14,7 +14,8 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller/kinds/watches/file"
 )
 
-// TestOverrides has a row for each form of a value. Scalars are converted as sigs.k8s.io/yaml converts them for upstream.
+// TestOverrides has a row for each form of a value. Scalars are converted as sigs.k8s.io/yaml
+// converts them for upstream.
 func TestOverrides(t *testing.T) {
 	tests := []struct{ name, value, want string }{
 		{"text", "quay.io/a", "quay.io/a"},

@@ -61,9 +61,9 @@ func (t *ValuesTemplate) String() string {
 	return t.text
 }
 
-// Execute returns the values of a resource. It fails if the template fails or takes too much work, or if its result is
-// not an object, or too large. The error names the field values, the resource and the line. It shows no value of the
-// resource.
+// Execute returns the values of a resource. It fails if the template fails or takes too much work,
+// or if its result is not an object, or too large. The error names the field values, the resource
+// and the line. It shows no value of the resource.
 func (t *ValuesTemplate) Execute(resource *unstructured.Unstructured) (map[string]any, error) {
 	document, err := sandbox.RenderDocument(t.text, resource.Object)
 	if err != nil {
@@ -79,8 +79,8 @@ func (t *ValuesTemplate) Execute(resource *unstructured.Unstructured) (map[strin
 // lineOfYAML matches the line in an error about YAML.
 var lineOfYAML = regexp.MustCompile(`\bline (\d+)`)
 
-// inDocument adds the line of the document that an error is about. The line has the actions of the template instead of
-// the values of the resource.
+// inDocument adds the line of the document that an error is about. The line has the actions of the
+// template instead of the values of the resource.
 func inDocument(document *sandbox.Document, err error) error {
 	text := document.Show(err.Error())
 	if found := lineOfYAML.FindStringSubmatch(text); found != nil {

@@ -84,7 +84,8 @@ func TestValues(t *testing.T) {
 	}
 }
 
-// TestValuesKeepTheirPlace: whatever a text of a resource has, the structure of the values is that of the template.
+// TestValuesKeepTheirPlace: whatever a text of a resource has, the structure of the values is that
+// of the template.
 func TestValuesKeepTheirPlace(t *testing.T) {
 	template := valuesTemplate(t, `
 plain: {{ .spec.text }}
@@ -131,7 +132,8 @@ end: 3
 	})
 }
 
-// TestValuesErrors: what a template makes of a resource can fail, and is limited. No error shows a value of the resource.
+// TestValuesErrors: what a template makes of a resource can fail, and is limited. No error shows a
+// value of the resource.
 func TestValuesErrors(t *testing.T) {
 	numbers := make([]any, 3000)
 	for i := range numbers {

@@ -18,9 +18,10 @@ import (
 // DefaultInterval is the default of [Watcher.Interval].
 const DefaultInterval = 5 * time.Second
 
-// Watcher reads a file, and reads it again when its content changes. The content is read at an interval, because the
-// kubelet replaces a file of a ConfigMap by the swap of a symbolic link in a parent directory, of which a watch of the
-// file is not notified. Nothing is parsed while the content is the same. A Watcher is not safe for concurrent use.
+// Watcher reads a file, and reads it again when its content changes. The content is read at an
+// interval, because the kubelet replaces a file of a ConfigMap by the swap of a symbolic link in a
+// parent directory, of which a watch of the file is not notified. Nothing is parsed while the
+// content is the same. A Watcher is not safe for concurrent use.
 type Watcher struct {
 	// Path is the path of the file. Its last element is the name of the file in errors.
 	Path string
@@ -31,7 +32,8 @@ type Watcher struct {
 	// Clock is the clock of the interval.
 	Clock clock.WithTicker
 
-	// reported is the version that the caller knows. pending is the version that the last reading found.
+	// reported is the version that the caller knows. pending is the version that the last reading
+	// found.
 	reported, pending version
 }
 
@@ -48,10 +50,11 @@ func (w *Watcher) Load() ([]Entry, error) {
 	return Parse(w.name(), data, w.Env)
 }
 
-// Run calls changed with the entries, or with the error, of each version of the file that follows that of [Watcher.Load],
-// until the context is done. Run calls changed once for each version, also for one that is not valid, and for a file that
-// cannot be read. It waits until two readings in a row have found the same version, because a file can be read while it
-// is written. Load must have been called before.
+// Run calls changed with the entries, or with the error, of each version of the file that follows
+// that of [Watcher.Load], until the context is done. Run calls changed once for each version, also
+// for one that is not valid, and for a file that cannot be read. It waits until two readings in a
+// row have found the same version, because a file can be read while it is written. Load must have
+// been called before.
 func (w *Watcher) Run(ctx context.Context, changed func([]Entry, error)) {
 	interval := w.Interval
 	if interval <= 0 {
@@ -89,8 +92,8 @@ func (w *Watcher) poll(changed func([]Entry, error)) {
 	changed(entries, err)
 }
 
-// read returns the content of the file and its version. A content beyond MaxBytes is cut after the limit, so that it
-// remains too long.
+// read returns the content of the file and its version. A content beyond MaxBytes is cut after the
+// limit, so that it remains too long.
 func (w *Watcher) read() ([]byte, version, error) {
 	data, err := w.content()
 	if err != nil {

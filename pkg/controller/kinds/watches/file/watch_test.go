@@ -33,7 +33,8 @@ type watch struct {
 	changes []string
 }
 
-// startWatch loads a file with redis, and runs its Watcher until the end of the test. It is called in a bubble of synctest.
+// startWatch loads a file with redis, and runs its Watcher until the end of the test. It is called
+// in a bubble of synctest.
 func startWatch(t *testing.T, path string) *watch {
 	t.Helper()
 	w := &watch{path: path, clock: clocktesting.NewFakeClock(time.Unix(0, 0))}
@@ -130,8 +131,8 @@ func TestWatchChanged(t *testing.T) {
 	})
 }
 
-// TestWatchBroken: an invalid version is reported once, without the entries that are valid, and the return of the
-// earlier version is reported, too.
+// TestWatchBroken: an invalid version is reported once, without the entries that are valid, and the
+// return of the earlier version is reported, too.
 func TestWatchBroken(t *testing.T) {
 	const invalid = "watches.yaml:2: entry 2: must be an object (key: value), got the text \"x\""
 	inBubble(t, func(t *testing.T, w *watch) {
@@ -189,7 +190,8 @@ func TestWatchTooLarge(t *testing.T) {
 	})
 }
 
-// TestWatchConfigMap: the kubelet replaces the files of a ConfigMap by the swap of the symbolic link ..data.
+// TestWatchConfigMap: the kubelet replaces the files of a ConfigMap by the swap of the symbolic
+// link ..data.
 func TestWatchConfigMap(t *testing.T) {
 	folder := t.TempDir()
 	swap := func(version, text string) {

@@ -18,11 +18,10 @@ import (
 	"helm.sh/helm/v4/pkg/storage"
 	"helm.sh/helm/v4/pkg/storage/driver"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/metadata/metadatainformer"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/example/demoapp-controller/pkg/helm/chart"
@@ -269,26 +268,12 @@ func NewIndex(
 }
 
 func newInformer(client metadata.Interface, namespace string) cache.SharedIndexInformer {
-	secrets := client.Resource(secretResource).Namespace(namespace)
-	return cache.NewSharedIndexInformerWithOptions(
-		cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
-			ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-				options.LabelSelector = selector
-				return secrets.List(ctx, options)
-			},
-			WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-				options.LabelSelector = selector
-				return secrets.Watch(ctx, options)
-			},
-		}, client),
-		&metav1.PartialObjectMetadata{},
-		cache.SharedIndexInformerOptions{
-			ObjectDescription: "release records",
-			Indexers: cache.Indexers{byRelease: func(object any) ([]string, error) {
-				return []string{keyOf(object.(*metav1.PartialObjectMetadata)).String()}, nil
-			}},
-		},
-	)
+	indexers := cache.Indexers{byRelease: func(object any) ([]string, error) {
+		return []string{keyOf(object.(*metav1.PartialObjectMetadata)).String()}, nil
+	}}
+	return metadatainformer.NewFilteredMetadataInformer(client, secretResource, namespace, 0, indexers, func(options *metav1.ListOptions) {
+		options.LabelSelector = selector
+	}).Informer()
 }
 
 // slim is a transform that keeps the metadata that of needs.

@@ -1,0 +1,162 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package helm
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/example/demoapp-controller/pkg/helm/record"
+)
+
+// Snapshot is the observed state of a release.
+type Snapshot struct {
+	// Record is the newest revision; nil when there is none.
+	Record *record.Record
+	// LastGood is the revision to roll back to if Record failed: the newest revision
+	// before Record that was deployed, did not fail, was not rolled back from, and has a
+	// verified record. It is nil when there is none.
+	LastGood *record.Record
+	// Revisions are the digests of the revisions whose records can be verified: the digests of the
+	// given baseline, and the digests that this engine has recorded. Store them in the next
+	// baseline.
+	Revisions []record.Digest
+	// Unverified means that Revisions has no digest for Record. The revision is then made again
+	// from the chart, under the same number.
+	Unverified bool
+	// Remembered says that the given baseline belongs to this release, to any of its
+	// revisions.
+	Remembered bool
+	// BaselineKnown says that the given baseline belongs to the newest revision, so that
+	// Drifts and Health are known.
+	BaselineKnown bool
+	// Completed are the entries of the baseline's inventory whose digest an earlier version of the
+	// operator recorded, without a time, and whose objects have not drifted. These entries have the
+	// digest of the live object, and replace the entries of the baseline. Until then, a change
+	// under the engine's field manager is not drift.
+	Completed []InventoryEntry
+	// StillDeployed is the revision of the given baseline if the revision is an older one and all
+	// later attempts of the engine failed or were interrupted. Otherwise, it is nil. Drifts and
+	// Health then describe its objects, and [ActionRepair] repairs them. If the baseline comes from
+	// the error of Execute, objects that the failed attempt applied count with the state after that
+	// attempt.
+	StillDeployed *record.Record
+	Drifts        []Drift
+	// Drifted identifies the state of the drifted objects. It changes when another client changes
+	// one of these objects again. It is empty without drift.
+	Drifted string
+	Health  []ObjectHealth
+}
+
+// Verifies reports whether there is a digest to verify the record of a revision.
+func (s Snapshot) Verifies(revision int) bool { return record.DigestFor(s.Revisions, revision) != "" }
+
+// Observe returns the observed state of a release. It sends no request, except to watch further
+// kinds. It waits until these watches are filled. The error wraps [ErrNotSynced] when they are not
+// filled in time.
+func (e *Engine) Observe(ctx context.Context, release cache.ObjectName, baseline Baseline) (Snapshot, error) {
+	snapshot := Snapshot{Remembered: baseline.Revision != 0}
+	history := e.records.History(release)
+	if len(history) > 0 {
+		snapshot.Revisions = e.digests.Of(release, baseline.Revisions, history)
+		snapshot.Record, snapshot.LastGood = history[len(history)-1], record.LastGood(history, snapshot.Revisions)
+		snapshot.Unverified = !snapshot.Verifies(snapshot.Record.Revision)
+	}
+	deployed := record.Deployed(history, baseline.Revision, snapshot.Revisions)
+	if deployed == nil {
+		return snapshot, nil
+	}
+	within := bounds{namespace: release.Namespace, scope: baseline.Scope, namespaces: e.namespaces}
+	inventory := slices.DeleteFunc(slices.Clone(baseline.Inventory), func(entry InventoryEntry) bool { return !within.allow(entry.Namespace) })
+	mappings, err := e.mappings(inventory)
+	if err == nil {
+		err = e.watcher.need(ctx, release, slices.Collect(maps.Values(mappings)))
+	}
+	if err != nil {
+		return snapshot, fmt.Errorf("observe release %s: %w", release, err)
+	}
+	if snapshot.BaselineKnown = deployed == snapshot.Record; !snapshot.BaselineKnown {
+		snapshot.StillDeployed = deployed
+	}
+	e.creations.forget(release)
+	e.foreign.set(release, baseline.RemoveForeign, baseline.Ignore)
+	var drifted []types.UID
+	states := sha256.New()
+	for i, entry := range inventory {
+		got, doubted := (*observed)(nil), false
+		mapping, served := mappings[entry.groupVersionKind()]
+		if served {
+			view := e.watcher.view(mapping, entry.Namespace)
+			if view == nil {
+				continue // Its namespace is not watched.
+			}
+			if got, _ = view.Get(entry.Namespace, entry.Name); got != nil {
+				doubted = view.IsDoubted(got)
+			}
+		}
+		found := e.driftsOf(release, entry, got, served, doubted)
+		snapshot.Drifts = append(snapshot.Drifts, found...)
+		if len(found) == 0 && got.trace.Fingerprint != entry.Digest {
+			entry.Digest = got.trace.Fingerprint
+			snapshot.Completed = append(snapshot.Completed, entry)
+		}
+		for _, drift := range found {
+			fmt.Fprintln(states, i, drift.Kind)
+		}
+		if len(found) > 0 && got != nil {
+			fmt.Fprintln(states, got.UID, got.trace.Fingerprint, got.edition())
+			drifted = append(drifted, got.UID)
+		}
+		if got != nil {
+			snapshot.Health = append(snapshot.Health, ObjectHealth{Object: entry.ObjectReference, Health: got.health})
+		}
+	}
+	if len(snapshot.Drifts) > 0 {
+		snapshot.Drifted = hex.EncodeToString(states.Sum(nil)[:16])
+	}
+	e.drifted.note(release, drifted)
+	return snapshot, nil
+}
+
+// driftsOf returns how an object differs from its baseline: in fields that other clients
+// added, and in fields that the engine applied.
+func (e *Engine) driftsOf(release cache.ObjectName, entry InventoryEntry, got *observed, served, doubted bool) []Drift {
+	var found []Drift
+	if got != nil && e.foreign.has(release, got) {
+		found = append(found, Drift{Object: entry.ObjectReference, Kind: DriftForeign})
+	}
+	if kind := compare(entry, got, doubted); kind != "" {
+		found = append(found, Drift{Object: entry.ObjectReference, Kind: kind, Unserved: !served})
+	}
+	return found
+}
+
+// mappings returns the mappings of the kinds in the inventory. A kind that is no longer
+// served has none, and no objects.
+func (e *Engine) mappings(inventory []InventoryEntry) (map[schema.GroupVersionKind]*meta.RESTMapping, error) {
+	mappings := map[schema.GroupVersionKind]*meta.RESTMapping{}
+	for _, entry := range inventory {
+		kind := entry.groupVersionKind()
+		if _, known := mappings[kind]; known {
+			continue
+		}
+		mapping, err := e.mapper.mapping(kind)
+		if err != nil && !meta.IsNoMatchError(err) {
+			return nil, err
+		}
+		if err == nil {
+			mappings[kind] = mapping
+		}
+	}
+	return mappings, nil
+}

@@ -315,7 +315,7 @@ func (e *Engine) publish(n overlay.Notice[Change]) {
 
 // publishRecord reports a change of a release record.
 func (e *Engine) publishRecord(release cache.ObjectName, secret metav1.Object, gone bool) {
-	e.publish(overlay.NoticeOf(release, RecordChanged, secret, gone))
+	e.publish(overlay.NoticeOf(e.records.View(release.Namespace), release, RecordChanged, secret, gone))
 }
 
 // Decide is the package's Decide at the current time, with the release's timeout as

@@ -311,24 +311,24 @@ func (w *watcher) handler(view *overlay.View[*observed]) overlay.Handler[*observ
 			if written != nil {
 				doubt(view, written, added)
 			}
-			w.notify(overlay.NoticeOf(added.release, ObjectChanged, added, false))
+			w.notify(overlay.NoticeOf(view, added.release, ObjectChanged, added, false))
 		},
 		Updated: func(was, is *observed) {
 			release, doubted := was.release, doubt(view, was, is)
 			if is.release != release && is.release.Name != "" {
-				w.notify(overlay.NoticeOf(is.release, ObjectChanged, is, false))
+				w.notify(overlay.NoticeOf(view, is.release, ObjectChanged, is, false))
 			}
 			switch {
 			case doubted || was.trace.Fingerprint != is.trace.Fingerprint || was.UID != is.UID || was.foreign != is.foreign && w.foreign.has(release, is),
 				w.drifted.has(release, is.UID) && was.edition() != is.edition():
-				w.notify(overlay.NoticeOf(release, ObjectChanged, is, false))
+				w.notify(overlay.NoticeOf(view, release, ObjectChanged, is, false))
 			case was.health != is.health:
-				w.notify(overlay.NoticeOf(release, HealthChanged, is, false))
+				w.notify(overlay.NoticeOf(view, release, HealthChanged, is, false))
 			}
 		},
 		Deleted: func(gone *observed, own bool) {
 			if !own || w.awaits(gone.release) {
-				w.notify(overlay.NoticeOf(gone.release, ObjectChanged, gone, true))
+				w.notify(overlay.NoticeOf(view, gone.release, ObjectChanged, gone, true))
 			}
 		},
 	}

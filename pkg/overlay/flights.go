@@ -19,11 +19,17 @@ type Notice[Change comparable] struct {
 
 	version
 	gone bool
+	// isOwn reports whether the version is one that this process wrote.
+	isOwn func() bool
 }
 
-// NoticeOf returns the notice of a change. gone reports whether the object is gone from the store.
-func NoticeOf[Change comparable](owner cache.ObjectName, change Change, object metav1.Object, gone bool) Notice[Change] {
-	return Notice[Change]{Owner: owner, Change: change, version: versionOf(object), gone: gone}
+// NoticeOf returns the notice of a change to an object of the view. gone reports whether the object
+// is gone from the store.
+func NoticeOf[Change comparable, T metav1.Object](view *View[T], owner cache.ObjectName, change Change, object metav1.Object, gone bool) Notice[Change] {
+	return Notice[Change]{
+		Owner: owner, Change: change, version: versionOf(object), gone: gone,
+		isOwn: func() bool { return !gone && view.IsOwn(object) },
+	}
 }
 
 // Flights hold back the notices of owners whose objects are being written. The watch event of a
@@ -52,15 +58,17 @@ func (f *Flights[Change]) Begin(owner cache.ObjectName) {
 	f.owners[owner] = &flight[Change]{wrote: map[types.UID]string{}, deleted: map[types.UID]bool{}}
 }
 
-// Hold keeps a notice if its owner is in flight. It reports whether it did.
+// Hold keeps a notice if its owner is in flight. It drops the echo of a flight that ended while the
+// event was handled. It reports whether it did either.
 func (f *Flights[Change]) Hold(n Notice[Change]) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	flight, ok := f.owners[n.Owner]
-	if ok {
-		flight.held = append(slices.DeleteFunc(flight.held, n.follows), n)
+	if !ok {
+		return n.isOwn()
 	}
-	return ok
+	flight.held = append(slices.DeleteFunc(flight.held, n.follows), n)
+	return true
 }
 
 // follows reports whether the other notice is about the same object and kind of change.

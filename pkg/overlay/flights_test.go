@@ -22,12 +22,12 @@ func TestFlights(t *testing.T) {
 		return &metav1.ObjectMeta{UID: uid, ResourceVersion: version}
 	}
 	changed := func(uid types.UID, version string) Notice[string] {
-		return NoticeOf(owner, "changed", object(uid, version), false)
+		return NoticeOf[string, metav1.Object](nil, owner, "changed", object(uid, version), false)
 	}
 	gone := func(uid types.UID, version string) Notice[string] {
-		return NoticeOf(owner, "changed", object(uid, version), true)
+		return NoticeOf[string, metav1.Object](nil, owner, "changed", object(uid, version), true)
 	}
-	compared := cmp.AllowUnexported(Notice[string]{}, version{})
+	compared := cmp.Options{cmp.AllowUnexported(Notice[string]{}, version{}), cmpopts.IgnoreFields(Notice[string]{}, "isOwn")}
 	tests := map[string]struct {
 		write, remove *metav1.ObjectMeta
 		notice        Notice[string]
@@ -85,6 +85,23 @@ func TestFlights(t *testing.T) {
 		}
 		if diff := cmp.Diff([]Notice[string]{changed("a", "999")}, flights.End(owner), compared); diff != "" {
 			t.Errorf("reported (-want +got):\n%s", diff)
+		}
+	})
+	t.Run("the flight of an own write ends while its event is handled", func(t *testing.T) {
+		var flights Flights[string]
+		view := New[*metav1.PartialObjectMetadata](cache.NewIndexer(cache.MetaNamespaceKeyFunc, nil))
+		written := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web", UID: "a", ResourceVersion: "5"}}
+		flights.Begin(owner)
+		view.Wrote(written)
+		flights.Wrote(owner, written)
+		flights.End(owner)
+		later := written.DeepCopy()
+		later.ResourceVersion = "6"
+		if !flights.Hold(NoticeOf(view, owner, "changed", written, false)) {
+			t.Error("an echo is reported")
+		}
+		if flights.Hold(NoticeOf(view, owner, "changed", later, false)) || flights.Hold(NoticeOf(view, owner, "changed", written, true)) {
+			t.Error("a change by another client is dropped")
 		}
 	})
 	t.Run("writes outside of flights", func(*testing.T) {

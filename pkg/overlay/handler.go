@@ -31,9 +31,9 @@ type Handler[T Object] struct {
 
 // OnAdd implements cache.TypedResourceEventHandler.
 func (h Handler[T]) OnAdd(object T, _ bool) {
+	defer h.View.Settle(object)
 	own := h.View.IsOwn(object)
 	written, _ := h.View.Own(object)
-	h.View.Settle(object)
 	if !own && h.Added != nil {
 		h.Added(object, written)
 	}
@@ -41,11 +41,11 @@ func (h Handler[T]) OnAdd(object T, _ bool) {
 
 // OnUpdate implements cache.TypedResourceEventHandler.
 func (h Handler[T]) OnUpdate(before, after T) {
+	defer h.View.Settle(after)
 	own := h.View.IsOwn(after)
 	if written, ok := h.View.Own(after); ok && !AtLeast(before.GetResourceVersion(), written.GetResourceVersion()) {
 		before = written
 	}
-	h.View.Settle(after)
 	// A new watch reports all objects again.
 	if !own && before.GetResourceVersion() != after.GetResourceVersion() && h.Updated != nil {
 		h.Updated(before, after)
@@ -59,8 +59,8 @@ func (h Handler[T]) OnDelete(gone cache.DeletedObject[T]) {
 	if gone.OptionalObj == none {
 		return
 	}
+	defer h.View.Settle(gone.OptionalObj)
 	own := h.View.IsOwnDelete(gone.OptionalObj)
-	h.View.Settle(gone.OptionalObj)
 	if h.Deleted != nil {
 		h.Deleted(gone.OptionalObj, own)
 	}

@@ -154,7 +154,10 @@ func (v *View[T]) Deleted(object metav1.Object) {
 
 // IsOwn reports whether the object is the version that this process last wrote, or an older
 // one. Its event is then an echo.
-func (v *View[T]) IsOwn(object T) bool {
+func (v *View[T]) IsOwn(object metav1.Object) bool {
+	if v == nil {
+		return false
+	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	own, ok := v.echoes[objectKey(object.GetNamespace(), object.GetName())]

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	kubefake "k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/tools/cache"
 
 	childv1alpha1 "github.com/example/demoapp-controller/pkg/apis/child/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller"
@@ -112,6 +113,25 @@ func TestDriftIsCorrectedWithOneApply(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestChangeAfterOwnWriteIsDrift: another client changes a child while the pass that wrote the child
+// is still going on.
+func TestChangeAfterOwnWriteIsDrift(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		f := newFamily(t, configMap("one"))
+		owner := cache.MetaObjectToName(f.owner)
+		f.set.flights.Begin(owner)
+		f.set.flights.Wrote(owner, f.configMap())
+		f.change(func(c *corev1.ConfigMap) { c.Data["key"] = "theirs" })
+		f.Settle()
+
+		f.set.end(owner)
+		f.Settle()
+
+		expect.Equal(t, "passes", []controller.Reason{controller.Drift}, f.passes)
+		expect.Equal(t, "data", map[string]string{"key": "one"}, f.configMap().Data)
+	})
 }
 
 func TestUpdateIsNotCorrection(t *testing.T) {

@@ -72,24 +72,25 @@ func (s *Set) handler(kind ManagedKind, view *overlay.View[metav1.Object]) overl
 			if written != nil {
 				doubt(view, kind.observe(written), is)
 			}
-			s.notify(is, controller.HealthChange, false)
+			s.notify(view, is, is, controller.HealthChange, false)
 		},
 		Updated: func(before, after metav1.Object) {
 			was, is := kind.observe(before), kind.observe(after)
 			switch {
 			case doubt(view, was, is), was.UID != is.UID, was.trace.Fingerprint != is.trace.Fingerprint, !maps.Equal(was.values, is.values):
-				s.notify(was, controller.Drift, false)
+				s.notify(view, was, is, controller.Drift, false)
 				if controllerOf(was) != controllerOf(is) {
-					s.notify(is, controller.Drift, false)
+					s.notify(view, is, is, controller.Drift, false)
 				}
 			case was.Health != is.Health, was.Condition != is.Condition, (was.DeletionTimestamp == nil) != (is.DeletionTimestamp == nil):
-				s.notify(is, controller.HealthChange, false)
+				s.notify(view, is, is, controller.HealthChange, false)
 			}
 		},
 		Deleted: func(object metav1.Object, own bool) {
 			// A pass may wait for a child whose deletion finalizers delayed, to create it again.
 			if !own || object.GetDeletionTimestamp() != nil {
-				s.notify(kind.observe(object), controller.Drift, true)
+				is := kind.observe(object)
+				s.notify(view, is, is, controller.Drift, true)
 			}
 			freed := childKey{object.GetNamespace(), id{kind.gvk.Kind, object.GetName()}}
 			for _, blocked := range s.blocked.Take(func(b blockedOwner) bool { return b.child == freed }) {
@@ -109,11 +110,12 @@ func doubt(view *overlay.View[metav1.Object], was, is *Observed) bool {
 	return doubted
 }
 
-// notify queues the owner of a child. While Ensure writes the owner's children, the event is held
-// back: it may be the echo of a write whose answer has not arrived.
-func (s *Set) notify(child *Observed, why controller.Reason, gone bool) {
+// notify queues the owner of a child. seen is the version of the child in the event. While Ensure
+// writes the owner's children, the event is held back: it may be the echo of a write whose answer
+// has not arrived.
+func (s *Set) notify(view *overlay.View[metav1.Object], child, seen *Observed, why controller.Reason, gone bool) {
 	owner, ok := s.ownerOf(child)
-	if ok && !s.flights.Hold(overlay.NoticeOf(owner, why, child, gone)) {
+	if ok && !s.flights.Hold(overlay.NoticeOf(view, owner, why, seen, gone)) {
 		s.queue.Enqueue(owner, why)
 	}
 }

@@ -80,7 +80,7 @@ func perform(ctx context.Context, screen *pages.Screen, kubeconfig, metrics stri
 	for _, name := range []string{"MAKEFLAGS", "MAKELEVEL", "MFLAGS"} {
 		_ = os.Unsetenv(name)
 	}
-	bash, err := pages.StartShell(".", dir, "TMPDIR="+dir, "METRICS="+metrics)
+	bash, err := pages.StartShell(".", dir, "TMPDIR="+dir, "METRICS="+metrics) //nolint:contextcheck // The shell outlives an interrupted command.
 	if err != nil {
 		return err
 	}

@@ -26,13 +26,13 @@ type Player struct {
 	Screen *Screen
 }
 
-// Unmet is the error of a command that failed, or whose output differs from that on the page.
-type Unmet struct {
+// UnmetError is the error of a command that failed, or whose output differs from that on the page.
+type UnmetError struct {
 	Expected, Seen string
 }
 
 // Error implements error.
-func (u *Unmet) Error() string { return "expected:\n" + u.Expected + "\nseen:\n" + u.Seen }
+func (u *UnmetError) Error() string { return "expected:\n" + u.Expected + "\nseen:\n" + u.Seen }
 
 // Play runs the commands of a section until one fails. The remarks say how long the effects took that watches showed.
 func (p *Player) Play(ctx context.Context, section Section) (remarks []string, err error) {
@@ -92,7 +92,7 @@ func (p *Player) playCommand(ctx context.Context, command Command, w **watch) (t
 	case err != nil:
 		return 0, err
 	case code != 0:
-		return 0, &Unmet{Expected: "the command to succeed", Seen: strings.TrimSpace(fmt.Sprintf("%s\nexit code %d", output, code))}
+		return 0, &UnmetError{Expected: "the command to succeed", Seen: strings.TrimSpace(fmt.Sprintf("%s\nexit code %d", output, code))}
 	case command.Expected == nil:
 		return 0, nil
 	case isWatch:
@@ -109,7 +109,7 @@ func (p *Player) playCommand(ctx context.Context, command Command, w **watch) (t
 		}
 	}
 	if !matches(command.Expected[:own], strings.Split(output, "\n")) {
-		return 0, &Unmet{Expected: strings.Join(command.Expected, "\n"), Seen: output}
+		return 0, &UnmetError{Expected: strings.Join(command.Expected, "\n"), Seen: output}
 	}
 	if own == len(command.Expected) {
 		return 0, nil
@@ -197,7 +197,7 @@ func (w *watch) await(ctx context.Context, expected []string, show func(after ti
 			show(line.at.Sub(first), line.text)
 			missing = missing[1:]
 		case <-limit.C:
-			return &Unmet{
+			return &UnmetError{
 				Expected: "the watch to show\n" + strings.Join(expected, "\n"),
 				Seen:     strings.Join(append(slices.Compact(seen), "then nothing until "+Readable(watchLimit)+" were over"), "\n"),
 			}

@@ -16,7 +16,7 @@ func TestPlay(t *testing.T) {
 		page []string
 		// shown and hidden are parts of the screen that must and must not be there.
 		shown, hidden []string
-		unmet         *Unmet
+		unmet         *UnmetError
 	}{
 		"text, commands and output": {
 			page:  []string{"Some text.", "```console", "$ A=one", "$ echo $A; echo two", "one", "...", "```"},
@@ -25,11 +25,11 @@ func TestPlay(t *testing.T) {
 		"a command that fails": {
 			page:   []string{"```console", "$ echo problem; false", "$ echo next", "```"},
 			hidden: []string{"next"},
-			unmet:  &Unmet{Expected: "the command to succeed", Seen: "problem\nexit code 1"},
+			unmet:  &UnmetError{Expected: "the command to succeed", Seen: "problem\nexit code 1"},
 		},
 		"another output": {
 			page:  []string{"```console", "$ echo one", "two", "```"},
-			unmet: &Unmet{Expected: "two", Seen: "one"},
+			unmet: &UnmetError{Expected: "two", Seen: "one"},
 		},
 		"blocks that are not run": {
 			page: []string{
@@ -63,7 +63,7 @@ func TestPlay(t *testing.T) {
 
 			remarks, err := player.Play(t.Context(), sections[0])
 
-			var unmet *Unmet
+			var unmet *UnmetError
 			if errors.As(err, &unmet); err != nil && unmet == nil || (unmet == nil) != (test.unmet == nil) || unmet != nil && *unmet != *test.unmet {
 				t.Errorf("error %v, expected %v", err, test.unmet)
 			}

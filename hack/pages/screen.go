@@ -66,7 +66,7 @@ func (s *Screen) Heading(text string) { s.Printf("\n%s\n", s.Style(Bold, text)) 
 
 // Failure shows why a section failed.
 func (s *Screen) Failure(err error) {
-	var u *Unmet
+	var u *UnmetError
 	if !errors.As(err, &u) {
 		s.Printf("\n  %s\n", s.Style(Bold+Red, "Did not happen: "+err.Error()))
 		return

@@ -204,6 +204,6 @@ func hasParts(text string, parts []string) bool {
 }
 
 var (
-	goBlock = regexp.MustCompile("(?ms)^```go\n(.*?)^```$")
+	goBlock = regexp.MustCompile("(?ms)^```go\n(.*?)^```$") //nolint:gocritic // Each ^ begins a line.
 	leftOut = regexp.MustCompile(`(?m)^\t*// \.\.\.\n`)
 )

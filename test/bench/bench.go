@@ -111,7 +111,7 @@ func (b *bench) check(err error) {
 
 // start starts the control plane and what watches it.
 func (b *bench) start(ctx context.Context, kind string) {
-	b.cluster = b.t.Start(cluster.Options{Nodes: nodes})
+	b.cluster = b.t.Start(cluster.Options{Nodes: nodes}) //nolint:contextcheck // It has the context of b.t.
 	b.deploy(ctx, kind)
 	b.createNamespace(ctx)
 	watching, stop := context.WithCancel(ctx)
@@ -264,7 +264,7 @@ func poll(ctx context.Context, every time.Duration, done func() bool) error {
 // takeSample lets an operator install, upgrade and uninstall one custom resource, and records its
 // writes for the floor.
 func (b *bench) takeSample(ctx context.Context, c contender) {
-	proxy, recorder := b.cluster.NewProxy(b.t), &recorder{}
+	proxy, recorder := b.cluster.NewProxy(b.t), &recorder{} //nolint:contextcheck // It has the context of b.t.
 	proxy.Refuse(recorder.record)
 	sampled := measurement{bench: b, operators: b.startOperator(ctx, c, proxy)}
 	created := b.create(ctx, sampleName)

@@ -6,7 +6,6 @@ package child
 import (
 	"context"
 	"errors"
-	"slices"
 	"sync"
 	"testing"
 
@@ -27,14 +26,6 @@ func newMap(name string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "ns", Name: name, OwnerReferences: []metav1.OwnerReference{Reference(owner, "v1", "Secret")},
 	}}
-}
-
-func namesOf(objects []*corev1.ConfigMap) (names []string) {
-	for _, object := range objects {
-		names = append(names, object.Name)
-	}
-	slices.Sort(names)
-	return names
 }
 
 func get(t *testing.T, client corev1client.ConfigMapInterface, name string) *corev1.ConfigMap {

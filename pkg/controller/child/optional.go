@@ -67,7 +67,7 @@ func (s *Set) Add(loop Loop, kind ManagedKind) (*Added, error) {
 	if !ok {
 		return nil, fmt.Errorf("children of kind %s: the set has no such optional kind", kind.gvk.Kind)
 	}
-	synced, err := s.handle(loop, kind)
+	synced, err := s.handle(kind)
 	if err != nil {
 		return nil, err
 	}

@@ -30,7 +30,7 @@ func (s *Set) Watch(loop Loop) error {
 			return fmt.Errorf("children of kind %s: the set has two kinds of this name", gvk.Kind)
 		}
 		names[gvk.Kind] = true
-		synced, err := s.handle(loop, kind)
+		synced, err := s.handle(kind)
 		if err != nil {
 			return err
 		}
@@ -41,7 +41,7 @@ func (s *Set) Watch(loop Loop) error {
 }
 
 // handle adds the event handlers of a kind of children, and returns the caches to wait for.
-func (s *Set) handle(loop Loop, kind ManagedKind) ([]controller.NamedSync, error) {
+func (s *Set) handle(kind ManagedKind) ([]controller.NamedSync, error) {
 	var all []controller.NamedSync
 	for namespace, informer := range kind.informers {
 		synced, err := controller.AddHandler[metav1.Object]("children of kind "+kind.gvk.Kind, informer, s.handler(kind, kind.views[namespace]))

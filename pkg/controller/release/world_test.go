@@ -134,7 +134,7 @@ func (w *world) start(chart *chart.Chart) {
 	definition.Steps = func(ctx context.Context, p *kind.Pass[*Shop]) error {
 		return release.Steps(lifecycle, worldBinding{w})(ctx, p)
 	}
-	definition.Finalize = func(ctx context.Context, p *kind.Pass[*Shop]) (event.Event, error) {
+	definition.Finalize = func(_ context.Context, p *kind.Pass[*Shop]) (event.Event, error) {
 		w.rollout.Forget(p.Key())
 		return event.Event{}, nil
 	}

@@ -38,6 +38,7 @@ type body struct {
 	size int
 }
 
+// NewCache returns an empty cache for at most limit bytes.
 func NewCache(limit int) *Cache {
 	return &Cache{
 		Codec: newCodec(), limit: limit, recent: list.New(), entries: map[types.UID]*list.Element{},

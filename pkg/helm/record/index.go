@@ -51,6 +51,7 @@ const AdoptLabel = "engine.demo.example.com/adopt"
 // FailedMark ends the InputsLabel of a failed attempt.
 const FailedMark = "-x"
 
+// Helm's labels of a record, and what selects records.
 const (
 	selector        = "owner=helm"
 	StatusLabel     = "status"
@@ -243,6 +244,8 @@ type Index struct {
 	notify    func(release cache.ObjectName, secret metav1.Object, gone bool)
 }
 
+// NewIndex returns an index of the release records in the namespaces; none for all namespaces.
+// notify is called for each change that is not an echo of a write of this process. It must not block.
 func NewIndex(
 	client metadata.Interface, namespaces []string, watchErrors cache.WatchErrorHandlerWithContext,
 	notify func(release cache.ObjectName, secret metav1.Object, gone bool),
@@ -289,6 +292,7 @@ func slim(object any) (any, error) {
 var indexedLabels = append(driver.GetSystemLabels(),
 	InputsLabel, RollbackLabel, UnhealthyLabel, OwnerLabel, OwnerKindLabel, OwnerGenerationLabel, SaltLabel, AdoptLabel)
 
+// Slim returns the metadata of a record with the labels that the index needs.
 func Slim(secret *metav1.ObjectMeta) *metav1.PartialObjectMetadata {
 	labels := map[string]string{}
 	for _, key := range indexedLabels {
@@ -333,6 +337,7 @@ func (r *Index) Run(ctx context.Context) {
 	running.Wait()
 }
 
+// HasSynced reports whether the index has all records of the first list.
 func (r *Index) HasSynced() bool {
 	for _, synced := range r.synced {
 		if !synced() {

@@ -41,6 +41,7 @@ type Owner struct {
 	Generation int64
 }
 
+// OwnerOf returns the identity of the referenced owner, without its generation; nil for none.
 func OwnerOf(reference *metav1.OwnerReference) Owner {
 	if reference == nil {
 		return Owner{}

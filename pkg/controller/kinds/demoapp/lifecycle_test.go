@@ -294,9 +294,8 @@ type licenses struct {
 }
 
 var (
-	granted     = license.Answer{Verdict: license.Granted, Message: "yes"}
-	denied      = license.Answer{Verdict: license.Denied, Message: "no"}
-	unavailable = license.Answer{Verdict: license.Unavailable, Message: "silence"}
+	granted = license.Answer{Verdict: license.Granted, Message: "yes"}
+	denied  = license.Answer{Verdict: license.Denied, Message: "no"}
 )
 
 const (

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -246,8 +247,13 @@ func (w *world) makeStatefulSetReady(ready int32) {
 func TestPasswordsAreOnlyInSecret(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		var written []string
+		var (
+			mu      sync.Mutex // The two clients call record at the same time.
+			written []string
+		)
 		record := func(action clienttesting.Action) (bool, runtime.Object, error) {
+			mu.Lock()
+			defer mu.Unlock()
 			switch a := action.(type) {
 			case clienttesting.PatchAction:
 				written = append(written, string(a.GetPatch()))

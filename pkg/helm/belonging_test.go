@@ -98,6 +98,7 @@ func TestForeignObjectBeforeHooks(t *testing.T) {
 				before := f.Edit("ConfigMap", "default/b", "kubectl", theirs)
 				synctest.Wait()
 				f.TakeRequests()
+				names := f.Names()
 				_ = wantError[*OwnershipConflictError](t, tc.attempt(t, f))
 				for _, request := range f.TakeRequests() {
 					if strings.Contains(request, "jobs") {
@@ -105,6 +106,9 @@ func TestForeignObjectBeforeHooks(t *testing.T) {
 					}
 				}
 				wantRecords(t, f, tc.records...)
+				if diff := cmp.Diff(names, f.Names()); diff != "" {
+					t.Errorf("objects (-before +after):\n%s", diff)
+				}
 				if diff := cmp.Diff(before, f.Object("ConfigMap", "default/b")); diff != "" {
 					t.Errorf("their object (-before +after):\n%s", diff)
 				}

@@ -42,16 +42,6 @@ var helmBinary = sync.OnceValues(func() (string, error) {
 // command runs the helm command in a player's namespace, and returns what it prints.
 func command(t *testing.T, p player, args ...string) string {
 	t.Helper()
-	stdout, stderr, err := runCommand(t, p, args...)
-	if err != nil {
-		t.Fatalf("helm %s: %v\n%s", strings.Join(args, " "), err, stderr)
-	}
-	return stdout
-}
-
-// runCommand runs the helm command in a player's namespace, whether it succeeds or fails.
-func runCommand(t *testing.T, p player, args ...string) (stdout, stderr string, err error) {
-	t.Helper()
 	binary, err := helmBinary()
 	if err != nil {
 		t.Fatal(err)
@@ -62,8 +52,10 @@ func runCommand(t *testing.T, p player, args ...string) (stdout, stderr string, 
 	run.Env = append(os.Environ(), "HELM_CACHE_HOME="+home, "HELM_CONFIG_HOME="+home, "HELM_DATA_HOME="+home)
 	var output, messages bytes.Buffer
 	run.Stdout, run.Stderr = &output, &messages
-	err = run.Run()
-	return output.String(), messages.String(), err
+	if err := run.Run(); err != nil {
+		t.Fatalf("helm %s: %v\n%s", strings.Join(args, " "), err, messages.Bytes())
+	}
+	return output.String()
 }
 
 // volatile matches output that differs each time: times in all forms, ages and addresses; and the labels that only the

@@ -136,3 +136,17 @@ var currentState = deviation{
 		}
 	},
 }
+
+// randomText is text that a chart renders differently each time.
+var randomText = deviation{
+	why: "it is rendered from random numbers and the time",
+	forget: func(w *world) {
+		mask(w.Objects["Secret NAMESPACE/web"], "data", "password")
+		mask(w.Objects["Secret NAMESPACE/web"], "data", "token")
+		mask(w.Objects["ConfigMap NAMESPACE/web"], "data", "at")
+		mask(w.Objects["ConfigMap NAMESPACE/web"], "data", "uuid")
+		for _, record := range w.Records {
+			delete(record.(map[string]any), "manifest")
+		}
+	},
+}

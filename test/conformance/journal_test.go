@@ -36,8 +36,6 @@ func (r request) deleted() bool {
 type journal struct {
 	mu       sync.Mutex
 	requests []request
-	// reads counts the GET requests for objects of a resource.
-	reads map[string]int
 	// touched are the places in which the player has read or written objects.
 	touched map[place]bool
 }
@@ -64,20 +62,12 @@ func (j *journal) wrap(next http.RoundTripper) http.RoundTripper {
 			j.touch(about.place)
 		}
 		response, err := next.RoundTrip(sent)
-		if err != nil || sent.URL.Query().Has("watch") {
+		if err != nil || sent.Method == http.MethodGet {
 			return response, err
 		}
 		j.mu.Lock()
 		defer j.mu.Unlock()
-		switch {
-		case sent.Method != http.MethodGet:
-			j.requests = append(j.requests, request{sent.Method, about.Resource, about.name, response.StatusCode})
-		case about.name != "":
-			if j.reads == nil {
-				j.reads = map[string]int{}
-			}
-			j.reads[about.Resource+"/"+about.name]++
-		}
+		j.requests = append(j.requests, request{sent.Method, about.Resource, about.name, response.StatusCode})
 		return response, nil
 	})
 }
@@ -112,14 +102,7 @@ func (j *journal) take() []request {
 func (j *journal) forget() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.requests, j.reads, j.touched = nil, nil, nil
-}
-
-// readsOf returns how often the object was read.
-func (j *journal) readsOf(object string) int {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.reads[object]
+	j.requests, j.touched = nil, nil
 }
 
 // roundTripper makes a function an http.RoundTripper.

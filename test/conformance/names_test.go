@@ -46,22 +46,6 @@ func TestHookOfTheNameOfAnObject(t *testing.T) {
 	}
 }
 
-// replacing: the engine refuses a hook that Helm lets replace an applied object.
-var replacing = deviation{
-	why: "a hook that runs after the objects are applied deletes one of them; the engine names the chart's mistake",
-	expect: func(helm *world) {
-		*helm = world{Error: classRender}
-	},
-}
-
-// TestHookThatReplacesAnObject deploys a chart whose hook has the name of an applied object.
-func TestHookThatReplacesAnObject(t *testing.T) {
-	t.Parallel()
-	scenario{steps: []step{
-		deploySource("install", namesakes("post-install", "", "one")).fails(classRender).but(replacing),
-	}}.play(t)
-}
-
 // hanging returns a chart with a hook that never ends, between hooks of all policies.
 func hanging(event string) source {
 	const hook = "apiVersion: v1\nkind: %s\nmetadata:\n  name: %s\n  annotations: {helm.sh/hook: %q, helm.sh/hook-weight: %q, helm.sh/hook-delete-policy: %q}\n%s\n"

@@ -7,9 +7,6 @@ package conformance
 
 import (
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // TestRollback rolls back to earlier revisions.
@@ -121,28 +118,4 @@ func failingRollback(name string, failing values, class string) scenario {
 		rollback(1).fails(class).but(givenUp, failureText),
 		uninstall,
 	}}
-}
-
-// TestRollbackOverForeignObject rolls back to a revision with an object that another client has replaced. Helm
-// overwrites that object. The engine does not, because a rollback without a user must not overwrite foreign
-// objects.
-func TestRollbackOverForeignObject(t *testing.T) {
-	t.Parallel()
-	e := newEngine(t, newNamespace(t))
-	chart := readChart(t, "changing")
-	for _, name := range []string{"first", "second"} {
-		if err := e.converge(t.Context(), e.desired(chart, values{"name": name})); err != nil {
-			t.Fatal(err)
-		}
-	}
-	makeConfigMap(t, e.namespace, metav1.ObjectMeta{Name: "first"})
-	before := look(t.Context(), t, e, nil)
-	err := e.rollback(t.Context(), 1)
-	after := look(t.Context(), t, e, err)
-	if after.Error != classConflict {
-		t.Errorf("the rollback ended with %v", err)
-	}
-	if diff := cmp.Diff(before.Objects, after.Objects); diff != "" {
-		t.Errorf("the rollback changed objects (-before +after):\n%s", diff)
-	}
 }

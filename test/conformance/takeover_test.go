@@ -7,8 +7,6 @@ package conformance
 
 import (
 	"testing"
-
-	"github.com/example/demoapp-controller/pkg/helm"
 )
 
 // TestTakeover takes releases over: from Helm 3, from Helm 4, and after changes by users.
@@ -118,31 +116,4 @@ func reinstall(name, chart string, desired values) step {
 		}
 		return p.deploy(t.Context(), readChart(t, chart), desired)
 	}}
-}
-
-// TestUnchanged asserts that the engine sends no write if nothing has changed. Helm creates a revision.
-func TestUnchanged(t *testing.T) {
-	t.Parallel()
-	for _, chart := range []string{"plain", "hooks", "dynamic", "umbrella", "forms", "keep", "changing"} {
-		t.Run(chart, func(t *testing.T) {
-			t.Parallel()
-			e := newEngine(t, newNamespace(t))
-			desired := e.desired(readChart(t, chart), nil)
-			if err := e.converge(t.Context(), desired); err != nil {
-				t.Fatal(err)
-			}
-			e.journal.take()
-			for range 3 {
-				e.assertAsDesired(desired)
-			}
-			// The baseline is all that remains after a restart of the operator, which keeps it in the status.
-			e.restart()
-			if err := e.pass(t.Context(), desired); err != nil || e.last.Action != helm.ActionNone {
-				t.Errorf("a new engine would %s because of %s, error %v", e.last.Action, e.last.Cause, err)
-			}
-			if requests := e.journal.take(); len(requests) > 0 {
-				t.Errorf("the engine wrote %v", requests)
-			}
-		})
-	}
 }

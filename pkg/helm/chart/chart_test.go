@@ -160,6 +160,8 @@ func TestInvalidCharts(t *testing.T) {
 		// readable says that the files could not even be read: that is no fault of
 		// the chart.
 		unreadable bool
+		// says is a part of the error, as the helm command has it.
+		says string
 	}{
 		"empty":              {load: func() (*Chart, error) { return LoadFS(fstest.MapFS{}, ".") }},
 		"Chart.yaml missing": {load: func() (*Chart, error) { return LoadFS(fstest.MapFS{"values.yaml": {}}, ".") }},
@@ -172,10 +174,10 @@ func TestInvalidCharts(t *testing.T) {
 		}},
 		"library chart": {load: func() (*Chart, error) {
 			return LoadFS(chartYAML("apiVersion: v2\nname: a\nversion: 1.2.3\ntype: library\n"), ".")
-		}},
+		}, says: "not installable"},
 		"dependency missing from charts/": {load: func() (*Chart, error) {
 			return LoadFS(chartYAML("apiVersion: v2\nname: a\nversion: 1.2.3\ndependencies: [{name: b, version: 1.0.0, condition: b.enabled}]\n"), ".")
-		}},
+		}, says: "missing in charts/ directory: b"},
 		"not an archive":     {load: func() (*Chart, error) { return LoadArchive(bytes.NewBufferString("no")) }},
 		"an archive of none": {load: func() (*Chart, error) { return LoadArchive(packed(t, fstest.MapFS{}, "a")) }},
 		"a root like none":   {load: func() (*Chart, error) { return LoadFS(fstest.MapFS{}, "../a") }, unreadable: true},
@@ -192,6 +194,9 @@ func TestInvalidCharts(t *testing.T) {
 			}
 			if got := errors.Is(err, ErrInvalid); got == tc.unreadable {
 				t.Errorf("error %q wraps ErrInvalidChart: %t", err, got)
+			}
+			if !strings.Contains(err.Error(), tc.says) {
+				t.Errorf("error %q does not say %q", err, tc.says)
 			}
 		})
 	}

@@ -31,11 +31,9 @@ func TestDisableHooks(t *testing.T) {
 		f.must(desired, ActionUpgrade, CauseInputsChanged)
 		wantSteps(t, f, "upgrade", "apply configmaps default/a")
 		synctest.Wait()
-		deployed, err := f.engine.Execute(t.Context(), desired, Decision{Action: ActionRollback, Cause: CauseFailed, To: 1}, f.baseline)
-		if err != nil {
+		if err := f.rollback(desired, 1); err != nil {
 			t.Fatal(err)
 		}
-		f.baseline = deployed.Baseline()
 		wantSteps(t, f, "rollback", "apply configmaps default/a")
 		f.uninstall(desired)
 		wantSteps(t, f, "uninstall", "delete configmaps default/a")
@@ -75,11 +73,9 @@ func TestDescription(t *testing.T) {
 		f.must(desired, ActionUpgrade, CauseInputsChanged)
 		wantCut(t, f.record(desired).Info.Description, MaxDescription)
 		synctest.Wait()
-		deployed, err := f.engine.Execute(t.Context(), desired, Decision{Action: ActionRollback, Cause: CauseFailed, To: 1}, f.baseline)
-		if err != nil {
+		if err := f.rollback(desired, 1); err != nil {
 			t.Fatal(err)
 		}
-		f.baseline = deployed.Baseline()
 		wantCut(t, f.record(desired).Info.Description, 256)
 		f.must(desired, ActionNone, CauseNone)
 	})

@@ -58,9 +58,7 @@ func TestUnverifiedNamesDoNotBlockUninstall(t *testing.T) {
 		})
 		f.restart()
 
-		if err := f.engine.Uninstall(t.Context(), desired, f.baseline); err != nil {
-			t.Fatal(err)
-		}
+		f.uninstall(desired)
 
 		if diff := cmp.Diff([]string{"ConfigMap default/theirs"}, f.Names()); diff != "" {
 			t.Errorf("objects (-want +got):\n%s", diff)
@@ -136,9 +134,7 @@ func TestUndecodableRecords(t *testing.T) {
 					})
 					f.restart()
 					if uninstalls {
-						if err := f.engine.Uninstall(t.Context(), desired, f.baseline); err != nil {
-							t.Fatal(err)
-						}
+						f.uninstall(desired)
 						wantRecords(t, f)
 						return
 					}

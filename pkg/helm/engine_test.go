@@ -135,14 +135,10 @@ func TestDiscoveryRunsOnce(t *testing.T) {
 		f.Edit("ConfigMap", "default/web", "kubectl", change("theirs", "data", "index.html"))
 		f.heard()
 		f.must(second, ActionRepair, CauseDrift)
-		deployed, err := f.engine.Execute(t.Context(), second, Decision{Action: ActionRollback, To: 1}, f.baseline)
-		if err != nil {
+		if err := f.rollback(second, 1); err != nil {
 			t.Fatal(err)
 		}
-		f.baseline = deployed.Baseline()
-		if err := f.engine.Uninstall(t.Context(), first, f.baseline); err != nil {
-			t.Fatal(err)
-		}
+		f.uninstall(first)
 		f.baseline = Baseline{}
 		f.must(first, ActionInstall, CauseNotInstalled)
 		if got := f.TakeDiscoveries(); got != 0 {
@@ -227,20 +223,6 @@ func TestUpgradeRemovesObjects(t *testing.T) {
 		if got := len(f.baseline.Inventory); got != 2 {
 			t.Errorf("the inventory has %d entries, want 2", got)
 		}
-	})
-}
-
-func TestMaxHistory(t *testing.T) {
-	bubble(t, func(t *testing.T, f *fixture) {
-		f.stop()
-		config := f.config()
-		config.MaxHistory = 3
-		f.start(config)
-		f.must(demo(t, nil), ActionInstall, CauseNotInstalled)
-		for revision := range 5 {
-			f.must(demo(t, map[string]any{"replicaCount": revision + 2}), ActionUpgrade, CauseInputsChanged)
-		}
-		wantRecords(t, f, "web.v4 superseded", "web.v5 superseded", "web.v6 deployed")
 	})
 }
 

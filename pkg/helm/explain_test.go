@@ -22,11 +22,7 @@ type found struct {
 // explain looks closely at the drift that there is.
 func (f *fixture) explain(desired Release) []Explanation {
 	f.t.Helper()
-	synctest.Wait()
-	observed, err := f.engine.Observe(f.t.Context(), desired.Key(), f.baseline)
-	if err != nil {
-		f.t.Fatalf("Observe: %v", err)
-	}
+	observed := f.observe(desired)
 	explanations, err := f.engine.Explain(f.t.Context(), desired, f.baseline, observed.Drifts)
 	if err != nil {
 		f.t.Fatalf("Explain: %v", err)
@@ -324,10 +320,7 @@ func TestChangeOfDriftedObjectIsReported(t *testing.T) {
 				f.must(desired, ActionInstall, CauseNotInstalled)
 				state := func() string {
 					t.Helper()
-					observed, err := f.engine.Observe(t.Context(), desired.Key(), f.baseline)
-					if err != nil {
-						t.Fatal(err)
-					}
+					observed := f.observe(desired)
 					return observed.Drifted
 				}
 				heard := func(step string, want ...string) {

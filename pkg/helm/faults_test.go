@@ -163,10 +163,7 @@ func rollBack(f *fixture, desired Release) (done bool, err error) {
 	if err != nil || observed.Record == nil || observed.Record.Inputs != inputs || observed.LastGood == nil {
 		return false, err
 	}
-	deployed, err := f.engine.Execute(f.t.Context(), desired, Decision{Action: ActionRollback, To: observed.LastGood.Revision}, f.baseline)
-	if err == nil {
-		f.baseline = deployed.Baseline()
-	}
+	err = f.rollback(desired, observed.LastGood.Revision)
 	return err == nil, err
 }
 
@@ -324,9 +321,7 @@ func TestBrokenWatches(t *testing.T) {
 				f.must(demo(t, map[string]any{"message": "Hi"}), ActionUpgrade, CauseInputsChanged)
 
 				f.HoldWatches(true)
-				if err := f.engine.Uninstall(t.Context(), desired, f.baseline); err != nil {
-					t.Fatal(err)
-				}
+				f.uninstall(desired)
 				f.BreakWatches(expired)
 				f.HoldWatches(false)
 				<-time.After(time.Minute)

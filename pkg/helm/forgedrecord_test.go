@@ -190,9 +190,7 @@ func TestForgedHooksDoNotRun(t *testing.T) {
 				synctest.Wait()
 				f.TakeRequests()
 
-				if err := f.engine.Uninstall(t.Context(), desired, f.baseline); err != nil {
-					t.Fatal(err)
-				}
+				f.uninstall(desired)
 
 				for _, request := range f.TakeRequests() {
 					if strings.Contains(request, "forged") {
@@ -233,7 +231,7 @@ func TestForgedRevisionIsNotRolledBackTo(t *testing.T) {
 		}
 		_ = wantError[*NoSuchRevisionError](t, f.rollback(second, 1))
 		assertNothingForged(t, f)
-		if f.snapshot(second).Verifies(1) {
+		if f.observe(second).Verifies(1) {
 			t.Error("revision 1 is still relied on")
 		}
 		f.must(second, ActionNone, CauseNone)

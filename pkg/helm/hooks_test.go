@@ -90,9 +90,7 @@ func TestHooks(t *testing.T) {
 			"apply configmaps default/a",
 			"apply jobs default/post", "delete jobs default/post",
 		)
-		if err := f.engine.Uninstall(t.Context(), desired, f.baseline); err != nil {
-			t.Fatal(err)
-		}
+		f.uninstall(desired)
 		wantSteps(t, f, "uninstall",
 			"apply jobs default/pre-d", "delete jobs default/pre-d", "delete configmaps default/a", "apply jobs default/post-d",
 		)
@@ -126,22 +124,6 @@ func TestHookFails(t *testing.T) {
 			})
 		})
 	}
-}
-
-// TestHookNeverEnds: the operation's deadline ends a hook that does not.
-func TestHookNeverEnds(t *testing.T) {
-	bubble(t, func(t *testing.T, f *fixture) {
-		desired := made(t, map[string]string{"templates/a.yaml": configMap("a", "1"), "templates/slow.yaml": hook("slow", "pre-install", 0)})
-		started := time.Now()
-		_, err := f.reconcile(desired)
-		if err == nil || IsTerminal(err) {
-			t.Errorf("error is %v, want one that is not terminal", err)
-		}
-		if took := time.Since(started); took < DefaultTimeout || took > DefaultTimeout+recordGrace {
-			t.Errorf("gave up after %s, want %s", took, DefaultTimeout)
-		}
-		wantRecords(t, f, "web.v1 failed")
-	})
 }
 
 // TestHookThatHangs: the error names the hook that hangs, its event and the time. The policies
@@ -328,9 +310,7 @@ func TestHookOfTheNameOfAnObject(t *testing.T) {
 				if value, _, _ := unstructured.NestedString(got.Object, "data", "key"); value != "2" || got.GetAnnotations()[manifest.HookAnnotation] != "" {
 					t.Errorf("the object is %v", got.Object)
 				}
-				if err := f.engine.Uninstall(t.Context(), chart("2"), f.baseline); err != nil {
-					t.Fatal(err)
-				}
+				f.uninstall(chart("2"))
 				if got := f.Names(); len(got) > 0 {
 					t.Errorf("objects %v are left", got)
 				}

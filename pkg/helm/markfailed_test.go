@@ -101,9 +101,7 @@ func TestUnhealthyRevisionSurvivesRestart(t *testing.T) {
 
 		f.must(desired, ActionNone, CauseNone)
 
-		if err := f.engine.Uninstall(t.Context(), desired, f.baseline); err != nil {
-			t.Fatal(err)
-		}
+		f.uninstall(desired)
 		wantRecords(t, f)
 		if names := f.Names(); len(names) > 0 {
 			t.Errorf("left are %v", names)
@@ -123,12 +121,9 @@ func TestRollbackFromUnhealthyRevision(t *testing.T) {
 
 		f.TakeRequests()
 
-		deployed, err := f.engine.Execute(t.Context(), bad, Decision{Action: ActionRollback, To: 1}, f.baseline)
-		if err != nil {
+		if err := f.rollback(bad, 1); err != nil {
 			t.Fatal(err)
 		}
-
-		f.baseline = deployed.Baseline()
 		wantSteps(t, f, "rollback, without what both revisions have", "apply configmaps default/a", "delete configmaps default/b")
 		wantRecords(t, f, "web.v1 superseded", "web.v2 failed", "web.v3 deployed")
 		if diff := cmp.Diff([]string{"ConfigMap default/a", "ConfigMap default/c"}, f.Names()); diff != "" {

@@ -179,9 +179,7 @@ func wantKept(t *testing.T, f *fixture) *unstructured.Unstructured {
 func TestUnreadKeep(t *testing.T) {
 	t.Run("uninstall", func(t *testing.T) {
 		bubbleWithUnreadKeep(t, func(t *testing.T, f *fixture) {
-			if err := f.engine.Uninstall(t.Context(), unreadKeep(t, ""), f.baseline); err != nil {
-				t.Fatal(err)
-			}
+			f.uninstall(unreadKeep(t, ""))
 
 			wantKept(t, f)
 			if diff := cmp.Diff([]string{"ConfigMap default/kept"}, f.Names()); diff != "" {

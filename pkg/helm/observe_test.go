@@ -24,10 +24,7 @@ func TestObserveHealth(t *testing.T) {
 		desired := demo(t, nil)
 		f.must(desired, ActionInstall, CauseNotInstalled)
 		health := func() map[string]status.Status {
-			observed, err := f.engine.Observe(t.Context(), desired.Key(), f.baseline)
-			if err != nil {
-				t.Fatal(err)
-			}
+			observed := f.observe(desired)
 			got := map[string]status.Status{}
 			for _, object := range observed.Health {
 				got[object.Object.Kind] = object.Status
@@ -167,9 +164,7 @@ func TestNamespaces(t *testing.T) {
 		if _, err := f.engine.Execute(t.Context(), elsewhere, Decision{Action: ActionInstall}, Baseline{}); err == nil {
 			t.Error("installed into a namespace that is not watched")
 		}
-		if err := f.engine.Uninstall(t.Context(), desired, f.baseline); err != nil {
-			t.Fatal(err)
-		}
+		f.uninstall(desired)
 		if diff := cmp.Diff([]string{"ConfigMap second/a"}, f.Names()); diff != "" {
 			t.Errorf("objects (-want +got):\n%s", diff)
 		}

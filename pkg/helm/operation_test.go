@@ -230,9 +230,7 @@ func TestMeasured(t *testing.T) {
 		_, err := f.reconcile(bad)
 		_ = wantError[*RefusedError](t, err)
 		f.Remove("ConfigMap", "default/a")
-		if err := f.engine.Uninstall(t.Context(), good, f.baseline); err != nil {
-			t.Fatal(err)
-		}
+		f.uninstall(good)
 		var got []string
 		for _, operation := range f.operations {
 			ended := "done"

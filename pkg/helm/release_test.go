@@ -7,7 +7,6 @@ import (
 	"math"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/utils/ptr"
@@ -85,24 +84,4 @@ func TestInputDigest(t *testing.T) {
 			t.Errorf("digest = %q, want an error", got)
 		}
 	})
-}
-
-func TestObjectReferenceString(t *testing.T) {
-	tests := map[string]ObjectReference{
-		"Deployment default/web": {APIVersion: "apps/v1", Kind: "Deployment", Namespace: "default", Name: "web"},
-		"ClusterRole web":        {APIVersion: "rbac.authorization.k8s.io/v1", Kind: "ClusterRole", Name: "web"},
-	}
-	for want, reference := range tests {
-		if got := reference.String(); got != want {
-			t.Errorf("String() = %q, want %q", got, want)
-		}
-	}
-}
-
-func TestDeployedBaseline(t *testing.T) {
-	inventory := []InventoryEntry{{UID: "1", Digest: "2"}}
-	deployed := &Deployed{Revision: 3, Inventory: inventory}
-	if diff := cmp.Diff(Baseline{Revision: 3, Inventory: inventory}, deployed.Baseline()); diff != "" {
-		t.Errorf("baseline (-want +got):\n%s", diff)
-	}
 }

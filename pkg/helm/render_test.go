@@ -9,7 +9,6 @@ import (
 	"flag"
 	"html/template"
 	"log/slog"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -23,8 +22,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
-
-	"github.com/example/demoapp-controller/pkg/helm/manifest"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -90,43 +87,6 @@ func TestDemoAppGolden(t *testing.T) {
 	}
 	if diff := cmp.Diff(string(want), got); diff != "" {
 		t.Errorf("manifest (-golden +got):\n%s", diff)
-	}
-}
-
-func TestDemoAppObjects(t *testing.T) {
-	objects := mustRender(t, nil)
-	want := []string{"ConfigMap", "Deployment", "Secret", "Service"}
-	if diff := cmp.Diff(want, slices.Sorted(maps.Keys(objects))); diff != "" {
-		t.Errorf("kinds (-want +got):\n%s", diff)
-	}
-	for kind, object := range objects {
-		if object.GetName() != "web" || object.GetNamespace() != "default" {
-			t.Errorf("%s is %s/%s, want it named after the release", kind, object.GetNamespace(), object.GetName())
-		}
-		if diff := cmp.Diff(map[string]string{
-			"app.kubernetes.io/name":       "web",
-			"app.kubernetes.io/instance":   "web",
-			"app.kubernetes.io/managed-by": "Helm",
-			"helm.sh/chart":                "demo-app-0.1.0",
-		}, object.GetLabels()); diff != "" {
-			t.Errorf("labels of the %s (-want +got):\n%s", kind, diff)
-		}
-		if diff := cmp.Diff(map[string]string{
-			manifest.ReleaseNameAnnotation: "web", manifest.ReleaseNamespaceAnnotation: "default",
-		}, object.GetAnnotations()); diff != "" {
-			t.Errorf("annotations of the %s (-want +got):\n%s", kind, diff)
-		}
-	}
-	pods := map[string]string{"app.kubernetes.io/name": "web", "app.kubernetes.io/instance": "web"}
-	deployment, service := typed[appsv1.Deployment](t, objects["Deployment"]), typed[corev1.Service](t, objects["Service"])
-	for what, got := range map[string]map[string]string{
-		"the Deployment's selector": deployment.Spec.Selector.MatchLabels,
-		"the pods' labels":          deployment.Spec.Template.Labels,
-		"the Service's selector":    service.Spec.Selector,
-	} {
-		if diff := cmp.Diff(pods, got); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", what, diff)
-		}
 	}
 }
 

@@ -177,7 +177,7 @@ func TestRepairInPart(t *testing.T) {
 		f.must(desired, ActionInstall, CauseNotInstalled)
 		f.Remove("ConfigMap", "default/a")
 		f.Remove("ConfigMap", "default/b")
-		f.Edit("ConfigMap", "default/b", "kubectl", func(*unstructured.Unstructured) {})
+		theirs := f.Edit("ConfigMap", "default/b", "kubectl", func(*unstructured.Unstructured) {})
 		f.heard()
 		drifted := func() string {
 			var names []string
@@ -192,6 +192,9 @@ func TestRepairInPart(t *testing.T) {
 		deployed, err := f.engine.Execute(t.Context(), desired, f.decide(desired), f.baseline)
 		if conflict := wantError[*OwnershipConflictError](t, err); conflict.Object.Name != "b" {
 			t.Errorf("error is %v, want that b belongs to another client", err)
+		}
+		if diff := cmp.Diff(theirs, f.Object("ConfigMap", "default/b")); diff != "" {
+			t.Errorf("their object (-before +after):\n%s", diff)
 		}
 		if deployed == nil {
 			t.Fatal("nothing is returned about the repaired objects")
@@ -233,28 +236,6 @@ func mustInstall(t *testing.T, desired Release) map[string]*unstructured.Unstruc
 		objects[name] = f.Object(kind, key)
 	}
 	return objects
-}
-
-// TestReplacedByOthers: an object that another client deleted and recreated without the release's
-// marks belongs to that client.
-func TestReplacedByOthers(t *testing.T) {
-	bubble(t, func(t *testing.T, f *fixture) {
-		desired := demo(t, nil)
-		f.must(desired, ActionInstall, CauseNotInstalled)
-		f.Remove("ConfigMap", "default/web")
-		theirs := f.Edit("ConfigMap", "default/web", "kubectl", func(object *unstructured.Unstructured) {
-			object.Object["data"] = map[string]any{"mine": "yes"}
-		})
-		synctest.Wait()
-		_, err := f.reconcile(desired)
-		conflict := wantError[*OwnershipConflictError](t, err)
-		if want := "another client (field managers: kubectl)"; conflict.Holder != want || conflict.Object.Kind != "ConfigMap" {
-			t.Errorf("conflict over %s with %q, want %q", conflict.Object, conflict.Holder, want)
-		}
-		if diff := cmp.Diff(theirs, f.Object("ConfigMap", "default/web")); diff != "" {
-			t.Errorf("their object (-before +after):\n%s", diff)
-		}
-	})
 }
 
 // TestReapply: without a baseline, the engine reads the objects, because only marks prove the

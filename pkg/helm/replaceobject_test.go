@@ -78,12 +78,9 @@ func TestForceReplaceInRollback(t *testing.T) {
 		synctest.Wait()
 		desired.ForceReplace, desired.RollbackForceReplace = false, true
 
-		deployed, err := f.engine.Execute(t.Context(), desired, Decision{Action: ActionRollback, Cause: CauseFailed, To: 1}, f.baseline)
-		if err != nil {
+		if err := f.rollback(desired, 1); err != nil {
 			t.Fatal(err)
 		}
-
-		f.baseline = deployed.Baseline()
 		selector, _, _ := unstructured.NestedString(f.Object("Deployment", "default/b").Object, "spec", "selector", "matchLabels", "v")
 		if selector != "1" {
 			t.Errorf("the Deployment selects %q, want the one of revision 1", selector)

@@ -42,16 +42,6 @@ func (f *fixture) rollback(desired Release, to int) error {
 	return err
 }
 
-// snapshot observes the release.
-func (f *fixture) snapshot(desired Release) Snapshot {
-	f.t.Helper()
-	observed, err := f.engine.Observe(f.t.Context(), desired.Key(), f.baseline)
-	if err != nil {
-		f.t.Fatal(err)
-	}
-	return observed
-}
-
 // TestRollback: after an upgrade that failed, the state before it comes back,
 // and stays until something else is desired.
 func TestRollback(t *testing.T) {
@@ -61,8 +51,7 @@ func TestRollback(t *testing.T) {
 		desired := refusedSecond(t)
 		_, err := f.reconcile(desired)
 		_ = wantError[*RefusedError](t, err)
-		synctest.Wait()
-		observed := f.snapshot(desired)
+		observed := f.observe(desired)
 		if observed.LastGood == nil || observed.LastGood.Revision != 1 || !observed.Record.Failed {
 			t.Fatalf("last good revision is %+v, newest is %+v", observed.LastGood, observed.Record)
 		}
@@ -92,7 +81,7 @@ func TestRollback(t *testing.T) {
 			wantRequests(t, f)
 			f.restart()
 		}
-		rolledBack := f.snapshot(desired).Record
+		rolledBack := f.observe(desired).Record
 		if rolledBack.RolledBackTo != 1 || !rolledBack.MadeFrom(first(t).Chart) || rolledBack.MadeFrom(desired.Chart) {
 			t.Errorf("the record is %+v", rolledBack)
 		}
@@ -115,7 +104,7 @@ func TestRollbackOfDeployed(t *testing.T) {
 		desired := demo(t, map[string]any{"replicaCount": 7})
 		f.must(desired, ActionUpgrade, CauseInputsChanged)
 		f.TakeRequests()
-		if err := f.rollback(desired, f.snapshot(desired).LastGood.Revision); err != nil {
+		if err := f.rollback(desired, f.observe(desired).LastGood.Revision); err != nil {
 			t.Fatal(err)
 		}
 		const record = "update secrets default/sh.helm.release.v1.web.v"
@@ -124,7 +113,7 @@ func TestRollbackOfDeployed(t *testing.T) {
 		f.must(desired, ActionNone, CauseNone)
 		// The revision that was rolled back from is no good one any more.
 		f.must(demo(t, map[string]any{"replicaCount": 8}), ActionUpgrade, CauseInputsChanged)
-		if got := f.snapshot(desired).LastGood; got.Revision != 3 {
+		if got := f.observe(desired).LastGood; got.Revision != 3 {
 			t.Errorf("last good revision is %d, want 3", got.Revision)
 		}
 	})

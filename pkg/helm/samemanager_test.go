@@ -6,7 +6,6 @@ package helm
 import (
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -142,11 +141,7 @@ func TestBaselineWithoutTimes(t *testing.T) {
 
 		f.must(desired, ActionNone, CauseNone)
 
-		synctest.Wait()
-		observed, err := f.engine.Observe(t.Context(), desired.Key(), f.baseline)
-		if err != nil {
-			t.Fatal(err)
-		}
+		observed := f.observe(desired)
 		if diff := cmp.Diff(current, observed.Completed); diff != "" {
 			t.Errorf("completed (-as installed +got):\n%s", diff)
 		}

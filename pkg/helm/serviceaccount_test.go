@@ -91,11 +91,9 @@ func playFailure(t *testing.T, f *fixture, desired Release) {
 		t.Fatal(err)
 	}
 	synctest.Wait()
-	deployed, err := f.engine.Execute(t.Context(), desired, Decision{Action: ActionRollback, Cause: CauseFailed, To: revision - 1}, f.baseline)
-	if err != nil {
+	if err := f.rollback(desired, revision-1); err != nil {
 		t.Fatal(err)
 	}
-	f.baseline = deployed.Baseline()
 	f.With(func() { f.Refuse = refuseChange("ConfigMap", "a") })
 	desired.Values = map[string]any{"v": "3"}
 	f.must(desired, ActionUpgrade, CauseInputsChanged)

@@ -36,49 +36,39 @@ func (f *fixture) install(desired Release, w *waits) error {
 	return err
 }
 
-func TestHookThatNeverEndsIsBounded(t *testing.T) {
-	bubble(t, func(t *testing.T, f *fixture) {
-		desired := made(t, map[string]string{"templates/a.yaml": configMap("a", "1"), "templates/slow.yaml": hook("slow", "pre-install", 0)})
-		desired.Timeout = 24 * time.Hour
-		caller, started := &waits{}, time.Now()
+func TestWaitOfHookIsBounded(t *testing.T) {
+	tests := map[string]func(f *fixture){
+		"hook never ends": func(*fixture) {},
+		"deletion of an earlier hook never ends": func(f *fixture) {
+			f.Edit("Job", "default/pre", "kubectl", func(object *unstructured.Unstructured) {
+				object.SetFinalizers([]string{"example.com/never"})
+				object.SetAnnotations(map[string]string{manifest.HookAnnotation: "pre-install"})
+			})
+			f.With(func() { f.React = jobsEnd })
+		},
+	}
+	for name, prepare := range tests {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, f *fixture) {
+				prepare(f)
+				desired := made(t, map[string]string{"templates/a.yaml": configMap("a", "1"), "templates/pre.yaml": hook("pre", "pre-install", 0)})
+				desired.Timeout = 24 * time.Hour
+				caller, started := &waits{}, time.Now()
 
-		err := f.install(desired, caller)
+				err := f.install(desired, caller)
 
-		if err == nil || IsTerminal(err) {
-			t.Errorf("error is %v, want one that is not terminal", err)
-		}
-		if took := time.Since(started); took < MaxTimeout || took > MaxTimeout+recordGrace {
-			t.Errorf("gave up after %s, want %s", took, MaxTimeout)
-		}
-		if *caller != (waits{begun: 1, ended: 1}) {
-			t.Errorf("the caller was told of %+v, want one wait that ended", *caller)
-		}
-	})
-}
-
-func TestHookWhoseDeletionNeverEndsIsBounded(t *testing.T) {
-	bubble(t, func(t *testing.T, f *fixture) {
-		f.Edit("Job", "default/pre", "kubectl", func(object *unstructured.Unstructured) {
-			object.SetFinalizers([]string{"example.com/never"})
-			object.SetAnnotations(map[string]string{manifest.HookAnnotation: "pre-install"})
+				if err == nil || IsTerminal(err) {
+					t.Errorf("error is %v, want one that is not terminal", err)
+				}
+				if took := time.Since(started); took < MaxTimeout || took > MaxTimeout+recordGrace {
+					t.Errorf("gave up after %s, want %s", took, MaxTimeout)
+				}
+				if *caller != (waits{begun: 1, ended: 1}) {
+					t.Errorf("the caller was told of %+v, want one wait that ended", *caller)
+				}
+			})
 		})
-		f.With(func() { f.React = jobsEnd })
-		desired := made(t, map[string]string{"templates/a.yaml": configMap("a", "1"), "templates/pre.yaml": hook("pre", "pre-install", 0)})
-		desired.Timeout = 24 * time.Hour
-		caller, started := &waits{}, time.Now()
-
-		err := f.install(desired, caller)
-
-		if err == nil || IsTerminal(err) {
-			t.Errorf("error is %v, want one that is not terminal", err)
-		}
-		if took := time.Since(started); took < MaxTimeout || took > MaxTimeout+recordGrace {
-			t.Errorf("gave up after %s, want %s", took, MaxTimeout)
-		}
-		if *caller != (waits{begun: 1, ended: 1}) {
-			t.Errorf("the caller was told of %+v, want one wait that ended", *caller)
-		}
-	})
+	}
 }
 
 func TestEndedHookCausesNoWait(t *testing.T) {
@@ -134,9 +124,7 @@ func TestUninstallReportsWait(t *testing.T) {
 			t.Errorf("error is %v, want the refusal", err)
 		}
 		f.With(func() { f.React = jobsEnd })
-		if err := f.engine.Uninstall(t.Context(), desired, f.baseline); err != nil {
-			t.Fatal(err)
-		}
+		f.uninstall(desired)
 		wantRecords(t, f)
 	})
 }

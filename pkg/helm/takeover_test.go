@@ -325,9 +325,7 @@ func TestTakeoverOutside(t *testing.T) {
 		}
 		f.baseline = Baseline{}
 		f.restart()
-		if err := f.engine.Uninstall(t.Context(), desired, f.baseline); err != nil {
-			t.Fatal(err)
-		}
+		f.uninstall(desired)
 		if left := f.Names(); len(left) > 0 {
 			t.Errorf("%v are left", left)
 		}

@@ -25,9 +25,7 @@ func TestUninstall(t *testing.T) {
 		}
 		synctest.Wait()
 		f.TakeRequests()
-		if err := f.engine.Uninstall(t.Context(), desired, f.baseline); err != nil {
-			t.Fatal(err)
-		}
+		f.uninstall(desired)
 		wantRequests(t, f,
 			"update secrets default/sh.helm.release.v1.web.v5",
 			"delete services default/web", "delete deployments default/web", "delete configmaps default/web", "delete secrets default/web",
@@ -55,9 +53,7 @@ func TestUninstallPreconditions(t *testing.T) {
 		f.HoldWatches(true)
 		f.Remove("ConfigMap", "default/web")
 		f.Edit("ConfigMap", "default/web", "kubectl", func(*unstructured.Unstructured) {})
-		if err := f.engine.Uninstall(t.Context(), desired, f.baseline); err != nil {
-			t.Fatal(err)
-		}
+		f.uninstall(desired)
 		if diff := cmp.Diff([]string{"ConfigMap default/web"}, f.Names()); diff != "" {
 			t.Errorf("left behind (-want +got):\n%s", diff)
 		}
@@ -77,9 +73,7 @@ func TestUninstallLeaves(t *testing.T) {
 			object.SetAnnotations(map[string]string{manifest.ReleaseNameAnnotation: "other", manifest.ReleaseNamespaceAnnotation: "default"})
 		})
 		synctest.Wait()
-		if err := f.engine.Uninstall(t.Context(), desired, f.baseline); err != nil {
-			t.Fatal(err)
-		}
+		f.uninstall(desired)
 		if diff := cmp.Diff([]string{"ConfigMap default/b", "ConfigMap default/kept"}, f.Names()); diff != "" {
 			t.Errorf("left behind (-want +got):\n%s", diff)
 		}
@@ -96,9 +90,7 @@ func TestUninstallDeletesUnmarkedObjects(t *testing.T) {
 		f.Edit("ConfigMap", "default/a", "kubectl", func(object *unstructured.Unstructured) { object.SetAnnotations(nil) })
 		f.Edit("ConfigMap", "default/b", "kubectl", func(object *unstructured.Unstructured) { object.SetLabels(nil) })
 		synctest.Wait()
-		if err := f.engine.Uninstall(t.Context(), desired, f.baseline); err != nil {
-			t.Fatal(err)
-		}
+		f.uninstall(desired)
 		if got := f.Names(); len(got) > 0 {
 			t.Errorf("left behind: %s", got)
 		}
@@ -115,9 +107,7 @@ func TestUninstallWithoutRecords(t *testing.T) {
 		synctest.Wait()
 		gone := InventoryEntry{ObjectReference: ObjectReference{APIVersion: "example.com/v1", Kind: "Gone", Namespace: "default", Name: "web"}}
 		f.baseline.Inventory = append(f.baseline.Inventory, gone)
-		if err := f.engine.Uninstall(t.Context(), desired, f.baseline); err != nil {
-			t.Fatal(err)
-		}
+		f.uninstall(desired)
 		if got := f.Names(); len(got) > 0 {
 			t.Errorf("left behind: %s", got)
 		}
@@ -143,18 +133,14 @@ func TestUninstallOfAnUnansweredInstall(t *testing.T) {
 		}
 		wantRecords(t, f, "web.v1 pending-install")
 		f.With(func() { f.Fault = nil })
-		if err := f.engine.Uninstall(t.Context(), desired, f.baseline); err != nil {
-			t.Fatal(err)
-		}
+		f.uninstall(desired)
 		f.HoldWatches(false)
 		if got := f.Names(); len(got) > 0 {
 			t.Errorf("left behind: %s", got)
 		}
 		wantRecords(t, f)
 		f.TakeRequests()
-		if err := f.engine.Uninstall(t.Context(), desired, f.baseline); err != nil {
-			t.Fatal(err)
-		}
+		f.uninstall(desired)
 		wantRequests(t, f)
 	})
 }
@@ -185,9 +171,7 @@ func TestUninstallFails(t *testing.T) {
 					f.baseline = Baseline{}
 					f.restart()
 				}
-				if err := f.engine.Uninstall(t.Context(), desired, f.baseline); err != nil {
-					t.Fatal(err)
-				}
+				f.uninstall(desired)
 				wantRecords(t, f)
 				if got := f.Names(); len(got) > 0 {
 					t.Errorf("left behind: %s", got)

@@ -113,9 +113,7 @@ func TestKindNoLongerServed(t *testing.T) {
 	})
 	t.Run("uninstall", func(t *testing.T) {
 		gone(t, func(t *testing.T, f *fixture) {
-			if err := f.engine.Uninstall(t.Context(), withThing(t, "one"), f.baseline); err != nil {
-				t.Fatal(err)
-			}
+			f.uninstall(withThing(t, "one"))
 			if f.Object("ConfigMap", "default/config") != nil {
 				t.Error("the other object is still there")
 			}
@@ -155,9 +153,7 @@ func TestKindOfUnavailableAPI(t *testing.T) {
 			}
 		}
 		f.With(func() { silent = false })
-		if err := f.engine.Uninstall(t.Context(), desired, f.baseline); err != nil {
-			t.Fatal(err)
-		}
+		f.uninstall(desired)
 		if f.Object(thingKind.Kind, "default/thing") != nil || f.Object("ConfigMap", "default/config") != nil {
 			t.Error("something of the release is left")
 		}

@@ -50,23 +50,6 @@ func TestDemoAppFiles(t *testing.T) {
 	}
 }
 
-func TestDemoAppMetadata(t *testing.T) {
-	var chart struct {
-		APIVersion string `json:"apiVersion"`
-		Name       string `json:"name"`
-		Type       string `json:"type"`
-		Version    string `json:"version"`
-		AppVersion string `json:"appVersion"`
-	}
-	if err := yaml.Unmarshal(read(t, "Chart.yaml"), &chart); err != nil {
-		t.Fatal(err)
-	}
-	if chart.APIVersion != "v2" || chart.Name != "demo-app" || chart.Type != "application" ||
-		chart.Version != "0.1.0" || chart.AppVersion != "1.27" {
-		t.Errorf("Chart.yaml says %+v", chart)
-	}
-}
-
 // TestDemoAppDefaultsAreDescribed compares values.yaml with values.schema.json: each default has a
 // property of the schema, and only the value that must not be deployed by accident has no default.
 func TestDemoAppDefaultsAreDescribed(t *testing.T) {

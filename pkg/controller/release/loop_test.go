@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/dynamic/dynamicinformer"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
@@ -41,13 +42,7 @@ func startShops(w *releaseworld.World) {
 	}, ".")
 	w.Must(err)
 	w.Start(func() (releaseworld.Run, error) {
-		informer := dynamicinformer.NewFilteredDynamicInformer(w.Client, shops, metav1.NamespaceAll, 0, cache.Indexers{}, nil).Informer()
-		w.Must(informer.SetTransform(func(object any) (any, error) {
-			if whole, ok := object.(*unstructured.Unstructured); ok {
-				return shopOf(whole)
-			}
-			return object, nil
-		}))
+		informer := shopInformer(w.T, w.Client)
 		client := func(namespace string) controller.Patcher[*Shop] {
 			return shopClient{w.Client.Resource(shops).Namespace(namespace)}
 		}
@@ -60,6 +55,19 @@ func startShops(w *releaseworld.World) {
 		}
 		return releaseworld.WithInformers(loop.Run, informer), nil
 	})
+}
+
+// shopInformer returns an informer that watches the Shops of the server.
+func shopInformer(t *testing.T, client dynamic.Interface) cache.SharedIndexInformer {
+	t.Helper()
+	informer := dynamicinformer.NewFilteredDynamicInformer(client, shops, metav1.NamespaceAll, 0, cache.Indexers{}, nil).Informer()
+	expect.NoError(t, informer.SetTransform(func(object any) (any, error) {
+		if whole, ok := object.(*unstructured.Unstructured); ok {
+			return shopOf(whole)
+		}
+		return object, nil
+	}))
+	return informer
 }
 
 // edit changes a Shop as a user does.

@@ -5,6 +5,7 @@ package release_test
 
 import (
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -22,6 +23,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
 	clocktesting "k8s.io/utils/clock/testing"
 
 	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
@@ -60,7 +62,7 @@ var (
 type world struct {
 	t        *testing.T
 	server   *fakeapi.Server
-	client   dynamic.NamespaceableResourceInterface
+	client   dynamic.Interface
 	engine   *releasetest.Engine
 	recorder *controllertest.Recorder
 	clock    *clocktesting.FakeClock
@@ -94,9 +96,9 @@ func newWorld(t *testing.T) *world {
 		clock: clocktesting.NewFakeClock(began), calls: calls,
 	}
 	w.server.Serve(shops, shopKind.Kind, true)
-	client, err := dynamic.NewForConfigAndClient(w.server.RESTConfig(), w.server.HTTPClient())
+	var err error
+	w.client, err = dynamic.NewForConfigAndClient(w.server.RESTConfig(), w.server.HTTPClient())
 	expect.NoError(t, err)
-	w.client = client.Resource(shops)
 	w.start(testChart(t, "1.0.0"))
 	return w
 }
@@ -105,6 +107,12 @@ func newWorld(t *testing.T) *world {
 func (w *world) start(chart *chart.Chart) {
 	w.t.Helper()
 	w.informer = cache.NewSharedIndexInformer(&cache.ListWatch{}, &Shop{}, 0, cache.Indexers{})
+	w.build(chart, w.clock)
+}
+
+// build creates a controller on the world's informer.
+func (w *world) build(chart *chart.Chart, clock clock.WithTicker) {
+	w.t.Helper()
 	w.registry, w.chart, w.rollout = prometheus.NewRegistry(), chart, nil
 	metrics := controller.NewMetrics(w.registry)
 	definition := kind.Definition[*Shop, ShopStatus]{
@@ -122,7 +130,7 @@ func (w *world) start(chart *chart.Chart) {
 	}
 	deps := kind.Deps{
 		Informers: map[string]cache.SharedIndexInformer{metav1.NamespaceAll: w.informer},
-		Recorder:  w.recorder, Metrics: metrics, Clock: w.clock, ResyncPeriod: resync,
+		Recorder:  w.recorder, Metrics: metrics, Clock: clock, ResyncPeriod: resync,
 	}
 	var err error
 	if w.limits == (rollout.Limits{}) {
@@ -234,7 +242,7 @@ func (c recordingClient) Patch(
 	if err != nil {
 		return nil, err
 	}
-	return shopClient{c.client.Namespace(c.namespace)}.Patch(ctx, name, patchType, data, options, subresources...)
+	return shopClient{c.client.Resource(shops).Namespace(c.namespace)}.Patch(ctx, name, patchType, data, options, subresources...)
 }
 
 // edit changes or creates a Shop as another client does. The subresource is "status" or "".
@@ -466,17 +474,20 @@ func checkConditions(t *testing.T, shop *Shop) {
 }
 
 // checkSecrecy checks that errors, events and statuses do not show secretValue, in any form
-// in which a message may write it.
+// in which a message or a Secret may write it.
 func (w *world) checkSecrecy(err error) {
 	w.t.Helper()
 	said := fmt.Sprintln(err, w.recorder.All())
 	for _, name := range []string{"a", "b"} {
 		if shop := w.shop(name); shop != nil {
-			said += fmt.Sprintln(shop.Status.Conditions, shop.Status.History)
+			whole, err := json.Marshal(shop.Status)
+			expect.NoError(w.t, err)
+			said += fmt.Sprintln(shop.Status.Conditions, shop.Status.History, string(whole))
 		}
 	}
 	asJSON, _ := json.Marshal(secretValue) //nolint:errchkjson // A string always has a form in JSON.
-	for _, form := range []string{secretValue, fmt.Sprintf("%q", secretValue), string(asJSON)} {
+	inSecret := base64.StdEncoding.EncodeToString([]byte(secretValue))
+	for _, form := range []string{secretValue, fmt.Sprintf("%q", secretValue), string(asJSON), inSecret} {
 		if strings.Contains(said, strings.Trim(form, `"`)) {
 			w.t.Errorf("shows the secret: %s", said)
 		}

@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/cache"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
@@ -179,6 +180,29 @@ func TestAuditRecordOfALaterProcess(t *testing.T) {
 	if strings.Contains(status, v1alpha1.ReasonAuditFailed) {
 		t.Errorf("the record has the operator's own trouble: %s", status)
 	}
+}
+
+// TestStaleListWritesNoAuditRecord: the first list of a process still has an app that was deleted
+// and created again.
+func TestStaleListWritesNoAuditRecord(t *testing.T) {
+	w := deleting(t)
+	w.makeAuditNamespace()
+	listed := w.app("a")
+	w.passes("a", controller.SpecChange)
+	w.create(newApp("a", says("newer")))
+	w.passes("a", controller.SpecChange)
+	w.start(testChart(t, "1.0.0"))
+	w.sync()
+	fill(t, w.apps, []runtime.Object{listed})
+	var requests []string
+	for range 3 {
+		if _, err := w.latePass("a", controller.SpecChange); err != nil && !controller.IsPending(err) {
+			t.Errorf("error is %v", err)
+		}
+		requests = append(requests, w.calls.Take()...)
+	}
+	expect.Equal(t, "requests while the list is stale", []string{"patch demoapps a"}, requests)
+	expect.Equal(t, "records", 1, len(w.records()))
 }
 
 func TestDeletionCreatesAuditNamespace(t *testing.T) {

@@ -508,6 +508,25 @@ func TestFinalizer(t *testing.T) {
 			[]string{`Warning FinalizerFailed: Deletion waits: remove finalizer "example.com/ours": ` + refused.Error()},
 			map[string]string{"Ready": "False FinalizerFailed", "Reconciling": "True FinalizerFailed"},
 		},
+		{
+			"the finalizer of an object that another one keeps cannot be removed",
+			[]string{theirs},
+			map[string]error{"": refused},
+			nil, refused,
+			[]string{"patch status", "patch ", "patch status"},
+			[]string{
+				"Warning CleanedUp: Waiting for others",
+				`Warning FinalizerFailed: Deletion waits: remove finalizer "example.com/ours": ` + refused.Error(),
+			},
+			map[string]string{"Ready": "False FinalizerFailed", "Reconciling": "True FinalizerFailed"},
+		},
+		{
+			"the status of an object that another finalizer keeps cannot be written",
+			[]string{theirs},
+			map[string]error{"status": refused},
+			nil, refused,
+			[]string{"patch status"}, nil, map[string]string{},
+		},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

@@ -141,7 +141,7 @@ func TestHistoryOfUnhealthyRevision(t *testing.T) {
 }
 
 // TestFailuresCountByContent: other content of a source resets the consecutive failures. The
-// same content written again does not, and neither does a restart.
+// same content written again does not, and neither does a restart with the same content.
 func TestFailuresCountByContent(t *testing.T) {
 	for name, unversioned := range map[string]bool{"version of the binding": false, "version of the lifecycle": true} {
 		t.Run(name, func(t *testing.T) {
@@ -164,6 +164,9 @@ func TestFailuresCountByContent(t *testing.T) {
 			attempt("another content", 1)
 			w.start(testChart(t, "1.0.0"))
 			attempt("after a restart", 2)
+			w.setSecret("third")
+			w.start(testChart(t, "1.0.0"))
+			attempt("another content while no process ran", 1)
 		})
 	}
 }

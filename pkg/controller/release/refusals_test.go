@@ -178,6 +178,21 @@ func TestDriftIsCorrectedAfterFailedUpgrade(t *testing.T) {
 	expect.Equal(t, "Ready", "False UpgradeFailed", w.conditions("a")["Ready"])
 }
 
+// TestDriftIsCorrectedAfterUpgradeWasGivenUp: the next process corrects it, too.
+func TestDriftIsCorrectedAfterUpgradeWasGivenUp(t *testing.T) {
+	w := deployed(t, remediating(0, releasev1alpha1.RemediationNone))
+	w.failing(1)
+	w.passes("a", controller.Retry)
+	for range 2 {
+		w.engine.Mutate(keyOf("a"), releasetest.Remove("Service"))
+		w.passes("a", controller.Drift)
+		expect.Equal(t, "operations", []string{"Repair a Drift"}, w.operations())
+		expect.Equal(t, "Ready", "False RetriesExhausted", w.conditions("a")["Ready"])
+		expect.Equal(t, "revision", int64(1), w.shop("a").Status.DeployedRelease.Revision)
+		w.start(w.chart)
+	}
+}
+
 // TestTerminalFailureIsCountedOnce: retries that are left do not count as failed attempts.
 func TestTerminalFailureIsCountedOnce(t *testing.T) {
 	w := newWorld(t)

@@ -5,11 +5,9 @@ package release_test
 
 import (
 	"context"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -26,7 +24,6 @@ import (
 	"k8s.io/utils/clock"
 	clocktesting "k8s.io/utils/clock/testing"
 
-	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller"
 	"github.com/example/demoapp-controller/pkg/controller/controllertest"
@@ -332,7 +329,7 @@ func (w *world) latePass(name string, why controller.Reason) (controller.Result,
 	result, err := w.loop.Reconcile(w.t.Context(), keyOf(name), why)
 	w.checkSecrecy(err)
 	if shop := w.shop(name); shop != nil && !errors.Is(err, helm.ErrNotSynced) && !errors.Is(err, controller.ErrNotSynced) {
-		checkConditions(w.t, shop)
+		releasetest.CheckConditions(w.t, shop, shop.Status.ReleaseStatus)
 	}
 	return result, err
 }
@@ -439,40 +436,6 @@ func testChart(t *testing.T, version string) *chart.Chart {
 	return chart
 }
 
-// checkConditions checks the rules that hold for all conditions of a Shop. Deployed,
-// Failed and Drifted may have an earlier generation until the new one is observed. During
-// deletion, all conditions may have an earlier generation.
-func checkConditions(t *testing.T, shop *Shop) {
-	t.Helper()
-	older := []string{releasev1alpha1.ConditionDeployed, releasev1alpha1.ConditionFailed, releasev1alpha1.ConditionDrifted}
-	for _, c := range shop.Status.Conditions {
-		mayBeOlder := slices.Contains(older, c.Type) || shop.DeletionTimestamp != nil
-		if c.ObservedGeneration < 1 || c.ObservedGeneration > shop.Generation || !mayBeOlder && c.ObservedGeneration != shop.Generation {
-			t.Errorf("condition %s has generation %d, want %d", c.Type, c.ObservedGeneration, shop.Generation)
-		}
-		if c.Reason == "" || c.Message == "" || c.LastTransitionTime.IsZero() {
-			t.Errorf("condition %s is incomplete: %+v", c.Type, c)
-		}
-	}
-	is := func(conditionType string) bool {
-		return meta.IsStatusConditionTrue(shop.Status.Conditions, conditionType)
-	}
-	if is(apimeta.ConditionStalled) && is(apimeta.ConditionReconciling) {
-		t.Error("Stalled and Reconciling at once")
-	}
-	if is(apimeta.ConditionReady) == (is(apimeta.ConditionStalled) || is(apimeta.ConditionReconciling)) {
-		t.Errorf("Ready is %t beside Stalled=%t, Reconciling=%t", is(apimeta.ConditionReady), is(apimeta.ConditionStalled), is(apimeta.ConditionReconciling))
-	}
-	for _, onlyTrue := range []string{apimeta.ConditionStalled, apimeta.ConditionReconciling, releasev1alpha1.ConditionFailed, releasev1alpha1.ConditionDrifted, releasev1alpha1.ConditionSuspended, releasev1alpha1.ConditionUpgradeHeld} {
-		if meta.FindStatusCondition(shop.Status.Conditions, onlyTrue) != nil && !is(onlyTrue) {
-			t.Errorf("condition %s is present but not True", onlyTrue)
-		}
-	}
-	if shop.Status.ObservedGeneration > shop.Generation {
-		t.Errorf("observedGeneration %d is beyond generation %d", shop.Status.ObservedGeneration, shop.Generation)
-	}
-}
-
 // checkSecrecy checks that errors, events and statuses do not show secretValue, in any form
 // in which a message or a Secret may write it.
 func (w *world) checkSecrecy(err error) {
@@ -485,11 +448,7 @@ func (w *world) checkSecrecy(err error) {
 			said += fmt.Sprintln(shop.Status.Conditions, shop.Status.History, string(whole))
 		}
 	}
-	asJSON, _ := json.Marshal(secretValue) //nolint:errchkjson // A string always has a form in JSON.
-	inSecret := base64.StdEncoding.EncodeToString([]byte(secretValue))
-	for _, form := range []string{secretValue, fmt.Sprintf("%q", secretValue), string(asJSON), inSecret} {
-		if strings.Contains(said, strings.Trim(form, `"`)) {
-			w.t.Errorf("shows the secret: %s", said)
-		}
+	if releasetest.Shows(said, secretValue) {
+		w.t.Errorf("shows the secret: %s", said)
 	}
 }

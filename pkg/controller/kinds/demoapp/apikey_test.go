@@ -77,13 +77,6 @@ func TestInstallWaitsForKey(t *testing.T) {
 			`Key "k" of Secret "keys" has 6 characters; it must have 8 to 1024`,
 			[]string{"patch demoapps a", "get secrets keys", "apply demoapps/status a"},
 		},
-		{
-			"empty",
-			map[string]string{"k": ""},
-			v1alpha1.ReasonKeyInvalid,
-			`Key "k" of Secret "keys" has 0 characters; it must have 8 to 1024`,
-			[]string{"patch demoapps a", "get secrets keys", "apply demoapps/status a"},
-		},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

@@ -230,40 +230,6 @@ func TestEngineEventsReconcileApp(t *testing.T) {
 	})
 }
 
-func TestIdleAppsSendNoRequests(t *testing.T) {
-	live(t, func(t *testing.T, w *world) {
-		w.create(newApp("a"))
-		w.create(newApp("b", waitsFor("none")))
-		settle()
-		w.calls.Take()
-		advance(time.Hour)
-		synctest.Wait()
-		expect.Equal(t, "requests in an idle hour", []string(nil), w.calls.Take())
-		if observations := w.engine.ObservationsOf(keyOf("a")); observations < 6 {
-			t.Errorf("observed %d times in an hour", observations)
-		}
-	})
-}
-
-func TestCreateUpdateDeleteRecreate(t *testing.T) {
-	live(t, func(t *testing.T, w *world) {
-		w.create(newApp("a"))
-		settle()
-		w.change("a", says("other"))
-		settle()
-		w.delete("a")
-		settle()
-		if w.app("a") != nil {
-			t.Error("the app still exists")
-		}
-		expect.Equal(t, "records", 1, len(w.records()))
-		w.create(newApp("a"))
-		settle()
-		expect.Equal(t, "Ready of the successor", "True Healthy", w.is("a", apimeta.ConditionReady))
-		expect.Equal(t, "revision of the successor", int64(1), w.app("a").Status.DeployedRelease.Revision)
-	})
-}
-
 func TestDeletionIsRetried(t *testing.T) {
 	live(t, func(t *testing.T, w *world) {
 		w.create(newApp("a"))

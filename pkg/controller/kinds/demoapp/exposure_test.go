@@ -244,23 +244,6 @@ func TestExposureAfterRollback(t *testing.T) {
 	expect.Equal(t, "externalURL and ingressHost", []string{"", ""}, []string{w.app("a").Status.ExternalURL, w.app("a").Status.IngressHost})
 }
 
-func TestIngressClassWhileSuspended(t *testing.T) {
-	w := newWorld(t)
-	w.create(newApp("a", exposedBy("nginx")))
-	w.passes("a", controller.SpecChange)
-	w.change("a", func(app *v1alpha1.DemoApp) { app.Spec.Suspend = true })
-	w.hasClasses("nginx")
-	w.passes("a", controller.SpecChange)
-	expect.Equal(t, "requests", []string{"apply demoapps/status a"}, w.calls.Take())
-	expect.Equal(t, "Ready", "False SuspendedBySpec", w.is("a", apimeta.ConditionReady))
-	expect.Equal(t, "Exposed", "False RouteNotDeployed", w.is("a", v1alpha1.ConditionExposed))
-	w.delete("a")
-	w.passes("a", controller.SpecChange)
-	if w.app("a") != nil {
-		t.Error("the app still exists")
-	}
-}
-
 // TestUpgradeRetriesUntilHTTPRouteIsServed: the definition exists, but the engine does
 // not find the kind yet.
 func TestUpgradeRetriesUntilHTTPRouteIsServed(t *testing.T) {

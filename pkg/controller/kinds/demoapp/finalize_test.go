@@ -79,14 +79,6 @@ func TestDeletion(t *testing.T) {
 	expect.Equal(t, "owner of the successor's release", created.UID, w.engine.Desired.Owner.UID)
 }
 
-func TestDeletionBeforeFirstPass(t *testing.T) {
-	w := newWorld(t)
-	w.create(newApp("a", func(app *v1alpha1.DemoApp) { app.Finalizers = []string{"example.com/theirs"} }))
-	w.delete("a")
-	w.passesUnchecked("a", controller.SpecChange)
-	expect.Equal(t, "requests", []string(nil), w.calls.Take())
-}
-
 // passesUnchecked makes a pass over an app that has no conditions yet.
 func (w *world) passesUnchecked(name string, why controller.Reason) {
 	w.t.Helper()
@@ -120,45 +112,6 @@ func TestDeletionWithForeignFinalizers(t *testing.T) {
 	w.passes("a", controller.SpecChange)
 	expect.Equal(t, "requests while a finalizer remains", []string(nil), w.calls.Take())
 	expect.Equal(t, "records", 1, len(w.records()))
-}
-
-func TestFinalizerFailureWithForeignFinalizers(t *testing.T) {
-	w := deleting(t, foreignFinalizer)
-	w.makeAuditNamespace()
-	w.patchErr = errPlain
-	_, err := w.pass("a", controller.SpecChange)
-	if !errors.Is(err, errPlain) {
-		t.Errorf("error is %v", err)
-	}
-	expect.Equal(t, "Deployed", "False Uninstalled", w.conditions("a")["Deployed"])
-	expect.Equal(t, "Ready", "False FinalizerFailed", w.conditions("a")["Ready"])
-	_, err = w.pass("a", controller.Retry)
-	if !errors.Is(err, errPlain) {
-		t.Errorf("error is %v", err)
-	}
-	found := "get configmaps " + onlyKey(t, w.records())
-	expect.Equal(t, "requests of a retry", []string{"create configmaps", found, "uninstall a", "patch demoapps a"}, w.calls.Take())
-
-	w.patchErr = nil
-	w.passes("a", controller.Retry)
-	expect.Equal(t, "requests in the end", []string{"create configmaps", found, "uninstall a", "patch demoapps a", "apply demoapps/status a"}, w.calls.Take())
-	expect.Equal(t, "Ready", "False Uninstalled", w.conditions("a")["Ready"])
-}
-
-func TestStatusFailureWithForeignFinalizers(t *testing.T) {
-	w := deleting(t, foreignFinalizer)
-	w.makeAuditNamespace()
-	w.statusErr = apierrors.NewInternalError(errors.New("no leader"))
-	_, err := w.pass("a", controller.SpecChange)
-	if !apierrors.IsInternalError(err) {
-		t.Errorf("error is %v", err)
-	}
-	expect.Equal(t, "requests", []string{"create configmaps", "uninstall a", "apply demoapps/status a"}, w.calls.Take())
-
-	w.statusErr = nil
-	w.passes("a", controller.Retry)
-	expect.Equal(t, "Deployed", "False Uninstalled", w.conditions("a")["Deployed"])
-	expect.Equal(t, "finalizers", []string{"example.com/theirs"}, w.app("a").Finalizers)
 }
 
 // TestAuditRecordOfALaterProcess: a new process finds only what the last one reported about the deletion.

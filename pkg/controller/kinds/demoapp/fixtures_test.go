@@ -26,6 +26,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller"
 	"github.com/example/demoapp-controller/pkg/controller/controllertest"
@@ -330,7 +331,8 @@ func (w *world) latePass(name string, why controller.Reason) (controller.Result,
 	result, err := w.controller.Reconcile(w.t.Context(), keyOf(name), why)
 	w.checkSecrecy(err)
 	if app := w.app(name); app != nil && !errors.Is(err, helm.ErrNotSynced) && !errors.Is(err, controller.ErrNotSynced) {
-		checkConditions(w.t, app)
+		releasetest.CheckConditions(w.t, app, app.Status.ReleaseStatus,
+			v1alpha1.ReasonAuditFailed, releasev1alpha1.ReasonUninstallFailed, apimeta.ReasonFinalizerFailed)
 	}
 	return result, err
 }

@@ -84,14 +84,6 @@ func TestValuesAreMergedInOrder(t *testing.T) {
 	w.passes("a", controller.PeriodicResync)
 	expect.Equal(t, "requests when nothing changed", []string(nil), w.calls.Take())
 
-	w.configMap(map[string]string{"values.yaml": "a: new"})
-	w.passes("a", controller.SpecChange)
-	expect.Equal(t, "requests for other values", []string{"get configmaps base", "Upgrade a InputsChanged", "apply demoapps/status a"}, w.calls.Take())
-	expect.Equal(t, "a", any("new"), w.engine.Desired.Values["a"])
-	w.configMap(map[string]string{"values.yaml": "a: new", "other": "x"})
-	w.passes("a", controller.SpecChange)
-	expect.Equal(t, "requests for another key", []string{"get configmaps base"}, w.calls.Take())
-
 	w.change("a", func(app *v1alpha1.DemoApp) { app.Spec.ValuesFrom, app.Spec.Values = nil, nil })
 	w.passes("a", controller.SpecChange)
 	expect.Equal(t, "cached bytes without users", 0, w.controller.sources.Kept())
@@ -165,25 +157,6 @@ func TestInstallWaitsForValues(t *testing.T) {
 			expect.Equal(t, "x", any(int64(1)), w.engine.Desired.Values["x"])
 		})
 	}
-}
-
-// TestReleaseIsKeptWithoutValues: drift is corrected, nothing is rolled out, and all
-// blockers are reported.
-func TestReleaseIsKeptWithoutValues(t *testing.T) {
-	w := newWorld(t)
-	w.private("x: 1")
-	w.create(newApp("a", valuesFrom(secretValues)))
-	w.passes("a", controller.SpecChange)
-	expect.NoError(t, w.kube.CoreV1().Secrets(namespace).Delete(t.Context(), "private", metav1.DeleteOptions{}))
-	w.change("a", func(app *v1alpha1.DemoApp) { app.Spec.Message, app.Spec.WaitFor = "new", "b" })
-	w.passes("a", controller.SpecChange)
-	expect.Equal(t, "Ready", "False ValuesNotFound", w.conditions("a")["Ready"])
-	expect.Equal(t, "Deployed", "True InstallSucceeded", w.conditions("a")["Deployed"])
-	expect.Contains(t, "message", w.message("a", apimeta.ConditionReady), `Secret "private"`)
-	expect.Contains(t, "message", w.message("a", apimeta.ConditionReady), `DemoApp "b"`)
-	w.engine.Mutate(keyOf("a"), releasetest.Remove("Secret"))
-	w.passes("a", controller.Drift)
-	expect.Equal(t, "requests for drift", []string{"apply demoapps/status a", "Repair a Drift", "apply demoapps/status a"}, w.calls.Take())
 }
 
 func TestValuesFromSecretsStaySecret(t *testing.T) {

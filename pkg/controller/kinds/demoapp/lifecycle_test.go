@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
@@ -44,41 +43,6 @@ func TestFirstPass(t *testing.T) {
 	expect.Equal(t, "URL", "http://a.ns.svc", w.app("a").Status.URL)
 	expect.Equal(t, "observedGeneration", int64(1), w.app("a").Status.ObservedGeneration)
 	expect.Equal(t, "conditions", conditions("Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("a"))
-}
-
-func TestRecreatedAppOfSameName(t *testing.T) {
-	w := newWorld(t)
-	w.create(newApp("a"))
-	w.sync()
-	w.delete("a")
-	w.create(newApp("a"))
-	if _, err := w.controller.Reconcile(t.Context(), keyOf("a"), controller.SpecChange); !apierrors.IsConflict(err) {
-		t.Errorf("pass over the deleted app: %v", err)
-	}
-	expect.Equal(t, "finalizers", []string(nil), w.app("a").Finalizers)
-	w.passes("a", controller.SpecChange)
-	expect.Equal(t, "conditions", conditions("Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("a"))
-}
-
-// TestCapabilityChangeWaitsForRollout: a capability changes for many apps at once, so
-// they still wait for their turn.
-func TestCapabilityChangeWaitsForRollout(t *testing.T) {
-	w := newWorld(t)
-	w.create(newApp("a"))
-	w.create(newApp("b", exposedBy("nginx")))
-	w.passes("a", controller.SpecChange)
-	w.passes("b", controller.SpecChange)
-	w.rolloutLimits = rollout.Limits{Active: 5, Failed: 1}
-	w.start(testChart(t, "1.1.0"))
-	w.engine.Failures = []error{errPlain}
-	_, err := w.pass("a", controller.SpecChange)
-	expect.Equal(t, "failed", true, err != nil)
-	w.passes("b", controller.SpecChange)
-	expect.Equal(t, "Ready", "False RolloutHalted", w.is("b", apimeta.ConditionReady))
-	w.hasClasses("nginx")
-	w.passes("b", controller.DependencyReady)
-	expect.Equal(t, "Ready with the class", "False RolloutHalted", w.is("b", apimeta.ConditionReady))
-	expect.Equal(t, "chart", "1.0.0", w.app("b").Status.DeployedRelease.ChartVersion)
 }
 
 func TestLiveRollout(t *testing.T) {
@@ -184,19 +148,6 @@ func TestDependantWaitsForHealthyRevision(t *testing.T) {
 	w.engine.InitialHealth = releasetest.Healthy
 	w.passes("b", controller.DependencyReady)
 	expect.Equal(t, "DependencyReady in the end", "True DependencyDeployed", w.conditions("b")["DependencyReady"])
-}
-
-// asks sets the annotations of a user's request; an empty value sets none.
-func asks(requestedAt, forceAt string) func(*v1alpha1.DemoApp) {
-	return func(app *v1alpha1.DemoApp) {
-		app.Annotations = map[string]string{}
-		if requestedAt != "" {
-			app.Annotations[releasev1alpha1.AnnotationRequestedAt] = requestedAt
-		}
-		if forceAt != "" {
-			app.Annotations[releasev1alpha1.AnnotationForceAt] = forceAt
-		}
-	}
 }
 
 // policy sets spec.drift.

@@ -159,17 +159,6 @@ func TestInvalidWithoutLicense(t *testing.T) {
 	expect.Equal(t, "message of Ready", notAllowed+"; no", w.message("a", apimeta.ConditionReady))
 }
 
-func TestForcedUpgradeIsValidated(t *testing.T) {
-	w := deployed(t)
-	w.allow("quay.io")
-	w.change("a", asks("now", "now"))
-	w.passes("a", controller.SpecChange)
-	expect.Equal(t, "requests", []string{"apply demoapps/status a"}, w.calls.Take())
-	w.allow()
-	w.passes("a", controller.SpecChange)
-	expect.Equal(t, "requests", []string{"Upgrade a Requested", "apply demoapps/status a"}, w.calls.Take())
-}
-
 func TestRollbackIsNotValidated(t *testing.T) {
 	none := int32(0)
 	w := deployed(t, func(app *v1alpha1.DemoApp) { app.Spec.Remediation = &releasev1alpha1.Remediation{Retries: &none} })

@@ -137,32 +137,6 @@ func TestReleaseFailed(t *testing.T) {
 	})
 }
 
-// TestUnavailableWebhook: an admission webhook that cannot be called is no failed attempt. The
-// upgrade is neither given up nor rolled back, and succeeds when the webhook is back.
-func TestUnavailableWebhook(t *testing.T) {
-	bubble(t, []watches.ReleaseKind{caches(t)}, func(w *world) {
-		w.create("default/a", size3)
-		w.With(func() {
-			w.Refuse = func(_ fakeapi.Request, object *unstructured.Unstructured) error {
-				if object != nil && object.GetKind() == "ConfigMap" {
-					return apierrors.NewInternalError(errors.New(`failed calling webhook "policy": connection refused`))
-				}
-				return nil
-			}
-		})
-		w.change("default/a", func(object *unstructured.Unstructured) { object.Object["spec"] = map[string]any{"size": int64(4)} })
-		w.wait(20 * time.Minute)
-		w.has("conditions", w.conditions("default/a"), "Ready False UpgradeFailed", "Reconciling True UpgradeFailed", "Irreconcilable True ReconcileError")
-		w.contains("message", w.message("default/a", "Ready"), "failed calling webhook")
-		w.equal("failures", "", w.field("Memcached", "default/a", "status", "failures"))
-
-		w.With(func() { w.Refuse = nil })
-		w.wait(10 * time.Minute)
-		w.has("conditions in the end", w.conditions("default/a"), "Ready True Healthy", "Irreconcilable False Reconciled")
-		w.equal("size", "4", w.field("ConfigMap", "default/a", "data", "size"))
-	})
-}
-
 // TestFailedUninstall: the deletion is retried until it succeeds.
 func TestFailedUninstall(t *testing.T) {
 	bubble(t, []watches.ReleaseKind{caches(t)}, func(w *world) {

@@ -99,20 +99,6 @@ func TestWaitForReady(t *testing.T) {
 	})
 }
 
-// TestRemediationNone leaves a failed release as it is after the retries, until the spec
-// changes.
-func TestRemediationNone(t *testing.T) {
-	kind := watches.ReleaseKind{GroupVersionKind: memcached, Chart: chartOf(t, "1.0.0", "configmap.yaml", configMap, "fail.yaml",
-		`{{ if .Values.image }}{{ required "image must be absent" .Values.absent }}{{ end }}`)}
-	kind.Policy.Remediation = &releasev1alpha1.Remediation{Retries: ptr.To[int32](0), Strategy: releasev1alpha1.RemediationNone}
-	bubble(t, []watches.ReleaseKind{kind}, func(w *world) {
-		w.create("default/a", map[string]any{"size": int64(3), "image": "x"})
-		w.has("conditions", w.conditions("default/a"), "ReleaseFailed True InstallError", "Stalled True RenderFailed")
-		w.change("default/a", func(object *unstructured.Unstructured) { object.Object["spec"] = size3 })
-		w.has("conditions", w.conditions("default/a"), "Ready True Healthy")
-	})
-}
-
 // TestMaxHistory keeps as many revisions as the kind says.
 func TestMaxHistory(t *testing.T) {
 	kind := caches(t)
@@ -165,7 +151,8 @@ func TestScope(t *testing.T) {
 	}
 }
 
-// TestPeriodOfKind: a kind has its own period, and the annotation replaces it.
+// TestPeriodOfKind: a kind has its own period, and the annotation replaces it. An invalid annotation
+// is reported.
 func TestPeriodOfKind(t *testing.T) {
 	kind := caches(t)
 	kind.IgnoreDependents, kind.ReconcilePeriod = true, time.Hour
@@ -180,6 +167,10 @@ func TestPeriodOfKind(t *testing.T) {
 		w.equal("data within the period of the annotation", "7", w.field("ConfigMap", "default/b", "data", "size"))
 		w.wait(33 * time.Hour)
 		w.equal("data after the period of the annotation", "3", w.field("ConfigMap", "default/b", "data", "size"))
+		w.Recorder.Take()
+		w.change("default/b", func(object *unstructured.Unstructured) { annotate(object, prefix+"reconcile-period", "often") })
+		w.has("events", w.Recorder.Take(), "Warning InvalidReconcilePeriod Annotation "+prefix+
+			`reconcile-period is ignored: "often" is not a duration of at least 1s, for example 5m`)
 	})
 }
 

@@ -601,30 +601,6 @@ func TestCustomAnnotation(t *testing.T) {
 	})
 }
 
-// TestPeriod: the annotation reconcile-period makes passes periodic, and an invalid one is
-// reported.
-func TestPeriod(t *testing.T) {
-	kind := caches(t)
-	kind.IgnoreDependents = true
-	bubble(t, []watches.ReleaseKind{kind}, func(w *world) {
-		drift := func() {
-			w.Edit("ConfigMap", "default/a", "kubectl", func(object *unstructured.Unstructured) {
-				object.Object["data"] = map[string]any{"size": "7"}
-			})
-			w.settle()
-		}
-		w.create("default/a", size3, prefix+"reconcile-period", "1h")
-		drift()
-		w.equal("data within the period", "7", w.field("ConfigMap", "default/a", "data", "size"))
-		w.wait(70 * time.Minute)
-		w.equal("data after the period", "3", w.field("ConfigMap", "default/a", "data", "size"))
-		w.Recorder.Take()
-		w.change("default/a", func(object *unstructured.Unstructured) { annotate(object, prefix+"reconcile-period", "often") })
-		w.has("events", w.Recorder.Take(), "Warning InvalidReconcilePeriod Annotation "+prefix+
-			`reconcile-period is ignored: "often" is not a duration of at least 1s, for example 5m`)
-	})
-}
-
 // TestFormerFinalizer: the finalizer of helm-operator-plugins is replaced, and a deletion
 // with only that finalizer is completed.
 func TestFormerFinalizer(t *testing.T) {
@@ -675,21 +651,6 @@ func TestUpdate(t *testing.T) {
 		w.equal("chart", "2.0.0", w.field("Memcached", "default/a", "status", "deployedRelease", "chartVersion"))
 		if err := w.manager.Update(newer, newer); err == nil {
 			t.Error("a kind may be watched twice")
-		}
-	})
-}
-
-// TestRestart: a restarted operator sends no request for releases at rest.
-func TestRestart(t *testing.T) {
-	bubble(t, []watches.ReleaseKind{caches(t)}, func(w *world) {
-		w.create("default/a", size3)
-		w.stop()
-		w.TakeRequests()
-		w.start(caches(t))
-		for _, request := range w.TakeRequests() {
-			if request != "list" && request[:4] != "list" {
-				t.Errorf("request after the restart: %s", request)
-			}
 		}
 	})
 }

@@ -85,19 +85,16 @@ func (w *world) start() {
 // create creates an AppConfig of the application "shop".
 func (w *world) create(name string) {
 	w.t.Helper()
-	w.Act(func() error {
-		_, err := w.client.ConfigV1().AppConfigs("ns").Create(context.Background(), &configv1.AppConfig{
-			ObjectMeta: metav1.ObjectMeta{Name: name},
-			Spec: configv1.AppConfigSpec{
-				Application: "shop", Environment: "prod",
-				Config: map[string]configv1.Template{"app.properties": "host={{ .Values.db.host }}:{{ .Values.db.port }}"},
-				Values: raw(`{"db": {"host": "localhost", "port": 5432}}`),
-				Environments: configv1.Environments{
-					Dev: raw(`{"db": {"host": "dev.example.com"}}`), Prod: raw(`{"db": {"host": "db.example.com"}}`),
-				},
+	controllertest.Create(w.World, w.client.ConfigV1().AppConfigs("ns").Create, &configv1.AppConfig{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: configv1.AppConfigSpec{
+			Application: "shop", Environment: "prod",
+			Config: map[string]configv1.Template{"app.properties": "host={{ .Values.db.host }}:{{ .Values.db.port }}"},
+			Values: raw(`{"db": {"host": "localhost", "port": 5432}}`),
+			Environments: configv1.Environments{
+				Dev: raw(`{"db": {"host": "dev.example.com"}}`), Prod: raw(`{"db": {"host": "db.example.com"}}`),
 			},
-		}, metav1.CreateOptions{})
-		return err
+		},
 	})
 }
 
@@ -108,10 +105,7 @@ func (w *world) change(name string, change func(*configv1.AppConfigSpec)) {
 	w.t.Helper()
 	found := w.config(name)
 	change(&found.Spec)
-	w.Act(func() error {
-		_, err := w.client.ConfigV1().AppConfigs("ns").Update(context.Background(), found, metav1.UpdateOptions{})
-		return err
-	})
+	controllertest.Update(w.World, w.client.ConfigV1().AppConfigs("ns").Update, found)
 }
 
 func (w *world) changeHost(host string) {
@@ -121,12 +115,7 @@ func (w *world) changeHost(host string) {
 
 func (w *world) config(name string) *configv1.AppConfig {
 	w.t.Helper()
-	var found *configv1.AppConfig
-	w.Act(func() (err error) {
-		found, err = w.client.ConfigV1().AppConfigs("ns").Get(context.Background(), name, metav1.GetOptions{})
-		return err
-	})
-	return found
+	return controllertest.Get(w.World, w.client.ConfigV1().AppConfigs("ns").Get, name)
 }
 
 // configMap returns a ConfigMap; nil for none.
@@ -178,11 +167,7 @@ func (w *world) annotation(name string) string {
 func (w *world) ready(name string) metav1.Condition {
 	w.t.Helper()
 	found := w.config(name)
-	ready := meta.FindStatusCondition(found.Status.Conditions, "Ready")
-	if ready == nil || ready.ObservedGeneration != found.Generation || found.Status.ObservedGeneration != found.Generation {
-		w.t.Fatalf("status of generation %d is %+v", found.Generation, found.Status)
-	}
-	return *ready
+	return w.Ready(found.Generation, found.Status.ObservedGeneration, found.Status.Conditions)
 }
 
 // TestRequestBudget holds how many requests an AppConfig costs in its life. Its child is ready at

@@ -15,7 +15,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -118,30 +117,17 @@ func (w *world) change(change func(*appv1.AppStackSpec)) {
 	w.t.Helper()
 	found := w.stack()
 	change(&found.Spec)
-	w.Act(func() error {
-		_, err := w.client.AppV1().AppStacks("ns").Update(context.Background(), found, metav1.UpdateOptions{})
-		return err
-	})
+	controllertest.Update(w.World, w.client.AppV1().AppStacks("ns").Update, found)
 }
 
 func (w *world) stack() *appv1.AppStack {
 	w.t.Helper()
-	var found *appv1.AppStack
-	w.Act(func() (err error) {
-		found, err = w.client.AppV1().AppStacks("ns").Get(context.Background(), "shop", metav1.GetOptions{})
-		return err
-	})
-	return found
+	return controllertest.Get(w.World, w.client.AppV1().AppStacks("ns").Get, "shop")
 }
 
 func (w *world) deployment(name string) *appsv1.Deployment {
 	w.t.Helper()
-	var found *appsv1.Deployment
-	w.Act(func() (err error) {
-		found, err = w.kube.AppsV1().Deployments("ns").Get(context.Background(), name, metav1.GetOptions{})
-		return err
-	})
-	return found
+	return controllertest.Get(w.World, w.kube.AppsV1().Deployments("ns").Get, name)
 }
 
 // Conditions that a PostgreSQL reports.
@@ -185,21 +171,14 @@ func (w *world) reportPods(name string, condition appsv1.DeploymentCondition) {
 		ObservedGeneration: found.Generation, Replicas: replicas, UpdatedReplicas: replicas, ReadyReplicas: replicas, AvailableReplicas: replicas,
 		Conditions: []appsv1.DeploymentCondition{condition},
 	}
-	w.Act(func() error {
-		_, err := w.kube.AppsV1().Deployments("ns").UpdateStatus(context.Background(), found, metav1.UpdateOptions{})
-		return err
-	})
+	controllertest.Update(w.World, w.kube.AppsV1().Deployments("ns").UpdateStatus, found)
 }
 
 // ready is the condition Ready of the AppStack.
 func (w *world) ready() metav1.Condition {
 	w.t.Helper()
 	found := w.stack()
-	ready := meta.FindStatusCondition(found.Status.Conditions, "Ready")
-	if ready == nil || ready.ObservedGeneration != found.Generation || found.Status.ObservedGeneration != found.Generation {
-		w.t.Fatalf("status of generation %d is %+v", found.Generation, found.Status)
-	}
-	return *ready
+	return w.Ready(found.Generation, found.Status.ObservedGeneration, found.Status.Conditions)
 }
 
 // component is the status of a component.

@@ -106,10 +106,7 @@ func (w *world) create(change func(*backupv1.Backup)) {
 	if change != nil {
 		change(b)
 	}
-	w.Act(func() error {
-		_, err := w.client.BackupV1().Backups("ns").Create(context.Background(), b, metav1.CreateOptions{})
-		return err
-	})
+	controllertest.Create(w.World, w.client.BackupV1().Backups("ns").Create, b)
 }
 
 // change changes the Backup.
@@ -117,10 +114,7 @@ func (w *world) change(change func(*backupv1.Backup)) {
 	w.t.Helper()
 	found := w.backup()
 	change(found)
-	w.Act(func() error {
-		_, err := w.client.BackupV1().Backups("ns").Update(context.Background(), found, metav1.UpdateOptions{})
-		return err
-	})
+	controllertest.Update(w.World, w.client.BackupV1().Backups("ns").Update, found)
 }
 
 func (w *world) runNow(token string) {
@@ -130,22 +124,12 @@ func (w *world) runNow(token string) {
 
 func (w *world) backup() *backupv1.Backup {
 	w.t.Helper()
-	var found *backupv1.Backup
-	w.Act(func() (err error) {
-		found, err = w.client.BackupV1().Backups("ns").Get(context.Background(), "orders", metav1.GetOptions{})
-		return err
-	})
-	return found
+	return controllertest.Get(w.World, w.client.BackupV1().Backups("ns").Get, "orders")
 }
 
 func (w *world) cronJob() *batchv1.CronJob {
 	w.t.Helper()
-	var found *batchv1.CronJob
-	w.Act(func() (err error) {
-		found, err = w.kube.BatchV1().CronJobs("ns").Get(context.Background(), "orders-cronjob", metav1.GetOptions{})
-		return err
-	})
-	return found
+	return controllertest.Get(w.World, w.kube.BatchV1().CronJobs("ns").Get, "orders-cronjob")
 }
 
 func (w *world) jobs() []batchv1.Job {
@@ -488,10 +472,7 @@ func TestDeletedJobIsNotMissedRun(t *testing.T) {
 		w.Wait(2 * time.Hour)
 		found := w.cronJob()
 		found.Status.LastScheduleTime = ptr.To(metav1.NewTime(time.Now().Truncate(time.Minute)))
-		w.Act(func() error {
-			_, err := w.kube.BatchV1().CronJobs("ns").UpdateStatus(t.Context(), found, metav1.UpdateOptions{})
-			return err
-		})
+		controllertest.Update(w.World, w.kube.BatchV1().CronJobs("ns").UpdateStatus, found)
 		w.start()
 
 		w.Wait(2 * time.Hour)
@@ -578,11 +559,8 @@ func TestRunNowIsNotRepeated(t *testing.T) {
 // TestJobsOfOtherOwners: only Jobs of the Backup's own CronJob count.
 func TestJobsOfOtherOwners(t *testing.T) {
 	inWorld(t, func(w *world) {
-		w.Act(func() error {
-			_, err := w.kube.BatchV1().Jobs("ns").Create(t.Context(), &batchv1.Job{
-				ObjectMeta: metav1.ObjectMeta{Name: "theirs", Labels: map[string]string{backupv1.LabelBackup: "orders"}},
-			}, metav1.CreateOptions{})
-			return err
+		controllertest.Create(w.World, w.kube.BatchV1().Jobs("ns").Create, &batchv1.Job{
+			ObjectMeta: metav1.ObjectMeta{Name: "theirs", Labels: map[string]string{backupv1.LabelBackup: "orders"}},
 		})
 
 		w.endJob("theirs", backoff)

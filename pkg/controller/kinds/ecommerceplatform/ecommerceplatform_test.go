@@ -21,6 +21,7 @@ import (
 	databasev1 "github.com/example/demoapp-controller/pkg/apis/database/v1"
 	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
 	platformv1 "github.com/example/demoapp-controller/pkg/apis/platform/v1"
+	"github.com/example/demoapp-controller/pkg/controller/controllertest"
 	"github.com/example/demoapp-controller/test/expect"
 )
 
@@ -332,12 +333,7 @@ func (w *world) reportMySQL() {
 
 func (w *world) credentials() *corev1.Secret {
 	w.t.Helper()
-	var found *corev1.Secret
-	w.Act(func() (err error) {
-		found, err = w.kube.CoreV1().Secrets("ns").Get(w.t.Context(), "shop-db-credentials", metav1.GetOptions{})
-		return err
-	})
-	return found
+	return controllertest.Get(w.World, w.kube.CoreV1().Secrets("ns").Get, "shop-db-credentials")
 }
 
 func TestMySQL(t *testing.T) {
@@ -385,11 +381,8 @@ func TestLostCredentialsOfMySQL(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(w *world) {
 				w.create("shop", withMySQL)
-				w.Act(func() error {
-					_, err := w.kube.CoreV1().PersistentVolumeClaims("ns").Create(w.t.Context(), &corev1.PersistentVolumeClaim{
-						ObjectMeta: metav1.ObjectMeta{Name: "data-shop-db-0", Labels: map[string]string{platformv1.LabelPlatform: "shop"}},
-					}, metav1.CreateOptions{})
-					return err
+				controllertest.Create(w.World, w.kube.CoreV1().PersistentVolumeClaims("ns").Create, &corev1.PersistentVolumeClaim{
+					ObjectMeta: metav1.ObjectMeta{Name: "data-shop-db-0", Labels: map[string]string{platformv1.LabelPlatform: "shop"}},
 				})
 				if owners := w.credentials().OwnerReferences; len(owners) > 0 {
 					w.t.Errorf("the Secret has the owners %v", owners)

@@ -146,10 +146,7 @@ func (w *world) serveMonitors() {
 func (w *world) create(name string, change ...func(*platformv1.EcommercePlatform)) {
 	w.t.Helper()
 	p := newPlatform(name, change...)
-	w.Act(func() error {
-		_, err := w.client.PlatformV1().EcommercePlatforms(p.Namespace).Create(context.Background(), p, metav1.CreateOptions{})
-		return err
-	})
+	controllertest.Create(w.World, w.client.PlatformV1().EcommercePlatforms(p.Namespace).Create, p)
 }
 
 func newPlatform(name string, change ...func(*platformv1.EcommercePlatform)) *platformv1.EcommercePlatform {
@@ -196,20 +193,12 @@ func (w *world) change(change func(*platformv1.EcommercePlatform)) {
 	w.t.Helper()
 	found := w.platform("ns", "shop")
 	change(found)
-	w.Act(func() error {
-		_, err := w.client.PlatformV1().EcommercePlatforms("ns").Update(context.Background(), found, metav1.UpdateOptions{})
-		return err
-	})
+	controllertest.Update(w.World, w.client.PlatformV1().EcommercePlatforms("ns").Update, found)
 }
 
 func (w *world) platform(namespace, name string) *platformv1.EcommercePlatform {
 	w.t.Helper()
-	var found *platformv1.EcommercePlatform
-	w.Act(func() (err error) {
-		found, err = w.client.PlatformV1().EcommercePlatforms(namespace).Get(context.Background(), name, metav1.GetOptions{})
-		return err
-	})
-	return found
+	return controllertest.Get(w.World, w.client.PlatformV1().EcommercePlatforms(namespace).Get, name)
 }
 
 // condition is a condition of a platform; an empty one if the platform does not have it.
@@ -226,11 +215,7 @@ func (w *world) condition(namespace, name, conditionType string) metav1.Conditio
 func (w *world) ready() metav1.Condition {
 	w.t.Helper()
 	found := w.platform("ns", "shop")
-	ready := meta.FindStatusCondition(found.Status.Conditions, "Ready")
-	if ready == nil || ready.ObservedGeneration != found.Generation || found.Status.ObservedGeneration != found.Generation {
-		w.t.Fatalf("status of generation %d is %+v", found.Generation, found.Status)
-	}
-	return *ready
+	return w.Ready(found.Generation, found.Status.ObservedGeneration, found.Status.Conditions)
 }
 
 // Conditions that a PostgreSQL reports.

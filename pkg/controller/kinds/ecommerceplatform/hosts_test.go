@@ -11,6 +11,7 @@ import (
 
 	childv1alpha1 "github.com/example/demoapp-controller/pkg/apis/child/v1alpha1"
 	platformv1 "github.com/example/demoapp-controller/pkg/apis/platform/v1"
+	"github.com/example/demoapp-controller/pkg/controller/controllertest"
 	"github.com/example/demoapp-controller/test/expect"
 )
 
@@ -49,10 +50,7 @@ func TestOlderPlatformCannotTakeAHost(t *testing.T) {
 		older := w.platform("other", "older")
 		withHost(shopHost)(older)
 
-		w.Act(func() error {
-			_, err := w.client.PlatformV1().EcommercePlatforms("other").Update(t.Context(), older, metav1.UpdateOptions{})
-			return err
-		})
+		controllertest.Update(w.World, w.client.PlatformV1().EcommercePlatforms("other").Update, older)
 
 		expect.Equal(t, "reason of the older", platformv1.ReasonHostTaken, w.condition("other", "older", platformv1.ConditionIngressReady).Reason)
 		expect.Equal(t, "host of the younger", shopHost, w.platform("ns", "shop").Status.Host)

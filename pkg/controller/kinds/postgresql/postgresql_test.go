@@ -28,6 +28,7 @@ import (
 	backupv1 "github.com/example/demoapp-controller/pkg/apis/backup/v1"
 	databasev1 "github.com/example/demoapp-controller/pkg/apis/database/v1"
 	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
+	"github.com/example/demoapp-controller/pkg/controller/controllertest"
 	"github.com/example/demoapp-controller/test/expect"
 )
 
@@ -235,10 +236,7 @@ func (w *world) makeStatefulSetReady(ready int32) {
 	w.t.Helper()
 	set := w.statefulSet()
 	set.Status.ReadyReplicas = ready
-	w.Act(func() error {
-		_, err := w.kube.AppsV1().StatefulSets("ns").UpdateStatus(context.Background(), set, metav1.UpdateOptions{})
-		return err
-	})
+	controllertest.Update(w.World, w.kube.AppsV1().StatefulSets("ns").UpdateStatus, set)
 	w.Wait(time.Second)
 }
 
@@ -501,10 +499,7 @@ func TestCorrectedSecretIsUsedAtOnce(t *testing.T) {
 		secret := w.secret()
 		secret.Data["password"] = []byte("theirs")
 
-		w.Act(func() error {
-			_, err := w.kube.CoreV1().Secrets("ns").Update(t.Context(), secret, metav1.UpdateOptions{})
-			return err
-		})
+		controllertest.Update(w.World, w.kube.CoreV1().Secrets("ns").Update, secret)
 
 		w.makeServersReady()
 		expect.Equal(t, "Ready", apimeta.ReasonHealthy, w.ready().Reason)

@@ -104,10 +104,7 @@ func (w *world) create(change func(*databasev1.PostgreSQL)) {
 		},
 	}
 	change(object)
-	w.Act(func() error {
-		_, err := w.client.DatabaseV1().PostgreSQLs("ns").Create(context.Background(), object, metav1.CreateOptions{})
-		return err
-	})
+	controllertest.Create(w.World, w.client.DatabaseV1().PostgreSQLs("ns").Create, object)
 }
 
 // change changes the PostgreSQL.
@@ -115,10 +112,7 @@ func (w *world) change(change func(*databasev1.PostgreSQL)) {
 	w.t.Helper()
 	found := w.database()
 	change(found)
-	w.Act(func() error {
-		_, err := w.client.DatabaseV1().PostgreSQLs("ns").Update(context.Background(), found, metav1.UpdateOptions{})
-		return err
-	})
+	controllertest.Update(w.World, w.client.DatabaseV1().PostgreSQLs("ns").Update, found)
 }
 
 // remove deletes the PostgreSQL, and does what the garbage collector and the StatefulSet's
@@ -152,22 +146,12 @@ func (w *world) remove() {
 
 func (w *world) database() *databasev1.PostgreSQL {
 	w.t.Helper()
-	var found *databasev1.PostgreSQL
-	w.Act(func() (err error) {
-		found, err = w.client.DatabaseV1().PostgreSQLs("ns").Get(context.Background(), "db", metav1.GetOptions{})
-		return err
-	})
-	return found
+	return controllertest.Get(w.World, w.client.DatabaseV1().PostgreSQLs("ns").Get, "db")
 }
 
 func (w *world) statefulSet() *appsv1.StatefulSet {
 	w.t.Helper()
-	var found *appsv1.StatefulSet
-	w.Act(func() (err error) {
-		found, err = w.kube.AppsV1().StatefulSets("ns").Get(context.Background(), "db", metav1.GetOptions{})
-		return err
-	})
-	return found
+	return controllertest.Get(w.World, w.kube.AppsV1().StatefulSets("ns").Get, "db")
 }
 
 // secret returns the Secret; nil if there is none.

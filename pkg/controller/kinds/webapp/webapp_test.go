@@ -123,12 +123,9 @@ func (w *world) restart(options webapp.Options) {
 
 func (w *world) create(image string) {
 	w.t.Helper()
-	w.Act(func() error {
-		_, err := w.client.ExampleV1().WebApps("ns").Create(context.Background(), &examplev1.WebApp{
-			ObjectMeta: metav1.ObjectMeta{Name: "web"},
-			Spec:       examplev1.WebAppSpec{Replicas: 2, Image: image, Port: 8080},
-		}, metav1.CreateOptions{})
-		return err
+	controllertest.Create(w.World, w.client.ExampleV1().WebApps("ns").Create, &examplev1.WebApp{
+		ObjectMeta: metav1.ObjectMeta{Name: "web"},
+		Spec:       examplev1.WebAppSpec{Replicas: 2, Image: image, Port: 8080},
 	})
 }
 
@@ -137,10 +134,7 @@ func (w *world) change(change func(*examplev1.WebApp)) {
 	w.t.Helper()
 	found := w.webapp()
 	change(found)
-	w.Act(func() error {
-		_, err := w.client.ExampleV1().WebApps("ns").Update(context.Background(), found, metav1.UpdateOptions{})
-		return err
-	})
+	controllertest.Update(w.World, w.client.ExampleV1().WebApps("ns").Update, found)
 }
 
 func (w *world) delete() {
@@ -167,26 +161,14 @@ func (w *world) lookup() (found *examplev1.WebApp, err error) {
 
 func (w *world) deployment() *appsv1.Deployment {
 	w.t.Helper()
-	var found *appsv1.Deployment
-	w.Act(func() (err error) {
-		found, err = w.kube.AppsV1().Deployments("ns").Get(context.Background(), "web", metav1.GetOptions{})
-		return err
-	})
-	return found
+	return controllertest.Get(w.World, w.kube.AppsV1().Deployments("ns").Get, "web")
 }
 
 // makePodsReady does what the Deployment's controller does.
 func (w *world) makePodsReady() {
 	w.t.Helper()
 	w.report(func(d *appsv1.Deployment) {
-		replicas := *d.Spec.Replicas
-		d.Status = appsv1.DeploymentStatus{
-			ObservedGeneration: d.Generation, Replicas: replicas, UpdatedReplicas: replicas, ReadyReplicas: replicas, AvailableReplicas: replicas,
-			Conditions: []appsv1.DeploymentCondition{
-				{Type: appsv1.DeploymentAvailable, Status: corev1.ConditionTrue},
-				{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionTrue, Reason: "NewReplicaSetAvailable"},
-			},
-		}
+		d.Status = controllertest.RolledOut(d)
 	})
 }
 
@@ -205,21 +187,14 @@ func (w *world) report(change func(*appsv1.Deployment)) {
 	w.t.Helper()
 	found := w.deployment()
 	change(found)
-	w.Act(func() error {
-		_, err := w.kube.AppsV1().Deployments("ns").UpdateStatus(context.Background(), found, metav1.UpdateOptions{})
-		return err
-	})
+	controllertest.Update(w.World, w.kube.AppsV1().Deployments("ns").UpdateStatus, found)
 }
 
 // ready is the condition Ready of the WebApp.
 func (w *world) ready() metav1.Condition {
 	w.t.Helper()
 	found := w.webapp()
-	ready := meta.FindStatusCondition(found.Status.Conditions, "Ready")
-	if ready == nil || ready.ObservedGeneration != found.Generation || found.Status.ObservedGeneration != found.Generation {
-		w.t.Fatalf("status of generation %d is %+v", found.Generation, found.Status)
-	}
-	return *ready
+	return w.Ready(found.Generation, found.Status.ObservedGeneration, found.Status.Conditions)
 }
 
 // state is the phase and the reasons of Ready and Available.
@@ -263,40 +238,6 @@ func TestRequestBudget(t *testing.T) {
 		w.change(func(web *examplev1.WebApp) { web.Spec.Image = "nginx:2" })
 		expect.Equal(t, "requests of a new image", []string{"patch deployments/web", "patch webapps/web status"}, w.Take())
 	})
-}
-
-func TestDriftIsCorrected(t *testing.T) {
-	tests := map[string]struct {
-		change   func(ctx context.Context, w *world) error
-		requests []string
-	}{
-		"a changed Service": {
-			func(ctx context.Context, w *world) error {
-				found, err := w.kube.CoreV1().Services("ns").Get(ctx, "web", metav1.GetOptions{})
-				expect.NoError(w.t, err)
-				found.Spec.Selector = map[string]string{"app": "theirs"}
-				_, err = w.kube.CoreV1().Services("ns").Update(ctx, found, metav1.UpdateOptions{FieldManager: "theirs"})
-				return err
-			},
-			[]string{"patch services/web", "patch webapps/web status", "event Normal DriftCorrected"},
-		},
-		"a deleted Service": {
-			func(ctx context.Context, w *world) error {
-				return w.kube.CoreV1().Services("ns").Delete(ctx, "web", metav1.DeleteOptions{})
-			},
-			[]string{"patch services/web", "patch webapps/web status", "event Normal DriftCorrected"},
-		},
-	}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			inWorld(t, webapp.Options{}, func(t *testing.T, w *world) {
-				w.Act(func() error { return test.change(t.Context(), w) })
-
-				expect.Equal(t, "requests", test.requests, w.Take())
-				expect.Equal(t, "Ready", metav1.ConditionTrue, w.ready().Status)
-			})
-		})
-	}
 }
 
 func TestSpecReachesTheChildren(t *testing.T) {

@@ -4,7 +4,6 @@
 package website_test
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -17,7 +16,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -83,12 +81,9 @@ func (w *world) start() {
 func (w *world) create() {
 	w.t.Helper()
 	replicas := int32(2)
-	w.Act(func() error {
-		_, err := w.client.WebappV1().Websites("ns").Create(context.Background(), &webappv1.Website{
-			ObjectMeta: metav1.ObjectMeta{Name: "web"},
-			Spec:       webappv1.WebsiteSpec{Replicas: &replicas, Image: "nginx:1.27-alpine", HTML: "<h1>one</h1>"},
-		}, metav1.CreateOptions{})
-		return err
+	controllertest.Create(w.World, w.client.WebappV1().Websites("ns").Create, &webappv1.Website{
+		ObjectMeta: metav1.ObjectMeta{Name: "web"},
+		Spec:       webappv1.WebsiteSpec{Replicas: &replicas, Image: "nginx:1.27-alpine", HTML: "<h1>one</h1>"},
 	})
 }
 
@@ -97,59 +92,32 @@ func (w *world) change(change func(*webappv1.Website)) {
 	w.t.Helper()
 	found := w.website()
 	change(found)
-	w.Act(func() error {
-		_, err := w.client.WebappV1().Websites("ns").Update(context.Background(), found, metav1.UpdateOptions{})
-		return err
-	})
+	controllertest.Update(w.World, w.client.WebappV1().Websites("ns").Update, found)
 }
 
 func (w *world) website() *webappv1.Website {
 	w.t.Helper()
-	var found *webappv1.Website
-	w.Act(func() (err error) {
-		found, err = w.client.WebappV1().Websites("ns").Get(context.Background(), "web", metav1.GetOptions{})
-		return err
-	})
-	return found
+	return controllertest.Get(w.World, w.client.WebappV1().Websites("ns").Get, "web")
 }
 
 func (w *world) deployment() *appsv1.Deployment {
 	w.t.Helper()
-	var found *appsv1.Deployment
-	w.Act(func() (err error) {
-		found, err = w.kube.AppsV1().Deployments("ns").Get(context.Background(), "web", metav1.GetOptions{})
-		return err
-	})
-	return found
+	return controllertest.Get(w.World, w.kube.AppsV1().Deployments("ns").Get, "web")
 }
 
 // makePodsReady does what the Deployment's controller does.
 func (w *world) makePodsReady() {
 	w.t.Helper()
 	found := w.deployment()
-	replicas := *found.Spec.Replicas
-	found.Status = appsv1.DeploymentStatus{
-		ObservedGeneration: found.Generation, Replicas: replicas, UpdatedReplicas: replicas, ReadyReplicas: replicas, AvailableReplicas: replicas,
-		Conditions: []appsv1.DeploymentCondition{
-			{Type: appsv1.DeploymentAvailable, Status: corev1.ConditionTrue},
-			{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionTrue, Reason: "NewReplicaSetAvailable"},
-		},
-	}
-	w.Act(func() error {
-		_, err := w.kube.AppsV1().Deployments("ns").UpdateStatus(context.Background(), found, metav1.UpdateOptions{})
-		return err
-	})
+	found.Status = controllertest.RolledOut(found)
+	controllertest.Update(w.World, w.kube.AppsV1().Deployments("ns").UpdateStatus, found)
 }
 
 // ready is the condition Ready of the Website.
 func (w *world) ready() metav1.Condition {
 	w.t.Helper()
 	found := w.website()
-	ready := meta.FindStatusCondition(found.Status.Conditions, "Ready")
-	if ready == nil || ready.ObservedGeneration != found.Generation || found.Status.ObservedGeneration != found.Generation {
-		w.t.Fatalf("status of generation %d is %+v", found.Generation, found.Status)
-	}
-	return *ready
+	return w.Ready(found.Generation, found.Status.ObservedGeneration, found.Status.Conditions)
 }
 
 // TestRequestBudget holds how many requests a Website costs in its life.
@@ -174,37 +142,12 @@ func TestRequestBudget(t *testing.T) {
 }
 
 func TestDriftIsCorrected(t *testing.T) {
-	tests := map[string]struct {
-		change   func(w *world) error
-		requests []string
-	}{
-		"a changed page": {
-			func(w *world) error {
-				found, err := w.kube.CoreV1().ConfigMaps("ns").Get(t.Context(), "web", metav1.GetOptions{})
-				expect.NoError(w.t, err)
-				found.Data["index.html"] = "theirs"
-				_, err = w.kube.CoreV1().ConfigMaps("ns").Update(t.Context(), found, metav1.UpdateOptions{FieldManager: "theirs"})
-				return err
-			},
-			[]string{"patch configmaps/web", "patch websites/web status", "event Normal DriftCorrected"},
-		},
-		"a deleted Service": {
-			func(w *world) error {
-				return w.kube.CoreV1().Services("ns").Delete(t.Context(), "web", metav1.DeleteOptions{})
-			},
-			[]string{"patch services/web", "patch websites/web status", "event Normal DriftCorrected"},
-		},
-	}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			inWorld(t, func(w *world) {
-				w.Act(func() error { return test.change(w) })
+	inWorld(t, func(w *world) {
+		w.Act(func() error { return w.kube.CoreV1().Services("ns").Delete(t.Context(), "web", metav1.DeleteOptions{}) })
 
-				expect.Equal(w.t, "requests", test.requests, w.Take())
-				expect.Equal(w.t, "Ready", metav1.ConditionTrue, w.ready().Status)
-			})
-		})
-	}
+		expect.Equal(w.t, "requests", []string{"patch services/web", "patch websites/web status", "event Normal DriftCorrected"}, w.Take())
+		expect.Equal(w.t, "Ready", metav1.ConditionTrue, w.ready().Status)
+	})
 }
 
 func TestRepeatedDriftIsReportedOnce(t *testing.T) {

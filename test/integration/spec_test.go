@@ -86,8 +86,8 @@ func TestSpecChangeIsRolledOut(t *testing.T) {
 			ns.Change("web", test.change)
 			app := ns.AwaitReady("web")
 
-			if apps.Revision(app) != 2 || app.Status.LastUpgradeReason != releasev1alpha1.UpgradeReasonSpecGenerationChanged {
-				t.Errorf("revision %d because of %s", apps.Revision(app), app.Status.LastUpgradeReason)
+			if reason := apps.UpgradeReason(app); apps.Revision(app) != 2 || reason != releasev1alpha1.UpgradeReasonSpecGenerationChanged {
+				t.Errorf("revision %d because of %s", apps.Revision(app), reason)
 			}
 			if !apps.Has(app, releasev1alpha1.ConditionDeployed, metav1.ConditionTrue, releasev1alpha1.ReasonUpgradeSucceeded) {
 				t.Errorf("Deployed is %+v", apps.Condition(app, releasev1alpha1.ConditionDeployed))

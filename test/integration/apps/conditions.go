@@ -9,6 +9,7 @@ import (
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
 	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
+	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 )
 
 // Condition returns a condition of a DemoApp. An absent condition is returned without a status.
@@ -49,4 +50,16 @@ func Revision(app *v1alpha1.DemoApp) int64 {
 		return 0
 	}
 	return app.Status.DeployedRelease.Revision
+}
+
+// UpgradeReason returns the reason of the last upgrade. The field lastUpgradeReason may already have the reason of a repair:
+// the Deployment controller may write an annotation twice within the second of an upgrade, which managedFields do not tell
+// from a write under the operator's name.
+func UpgradeReason(app *v1alpha1.DemoApp) releasev1alpha1.UpgradeReason {
+	for _, entry := range app.Status.History {
+		if entry.Action == releasev1alpha1.HistoryUpgrade {
+			return entry.Reason
+		}
+	}
+	return ""
 }

@@ -259,6 +259,7 @@ func TestFaults(t *testing.T) {
 		"no answer":          fakeapi.LoseAnswer,
 		"409":                fakeapi.AnswerConflict,
 		"429":                fakeapi.AnswerThrottled,
+		"end of all watches": fakeapi.EndWatches,
 	}
 	for caseName, tc := range faultCases() {
 		t.Run(caseName, func(t *testing.T) {

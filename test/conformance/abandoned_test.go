@@ -67,7 +67,7 @@ func TestAbandonedCommand(t *testing.T) {
 						}
 					}
 					user := stockOn(t, e)
-					user.saboteur.arm(k, fault{kills: true, strike: unanswered})
+					user.saboteur.arm(k)
 					failed := test.command(t, user)
 
 					err := e.follow(e.untilConverged(t, e.desired(chart, desired), want, clock))

@@ -15,7 +15,7 @@
 //   - Drift is exact: another field manager changes and removes every field of every object of the charts. Each
 //     change is observed and corrected, and foreign fields are kept.
 //   - Fields that the cluster's controllers write are no drift, survive upgrades, and cause no request.
-//   - Faults do no harm: the engine reaches the same state, whichever write request fails, and in whichever way.
+//   - An interruption does no harm: the engine completes what a killed engine, or a killed helm command, has begun.
 //   - The engine restores the desired state after any sequence of changes by users.
 //   - The helm command works on the engine's releases, and the engine works on those of the command.
 //

@@ -184,7 +184,7 @@ func (m *machine) uninstallByHand(rt *rapid.T) {
 }
 
 func (m *machine) byHand(rt *rapid.T, r *modeled, do func() error) {
-	r.user.saboteur.arm(interruption(rt), fault{kills: true, strike: unanswered})
+	r.user.saboteur.arm(interruption(rt))
 	if err := do(); err != nil {
 		rt.Logf("by hand: %v", err)
 	}
@@ -204,7 +204,7 @@ func (m *machine) restartEngine(rt *rapid.T) {
 
 // killEngine kills the engine in the middle of its work.
 func (m *machine) killEngine(rt *rapid.T) {
-	m.saboteur.arm(rapid.IntRange(1, 14).Draw(rt, "dies at write"), fault{kills: true, strike: unanswered})
+	m.saboteur.arm(rapid.IntRange(1, 14).Draw(rt, "dies at write"))
 	r := m.any(rt)
 	if err := r.work(rt.Context(), m); err != nil {
 		rt.Logf("before the process died: %v", err)

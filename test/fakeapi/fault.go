@@ -22,6 +22,8 @@ const (
 	AnswerForbidden
 	// AnswerThrottled answers 429, without an effect.
 	AnswerThrottled
+	// EndWatches ends all watches, and serves the request.
+	EndWatches
 )
 
 // FailNth makes the n-th request from now fail, counted from 1. The returned function

@@ -118,6 +118,8 @@ func (s *Server) RoundTrip(request *http.Request) (*http.Response, error) {
 		return s.answer(request, nil, apierrors.NewForbidden(parsed.Key.Resource.GroupResource(), parsed.Key.Name, errors.New("injected"))), nil
 	case AnswerThrottled:
 		return s.answer(request, nil, apierrors.NewTooManyRequestsError("injected")), nil
+	case EndWatches:
+		s.BreakWatches(false)
 	}
 	if parsed.Verb == "watch" {
 		return s.watch(request, parsed)

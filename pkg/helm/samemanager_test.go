@@ -59,7 +59,7 @@ func TestDriftUnderOwnFieldManager(t *testing.T) {
 				if test.restarts {
 					f.stop()
 				}
-				time.Sleep(test.after)
+				<-time.After(test.after)
 				f.applyAs(FieldManager, test.kind, change(test.value, test.path...))
 				if test.restarts {
 					f.restart()
@@ -87,7 +87,7 @@ func TestApplyWithoutChangeUnderOwnFieldManager(t *testing.T) {
 		f.heard()
 		f.TakeRequests()
 
-		time.Sleep(time.Second)
+		<-time.After(time.Second)
 		f.applyAs(FieldManager, "Deployment", func(*unstructured.Unstructured) {})
 
 		if diff := cmp.Diff([]string(nil), f.heard()); diff != "" {

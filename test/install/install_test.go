@@ -138,36 +138,6 @@ func TestChartUpgradesCRDs(t *testing.T) {
 	}
 }
 
-// TestChartInNamespaces runs the operator with Roles in two namespaces.
-func TestChartInNamespaces(t *testing.T) {
-	for _, name := range []string{namespace, "team-a", "team-b", "records"} {
-		createNamespace(t, name)
-	}
-	removeCRDsAtEnd(t)
-	helmInstall(t, loadChart(t), values{"watchNamespaces": []any{"team-a", "team-b"}, "auditNamespace": "records"})
-
-	cluster.StartInstalledOperator(t.Context(), t, shared, deployment)
-	example := applyExample(t, "team-a")
-	shared.AwaitReady(t.Context(), t, "team-a", example)
-	removeDemoApp(t, "team-a", example.GetName())
-
-	bindings, err := shared.Client.RbacV1().ClusterRoleBindings().List(t.Context(), metav1.ListOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, binding := range bindings.Items {
-		for _, subject := range binding.Subjects {
-			if subject.Namespace == namespace {
-				t.Errorf("ClusterRoleBinding %s binds the operator", binding.Name)
-			}
-		}
-	}
-	records, err := shared.Client.CoreV1().ConfigMaps("records").List(t.Context(), metav1.ListOptions{LabelSelector: "demo.example.com/source-name=" + example.GetName()})
-	if err != nil || len(records.Items) == 0 {
-		t.Errorf("the deletion left no audit record (%v)", err)
-	}
-}
-
 // checkInstallation asserts that the operator's pods run under the restricted profile, and that the operator works with
 // the flags, the environment and the permissions of the installation.
 func checkInstallation(t *testing.T) {

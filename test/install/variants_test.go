@@ -176,10 +176,12 @@ func TestLeaseOfRelease(t *testing.T) {
 	}
 }
 
-// TestNamespacedPermissions asserts that an operator with watchNamespaces has Roles in these namespaces and no
-// ClusterRole.
+// TestNamespacedPermissions asserts that an operator with watchNamespaces has Roles in these namespaces and in that of the
+// audit records, and no ClusterRole.
 func TestNamespacedPermissions(t *testing.T) {
-	objects := renderChart(t, values{"watchNamespaces": []any{"team-a", "team-b"}, "kinds": []any{"website"}})
+	objects := renderChart(t, values{
+		"watchNamespaces": []any{"team-a", "team-b"}, "kinds": []any{"website"}, "auditNamespace": "records",
+	})
 
 	var bindings []string
 	for _, o := range objects {
@@ -189,32 +191,13 @@ func TestNamespacedPermissions(t *testing.T) {
 	}
 
 	want := []string{
-		"RoleBinding/demoapp-audit/demoapp-controller-audit",
 		"RoleBinding/demoapp-system/demoapp-controller-leader-election",
+		"RoleBinding/records/demoapp-controller-audit",
 		"RoleBinding/team-a/demoapp-controller", "RoleBinding/team-a/demoapp-controller-website",
 		"RoleBinding/team-b/demoapp-controller", "RoleBinding/team-b/demoapp-controller-website",
 	}
 	if slices.Sort(bindings); !slices.Equal(want, bindings) {
 		t.Error(cmp.Diff(want, bindings))
-	}
-}
-
-// TestImpersonatingPermissions asserts that an operator that impersonates writes no objects of releases itself.
-func TestImpersonatingPermissions(t *testing.T) {
-	objects := renderChart(t, parse[values](t, "{rbac: {impersonate: [deployer]}, kinds: [memcached], watches: ["+entry+"]}"))
-	var rules []rbacv1.PolicyRule
-	for _, name := range []string{releaseName, releaseName + "-memcached"} {
-		rules = append(rules, convert[rbacv1.ClusterRole](t, find(t, objects, "ClusterRole", name)).Rules...)
-	}
-
-	for _, rule := range rules {
-		written := slices.ContainsFunc(rule.Verbs, func(verb string) bool { return slices.Contains([]string{"create", "update", "delete"}, verb) })
-		if written && !slices.Contains(rule.Resources, "events") {
-			t.Errorf("the operator may %v %v itself", rule.Verbs, rule.Resources)
-		}
-		if slices.Contains(rule.Verbs, "impersonate") && !slices.Equal(rule.ResourceNames, []string{"deployer"}) {
-			t.Errorf("the operator may impersonate %v", rule.ResourceNames)
-		}
 	}
 }
 

@@ -21,28 +21,6 @@ import (
 	"github.com/example/demoapp-controller/test/integration/apps"
 )
 
-func TestNamespacesFlag(t *testing.T) {
-	first, second, other := apps.NewExclusive(t, shared), apps.NewExclusive(t, shared), apps.NewExclusive(t, shared)
-	begin := time.Now()
-	cluster.StartOperator(t.Context(), t, shared, "--namespaces="+first.Name+","+second.Name)
-	other.Create(apps.Named("web"))
-	for _, ns := range []*apps.Namespace{first, second} {
-		ns.Create(apps.Named("web"))
-		ns.AwaitReady("web")
-		patchConfigMap(t, ns, "web", `{"data": {"index.html": "Changed by another client"}}`)
-		ns.Await("web", "corrected", func(app *v1alpha1.DemoApp) bool {
-			return apps.IsReady(app) && app.Status.LastUpgradeReason == releasev1alpha1.UpgradeReasonDriftDetected
-		})
-		ns.Delete("web")
-		ns.AwaitGone("web")
-	}
-	apps.AwaitNoWork(t, shared)
-	if app, err := other.Demo.Get(t.Context(), "web", metav1.GetOptions{}); err != nil || len(app.Finalizers) > 0 || len(app.Status.Conditions) > 0 {
-		t.Errorf("the object in the other namespace was changed: %+v (%v)", app, err)
-	}
-	assertRequestsOnlyIn(t, begin, first.Name, second.Name)
-}
-
 // assertRequestsOnlyIn asserts that since then the operator has sent requests only for these namespaces, its own and
 // that of the audit records.
 func assertRequestsOnlyIn(t *testing.T, since time.Time, namespaces ...string) {

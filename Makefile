@@ -198,8 +198,8 @@ clean: ## Remove what was built.
 ##@ Test
 
 .PHONY: test
-test: ## Run the unit tests, then each promise once on a real API server. Half an hour on two cores.
-	@echo 'The unit tests (up to 15 minutes on two cores), then the operator on real API servers (about 17).'
+test: ## Run the unit tests, then each promise once on a real API server. About 20 minutes on two cores.
+	@echo 'The unit tests (about 9 minutes on two cores), then the operator on real API servers (about 9).'
 	@echo 'The first run compiles a Kubernetes control plane, too (about 10).'
 	@$(MAKE) --no-print-directory test-unit test-cluster
 

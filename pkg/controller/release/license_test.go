@@ -135,6 +135,18 @@ func TestLicenseAndWindow(t *testing.T) {
 	}
 }
 
+// TestLicenseAndBlocker: the status reports both.
+func TestLicenseAndBlocker(t *testing.T) {
+	w, server := licensed(t)
+	server.answer = denied
+	w.change("a", waitsFor("b"))
+	w.change("a", says("other"))
+	w.passes("a", controller.SpecChange)
+	expect.Equal(t, "conditions", conditions("Licensed", "False LicenseDenied", "Deployed", "True InstallSucceeded",
+		"Ready", "False Waiting", "Reconciling", "True Waiting"), w.conditions("a"))
+	expect.Equal(t, "message of Ready", "Waiting for Shop b; no", w.message("a", apimeta.ConditionReady))
+}
+
 func TestLicenseServerRemoved(t *testing.T) {
 	w, _ := licensed(t)
 	w.change("a", func(shop *Shop) { shop.Spec.Comment = "other" })

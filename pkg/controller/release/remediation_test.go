@@ -121,23 +121,17 @@ func TestRollbackDoesNotWaitForDependency(t *testing.T) {
 }
 
 func TestRetriesExhausted(t *testing.T) {
-	for name, change := range map[string]func(*Shop){
-		"strategy None": remediating(1, releasev1alpha1.RemediationNone),
-	} {
-		t.Run(name, func(t *testing.T) {
-			w := deployed(t, change)
-			w.failing(2)
-			w.passes("a", controller.Retry)
-			expect.Equal(t, "conditions", conditions("Ready", "False RetriesExhausted", "Stalled", "True RetriesExhausted",
-				"Deployed", "False RetriesExhausted", "Failed", "True UpgradeFailed", "Remediated", "True RetriesExhausted"), w.conditions("a"))
-			expect.Equal(t, "requests", []string{"apply shops/status a"}, w.calls.Take())
-			w.passes("a", controller.PeriodicResync)
-			expect.Equal(t, "requests while stalled", []string(nil), w.calls.Take())
-			w.change("a", func(shop *Shop) { shop.Spec.Message = "good" })
-			w.passes("a", controller.SpecChange)
-			expect.Equal(t, "conditions in the end", conditions("Ready", "True Healthy", "Deployed", "True UpgradeSucceeded"), w.conditions("a"))
-		})
-	}
+	w := deployed(t, remediating(1, releasev1alpha1.RemediationNone))
+	w.failing(2)
+	w.passes("a", controller.Retry)
+	expect.Equal(t, "conditions", conditions("Ready", "False RetriesExhausted", "Stalled", "True RetriesExhausted",
+		"Deployed", "False RetriesExhausted", "Failed", "True UpgradeFailed", "Remediated", "True RetriesExhausted"), w.conditions("a"))
+	expect.Equal(t, "requests", []string{"apply shops/status a"}, w.calls.Take())
+	w.passes("a", controller.PeriodicResync)
+	expect.Equal(t, "requests while stalled", []string(nil), w.calls.Take())
+	w.change("a", func(shop *Shop) { shop.Spec.Message = "good" })
+	w.passes("a", controller.SpecChange)
+	expect.Equal(t, "conditions in the end", conditions("Ready", "True Healthy", "Deployed", "True UpgradeSucceeded"), w.conditions("a"))
 }
 
 // TestRemediationSurvivesFailedRepair: a repair that fails while the Secret is missing does

@@ -31,7 +31,6 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller"
 	"github.com/example/demoapp-controller/pkg/controller/controllertest"
 	"github.com/example/demoapp-controller/pkg/controller/kinds/demoapp/audit"
-	"github.com/example/demoapp-controller/pkg/controller/release/gates"
 	"github.com/example/demoapp-controller/pkg/controller/release/gates/rollout"
 	"github.com/example/demoapp-controller/pkg/controller/release/releasetest"
 	"github.com/example/demoapp-controller/pkg/controller/release/values"
@@ -72,8 +71,6 @@ type world struct {
 	// Errors for requests, while they are set.
 	auditErr, namespaceErr, patchErr, statusErr, secretErr error
 
-	// licenses is the license server; nil for none.
-	licenses gates.Licenses
 	// rolloutLimits limit the rollout of a newer chart; zero for no limit.
 	rolloutLimits rollout.Limits
 	// registries are the allowed registries; all by default.
@@ -167,9 +164,7 @@ func (w *world) build(chart *chart.Chart, clock clock.WithTicker) {
 		IngressClasses:   w.classes, HTTPRouteDefinition: w.definition,
 		ConfigMaps: w.kube.CoreV1(), Audit: trail,
 		Engine: w.engine, Chart: chart, Recorder: w.recorder, Clock: clock, Metrics: controller.NewMetrics(prometheus.NewRegistry()),
-		ResyncPeriod: resync, Licenses: w.licenses, LicenseRetry: 2 * time.Minute,
-		RolloutLimits: w.rolloutLimits,
-		Registries:    w.registries,
+		ResyncPeriod: resync, RolloutLimits: w.rolloutLimits, Registries: w.registries,
 	})
 	if err != nil {
 		w.t.Fatal(err)

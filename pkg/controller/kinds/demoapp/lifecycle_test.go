@@ -4,7 +4,6 @@
 package demoapp
 
 import (
-	"context"
 	"testing"
 	"time"
 
@@ -15,7 +14,6 @@ import (
 	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller"
-	"github.com/example/demoapp-controller/pkg/controller/release/gates/license"
 	"github.com/example/demoapp-controller/pkg/controller/release/gates/rollout"
 	"github.com/example/demoapp-controller/pkg/controller/release/releasetest"
 	"github.com/example/demoapp-controller/pkg/helm"
@@ -107,7 +105,9 @@ func TestValidatedChangePassesHaltedRollout(t *testing.T) {
 	w.engine.Failures = []error{errPlain}
 	_, err := w.pass("b", controller.SpecChange)
 	expect.Equal(t, "failed", true, err != nil)
-	w.rolloutWaits("c", releasev1alpha1.ReasonRolloutHalted)
+	w.passes("c", controller.SpecChange)
+	expect.Equal(t, "Ready of an app that waits", "False RolloutHalted", w.conditions("c")["Ready"])
+	expect.Equal(t, "its chart", "1.0.0", w.app("c").Status.DeployedRelease.ChartVersion)
 	w.passes("a", controller.SpecChange)
 	expect.Equal(t, "Ready in the end", "True Healthy", w.conditions("a")["Ready"])
 }
@@ -201,53 +201,6 @@ func opensAt(schedule, zone string) func(*v1alpha1.DemoApp) {
 		}
 	}
 }
-
-// rolloutConditions are the conditions of an app whose newer chart waits.
-func rolloutConditions(reason string) map[string]string {
-	return conditions("UpgradeHeld", "True "+reason, "Ready", "False "+reason, "Reconciling", "True "+reason, "Deployed", "True InstallSucceeded")
-}
-
-// rolloutWaits checks that the newer chart waits for the reason.
-func (w *world) rolloutWaits(name, reason string) {
-	w.t.Helper()
-	w.passes(name, controller.SpecChange)
-	expect.Equal(w.t, "conditions of "+name, rolloutConditions(reason), w.conditions(name))
-	expect.Equal(w.t, "chart of "+name, "1.0.0", w.app(name).Status.DeployedRelease.ChartVersion)
-}
-
-// Ask implements Licenses.
-func (l *licenses) Ask(_ context.Context, subject license.Subject, anew bool) license.Answer {
-	l.asked = append(l.asked, subject)
-	l.anew = anew
-	return l.answer
-}
-
-// licensed returns a world with a license server and the deployed app "a".
-func licensed(t *testing.T, change ...func(*v1alpha1.DemoApp)) (*world, *licenses) {
-	t.Helper()
-	w, server := newWorld(t), &licenses{answer: granted}
-	w.licenses = server
-	w.start(testChart(t, "1.0.0"))
-	w.create(newApp("a", change...))
-	w.passes("a", controller.SpecChange)
-	expect.Equal(t, "conditions", conditions("Licensed", "True LicenseGranted", "Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("a"))
-	expect.Equal(t, "asked", []license.Subject{{Namespace: namespace, Name: "a", Image: defaultImage}}, server.asked)
-	w.recorder.Take()
-	server.asked = nil
-	return w, server
-}
-
-// licenses is a license server that gives one answer.
-type licenses struct {
-	answer license.Answer
-	asked  []license.Subject
-	anew   bool
-}
-
-var (
-	granted = license.Answer{Verdict: license.Granted, Message: "yes"}
-	denied  = license.Answer{Verdict: license.Denied, Message: "no"}
-)
 
 const (
 	outside    = "A change waits for the upgrade window, which opens at 2026-01-02T03:10:00Z (UTC)"

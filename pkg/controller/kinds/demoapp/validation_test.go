@@ -148,17 +148,6 @@ func TestInvalidWhileSuspended(t *testing.T) {
 	}
 }
 
-func TestInvalidWithoutLicense(t *testing.T) {
-	w, server := licensed(t)
-	server.answer = denied
-	w.allow("quay.io")
-	w.change("a", says("other"))
-	w.passes("a", controller.SpecChange)
-	expect.Equal(t, "conditions", conditions("Validated", isInvalid, "Licensed", "False LicenseDenied", "Deployed", "True InstallSucceeded",
-		"Ready", isInvalid, "Stalled", isStalled), w.conditions("a"))
-	expect.Equal(t, "message of Ready", notAllowed+"; no", w.message("a", apimeta.ConditionReady))
-}
-
 func TestRollbackIsNotValidated(t *testing.T) {
 	none := int32(0)
 	w := deployed(t, func(app *v1alpha1.DemoApp) { app.Spec.Remediation = &releasev1alpha1.Remediation{Retries: &none} })

@@ -12,7 +12,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/tools/cache"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
 	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
@@ -311,27 +310,6 @@ func TestWaitsForAppsOfPredecessor(t *testing.T) {
 	expect.Equal(t, "requests", map[string]int{"patch demoappclusters/status": 1}, w.take())
 }
 
-func TestClusterBeingDeletedSendsNoRequests(t *testing.T) {
-	w := newWorld(t, "a")
-	w.cluster(func(c *v1alpha1.DemoAppCluster) { c.Finalizers = []string{"foregroundDeletion"} })
-	expect.NoError(t, w.demo.DemoV1alpha1().DemoAppClusters(namespace).Delete(t.Context(), "web", metav1.DeleteOptions{}))
-	w.take()
-	w.pass()
-	expect.Equal(t, "requests", map[string]int{}, w.take())
-}
-
-func TestDeletedClusterSendsNoRequests(t *testing.T) {
-	w := settled(t, []string{"a"})
-	expect.NoError(t, w.demo.DemoV1alpha1().DemoAppClusters(namespace).Delete(t.Context(), "web", metav1.DeleteOptions{}))
-	w.sync()
-	w.take()
-	result, err := w.controller.Reconcile(t.Context(), cache.NewObjectName(namespace, "web"), controller.Deleted)
-	if err != nil || result != (controller.Result{}) {
-		t.Errorf("result is %v, error is %v", result, err)
-	}
-	expect.Equal(t, "requests", map[string]int{}, w.take())
-}
-
 func TestWriteFailures(t *testing.T) {
 	tests := []struct {
 		name       string
@@ -384,24 +362,6 @@ func TestInvalidAppDoesNotBlockOthers(t *testing.T) {
 	}
 	expect.Equal(t, "apps", []string{"web-a", "web-c", "web-d"}, w.names())
 	expect.Equal(t, "counts", [5]int32{4, 3, 3, 0, 0}, w.counts())
-}
-
-func TestStatusWriteIsRetried(t *testing.T) {
-	w := newWorld(t, "a")
-	w.cluster()
-	w.refuse = func(verb, _ string) error {
-		if verb == "patch" {
-			return errPlain
-		}
-		return nil
-	}
-	w.sync()
-	if _, err := w.latePass(); !errors.Is(err, errPlain) {
-		t.Errorf("error is %v", err)
-	}
-	w.refuse = nil
-	w.pass()
-	expect.Equal(t, "conditions", reconciling(v1alpha1.ReasonRollingOut), w.conditions())
 }
 
 func TestRefusedStatusDoesNotShowTheKey(t *testing.T) {

@@ -105,21 +105,6 @@ func TestPhases(t *testing.T) {
 	}
 }
 
-func TestDegradedComponentDoesNotStopOthers(t *testing.T) {
-	inRunningWorld(t, func(w *world) {
-		w.reportDatabase(databaseStarting)
-		w.Wait(time.Minute)
-
-		expect.Equal(t, "requests", []string{"patch ecommerceplatforms/shop status", "event Warning Degraded"}, w.Take())
-		expect.Equal(t, "DatabaseReady", metav1.ConditionFalse, w.condition("ns", "shop", "DatabaseReady").Status)
-		expect.Equal(t, "BackendReady", metav1.ConditionTrue, w.condition("ns", "shop", "BackendReady").Status)
-
-		w.reportDatabase(databaseReady)
-
-		expect.Equal(t, "phase afterwards", childv1alpha1.PhaseRunning, w.platform("ns", "shop").Status.Phase)
-	})
-}
-
 // TestStorageNeverShrinks: the database refuses less storage, and the message names the fields of
 // the platform.
 func TestStorageNeverShrinks(t *testing.T) {

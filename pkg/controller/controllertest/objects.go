@@ -23,13 +23,19 @@ func Get[T any](w *World, get func(context.Context, string, metav1.GetOptions) (
 	return found
 }
 
-// Create creates an object with a client's Create, as [World.Act] does.
+// Create creates an object with a client's Create, as [World.Act] does. Its field manager is "theirs".
 func Create[T any](w *World, create func(context.Context, T, metav1.CreateOptions) (T, error), object T) {
 	w.t.Helper()
 	w.Act(func() error {
-		_, err := create(context.Background(), object, metav1.CreateOptions{})
+		_, err := create(context.Background(), object, metav1.CreateOptions{FieldManager: "theirs"})
 		return err
 	})
+}
+
+// Delete deletes an object with a client's Delete, as [World.Act] does.
+func Delete(w *World, remove func(context.Context, string, metav1.DeleteOptions) error, name string) {
+	w.t.Helper()
+	w.Act(func() error { return remove(context.Background(), name, metav1.DeleteOptions{}) })
 }
 
 // Update writes an object with a client's Update or UpdateStatus, as [World.Act] does.

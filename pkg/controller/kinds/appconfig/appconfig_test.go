@@ -294,9 +294,7 @@ func TestInvalidSpecKeepsContent(t *testing.T) {
 func TestDriftIsCorrected(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.deploy("web")
-		w.Act(func() error {
-			return w.kube.CoreV1().ConfigMaps("ns").Delete(t.Context(), "shop-config", metav1.DeleteOptions{})
-		})
+		controllertest.Delete(w.World, w.kube.CoreV1().ConfigMaps("ns").Delete, "shop-config")
 
 		expect.Equal(t, "requests", []string{"patch configmaps/shop-config", "patch appconfigs/shop status", "event Normal DriftCorrected"}, w.Take())
 		expect.Equal(t, "annotation", "", w.annotation("web"))
@@ -470,12 +468,9 @@ func TestOlderAppConfigKeepsConfigMap(t *testing.T) {
 		w.Stop()
 		w.start()
 		expect.Equal(t, "requests of a restart", []string(nil), w.Take())
-		w.Act(func() error {
-			return w.client.ConfigV1().AppConfigs("ns").Delete(t.Context(), "shop", metav1.DeleteOptions{})
-		})
-		w.Act(func() error { // As the garbage collector does.
-			return w.kube.CoreV1().ConfigMaps("ns").Delete(t.Context(), "shop-config", metav1.DeleteOptions{})
-		})
+		controllertest.Delete(w.World, w.client.ConfigV1().AppConfigs("ns").Delete, "shop")
+		// As the garbage collector does.
+		controllertest.Delete(w.World, w.kube.CoreV1().ConfigMaps("ns").Delete, "shop-config")
 		expect.Equal(t, "the rival when the name is free", apimeta.ReasonHealthy, w.ready("rival").Reason)
 		expect.Equal(t, "owner", "rival", w.configMap("shop-config").OwnerReferences[0].Name)
 	})
@@ -483,11 +478,7 @@ func TestOlderAppConfigKeepsConfigMap(t *testing.T) {
 
 func TestConflictingConfigMapStalls(t *testing.T) {
 	inEmptyWorld(t, func(w *world) {
-		w.Act(func() error {
-			_, err := w.kube.CoreV1().ConfigMaps("ns").Create(t.Context(),
-				&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "shop-config"}}, metav1.CreateOptions{FieldManager: "theirs"})
-			return err
-		})
+		controllertest.Create(w.World, w.kube.CoreV1().ConfigMaps("ns").Create, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "shop-config"}})
 
 		w.create("shop")
 

@@ -103,11 +103,7 @@ func (w *world) create(change ...func(*appv1.AppStackSpec)) {
 	for _, c := range change {
 		c(&spec)
 	}
-	w.Act(func() error {
-		_, err := w.client.AppV1().AppStacks("ns").Create(context.Background(),
-			&appv1.AppStack{ObjectMeta: metav1.ObjectMeta{Name: "shop"}, Spec: spec}, metav1.CreateOptions{})
-		return err
-	})
+	controllertest.Create(w.World, w.client.AppV1().AppStacks("ns").Create, &appv1.AppStack{ObjectMeta: metav1.ObjectMeta{Name: "shop"}, Spec: spec})
 }
 
 func withoutCache(spec *appv1.AppStackSpec) { spec.Cache.Enabled = ptr.To(false) }
@@ -213,9 +209,7 @@ func TestRequestBudget(t *testing.T) {
 		w.Stop()
 		w.start()
 		expect.Equal(t, "requests of a restart", []string(nil), w.Take())
-		w.Act(func() error {
-			return w.kube.CoreV1().Services("ns").Delete(t.Context(), "shop-cache", metav1.DeleteOptions{})
-		})
+		controllertest.Delete(w.World, w.kube.CoreV1().Services("ns").Delete, "shop-cache")
 		expect.Equal(t, "requests of a deleted child", []string{"patch services/shop-cache", status, "event Normal DriftCorrected"}, w.Take())
 	})
 }
@@ -389,11 +383,7 @@ func TestDisabledCache(t *testing.T) {
 
 func TestConflictingPostgreSQLStalls(t *testing.T) {
 	inWorld(t, func(w *world) {
-		w.Act(func() error {
-			_, err := w.client.DatabaseV1().PostgreSQLs("ns").Create(t.Context(),
-				&databasev1.PostgreSQL{ObjectMeta: metav1.ObjectMeta{Name: "shop-db"}}, metav1.CreateOptions{FieldManager: "theirs"})
-			return err
-		})
+		controllertest.Create(w.World, w.client.DatabaseV1().PostgreSQLs("ns").Create, &databasev1.PostgreSQL{ObjectMeta: metav1.ObjectMeta{Name: "shop-db"}})
 		w.reportDatabase(ready)
 
 		w.create()

@@ -666,9 +666,7 @@ func TestDriftIsCorrected(t *testing.T) {
 		expect.Equal(t, "schedule", "0 2 * * *", w.cronJob().Spec.Schedule)
 		w.Wait(time.Minute)
 
-		w.Act(func() error {
-			return w.kube.BatchV1().CronJobs("ns").Delete(t.Context(), "orders-cronjob", metav1.DeleteOptions{})
-		})
+		controllertest.Delete(w.World, w.kube.BatchV1().CronJobs("ns").Delete, "orders-cronjob")
 		expect.Equal(t, "requests after the deletion", drift, w.Take())
 	})
 }
@@ -676,11 +674,7 @@ func TestDriftIsCorrected(t *testing.T) {
 func TestConflictingObjectStalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		w.Act(func() error {
-			_, err := w.kube.BatchV1().CronJobs("ns").Create(t.Context(),
-				&batchv1.CronJob{ObjectMeta: metav1.ObjectMeta{Name: "orders-cronjob"}}, metav1.CreateOptions{FieldManager: "theirs"})
-			return err
-		})
+		controllertest.Create(w.World, w.kube.BatchV1().CronJobs("ns").Create, &batchv1.CronJob{ObjectMeta: metav1.ObjectMeta{Name: "orders-cronjob"}})
 
 		w.create(func(b *backupv1.Backup) { b.Annotations = map[string]string{backupv1.AnnotationRunNow: "1"} })
 
@@ -702,9 +696,7 @@ func TestLostCronJobStartsNoRuns(t *testing.T) {
 			return nil
 		})
 
-		w.Act(func() error {
-			return w.kube.BatchV1().CronJobs("ns").Delete(t.Context(), "orders-cronjob", metav1.DeleteOptions{})
-		})
+		controllertest.Delete(w.World, w.kube.BatchV1().CronJobs("ns").Delete, "orders-cronjob")
 
 		expect.Equal(t, "Scheduled", backupv1.ReasonNotScheduled, w.condition(backupv1.ConditionScheduled).Reason)
 		expect.Equal(t, "next run", (*metav1.Time)(nil), w.backup().Status.NextScheduleTime)

@@ -54,9 +54,7 @@ func TestRequestBudget(t *testing.T) {
 
 func TestDriftIsCorrected(t *testing.T) {
 	inRunningWorld(t, func(w *world) {
-		w.Act(func() error {
-			return w.kube.CoreV1().Services("ns").Delete(t.Context(), "shop-backend", metav1.DeleteOptions{})
-		})
+		controllertest.Delete(w.World, w.kube.CoreV1().Services("ns").Delete, "shop-backend")
 
 		expect.Equal(t, "requests", []string{
 			"patch services/shop-backend", "patch ecommerceplatforms/shop status", "event Normal DriftCorrected",
@@ -260,11 +258,7 @@ func TestBackupConfigured(t *testing.T) {
 		},
 		"of a mysql whose Backup belongs to others": {
 			changes{withMySQL, withBackups}, func(w *world) {
-				w.Act(func() error {
-					_, err := w.client.BackupV1().Backups("ns").Create(w.t.Context(),
-						&backupv1.Backup{ObjectMeta: metav1.ObjectMeta{Name: "shop-db-backup"}}, metav1.CreateOptions{FieldManager: "theirs"})
-					return err
-				})
+				controllertest.Create(w.World, w.client.BackupV1().Backups("ns").Create, &backupv1.Backup{ObjectMeta: metav1.ObjectMeta{Name: "shop-db-backup"}})
 				w.serveBackups()
 				w.reportMySQL()
 			}, metav1.ConditionFalse, apimeta.ReasonOwnershipConflict, `Backup "shop-db-backup"`,
@@ -354,12 +348,8 @@ func TestLostCredentialsOfMySQL(t *testing.T) {
 	tests := map[string]func(w *world){
 		"while the platform runs": func(*world) {},
 		"of a deleted platform": func(w *world) {
-			w.Act(func() error {
-				return w.client.PlatformV1().EcommercePlatforms("ns").Delete(w.t.Context(), "shop", metav1.DeleteOptions{})
-			})
-			w.Act(func() error {
-				return w.kube.AppsV1().StatefulSets("ns").Delete(w.t.Context(), "shop-db", metav1.DeleteOptions{})
-			})
+			controllertest.Delete(w.World, w.client.PlatformV1().EcommercePlatforms("ns").Delete, "shop")
+			controllertest.Delete(w.World, w.kube.AppsV1().StatefulSets("ns").Delete, "shop-db")
 		},
 	}
 	for name, before := range tests {
@@ -374,9 +364,7 @@ func TestLostCredentialsOfMySQL(t *testing.T) {
 				}
 				before(w)
 
-				w.Act(func() error {
-					return w.kube.CoreV1().Secrets("ns").Delete(w.t.Context(), "shop-db-credentials", metav1.DeleteOptions{})
-				})
+				controllertest.Delete(w.World, w.kube.CoreV1().Secrets("ns").Delete, "shop-db-credentials")
 				if name != "while the platform runs" {
 					w.create("shop", withMySQL)
 				}

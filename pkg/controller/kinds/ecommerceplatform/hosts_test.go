@@ -61,9 +61,7 @@ func TestHostOfADeletedPlatform(t *testing.T) {
 	inRunningWorld(t, func(w *world) {
 		w.create("second", withHost(shopHost))
 
-		w.Act(func() error {
-			return w.client.PlatformV1().EcommercePlatforms("ns").Delete(t.Context(), "shop", metav1.DeleteOptions{})
-		})
+		controllertest.Delete(w.World, w.client.PlatformV1().EcommercePlatforms("ns").Delete, "shop")
 
 		expect.Equal(t, "reason", childv1alpha1.ReasonWaitingForComponent, w.condition("ns", "second", platformv1.ConditionIngressReady).Reason)
 		expect.Equal(t, "Stalled", metav1.Condition{}, w.condition("ns", "second", "Stalled"))
@@ -90,9 +88,7 @@ func TestHostIsKeptUntilTheNextIsFree(t *testing.T) {
 		expect.Equal(t, "endpoint", "http://"+shopHost, w.platform("ns", "shop").Status.Endpoints.Frontend)
 		expect.Equal(t, "reason", platformv1.ReasonHostTaken, w.condition("ns", "shop", platformv1.ConditionIngressReady).Reason)
 
-		w.Act(func() error {
-			return w.client.PlatformV1().EcommercePlatforms("ns").Delete(t.Context(), "second", metav1.DeleteOptions{})
-		})
+		controllertest.Delete(w.World, w.client.PlatformV1().EcommercePlatforms("ns").Delete, "second")
 
 		expect.Equal(t, "host when the other is free", "second.example.com", w.platform("ns", "shop").Status.Host)
 	})

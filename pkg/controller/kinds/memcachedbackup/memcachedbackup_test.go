@@ -284,9 +284,7 @@ func TestSizeZeroIsReady(t *testing.T) {
 
 func TestDriftIsCorrected(t *testing.T) {
 	inWorld(t, func(w *world) {
-		w.Act(func() error {
-			return w.kube.AppsV1().Deployments("ns").Delete(t.Context(), "cache", metav1.DeleteOptions{})
-		})
+		controllertest.Delete(w.World, w.kube.AppsV1().Deployments("ns").Delete, "cache")
 
 		expect.Equal(w.t, "requests", []string{"patch deployments/cache", "patch memcachedbackups/cache status", "event Normal DriftCorrected"}, w.Take())
 		expect.Equal(w.t, "replicas", int32(2), *w.deployment().Spec.Replicas)
@@ -296,11 +294,7 @@ func TestDriftIsCorrected(t *testing.T) {
 func TestConflictingObjectStalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		w.Act(func() error {
-			_, err := w.kube.AppsV1().Deployments("ns").Create(t.Context(),
-				&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "cache"}}, metav1.CreateOptions{FieldManager: "theirs"})
-			return err
-		})
+		controllertest.Create(w.World, w.kube.AppsV1().Deployments("ns").Create, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "cache"}})
 
 		w.create()
 

@@ -69,9 +69,7 @@ func TestRequestBudget(t *testing.T) {
 
 func TestDriftIsCorrected(t *testing.T) {
 	inWorld(t, func(w *world) {
-		w.Act(func() error {
-			return w.kube.CoreV1().ConfigMaps("ns").Delete(t.Context(), "db-scripts", metav1.DeleteOptions{})
-		})
+		controllertest.Delete(w.World, w.kube.CoreV1().ConfigMaps("ns").Delete, "db-scripts")
 
 		expect.Equal(w.t, "requests", []string{"patch configmaps/db-scripts", "patch postgresqls/db status", "event Normal DriftCorrected"}, w.Take())
 	})
@@ -93,9 +91,7 @@ func TestMarkOfDataOutlivesItsVolume(t *testing.T) {
 		note("created")
 		w.makeServerReady(0)
 		note("ready")
-		w.Act(func() error {
-			return w.kube.CoreV1().PersistentVolumeClaims("ns").Delete(t.Context(), "data-db-0", metav1.DeleteOptions{})
-		})
+		controllertest.Delete(w.World, w.kube.CoreV1().PersistentVolumeClaims("ns").Delete, "data-db-0")
 		w.setPod(0, corev1.ConditionFalse)
 		w.Stop()
 		w.start()
@@ -345,9 +341,7 @@ func TestFailedDeletionIsReported(t *testing.T) {
 			return nil
 		})
 
-		w.Act(func() error {
-			return w.client.DatabaseV1().PostgreSQLs("ns").Delete(t.Context(), "db", metav1.DeleteOptions{})
-		})
+		controllertest.Delete(w.World, w.client.DatabaseV1().PostgreSQLs("ns").Delete, "db")
 
 		message := w.database().Status.Conditions
 		if text, err := json.Marshal(message); err != nil || !strings.Contains(string(text), `Deletion waits: delete Secret \"db-credentials\"`) {
@@ -511,9 +505,7 @@ func TestLostSecretIsNotReplaced(t *testing.T) {
 	inWorld(t, func(w *world) {
 		before := w.secret()
 
-		w.Act(func() error {
-			return w.kube.CoreV1().Secrets("ns").Delete(t.Context(), "db-credentials", metav1.DeleteOptions{})
-		})
+		controllertest.Delete(w.World, w.kube.CoreV1().Secrets("ns").Delete, "db-credentials")
 
 		expect.Equal(w.t, "Secret", (*corev1.Secret)(nil), w.secret())
 		expect.Equal(w.t, "reason", databasev1.ReasonCredentialsMissing, w.ready().Reason)
@@ -531,9 +523,7 @@ func TestLostSecretIsNotReplaced(t *testing.T) {
 func TestSecretRestoredWithoutLabel(t *testing.T) {
 	inWorld(t, func(w *world) {
 		before := w.secret()
-		w.Act(func() error {
-			return w.kube.CoreV1().Secrets("ns").Delete(t.Context(), "db-credentials", metav1.DeleteOptions{})
-		})
+		controllertest.Delete(w.World, w.kube.CoreV1().Secrets("ns").Delete, "db-credentials")
 		w.createSecret(&corev1.Secret{Data: before.Data})
 
 		w.Wait(6 * time.Minute)
@@ -552,9 +542,7 @@ func TestSecretRestoredWithoutLabel(t *testing.T) {
 func TestVolumesOfLostSecretStallCreation(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.remove()
-		w.Act(func() error {
-			return w.kube.CoreV1().Secrets("ns").Delete(t.Context(), "db-credentials", metav1.DeleteOptions{})
-		})
+		controllertest.Delete(w.World, w.kube.CoreV1().Secrets("ns").Delete, "db-credentials")
 		w.Take()
 
 		w.create(func(*databasev1.PostgreSQL) {})
@@ -792,9 +780,7 @@ func TestBackupIsKeptWhileSecretIsMissing(t *testing.T) {
 		w.createSecret(&corev1.Secret{ObjectMeta: consent("db"), Data: map[string][]byte{"password": []byte("theirs"), "database": []byte("shop")}})
 		w.create(withBackup)
 		w.makeServersReady()
-		w.Act(func() error {
-			return w.kube.CoreV1().Secrets("ns").Delete(t.Context(), "db-credentials", metav1.DeleteOptions{})
-		})
+		controllertest.Delete(w.World, w.kube.CoreV1().Secrets("ns").Delete, "db-credentials")
 
 		w.change(func(p *databasev1.PostgreSQL) { p.Spec.Backup.Schedule = "0 3 * * *" })
 

@@ -119,9 +119,7 @@ func (w *world) change(change func(*databasev1.PostgreSQL)) {
 // controller do.
 func (w *world) remove() {
 	w.t.Helper()
-	w.Act(func() error {
-		return w.client.DatabaseV1().PostgreSQLs("ns").Delete(context.Background(), "db", metav1.DeleteOptions{})
-	})
+	controllertest.Delete(w.World, w.client.DatabaseV1().PostgreSQLs("ns").Delete, "db")
 	w.Act(func() error {
 		_, err := w.client.DatabaseV1().PostgreSQLs("ns").Get(context.Background(), "db", metav1.GetOptions{})
 		if !apierrors.IsNotFound(err) {

@@ -139,9 +139,7 @@ func (w *world) change(change func(*examplev1.WebApp)) {
 
 func (w *world) delete() {
 	w.t.Helper()
-	w.Act(func() error {
-		return w.client.ExampleV1().WebApps("ns").Delete(context.Background(), "web", metav1.DeleteOptions{})
-	})
+	controllertest.Delete(w.World, w.client.ExampleV1().WebApps("ns").Delete, "web")
 }
 
 func (w *world) webapp() *examplev1.WebApp {
@@ -328,11 +326,7 @@ func TestRefusedChildStalls(t *testing.T) {
 func TestConflictingObjectStalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, webapp.Options{})
-		w.Act(func() error {
-			_, err := w.kube.AppsV1().Deployments("ns").Create(t.Context(),
-				&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "web"}}, metav1.CreateOptions{FieldManager: "theirs"})
-			return err
-		})
+		controllertest.Create(w.World, w.kube.AppsV1().Deployments("ns").Create, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "web"}})
 
 		w.create("nginx:1")
 
@@ -464,9 +458,7 @@ func TestBlockedImageKeepsDeployment(t *testing.T) {
 		expect.Equal(t, "state", "Running Ready=False:ImageBlocked Available=True:MinimumReplicasAvailable", w.state())
 		expect.Equal(t, "image that runs", "nginx:1", w.deployment().Spec.Template.Spec.Containers[0].Image)
 		expect.Equal(t, "replicas that run", ptr.To[int32](2), w.deployment().Spec.Replicas)
-		w.Act(func() error {
-			return w.kube.AppsV1().Deployments("ns").Delete(t.Context(), "web", metav1.DeleteOptions{})
-		})
+		controllertest.Delete(w.World, w.kube.AppsV1().Deployments("ns").Delete, "web")
 		expect.Equal(t, "requests for a deleted Deployment", []string{"patch webapps/web status"}, w.Take())
 		expect.Equal(t, "state", "Pending Ready=False:ImageBlocked Available=False:NoDeployment", w.state())
 	})
@@ -495,9 +487,7 @@ func TestRunningBlockedImageIsManaged(t *testing.T) {
 		expect.Equal(t, "replicas", ptr.To[int32](3), w.deployment().Spec.Replicas)
 		expect.Equal(t, "reason", examplev1.ReasonImageBlocked, w.ready().Reason)
 		w.Take()
-		w.Act(func() error {
-			return w.kube.CoreV1().Services("ns").Delete(t.Context(), "web", metav1.DeleteOptions{})
-		})
+		controllertest.Delete(w.World, w.kube.CoreV1().Services("ns").Delete, "web")
 		expect.Equal(t, "requests for a deleted Service", []string{
 			"patch services/web", "patch webapps/web status", "event Normal DriftCorrected",
 		}, w.Take())

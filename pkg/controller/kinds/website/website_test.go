@@ -143,7 +143,7 @@ func TestRequestBudget(t *testing.T) {
 
 func TestDriftIsCorrected(t *testing.T) {
 	inWorld(t, func(w *world) {
-		w.Act(func() error { return w.kube.CoreV1().Services("ns").Delete(t.Context(), "web", metav1.DeleteOptions{}) })
+		controllertest.Delete(w.World, w.kube.CoreV1().Services("ns").Delete, "web")
 
 		expect.Equal(w.t, "requests", []string{"patch services/web", "patch websites/web status", "event Normal DriftCorrected"}, w.Take())
 		expect.Equal(w.t, "Ready", metav1.ConditionTrue, w.ready().Status)
@@ -223,11 +223,7 @@ func TestRefusedChildStalls(t *testing.T) {
 func TestConflictingObjectStalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		w.Act(func() error {
-			_, err := w.kube.CoreV1().Services("ns").Create(t.Context(),
-				&corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "web"}}, metav1.CreateOptions{FieldManager: "theirs"})
-			return err
-		})
+		controllertest.Create(w.World, w.kube.CoreV1().Services("ns").Create, &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "web"}})
 
 		w.create()
 

@@ -147,17 +147,6 @@ func TestLicenseAndBlocker(t *testing.T) {
 	expect.Equal(t, "message of Ready", "Waiting for Shop b; no", w.message("a", apimeta.ConditionReady))
 }
 
-func TestLicenseServerRemoved(t *testing.T) {
-	w, _ := licensed(t)
-	w.change("a", func(shop *Shop) { shop.Spec.Comment = "other" })
-	w.passes("a", controller.SpecChange)
-	expect.Equal(t, "Licensed", "True LicenseGranted", w.conditions("a")["Licensed"])
-	w.licenses = nil
-	w.start(testChart(t, "1.0.0"))
-	w.passes("a", controller.SpecChange)
-	expect.Equal(t, "conditions", conditions("Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("a"))
-}
-
 func TestLicenseOfDelayedStatus(t *testing.T) {
 	w, server := newWorld(t), &licenses{answer: denied}
 	w.licenses = server

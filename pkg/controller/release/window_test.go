@@ -76,15 +76,12 @@ func TestActionsThatDoNotWaitForWindow(t *testing.T) {
 		change func(w *world)
 		calls  []string
 	}{
-		{"nothing to do", func(*world) {}, nil},
-		{"drift", func(w *world) { w.engine.Mutate(keyOf("a"), releasetest.Edit("ConfigMap")) }, []string{"apply shops/status a", "Repair a Drift", "apply shops/status a"}},
 		{"rolled back by hand", func(w *world) { w.engine.Mutate(keyOf("a"), releasetest.RewriteRecord(2, "deployed")) }, []string{
 			"apply shops/status a", "Upgrade a ReleaseChanged", "apply shops/status a",
 		}},
 		{"uninstalled by hand", func(w *world) { w.engine.Mutate(keyOf("a"), releasetest.Uninstall) }, []string{
 			"apply shops/status a", "Install a NotInstalled", "apply shops/status a",
 		}},
-		{"forced", func(w *world) { w.change("a", asks("now", "now")) }, []string{"Upgrade a Requested", "apply shops/status a"}},
 		{"forced with a changed spec", func(w *world) {
 			w.change("a", says("other"))
 			w.passes("a", controller.SpecChange)
@@ -166,17 +163,6 @@ func TestChangesThatWaitForWindow(t *testing.T) {
 			expect.Contains(t, "message of Ready", w.message("a", apimeta.ConditionReady), "A change waits for the upgrade window")
 		})
 	}
-}
-
-func TestFirstInstallDoesNotWaitForWindow(t *testing.T) {
-	w := newWorld(t)
-	w.create(newShop("a", opensAt("10 3 * * *", "UTC")))
-	w.engine.Failures = []error{errPlain}
-	_, err := w.pass("a", controller.SpecChange)
-	expect.Equal(t, "failed", true, err != nil)
-	w.passes("a", controller.Retry)
-	expect.Equal(t, "requests", []string{"Install a Failed", "apply shops/status a"}, w.calls.Take())
-	expect.Equal(t, "conditions", conditions("Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("a"))
 }
 
 func TestRevertedChangeEndsHold(t *testing.T) {

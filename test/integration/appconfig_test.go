@@ -294,76 +294,6 @@ func TestAppConfigKeepsFieldsOfTheOwner(t *testing.T) {
 	}
 }
 
-func TestAppConfigDriftIsCorrected(t *testing.T) {
-	t.Parallel()
-	c := newConfigured(t)
-	c.create("shop")
-	c.await("shop", apimeta.ReasonHealthy)
-	configMaps := shared.Client.CoreV1().ConfigMaps(c.namespace)
-	tests := []struct {
-		name     string
-		change   func() error
-		requests map[string]int
-	}{
-		{"a changed key", func() error {
-			_, err := configMaps.Patch(t.Context(), "shop-config", types.MergePatchType, []byte(`{"data":{"LEVEL":"theirs"}}`), metav1.PatchOptions{})
-			return err
-		}, map[string]int{"patch configmaps": 1, "patch appconfigs/status": 1, "create events": 1}},
-		{"a deleted ConfigMap", func() error {
-			return configMaps.Delete(t.Context(), "shop-config", metav1.DeleteOptions{})
-		}, map[string]int{"patch configmaps": 1, "patch appconfigs/status": 1, "create events": 1}},
-		{"a removed label", func() error {
-			_, err := configMaps.Patch(t.Context(), "shop-config", types.MergePatchType,
-				[]byte(`{"metadata":{"labels":{"app.kubernetes.io/managed-by":null}}}`), metav1.PatchOptions{})
-			return err
-		}, map[string]int{"patch configmaps": 2, "get configmaps": 1, "patch appconfigs/status": 1, "create events": 1}},
-		{"a key of others", func() error {
-			_, err := configMaps.Patch(t.Context(), "shop-config", types.MergePatchType, []byte(`{"data":{"THEIRS":"kept"}}`), metav1.PatchOptions{})
-			return err
-		}, map[string]int{}},
-	}
-	for _, test := range tests {
-		c.settle(time.Now())
-		begin := time.Now()
-
-		if err := test.change(); err != nil {
-			t.Fatal(err)
-		}
-
-		t.Log(test.name)
-		c.assertRequests(begin, test.requests)
-		if data := c.configMap("shop-config").Data; data["LEVEL"] != "info" {
-			t.Errorf("%s: data is %v", test.name, data)
-		}
-	}
-}
-
-func TestAppConfigBadSpecKeepsTheContent(t *testing.T) {
-	t.Parallel()
-	c := newConfigured(t)
-	c.create("shop")
-	c.await("shop", apimeta.ReasonHealthy)
-	tests := []struct{ name, template, message string }{
-		{"a missing value", "{{ .Values.none }}", "spec.config.LEVEL: line 1: .Values.none is not set"},
-		{"an endless loop", "{{ range 9000000000 }}{{ end }}", "spec.config.LEVEL: the templates take more than 100000 steps"},
-		{"a large text", "{{ range 9000 }}" + strings.Repeat("x", 200) + "{{ end }}", "spec.config.LEVEL: the rendered config has more than 1000000 bytes"},
-		{"a function that reads the environment", `{{ env "HOME" }}`, `spec.config.LEVEL: line 1: function "env" not defined`},
-	}
-	for _, test := range tests {
-		c.change("shop", func(spec *configv1.AppConfigSpec) { spec.Config["LEVEL"] = configv1.Template(test.template) })
-
-		config := c.await("shop", configv1.ReasonRenderFailed)
-
-		stalled := meta.FindStatusCondition(config.Status.Conditions, "Stalled")
-		if stalled == nil || !strings.HasPrefix(stalled.Message, test.message) || meta.IsStatusConditionTrue(config.Status.Conditions, configv1.ConditionRendered) {
-			t.Errorf("%s: conditions are %+v", test.name, config.Status.Conditions)
-		}
-		if data := c.configMap("shop-config").Data; data["LEVEL"] != "info" {
-			t.Errorf("%s: data is %v", test.name, data)
-		}
-	}
-}
-
 // TestAppConfigLargestConfig: a rendered config at the limit fits the API server.
 func TestAppConfigLargestConfig(t *testing.T) {
 	t.Parallel()
@@ -378,33 +308,5 @@ func TestAppConfigLargestConfig(t *testing.T) {
 	c.await("shop", apimeta.ReasonHealthy)
 	if size := len(c.configMap("shop-config").Data["LEVEL"]); size != 999_000 {
 		t.Errorf("the text has %d bytes", size)
-	}
-}
-
-func TestAppConfigsOfOneApplication(t *testing.T) {
-	t.Parallel()
-	c := newConfigured(t)
-	c.create("shop")
-	c.await("shop", apimeta.ReasonHealthy)
-
-	c.create("rival")
-
-	rival := c.await("rival", apimeta.ReasonOwnershipConflict)
-	stalled := meta.FindStatusCondition(rival.Status.Conditions, "Stalled")
-	if want := `spec.application: shop belongs to AppConfig "shop": choose another application`; stalled == nil || stalled.Message != want {
-		t.Errorf("conditions are %+v, want %q", rival.Status.Conditions, want)
-	}
-	c.change("shop", func(spec *configv1.AppConfigSpec) { spec.Application = "other" })
-	freed := c.await("rival", apimeta.ReasonHealthy)
-	if !metav1.IsControlledBy(c.configMap("shop-config"), freed) {
-		t.Error("the ConfigMap does not belong to the AppConfig that waited")
-	}
-	if err := c.configs.Delete(t.Context(), "rival", metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	c.change("shop", func(spec *configv1.AppConfigSpec) { spec.Application = "shop" })
-	back := c.await("shop", apimeta.ReasonHealthy)
-	if !metav1.IsControlledBy(c.configMap("shop-config"), back) {
-		t.Error("the ConfigMap does not belong to the AppConfig that came back")
 	}
 }

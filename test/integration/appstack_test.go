@@ -22,12 +22,10 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/retry"
 	"k8s.io/utils/ptr"
 
 	appv1 "github.com/example/demoapp-controller/pkg/apis/app/v1"
 	childv1alpha1 "github.com/example/demoapp-controller/pkg/apis/child/v1alpha1"
-	databasev1 "github.com/example/demoapp-controller/pkg/apis/database/v1"
 	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
 	"github.com/example/demoapp-controller/pkg/generated/clientset/versioned"
 	"github.com/example/demoapp-controller/test/cluster"
@@ -128,17 +126,6 @@ func (s *stacks) provideVolume() {
 	shared.Volume(s.t, s.namespace, "data-"+s.database+"-0", "10Gi")
 }
 
-// setDatabaseReady makes the primary of the database ready, or not ready.
-func (s *stacks) setDatabaseReady(ready corev1.ConditionStatus) {
-	s.t.Helper()
-	patch := fmt.Appendf(nil, `{"status":{"conditions":[{"type":"Ready","status":%q}]}}`, ready)
-	_, err := shared.Client.CoreV1().Pods(s.namespace).Patch(s.t.Context(), "shop-db-0", types.StrategicMergePatchType, patch,
-		metav1.PatchOptions{}, "status")
-	if err != nil {
-		s.t.Fatal(err)
-	}
-}
-
 // run creates the AppStack and awaits its readiness.
 func (s *stacks) run() *appv1.AppStack {
 	s.t.Helper()
@@ -149,15 +136,6 @@ func (s *stacks) run() *appv1.AppStack {
 
 func (s *stacks) deployment(name string) (*appsv1.Deployment, error) {
 	return shared.Client.AppsV1().Deployments(s.namespace).Get(s.t.Context(), name, metav1.GetOptions{})
-}
-
-// awaitDeployment awaits a Deployment.
-func (s *stacks) awaitDeployment(name string) {
-	s.t.Helper()
-	cluster.Eventually(s.t.Context(), s.t, "Deployment "+name+" exists", func(context.Context) (bool, error) {
-		_, err := s.deployment(name)
-		return err == nil, err
-	})
 }
 
 func (s *stacks) service(name string) (*corev1.Service, error) {
@@ -217,6 +195,14 @@ func TestAppStackLife(t *testing.T) {
 		}
 	}
 
+	s.change(`{"cache":{"enabled":false}}`)
+	s.await(childv1alpha1.PhaseRunning)
+	_, err1 := s.deployment("shop-cache")
+	_, err2 := s.service("shop-cache")
+	if !apierrors.IsNotFound(err1) || !apierrors.IsNotFound(err2) {
+		t.Errorf("the cache is still there: Deployment %v, Service %v", err1, err2)
+	}
+
 	if err := s.client.AppV1().AppStacks(s.namespace).Delete(t.Context(), "shop", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -230,95 +216,6 @@ func TestAppStackLife(t *testing.T) {
 		}
 		return !slices.ContainsFunc(errs, func(err error) bool { return !apierrors.IsNotFound(err) }), nil
 	})
-}
-
-// TestAppStackOrder: each component is created after the one before it was ready.
-func TestAppStackOrder(t *testing.T) {
-	t.Parallel()
-	s := newStacks(t)
-	s.create()
-	s.requests(time.Now())
-	for _, name := range stackChildren {
-		if _, err := s.deployment(name); !apierrors.IsNotFound(err) {
-			t.Errorf("Deployment %s before the database is ready: %v", name, err)
-		}
-	}
-
-	s.change(`{"cache":{"image":"` + brokenImage + `"}}`)
-	s.provideVolume()
-	s.awaitDeployment("shop-cache")
-	s.requests(time.Now())
-	if _, err := s.deployment("shop-backend"); !apierrors.IsNotFound(err) {
-		t.Errorf("the backend before the cache is ready: %v", err)
-	}
-
-	s.change(`{"cache":{"image":"redis:7-alpine"}}`)
-	s.await(childv1alpha1.PhaseRunning)
-}
-
-// TestAppStackKeepsRunning: a database that is refused later does not take down the other components.
-func TestAppStackKeepsRunning(t *testing.T) {
-	t.Parallel()
-	s := newStacks(t)
-	s.run()
-	before, err := s.deployment("shop-backend")
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	s.setDatabaseReady(corev1.ConditionFalse)
-	s.await(childv1alpha1.PhaseDegraded)
-	s.setDatabaseReady(corev1.ConditionTrue)
-	s.await(childv1alpha1.PhaseRunning)
-	s.change(`{"database":{"storage":"5Gi"}}`)
-	stack := s.await(childv1alpha1.PhaseFailed)
-
-	assertContains(t, "message", message(stack), `spec.database: PostgreSQL "shop-db": spec.storage: 5Gi is less than the 10Gi`)
-	s.requests(time.Now())
-	after, err := s.deployment("shop-backend")
-	if err != nil || after.UID != before.UID {
-		t.Errorf("the backend is %v after a failure of the database: %v", after, err)
-	}
-	s.change(`{"database":{"storage":"10Gi"}}`)
-	s.await(childv1alpha1.PhaseRunning)
-}
-
-// TestAppStackImageThatCannotBePulled: the condition names the field.
-func TestAppStackImageThatCannotBePulled(t *testing.T) {
-	t.Parallel()
-	s := newStacks(t)
-	s.create()
-	s.change(`{"cache":{"enabled":false},"backend":{"image":"` + brokenImage + `"}}`)
-	s.provideVolume()
-	s.awaitDeployment("shop-backend")
-
-	// The deadline is ten minutes by default.
-	deadline := []byte(`{"spec":{"progressDeadlineSeconds":1}}`)
-	_, err := shared.Client.AppsV1().Deployments(s.namespace).Patch(t.Context(), "shop-backend", types.MergePatchType, deadline,
-		metav1.PatchOptions{FieldManager: "theirs"})
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	assertContains(t, "message", message(s.await(childv1alpha1.PhaseFailed)), "check spec.backend.image, which must exist")
-	s.change(`{"backend":{"image":"backend:2"}}`)
-	s.await(childv1alpha1.PhaseRunning)
-}
-
-// TestAppStackImageThatAdmissionRefuses: the condition has the text of the policy, and names the component.
-func TestAppStackImageThatAdmissionRefuses(t *testing.T) {
-	t.Parallel()
-	s := newStacks(t)
-	s.run()
-	forbidImageIn(t, s.namespace)
-
-	s.change(`{"frontend":{"image":"` + forbiddenImage + `"}}`)
-	stack := s.await(childv1alpha1.PhaseFailed)
-
-	assertContains(t, "message", message(stack), `spec.frontend: Deployment "shop-frontend" was refused: `)
-	assertContains(t, "message", message(stack), "this image is not welcome here")
-	s.change(`{"frontend":{"image":"frontend:2"}}`)
-	s.await(childv1alpha1.PhaseRunning)
 }
 
 // TestAppStackPodsThatAdmissionRefuses: the condition says why the pods of a component cannot be created.
@@ -344,112 +241,4 @@ func TestAppStackPodsThatAdmissionRefuses(t *testing.T) {
 	s.change(`{"cache":{"image":"` + forbiddenImage + `"}}`)
 
 	s.awaitMessage("this image is not welcome here")
-}
-
-func TestAppStackDriftIsCorrected(t *testing.T) {
-	t.Parallel()
-	s := newStacks(t)
-	s.run()
-	corrected := func(child string) map[string]int {
-		return map[string]int{child: 1, "patch appstacks/status": 1}
-	}
-	tests := []struct {
-		name     string
-		change   func() error
-		requests map[string]int
-	}{
-		{"a deleted Service", func() error {
-			return shared.Client.CoreV1().Services(s.namespace).Delete(t.Context(), "shop-cache", metav1.DeleteOptions{})
-		}, corrected("patch services")},
-		{"labels of a PostgreSQL", func() error {
-			return s.changeDatabase(func(d *databasev1.PostgreSQL) { d.Labels["app.example.com/stack"] = "theirs" })
-		}, corrected("patch postgresqls")},
-		{"an annotation of others", func() error {
-			return s.changeDatabase(func(d *databasev1.PostgreSQL) { d.Annotations = map[string]string{"theirs": "1"} })
-		}, map[string]int{}},
-	}
-	for _, test := range tests {
-		s.requests(time.Now())
-		begin := time.Now()
-
-		if err := test.change(); err != nil {
-			t.Fatal(err)
-		}
-
-		t.Log(test.name)
-		assertRequests(t, func() map[string]int { return s.requests(begin) }, test.requests)
-		s.await(childv1alpha1.PhaseRunning)
-	}
-}
-
-// changeDatabase has another client change the PostgreSQL.
-func (s *stacks) changeDatabase(change func(*databasev1.PostgreSQL)) error {
-	databases := s.client.DatabaseV1().PostgreSQLs(s.namespace)
-	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
-		found, err := databases.Get(s.t.Context(), "shop-db", metav1.GetOptions{})
-		if err != nil {
-			return err
-		}
-		change(found)
-		_, err = databases.Update(s.t.Context(), found, metav1.UpdateOptions{FieldManager: "theirs"})
-		return err
-	})
-}
-
-func TestAppStackCacheIsSwitchedOff(t *testing.T) {
-	t.Parallel()
-	s := newStacks(t)
-	s.run()
-
-	s.change(`{"cache":{"enabled":false}}`)
-	s.await(childv1alpha1.PhaseRunning)
-
-	_, err1 := s.deployment("shop-cache")
-	_, err2 := s.service("shop-cache")
-	if !apierrors.IsNotFound(err1) || !apierrors.IsNotFound(err2) {
-		t.Errorf("the cache is still there: Deployment %v, Service %v", err1, err2)
-	}
-}
-
-func TestAppStackLeavesObjectsOfOthersAlone(t *testing.T) {
-	t.Parallel()
-	s := newStacks(t)
-	theirs := deployment("shop-backend", "nginx:1.27-alpine")
-	theirs, err := shared.Client.AppsV1().Deployments(s.namespace).Create(t.Context(), theirs, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	s.create()
-	s.provideVolume()
-	stack := s.await(childv1alpha1.PhaseFailed)
-
-	if reason := meta.FindStatusCondition(stack.Status.Conditions, "Ready").Reason; reason != apimeta.ReasonOwnershipConflict {
-		t.Errorf("reason is %s", reason)
-	}
-	s.requests(time.Now())
-	if live, err := s.deployment("shop-backend"); err != nil || live.UID != theirs.UID || live.Generation != theirs.Generation {
-		t.Errorf("the object of others was changed: %+v, %v", live, err)
-	}
-}
-
-// TestAppStackExample applies the example without changes.
-func TestAppStackExample(t *testing.T) {
-	t.Parallel()
-	s := newStacks(t)
-	const file = "artifacts/kinds/appstack/example.yaml"
-	objects, err := shared.Objects(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	if err := shared.ApplyFiles(t.Context(), s.namespace, file); err != nil {
-		t.Fatal(err)
-	}
-	s.database = objects[0].GetName() + "-db"
-	s.provideVolume()
-
-	for _, object := range objects {
-		shared.AwaitReady(t.Context(), t, s.namespace, object)
-	}
 }

@@ -367,53 +367,6 @@ func (p *pool) checkUnavailable(names []string, since time.Time, most int) {
 	}
 }
 
-func TestClusterStopsAtBadTemplate(t *testing.T) {
-	t.Parallel()
-	p := newPool(t, "a", "b", "c")
-	p.create()
-	p.awaitReady(3)
-	// The other nodes wait for their turn, since the first DemoApp never becomes ready.
-	p.change(func(spec *v1alpha1.DemoAppClusterSpec) {
-		spec.Template.Spec.WaitFor, spec.Template.Spec.Message = "absent", "two"
-	})
-	p.await("halfway", func(web *v1alpha1.DemoAppCluster) bool {
-		return web.Status.Updated == 1 && web.Status.Ready == 2 && isSo(web, apimeta.ConditionReconciling, v1alpha1.ReasonRollingOut)
-	})
-	p.AwaitQuiet(quiet)
-	p.await("halfway still", func(web *v1alpha1.DemoAppCluster) bool { return web.Status.Updated == 1 && web.Status.Ready == 2 })
-	p.change(func(spec *v1alpha1.DemoAppClusterSpec) { spec.Template.Spec.WaitFor = "" })
-	p.awaitReady(3)
-
-	// An invalid name of a DemoApp is refused when the DemoApps are created.
-	p.change(func(spec *v1alpha1.DemoAppClusterSpec) {
-		spec.Template.Metadata.Labels = map[string]v1alpha1.LabelValue{"not a label": "1"}
-	})
-	p.await("refused", func(web *v1alpha1.DemoAppCluster) bool {
-		return isSo(web, apimeta.ConditionStalled, apimeta.ReasonRefused) && web.Status.Ready == 3
-	})
-}
-
-func TestClusterIgnoresForeignDemoApps(t *testing.T) {
-	t.Parallel()
-	p := newPool(t, "a", "b")
-	theirs := "web-" + p.node("a")
-	if len(theirs) > 53 {
-		t.Fatalf("%s is too long", theirs)
-	}
-	p.Create(apps.Named(theirs))
-	before := p.AwaitReady(theirs)
-	p.create()
-	p.await("in conflict", func(web *v1alpha1.DemoAppCluster) bool {
-		return isSo(web, apimeta.ConditionStalled, v1alpha1.ReasonNameConflict) && web.Status.Desired == 2 && web.Status.Ready == 1
-	})
-	after, err := p.Demo.Get(t.Context(), theirs, metav1.GetOptions{})
-	if err != nil || after.ResourceVersion != before.ResourceVersion {
-		t.Errorf("a foreign DemoApp was changed: %+v (%v)", after, err)
-	}
-	p.Delete(theirs)
-	p.awaitReady(2)
-}
-
 func TestClusterDeletionDeletesDemoApps(t *testing.T) {
 	t.Parallel()
 	for _, policy := range []metav1.DeletionPropagation{metav1.DeletePropagationBackground, metav1.DeletePropagationForeground} {

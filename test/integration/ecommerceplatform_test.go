@@ -259,34 +259,6 @@ func TestPlatformLife(t *testing.T) {
 	})
 }
 
-// TestPlatformDriftIsCorrected: children that lose their labels are found again, and get them back.
-func TestPlatformDriftIsCorrected(t *testing.T) {
-	t.Parallel()
-	s := newShops(t)
-	s.run(shopInProduction, shopHost("drift.example.com"))
-	children := map[string]schema.GroupVersionResource{
-		"shop": ingressResource, "shop-database": policyResource, "shop-backend": budgetResource,
-	}
-
-	for name, resource := range children {
-		s.requests(time.Now())
-		begin := time.Now()
-		_, err := shared.Dynamic.Resource(resource).Namespace(s.namespace).Patch(t.Context(), name, types.MergePatchType,
-			[]byte(`{"metadata":{"labels":null}}`), metav1.PatchOptions{FieldManager: "theirs"})
-		if err != nil {
-			t.Fatal(err)
-		}
-
-		t.Log(resource.Resource, name)
-		assertRequests(t, func() map[string]int { return s.requests(begin) }, map[string]int{
-			"patch " + resource.Resource: 2, "get " + resource.Resource: 1, "patch ecommerceplatforms/status": 1, "create events": 1,
-		})
-		if !slices.Contains(s.children(resource), name) {
-			t.Errorf("%s %s has lost its labels", resource.Resource, name)
-		}
-	}
-}
-
 // TestPlatformStorageNeverShrinks: the condition names the fields that decide the size.
 func TestPlatformStorageNeverShrinks(t *testing.T) {
 	t.Parallel()
@@ -327,28 +299,6 @@ func TestPlatformServiceMonitors(t *testing.T) {
 	s.mustChange(`{"monitoring":{"enabled":false}}`)
 	s.await(childv1alpha1.PhaseRunning)
 	s.assertChildren(serviceMonitors)
-}
-
-// TestPlatformHosts: a host is served by one platform in all namespaces, and goes to the next one when it is free.
-func TestPlatformHosts(t *testing.T) {
-	t.Parallel()
-	first, second := newShops(t), newShops(t)
-	first.run(shopHost("taken.example.com"))
-
-	second.create(shopHost("taken.example.com"))
-	message := second.awaitReason(platformv1.ConditionIngressReady, platformv1.ReasonHostTaken)
-	second.await(childv1alpha1.PhaseFailed)
-
-	second.assertContains(message, "spec.ingress.host: taken.example.com belongs to an object of kind EcommercePlatform in another namespace")
-	if strings.Contains(message, first.namespace) {
-		t.Errorf("the message names another namespace: %q", message)
-	}
-	second.assertChildren(ingressResource)
-
-	first.mustChange(`{"ingress":{"host":"another.example.com"}}`)
-	first.awaitStatus("the first has another host", func(status platformv1.EcommercePlatformStatus) bool { return status.Host == "another.example.com" })
-	second.await(childv1alpha1.PhaseRunning)
-	second.assertChildren(ingressResource, "shop")
 }
 
 // TestPlatformWithMySQL: the server runs in a restricted namespace and has a Backup. The user brought its Secret, which the

@@ -80,6 +80,44 @@ func TestExamples(t *testing.T) {
 	}
 }
 
+// TestExamplesOfKinds applies the examples of opt-in kinds without changes, in namespaces that enforce the restricted profile.
+func TestExamplesOfKinds(t *testing.T) {
+	t.Parallel()
+	// The functions install a kind, and return a namespace.
+	kinds := map[string]func(*testing.T) string{
+		"webapp":          func(t *testing.T) string { return newWebSite(t).namespace },
+		"memcached":       func(t *testing.T) string { return newMemcached(t).namespace },
+		"memcachedbackup": func(t *testing.T) string { return newCaches(t).namespace },
+		"backup":          func(t *testing.T) string { return newVault(t).namespace },
+		"appstack": func(t *testing.T) string {
+			s := newStacks(t)
+			s.database = "appstack-sample-db"
+			s.provideVolume()
+			return s.namespace
+		},
+	}
+	for kind, install := range kinds {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			namespace, file := install(t), "artifacts/kinds/"+kind+"/example.yaml"
+			objects, err := shared.Objects(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+
+			if err := shared.ApplyFiles(t.Context(), namespace, file); err != nil {
+				t.Fatal(err)
+			}
+
+			for _, object := range objects {
+				if object.GetKind() != "Secret" {
+					shared.AwaitReady(t.Context(), t, namespace, object)
+				}
+			}
+		})
+	}
+}
+
 // TestPodsMeetRestrictedProfile installs into a namespace that enforces the restricted profile.
 func TestPodsMeetRestrictedProfile(t *testing.T) {
 	t.Parallel()

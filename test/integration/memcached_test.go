@@ -265,22 +265,3 @@ func TestMemcachedOwnershipConflict(t *testing.T) {
 		t.Errorf("the HorizontalPodAutoscaler of others: %v", err)
 	}
 }
-
-// TestMemcachedExample applies the example without changes.
-func TestMemcachedExample(t *testing.T) {
-	t.Parallel()
-	m := newMemcached(t)
-	const file = "artifacts/kinds/memcached/example.yaml"
-	objects, err := shared.Objects(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	if err := shared.ApplyFiles(t.Context(), m.namespace, file); err != nil {
-		t.Fatal(err)
-	}
-
-	for _, object := range objects {
-		shared.AwaitReady(t.Context(), t, m.namespace, object)
-	}
-}

@@ -229,72 +229,6 @@ func TestPostgreSQLLife(t *testing.T) {
 	})
 }
 
-func TestPostgreSQLDriftIsCorrected(t *testing.T) {
-	t.Parallel()
-	d := newDatabases(t, true)
-	d.create(func(*databasev1.PostgreSQLSpec) {})
-	d.awaitReady()
-	d.settle(time.Now())
-	begin := time.Now()
-
-	if err := shared.Client.CoreV1().ConfigMaps(d.namespace).Delete(t.Context(), "db-scripts", metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
-
-	(&site{t: t, namespace: d.namespace}).assertRequests(begin, map[string]int{
-		"patch configmaps": 1, "patch postgresqls/status": 1, "create events": 1,
-	})
-	begin = time.Now()
-	scaled := []byte(`{"spec":{"replicas":3}}`)
-	if _, err := shared.Client.AppsV1().StatefulSets(d.namespace).Patch(t.Context(), "db", types.MergePatchType, scaled, metav1.PatchOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	cluster.Eventually(t.Context(), t, "the StatefulSet is restored", func(ctx context.Context) (bool, error) {
-		found, err := shared.Client.AppsV1().StatefulSets(d.namespace).Get(ctx, "db", metav1.GetOptions{})
-		return err == nil && *found.Spec.Replicas == 2, err
-	})
-	if got := d.settle(begin); got["patch statefulsets"] != 1 {
-		t.Errorf("requests are %v, want one apply of the StatefulSet", got)
-	}
-}
-
-func TestPostgreSQLStorage(t *testing.T) {
-	t.Parallel()
-	d := newDatabases(t, true)
-	d.create(func(*databasev1.PostgreSQLSpec) {})
-	d.awaitReady()
-
-	d.patch(`{"storage":"2Gi"}`)
-
-	d.awaitReady()
-	for ordinal := range 2 {
-		claim, err := shared.Client.CoreV1().PersistentVolumeClaims(d.namespace).Get(t.Context(), claimOf(ordinal), metav1.GetOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if size := claim.Spec.Resources.Requests[corev1.ResourceStorage]; size.String() != "2Gi" {
-			t.Errorf("size of claim %d is %s, want 2Gi", ordinal, size.String())
-		}
-	}
-	d.patch(`{"replicas":3}`)
-	d.awaitReady()
-	cluster.Eventually(t.Context(), t, "the claim of the third server has the new size", func(ctx context.Context) (bool, error) {
-		claim, err := shared.Client.CoreV1().PersistentVolumeClaims(d.namespace).Get(ctx, claimOf(2), metav1.GetOptions{})
-		if err != nil {
-			return false, err
-		}
-		size := claim.Spec.Resources.Requests[corev1.ResourceStorage]
-		return size.String() == "2Gi", nil
-	})
-	d.patch(`{"storage":"1Gi"}`)
-	refused := d.await("Stalled", databasev1.ReasonStorageShrinks)
-	if message := meta.FindStatusCondition(refused.Status.Conditions, "Stalled").Message; !strings.Contains(message, "set spec.storage to 2Gi or more") {
-		t.Errorf("message is %q", message)
-	}
-	d.patch(`{"storage":"2Gi"}`)
-	d.awaitReady()
-}
-
 func TestPostgreSQLStorageThatCannotGrow(t *testing.T) {
 	t.Parallel()
 	d := newDatabases(t, false)
@@ -313,29 +247,13 @@ func TestPostgreSQLStorageThatCannotGrow(t *testing.T) {
 	}
 	d.patch(`{"storage":"3Gi"}`)
 	d.awaitReady()
-}
-
-func TestPostgreSQLVersionChange(t *testing.T) {
-	t.Parallel()
-	d := newDatabases(t, true)
-	d.create(func(*databasev1.PostgreSQLSpec) {})
-	d.awaitReady()
-
-	d.patch(`{"version":"17"}`)
-
-	refused := d.await("Stalled", databasev1.ReasonVersionChange)
-	if message := meta.FindStatusCondition(refused.Status.Conditions, "Stalled").Message; !strings.Contains(message, "dump the database and restore it") {
-		t.Errorf("message is %q", message)
-	}
-	set, err := shared.Client.AppsV1().StatefulSets(d.namespace).Get(t.Context(), "db", metav1.GetOptions{})
+	claim, err := shared.Client.CoreV1().PersistentVolumeClaims(d.namespace).Get(t.Context(), claimOf(0), metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if image := set.Spec.Template.Spec.Containers[0].Image; image != "postgres:16" {
-		t.Errorf("image is %s, want postgres:16", image)
+	if size := claim.Spec.Resources.Requests[corev1.ResourceStorage]; size.String() != "3Gi" {
+		t.Errorf("size of the claim is %s, want 3Gi", size.String())
 	}
-	d.patch(`{"version":"16"}`)
-	d.awaitReady()
 }
 
 func TestPostgreSQLSecretOfUser(t *testing.T) {

@@ -20,13 +20,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
-	childv1alpha1 "github.com/example/demoapp-controller/pkg/apis/child/v1alpha1"
 	databasev1 "github.com/example/demoapp-controller/pkg/apis/database/v1"
 	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
 	"github.com/example/demoapp-controller/test/cluster"
 )
 
 var (
+	cronJobResource    = schema.GroupVersionResource{Group: "batch", Version: "v1", Resource: "cronjobs"}
 	configMapResource  = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
 	serviceResource    = schema.GroupVersionResource{Version: "v1", Resource: "services"}
 	deploymentResource = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
@@ -70,7 +70,7 @@ func TestChildrenWithoutLabels(t *testing.T) {
 			v.create("0 2 * * *")
 			v.await(apimeta.ConditionReady, apimeta.ReasonHealthy)
 			return v.namespace, "Backup"
-		}, []schema.GroupVersionResource{configMapResource}, false},
+		}, []schema.GroupVersionResource{configMapResource, cronJobResource}, false},
 		{"PostgreSQL", func(t *testing.T) (string, string) {
 			d := newDatabases(t, true)
 			d.create(func(s *databasev1.PostgreSQLSpec) { s.Replicas = ptr.To(int32(1)) })
@@ -81,13 +81,18 @@ func TestChildrenWithoutLabels(t *testing.T) {
 			s := newStacks(t)
 			s.run()
 			return s.namespace, "AppStack"
-		}, []schema.GroupVersionResource{serviceResource}, false},
+		}, []schema.GroupVersionResource{serviceResource, deploymentResource}, false},
 		{"EcommercePlatform", func(t *testing.T) (string, string) {
 			s := newShops(t)
-			s.create(shopInProduction)
-			s.await(childv1alpha1.PhaseRunning)
+			s.run(shopInProduction, shopHost("strays.example.com"))
 			return s.namespace, "EcommercePlatform"
-		}, []schema.GroupVersionResource{configMapResource, deploymentResource}, false},
+		}, []schema.GroupVersionResource{configMapResource, deploymentResource, ingressResource, policyResource, budgetResource}, false},
+		{"AppConfig", func(t *testing.T) (string, string) {
+			c := newConfigured(t)
+			c.create("shop")
+			c.await("shop", apimeta.ReasonHealthy)
+			return c.namespace, "AppConfig"
+		}, []schema.GroupVersionResource{configMapResource}, false},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

@@ -18,8 +18,6 @@ import (
 	"testing"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -136,10 +134,6 @@ func (s *webSite) awaitWebApp(reason string) *examplev1.WebApp {
 	return web
 }
 
-func (s *webSite) deployment() (*appsv1.Deployment, error) {
-	return shared.Client.AppsV1().Deployments(s.namespace).Get(s.t.Context(), "web", metav1.GetOptions{})
-}
-
 // TestWebAppLife follows a WebApp from its creation to its deletion, and counts the requests.
 func TestWebAppLife(t *testing.T) {
 	t.Parallel()
@@ -188,48 +182,6 @@ func TestWebAppLife(t *testing.T) {
 	}
 }
 
-func TestWebAppDriftIsCorrected(t *testing.T) {
-	t.Parallel()
-	s := newWebSite(t)
-	s.createWebApp()
-	s.awaitWebApp(apimeta.ReasonHealthy)
-	services := shared.Client.CoreV1().Services(s.namespace)
-	tests := []struct {
-		name     string
-		change   func() error
-		requests map[string]int
-	}{
-		{"a changed Service", func() error {
-			_, err := services.Patch(t.Context(), "web", types.MergePatchType, []byte(`{"spec":{"selector":{"example.com/webapp":"theirs"}}}`),
-				metav1.PatchOptions{FieldManager: "theirs"})
-			return err
-		}, map[string]int{"patch services": 1, "patch webapps/status": 1, "create events": 1}},
-		{"a deleted Service", func() error { return services.Delete(t.Context(), "web", metav1.DeleteOptions{}) }, map[string]int{
-			"patch services": 1, "patch webapps/status": 1, "create events": 1,
-		}},
-		{"an annotation of others", func() error {
-			_, err := services.Patch(t.Context(), "web", types.MergePatchType, []byte(`{"metadata":{"annotations":{"theirs":"1"}}}`),
-				metav1.PatchOptions{FieldManager: "theirs"})
-			return err
-		}, map[string]int{}},
-	}
-	for _, test := range tests {
-		s.settle(time.Now())
-		begin := time.Now()
-
-		if err := test.change(); err != nil {
-			t.Fatal(err)
-		}
-
-		t.Log(test.name)
-		s.assertRequests(begin, test.requests)
-		service, err := services.Get(t.Context(), "web", metav1.GetOptions{})
-		if err != nil || !maps.Equal(service.Spec.Selector, map[string]string{examplev1.LabelWebApp: "web"}) {
-			t.Errorf("the Service after %s is %+v, %v", test.name, service, err)
-		}
-	}
-}
-
 // TestWebAppSecurityContextThatIsRefused: the namespace enforces the restricted profile. The refusal is reported at once and
 // costs no requests at rest.
 func TestWebAppSecurityContextThatIsRefused(t *testing.T) {
@@ -257,48 +209,4 @@ func TestWebAppSecurityContextThatIsRefused(t *testing.T) {
 
 	s.changeWebApp(func(spec *examplev1.WebAppSpec) { spec.SecurityContext = nil })
 	s.awaitWebApp(apimeta.ReasonHealthy)
-}
-
-func TestWebAppLeavesObjectsOfOthersAlone(t *testing.T) {
-	t.Parallel()
-	s := newWebSite(t)
-	labels := map[string]string{"app": "theirs"}
-	theirs := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Spec: appsv1.DeploymentSpec{
-		Replicas: ptr.To[int32](0), Selector: &metav1.LabelSelector{MatchLabels: labels},
-	}}
-	theirs.Spec.Template.Labels = labels
-	theirs.Spec.Template.Spec.Containers = []corev1.Container{{Name: "web", Image: "nginx:9"}}
-	created, err := shared.Client.AppsV1().Deployments(s.namespace).Create(t.Context(), theirs, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	s.createWebApp()
-
-	web := s.awaitWebApp(apimeta.ReasonOwnershipConflict)
-	if !meta.IsStatusConditionTrue(web.Status.Conditions, "Stalled") || web.Status.Phase != examplev1.PhasePending {
-		t.Errorf("status is %+v", web.Status)
-	}
-	if live, err := s.deployment(); err != nil || live.UID != created.UID || live.Spec.Template.Spec.Containers[0].Image != "nginx:9" {
-		t.Errorf("the Deployment of others is now %+v, %v", live, err)
-	}
-}
-
-// TestWebAppExample applies the example. Its pods meet the restricted profile.
-func TestWebAppExample(t *testing.T) {
-	t.Parallel()
-	s := newWebSite(t)
-	const file = "artifacts/kinds/webapp/example.yaml"
-	objects, err := shared.Objects(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	if err := shared.ApplyFiles(t.Context(), s.namespace, file); err != nil {
-		t.Fatal(err)
-	}
-
-	for _, object := range objects {
-		shared.AwaitReady(t.Context(), t, s.namespace, object)
-	}
 }

@@ -8,7 +8,6 @@ package integration
 import (
 	"strings"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -58,11 +57,6 @@ func TestUnusableKey(t *testing.T) {
 		{name: "no Secret", reason: v1alpha1.ReasonSecretNotFound, says: "does not exist"},
 		{name: "no key", secret: map[string]string{"other": "12345678"}, reason: v1alpha1.ReasonKeyNotFound, says: "has no key"},
 		{name: "too short", secret: map[string]string{"theKey": "seven77"}, reason: v1alpha1.ReasonKeyInvalid, says: "7 characters"},
-		{name: "empty", secret: map[string]string{"theKey": ""}, reason: v1alpha1.ReasonKeyInvalid, says: "0 characters"},
-		{
-			name: "too long", secret: map[string]string{"theKey": strings.Repeat("x", 1025)},
-			reason: v1alpha1.ReasonKeyInvalid, says: "1025 characters",
-		},
 		{name: "no text", secret: map[string]string{"theKey": "\xff\xfe\xfd\xfc\xff\xfe\xfd\xfc"}, reason: v1alpha1.ReasonKeyInvalid, says: "UTF-8"},
 	}
 	for _, test := range tests {
@@ -139,57 +133,6 @@ func TestRotatedKeyIsRolledOut(t *testing.T) {
 		if app.Status.LastUpgradeReason != releasev1alpha1.UpgradeReasonSpecGenerationChanged {
 			t.Errorf("%s: lastUpgradeReason is %s", name, app.Status.LastUpgradeReason)
 		}
-	}
-}
-
-func TestOtherSecretChangesMakeNoRevision(t *testing.T) {
-	t.Parallel()
-	ns := newNamespace(t)
-	createSecret(t, ns, map[string]string{"theKey": "the-first-key"})
-	ns.Create(fromSecret("web"))
-	ns.AwaitReady("web")
-	ns.AwaitQuiet(quiet)
-
-	begin := time.Now()
-	patchSecret(t, ns, `{"metadata": {"labels": {"team": "x"}, "annotations": {"note": "y"}}, "stringData": {"other": "value"}}`)
-	ns.AwaitQuiet(quiet)
-	for _, request := range ns.Requests(begin) {
-		if request.Verb != "get" || request.Resource != "secrets" || request.Name != "my-secret" {
-			t.Errorf("the operator did more than read the Secret:\n%s", apps.Describe(ns.Requests(begin)))
-			break
-		}
-	}
-	assertRecords(t, ns, "web v1 deployed")
-}
-
-func TestKeySecretDeletion(t *testing.T) {
-	t.Parallel()
-	ns := newNamespace(t)
-	createSecret(t, ns, map[string]string{"theKey": "the-first-key"})
-	ns.Create(fromSecret("web"))
-	ns.AwaitReady("web")
-	if err := shared.Client.CoreV1().Secrets(ns.Name).Delete(t.Context(), "my-secret", metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	app := ns.Await("web", "without a key", func(app *v1alpha1.DemoApp) bool {
-		return apps.Has(app, apimeta.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonSecretNotFound)
-	})
-	if !apps.Has(app, releasev1alpha1.ConditionDeployed, metav1.ConditionTrue, "") {
-		t.Errorf("the deployed release is no longer deployed: %+v", app.Status.Conditions)
-	}
-	if got := len(ns.Objects("web").All()); got != 4 {
-		t.Errorf("%d objects are left", got)
-	}
-	// Drift is corrected meanwhile, because the deployed state is known.
-	owned := ownedKinds[3]
-	client := shared.Dynamic.Resource(owned.resource).Namespace(ns.Name)
-	want := get(t, client, "web")
-	patch(t, client, "web", owned.change)
-	awaitSame(t, client, want, time.Now())
-
-	createSecret(t, ns, map[string]string{"theKey": "the-first-key"})
-	if app := ns.AwaitReady("web"); apps.Revision(app) != 1 {
-		t.Errorf("revision %d although the key is the same", apps.Revision(app))
 	}
 }
 

@@ -18,10 +18,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
-	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/test/cluster"
 	"github.com/example/demoapp-controller/test/integration/apps"
@@ -122,55 +120,6 @@ func completed(step []cluster.AuditEvent) time.Time {
 
 func received(step []cluster.AuditEvent) time.Time {
 	return slices.MinFunc(step, func(a, b cluster.AuditEvent) int { return a.Received.Compare(b.Received) }).Received
-}
-
-func TestDeletionBeforeInstall(t *testing.T) {
-	t.Parallel()
-	ns := newNamespace(t)
-	ns.Create(apps.Waiting("web", "missing"))
-	ns.Await("web", "waiting", isWaiting)
-	ns.Delete("web")
-	ns.AwaitGone("web")
-	if records := ns.AuditRecords("web"); len(records) != 1 {
-		t.Errorf("%d audit records", len(records))
-	}
-	assertNothingInstalled(t, ns, "web")
-}
-
-func TestDeletionKeepsForeignFinalizers(t *testing.T) {
-	t.Parallel()
-	ns := newNamespace(t)
-	web := apps.Named("web")
-	web.Finalizers = []string{"example.com/theirs"}
-	ns.Create(web)
-	ns.AwaitReady("web")
-	ns.Delete("web")
-	ns.Await("web", "left to the other client", func(app *v1alpha1.DemoApp) bool {
-		return slices.Equal(app.Finalizers, []string{"example.com/theirs"})
-	})
-	ns.AwaitQuiet(quiet)
-	assertNothingInstalled(t, ns, "web")
-	for _, version := range ns.Versions("web") {
-		app := version.App
-		gone := apps.Has(app, releasev1alpha1.ConditionDeployed, metav1.ConditionFalse, releasev1alpha1.ReasonUninstalled) &&
-			apps.Has(app, apimeta.ConditionReady, metav1.ConditionFalse, releasev1alpha1.ReasonUninstalled) &&
-			app.Status.DeployedRelease == nil && app.Status.Inventory == nil
-		if !slices.Contains(app.Finalizers, v1alpha1.Finalizer) && app.DeletionTimestamp != nil && !gone {
-			t.Errorf("without the operator's finalizer, the status is %+v", app.Status)
-		}
-	}
-	ns.Create(apps.Waiting("dependent", "web"))
-	dependent := ns.Await("dependent", "waiting", isWaiting)
-	if got := apps.Condition(dependent, v1alpha1.ConditionDependencyReady).Message; !strings.Contains(got, "which is being deleted") {
-		t.Errorf("DependencyReady says %q", got)
-	}
-	if records := ns.AuditRecords("web"); len(records) != 1 {
-		t.Errorf("%d audit records", len(records))
-	}
-	if _, err := ns.Demo.Patch(t.Context(), "web", types.MergePatchType, []byte(`{"metadata": {"finalizers": null}}`), metav1.PatchOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	ns.AwaitGone("web")
 }
 
 // TestLongestNames uses a namespace and a name of the greatest length.

@@ -147,25 +147,6 @@ func TestReplacedObjectIsCorrected(t *testing.T) {
 	}
 }
 
-func TestSeveralDriftsAtOnce(t *testing.T) {
-	t.Parallel()
-	ns := newNamespace(t)
-	ns.Create(apps.Named("web"))
-	before := ns.AwaitReady("web")
-	var waits []func()
-	for _, owned := range ownedKinds {
-		client := shared.Dynamic.Resource(owned.resource).Namespace(ns.Name)
-		want := get(t, client, "web")
-		patch(t, client, "web", owned.change)
-		waits = append(waits, func() { awaitSame(t, client, want, time.Now()) })
-	}
-	for _, wait := range waits {
-		wait()
-	}
-	assertDriftWasReported(t, ns, before, "")
-	assertRecords(t, ns, "web v1 deployed")
-}
-
 func TestForeignFieldsAreKept(t *testing.T) {
 	t.Parallel()
 	for _, owned := range ownedKinds {

@@ -148,23 +148,6 @@ func assertNothingCorrected(t *testing.T, ns *apps.Namespace, name string) {
 	}
 }
 
-func TestDriftIsOff(t *testing.T) {
-	t.Parallel()
-	ns := newNamespace(t)
-	ns.Create(withDrift(releasev1alpha1.DriftPolicy{Mode: releasev1alpha1.DriftOff}))
-	ns.AwaitReady("web")
-	ns.AwaitQuiet(quiet)
-	began := time.Now()
-	patch(t, shared.Dynamic.Resource(ownedKinds[2].resource).Namespace(ns.Name), "web", ownedKinds[2].change)
-	ns.AwaitQuiet(quiet)
-	if requests := ns.Requests(began); len(requests) > 0 {
-		t.Errorf("ignored drift causes requests:\n%s", apps.Describe(requests))
-	}
-	if got := ns.Objects("web").ConfigMap.Data["index.html"]; got != "Changed by another client" {
-		t.Errorf("index.html is %q", got)
-	}
-}
-
 func TestIgnoredFieldsStay(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)

@@ -149,43 +149,6 @@ func TestIngressFollowsItsClass(t *testing.T) {
 	}
 }
 
-func TestHeldAndInvalidIngress(t *testing.T) {
-	t.Parallel()
-	ns := newNamespace(t)
-	createClass(t, ns.Name)
-	app := exposedBy("a-web", ns.Name, "")
-	app.Spec.UpgradeWindow = opensOnceADay(time.Now().Add(12 * time.Hour))
-	ns.Create(app)
-	ns.Await("a-web", "exposed", followed(1, metav1.ConditionTrue, v1alpha1.ReasonRouteDeployed))
-	// The host stays reserved while the change that releases it is held.
-	ns.Change("a-web", func(spec *v1alpha1.DemoAppSpec) { spec.Ingress.Host = "elsewhere.example.com" })
-	app = ns.Await("a-web", "held", isHeld(releasev1alpha1.ReasonOutsideWindow))
-	if app.Status.ExternalURL != "http://a-web.example.com" || !apps.Has(app, v1alpha1.ConditionExposed, metav1.ConditionTrue, "") {
-		t.Errorf("externalURL is %q, Exposed %+v", app.Status.ExternalURL, apps.Condition(app, v1alpha1.ConditionExposed))
-	}
-	rival := exposedBy("b-web", ns.Name, "")
-	rival.Spec.Ingress.Host = "a-web.example.com"
-	ns.Create(rival)
-	ns.Await("b-web", "invalid", func(app *v1alpha1.DemoApp) bool {
-		return apps.Has(app, v1alpha1.ConditionValidated, metav1.ConditionFalse, v1alpha1.ReasonValidationFailed) &&
-			apps.Has(app, apimeta.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonValidationFailed)
-	})
-	assertNothingInstalled(t, ns, "b-web")
-	ns.Change("a-web", func(spec *v1alpha1.DemoAppSpec) { spec.UpgradeWindow = nil })
-	app = ns.AwaitReady("b-web")
-	if app.Status.ExternalURL != "http://a-web.example.com" {
-		t.Errorf("externalURL is %q", app.Status.ExternalURL)
-	}
-	ns.Change("a-web", func(spec *v1alpha1.DemoAppSpec) { spec.Ingress.Host = "a-web.example.com" })
-	ns.Await("b-web", "no longer valid", isInvalid(`"a-web"`))
-	ns.Change("b-web", func(spec *v1alpha1.DemoAppSpec) { spec.Ingress = nil })
-	ns.AwaitReady("b-web")
-	app = ns.AwaitReady("a-web")
-	if app.Status.ExternalURL != "http://a-web.example.com" {
-		t.Errorf("externalURL is %q", app.Status.ExternalURL)
-	}
-}
-
 func TestForeignRouteBlocksRelease(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)

@@ -9,7 +9,6 @@ import (
 	"context"
 	"strings"
 	"testing"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -34,14 +33,11 @@ var foreign = map[string]string{
 	"Secret":    `{"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "web"}, "stringData": {"theirs": "data"}}`,
 }
 
-func createForeign(t *testing.T, ns *apps.Namespace, kind string, change func(*unstructured.Unstructured)) *unstructured.Unstructured {
+func createForeign(t *testing.T, ns *apps.Namespace, kind string) *unstructured.Unstructured {
 	t.Helper()
 	object := &unstructured.Unstructured{}
 	if err := object.UnmarshalJSON([]byte(foreign[kind])); err != nil {
 		t.Fatal(err)
-	}
-	if change != nil {
-		change(object)
 	}
 	for _, owned := range ownedKinds {
 		if owned.kind != kind {
@@ -65,7 +61,7 @@ func TestForeignObjectBlocksInstall(t *testing.T) {
 			t.Parallel()
 			ns := newNamespace(t)
 			client := shared.Dynamic.Resource(owned.resource).Namespace(ns.Name)
-			theirs := createForeign(t, ns, owned.kind, nil)
+			theirs := createForeign(t, ns, owned.kind)
 			ns.Create(apps.Named("web"))
 			app := ns.Await("web", "refused", isConflict)
 			for _, conditionType := range []string{apimeta.ConditionReady, releasev1alpha1.ConditionDeployed, releasev1alpha1.ConditionFailed} {
@@ -95,72 +91,6 @@ func TestForeignObjectBlocksInstall(t *testing.T) {
 				t.Errorf("revision %d, conditions %+v", apps.Revision(app), app.Status.Conditions)
 			}
 			assertRecords(t, ns, "web v1 deployed")
-		})
-	}
-}
-
-// TestConflictEndsWithForeignObject: the conflict ends without a change of the DemoApp. The operator reads the foreign
-// object every 45 seconds, which is most of the time of this test.
-func TestConflictEndsWithForeignObject(t *testing.T) {
-	t.Parallel()
-	ns := newNamespace(t)
-	createForeign(t, ns, "ConfigMap", nil)
-	ns.Create(apps.Named("web"))
-	refused := ns.Await("web", "refused", isConflict)
-	ns.AwaitQuiet(quiet)
-	configMaps := shared.Dynamic.Resource(ownedKinds[2].resource).Namespace(ns.Name)
-
-	if err := configMaps.Delete(t.Context(), "web", metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	begin := time.Now()
-	app := ns.AwaitReady("web")
-
-	if took := time.Since(begin); took > time.Minute {
-		t.Errorf("the operator noticed after %s", took)
-	}
-	if app.Generation != refused.Generation || apps.Revision(app) != 1 {
-		t.Errorf("generation %d, revision %d", app.Generation, apps.Revision(app))
-	}
-	assertRecords(t, ns, "web v1 deployed")
-}
-
-// TestObjectOfAnotherReleaseBlocksInstall uses an object with Helm's marks of another release.
-func TestObjectOfAnotherReleaseBlocksInstall(t *testing.T) {
-	t.Parallel()
-	ns := newNamespace(t)
-	createForeign(t, ns, "ConfigMap", func(object *unstructured.Unstructured) {
-		object.SetLabels(map[string]string{"app.kubernetes.io/managed-by": "Helm"})
-		object.SetAnnotations(map[string]string{"meta.helm.sh/release-name": "other", "meta.helm.sh/release-namespace": ns.Name})
-	})
-	ns.Create(apps.Named("web"))
-	app := ns.Await("web", "refused", isConflict)
-	if got := apps.Condition(app, apimeta.ConditionStalled).Message; !strings.Contains(got, "release "+ns.Name+"/other") {
-		t.Errorf("the other release is not named: %s", got)
-	}
-	ns.AwaitQuiet(quiet)
-	assertOnlyTheirs(t, ns, "ConfigMap")
-}
-
-func TestDeletionDuringOwnershipConflict(t *testing.T) {
-	t.Parallel()
-	for _, owned := range ownedKinds {
-		t.Run(owned.kind, func(t *testing.T) {
-			t.Parallel()
-			ns := newNamespace(t)
-			theirs := createForeign(t, ns, owned.kind, nil)
-			ns.Create(apps.Named("web"))
-			ns.Await("web", "refused", isConflict)
-			ns.Delete("web")
-			ns.AwaitGone("web")
-			assertOnlyTheirs(t, ns, owned.kind)
-			client := shared.Dynamic.Resource(owned.resource).Namespace(ns.Name)
-			if live := get(t, client, "web"); live.GetUID() != theirs.GetUID() || live.GetDeletionTimestamp() != nil {
-				t.Error("theirs was deleted")
-			}
-			if records := ns.AuditRecords("web"); len(records) != 1 {
-				t.Errorf("%d audit records", len(records))
-			}
 		})
 	}
 }

@@ -55,26 +55,3 @@ func TestReconcileNow(t *testing.T) {
 	ns.AwaitQuiet(quiet)
 	assertRecords(t, ns, "web v1 superseded", "web v2 deployed")
 }
-
-func TestForcedUpgradeWaitsWhileSuspended(t *testing.T) {
-	t.Parallel()
-	ns := newNamespace(t)
-	ns.Create(apps.Named("web"))
-	ns.AwaitReady("web")
-	ns.Change("web", suspend(true))
-	writeOver(t, ns, "web")
-	annotate(t, ns, "web", map[string]string{releasev1alpha1.AnnotationRequestedAt: "now", releasev1alpha1.AnnotationForceAt: "now"})
-	app := ns.Await("web", "held", func(app *v1alpha1.DemoApp) bool {
-		return app.Status.LastHandledRequestedAt == "now" && isHeld(releasev1alpha1.ReasonSuspendedBySpec)(app)
-	})
-	if app.Status.LastHandledForceAt != "" {
-		t.Errorf("lastHandledForceAt is %q", app.Status.LastHandledForceAt)
-	}
-	ns.Change("web", suspend(false))
-	app = ns.Await("web", "upgraded", func(app *v1alpha1.DemoApp) bool {
-		return app.Status.LastHandledForceAt == "now" && apps.IsReady(app)
-	})
-	if page := ns.Objects("web").ConfigMap.Data["index.html"]; apps.Revision(app) != 2 || page == "not ours" {
-		t.Errorf("revision %d, page %q", apps.Revision(app), page)
-	}
-}

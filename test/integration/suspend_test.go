@@ -80,20 +80,6 @@ func TestSuspendHoldsEverything(t *testing.T) {
 	}
 }
 
-func TestSuspendedBeforeInstall(t *testing.T) {
-	t.Parallel()
-	ns := newNamespace(t)
-	app := apps.Named("web")
-	app.Spec.Suspend = true
-	ns.Create(app)
-	app = ns.Await("web", "held", isHeld(releasev1alpha1.ReasonSuspendedBySpec))
-	if app.Status.ObservedGeneration != -1 || len(ns.Objects("web").All()) > 0 || len(ns.Records("web")) > 0 {
-		t.Errorf("observedGeneration %d, objects %v", app.Status.ObservedGeneration, ns.Objects("web").All())
-	}
-	ns.Change("web", suspend(false))
-	ns.AwaitReady("web")
-}
-
 func TestSuspendExample(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)

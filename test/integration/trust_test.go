@@ -36,7 +36,7 @@ func newVictim(t *testing.T) *victim {
 	t.Helper()
 	v := &victim{Namespace: newNamespace(t), t: t}
 	for _, kind := range []string{"ConfigMap", "Deployment", "Secret"} {
-		createForeign(t, v.Namespace, kind, nil)
+		createForeign(t, v.Namespace, kind)
 	}
 	cluster.Eventually(t.Context(), t, "the root certificates", func(ctx context.Context) (bool, error) {
 		_, err := shared.Client.CoreV1().ConfigMaps(v.Name).Get(ctx, "kube-root-ca.crt", metav1.GetOptions{})

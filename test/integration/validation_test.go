@@ -93,27 +93,6 @@ func TestNodePortBelongsToOlderDemoApp(t *testing.T) {
 	ns.AwaitGone("c-last")
 }
 
-func TestInvalidWhileSuspended(t *testing.T) {
-	t.Parallel()
-	const port = 31903
-	ns := newNamespace(t)
-	ns.Create(atNodePort("a-holder", port))
-	ns.AwaitReady("a-holder")
-	suspended := atNodePort("b-next", port)
-	suspended.Spec.Suspend, suspended.Spec.WaitFor = true, "missing"
-	ns.Create(suspended)
-	app := ns.Await("b-next", "invalid", isInvalid(`"a-holder"`))
-	for _, part := range []string{"spec.suspend", "31903", `"missing"`} {
-		if message := apps.Condition(app, apimeta.ConditionReady).Message; !strings.Contains(message, part) {
-			t.Errorf("%q does not say %q", message, part)
-		}
-	}
-	for _, name := range []string{"b-next", "a-holder"} {
-		ns.Delete(name)
-		ns.AwaitGone(name)
-	}
-}
-
 // TestSwappedNodePorts: two DemoApps that wait for the port of each other say so, and swap by way of a third port.
 func TestSwappedNodePorts(t *testing.T) {
 	t.Parallel()

@@ -113,7 +113,6 @@ func TestInvalidValues(t *testing.T) {
 		{"unknown", "replicas: 3", releasev1alpha1.ReasonRenderFailed, []string{"replicas"}},
 		{"the chart's own label", "podLabels: {app.kubernetes.io/name: x}", releasev1alpha1.ReasonRenderFailed, []string{`values.podLabels["app.kubernetes.io/name"]`}},
 		{"a list", "[1, 2]", releasev1alpha1.ReasonValuesInvalid, []string{`ConfigMap "base"`, "values.yaml", "not an object"}},
-		{"no YAML", "a: [", releasev1alpha1.ReasonValuesInvalid, []string{`ConfigMap "base"`, "values.yaml", "parsed"}},
 		{"refused by the API server", "extraEnv: [{name: not=a=name}]", apimeta.ReasonRefused, []string{"not=a=name"}},
 	}
 	for _, test := range tests {

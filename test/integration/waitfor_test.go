@@ -53,41 +53,6 @@ func TestDependentIsDeployedAfterDependency(t *testing.T) {
 	assertRecords(t, ns, "app-a v1 deployed", "app-b v1 deployed")
 }
 
-func TestChainIsDeployedInOrder(t *testing.T) {
-	t.Parallel()
-	ns := newNamespace(t)
-	ns.Create(apps.Waiting("app-c", "app-b"))
-	ns.Await("app-c", "waiting", isWaiting)
-	ns.Create(apps.Waiting("app-b", "app-a"))
-	ns.Await("app-b", "waiting", isWaiting)
-	ns.Create(apps.Named("app-a"))
-	for _, name := range []string{"app-b", "app-c"} {
-		if app := ns.AwaitReady(name); app.Status.LastUpgradeReason != releasev1alpha1.UpgradeReasonCrossCRDependencyBecameReady {
-			t.Errorf("lastUpgradeReason of %s is %s", name, app.Status.LastUpgradeReason)
-		}
-	}
-	assertHandOver(t, ns, "app-a", "app-b")
-	assertHandOver(t, ns, "app-b", "app-c")
-	assertRecords(t, ns, "app-a v1 deployed", "app-b v1 deployed", "app-c v1 deployed")
-}
-
-func TestManyDependentsOfOne(t *testing.T) {
-	t.Parallel()
-	ns := newNamespace(t)
-	names := []string{"one", "two", "three", "four", "five"}
-	for _, name := range names {
-		ns.Create(apps.Waiting(name, "base"))
-	}
-	for _, name := range names {
-		ns.Await(name, "waiting", isWaiting)
-	}
-	ns.Create(apps.Named("base"))
-	for _, name := range names {
-		ns.AwaitReady(name)
-		assertHandOver(t, ns, "base", name)
-	}
-}
-
 func TestCycleIsReportedAndResolved(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
@@ -118,29 +83,6 @@ func TestCycleIsReportedAndResolved(t *testing.T) {
 	}
 	if !apps.IsAbsent(b, apimeta.ConditionStalled) {
 		t.Errorf("still stalled: %+v", b.Status.Conditions)
-	}
-}
-
-func TestCycleOfThree(t *testing.T) {
-	t.Parallel()
-	ns := newNamespace(t)
-	ns.Create(apps.Waiting("app-a", "app-b"))
-	ns.Create(apps.Waiting("app-b", "app-c"))
-	ns.Await("app-a", "waiting", isWaiting)
-	ns.Await("app-b", "waiting", isWaiting)
-	// The last DemoApp closes the cycle, and the others must report it, too.
-	ns.Create(apps.Waiting("app-c", "app-a"))
-	for _, name := range []string{"app-a", "app-b", "app-c"} {
-		ns.Await(name, "in a cycle", func(app *v1alpha1.DemoApp) bool {
-			return apps.IsStalled(app, v1alpha1.ReasonDependencyCycle)
-		})
-	}
-	ns.Delete("app-c")
-	ns.AwaitGone("app-c")
-	for _, name := range []string{"app-a", "app-b"} {
-		ns.Await(name, "waiting again", func(app *v1alpha1.DemoApp) bool {
-			return isWaiting(app) && apps.IsAbsent(app, apimeta.ConditionStalled)
-		})
 	}
 }
 
@@ -179,28 +121,6 @@ func TestDependencyIsDeleted(t *testing.T) {
 	if apps.Revision(app) != 2 || app.Status.LastUpgradeReason != releasev1alpha1.UpgradeReasonCrossCRDependencyBecameReady {
 		t.Errorf("revision %d because of %s", apps.Revision(app), app.Status.LastUpgradeReason)
 	}
-}
-
-func TestDriftIsCorrectedWhileChangeWaits(t *testing.T) {
-	t.Parallel()
-	ns := newNamespace(t)
-	ns.Create(apps.Named("web"))
-	ns.AwaitReady("web")
-	ns.Change("web", func(spec *v1alpha1.DemoAppSpec) { spec.Message, spec.WaitFor = "Held back", "missing" })
-	ns.Await("web", "held back", isWaiting)
-	for _, owned := range ownedKinds {
-		client := shared.Dynamic.Resource(owned.resource).Namespace(ns.Name)
-		want := get(t, client, "web")
-		patch(t, client, "web", owned.change)
-		awaitSame(t, client, want, time.Now())
-	}
-	app := ns.Await("web", "corrected", func(app *v1alpha1.DemoApp) bool {
-		return app.Status.LastUpgradeReason == releasev1alpha1.UpgradeReasonDriftDetected && apps.IsAbsent(app, releasev1alpha1.ConditionDrifted)
-	})
-	if app.Status.ObservedGeneration != 1 {
-		t.Errorf("observedGeneration is %d although the change waits", app.Status.ObservedGeneration)
-	}
-	assertRecords(t, ns, "web v1 deployed")
 }
 
 func isWaiting(app *v1alpha1.DemoApp) bool {

@@ -275,17 +275,6 @@ func (s *space) records() []string {
 	return names
 }
 
-// description returns the description of a revision.
-func (s *space) description(release string, revision int) string {
-	s.t.Helper()
-	secret, err := shared.Client.CoreV1().Secrets(s.name).Get(s.t.Context(), apps.RecordName(release, revision), metav1.GetOptions{})
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	info, _ := apps.DecodeRecord(s.t, secret)["info"].(map[string]any)
-	return fmt.Sprint(info["description"])
-}
-
 // requests waits until the operator is silent in the namespace, and returns its requests since then, without watches.
 func (s *space) requests(since time.Time) []cluster.AuditEvent {
 	s.t.Helper()

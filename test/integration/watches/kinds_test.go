@@ -87,22 +87,6 @@ func TestScopeNamespace(t *testing.T) {
 	}
 }
 
-// TestTwoKindsWithOneName: the resource of the second kind does not touch the release of the first one.
-func TestTwoKindsWithOneName(t *testing.T) {
-	s := newSpace(t)
-	s.create("Cache", "a", map[string]any{"size": 3})
-	s.await("Cache", "a", "Ready True Healthy")
-
-	s.create("Bucket", "a", map[string]any{"size": 9})
-
-	refused := s.await("Bucket", "a", "Ready False OwnershipConflict")
-	s.assertMessage(refused, "Ready", "Cache", "another name")
-	s.deleteAndWait("Bucket", "a")
-	s.drift("a", "7")
-	s.awaitSize("a", "3")
-	s.await("Cache", "a", "Ready True Healthy")
-}
-
 // TestSelector: a resource without the labels has no release. A resource that loses them keeps its release as it is.
 func TestSelector(t *testing.T) {
 	s := newSpace(t)
@@ -128,21 +112,6 @@ func TestSelector(t *testing.T) {
 	s.await("Tiered", "a", "Ready True Healthy")
 	s.deleteAndWait("Tiered", "a")
 	s.awaitSize("a-tiered", "")
-}
-
-// TestReleaseName: the template of the entry names the release.
-func TestReleaseName(t *testing.T) {
-	s := newSpace(t)
-
-	s.createLabeled("Tiered", "a", map[string]any{"size": 3}, map[string]string{"tier": "gold"})
-
-	live := s.await("Tiered", "a", "Ready True Healthy")
-	if name := field(live, "status", "deployedRelease", "name"); name != "a-tiered" {
-		t.Errorf("release is %s", name)
-	}
-	if records := strings.Join(s.records(), ", "); records != "a-tiered.v1 deployed" {
-		t.Errorf("records are %s", records)
-	}
 }
 
 // TestOverrideValues: overrides win over the spec, and an event names them without their values.

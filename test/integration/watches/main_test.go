@@ -48,7 +48,6 @@ const entries = `
 - {group: caches.example.com, version: v1, kind: Deputy, chart: ` + chart + `, serviceAccountName: deployer}
 - {group: caches.example.com, version: v1, kind: Pruned, chart: ` + chart + `}
 - {group: caches.example.com, version: v1, kind: Hasty, chart: ` + chart + `, timeout: 5s, remediation: {retries: 0}}
-- {group: caches.example.com, version: v1, kind: Unwatched, chart: ` + chart + `, watchDependentResources: false}
 `
 
 // image is the value that the entry of Bucket overrides.
@@ -106,7 +105,7 @@ func run(m *testing.M) int {
 // install installs the CRDs of all kinds except Late and Added, and the operator's permissions.
 func install(t testing.TB) {
 	t.Helper()
-	for _, kind := range []string{"Cache", "Bucket", "Confined", "Tiered", "Deputy", "Hasty", "Unwatched", "Added", "Manifested"} {
+	for _, kind := range []string{"Cache", "Bucket", "Confined", "Tiered", "Deputy", "Hasty", "Added", "Manifested"} {
 		installCRD(t, definition{kind: kind})
 	}
 	installCRD(t, definition{kind: "Fleet", clusterScoped: true})

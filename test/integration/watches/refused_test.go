@@ -6,7 +6,6 @@
 package watches
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -91,24 +90,6 @@ func TestServiceAccountMissing(t *testing.T) {
 
 	refused := s.await("Deputy", "a", "Irreconcilable True ReconcileError")
 	s.assertMessage(refused, "Ready", "system:serviceaccount:"+s.name+":deployer", "secrets")
-}
-
-// TestHangingHook: a hook that does not end is reported after the timeout of the entry. Others go on meanwhile.
-func TestHangingHook(t *testing.T) {
-	s := newSpace(t)
-	s.create("Hasty", "a", map[string]any{"hang": true})
-	cluster.Eventually(t.Context(), t, "the hook hangs", func(ctx context.Context) (bool, error) {
-		hook, err := shared.Client.CoreV1().ConfigMaps(s.name).Get(ctx, "a-hang", metav1.GetOptions{})
-		return err == nil && hook.DeletionTimestamp != nil, err
-	})
-
-	s.create("Hasty", "b", map[string]any{"size": 3})
-
-	s.await("Hasty", "b", "Ready True Healthy")
-	failed := s.await("Hasty", "a", "ReleaseFailed True InstallError", "Irreconcilable True ReconcileError")
-	s.assertMessage(failed, "ReleaseFailed", "a-hang")
-	s.patch(s.configMaps(), "a-hang", map[string]any{"metadata": map[string]any{"finalizers": nil}})
-	s.deleteAndWait("Hasty", "a")
 }
 
 // TestBadSpecs: each bad spec ends in a condition with a message of one line, and its correction ends the condition. Other

@@ -13,7 +13,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
 	"github.com/example/demoapp-controller/test/integration/apps"
@@ -21,44 +20,6 @@ import (
 
 // mostRecordBytes is the documented limit of an audit record, in bytes.
 const mostRecordBytes = 64 << 10
-
-// TestDeletionOfLargeSpec deletes a DemoApp whose spec, escaped for HTML, is larger than a ConfigMap may be.
-func TestDeletionOfLargeSpec(t *testing.T) {
-	t.Parallel()
-	ns := newNamespace(t)
-	web := apps.Waiting("web", "missing")
-	web.Spec.Message = "kept <b>as it is</b>"
-	web.Spec.Values = &runtime.RawExtension{Raw: []byte(`{"text": "` + strings.Repeat("<", 200_000) + `"}`)}
-	ns.Create(web)
-	ns.Await("web", "waiting", isWaiting)
-
-	ns.Delete("web")
-	ns.AwaitGone("web")
-
-	records := ns.AuditRecords("web")
-	if len(records) != 1 {
-		t.Fatalf("%d audit records", len(records))
-	}
-	assertBounded(t, &records[0])
-	var spec struct {
-		Message string
-		APIKey  string
-		Values  struct {
-			Omitted bool
-			SHA256  string
-			Bytes   int
-		}
-	}
-	if err := json.Unmarshal([]byte(records[0].Data["spec"]), &spec); err != nil {
-		t.Fatal(err)
-	}
-	if spec.Message != web.Spec.Message || spec.APIKey != "REDACTED" {
-		t.Errorf("message is %q, apiKey is %q", spec.Message, spec.APIKey)
-	}
-	if !spec.Values.Omitted || len(spec.Values.SHA256) != 64 || spec.Values.Bytes != len(`{"text":""}`)+200_000 {
-		t.Errorf("values are %+v", spec.Values)
-	}
-}
 
 // TestManyDeletions deletes more DemoApps than a namespace may have complete records of. The limit of complete records
 // is 100, so fewer DemoApps would not exceed it.

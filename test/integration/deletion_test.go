@@ -147,25 +147,6 @@ func TestLongestNames(t *testing.T) {
 	}
 }
 
-// TestAuditRecordNamesDoNotCollide deletes two DemoApps whose namespace and name are equal when joined.
-func TestAuditRecordNamesDoNotCollide(t *testing.T) {
-	t.Parallel()
-	outer := newNamespace(t)
-	inner := newNamespaceNamed(t, outer.Name+"-a")
-	outer.Create(apps.Waiting("a-b", "missing"))
-	inner.Create(apps.Waiting("b", "missing"))
-	outer.Await("a-b", "waiting", isWaiting)
-	inner.Await("b", "waiting", isWaiting)
-	// Both deletions must be in the same second, since the names of records have the time in seconds.
-	outer.Delete("a-b")
-	inner.Delete("b")
-	outer.AwaitGone("a-b")
-	inner.AwaitGone("b")
-	if found, other := len(outer.AuditRecords("a-b")), len(inner.AuditRecords("b")); found != 1 || other != 1 {
-		t.Errorf("%d and %d audit records, want one each", found, other)
-	}
-}
-
 // newNamespaceNamed is newNamespace with a given name.
 func newNamespaceNamed(t *testing.T, name string) *apps.Namespace {
 	t.Helper()

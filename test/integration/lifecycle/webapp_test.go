@@ -9,14 +9,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
-	"net/http"
 	"slices"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -89,13 +84,6 @@ func (w *webApps) setImage(name, image string) {
 	}
 }
 
-func (w *webApps) delete(name string) {
-	w.t.Helper()
-	if err := w.client.Delete(w.t.Context(), name, metav1.DeleteOptions{}); err != nil {
-		w.t.Fatal(err)
-	}
-}
-
 // await returns a WebApp once Ready has the reason for its newest spec, and the message contains part.
 func (w *webApps) await(name, reason, part string) *examplev1.WebApp {
 	w.t.Helper()
@@ -114,17 +102,6 @@ func (w *webApps) await(name, reason, part string) *examplev1.WebApp {
 	return found
 }
 
-func (w *webApps) awaitGone(name string) {
-	w.t.Helper()
-	cluster.Eventually(w.t.Context(), w.t, name+" is gone", func(ctx context.Context) (bool, error) {
-		found, err := w.client.Get(ctx, name, metav1.GetOptions{})
-		if err == nil {
-			return false, fmt.Errorf("conditions are %+v", found.Status.Conditions)
-		}
-		return apierrors.IsNotFound(err), nil
-	})
-}
-
 // hasDeployment reports whether the Deployment of a WebApp exists, and its image.
 func (w *webApps) hasDeployment(name string) (image string, exists bool) {
 	w.t.Helper()
@@ -136,125 +113,6 @@ func (w *webApps) hasDeployment(name string) (image string, exists bool) {
 		w.t.Fatal(err)
 	}
 	return found.Spec.Template.Spec.Containers[0].Image, true
-}
-
-// cleanupServer is a cleanup server on an address that it keeps while it is down.
-type cleanupServer struct {
-	t       *testing.T
-	address string
-	code    atomic.Int32
-	server  *http.Server
-
-	mu       sync.Mutex
-	requests []string
-}
-
-func newCleanupServer(t *testing.T) *cleanupServer {
-	t.Helper()
-	s := &cleanupServer{t: t, address: "127.0.0.1:0"}
-	s.code.Store(http.StatusNoContent)
-	s.start()
-	t.Cleanup(func() { _ = s.server.Close() })
-	return s
-}
-
-func (s *cleanupServer) start() {
-	s.t.Helper()
-	listener, err := (&net.ListenConfig{}).Listen(s.t.Context(), "tcp", s.address)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	s.address = listener.Addr().String()
-	s.server = &http.Server{Handler: s, ReadHeaderTimeout: time.Minute}
-	go func(server *http.Server) { _ = server.Serve(listener) }(s.server)
-}
-
-func (s *cleanupServer) stop() {
-	s.t.Helper()
-	if err := s.server.Close(); err != nil {
-		s.t.Fatal(err)
-	}
-}
-
-// ServeHTTP implements http.Handler.
-func (s *cleanupServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	s.mu.Lock()
-	s.requests = append(s.requests, r.Method+" "+r.URL.Path)
-	s.mu.Unlock()
-	w.WriteHeader(int(s.code.Load()))
-}
-
-// count returns the number of requests.
-func (s *cleanupServer) count(request string) int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return len(slices.DeleteFunc(slices.Clone(s.requests), func(r string) bool { return r != request }))
-}
-
-// TestWebAppCleanupHook deletes WebApps with a cleanup server that works, fails, and is down.
-func TestWebAppCleanupHook(t *testing.T) {
-	const token = "hunter2"
-	server := newCleanupServer(t)
-	apps := newWebApps(t)
-	args := []string{"-v=7", "--controllers=webapp", "--webapp-cleanup-url=http://" + server.address + "/{{.Namespace}}/{{.Name}}?token=" + token}
-	operator := cluster.StartOperator(t.Context(), t, shared, args...)
-	for _, name := range []string{"ok", "failing", "down", "unknown", "kept"} {
-		apps.create(name, "nginx:1")
-		if app := apps.await(name, apimeta.ReasonHealthy, ""); !slices.Contains(app.Finalizers, examplev1.Finalizer) {
-			t.Errorf("finalizers of %s are %q", name, app.Finalizers)
-		}
-	}
-	path := func(name string) string { return "DELETE /" + apps.namespace + "/" + name }
-
-	apps.delete("ok")
-	apps.awaitGone("ok")
-	if got := server.count(path("ok")); got != 1 {
-		t.Errorf("%d calls for ok, want 1: %q", got, server.requests)
-	}
-
-	server.code.Store(http.StatusInternalServerError)
-	apps.delete("failing")
-	apps.await("failing", examplev1.ReasonCleanupPending, "The cleanup server answered 500 Internal Server Error")
-	if _, exists := apps.hasDeployment("failing"); !exists {
-		t.Error("the Deployment is gone before the cleanup")
-	}
-	server.code.Store(http.StatusOK)
-	apps.awaitGone("failing")
-	if got := server.count(path("failing")); got < 2 {
-		t.Errorf("%d calls for failing, want at least 2", got)
-	}
-
-	server.code.Store(http.StatusNotFound)
-	apps.delete("unknown")
-	apps.awaitGone("unknown")
-
-	// The deletion waits while the server is down, also over a restart of the operator.
-	server.stop()
-	apps.delete("down")
-	apps.await("down", examplev1.ReasonCleanupPending, "The connection to the cleanup server failed")
-	operator.Stop()
-	if strings.Contains(operator.Log(), token) {
-		t.Error("the operator has logged the token")
-	}
-	operator = cluster.StartOperator(t.Context(), t, shared, args...)
-	apps.await("down", examplev1.ReasonCleanupPending, "The connection to the cleanup server failed")
-	server.code.Store(http.StatusNoContent)
-	server.start()
-	apps.awaitGone("down")
-	operator.Stop()
-
-	// Without the flag, there is nothing to clean up, and the finalizer is removed.
-	operator = cluster.StartOperator(t.Context(), t, shared, "--controllers=webapp")
-	cluster.Eventually(t.Context(), t, "no finalizer", func(ctx context.Context) (bool, error) {
-		kept, err := apps.client.Get(ctx, "kept", metav1.GetOptions{})
-		return err == nil && len(kept.Finalizers) == 0, err
-	})
-	apps.delete("kept")
-	apps.awaitGone("kept")
-	if got := server.count(path("kept")); got != 0 {
-		t.Errorf("%d calls for kept, want none", got)
-	}
-	operator.Stop()
 }
 
 // TestWebAppBlockedImages restarts the operator with other lists of blocked images.

@@ -41,7 +41,7 @@ var installAppConfigs = sync.OnceValue(func() error {
 	)
 })
 
-// configured is a namespace, whose pods must meet the restricted profile, with AppConfigs of the application "shop".
+// configured is a namespace, whose pods must meet the restricted profile, with the AppConfig "shop".
 type configured struct {
 	t         *testing.T
 	namespace string
@@ -66,10 +66,10 @@ func newConfigured(t *testing.T) *configured {
 	return &configured{t: t, namespace: namespace, configs: client.ConfigV1().AppConfigs(namespace)}
 }
 
-func (c *configured) create(name string) {
+func (c *configured) create() {
 	c.t.Helper()
 	_, err := c.configs.Create(c.t.Context(), &configv1.AppConfig{
-		ObjectMeta: metav1.ObjectMeta{Name: name},
+		ObjectMeta: metav1.ObjectMeta{Name: "shop"},
 		Spec: configv1.AppConfigSpec{
 			Application: "shop", Environment: "prod",
 			Config: map[string]configv1.Template{"LEVEL": "{{ .Values.level }}"},
@@ -81,11 +81,11 @@ func (c *configured) create(name string) {
 	}
 }
 
-// change changes the spec of an AppConfig.
-func (c *configured) change(name string, change func(*configv1.AppConfigSpec)) {
+// change changes the spec of the AppConfig.
+func (c *configured) change(change func(*configv1.AppConfigSpec)) {
 	c.t.Helper()
 	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
-		found, err := c.configs.Get(c.t.Context(), name, metav1.GetOptions{})
+		found, err := c.configs.Get(c.t.Context(), "shop", metav1.GetOptions{})
 		if err != nil {
 			return err
 		}
@@ -100,22 +100,22 @@ func (c *configured) change(name string, change func(*configv1.AppConfigSpec)) {
 
 func (c *configured) setLevel(level string) {
 	c.t.Helper()
-	c.change("shop", func(spec *configv1.AppConfigSpec) {
+	c.change(func(spec *configv1.AppConfigSpec) {
 		spec.Values = &runtime.RawExtension{Raw: fmt.Appendf(nil, `{"level": %q}`, level)}
 	})
 }
 
-// await returns the AppConfig once its status is about its newest spec and Ready has the reason.
-func (c *configured) await(name, reason string) *configv1.AppConfig {
+// await returns the AppConfig once its status is about its newest spec and it is healthy.
+func (c *configured) await() *configv1.AppConfig {
 	c.t.Helper()
 	var config *configv1.AppConfig
-	cluster.Eventually(c.t.Context(), c.t, "the AppConfig is "+reason, func(ctx context.Context) (bool, error) {
+	cluster.Eventually(c.t.Context(), c.t, "the AppConfig is healthy", func(ctx context.Context) (bool, error) {
 		var err error
-		if config, err = c.configs.Get(ctx, name, metav1.GetOptions{}); err != nil {
+		if config, err = c.configs.Get(ctx, "shop", metav1.GetOptions{}); err != nil {
 			return false, err
 		}
 		ready := meta.FindStatusCondition(config.Status.Conditions, "Ready")
-		if ready == nil || ready.ObservedGeneration != config.Generation || ready.Reason != reason {
+		if ready == nil || ready.ObservedGeneration != config.Generation || ready.Reason != apimeta.ReasonHealthy {
 			return false, fmt.Errorf("status is %+v", config.Status)
 		}
 		return true, nil
@@ -210,8 +210,8 @@ func TestAppConfigLife(t *testing.T) {
 	c := newConfigured(t)
 
 	begin := time.Now()
-	c.create("shop")
-	first := c.await("shop", apimeta.ReasonHealthy)
+	c.create()
+	first := c.await()
 	c.assertRequests(begin, map[string]int{"patch configmaps": 1, "patch appconfigs/status": 1, "create events": 2})
 	if data := c.configMap("shop-config").Data; data["LEVEL"] != "info" {
 		t.Errorf("data is %v", data)
@@ -228,7 +228,7 @@ func TestAppConfigLife(t *testing.T) {
 
 	begin = time.Now()
 	c.setLevel("debug")
-	changed := c.await("shop", apimeta.ReasonHealthy)
+	changed := c.await()
 	c.assertRequests(begin, map[string]int{
 		"patch configmaps": 1, "patch deployments": 1, "patch statefulsets": 1, "patch daemonsets": 1,
 		"patch appconfigs/status": 1, "create events": 2,
@@ -241,8 +241,8 @@ func TestAppConfigLife(t *testing.T) {
 	}
 
 	begin = time.Now()
-	c.change("shop", func(spec *configv1.AppConfigSpec) { spec.Application = "other" })
-	c.await("shop", apimeta.ReasonHealthy)
+	c.change(func(spec *configv1.AppConfigSpec) { spec.Application = "other" })
+	c.await()
 	c.settle(begin)
 	if _, err := shared.Client.CoreV1().ConfigMaps(c.namespace).Get(t.Context(), "shop-config", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 		t.Errorf("the ConfigMap of the former application: %v", err)
@@ -262,8 +262,8 @@ func TestAppConfigLife(t *testing.T) {
 func TestAppConfigKeepsFieldsOfTheOwner(t *testing.T) {
 	t.Parallel()
 	c := newConfigured(t)
-	c.create("shop")
-	c.await("shop", apimeta.ReasonHealthy)
+	c.create()
+	c.await()
 	apply := func(image string) *appsv1.Deployment {
 		manifest := fmt.Sprintf(`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"web","labels":{%q:"true"}},"spec":{
 			"selector":{"matchLabels":{"app":"web"}},"template":{"metadata":{"labels":{"app":"web"}},"spec":{
@@ -280,7 +280,7 @@ func TestAppConfigKeepsFieldsOfTheOwner(t *testing.T) {
 	apply("busybox:1.37")
 	c.replicaSets()
 	c.setLevel("debug")
-	rolled := c.await("shop", apimeta.ReasonHealthy)
+	rolled := c.await()
 	c.settle(time.Now())
 
 	begin := time.Now()
@@ -298,14 +298,14 @@ func TestAppConfigKeepsFieldsOfTheOwner(t *testing.T) {
 func TestAppConfigLargestConfig(t *testing.T) {
 	t.Parallel()
 	c := newConfigured(t)
-	c.create("shop")
-	c.await("shop", apimeta.ReasonHealthy)
+	c.create()
+	c.await()
 
-	c.change("shop", func(spec *configv1.AppConfigSpec) {
+	c.change(func(spec *configv1.AppConfigSpec) {
 		spec.Config["LEVEL"] = configv1.Template("{{ range 9990 }}" + strings.Repeat("x", 100) + "{{ end }}")
 	})
 
-	c.await("shop", apimeta.ReasonHealthy)
+	c.await()
 	if size := len(c.configMap("shop-config").Data["LEVEL"]); size != 999_000 {
 		t.Errorf("the text has %d bytes", size)
 	}

@@ -89,8 +89,8 @@ func TestChildrenWithoutLabels(t *testing.T) {
 		}, []schema.GroupVersionResource{configMapResource, deploymentResource, ingressResource, policyResource, budgetResource}, false},
 		{"AppConfig", func(t *testing.T) (string, string) {
 			c := newConfigured(t)
-			c.create("shop")
-			c.await("shop", apimeta.ReasonHealthy)
+			c.create()
+			c.await()
 			return c.namespace, "AppConfig"
 		}, []schema.GroupVersionResource{configMapResource}, false},
 	}

@@ -49,34 +49,6 @@ func forbidImageIn(t *testing.T, namespace string) (remove func()) {
 	})
 }
 
-func TestRefusedImage(t *testing.T) {
-	t.Parallel()
-	ns := newNamespace(t)
-	forbidImage(t, ns)
-	web := apps.Named("web")
-	web.Spec.Image = forbiddenImage
-	ns.Create(web)
-	app := ns.Await("web", "refused", isRefused)
-	assertRefused(t, app, "this image is not welcome here")
-	ns.AwaitEvent("web", apimeta.ReasonRefused, "this image is not welcome here")
-	ns.AwaitQuiet(quiet)
-	if records := ns.Records("web"); len(records) > 1 {
-		t.Errorf("revisions grow: %v", records)
-	}
-	if app.Status.DeployedRelease != nil {
-		t.Errorf("deployedRelease is %+v", app.Status.DeployedRelease)
-	}
-
-	ns.Change("web", func(spec *v1alpha1.DemoAppSpec) { spec.Image = "nginx:1.27-alpine" })
-	app = ns.AwaitReady("web")
-	if !apps.IsAbsent(app, releasev1alpha1.ConditionFailed) || !apps.IsAbsent(app, apimeta.ConditionStalled) {
-		t.Errorf("conditions still report the failure: %+v", app.Status.Conditions)
-	}
-	if app.Status.LastUpgradeReason != releasev1alpha1.UpgradeReasonSpecGenerationChanged {
-		t.Errorf("lastUpgradeReason is %s", app.Status.LastUpgradeReason)
-	}
-}
-
 func TestRefusedUpgrade(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)

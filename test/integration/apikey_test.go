@@ -130,8 +130,8 @@ func TestRotatedKeyIsRolledOut(t *testing.T) {
 		if sameTemplate(was, is) {
 			t.Errorf("%s: the pods were not rolled", name)
 		}
-		if app.Status.LastUpgradeReason != releasev1alpha1.UpgradeReasonSpecGenerationChanged {
-			t.Errorf("%s: lastUpgradeReason is %s", name, app.Status.LastUpgradeReason)
+		if got := apps.UpgradeReason(app); got != releasev1alpha1.UpgradeReasonSpecGenerationChanged {
+			t.Errorf("%s: reason of the upgrade is %s", name, got)
 		}
 	}
 }

@@ -205,7 +205,7 @@ func TestReleaseChangedByHand(t *testing.T) {
 			}
 
 			test.command(t, ns)
-			app := ns.Await("web", "as the spec says", func(app *v1alpha1.DemoApp) bool {
+			ns.Await("web", "as the spec says", func(app *v1alpha1.DemoApp) bool {
 				return apps.IsReady(app) && apps.IsAbsent(app, releasev1alpha1.ConditionDrifted) &&
 					app.Status.LastUpgradeReason == releasev1alpha1.UpgradeReasonDriftDetected
 			})
@@ -217,6 +217,8 @@ func TestReleaseChangedByHand(t *testing.T) {
 			}
 			ns.AwaitQuiet(quiet)
 			assertRecords(t, ns, test.records...)
+			// A repair beside the last upgrade has the same reason, so the status awaited above may be older than the command.
+			app := ns.AwaitReady("web")
 			if records := ns.Records("web"); apps.Revision(app) != int64(records[len(records)-1].Revision) {
 				t.Errorf("the status says revision %d", apps.Revision(app))
 			}

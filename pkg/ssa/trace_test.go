@@ -52,8 +52,9 @@ func TestMayHide(t *testing.T) {
 		object.ManagedFields = append([]metav1.ManagedFieldsEntry{entry("ours", "", 5)}, entries...)
 		return object
 	}
-	labeled, leaving := version("2", 1), version("2", 2)
+	labeled, counted, leaving := version("2", 1), version("2", 1), version("2", 2)
 	labeled.Labels = map[string]string{"app": "theirs"}
+	counted.Annotations = map[string]string{"deployment.kubernetes.io/revision": "3"}
 	leaving.DeletionTimestamp = &metav1.Time{}
 	tests := map[string]struct {
 		was, is *metav1.PartialObjectMetadata
@@ -65,6 +66,7 @@ func TestMayHide(t *testing.T) {
 		"no generation, its status is written":     {version("1", 0), version("2", 0, entry("controller", "status", 5)), false},
 		"another generation":                       {version("1", 1), version("2", 2), true},
 		"another label":                            {version("1", 1), labeled, true},
+		"another revision of a Deployment":         {version("1", 1), counted, false},
 		"the same generation":                      {version("1", 1), version("2", 1), false},
 		"another manager wrote at the same time":   {version("1", 1, entry("kubectl", "", 5)), version("2", 2, entry("kubectl", "", 5)), true},
 		"another manager wrote in a later second":  {version("1", 1, entry("kubectl", "", 6)), version("2", 2, entry("kubectl", "", 6)), false},

@@ -525,7 +525,9 @@ func TestFinalizer(t *testing.T) {
 			[]string{theirs},
 			map[string]error{"status": refused},
 			nil, refused,
-			[]string{"patch status"}, nil, map[string]string{},
+			[]string{"patch status"},
+			nil,
+			map[string]string{},
 		},
 	}
 	for _, test := range tests {

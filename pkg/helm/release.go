@@ -9,7 +9,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"time"
-	"unicode/utf8"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -19,6 +18,7 @@ import (
 
 	"github.com/example/demoapp-controller/pkg/helm/chart"
 	"github.com/example/demoapp-controller/pkg/helm/record"
+	"github.com/example/demoapp-controller/pkg/message"
 )
 
 // Release is the desired state of a release.
@@ -108,22 +108,16 @@ type ActionOptions struct {
 // MaxDescription is the largest size in bytes of the description of a revision.
 const MaxDescription = 1 << 10
 
-// cutMark ends a text that was cut.
-const cutMark = "..."
-
 // description returns the description, cut to a number of bytes.
 func (a ActionOptions) description(limit int) string { return cut(a.Description, limit) }
 
 // cut returns a text that is at most limit bytes long.
 func cut(text string, limit int) string {
-	if len(text) <= limit {
-		return text
+	kept, isCut := message.Beginning(text, limit)
+	if isCut {
+		kept += message.Ellipsis
 	}
-	end := limit - len(cutMark)
-	for !utf8.RuneStart(text[end]) {
-		end--
-	}
-	return text[:end] + cutMark
+	return kept
 }
 
 // user returns the user name of the service account; empty without one.

@@ -7,6 +7,7 @@ package metacache
 
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/metadata/metadatainformer"
@@ -34,4 +35,10 @@ func Identity(whole *metav1.PartialObjectMetadata) *metav1.PartialObjectMetadata
 	return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
 		Namespace: whole.Namespace, Name: whole.Name, UID: whole.UID, ResourceVersion: whole.ResourceVersion,
 	}}
+}
+
+// ExceptReleaseRecords selects all Secrets except Helm's release records. No spec references the
+// records, which are many and change often.
+func ExceptReleaseRecords(options *metav1.ListOptions) {
+	options.FieldSelector = fields.OneTermNotEqualSelector("type", "helm.sh/release.v1").String()
 }

@@ -112,7 +112,7 @@ func watchForDemoApps(env *operator.Environment, client versioned.Interface, dep
 		return err
 	}
 	if deps.SecretInformers, err = env.Informers("Secrets", func(namespace string) (cache.SharedIndexInformer, error) {
-		return identities(env, secretResource, namespace, notReleaseRecords)
+		return identities(env, secretResource, namespace, metacache.ExceptReleaseRecords)
 	}); err != nil {
 		return err
 	}
@@ -133,12 +133,6 @@ func watchForDemoApps(env *operator.Environment, client versioned.Interface, dep
 	}
 	deps.HTTPRouteDefinition, err = watchDefinition(env, demoapp.HTTPRouteCRD)
 	return err
-}
-
-// notReleaseRecords selects all Secrets except Helm's release records. DemoApps do not reference
-// the records, which are many and change often.
-func notReleaseRecords(options *metav1.ListOptions) {
-	options.FieldSelector = fields.OneTermNotEqualSelector("type", "helm.sh/release.v1").String()
 }
 
 // identities returns a metadata informer that caches only namespace, name, UID and resourceVersion

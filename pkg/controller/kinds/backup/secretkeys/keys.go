@@ -11,7 +11,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/tools/cache"
 
@@ -41,10 +40,7 @@ type secret struct {
 // process share one watch, so they must pass the same keys.
 func New(env child.Informers, client metadata.Interface, relevant ...string) (*Keys, error) {
 	informers, err := env.Informers("keys of Secrets", func(namespace string) (cache.SharedIndexInformer, error) {
-		return metacache.NewInformer(client, corev1.SchemeGroupVersion.WithResource("secrets"), namespace,
-			func(options *metav1.ListOptions) {
-				options.FieldSelector = fields.OneTermNotEqualSelector("type", "helm.sh/release.v1").String()
-			},
+		return metacache.NewInformer(client, corev1.SchemeGroupVersion.WithResource("secrets"), namespace, metacache.ExceptReleaseRecords,
 			func(whole *metav1.PartialObjectMetadata) *secret { return reduce(whole, relevant) })
 	})
 	if err != nil {

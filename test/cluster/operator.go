@@ -203,9 +203,6 @@ func (o *Operator) Exited() <-chan struct{} { return o.exited }
 // Log returns what the operator has logged so far.
 func (o *Operator) Log() string { return o.log.String() }
 
-// Credential is the AuditEvent.Credential of the operator's requests. It differs from those of all other processes.
-func (o *Operator) Credential() string { return o.credential }
-
 // ByProcess selects the requests of one operator process from the audit log.
 func ByProcess(o *Operator) AuditFilter {
 	return func(event AuditEvent) bool { return event.Credential == o.credential }

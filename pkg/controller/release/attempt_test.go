@@ -58,7 +58,7 @@ func TestTransientFailureIsRetried(t *testing.T) {
 					t.Errorf("error is %v", err)
 				}
 			}
-			want := conditions(append([]string{
+			want := releasetest.Conditions(append([]string{
 				"Ready", "False " + test.reason, "Reconciling", "True " + test.reason,
 				"Failed", "True " + test.reason, "Deployed", test.deployed,
 			}, test.extra...)...)
@@ -94,7 +94,7 @@ func TestObserveFailure(t *testing.T) {
 		if !errors.Is(err, errPlain) || controller.IsTerminal(err) {
 			t.Errorf("error is %v", err)
 		}
-		expect.Equal(t, "conditions", conditions("Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("a"))
+		expect.Equal(t, "conditions", releasetest.Conditions("Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("a"))
 	})
 	t.Run("after a change", func(t *testing.T) {
 		w := newWorld(t)
@@ -104,11 +104,11 @@ func TestObserveFailure(t *testing.T) {
 		if !errors.Is(err, errPlain) {
 			t.Errorf("error is %v", err)
 		}
-		expect.Equal(t, "conditions", conditions("Ready", "False ObserveFailed", "Reconciling", "True ObserveFailed"), w.conditions("a"))
+		expect.Equal(t, "conditions", releasetest.Conditions("Ready", "False ObserveFailed", "Reconciling", "True ObserveFailed"), w.conditions("a"))
 		w.engine.ObserveErr, w.engine.Executing = nil, nil
 		w.passes("a", controller.SpecChange|controller.Retry)
 		expect.Equal(t, "requests of the retry", []string{"apply shops/status a"}, w.calls.Take())
-		expect.Equal(t, "conditions", conditions("Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("a"))
+		expect.Equal(t, "conditions", releasetest.Conditions("Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("a"))
 		expect.Equal(t, "lastUpgradeReason", releasev1alpha1.UpgradeReasonSpecGenerationChanged, w.shop("a").Status.LastUpgradeReason)
 	})
 }
@@ -137,7 +137,7 @@ func TestTerminalFailureStalls(t *testing.T) {
 			if result.RequeueAfter < release.RefusedRetry*9/10 || result.RequeueAfter > release.RefusedRetry*11/10 {
 				t.Errorf("requeued after %v", result.RequeueAfter)
 			}
-			want := conditions("Ready", "False "+reason, "Stalled", "True "+reason, "Failed", "True "+reason, "Deployed", "False "+reason)
+			want := releasetest.Conditions("Ready", "False "+reason, "Stalled", "True "+reason, "Failed", "True "+reason, "Deployed", "False "+reason)
 			expect.Equal(t, "conditions", want, w.conditions("a"))
 			expect.Equal(t, "message", redact.Text([]string{secretValue}, failure.Error()), w.message("a", apimeta.ConditionStalled))
 			expect.Equal(t, "observedGeneration", int64(1), w.shop("a").Status.ObservedGeneration)
@@ -154,7 +154,7 @@ func TestTerminalFailureStalls(t *testing.T) {
 
 			w.clock.Step(result.RequeueAfter)
 			w.passes("a", controller.PeriodicResync|controller.Retry)
-			expect.Equal(t, "conditions", conditions("Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("a"))
+			expect.Equal(t, "conditions", releasetest.Conditions("Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("a"))
 			expect.Equal(t, "lastUpgradeReason", releasev1alpha1.UpgradeReasonRetryAfterFailure, w.shop("a").Status.LastUpgradeReason)
 			expect.Equal(t, "revision", int64(1), w.shop("a").Status.DeployedRelease.Revision)
 		})
@@ -227,7 +227,7 @@ func TestRefusedUpgrade(t *testing.T) {
 		if _, err := w.pass("a", controller.SpecChange); !controller.IsTerminal(err) {
 			t.Fatalf("error is %v", err)
 		}
-		expect.Equal(t, "conditions", conditions("Ready", "False RenderFailed", "Stalled", "True RenderFailed",
+		expect.Equal(t, "conditions", releasetest.Conditions("Ready", "False RenderFailed", "Stalled", "True RenderFailed",
 			"Failed", "True RenderFailed", "Deployed", "False RenderFailed"), w.conditions("a"))
 		expect.Equal(t, "deployed revision", int64(1), w.shop("a").Status.DeployedRelease.Revision)
 		return w
@@ -237,7 +237,7 @@ func TestRefusedUpgrade(t *testing.T) {
 		w.change("a", says("hello"))
 		w.passes("a", controller.SpecChange|controller.Retry)
 		expect.Equal(t, "requests when it is taken back", []string{"apply shops/status a"}, w.calls.Take())
-		expect.Equal(t, "conditions when it is taken back", conditions("Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("a"))
+		expect.Equal(t, "conditions when it is taken back", releasetest.Conditions("Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("a"))
 		w.change("a", says("bad"))
 		w.engine.Failures = []error{failure}
 		if _, err := w.pass("a", controller.SpecChange); !controller.IsTerminal(err) {
@@ -283,13 +283,13 @@ func TestRefusedRepairStalls(t *testing.T) {
 	if !controller.IsTerminal(err) {
 		t.Errorf("error is %v", err)
 	}
-	expect.Equal(t, "conditions", conditions("Ready", "False Refused", "Stalled", "True Refused", "Failed", "True Refused",
+	expect.Equal(t, "conditions", releasetest.Conditions("Ready", "False Refused", "Stalled", "True Refused", "Failed", "True Refused",
 		"Deployed", "False Refused", "Drifted", "True ObjectsChanged"), w.conditions("a"))
 	w.passes("a", controller.Drift|controller.Retry)
 	expect.Equal(t, "requests on another event", []string(nil), w.calls.Take())
 	w.clock.Step(result.RequeueAfter)
 	w.passes("a", controller.PeriodicResync|controller.Drift|controller.Retry)
-	expect.Equal(t, "conditions", conditions("Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("a"))
+	expect.Equal(t, "conditions", releasetest.Conditions("Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("a"))
 	expect.Equal(t, "lastUpgradeReason", releasev1alpha1.UpgradeReasonDriftDetected, w.shop("a").Status.LastUpgradeReason)
 }
 
@@ -305,7 +305,7 @@ func TestTooManyWaitingIsNoFailedAttempt(t *testing.T) {
 	if !errors.Is(err, controller.ErrTooManyWaiting) || controller.IsTerminal(err) {
 		t.Errorf("error is %v", err)
 	}
-	expect.Equal(t, "conditions", conditions("Ready", "False UpgradeFailed", "Reconciling", "True UpgradeFailed",
+	expect.Equal(t, "conditions", releasetest.Conditions("Ready", "False UpgradeFailed", "Reconciling", "True UpgradeFailed",
 		"Deployed", "True InstallSucceeded"), w.conditions("a"))
 	expect.Equal(t, "failures", (*releasev1alpha1.FailureCounts)(nil), w.shop("a").Status.Failures)
 	w.passes("a", controller.Retry)

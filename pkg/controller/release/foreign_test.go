@@ -50,13 +50,13 @@ func TestDriftIsCorrected(t *testing.T) {
 			before := w.shop("a").Status
 			w.engine.Mutate(keyOf("a"), test.mutate)
 			w.engine.Executing = func() {
-				expect.Equal(t, "conditions when Execute begins", conditions("Drifted", "True ObjectsChanged",
+				expect.Equal(t, "conditions when Execute begins", releasetest.Conditions("Drifted", "True ObjectsChanged",
 					"Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("a"))
 				expect.Equal(t, "what drifted", test.message, w.message("a", releasev1alpha1.ConditionDrifted))
 			}
 			w.passes("a", test.why)
 			expect.Equal(t, "requests", []string{"apply shops/status a", "Repair a Drift", "apply shops/status a"}, w.calls.Take())
-			expect.Equal(t, "conditions", conditions("Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("a"))
+			expect.Equal(t, "conditions", releasetest.Conditions("Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("a"))
 			expect.Equal(t, "events", []string{"a Normal DriftCorrected Repair Corrected " + test.message}, w.recorder.Take())
 			after := w.shop("a").Status
 			expect.Equal(t, "revision", before.DeployedRelease, after.DeployedRelease)
@@ -178,7 +178,7 @@ func TestBusyReleaseIsRetried(t *testing.T) {
 			generation := w.shop("a").Status.ObservedGeneration
 			result := w.passes("a", controller.Drift)
 			expect.Equal(t, "requeue after", test.next, result.RequeueAfter)
-			expect.Equal(t, "conditions", conditions("Ready", "False ReleaseBusy", "Reconciling", "True ReleaseBusy",
+			expect.Equal(t, "conditions", releasetest.Conditions("Ready", "False ReleaseBusy", "Reconciling", "True ReleaseBusy",
 				"Deployed", test.deployed), w.conditions("a"))
 			expect.Equal(t, "events", []string{"a Warning ReleaseBusy Reconcile release ns/a is being changed by another client: wait until its operation ends"}, w.recorder.Take())
 			expect.Equal(t, "observedGeneration", generation, w.shop("a").Status.ObservedGeneration)

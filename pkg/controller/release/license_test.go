@@ -46,7 +46,7 @@ func licensed(t *testing.T, change ...func(*Shop)) (*world, *licenses) {
 	w.start(testChart(t, "1.0.0"))
 	w.create(newShop("a", change...))
 	w.passes("a", controller.SpecChange)
-	expect.Equal(t, "conditions", conditions("Licensed", "True LicenseGranted", "Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("a"))
+	expect.Equal(t, "conditions", releasetest.Conditions("Licensed", "True LicenseGranted", "Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("a"))
 	expect.Equal(t, "asked", []license.Subject{{Namespace: namespace, Name: "a", Image: "image"}}, server.asked)
 	w.recorder.Take()
 	server.asked = nil
@@ -69,7 +69,7 @@ func TestInstallWaitsForLicense(t *testing.T) {
 			w.create(newShop("a"))
 			result := w.passes("a", controller.SpecChange)
 			expect.Equal(t, "requests", []string{"patch shops a", "apply shops/status a"}, w.calls.Take())
-			expect.Equal(t, "conditions", conditions("Licensed", "False "+test.reason, "Deployed", "False "+test.reason,
+			expect.Equal(t, "conditions", releasetest.Conditions("Licensed", "False "+test.reason, "Deployed", "False "+test.reason,
 				"Ready", "False "+test.reason, "Reconciling", "True "+test.reason), w.conditions("a"))
 			expect.Equal(t, "events", []string{"a Warning Held Hold " + test.reason + ": " + test.answer.Message}, w.recorder.Take())
 			if result.RequeueAfter < 108*time.Second || result.RequeueAfter > 132*time.Second {
@@ -95,7 +95,7 @@ func TestDeniedLicenseHoldsUpgradeOnly(t *testing.T) {
 	w.engine.Mutate(keyOf("a"), releasetest.Edit("Service"))
 	w.passes("a", controller.SpecChange)
 	expect.Equal(t, "requests", []string{"apply shops/status a", "Repair a Drift", "apply shops/status a"}, w.calls.Take())
-	held := conditions("Licensed", "False LicenseDenied", "Deployed", "True InstallSucceeded", "Ready", "False LicenseDenied", "Reconciling", "True LicenseDenied")
+	held := releasetest.Conditions("Licensed", "False LicenseDenied", "Deployed", "True InstallSucceeded", "Ready", "False LicenseDenied", "Reconciling", "True LicenseDenied")
 	expect.Equal(t, "conditions", held, w.conditions("a"))
 
 	w.start(testChart(t, "1.0.0"))
@@ -106,7 +106,7 @@ func TestDeniedLicenseHoldsUpgradeOnly(t *testing.T) {
 	// The change is reverted.
 	w.change("a", says("hello"))
 	w.passes("a", controller.SpecChange)
-	expect.Equal(t, "conditions", conditions("Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("a"))
+	expect.Equal(t, "conditions", releasetest.Conditions("Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("a"))
 }
 
 func TestForcedUpgradeNeedsLicense(t *testing.T) {
@@ -142,7 +142,7 @@ func TestLicenseAndBlocker(t *testing.T) {
 	w.change("a", waitsFor("b"))
 	w.change("a", says("other"))
 	w.passes("a", controller.SpecChange)
-	expect.Equal(t, "conditions", conditions("Licensed", "False LicenseDenied", "Deployed", "True InstallSucceeded",
+	expect.Equal(t, "conditions", releasetest.Conditions("Licensed", "False LicenseDenied", "Deployed", "True InstallSucceeded",
 		"Ready", "False Waiting", "Reconciling", "True Waiting"), w.conditions("a"))
 	expect.Equal(t, "message of Ready", "Waiting for Shop b; no", w.message("a", apimeta.ConditionReady))
 }
@@ -162,5 +162,5 @@ func TestLicenseOfDelayedStatus(t *testing.T) {
 	expect.Equal(t, "requests", []string{"Install a NotInstalled"}, w.calls.Take())
 	w.engine.Mutate(keyOf("a"), releasetest.SetHealth(status.CurrentStatus, "", 1))
 	w.passes("a", controller.HealthChange)
-	expect.Equal(t, "conditions", conditions("Licensed", "True LicenseGranted", "Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("a"))
+	expect.Equal(t, "conditions", releasetest.Conditions("Licensed", "True LicenseGranted", "Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("a"))
 }

@@ -74,7 +74,7 @@ func TestFirstPass(t *testing.T) {
 	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(want.ReleaseStatus, "Conditions")); diff != "" {
 		t.Errorf("status (-want +got):\n%s", diff)
 	}
-	expect.Equal(t, "conditions", conditions("Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("a"))
+	expect.Equal(t, "conditions", releasetest.Conditions("Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("a"))
 	expect.Equal(t, "message of Initialized", "Bound to chart shop 1.0.0", w.message("a", releasev1alpha1.ConditionInitialized))
 	expect.Equal(t, "message of Deployed", "Revision 1 of chart shop 1.0.0 is deployed", w.message("a", releasev1alpha1.ConditionDeployed))
 	expect.Equal(t, "message of Ready", "Revision 1 is deployed and healthy", w.message("a", apimeta.ConditionReady))
@@ -86,7 +86,7 @@ func TestAdoption(t *testing.T) {
 	w.engine.Add(keyOf("a")).Record = &record.Record{Revision: 4, Status: "deployed", Changed: began}
 	w.passes("a", controller.SpecChange)
 	expect.Equal(t, "revision", int64(5), w.shop("a").Status.DeployedRelease.Revision)
-	expect.Equal(t, "conditions", conditions("Ready", "True Healthy", "Deployed", "True UpgradeSucceeded"), w.conditions("a"))
+	expect.Equal(t, "conditions", releasetest.Conditions("Ready", "True Healthy", "Deployed", "True UpgradeSucceeded"), w.conditions("a"))
 }
 
 // TestInventoryOfEarlierVersionIsCompleted: an earlier version of the operator recorded digests without a time.
@@ -187,7 +187,7 @@ func TestChangesUpgrade(t *testing.T) {
 			}
 			expect.Equal(t, "requests", calls, w.calls.Take())
 			expect.Equal(t, "events", events, w.recorder.Take())
-			expect.Equal(t, "conditions", conditions("Ready", "True Healthy", "Deployed", reason), w.conditions("a"))
+			expect.Equal(t, "conditions", releasetest.Conditions("Ready", "True Healthy", "Deployed", reason), w.conditions("a"))
 			expect.Equal(t, "revision", revision, after.DeployedRelease.Revision)
 			expect.Equal(t, "lastUpgradeReason", test.reason, after.LastUpgradeReason)
 			expect.Equal(t, "lastUpgradeAt", at, *after.LastUpgradeAt)
@@ -212,25 +212,25 @@ func TestHealth(t *testing.T) {
 	}{
 		{
 			"pods start", func(*releasetest.Release) {},
-			conditions("Ready", "False Progressing", "Reconciling", "True Progressing", "Deployed", "True InstallSucceeded"), 0,
+			releasetest.Conditions("Ready", "False Progressing", "Reconciling", "True Progressing", "Deployed", "True InstallSucceeded"), 0,
 			[]string{"a Normal Installed Install Installed revision 1 of chart shop 1.0.0 (SpecGenerationChanged)"},
 		},
 		{
 			"pods are ready", releasetest.SetHealth(status.CurrentStatus, "", 1),
-			conditions("Ready", "True Healthy", "Deployed", "True InstallSucceeded"), 1, nil,
+			releasetest.Conditions("Ready", "True Healthy", "Deployed", "True InstallSucceeded"), 1, nil,
 		},
 		{
 			"past the progress deadline", releasetest.SetHealth(status.FailedStatus, "Progress deadline exceeded", 0),
-			conditions("Ready", "False Unhealthy", "Stalled", "True Unhealthy", "Deployed", "True InstallSucceeded"), 0,
+			releasetest.Conditions("Ready", "False Unhealthy", "Stalled", "True Unhealthy", "Deployed", "True InstallSucceeded"), 0,
 			[]string{"a Warning Unhealthy Reconcile Deployment a: Progress deadline exceeded"},
 		},
 		{
 			"still past the deadline", releasetest.SetHealth(status.FailedStatus, "Progress deadline exceeded", 0),
-			conditions("Ready", "False Unhealthy", "Stalled", "True Unhealthy", "Deployed", "True InstallSucceeded"), 0, nil,
+			releasetest.Conditions("Ready", "False Unhealthy", "Stalled", "True Unhealthy", "Deployed", "True InstallSucceeded"), 0, nil,
 		},
 		{
 			"ready again", releasetest.SetHealth(status.CurrentStatus, "", 1),
-			conditions("Ready", "True Healthy", "Deployed", "True InstallSucceeded"), 1, nil,
+			releasetest.Conditions("Ready", "True Healthy", "Deployed", "True InstallSucceeded"), 1, nil,
 		},
 	}
 	w.sync()
@@ -299,7 +299,7 @@ func TestDriftDuringDelayedStatus(t *testing.T) {
 	w.engine.Executing = func() { announced = w.conditions("a") }
 	w.passes("a", controller.Drift)
 	expect.Equal(t, "conditions before the repair",
-		conditions("Drifted", "True ObjectsChanged", "Deployed", "True InstallSucceeded", "Ready", "False Progressing", "Reconciling", "True Progressing"), announced)
+		releasetest.Conditions("Drifted", "True ObjectsChanged", "Deployed", "True InstallSucceeded", "Ready", "False Progressing", "Reconciling", "True Progressing"), announced)
 }
 
 func TestDelayedStatusOfRepair(t *testing.T) {
@@ -313,7 +313,7 @@ func TestDelayedStatusOfRepair(t *testing.T) {
 	w.engine.Mutate(keyOf("a"), releasetest.SetHealth(status.CurrentStatus, "", 1))
 	w.passes("a", controller.HealthChange)
 	expect.Equal(t, "requests after it became healthy", []string{"apply shops/status a"}, w.calls.Take())
-	expect.Equal(t, "conditions", conditions("Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("a"))
+	expect.Equal(t, "conditions", releasetest.Conditions("Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("a"))
 	expect.Equal(t, "lastUpgradeReason", releasev1alpha1.UpgradeReasonDriftDetected, w.shop("a").Status.LastUpgradeReason)
 }
 
@@ -331,7 +331,7 @@ func TestStatusWriteFailure(t *testing.T) {
 	w.passes("a", controller.SpecChange|controller.Retry)
 	expect.Equal(t, "requests of the retry", []string{"Reapply a BaselineUnknown", "apply shops/status a"}, w.calls.Take())
 	expect.Equal(t, "lastUpgradeReason", releasev1alpha1.UpgradeReasonSpecGenerationChanged, w.shop("a").Status.LastUpgradeReason)
-	expect.Equal(t, "conditions", conditions("Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("a"))
+	expect.Equal(t, "conditions", releasetest.Conditions("Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("a"))
 }
 
 func TestDeletedShop(t *testing.T) {

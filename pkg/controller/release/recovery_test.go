@@ -129,7 +129,7 @@ func TestFailureIsWrittenBeforeNextAttempt(t *testing.T) {
 	w.recorder.Take()
 	w.engine.Executing = func() {
 		expect.Equal(t, "failed upgrades when Execute begins", int64(1), w.shop("a").Status.Failures.Upgrades)
-		expect.Equal(t, "conditions when Execute begins", conditions("Ready", "False Progressing", "Reconciling", "True Progressing",
+		expect.Equal(t, "conditions when Execute begins", releasetest.Conditions("Ready", "False Progressing", "Reconciling", "True Progressing",
 			"Failed", "True HealthTimeout", "Deployed", "True UpgradeSucceeded"), w.conditions("a"))
 	}
 	w.clock.SetTime(began.Add(time.Minute))

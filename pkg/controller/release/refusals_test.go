@@ -61,7 +61,7 @@ func TestConflictEndsAfterObjectIsDeleted(t *testing.T) {
 
 			w.passes("a", controller.PeriodicResync)
 
-			expect.Equal(t, "conditions", conditions("Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("a"))
+			expect.Equal(t, "conditions", releasetest.Conditions("Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("a"))
 			w.calls.Take()
 			w.clock.Step(time.Minute)
 			w.passes("a", controller.PeriodicResync)
@@ -112,7 +112,7 @@ func (w *world) operations() []string {
 
 func TestDriftIsCorrectedWhileUpgradeIsRefused(t *testing.T) {
 	w, refused := refusedUpgrade(t)
-	want := conditions("Ready", "False Refused", "Stalled", "True Refused", "Failed", "True Refused", "Deployed", "False Refused")
+	want := releasetest.Conditions("Ready", "False Refused", "Stalled", "True Refused", "Failed", "True Refused", "Deployed", "False Refused")
 	w.passes("a", controller.Drift)
 	expect.Equal(t, "operations without drift", []string(nil), w.operations())
 
@@ -133,7 +133,7 @@ func TestDriftIsCorrectedWhileUpgradeIsRefused(t *testing.T) {
 	w.engine.Mutate(keyOf("a"), releasetest.Remove("ConfigMap"))
 	w.passes("a", controller.Drift)
 	expect.Equal(t, "operations after the refused object was deleted", []string{"Upgrade a Failed"}, w.operations())
-	expect.Equal(t, "conditions in the end", conditions("Ready", "True Healthy", "Deployed", "True UpgradeSucceeded"), w.conditions("a"))
+	expect.Equal(t, "conditions in the end", releasetest.Conditions("Ready", "True Healthy", "Deployed", "True UpgradeSucceeded"), w.conditions("a"))
 }
 
 // TestRefusedRepairWhileUpgradeIsRefused: both rest, and the status reports both.

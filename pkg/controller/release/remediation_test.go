@@ -28,10 +28,10 @@ func remediating(retries int32, strategy releasev1alpha1.RemediationStrategy) fu
 func TestRollbackAfterLastRetry(t *testing.T) {
 	w := deployed(t, remediating(1, releasev1alpha1.RemediationRollback))
 	w.failing(2)
-	expect.Equal(t, "conditions before", conditions("Ready", "False UpgradeFailed", "Reconciling", "True UpgradeFailed",
+	expect.Equal(t, "conditions before", releasetest.Conditions("Ready", "False UpgradeFailed", "Reconciling", "True UpgradeFailed",
 		"Deployed", "False UpgradeFailed", "Failed", "True UpgradeFailed"), w.conditions("a"))
 	w.passes("a", controller.Retry)
-	stalled := conditions("Ready", "False RolledBack", "Stalled", "True RolledBack", "Deployed", "False RolledBack",
+	stalled := releasetest.Conditions("Ready", "False RolledBack", "Stalled", "True RolledBack", "Deployed", "False RolledBack",
 		"Failed", "True UpgradeFailed", "Remediated", "True RolledBack")
 	check := func(step string) {
 		t.Helper()
@@ -64,7 +64,7 @@ func TestRollbackAfterLastRetry(t *testing.T) {
 
 	w.change("a", func(shop *Shop) { shop.Spec.Message = "good" })
 	w.passes("a", controller.SpecChange)
-	expect.Equal(t, "conditions in the end", conditions("Ready", "True Healthy", "Deployed", "True UpgradeSucceeded"), w.conditions("a"))
+	expect.Equal(t, "conditions in the end", releasetest.Conditions("Ready", "True Healthy", "Deployed", "True UpgradeSucceeded"), w.conditions("a"))
 	expect.Equal(t, "last good revision", int64(4), w.shop("a").Status.LastGoodRevision)
 }
 
@@ -124,14 +124,14 @@ func TestRetriesExhausted(t *testing.T) {
 	w := deployed(t, remediating(1, releasev1alpha1.RemediationNone))
 	w.failing(2)
 	w.passes("a", controller.Retry)
-	expect.Equal(t, "conditions", conditions("Ready", "False RetriesExhausted", "Stalled", "True RetriesExhausted",
+	expect.Equal(t, "conditions", releasetest.Conditions("Ready", "False RetriesExhausted", "Stalled", "True RetriesExhausted",
 		"Deployed", "False RetriesExhausted", "Failed", "True UpgradeFailed", "Remediated", "True RetriesExhausted"), w.conditions("a"))
 	expect.Equal(t, "requests", []string{"apply shops/status a"}, w.calls.Take())
 	w.passes("a", controller.PeriodicResync)
 	expect.Equal(t, "requests while stalled", []string(nil), w.calls.Take())
 	w.change("a", func(shop *Shop) { shop.Spec.Message = "good" })
 	w.passes("a", controller.SpecChange)
-	expect.Equal(t, "conditions in the end", conditions("Ready", "True Healthy", "Deployed", "True UpgradeSucceeded"), w.conditions("a"))
+	expect.Equal(t, "conditions in the end", releasetest.Conditions("Ready", "True Healthy", "Deployed", "True UpgradeSucceeded"), w.conditions("a"))
 }
 
 // TestRemediationSurvivesFailedRepair: a repair that fails while the Secret is missing does
@@ -235,7 +235,7 @@ func TestWaitForReady(t *testing.T) {
 	}
 	w.passes("a", controller.HealthChange)
 	expect.Equal(t, "revision", int64(4), w.shop("a").Status.DeployedRelease.Revision)
-	expect.Equal(t, "conditions", conditions("Ready", "False RolledBack", "Stalled", "True RolledBack", "Deployed", "False RolledBack",
+	expect.Equal(t, "conditions", releasetest.Conditions("Ready", "False RolledBack", "Stalled", "True RolledBack", "Deployed", "False RolledBack",
 		"Failed", "True HealthTimeout", "Remediated", "True RolledBack"), w.conditions("a"))
 	expect.Equal(t, "failed upgrades", int64(2), w.shop("a").Status.Failures.Upgrades)
 }
@@ -249,14 +249,14 @@ func TestWaitForReadyWithoutRemediation(t *testing.T) {
 	w.unfinished("a", controller.SpecChange)
 	w.clock.SetTime(began.Add(helm.DefaultTimeout))
 	w.passes("a", controller.PeriodicResync)
-	expect.Equal(t, "conditions after the timeout", conditions("Ready", "False HealthTimeout", "Stalled", "True HealthTimeout",
+	expect.Equal(t, "conditions after the timeout", releasetest.Conditions("Ready", "False HealthTimeout", "Stalled", "True HealthTimeout",
 		"Deployed", "False HealthTimeout", "Failed", "True HealthTimeout"), w.conditions("a"))
 	w.calls.Take()
 	w.passes("a", controller.PeriodicResync)
 	expect.Equal(t, "requests while stalled", []string(nil), w.calls.Take())
 	w.engine.Mutate(keyOf("a"), releasetest.SetHealth(status.CurrentStatus, "", 1))
 	w.passes("a", controller.HealthChange)
-	expect.Equal(t, "conditions in the end", conditions("Ready", "True Healthy", "Deployed", "True UpgradeSucceeded"), w.conditions("a"))
+	expect.Equal(t, "conditions in the end", releasetest.Conditions("Ready", "True Healthy", "Deployed", "True UpgradeSucceeded"), w.conditions("a"))
 }
 
 // TestHealthIsJudgedDespiteDrift: uncorrected drift does not prevent the judgement of a

@@ -86,7 +86,7 @@ func TestForcedUpgrade(t *testing.T) {
 	expect.Equal(t, "lastUpgradeReason", releasev1alpha1.UpgradeReasonUserRequested, w.shop("a").Status.LastUpgradeReason)
 	expect.Equal(t, "revision", int64(2), w.shop("a").Status.DeployedRelease.Revision)
 	expect.Equal(t, "events", []string{"a Normal Upgraded Upgrade Upgraded to revision 2 of chart shop 1.0.0 (UserRequested)"}, w.recorder.Take())
-	expect.Equal(t, "conditions", conditions("Ready", "True Healthy", "Deployed", "True UpgradeSucceeded"), w.conditions("a"))
+	expect.Equal(t, "conditions", releasetest.Conditions("Ready", "True Healthy", "Deployed", "True UpgradeSucceeded"), w.conditions("a"))
 	// The force-at value is added after the request was handled.
 	w.change("a", asks("later", ""))
 	w.passes("a", controller.SpecChange)

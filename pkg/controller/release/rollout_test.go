@@ -54,7 +54,7 @@ func fleet(t *testing.T, limits rollout.Limits, names ...string) *world {
 
 // rolloutConditions are the conditions of a Shop whose newer chart waits.
 func rolloutConditions(reason string, more ...string) map[string]string {
-	return conditions(append([]string{
+	return releasetest.Conditions(append([]string{
 		"UpgradeHeld", "True " + reason, "Ready", "False " + reason, "Reconciling", "True " + reason, "Deployed", "True InstallSucceeded",
 	}, more...)...)
 }
@@ -109,7 +109,7 @@ func TestNewerChartWaitsForTurn(t *testing.T) {
 	expect.Equal(t, "counts", rollout.Counts{Active: 1}, w.rollout.Counts())
 	w.passes("b", controller.DependencyReady)
 	expect.Equal(t, "requests at its turn", []string{"Upgrade b InputsChanged", "apply shops/status b"}, w.calls.Take())
-	expect.Equal(t, "conditions", conditions("Ready", "True Healthy", "Deployed", "True UpgradeSucceeded"), w.conditions("b"))
+	expect.Equal(t, "conditions", releasetest.Conditions("Ready", "True Healthy", "Deployed", "True UpgradeSucceeded"), w.conditions("b"))
 	expect.Equal(t, "reason", releasev1alpha1.UpgradeReasonChartChanged, w.shop("b").Status.LastUpgradeReason)
 	expect.Equal(t, "counts", rollout.Counts{}, w.rollout.Counts())
 }

@@ -36,47 +36,47 @@ func TestSuspended(t *testing.T) {
 	}{
 		{
 			"nothing to do", func(*world) {},
-			conditions("Suspended", isSuspended, "Ready", "True Healthy", "Deployed", installed),
+			releasetest.Conditions("Suspended", isSuspended, "Ready", "True Healthy", "Deployed", installed),
 			"", "Revision 1 is deployed and healthy", true,
 		},
 		{
 			"changed spec", func(w *world) { w.change("a", says("other")) },
-			conditions("Suspended", isSuspended, "Ready", waits, "Reconciling", isSuspended, "Deployed", installed),
+			releasetest.Conditions("Suspended", isSuspended, "Ready", waits, "Reconciling", isSuspended, "Deployed", installed),
 			"", "A change waits until spec.suspend is false", false,
 		},
 		{
 			"a newer chart", func(w *world) { w.start(testChart(t, "1.1.0")) },
-			conditions("Suspended", isSuspended, "Ready", waits, "Reconciling", isSuspended, "Deployed", installed),
+			releasetest.Conditions("Suspended", isSuspended, "Ready", waits, "Reconciling", isSuspended, "Deployed", installed),
 			"", "A change waits until spec.suspend is false", false,
 		},
 		{
 			"drift", func(w *world) { w.engine.Mutate(keyOf("a"), releasetest.Edit("ConfigMap")) },
-			conditions("Suspended", isSuspended, "Drifted", "True ObjectsChanged", "Ready", "True Healthy", "Deployed", installed),
+			releasetest.Conditions("Suspended", isSuspended, "Drifted", "True ObjectsChanged", "Ready", "True Healthy", "Deployed", installed),
 			"ConfigMap a (changed)", "Revision 1 is deployed and healthy", true,
 		},
 		{
 			"a deleted object", func(w *world) { w.engine.Mutate(keyOf("a"), releasetest.Remove("Deployment")) },
-			conditions("Suspended", isSuspended, "Drifted", "True ObjectsChanged", "Ready", "False Unhealthy", "Stalled", "True Unhealthy", "Deployed", installed),
+			releasetest.Conditions("Suspended", isSuspended, "Drifted", "True ObjectsChanged", "Ready", "False Unhealthy", "Stalled", "True Unhealthy", "Deployed", installed),
 			"Deployment a (missing)", "Missing while spec.suspend is true: Deployment a", true,
 		},
 		{
 			"drift and a changed spec", func(w *world) { w.engine.Mutate(keyOf("a"), releasetest.Edit("Service")); w.change("a", says("other")) },
-			conditions("Suspended", isSuspended, "Drifted", "True ObjectsChanged", "Ready", waits, "Reconciling", isSuspended, "Deployed", installed),
+			releasetest.Conditions("Suspended", isSuspended, "Drifted", "True ObjectsChanged", "Ready", waits, "Reconciling", isSuspended, "Deployed", installed),
 			"Service a (changed)", "A change waits until spec.suspend is false", false,
 		},
 		{
 			"rolled back by hand", func(w *world) { w.engine.Mutate(keyOf("a"), releasetest.RewriteRecord(2, "deployed")) },
-			conditions("Suspended", isSuspended, "Drifted", "True ReleaseChanged", "Ready", waits, "Reconciling", isSuspended, "Deployed", installed),
+			releasetest.Conditions("Suspended", isSuspended, "Drifted", "True ReleaseChanged", "Ready", waits, "Reconciling", isSuspended, "Deployed", installed),
 			"Revision 2 (deployed) of the release was not made by this operator", "A change waits until spec.suspend is false", false,
 		},
 		{
 			"uninstalled by hand", func(w *world) { w.engine.Mutate(keyOf("a"), releasetest.Uninstall) },
-			conditions("Suspended", isSuspended, "Drifted", "True ReleaseChanged", "Ready", waits, "Reconciling", isSuspended, "Deployed", installed),
+			releasetest.Conditions("Suspended", isSuspended, "Drifted", "True ReleaseChanged", "Ready", waits, "Reconciling", isSuspended, "Deployed", installed),
 			"Release a was uninstalled", "A change waits until spec.suspend is false", false,
 		},
 		{
 			"another client is changing the release", func(w *world) { w.engine.Mutate(keyOf("a"), releasetest.RewriteRecord(2, "pending-upgrade")) },
-			conditions("Suspended", isSuspended, "Ready", waits, "Reconciling", isSuspended, "Deployed", installed),
+			releasetest.Conditions("Suspended", isSuspended, "Ready", waits, "Reconciling", isSuspended, "Deployed", installed),
 			"", "A change waits until spec.suspend is false", false,
 		},
 		{
@@ -85,7 +85,7 @@ func TestSuspended(t *testing.T) {
 					shop.Status = ShopStatus{ReleaseStatus: releasev1alpha1.ReleaseStatus{ObservedGeneration: -1}}
 				})
 			},
-			conditions("Suspended", isSuspended, "Ready", waits, "Reconciling", isSuspended, "Deployed", waits),
+			releasetest.Conditions("Suspended", isSuspended, "Ready", waits, "Reconciling", isSuspended, "Deployed", waits),
 			"", "A change waits until spec.suspend is false", false,
 		},
 		{
@@ -93,12 +93,12 @@ func TestSuspended(t *testing.T) {
 				w.change("a", says("other"))
 				w.change("a", waitsFor("b"))
 			},
-			conditions("Suspended", isSuspended, "Ready", waits, "Reconciling", isSuspended, "Deployed", installed),
+			releasetest.Conditions("Suspended", isSuspended, "Ready", waits, "Reconciling", isSuspended, "Deployed", installed),
 			"", `A change waits until spec.suspend is false; Waiting for Shop b`, false,
 		},
 		{
 			"a value is missing", func(w *world) { w.change("a", fromSecret) },
-			conditions("Suspended", isSuspended, "Ready", waits, "Reconciling", isSuspended, "Deployed", installed),
+			releasetest.Conditions("Suspended", isSuspended, "Ready", waits, "Reconciling", isSuspended, "Deployed", installed),
 			"", `A change waits until spec.suspend is false; The Secret does not exist`, false,
 		},
 	}
@@ -144,7 +144,7 @@ func TestResume(t *testing.T) {
 	w.passes("a", controller.SpecChange)
 	expect.Equal(t, "requests", []string{"apply shops/status a", "Repair a Drift", "apply shops/status a"}, w.calls.Take())
 	expect.Equal(t, "events", []string{"a Normal DriftCorrected Repair Corrected ConfigMap a (changed)"}, w.recorder.Take())
-	expect.Equal(t, "conditions", conditions("Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("a"))
+	expect.Equal(t, "conditions", releasetest.Conditions("Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("a"))
 
 	w.change("a", suspended(true))
 	w.change("a", says("other"))
@@ -153,7 +153,7 @@ func TestResume(t *testing.T) {
 	w.change("a", suspended(false))
 	w.passes("a", controller.SpecChange)
 	expect.Equal(t, "requests", []string{"Upgrade a InputsChanged", "apply shops/status a"}, w.calls.Take())
-	expect.Equal(t, "conditions", conditions("Ready", "True Healthy", "Deployed", "True UpgradeSucceeded"), w.conditions("a"))
+	expect.Equal(t, "conditions", releasetest.Conditions("Ready", "True Healthy", "Deployed", "True UpgradeSucceeded"), w.conditions("a"))
 }
 
 func TestDriftThatEndsWhileSuspended(t *testing.T) {
@@ -164,7 +164,7 @@ func TestDriftThatEndsWhileSuspended(t *testing.T) {
 	w.passes("a", controller.Drift)
 	w.engine.Mutate(keyOf("a"), func(r *releasetest.Release) { r.Live["ConfigMap"] = before })
 	w.passes("a", controller.Drift)
-	expect.Equal(t, "conditions", conditions("Suspended", "True SuspendedBySpec", "Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("a"))
+	expect.Equal(t, "conditions", releasetest.Conditions("Suspended", "True SuspendedBySpec", "Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("a"))
 	expect.Equal(t, "events", []string(nil), w.recorder.Take())
 }
 
@@ -173,7 +173,7 @@ func TestSuspendedBeforeInstall(t *testing.T) {
 	w.create(newShop("a", suspended(true)))
 	w.passes("a", controller.SpecChange)
 	expect.Equal(t, "requests", []string{"patch shops a", "apply shops/status a"}, w.calls.Take())
-	expect.Equal(t, "conditions", conditions("Suspended", "True SuspendedBySpec", "Deployed", "False SuspendedBySpec",
+	expect.Equal(t, "conditions", releasetest.Conditions("Suspended", "True SuspendedBySpec", "Deployed", "False SuspendedBySpec",
 		"Ready", "False SuspendedBySpec", "Reconciling", "True SuspendedBySpec"), w.conditions("a"))
 	expect.Equal(t, "observedGeneration", int64(-1), w.shop("a").Status.ObservedGeneration)
 	w.change("a", suspended(false))
@@ -190,12 +190,12 @@ func TestSuspendAfterFailure(t *testing.T) {
 	w.change("a", suspended(true))
 	w.clock.Step(time.Minute)
 	w.passes("a", controller.SpecChange|controller.Retry)
-	expect.Equal(t, "conditions", conditions("Suspended", "True SuspendedBySpec", "Failed", "True UpgradeFailed",
+	expect.Equal(t, "conditions", releasetest.Conditions("Suspended", "True SuspendedBySpec", "Failed", "True UpgradeFailed",
 		"Deployed", "False UpgradeFailed", "Ready", "False SuspendedBySpec", "Reconciling", "True SuspendedBySpec"), w.conditions("a"))
 	w.change("a", suspended(false))
 	w.passes("a", controller.SpecChange)
 	expect.Equal(t, "requests", []string{"Upgrade a Failed", "apply shops/status a"}, w.calls.Take())
-	expect.Equal(t, "conditions", conditions("Ready", "True Healthy", "Deployed", "True UpgradeSucceeded"), w.conditions("a"))
+	expect.Equal(t, "conditions", releasetest.Conditions("Ready", "True Healthy", "Deployed", "True UpgradeSucceeded"), w.conditions("a"))
 }
 
 func TestDeletionWhileSuspended(t *testing.T) {
@@ -219,7 +219,7 @@ func TestDriftPolicyWhileSuspended(t *testing.T) {
 	w.change("a", suspended(true))
 	w.engine.Mutate(keyOf("a"), releasetest.Edit("ConfigMap"))
 	w.passes("a", controller.Drift)
-	expect.Equal(t, "conditions", conditions("Suspended", "True SuspendedBySpec", "Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("a"))
+	expect.Equal(t, "conditions", releasetest.Conditions("Suspended", "True SuspendedBySpec", "Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("a"))
 	w.change("a", says("other"))
 	w.passes("a", controller.SpecChange)
 	expect.Equal(t, "Drifted", "", w.conditions("a")["Drifted"])

@@ -53,7 +53,7 @@ func TestNeverHealthyReleaseIsLeft(t *testing.T) {
 	w := neverHealthy(t)
 	w.create(newShop("a", waitsForReady, remediating(1, releasev1alpha1.RemediationRollback)))
 	w.create(newShop("b", waitsFor("a")))
-	exhausted := conditions("Ready", "False RetriesExhausted", "Stalled", "True RetriesExhausted", "Deployed", "False RetriesExhausted",
+	exhausted := releasetest.Conditions("Ready", "False RetriesExhausted", "Stalled", "True RetriesExhausted", "Deployed", "False RetriesExhausted",
 		"Failed", "True HealthTimeout", "Remediated", "True RetriesExhausted")
 	w.unfinished("a", controller.SpecChange)
 	w.calls.Take()
@@ -98,7 +98,7 @@ func TestUnhealthyRevisionsAreMarkedAsFailed(t *testing.T) {
 	w.engine.Mutate(keyOf("a"), releasetest.SetHealth(status.CurrentStatus, "", 1))
 	w.unfinished("a", controller.HealthChange)
 	expect.Equal(t, "marks after it became healthy", []string{"mark a v2 deployed"}, w.marks())
-	expect.Equal(t, "conditions", conditions("Ready", "True Healthy", "Deployed", "True UpgradeSucceeded"), w.conditions("a"))
+	expect.Equal(t, "conditions", releasetest.Conditions("Ready", "True Healthy", "Deployed", "True UpgradeSucceeded"), w.conditions("a"))
 	expect.Equal(t, "last good revision", int64(2), w.shop("a").Status.LastGoodRevision)
 }
 

@@ -34,7 +34,7 @@ const (
 
 // heldConditions are the conditions of a Shop whose upgrade waits for the window.
 func heldConditions(more ...string) map[string]string {
-	return conditions(append([]string{
+	return releasetest.Conditions(append([]string{
 		"UpgradeHeld", isHeld, "Ready", isNotReady, "Reconciling", isHeld, "Deployed", "True InstallSucceeded",
 	}, more...)...)
 }
@@ -65,7 +65,7 @@ func TestUpgradeWaitsForWindow(t *testing.T) {
 			w.clock.SetTime(opens)
 			w.passes("a", controller.PeriodicResync)
 			expect.Equal(t, "requests when it opens", []string{"Upgrade a InputsChanged", "apply shops/status a"}, w.calls.Take())
-			expect.Equal(t, "conditions", conditions("Ready", "True Healthy", "Deployed", "True UpgradeSucceeded"), w.conditions("a"))
+			expect.Equal(t, "conditions", releasetest.Conditions("Ready", "True Healthy", "Deployed", "True UpgradeSucceeded"), w.conditions("a"))
 		})
 	}
 }
@@ -171,7 +171,7 @@ func TestRevertedChangeEndsHold(t *testing.T) {
 	w.passes("a", controller.SpecChange)
 	w.change("a", says("hello"))
 	w.passes("a", controller.SpecChange)
-	expect.Equal(t, "conditions", conditions("Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("a"))
+	expect.Equal(t, "conditions", releasetest.Conditions("Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("a"))
 }
 
 func TestInvalidWindowStalls(t *testing.T) {
@@ -188,19 +188,19 @@ func TestInvalidWindowStalls(t *testing.T) {
 			w.create(newShop("a", test.window))
 			w.passes("a", controller.SpecChange)
 			expect.Equal(t, "requests", []string{"patch shops a", "apply shops/status a"}, w.calls.Take())
-			expect.Equal(t, "conditions", conditions("UpgradeHeld", "True InvalidSchedule", "Deployed", "False InvalidSchedule",
+			expect.Equal(t, "conditions", releasetest.Conditions("UpgradeHeld", "True InvalidSchedule", "Deployed", "False InvalidSchedule",
 				"Ready", "False InvalidSchedule", "Stalled", "True InvalidSchedule"), w.conditions("a"))
 			expect.Contains(t, "message of Ready", w.message("a", apimeta.ConditionReady), test.message)
 			w.change("a", opensAt("10 3 * * *", "UTC"))
 			w.passes("a", controller.SpecChange)
-			expect.Equal(t, "conditions", conditions("Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("a"))
+			expect.Equal(t, "conditions", releasetest.Conditions("Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("a"))
 
 			w.change("a", test.window)
 			w.change("a", asks("now", "now"))
 			w.engine.Mutate(keyOf("a"), releasetest.Edit("ConfigMap"))
 			w.passes("a", controller.SpecChange)
 			expect.Equal(t, "requests", []string{"apply shops/status a", "Repair a Drift", "apply shops/status a"}, w.calls.Take())
-			expect.Equal(t, "conditions", conditions("UpgradeHeld", "True InvalidSchedule", "Deployed", "True InstallSucceeded",
+			expect.Equal(t, "conditions", releasetest.Conditions("UpgradeHeld", "True InvalidSchedule", "Deployed", "True InstallSucceeded",
 				"Ready", "False InvalidSchedule", "Stalled", "True InvalidSchedule"), w.conditions("a"))
 		})
 	}

@@ -370,7 +370,7 @@ func deployed(t *testing.T, change ...func(*Shop)) *world {
 	w := newWorld(t)
 	w.create(newShop("a", change...))
 	w.passes("a", controller.SpecChange)
-	expect.Equal(t, "conditions at the start", conditions("Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("a"))
+	expect.Equal(t, "conditions at the start", releasetest.Conditions("Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("a"))
 	w.recorder.Take()
 	w.clock.Step(time.Minute)
 	return w
@@ -379,31 +379,13 @@ func deployed(t *testing.T, change ...func(*Shop)) *world {
 // conditions returns a Shop's conditions without their messages.
 func (w *world) conditions(name string) map[string]string {
 	w.t.Helper()
-	found := map[string]string{}
-	for _, c := range w.shop(name).Status.Conditions {
-		found[c.Type] = string(c.Status) + " " + c.Reason
-	}
-	return found
-}
-
-// conditions returns expected conditions from pairs of a type and its status and reason.
-// It adds Initialized.
-func conditions(pairs ...string) map[string]string {
-	want := map[string]string{releasev1alpha1.ConditionInitialized: "True " + releasev1alpha1.ReasonChartLoaded}
-	for i := 0; i < len(pairs); i += 2 {
-		want[pairs[i]] = pairs[i+1]
-	}
-	return want
+	return releasetest.ConditionsOf(w.shop(name).Status.Conditions)
 }
 
 // message returns the message of one of a Shop's conditions.
 func (w *world) message(name, conditionType string) string {
 	w.t.Helper()
-	condition := meta.FindStatusCondition(w.shop(name).Status.Conditions, conditionType)
-	if condition == nil {
-		return ""
-	}
-	return condition.Message
+	return releasetest.Message(w.shop(name).Status.Conditions, conditionType)
 }
 
 func newShop(name string, change ...func(*Shop)) *Shop {

@@ -87,7 +87,7 @@ func TestInstallWaitsForKey(t *testing.T) {
 			w.create(newApp("a", keyFrom("keys", "k")))
 			w.passes("a", controller.SpecChange)
 			expect.Equal(t, "requests", test.calls, w.calls.Take())
-			expect.Equal(t, "conditions", conditions("Ready", "False "+test.reason, "Reconciling", "True "+test.reason,
+			expect.Equal(t, "conditions", releasetest.Conditions("Ready", "False "+test.reason, "Reconciling", "True "+test.reason,
 				"Deployed", "False "+test.reason), w.conditions("a"))
 			expect.Equal(t, "message", test.message, w.message("a", apimeta.ConditionReady))
 			expect.Equal(t, "events", []string{"a Warning " + test.reason + " Reconcile " + test.message}, w.recorder.Take())
@@ -97,7 +97,7 @@ func TestInstallWaitsForKey(t *testing.T) {
 			w.secret(map[string]string{"k": plainKey})
 			w.passes("a", controller.SpecChange)
 			expect.Equal(t, "requests", []string{"get secrets keys", "Install a NotInstalled", "apply demoapps/status a"}, w.calls.Take())
-			expect.Equal(t, "conditions", conditions("Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("a"))
+			expect.Equal(t, "conditions", releasetest.Conditions("Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("a"))
 			expect.Equal(t, "lastUpgradeReason", releasev1alpha1.UpgradeReasonSpecGenerationChanged, w.app("a").Status.LastUpgradeReason)
 			expect.Equal(t, "key", any(plainKey), w.engine.Desired.Values["apiKey"])
 		})
@@ -128,7 +128,7 @@ func TestChangedKeyUpgrades(t *testing.T) {
 	w.secret(map[string]string{})
 	w.passes("a", controller.SpecChange)
 	expect.Equal(t, "requests without the key", []string{"get secrets keys", "apply demoapps/status a"}, w.calls.Take())
-	expect.Equal(t, "conditions without the key", conditions("Ready", "False KeyNotFound", "Reconciling", "True KeyNotFound",
+	expect.Equal(t, "conditions without the key", releasetest.Conditions("Ready", "False KeyNotFound", "Reconciling", "True KeyNotFound",
 		"Deployed", "True UpgradeSucceeded"), w.conditions("a"))
 	w.engine.Mutate(keyOf("a"), releasetest.Remove("Secret"))
 	w.passes("a", controller.Drift)
@@ -138,7 +138,7 @@ func TestChangedKeyUpgrades(t *testing.T) {
 	w.secret(map[string]string{"k": plainKey})
 	w.passes("a", controller.SpecChange)
 	expect.Equal(t, "requests after the key is back", []string{"get secrets keys", "apply demoapps/status a"}, w.calls.Take())
-	expect.Equal(t, "conditions after the key is back", conditions("Ready", "True Healthy", "Deployed", "True UpgradeSucceeded"), w.conditions("a"))
+	expect.Equal(t, "conditions after the key is back", releasetest.Conditions("Ready", "True Healthy", "Deployed", "True UpgradeSucceeded"), w.conditions("a"))
 }
 
 func TestSecretDeletedBeforeRead(t *testing.T) {
@@ -159,9 +159,9 @@ func TestUnreadableSecretIsRetried(t *testing.T) {
 	if !errors.Is(err, errPlain) || controller.IsTerminal(err) {
 		t.Errorf("error is %v", err)
 	}
-	expect.Equal(t, "conditions", conditions("Ready", "False ObserveFailed", "Reconciling", "True ObserveFailed"), w.conditions("a"))
+	expect.Equal(t, "conditions", releasetest.Conditions("Ready", "False ObserveFailed", "Reconciling", "True ObserveFailed"), w.conditions("a"))
 	expect.Contains(t, "message", w.message("a", apimeta.ConditionReady), "get Secret ns/keys")
 	w.secretErr = nil
 	w.passes("a", controller.SpecChange|controller.Retry)
-	expect.Equal(t, "conditions", conditions("Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("a"))
+	expect.Equal(t, "conditions", releasetest.Conditions("Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("a"))
 }

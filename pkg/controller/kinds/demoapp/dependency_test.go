@@ -172,7 +172,7 @@ func TestWaitFor(t *testing.T) {
 	w.create(newApp("b", waitsFor("a")))
 	result := w.passes("b", controller.SpecChange)
 	expect.Equal(t, "requests", []string{"patch demoapps b", "apply demoapps/status b"}, w.calls.Take())
-	expect.Equal(t, "conditions", conditions(
+	expect.Equal(t, "conditions", releasetest.Conditions(
 		"DependencyReady", waiting, "Ready", waiting, "Reconciling", "True Waiting", "Deployed", waiting), w.conditions("b"))
 	expect.Equal(t, "observedGeneration", int64(-1), w.app("b").Status.ObservedGeneration)
 	expect.Equal(t, "events", []string{`b Normal Waiting Reconcile Waiting for DemoApp "a", which does not exist`}, w.recorder.Take())
@@ -189,7 +189,7 @@ func TestWaitFor(t *testing.T) {
 	w.recorder.Take()
 	w.passes("b", controller.DependencyReady)
 	expect.Equal(t, "requests", []string{"Install b NotInstalled", "apply demoapps/status b"}, w.calls.Take())
-	expect.Equal(t, "conditions", conditions(
+	expect.Equal(t, "conditions", releasetest.Conditions(
 		"DependencyReady", deployed, "Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("b"))
 	expect.Equal(t, "lastUpgradeReason", releasev1alpha1.UpgradeReasonCrossCRDependencyBecameReady, w.app("b").Status.LastUpgradeReason)
 	expect.Equal(t, "events", []string{
@@ -198,12 +198,12 @@ func TestWaitFor(t *testing.T) {
 
 	w.report("a", isDown)
 	w.passes("b", controller.DependencyReady)
-	expect.Equal(t, "conditions while the dependency fails", conditions(
+	expect.Equal(t, "conditions while the dependency fails", releasetest.Conditions(
 		"DependencyReady", waiting, "Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("b"))
 	w.change("b", says("other"))
 	w.passes("b", controller.SpecChange)
 	expect.Equal(t, "requests of a held change", []string{"apply demoapps/status b"}, w.calls.Take())
-	expect.Equal(t, "conditions of a held change", conditions("DependencyReady", waiting,
+	expect.Equal(t, "conditions of a held change", releasetest.Conditions("DependencyReady", waiting,
 		"Ready", waiting, "Reconciling", "True Waiting", "Deployed", "True InstallSucceeded"), w.conditions("b"))
 	expect.Equal(t, "observedGeneration of a held change", int64(1), w.app("b").Status.ObservedGeneration)
 
@@ -215,7 +215,7 @@ func TestWaitFor(t *testing.T) {
 	w.change("b", waitsFor(""))
 	w.passes("b", controller.SpecChange)
 	expect.Equal(t, "requests", []string{"Upgrade b InputsChanged", "apply demoapps/status b"}, w.calls.Take())
-	expect.Equal(t, "conditions without waitFor", conditions("Ready", "True Healthy", "Deployed", "True UpgradeSucceeded"), w.conditions("b"))
+	expect.Equal(t, "conditions without waitFor", releasetest.Conditions("Ready", "True Healthy", "Deployed", "True UpgradeSucceeded"), w.conditions("b"))
 	expect.Equal(t, "lastUpgradeReason", releasev1alpha1.UpgradeReasonSpecGenerationChanged, w.app("b").Status.LastUpgradeReason)
 }
 
@@ -246,7 +246,7 @@ func TestCycleStalls(t *testing.T) {
 	w.create(newApp("a", waitsFor("b")))
 	w.create(newApp("b", waitsFor("a")))
 	w.passes("a", controller.SpecChange)
-	want := conditions("DependencyReady", "False DependencyCycle",
+	want := releasetest.Conditions("DependencyReady", "False DependencyCycle",
 		"Ready", "False DependencyCycle", "Stalled", "True DependencyCycle", "Deployed", "False DependencyCycle")
 	expect.Equal(t, "conditions", want, w.conditions("a"))
 	expect.Contains(t, "message", w.message("a", apimeta.ConditionStalled), "a -> b -> a")
@@ -264,6 +264,6 @@ func TestCycleStalls(t *testing.T) {
 	w.change("b", waitsFor(""))
 	w.passes("b", controller.SpecChange)
 	w.passes("a", controller.DependencyReady)
-	expect.Equal(t, "conditions after the cycle is broken", conditions(
+	expect.Equal(t, "conditions after the cycle is broken", releasetest.Conditions(
 		"DependencyReady", "True DependencyDeployed", "Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("a"))
 }

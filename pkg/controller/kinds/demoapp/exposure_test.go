@@ -82,7 +82,7 @@ func TestIngressFollowsIngressClass(t *testing.T) {
 	w.create(newApp("a", exposedBy("nginx")))
 	w.hasClasses("traefik")
 	w.passes("a", controller.SpecChange)
-	without := conditions("Validated", isValid, "Exposed", noClass, "Deployed", "True InstallSucceeded", "Ready", "True Healthy")
+	without := releasetest.Conditions("Validated", isValid, "Exposed", noClass, "Deployed", "True InstallSucceeded", "Ready", "True Healthy")
 	expect.Equal(t, "requests", []string{"patch demoapps a", "Install a NotInstalled", "apply demoapps/status a"}, w.calls.Take())
 	expect.Equal(t, "conditions without the class", without, w.conditions("a"))
 	expect.Equal(t, "message", noClassText, w.message("a", v1alpha1.ConditionExposed))
@@ -98,7 +98,7 @@ func TestIngressFollowsIngressClass(t *testing.T) {
 	w.passes("a", controller.SpecChange)
 	expect.Equal(t, "requests", []string{"Upgrade a InputsChanged", "apply demoapps/status a"}, w.calls.Take())
 	expect.Equal(t, "lastUpgradeReason", releasev1alpha1.UpgradeReasonClusterCapabilitiesChanged, w.app("a").Status.LastUpgradeReason)
-	expect.Equal(t, "conditions with the class", conditions("Validated", isValid, "Exposed", isExposed, "Deployed", "True UpgradeSucceeded", "Ready", "True Healthy"), w.conditions("a"))
+	expect.Equal(t, "conditions with the class", releasetest.Conditions("Validated", isValid, "Exposed", isExposed, "Deployed", "True UpgradeSucceeded", "Ready", "True Healthy"), w.conditions("a"))
 	expect.Equal(t, "message", "Ingress for host web.example.com", w.message("a", v1alpha1.ConditionExposed))
 	expect.Equal(t, "externalURL", "http://web.example.com", w.app("a").Status.ExternalURL)
 	ingress, httpRoute := w.renders()
@@ -122,7 +122,7 @@ func TestIngressFollowsIngressClass(t *testing.T) {
 
 	w.change("a", func(app *v1alpha1.DemoApp) { app.Spec.Ingress = nil })
 	w.passes("a", controller.SpecChange)
-	expect.Equal(t, "conditions without spec.ingress", conditions("Deployed", "True UpgradeSucceeded", "Ready", "True Healthy"), w.conditions("a"))
+	expect.Equal(t, "conditions without spec.ingress", releasetest.Conditions("Deployed", "True UpgradeSucceeded", "Ready", "True Healthy"), w.conditions("a"))
 	expect.Equal(t, "lastUpgradeReason", releasev1alpha1.UpgradeReasonSpecGenerationChanged, w.app("a").Status.LastUpgradeReason)
 }
 
@@ -256,7 +256,7 @@ func TestUpgradeRetriesUntilHTTPRouteIsServed(t *testing.T) {
 	if _, err := w.pass("a", controller.SpecChange); !errors.Is(err, unknown) {
 		t.Errorf("the pass returned %v, want an error that is retried", err)
 	}
-	expect.Equal(t, "conditions", conditions("Validated", isValid, "Exposed", "False RouteNotDeployed", "Deployed", "True InstallSucceeded",
+	expect.Equal(t, "conditions", releasetest.Conditions("Validated", isValid, "Exposed", "False RouteNotDeployed", "Deployed", "True InstallSucceeded",
 		"Ready", noGateway, "Reconciling", "True GatewayAPIMissing"), w.conditions("a"))
 	expect.Equal(t, "failures", (*releasev1alpha1.FailureCounts)(nil), w.app("a").Status.Failures)
 }
@@ -335,7 +335,7 @@ func TestInstallWithoutPermissionToWatchIngressClasses(t *testing.T) {
 	w.create(newApp("a", exposedBy("nginx", "public")))
 	w.classes.err = errForbidden("ingressclasses")
 	w.passes("a", controller.SpecChange)
-	without := conditions("Validated", isValid, "Exposed", "False ObserveFailed", "Deployed", "True InstallSucceeded", "Ready", "True Healthy")
+	without := releasetest.Conditions("Validated", isValid, "Exposed", "False ObserveFailed", "Deployed", "True InstallSucceeded", "Ready", "True Healthy")
 	expect.Equal(t, "conditions", without, w.conditions("a"))
 	expect.Equal(t, "message", classesForbidden+"; "+noRouteText, w.message("a", v1alpha1.ConditionExposed))
 	ingress, httpRoute := w.renders()

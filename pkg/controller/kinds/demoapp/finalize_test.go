@@ -21,6 +21,7 @@ import (
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
 	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
 	"github.com/example/demoapp-controller/pkg/controller"
+	"github.com/example/demoapp-controller/pkg/controller/release/releasetest"
 	"github.com/example/demoapp-controller/pkg/helm"
 	"github.com/example/demoapp-controller/test/expect"
 )
@@ -96,7 +97,7 @@ func TestDeletionWithForeignFinalizers(t *testing.T) {
 	w.passes("a", controller.SpecChange)
 	expect.Equal(t, "steps", []string{"create configmaps", "uninstall a", "apply demoapps/status a", "patch demoapps a"}, w.calls.Take())
 	expect.Equal(t, "finalizers", []string{"example.com/theirs"}, w.app("a").Finalizers)
-	expect.Equal(t, "conditions", conditions("Deployed", "False Uninstalled", "Ready", "False Uninstalled", "Reconciling", "True Uninstalled"), w.conditions("a"))
+	expect.Equal(t, "conditions", releasetest.Conditions("Deployed", "False Uninstalled", "Ready", "False Uninstalled", "Reconciling", "True Uninstalled"), w.conditions("a"))
 	expect.Equal(t, "message", "Release a is uninstalled; the deletion waits for finalizers of others: example.com/theirs", w.message("a", apimeta.ConditionReady))
 	status := w.app("a").Status
 	if status.DeployedRelease != nil || status.Inventory != nil || status.AppliedManifestHash != "" || status.URL != "" {

@@ -346,7 +346,7 @@ func deployed(t *testing.T, change ...func(*v1alpha1.DemoApp)) *world {
 	w := newWorld(t)
 	w.create(newApp("a", change...))
 	w.passes("a", controller.SpecChange)
-	expect.Equal(t, "conditions at the start", conditions("Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("a"))
+	expect.Equal(t, "conditions at the start", releasetest.Conditions("Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("a"))
 	w.recorder.Take()
 	w.clock.Step(time.Minute)
 	return w
@@ -355,31 +355,13 @@ func deployed(t *testing.T, change ...func(*v1alpha1.DemoApp)) *world {
 // conditions returns an app's conditions without their messages.
 func (w *world) conditions(name string) map[string]string {
 	w.t.Helper()
-	found := map[string]string{}
-	for _, c := range w.app(name).Status.Conditions {
-		found[c.Type] = string(c.Status) + " " + c.Reason
-	}
-	return found
-}
-
-// conditions returns expected conditions from pairs of a type and its status and reason.
-// It adds Initialized.
-func conditions(pairs ...string) map[string]string {
-	want := map[string]string{releasev1alpha1.ConditionInitialized: "True " + releasev1alpha1.ReasonChartLoaded}
-	for i := 0; i < len(pairs); i += 2 {
-		want[pairs[i]] = pairs[i+1]
-	}
-	return want
+	return releasetest.ConditionsOf(w.app(name).Status.Conditions)
 }
 
 // message returns the message of one of an app's conditions.
 func (w *world) message(name, conditionType string) string {
 	w.t.Helper()
-	condition := meta.FindStatusCondition(w.app(name).Status.Conditions, conditionType)
-	if condition == nil {
-		return ""
-	}
-	return condition.Message
+	return releasetest.Message(w.app(name).Status.Conditions, conditionType)
 }
 
 func newApp(name string, change ...func(*v1alpha1.DemoApp)) *v1alpha1.DemoApp {

@@ -101,7 +101,7 @@ func TestConfigMapsAreWatchedOnDemand(t *testing.T) {
 	if !errors.Is(err, controller.ErrNotSynced) {
 		t.Errorf("error is %v", err)
 	}
-	expect.Equal(t, "conditions while the watch syncs", conditions(), w.conditions("c"))
+	expect.Equal(t, "conditions while the watch syncs", releasetest.Conditions(), w.conditions("c"))
 }
 
 func TestInstallWaitsForValues(t *testing.T) {
@@ -140,7 +140,7 @@ func TestInstallWaitsForValues(t *testing.T) {
 			if test.stalled {
 				reason, other = releasev1alpha1.ReasonValuesInvalid, "Stalled"
 			}
-			expect.Equal(t, "conditions", conditions("Ready", "False "+reason, other, "True "+reason, "Deployed", "False "+reason), w.conditions("a"))
+			expect.Equal(t, "conditions", releasetest.Conditions("Ready", "False "+reason, other, "True "+reason, "Deployed", "False "+reason), w.conditions("a"))
 			expect.Equal(t, "message", test.message, w.message("a", apimeta.ConditionReady))
 			expect.Equal(t, "events", []string{"a Warning " + reason + " Reconcile " + test.message}, w.recorder.Take())
 
@@ -153,7 +153,7 @@ func TestInstallWaitsForValues(t *testing.T) {
 			w.configMap(map[string]string{"values.yaml": "x: 1"})
 			w.private("x: 1")
 			w.passes("a", controller.SpecChange)
-			expect.Equal(t, "conditions afterwards", conditions("Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("a"))
+			expect.Equal(t, "conditions afterwards", releasetest.Conditions("Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("a"))
 			expect.Equal(t, "x", any(int64(1)), w.engine.Desired.Values["x"])
 		})
 	}
@@ -284,7 +284,7 @@ func TestValuesWithoutPermissionToWatchConfigMaps(t *testing.T) {
 	w.configMaps.err = errForbidden("configmaps")
 	w.create(newApp("b", valuesFrom(configMapValues)))
 	w.passes("b", controller.SpecChange)
-	expect.Equal(t, "conditions of a new app", conditions("Deployed", "False ObserveFailed", "Ready", "False ObserveFailed",
+	expect.Equal(t, "conditions of a new app", releasetest.Conditions("Deployed", "False ObserveFailed", "Ready", "False ObserveFailed",
 		"Reconciling", "True ObserveFailed"), w.conditions("b"))
 	expect.Equal(t, "message", message, w.message("b", apimeta.ConditionReady))
 

@@ -40,7 +40,7 @@ func TestFirstPass(t *testing.T) {
 	expect.Equal(t, "finalizers", []string{v1alpha1.Finalizer}, w.app("a").Finalizers)
 	expect.Equal(t, "URL", "http://a.ns.svc", w.app("a").Status.URL)
 	expect.Equal(t, "observedGeneration", int64(1), w.app("a").Status.ObservedGeneration)
-	expect.Equal(t, "conditions", conditions("Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("a"))
+	expect.Equal(t, "conditions", releasetest.Conditions("Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("a"))
 }
 
 func TestLiveRollout(t *testing.T) {
@@ -210,7 +210,7 @@ const (
 
 // heldConditions are the conditions of an app whose upgrade waits for the window.
 func heldConditions(more ...string) map[string]string {
-	return conditions(append([]string{
+	return releasetest.Conditions(append([]string{
 		"UpgradeHeld", isHeld, "Ready", isNotReady, "Reconciling", isHeld, "Deployed", "True InstallSucceeded",
 	}, more...)...)
 }

@@ -50,7 +50,7 @@ func TestImageOutsideAllowedRegistries(t *testing.T) {
 	w.create(newApp("a"))
 	result := w.passes("a", controller.SpecChange)
 	expect.Equal(t, "requests", []string{"patch demoapps a", "apply demoapps/status a"}, w.calls.Take())
-	expect.Equal(t, "conditions", conditions("Validated", isInvalid, "Deployed", isInvalid, "Ready", isInvalid, "Stalled", isStalled), w.conditions("a"))
+	expect.Equal(t, "conditions", releasetest.Conditions("Validated", isInvalid, "Deployed", isInvalid, "Ready", isInvalid, "Stalled", isStalled), w.conditions("a"))
 	expect.Equal(t, "message", notAllowed, w.message("a", apimeta.ConditionReady))
 	expect.Equal(t, "events", []string{"a Warning ValidationFailed Reconcile " + notAllowed}, w.recorder.Take())
 	if wait := result.RequeueAfter; wait < validationRetry*9/10 || wait > validationRetry*11/10 {
@@ -61,7 +61,7 @@ func TestImageOutsideAllowedRegistries(t *testing.T) {
 	w.change("a", hasImage("quay.io/team/web:v1"))
 	w.passes("a", controller.SpecChange)
 	expect.Equal(t, "requests", []string{"Install a NotInstalled", "apply demoapps/status a"}, w.calls.Take())
-	expect.Equal(t, "conditions", conditions("Validated", isValid, "Deployed", "True InstallSucceeded", "Ready", "True Healthy"), w.conditions("a"))
+	expect.Equal(t, "conditions", releasetest.Conditions("Validated", isValid, "Deployed", "True InstallSucceeded", "Ready", "True Healthy"), w.conditions("a"))
 	expect.Equal(t, "message", "Image quay.io/team/web is from an allowed registry", w.message("a", v1alpha1.ConditionValidated))
 }
 
@@ -71,7 +71,7 @@ func TestRegistryNoLongerAllowed(t *testing.T) {
 	w.engine.Mutate(keyOf("a"), releasetest.Edit("ConfigMap"))
 	w.passes("a", controller.SpecChange)
 	expect.Equal(t, "requests", []string{"apply demoapps/status a", "Repair a Drift", "apply demoapps/status a"}, w.calls.Take())
-	expect.Equal(t, "conditions of the deployed app", conditions("Validated", isInvalid, "Deployed", "True InstallSucceeded",
+	expect.Equal(t, "conditions of the deployed app", releasetest.Conditions("Validated", isInvalid, "Deployed", "True InstallSucceeded",
 		"Ready", isInvalid, "Stalled", isStalled), w.conditions("a"))
 
 	w.change("a", says("other"))
@@ -81,7 +81,7 @@ func TestRegistryNoLongerAllowed(t *testing.T) {
 	w.allow()
 	w.passes("a", controller.SpecChange)
 	expect.Equal(t, "requests", []string{"Upgrade a InputsChanged", "apply demoapps/status a"}, w.calls.Take())
-	expect.Equal(t, "conditions", conditions("Deployed", "True UpgradeSucceeded", "Ready", "True Healthy"), w.conditions("a"))
+	expect.Equal(t, "conditions", releasetest.Conditions("Deployed", "True UpgradeSucceeded", "Ready", "True Healthy"), w.conditions("a"))
 }
 
 func TestAllValidationFailuresAreReported(t *testing.T) {
@@ -95,7 +95,7 @@ func TestAllValidationFailuresAreReported(t *testing.T) {
 	const both = notAllowed + `; node port 30080 belongs to DemoApp "a", which is older`
 	expect.Equal(t, "message of Validated", both, w.message("b", v1alpha1.ConditionValidated))
 	expect.Equal(t, "message of Ready", `Waiting for DemoApp "db", which does not exist; `+both, w.message("b", apimeta.ConditionReady))
-	expect.Equal(t, "conditions", conditions("DependencyReady", "False Waiting", "Validated", isInvalid,
+	expect.Equal(t, "conditions", releasetest.Conditions("DependencyReady", "False Waiting", "Validated", isInvalid,
 		"Deployed", isInvalid, "Ready", isInvalid, "Stalled", isStalled), w.conditions("b"))
 
 	w.change("b", hasImage("quay.io/web"))
@@ -111,7 +111,7 @@ func TestInvalidOutsideWindow(t *testing.T) {
 	w.allow("quay.io")
 	w.change("a", says("other"))
 	w.passes("a", controller.SpecChange)
-	expect.Equal(t, "conditions", conditions("UpgradeHeld", isHeld, "Validated", isInvalid, "Deployed", "True InstallSucceeded",
+	expect.Equal(t, "conditions", releasetest.Conditions("UpgradeHeld", isHeld, "Validated", isInvalid, "Deployed", "True InstallSucceeded",
 		"Ready", isInvalid, "Stalled", isStalled), w.conditions("a"))
 	expect.Equal(t, "message of Ready", outside+"; "+notAllowed, w.message("a", apimeta.ConditionReady))
 }
@@ -138,7 +138,7 @@ func TestInvalidWhileSuspended(t *testing.T) {
 	w.allow("quay.io")
 	w.change("a", func(app *v1alpha1.DemoApp) { app.Spec.Suspend, app.Spec.Message = true, "other" })
 	w.passes("a", controller.SpecChange)
-	expect.Equal(t, "conditions", conditions("Suspended", "True SuspendedBySpec", "Validated", isInvalid, "Deployed", "True InstallSucceeded",
+	expect.Equal(t, "conditions", releasetest.Conditions("Suspended", "True SuspendedBySpec", "Validated", isInvalid, "Deployed", "True InstallSucceeded",
 		"Ready", isInvalid, "Stalled", isStalled), w.conditions("a"))
 	expect.Equal(t, "message of Ready", "A change waits until spec.suspend is false; "+notAllowed, w.message("a", apimeta.ConditionReady))
 	w.delete("a")

@@ -58,6 +58,33 @@ func CheckConditions(t *testing.T, object metav1.Object, status releasev1alpha1.
 	}
 }
 
+// Conditions returns expected conditions from pairs of a type and its status and reason, as
+// [ConditionsOf] returns them. It adds Initialized.
+func Conditions(pairs ...string) map[string]string {
+	want := map[string]string{releasev1alpha1.ConditionInitialized: "True " + releasev1alpha1.ReasonChartLoaded}
+	for i := 0; i < len(pairs); i += 2 {
+		want[pairs[i]] = pairs[i+1]
+	}
+	return want
+}
+
+// ConditionsOf returns the status and the reason of each condition, by type.
+func ConditionsOf(conditions []metav1.Condition) map[string]string {
+	found := map[string]string{}
+	for _, c := range conditions {
+		found[c.Type] = string(c.Status) + " " + c.Reason
+	}
+	return found
+}
+
+// Message returns the message of a condition, or "" if the condition is absent.
+func Message(conditions []metav1.Condition, conditionType string) string {
+	if condition := meta.FindStatusCondition(conditions, conditionType); condition != nil {
+		return condition.Message
+	}
+	return ""
+}
+
 // Shows reports whether a text contains a secret, in any form in which a message, JSON or a Secret
 // may write it.
 func Shows(text, secret string) bool {

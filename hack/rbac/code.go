@@ -55,7 +55,8 @@ package app
 
 import rbacv1 "k8s.io/api/rbac/v1"
 
-// neededRules are the rules without which a kind cannot run, by the name of the kind. Those of every kind have the name "".
+// neededRules are the rules without which a kind cannot run, by the name of the kind. Those of
+// every kind have the name "".
 var neededRules = map[string][]neededRule{
 `)
 	needed := s.neededBy()

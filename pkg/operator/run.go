@@ -179,7 +179,11 @@ func prepare(
 	environment.lease = &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{
 		Namespace: cfg.LeaderElection.ResourceNamespace, Name: cfg.LeaderElection.ResourceName,
 	}}
-	leadership := newLeadership(cfg.LeaderElection, cfg.identity, leases, metrics.leading(cfg.LeaderElection.ResourceName))
+	report, err := reportOf(cfg.Version, kinds)
+	if err != nil {
+		return nil, err
+	}
+	leadership := newLeadership(cfg.LeaderElection, cfg.identity, reportingLeases{leases, report}, metrics.leading(cfg.LeaderElection.ResourceName))
 	return &assembly{
 		environment: environment,
 		// Events start first and stop last, because every other service may record events.

@@ -61,8 +61,10 @@ var layers = []layer{
 	{folder: lifecycle, may: []string{pass, plumbing, engine, shared, "pkg/apis/release"}},
 	{folder: parts, may: []string{children, pass, plumbing, "pkg/apis", "pkg/generated"}},
 	{folder: kinds, may: []string{parts, children, pass, plumbing, "pkg/apis", "pkg/generated"}},
-	{folder: "pkg/operator", may: []string{plumbing}},
+	{folder: "pkg/operator", may: []string{plumbing, shared}},
 	{folder: "pkg/operator/releasekinds", may: []string{"pkg/operator", engine, pass, plumbing, kinds + "/watches"}},
+	{folder: "pkg/inspect", may: []string{children, engine, lifecycle, plumbing, "pkg/apis"}},
+	{folder: "pkg/plugin", may: []string{"pkg/inspect", "pkg/apis"}},
 	{folder: "pkg/webhook"},
 	{folder: "pkg/webhook/webapp", may: []string{"pkg/webhook", "pkg/apis"}},
 }

@@ -19,7 +19,7 @@ const (
 // +genclient
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 // +kubebuilder:object:root=true
-// +kubebuilder:resource:path=appstacks,singular=appstack,scope=Namespaced,shortName=stack,categories=all;app
+// +kubebuilder:resource:path=appstacks,singular=appstack,scope=Namespaced,shortName=stack,categories=all;app;demoapp-controller
 // +kubebuilder:subresource:status
 // +kubebuilder:printcolumn:name="Phase",type=string,JSONPath=`.status.phase`,description="Summary of the conditions."
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=='Ready')].status`,description="Whether all components are ready."

@@ -33,7 +33,7 @@ const (
 // +genclient
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 // +kubebuilder:object:root=true
-// +kubebuilder:resource:path=backups,singular=backup,scope=Namespaced,shortName=bak,categories=all;database
+// +kubebuilder:resource:path=backups,singular=backup,scope=Namespaced,shortName=bak,categories=all;database;demoapp-controller
 // +kubebuilder:subresource:status
 // +kubebuilder:printcolumn:name="Schedule",type=string,JSONPath=`.spec.schedule`,description="When runs start."
 // +kubebuilder:printcolumn:name="Suspended",type=boolean,JSONPath=`.spec.suspend`,description="Whether no runs are scheduled."

@@ -19,7 +19,7 @@ const MaxNodes = 1000
 // +genclient
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 // +kubebuilder:object:root=true
-// +kubebuilder:resource:path=memcachedbackups,singular=memcachedbackup,scope=Namespaced,shortName=mcb,categories=all;cache
+// +kubebuilder:resource:path=memcachedbackups,singular=memcachedbackup,scope=Namespaced,shortName=mcb,categories=all;cache;demoapp-controller
 // +kubebuilder:subresource:status
 // +kubebuilder:printcolumn:name="Size",type=integer,JSONPath=`.spec.size`,description="Desired number of pods."
 // +kubebuilder:printcolumn:name="Ready",type=integer,JSONPath=`.status.readyReplicas`,description="Number of pods that are ready."

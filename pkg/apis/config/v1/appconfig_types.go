@@ -49,7 +49,7 @@ const (
 // +genclient
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 // +kubebuilder:object:root=true
-// +kubebuilder:resource:path=appconfigs,singular=appconfig,scope=Namespaced,shortName=ac,categories=all;config
+// +kubebuilder:resource:path=appconfigs,singular=appconfig,scope=Namespaced,shortName=ac,categories=all;config;demoapp-controller
 // +kubebuilder:subresource:status
 // +kubebuilder:printcolumn:name="Application",type=string,JSONPath=`.spec.application`,description="Application that the configuration is for."
 // +kubebuilder:printcolumn:name="Environment",type=string,JSONPath=`.spec.environment`,description="dev, staging or prod."

@@ -122,7 +122,7 @@ const (
 // +genclient
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 // +kubebuilder:object:root=true
-// +kubebuilder:resource:path=postgresqls,singular=postgresql,scope=Namespaced,shortName=pg,categories=all;database
+// +kubebuilder:resource:path=postgresqls,singular=postgresql,scope=Namespaced,shortName=pg,categories=all;database;demoapp-controller
 // +kubebuilder:subresource:status
 // +kubebuilder:printcolumn:name="Version",type=string,JSONPath=`.spec.version`,description="Major version."
 // +kubebuilder:printcolumn:name="Ready",type=integer,JSONPath=`.status.readyReplicas`,description="Number of servers that are ready."

@@ -35,7 +35,7 @@ const (
 // +genclient
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 // +kubebuilder:object:root=true
-// +kubebuilder:resource:path=demoapps,singular=demoapp,scope=Namespaced,shortName=da,categories=all;demo
+// +kubebuilder:resource:path=demoapps,singular=demoapp,scope=Namespaced,shortName=da,categories=all;demo;demoapp-controller
 // +kubebuilder:subresource:status
 // +kubebuilder:subresource:scale:specpath=.spec.replicaCount,statuspath=.status.replicas,selectorpath=.status.selector
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`,description="Whether the release is deployed and its workload healthy."

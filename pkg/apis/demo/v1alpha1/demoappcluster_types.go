@@ -22,7 +22,7 @@ const (
 // +genclient
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 // +kubebuilder:object:root=true
-// +kubebuilder:resource:path=demoappclusters,singular=demoappcluster,scope=Namespaced,shortName=dac,categories=all;demo
+// +kubebuilder:resource:path=demoappclusters,singular=demoappcluster,scope=Namespaced,shortName=dac,categories=all;demo;demoapp-controller
 // +kubebuilder:subresource:status
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`,description="Whether every selected node has an app that is up to date and ready."
 // +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`,description="Why the DemoAppCluster is ready or not ready, in one word."

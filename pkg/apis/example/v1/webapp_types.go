@@ -58,7 +58,7 @@ const ReasonCleanedUp = "CleanedUp"
 // +genclient
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 // +kubebuilder:object:root=true
-// +kubebuilder:resource:path=webapps,singular=webapp,scope=Namespaced,shortName=wa,categories=all;http
+// +kubebuilder:resource:path=webapps,singular=webapp,scope=Namespaced,shortName=wa,categories=all;http;demoapp-controller
 // +kubebuilder:subresource:status
 // +kubebuilder:printcolumn:name="Replicas",type=integer,JSONPath=`.spec.replicas`,description="Desired number of pods."
 // +kubebuilder:printcolumn:name="Ready",type=integer,JSONPath=`.status.readyReplicas`,description="Number of pods that are ready."

@@ -33,7 +33,7 @@ const (
 // +genclient
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 // +kubebuilder:object:root=true
-// +kubebuilder:resource:path=ecommerceplatforms,singular=ecommerceplatform,scope=Namespaced,shortName=shop,categories=all;platform
+// +kubebuilder:resource:path=ecommerceplatforms,singular=ecommerceplatform,scope=Namespaced,shortName=shop,categories=all;platform;demoapp-controller
 // +kubebuilder:subresource:status
 // +kubebuilder:printcolumn:name="Environment",type=string,JSONPath=`.spec.environment`,description="development, staging or production."
 // +kubebuilder:printcolumn:name="Phase",type=string,JSONPath=`.status.phase`,description="Summary of the conditions."

@@ -24,7 +24,7 @@ const AnnotationHTMLHash = "webapp.example.com/html-hash"
 // +genclient
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 // +kubebuilder:object:root=true
-// +kubebuilder:resource:path=websites,singular=website,scope=Namespaced,shortName=web,categories=all;http
+// +kubebuilder:resource:path=websites,singular=website,scope=Namespaced,shortName=web,categories=all;http;demoapp-controller
 // +kubebuilder:subresource:status
 // +kubebuilder:subresource:scale:specpath=.spec.replicas,statuspath=.status.replicas,selectorpath=.status.selector
 // +kubebuilder:printcolumn:name="Replicas",type=integer,JSONPath=`.spec.replicas`,description="Desired number of pods."

@@ -1,0 +1,141 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package inspect
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+)
+
+// Cluster reads an API server with the permissions of one user. It is safe for concurrent use.
+type Cluster struct {
+	Dynamic    dynamic.Interface
+	Kubernetes kubernetes.Interface
+	Discovery  discovery.DiscoveryInterface
+	Mapper     meta.RESTMapper
+	// Operator names the Lease of the operator's leader, on which the operator reports itself.
+	Operator types.NamespacedName
+
+	report func(context.Context) (Report, error)
+}
+
+// pageSize is the number of objects in an answer to a list.
+const pageSize = 500
+
+// NewCluster returns the cluster of the kubeconfig flags. operator names the Lease of the
+// operator's leader.
+func NewCluster(flags genericclioptions.RESTClientGetter, operator types.NamespacedName) (*Cluster, error) {
+	config, err := flags.ToRESTConfig()
+	if err != nil {
+		return nil, err
+	}
+	// A command sends a burst of reads and ends. The API server's own flow control is fair.
+	config.QPS = -1
+	kube, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	client, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	found, err := flags.ToDiscoveryClient()
+	if err != nil {
+		return nil, err
+	}
+	mapper, err := flags.ToRESTMapper()
+	if err != nil {
+		return nil, err
+	}
+	return New(kube, client, found, mapper, operator), nil
+}
+
+// New returns a cluster of given clients. operator names the Lease of the operator's leader.
+func New(
+	kube kubernetes.Interface, client dynamic.Interface, found discovery.DiscoveryInterface, mapper meta.RESTMapper, operator types.NamespacedName,
+) *Cluster {
+	c := &Cluster{Kubernetes: kube, Dynamic: client, Discovery: found, Mapper: mapper, Operator: operator}
+	var once sync.Once
+	var report Report
+	var err error
+	c.report = func(ctx context.Context) (Report, error) {
+		once.Do(func() { report, err = c.readReport(ctx) })
+		return report, err
+	}
+	return c
+}
+
+// Reference names an object.
+type Reference struct {
+	schema.GroupVersionKind
+
+	// Namespace is empty for cluster-scoped objects.
+	Namespace, Name string
+}
+
+// ReferenceOf returns the reference of an object.
+func ReferenceOf(object *unstructured.Unstructured) Reference {
+	return Reference{object.GroupVersionKind(), object.GetNamespace(), object.GetName()}
+}
+
+// String returns kind and name, as in "Deployment/web".
+func (r Reference) String() string { return r.Kind + "/" + r.Name }
+
+// Get reads an object.
+func (c *Cluster) Get(ctx context.Context, object Reference) (*unstructured.Unstructured, error) {
+	mapping, err := c.Mapper.RESTMapping(object.GroupKind(), object.Version)
+	if err != nil {
+		return nil, err
+	}
+	return c.resource(mapping.Resource, namespaceFor(mapping, object.Namespace)).Get(ctx, object.Name, metav1.GetOptions{})
+}
+
+// List reads all objects of a kind that a label selector selects; all if it is empty. An empty
+// namespace means all namespaces.
+func (c *Cluster) List(ctx context.Context, kind schema.GroupVersionKind, namespace, selector string) ([]*unstructured.Unstructured, error) {
+	mapping, err := c.Mapper.RESTMapping(kind.GroupKind(), kind.Version)
+	if err != nil {
+		return nil, err
+	}
+	options := metav1.ListOptions{LabelSelector: selector, Limit: pageSize}
+	var found []*unstructured.Unstructured
+	for {
+		page, err := c.resource(mapping.Resource, namespaceFor(mapping, namespace)).List(ctx, options)
+		if err != nil {
+			return nil, fmt.Errorf("list %s: %w", mapping.Resource.GroupResource(), err)
+		}
+		for i := range page.Items {
+			found = append(found, &page.Items[i])
+		}
+		if options.Continue = page.GetContinue(); options.Continue == "" {
+			return found, nil
+		}
+	}
+}
+
+// resource returns the client of a resource in a namespace; of the whole cluster without one.
+func (c *Cluster) resource(resource schema.GroupVersionResource, namespace string) dynamic.ResourceInterface {
+	if namespace == "" {
+		return c.Dynamic.Resource(resource)
+	}
+	return c.Dynamic.Resource(resource).Namespace(namespace)
+}
+
+func namespaceFor(mapping *meta.RESTMapping, namespace string) string {
+	if mapping.Scope.Name() == meta.RESTScopeNameRoot {
+		return ""
+	}
+	return namespace
+}

@@ -1,0 +1,187 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plugin
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	"github.com/example/demoapp-controller/pkg/inspect"
+)
+
+// getOptions are the flags of get.
+type getOptions struct {
+	allNamespaces, notReady, drifted bool
+	selector, chart, sort, output    string
+}
+
+func (c *command) get() *cobra.Command {
+	var o getOptions
+	cmd := &cobra.Command{
+		Use:   "get [KIND[/NAME]]",
+		Short: "List objects of all kinds, one line each",
+		Example: "  # What is not ready, in all namespaces\n  kubectl demoapp get -A --not-ready\n\n" +
+			"  # The DemoApps that run version 0.3.0 of the chart\n  kubectl demoapp get demoapp --chart demo-app@0.3.0",
+		Args: cobra.MaximumNArgs(2), ValidArgsFunction: c.completeObjects,
+		RunE: func(cmd *cobra.Command, args []string) error { return c.runGet(cmd.Context(), o, args) },
+	}
+	flags := cmd.Flags()
+	flags.BoolVarP(&o.allNamespaces, "all-namespaces", "A", false, "list objects of all namespaces")
+	flags.StringVarP(&o.selector, "selector", "l", "", "label selector")
+	flags.BoolVar(&o.notReady, "not-ready", false, "list only objects that are not ready")
+	flags.BoolVar(&o.drifted, "drifted", false, "list only objects with drift that is not corrected")
+	flags.StringVar(&o.chart, "chart", "", "list only releases of a chart, as NAME or NAME@VERSION")
+	flags.StringVar(&o.sort, "sort", "name", "order: name, age, ready or chart")
+	flags.StringVarP(&o.output, "output", "o", "", "output format: json, yaml, name or wide")
+	return cmd
+}
+
+func (c *command) runGet(ctx context.Context, o getOptions, args []string) error {
+	cluster, err := c.cluster()
+	if err != nil {
+		return err
+	}
+	query, err := c.query(ctx, cluster, o, args)
+	if err != nil {
+		return err
+	}
+	objects, err := query.list(ctx, cluster)
+	if err != nil {
+		return err
+	}
+	printer, err := newListPrinter(o.output, o.allNamespaces)
+	if err != nil {
+		return err
+	}
+	objects = slices.DeleteFunc(objects, func(object *unstructured.Unstructured) bool { return !o.selects(inspect.Summarize(object)) })
+	if err := sortObjects(objects, o.sort); err != nil {
+		return err
+	}
+	for _, warning := range query.warnings {
+		fmt.Fprintf(c.streams.ErrOut, "warning: %s\n", warning)
+	}
+	if len(objects) == 0 && printer.table() {
+		fmt.Fprintln(c.streams.ErrOut, "No objects found.")
+		return nil
+	}
+	return printer.print(c.streams.Out, objects, c.options.Now())
+}
+
+// query is what a list reads.
+type query struct {
+	kinds []inspect.Kind
+	// namespace is empty for all namespaces, name for all objects.
+	namespace, name, selector string
+	// warnings say which kinds the user may not list.
+	warnings []string
+}
+
+func (c *command) query(ctx context.Context, cluster *inspect.Cluster, o getOptions, args []string) (*query, error) {
+	q := &query{selector: o.selector}
+	var err error
+	if !o.allNamespaces {
+		if q.namespace, err = c.namespace(); err != nil {
+			return nil, err
+		}
+	}
+	if len(args) == 0 {
+		q.kinds, err = cluster.Kinds(ctx)
+		if err == nil && len(q.kinds) == 0 {
+			_, err = cluster.Kind(ctx, "")
+		}
+		return q, err
+	}
+	word, name, err := splitObject(args)
+	if err != nil {
+		return nil, err
+	}
+	q.name = name
+	for _, word := range strings.Split(word, ",") {
+		kind, err := cluster.Kind(ctx, word)
+		if err != nil {
+			return nil, err
+		}
+		q.kinds = append(q.kinds, kind)
+	}
+	return q, nil
+}
+
+// list reads the kinds at the same time. Without an explicit kind, a kind that the user may not
+// list is a warning.
+func (q *query) list(ctx context.Context, cluster *inspect.Cluster) ([]*unstructured.Unstructured, error) {
+	found := make([][]*unstructured.Unstructured, len(q.kinds))
+	forbidden := make([]error, len(q.kinds))
+	group, ctx := errgroup.WithContext(ctx)
+	for i, kind := range q.kinds {
+		group.Go(func() error {
+			if q.name != "" {
+				object, err := cluster.Get(ctx, inspect.Reference{GroupVersionKind: kind.GroupVersionKind, Namespace: q.namespace, Name: q.name})
+				found[i] = []*unstructured.Unstructured{object}
+				return err
+			}
+			objects, err := cluster.List(ctx, kind.GroupVersionKind, q.namespace, q.selector)
+			if apierrors.IsForbidden(err) && len(q.kinds) > 1 {
+				forbidden[i] = err
+				return nil
+			}
+			found[i] = objects
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
+	for _, err := range forbidden {
+		if err != nil {
+			q.warnings = append(q.warnings, err.Error())
+		}
+	}
+	return slices.Concat(found...), nil
+}
+
+// selects reports whether the flags select an object.
+func (o getOptions) selects(s inspect.Summary) bool {
+	name, _, _ := strings.Cut(s.Chart, "@")
+	return (!o.notReady || s.Ready != metav1.ConditionTrue) && (!o.drifted || s.Drifted) &&
+		(o.chart == "" || o.chart == s.Chart || o.chart == name)
+}
+
+// sortObjects sorts objects, by default by namespace, kind and name.
+func sortObjects(objects []*unstructured.Unstructured, by string) error {
+	byName := func(a, b *unstructured.Unstructured) int {
+		return cmp.Or(cmp.Compare(a.GetNamespace(), b.GetNamespace()), cmp.Compare(a.GetKind(), b.GetKind()), cmp.Compare(a.GetName(), b.GetName()))
+	}
+	first := map[string]func(a, b inspect.Summary) int{
+		"name":  func(inspect.Summary, inspect.Summary) int { return 0 },
+		"age":   func(a, b inspect.Summary) int { return b.Created.Compare(a.Created) },
+		"ready": func(a, b inspect.Summary) int { return cmp.Compare(a.Ready, b.Ready) },
+		"chart": func(a, b inspect.Summary) int { return cmp.Compare(a.Chart, b.Chart) },
+	}[by]
+	if first == nil {
+		return fmt.Errorf("--sort: no order %q; use name, age, ready or chart", by)
+	}
+	slices.SortFunc(objects, func(a, b *unstructured.Unstructured) int {
+		return cmp.Or(first(inspect.Summarize(a), inspect.Summarize(b)), byName(a, b))
+	})
+	return nil
+}
+
+// age returns the time since a time, as kubectl shows it.
+func age(now, since time.Time) string {
+	if since.IsZero() {
+		return "<unknown>"
+	}
+	return duration.HumanDuration(now.Sub(since))
+}

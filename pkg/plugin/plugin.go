@@ -64,12 +64,12 @@ func Execute(ctx context.Context, options Options, args []string, streams generi
 		options.Operator = types.NamespacedName{Namespace: "demoapp-system", Name: "demoapp-controller"}
 	}
 	c := &command{options: options, streams: streams, flags: genericclioptions.NewConfigFlags(true)}
-	root := c.root()
+	root := c.root() //nolint:contextcheck // Commands get the context from cobra.
 	root.SetArgs(args)
 	root.SetIn(streams.In)
 	root.SetOut(streams.Out)
 	root.SetErr(streams.ErrOut)
-	err := root.ExecuteContext(ctx) //nolint:contextcheck // Commands get the context from cobra.
+	err := root.ExecuteContext(ctx)
 	var answer answerError
 	switch {
 	case err == nil:

@@ -4,12 +4,8 @@
 package v1_test
 
 import (
-	"slices"
 	"strings"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/example/demoapp-controller/test/crd"
 )
@@ -22,32 +18,17 @@ func spec(more string) string {
 }
 
 func TestAppStackDefaults(t *testing.T) {
-	definition := crd.Load(t, file)
-	object := definition.Object(t, "shop", spec(""))
-
-	errs := definition.Admit(t, object)
-
-	if len(errs) > 0 {
-		t.Error(errs.ToAggregate())
-	}
-	want := map[string]any{
+	crd.Load(t, file).TestDefaults(t, "shop", spec(""), map[string]any{
 		"database": map[string]any{"version": "17", "storage": "10Gi"},
 		"cache":    map[string]any{"enabled": true, "image": "redis:7-alpine", "replicas": int64(1)},
 		"backend":  map[string]any{"image": "backend:1", "replicas": int64(1), "port": int64(8080)},
 		"frontend": map[string]any{"image": "frontend:1", "replicas": int64(1), "port": int64(8080)},
-	}
-	if diff := cmp.Diff(want, object["spec"]); diff != "" {
-		t.Errorf("spec (-want +got):\n%s", diff)
-	}
+	})
 }
 
 func TestAppStackAdmission(t *testing.T) {
 	const label = "metadata.name must be a DNS-1035 label of at most 34 characters"
-	tests := []struct {
-		name, object, spec string
-		// field and message are those of the refusal; empty when the object is admitted.
-		field, message string
-	}{
+	tests := crd.Cases{
 		{"the least", "shop", spec(""), "", ""},
 		{
 			"the most", strings.Repeat("a", 34), `{database: {version: "18", storage: 99999Gi},
@@ -72,38 +53,12 @@ func TestAppStackAdmission(t *testing.T) {
 		{"a name with a dot", "shop.example", spec(""), "metadata", label},
 		{"a name beginning with a digit", "1shop", spec(""), "metadata", label},
 	}
-	definition := crd.Load(t, file)
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			errs := definition.Admit(t, definition.Object(t, test.object, test.spec))
-
-			if test.field == "" {
-				if len(errs) > 0 {
-					t.Error(errs.ToAggregate())
-				}
-				return
-			}
-			if !slices.ContainsFunc(errs, func(err *field.Error) bool {
-				return err.Field == test.field && strings.Contains(err.Error(), test.message)
-			}) {
-				t.Errorf("got %v, want an error of field %q containing %q", errs, test.field, test.message)
-			}
-		})
-	}
+	crd.Load(t, file).TestAdmission(t, tests)
 }
 
 func TestAppStackColumns(t *testing.T) {
-	definition := crd.Load(t, file)
-	object := definition.Object(t, "shop", spec(""))
-	object["status"] = map[string]any{"phase": "Deploying", "conditions": []any{
+	crd.Load(t, file).TestColumns(t, "shop", spec(""), map[string]any{"phase": "Deploying", "conditions": []any{
 		map[string]any{"type": "Ready", "status": "False", "message": "spec.cache: pods start"},
-	}}
-
-	row := definition.Row(t, object)
-
-	delete(row, "Age")
-	want := map[string]any{"Name": "shop", "Phase": "Deploying", "Ready": "False", "Message": "spec.cache: pods start"}
-	if diff := cmp.Diff(want, row); diff != "" {
-		t.Errorf("row (-want +got):\n%s", diff)
-	}
+	}},
+		map[string]any{"Name": "shop", "Phase": "Deploying", "Ready": "False", "Message": "spec.cache: pods start"})
 }

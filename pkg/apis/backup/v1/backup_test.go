@@ -5,12 +5,10 @@ package v1_test
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/example/demoapp-controller/test/crd"
 )
@@ -58,11 +56,7 @@ func TestBackupDefaults(t *testing.T) {
 
 func TestBackupAdmission(t *testing.T) {
 	const label = "metadata.name must be a DNS-1035 label of at most 44 characters"
-	tests := []struct {
-		name, object, spec string
-		// field and message are those of the refusal; empty when the object is admitted.
-		field, message string
-	}{
+	tests := crd.Cases{
 		{"all fields", "orders", spec(`more=, timeZone: Europe/Berlin, retention: 12h, suspend: true`), "", ""},
 		{"an IPv6 address", "orders", spec(`host="2001:db8::1"`), "", ""},
 		{"the longest name", strings.Repeat("a", 44), spec(), "", ""},
@@ -92,24 +86,7 @@ func TestBackupAdmission(t *testing.T) {
 		{"a name too long", strings.Repeat("a", 45), spec(), "metadata", label},
 		{"a name with a dot", "orders.shop", spec(), "metadata", label},
 	}
-	definition := crd.Load(t, file)
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			errs := definition.Admit(t, definition.Object(t, test.object, test.spec))
-
-			if test.field == "" {
-				if len(errs) > 0 {
-					t.Error(errs.ToAggregate())
-				}
-				return
-			}
-			if !slices.ContainsFunc(errs, func(err *field.Error) bool {
-				return err.Field == test.field && strings.Contains(err.Error(), test.message)
-			}) {
-				t.Errorf("got %v, want an error of field %q containing %q", errs, test.field, test.message)
-			}
-		})
-	}
+	crd.Load(t, file).TestAdmission(t, tests)
 }
 
 func TestBackupColumns(t *testing.T) {

@@ -7,8 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/example/demoapp-controller/test/crd"
 )
 
@@ -51,21 +49,12 @@ func TestMemcachedAdmission(t *testing.T) {
 }
 
 func TestMemcachedColumns(t *testing.T) {
-	definition := crd.Load(t, chartFile)
-	object := definition.Object(t, "cache", `{}`)
-	object["status"] = map[string]any{
+	crd.Load(t, chartFile).TestColumns(t, "cache", `{}`, map[string]any{
 		"conditions": []any{
 			map[string]any{"type": "Initialized", "status": "True"},
 			map[string]any{"type": "Ready", "status": "False", "reason": "Progressing"},
 		},
 		"deployedRelease": map[string]any{"name": "cache", "revision": int64(2)},
-	}
-
-	row := definition.Row(t, object)
-
-	delete(row, "Age")
-	want := map[string]any{"Name": "cache", "Ready": "False", "Reason": "Progressing", "Revision": int64(2)}
-	if diff := cmp.Diff(want, row); diff != "" {
-		t.Errorf("row (-want +got):\n%s", diff)
-	}
+	},
+		map[string]any{"Name": "cache", "Ready": "False", "Reason": "Progressing", "Revision": int64(2)})
 }

@@ -4,12 +4,10 @@
 package v1_test
 
 import (
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/example/demoapp-controller/test/crd"
 )
@@ -35,11 +33,7 @@ func TestMemcachedBackupDefaults(t *testing.T) {
 }
 
 func TestMemcachedBackupAdmission(t *testing.T) {
-	tests := []struct {
-		name, object, spec string
-		// field and message are those of the refusal; empty when the object is admitted.
-		field, message string
-	}{
+	tests := crd.Cases{
 		{"no pods", "cache", `{size: 0}`, "", ""},
 		{"many pods", "cache", `{size: 2000}`, "", ""},
 		{"the longest name", strings.Repeat("a", 63), `{}`, "", ""},
@@ -48,36 +42,10 @@ func TestMemcachedBackupAdmission(t *testing.T) {
 		{"a size as text", "cache", `{size: "1"}`, "spec.size", "integer"},
 		{"a name too long", strings.Repeat("a", 64), `{}`, "metadata", "at most 63 characters"},
 	}
-	definition := crd.Load(t, file)
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			errs := definition.Admit(t, definition.Object(t, test.object, test.spec))
-
-			if test.field == "" {
-				if len(errs) > 0 {
-					t.Error(errs.ToAggregate())
-				}
-				return
-			}
-			if !slices.ContainsFunc(errs, func(err *field.Error) bool {
-				return err.Field == test.field && strings.Contains(err.Error(), test.message)
-			}) {
-				t.Errorf("got %v, want an error of field %q containing %q", errs, test.field, test.message)
-			}
-		})
-	}
+	crd.Load(t, file).TestAdmission(t, tests)
 }
 
 func TestMemcachedBackupColumns(t *testing.T) {
-	definition := crd.Load(t, file)
-	object := definition.Object(t, "cache", `{size: 3}`)
-	object["status"] = map[string]any{"readyReplicas": int64(2)}
-
-	row := definition.Row(t, object)
-
-	delete(row, "Age")
-	want := map[string]any{"Name": "cache", "Size": int64(3), "Ready": int64(2)}
-	if diff := cmp.Diff(want, row); diff != "" {
-		t.Errorf("row (-want +got):\n%s", diff)
-	}
+	crd.Load(t, file).TestColumns(t, "cache", `{size: 3}`, map[string]any{"readyReplicas": int64(2)},
+		map[string]any{"Name": "cache", "Size": int64(3), "Ready": int64(2)})
 }

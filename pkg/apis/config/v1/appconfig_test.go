@@ -5,12 +5,8 @@ package v1_test
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/example/demoapp-controller/test/crd"
 )
@@ -28,11 +24,7 @@ func TestAppConfigAdmission(t *testing.T) {
 		}
 		return "{application: shop, environment: dev, config: {" + strings.Join(all, ", ") + "}}"
 	}
-	tests := []struct {
-		name, object, spec string
-		// field and message are those of the refusal; empty when the object is admitted.
-		field, message string
-	}{
+	tests := crd.Cases{
 		{"the least", "shop", "{" + least + "}", "", ""},
 		{"everything", "shop", "{" + least + `, values: {a: 1, b: [x], c: {d: true}}, environments: {dev: {a: 2}, staging: {}, prod: {c: {d: null}}}}`, "", ""},
 		{"an application of 56 characters", "shop", `{application: ` + strings.Repeat("a", 56) + `, environment: dev, config: {a: b}}`, "", ""},
@@ -53,36 +45,10 @@ func TestAppConfigAdmission(t *testing.T) {
 		{"values that are a list", "shop", "{" + least + `, values: [a]}`, "spec.values", "must be of type object"},
 		{"a name with a dot", "shop.example", "{" + least + "}", "metadata", "metadata.name must be a DNS-1035 label"},
 	}
-	definition := crd.Load(t, file)
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			errs := definition.Admit(t, definition.Object(t, test.object, test.spec))
-
-			if test.field == "" {
-				if len(errs) > 0 {
-					t.Error(errs.ToAggregate())
-				}
-				return
-			}
-			if !slices.ContainsFunc(errs, func(err *field.Error) bool {
-				return err.Field == test.field && strings.Contains(err.Error(), test.message)
-			}) {
-				t.Errorf("got %v, want an error of field %q containing %q", errs, test.field, test.message)
-			}
-		})
-	}
+	crd.Load(t, file).TestAdmission(t, tests)
 }
 
 func TestAppConfigColumns(t *testing.T) {
-	definition := crd.Load(t, file)
-	object := definition.Object(t, "shop", "{"+least+"}")
-	object["status"] = map[string]any{"configHash": "0a1b", "conditions": []any{map[string]any{"type": "Ready", "status": "True"}}}
-
-	row := definition.Row(t, object)
-
-	delete(row, "Age")
-	want := map[string]any{"Name": "shop", "Application": "shop", "Environment": "prod", "Hash": "0a1b", "Ready": "True"}
-	if diff := cmp.Diff(want, row); diff != "" {
-		t.Errorf("row (-want +got):\n%s", diff)
-	}
+	crd.Load(t, file).TestColumns(t, "shop", "{"+least+"}", map[string]any{"configHash": "0a1b", "conditions": []any{map[string]any{"type": "Ready", "status": "True"}}},
+		map[string]any{"Name": "shop", "Application": "shop", "Environment": "prod", "Hash": "0a1b", "Ready": "True"})
 }

@@ -4,12 +4,10 @@
 package v1_test
 
 import (
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/example/demoapp-controller/test/crd"
 )
@@ -33,11 +31,7 @@ func TestPostgreSQLDefaults(t *testing.T) {
 
 func TestPostgreSQLValidation(t *testing.T) {
 	destination := `destination: {type: s3, bucket: dumps, credentialsSecret: bucket}`
-	tests := []struct {
-		name, object, spec string
-		// field and message are of the expected error; empty if the object is valid.
-		field, message string
-	}{
+	tests := crd.Cases{
 		{"the least", "db", `{version: "12"}`, "", ""},
 		{"the most", strings.Repeat("a", 37), `{version: "18", replicas: 5, storage: 9999Gi, deletionPolicy: Delete, storageClassName: fast.example.com, backup: {enabled: true, ` + destination + `}}`, "", ""},
 		{"no version", "db", `{}`, "spec.version", "Required value"},
@@ -55,36 +49,10 @@ func TestPostgreSQLValidation(t *testing.T) {
 		{"a name too long", strings.Repeat("a", 38), `{version: "17"}`, "metadata", "at most 37 characters"},
 		{"a name with a dot", "db.example", `{version: "17"}`, "metadata", "DNS-1035 label"},
 	}
-	definition := crd.Load(t, file)
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			errs := definition.Admit(t, definition.Object(t, test.object, test.spec))
-
-			if test.field == "" {
-				if len(errs) > 0 {
-					t.Error(errs.ToAggregate())
-				}
-				return
-			}
-			if !slices.ContainsFunc(errs, func(err *field.Error) bool {
-				return err.Field == test.field && strings.Contains(err.Error(), test.message)
-			}) {
-				t.Errorf("got %v, want an error of field %q containing %q", errs, test.field, test.message)
-			}
-		})
-	}
+	crd.Load(t, file).TestAdmission(t, tests)
 }
 
 func TestPostgreSQLColumns(t *testing.T) {
-	definition := crd.Load(t, file)
-	object := definition.Object(t, "db", `{version: "17", storage: 20Gi}`)
-	object["status"] = map[string]any{"readyReplicas": int64(2), "phase": "Running"}
-
-	row := definition.Row(t, object)
-
-	delete(row, "Age")
-	want := map[string]any{"Name": "db", "Version": "17", "Ready": int64(2), "Storage": "20Gi", "Phase": "Running"}
-	if diff := cmp.Diff(want, row); diff != "" {
-		t.Errorf("row (-want +got):\n%s", diff)
-	}
+	crd.Load(t, file).TestColumns(t, "db", `{version: "17", storage: 20Gi}`, map[string]any{"readyReplicas": int64(2), "phase": "Running"},
+		map[string]any{"Name": "db", "Version": "17", "Ready": int64(2), "Storage": "20Gi", "Phase": "Running"})
 }

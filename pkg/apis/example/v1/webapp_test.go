@@ -4,12 +4,8 @@
 package v1_test
 
 import (
-	"slices"
 	"strings"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/example/demoapp-controller/test/crd"
 )
@@ -17,28 +13,13 @@ import (
 const file = "artifacts/kinds/webapp/crd.yaml"
 
 func TestWebAppDefaults(t *testing.T) {
-	definition := crd.Load(t, file)
-	object := definition.Object(t, "web", `{replicas: 2, image: nginx}`)
-
-	errs := definition.Admit(t, object)
-
-	if len(errs) > 0 {
-		t.Error(errs.ToAggregate())
-	}
-	want := map[string]any{"image": "nginx", "replicas": int64(2), "port": int64(8080)}
-	if diff := cmp.Diff(want, object["spec"]); diff != "" {
-		t.Errorf("spec (-want +got):\n%s", diff)
-	}
+	crd.Load(t, file).TestDefaults(t, "web", `{replicas: 2, image: nginx}`, map[string]any{"image": "nginx", "replicas": int64(2), "port": int64(8080)})
 }
 
 func TestWebAppAdmission(t *testing.T) {
 	const label = "metadata.name must be a DNS-1035 label"
 	digest := "sha256:" + strings.Repeat("a5", 32)
-	tests := []struct {
-		name, object, spec string
-		// field and message are those of the refusal; empty when the object is admitted.
-		field, message string
-	}{
+	tests := crd.Cases{
 		{"the least", "web", `{replicas: 1, image: nginx}`, "", ""},
 		{"the most", strings.Repeat("a", 63), `{replicas: 10, image: "r.example.com:5000/a/b:c@` + digest + `", port: 65535,
 			resources: {requests: {cpu: 100m, memory: 64Mi}, limits: {cpu: 1, memory: 128Mi}},
@@ -64,36 +45,10 @@ func TestWebAppAdmission(t *testing.T) {
 		{"a name with a dot", "web.example", `{replicas: 1, image: nginx}`, "metadata", label},
 		{"a name that begins with a digit", "1web", `{replicas: 1, image: nginx}`, "metadata", label},
 	}
-	definition := crd.Load(t, file)
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			errs := definition.Admit(t, definition.Object(t, test.object, test.spec))
-
-			if test.field == "" {
-				if len(errs) > 0 {
-					t.Error(errs.ToAggregate())
-				}
-				return
-			}
-			if !slices.ContainsFunc(errs, func(err *field.Error) bool {
-				return err.Field == test.field && strings.Contains(err.Error(), test.message)
-			}) {
-				t.Errorf("got %v, want an error of field %q containing %q", errs, test.field, test.message)
-			}
-		})
-	}
+	crd.Load(t, file).TestAdmission(t, tests)
 }
 
 func TestWebAppColumns(t *testing.T) {
-	definition := crd.Load(t, file)
-	object := definition.Object(t, "web", `{replicas: 3, image: "nginx:1.27"}`)
-	object["status"] = map[string]any{"readyReplicas": int64(2), "phase": "Deploying"}
-
-	row := definition.Row(t, object)
-
-	delete(row, "Age")
-	want := map[string]any{"Name": "web", "Replicas": int64(3), "Ready": int64(2), "Phase": "Deploying", "Image": "nginx:1.27"}
-	if diff := cmp.Diff(want, row); diff != "" {
-		t.Errorf("row (-want +got):\n%s", diff)
-	}
+	crd.Load(t, file).TestColumns(t, "web", `{replicas: 3, image: "nginx:1.27"}`, map[string]any{"readyReplicas": int64(2), "phase": "Deploying"},
+		map[string]any{"Name": "web", "Replicas": int64(3), "Ready": int64(2), "Phase": "Deploying", "Image": "nginx:1.27"})
 }

@@ -4,12 +4,8 @@
 package v1_test
 
 import (
-	"slices"
 	"strings"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/example/demoapp-controller/test/crd"
 )
@@ -22,35 +18,20 @@ func with(fields string) string {
 }
 
 func TestEcommercePlatformDefaults(t *testing.T) {
-	definition := crd.Load(t, file)
-	object := definition.Object(t, "shop", with(`database: {backup: {}}`))
-
-	errs := definition.Admit(t, object)
-
-	if len(errs) > 0 {
-		t.Error(errs.ToAggregate())
-	}
-	want := map[string]any{
+	crd.Load(t, file).TestDefaults(t, "shop", with(`database: {backup: {}}`), map[string]any{
 		"environment": "development",
 		"frontend":    map[string]any{"image": "frontend", "replicas": int64(1)},
 		"backend":     map[string]any{"image": "backend", "replicas": int64(1)},
 		"database":    map[string]any{"type": "postgresql", "backup": map[string]any{"schedule": "0 2 * * *", "retention": "30d"}},
 		"cache":       map[string]any{"enabled": true},
 		"monitoring":  map[string]any{"enabled": true},
-	}
-	if diff := cmp.Diff(want, object["spec"]); diff != "" {
-		t.Errorf("spec (-want +got):\n%s", diff)
-	}
+	})
 }
 
 func TestEcommercePlatformAdmission(t *testing.T) {
 	const label = "metadata.name must be a DNS-1035 label"
 	destination := `destination: {type: s3, bucket: dumps, credentialsSecret: bucket}`
-	tests := []struct {
-		name, object, spec string
-		// field and message are those of the refusal; empty when the object is admitted.
-		field, message string
-	}{
+	tests := crd.Cases{
 		{"the least", "shop", `{frontend: {image: frontend}, backend: {image: backend}}`, "", ""},
 		{"the most", strings.Repeat("a", 34), `{environment: production, frontend: {image: frontend, replicas: 100}, backend: {image: backend, replicas: 100}, ` +
 			`database: {type: postgresql, version: "18", storage: 500Gi, replicas: 5, backup: {enabled: true, schedule: "@daily", retention: 8w, ` +
@@ -80,36 +61,10 @@ func TestEcommercePlatformAdmission(t *testing.T) {
 		{"a name too long", strings.Repeat("a", 35), with(`environment: staging`), "metadata", label},
 		{"a name with a dot", "shop.example", with(`environment: staging`), "metadata", label},
 	}
-	definition := crd.Load(t, file)
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			errs := definition.Admit(t, definition.Object(t, test.object, test.spec))
-
-			if test.field == "" {
-				if len(errs) > 0 {
-					t.Error(errs.ToAggregate())
-				}
-				return
-			}
-			if !slices.ContainsFunc(errs, func(err *field.Error) bool {
-				return err.Field == test.field && strings.Contains(err.Error(), test.message)
-			}) {
-				t.Errorf("got %v, want an error of field %q containing %q", errs, test.field, test.message)
-			}
-		})
-	}
+	crd.Load(t, file).TestAdmission(t, tests)
 }
 
 func TestEcommercePlatformColumns(t *testing.T) {
-	definition := crd.Load(t, file)
-	object := definition.Object(t, "shop", with(`environment: staging`))
-	object["status"] = map[string]any{"phase": "Running", "endpoints": map[string]any{"frontend": "https://shop.example.com"}}
-
-	row := definition.Row(t, object)
-
-	delete(row, "Age")
-	want := map[string]any{"Name": "shop", "Environment": "staging", "Phase": "Running", "Frontend": "https://shop.example.com"}
-	if diff := cmp.Diff(want, row); diff != "" {
-		t.Errorf("row (-want +got):\n%s", diff)
-	}
+	crd.Load(t, file).TestColumns(t, "shop", with(`environment: staging`), map[string]any{"phase": "Running", "endpoints": map[string]any{"frontend": "https://shop.example.com"}},
+		map[string]any{"Name": "shop", "Environment": "staging", "Phase": "Running", "Frontend": "https://shop.example.com"})
 }

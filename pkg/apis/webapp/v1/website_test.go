@@ -4,12 +4,8 @@
 package v1_test
 
 import (
-	"slices"
 	"strings"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/example/demoapp-controller/test/crd"
 )
@@ -17,27 +13,12 @@ import (
 const file = "artifacts/kinds/website/crd.yaml"
 
 func TestWebsiteDefaults(t *testing.T) {
-	definition := crd.Load(t, file)
-	object := definition.Object(t, "web", `{html: x}`)
-
-	errs := definition.Admit(t, object)
-
-	if len(errs) > 0 {
-		t.Error(errs.ToAggregate())
-	}
-	want := map[string]any{"html": "x", "image": "nginx:1.27-alpine", "replicas": int64(1)}
-	if diff := cmp.Diff(want, object["spec"]); diff != "" {
-		t.Errorf("spec (-want +got):\n%s", diff)
-	}
+	crd.Load(t, file).TestDefaults(t, "web", `{html: x}`, map[string]any{"html": "x", "image": "nginx:1.27-alpine", "replicas": int64(1)})
 }
 
 func TestWebsiteAdmission(t *testing.T) {
 	const label = "metadata.name must be a DNS-1035 label"
-	tests := []struct {
-		name, object, spec string
-		// field and message are those of the refusal; empty when the object is admitted.
-		field, message string
-	}{
+	tests := crd.Cases{
 		{"the least", "web", `{html: x}`, "", ""},
 		{"the most", strings.Repeat("a", 63), `{html: ` + strings.Repeat("x", 512<<10) + `, replicas: 10, image: "r.example.com:5000/a/b:c"}`, "", ""},
 		{"no spec", "web", `null`, "spec", "Required value"},
@@ -53,36 +34,10 @@ func TestWebsiteAdmission(t *testing.T) {
 		{"a name with a dot", "web.example", `{html: x}`, "metadata", label},
 		{"a name beginning with a digit", "1web", `{html: x}`, "metadata", label},
 	}
-	definition := crd.Load(t, file)
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			errs := definition.Admit(t, definition.Object(t, test.object, test.spec))
-
-			if test.field == "" {
-				if len(errs) > 0 {
-					t.Error(errs.ToAggregate())
-				}
-				return
-			}
-			if !slices.ContainsFunc(errs, func(err *field.Error) bool {
-				return err.Field == test.field && strings.Contains(err.Error(), test.message)
-			}) {
-				t.Errorf("got %v, want an error of field %q containing %q", errs, test.field, test.message)
-			}
-		})
-	}
+	crd.Load(t, file).TestAdmission(t, tests)
 }
 
 func TestWebsiteColumns(t *testing.T) {
-	definition := crd.Load(t, file)
-	object := definition.Object(t, "web", `{html: x, replicas: 3}`)
-	object["status"] = map[string]any{"readyReplicas": int64(2), "url": "http://web.default.svc.cluster.local"}
-
-	row := definition.Row(t, object)
-
-	delete(row, "Age")
-	want := map[string]any{"Name": "web", "Replicas": int64(3), "Ready": int64(2), "URL": "http://web.default.svc.cluster.local"}
-	if diff := cmp.Diff(want, row); diff != "" {
-		t.Errorf("row (-want +got):\n%s", diff)
-	}
+	crd.Load(t, file).TestColumns(t, "web", `{html: x, replicas: 3}`, map[string]any{"readyReplicas": int64(2), "url": "http://web.default.svc.cluster.local"},
+		map[string]any{"Name": "web", "Replicas": int64(3), "Ready": int64(2), "URL": "http://web.default.svc.cluster.local"})
 }

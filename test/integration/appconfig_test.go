@@ -11,136 +11,49 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/retry"
 	"k8s.io/utils/ptr"
 
 	configv1 "github.com/example/demoapp-controller/pkg/apis/config/v1"
-	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
 	"github.com/example/demoapp-controller/pkg/generated/clientset/versioned"
 	configclient "github.com/example/demoapp-controller/pkg/generated/clientset/versioned/typed/config/v1"
 	"github.com/example/demoapp-controller/test/cluster"
 )
 
-// installAppConfigs installs the kind, which the operator that runs already waits for.
-var installAppConfigs = sync.OnceValue(func() error {
-	ctx := context.Background()
-	return errors.Join(
-		shared.InstallCRDs(ctx, "artifacts/kinds/appconfig/crd.yaml"),
-		shared.ApplyFiles(ctx, "", "artifacts/kinds/appconfig/rbac.yaml"),
-	)
-})
-
-// configured is a namespace, whose pods must meet the restricted profile, with the AppConfig "shop".
+// configured is a namespace for the AppConfig "shop".
 type configured struct {
-	t         *testing.T
-	namespace string
-	configs   configclient.AppConfigInterface
+	*plain[*configv1.AppConfig]
 }
 
 func newConfigured(t *testing.T) *configured {
 	t.Helper()
-	if err := installAppConfigs(); err != nil {
-		t.Fatal(err)
-	}
-	client, err := versioned.NewForConfig(shared.AdminConfig())
-	if err != nil {
-		t.Fatal(err)
-	}
-	namespace := shared.Namespace(t)
-	showLogOnFailure(t, namespace)
-	restricted := []byte(`{"metadata":{"labels":{"pod-security.kubernetes.io/enforce":"restricted"}}}`)
-	if _, err := shared.Client.CoreV1().Namespaces().Patch(t.Context(), namespace, types.MergePatchType, restricted, metav1.PatchOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	return &configured{t: t, namespace: namespace, configs: client.ConfigV1().AppConfigs(namespace)}
+	return &configured{newPlain[*configv1.AppConfig](t, "shop", func(client *versioned.Clientset, namespace string) configclient.AppConfigInterface {
+		return client.ConfigV1().AppConfigs(namespace)
+	}, "appconfig")}
 }
 
 func (c *configured) create() {
 	c.t.Helper()
-	_, err := c.configs.Create(c.t.Context(), &configv1.AppConfig{
-		ObjectMeta: metav1.ObjectMeta{Name: "shop"},
-		Spec: configv1.AppConfigSpec{
-			Application: "shop", Environment: "prod",
-			Config: map[string]configv1.Template{"LEVEL": "{{ .Values.level }}"},
-			Values: &runtime.RawExtension{Raw: []byte(`{"level": "info", "port": 1000000}`)},
-		},
-	}, metav1.CreateOptions{})
-	if err != nil {
-		c.t.Fatal(err)
-	}
-}
-
-// change changes the spec of the AppConfig.
-func (c *configured) change(change func(*configv1.AppConfigSpec)) {
-	c.t.Helper()
-	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
-		found, err := c.configs.Get(c.t.Context(), "shop", metav1.GetOptions{})
-		if err != nil {
-			return err
-		}
-		change(&found.Spec)
-		_, err = c.configs.Update(c.t.Context(), found, metav1.UpdateOptions{})
-		return err
-	})
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	c.add(&configv1.AppConfig{Spec: configv1.AppConfigSpec{
+		Application: "shop", Environment: "prod",
+		Config: map[string]configv1.Template{"LEVEL": "{{ .Values.level }}"},
+		Values: &runtime.RawExtension{Raw: []byte(`{"level": "info", "port": 1000000}`)},
+	}})
 }
 
 func (c *configured) setLevel(level string) {
 	c.t.Helper()
-	c.change(func(spec *configv1.AppConfigSpec) {
-		spec.Values = &runtime.RawExtension{Raw: fmt.Appendf(nil, `{"level": %q}`, level)}
+	c.update(func(config *configv1.AppConfig) {
+		config.Spec.Values = &runtime.RawExtension{Raw: fmt.Appendf(nil, `{"level": %q}`, level)}
 	})
-}
-
-// await returns the AppConfig once its status is about its newest spec and it is healthy.
-func (c *configured) await() *configv1.AppConfig {
-	c.t.Helper()
-	var config *configv1.AppConfig
-	cluster.Eventually(c.t.Context(), c.t, "the AppConfig is healthy", func(ctx context.Context) (bool, error) {
-		var err error
-		if config, err = c.configs.Get(ctx, "shop", metav1.GetOptions{}); err != nil {
-			return false, err
-		}
-		ready := meta.FindStatusCondition(config.Status.Conditions, "Ready")
-		if ready == nil || ready.ObservedGeneration != config.Generation || ready.Reason != apimeta.ReasonHealthy {
-			return false, fmt.Errorf("status is %+v", config.Status)
-		}
-		return true, nil
-	})
-	return config
-}
-
-// settle waits until the operator is done in the namespace, and returns what it wrote since, by verb and resource.
-func (c *configured) settle(since time.Time) map[string]int {
-	c.t.Helper()
-	return (&site{t: c.t, namespace: c.namespace}).settle(since)
-}
-
-func (c *configured) assertRequests(since time.Time, want map[string]int) {
-	c.t.Helper()
-	(&site{t: c.t, namespace: c.namespace}).assertRequests(since, want)
-}
-
-func (c *configured) configMap(name string) *corev1.ConfigMap {
-	c.t.Helper()
-	found, err := shared.Client.CoreV1().ConfigMaps(c.namespace).Get(c.t.Context(), name, metav1.GetOptions{})
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	return found
 }
 
 // podTemplate returns pods that meet the restricted profile and use the ConfigMap "shop-config".
@@ -211,7 +124,7 @@ func TestAppConfigLife(t *testing.T) {
 
 	begin := time.Now()
 	c.create()
-	first := c.await()
+	first := c.awaitReady()
 	c.assertRequests(begin, map[string]int{"patch configmaps": 1, "patch appconfigs/status": 1, "create events": 2})
 	if data := c.configMap("shop-config").Data; data["LEVEL"] != "info" {
 		t.Errorf("data is %v", data)
@@ -228,7 +141,7 @@ func TestAppConfigLife(t *testing.T) {
 
 	begin = time.Now()
 	c.setLevel("debug")
-	changed := c.await()
+	changed := c.awaitReady()
 	c.assertRequests(begin, map[string]int{
 		"patch configmaps": 1, "patch deployments": 1, "patch statefulsets": 1, "patch daemonsets": 1,
 		"patch appconfigs/status": 1, "create events": 2,
@@ -241,16 +154,14 @@ func TestAppConfigLife(t *testing.T) {
 	}
 
 	begin = time.Now()
-	c.change(func(spec *configv1.AppConfigSpec) { spec.Application = "other" })
-	c.await()
+	c.update(func(config *configv1.AppConfig) { config.Spec.Application = "other" })
+	c.awaitReady()
 	c.settle(begin)
 	if _, err := shared.Client.CoreV1().ConfigMaps(c.namespace).Get(t.Context(), "shop-config", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 		t.Errorf("the ConfigMap of the former application: %v", err)
 	}
 
-	if err := c.configs.Delete(t.Context(), "shop", metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	c.remove()
 	cluster.Eventually(t.Context(), t, "the ConfigMap is gone", func(ctx context.Context) (bool, error) {
 		_, err := shared.Client.CoreV1().ConfigMaps(c.namespace).Get(ctx, "other-config", metav1.GetOptions{})
 		return apierrors.IsNotFound(err), nil
@@ -263,7 +174,7 @@ func TestAppConfigKeepsFieldsOfTheOwner(t *testing.T) {
 	t.Parallel()
 	c := newConfigured(t)
 	c.create()
-	c.await()
+	c.awaitReady()
 	apply := func(image string) *appsv1.Deployment {
 		manifest := fmt.Sprintf(`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"web","labels":{%q:"true"}},"spec":{
 			"selector":{"matchLabels":{"app":"web"}},"template":{"metadata":{"labels":{"app":"web"}},"spec":{
@@ -280,7 +191,7 @@ func TestAppConfigKeepsFieldsOfTheOwner(t *testing.T) {
 	apply("busybox:1.37")
 	c.replicaSets()
 	c.setLevel("debug")
-	rolled := c.await()
+	rolled := c.awaitReady()
 	c.settle(time.Now())
 
 	begin := time.Now()
@@ -299,13 +210,13 @@ func TestAppConfigLargestConfig(t *testing.T) {
 	t.Parallel()
 	c := newConfigured(t)
 	c.create()
-	c.await()
+	c.awaitReady()
 
-	c.change(func(spec *configv1.AppConfigSpec) {
-		spec.Config["LEVEL"] = configv1.Template("{{ range 9990 }}" + strings.Repeat("x", 100) + "{{ end }}")
+	c.update(func(config *configv1.AppConfig) {
+		config.Spec.Config["LEVEL"] = configv1.Template("{{ range 9990 }}" + strings.Repeat("x", 100) + "{{ end }}")
 	})
 
-	c.await()
+	c.awaitReady()
 	if size := len(c.configMap("shop-config").Data["LEVEL"]); size != 999_000 {
 		t.Errorf("the text has %d bytes", size)
 	}

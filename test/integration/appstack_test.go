@@ -8,11 +8,9 @@ package integration
 import (
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -21,94 +19,55 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
 	appv1 "github.com/example/demoapp-controller/pkg/apis/app/v1"
 	childv1alpha1 "github.com/example/demoapp-controller/pkg/apis/child/v1alpha1"
 	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
 	"github.com/example/demoapp-controller/pkg/generated/clientset/versioned"
+	appclient "github.com/example/demoapp-controller/pkg/generated/clientset/versioned/typed/app/v1"
 	"github.com/example/demoapp-controller/test/cluster"
 )
-
-// installAppStacks installs the kind and that of its databases. The operator runs already, and waits for them.
-var installAppStacks = sync.OnceValue(func() error {
-	ctx := context.Background()
-	return errors.Join(
-		shared.InstallCRDs(ctx, "artifacts/kinds/postgresql/crd.yaml", "artifacts/kinds/appstack/crd.yaml"),
-		shared.ApplyFiles(ctx, "", "artifacts/kinds/postgresql/rbac.yaml", "artifacts/kinds/appstack/rbac.yaml"),
-	)
-})
 
 // stackChildren are the children of an AppStack beside the PostgreSQL.
 var stackChildren = []string{"shop-cache", "shop-backend", "shop-frontend"}
 
-// stacks is a namespace whose pods must meet the restricted profile, for the AppStack "shop". Its database starts when the test
-// provides a volume, because the cluster has no provisioner.
+// stacks is a namespace for the AppStack "shop". Its database starts when the test provides a volume, because the cluster
+// has no provisioner.
 type stacks struct {
-	t         *testing.T
-	namespace string
+	*plain[*appv1.AppStack]
+
 	// database is the name of the PostgreSQL.
 	database string
-	client   versioned.Interface
 }
 
 func newStacks(t *testing.T) *stacks {
 	t.Helper()
-	if err := installAppStacks(); err != nil {
-		t.Fatal(err)
-	}
-	client, err := versioned.NewForConfig(shared.AdminConfig())
-	if err != nil {
-		t.Fatal(err)
-	}
-	namespace := shared.Namespace(t)
-	showLogOnFailure(t, namespace)
-	restricted := []byte(`{"metadata":{"labels":{"pod-security.kubernetes.io/enforce":"restricted"}}}`)
-	if _, err := shared.Client.CoreV1().Namespaces().Patch(t.Context(), namespace, types.MergePatchType, restricted, metav1.PatchOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	return &stacks{t: t, namespace: namespace, database: "shop-db", client: client}
+	return &stacks{newPlain[*appv1.AppStack](t, "shop", func(client *versioned.Clientset, namespace string) appclient.AppStackInterface {
+		return client.AppV1().AppStacks(namespace)
+	}, "postgresql", "appstack"), "shop-db"}
 }
 
 func (s *stacks) create() {
 	s.t.Helper()
-	_, err := s.client.AppV1().AppStacks(s.namespace).Create(s.t.Context(), &appv1.AppStack{
-		ObjectMeta: metav1.ObjectMeta{Name: "shop"},
-		Spec: appv1.AppStackSpec{
-			Backend:  appv1.AppStackComponent{Image: "backend:1", Replicas: ptr.To[int32](2)},
-			Frontend: appv1.AppStackComponent{Image: "frontend:1", Port: 80},
-		},
-	}, metav1.CreateOptions{})
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	s.add(&appv1.AppStack{Spec: appv1.AppStackSpec{
+		Backend:  appv1.AppStackComponent{Image: "backend:1", Replicas: ptr.To[int32](2)},
+		Frontend: appv1.AppStackComponent{Image: "frontend:1", Port: 80},
+	}})
 }
 
 // change sends a merge patch of the spec.
 func (s *stacks) change(spec string) {
 	s.t.Helper()
-	patch := fmt.Appendf(nil, `{"spec":%s}`, spec)
-	if _, err := s.client.AppV1().AppStacks(s.namespace).Patch(s.t.Context(), "shop", types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
-		s.t.Fatal(err)
-	}
+	s.patch(`{"spec":` + spec + `}`)
 }
 
 // await returns the AppStack once its status is about its newest spec and it is in that phase.
 func (s *stacks) await(phase string) *appv1.AppStack {
 	s.t.Helper()
-	var stack *appv1.AppStack
-	cluster.Eventually(s.t.Context(), s.t, "the AppStack is "+phase, func(ctx context.Context) (bool, error) {
-		var err error
-		if stack, err = s.client.AppV1().AppStacks(s.namespace).Get(ctx, "shop", metav1.GetOptions{}); err != nil {
-			return false, err
-		}
-		if stack.Status.ObservedGeneration != stack.Generation || stack.Status.Phase != phase {
-			return false, fmt.Errorf("status is %+v", stack.Status)
-		}
-		return true, nil
+	return s.awaitObject("the AppStack is "+phase, func(stack *appv1.AppStack) bool {
+		return stack.Status.ObservedGeneration == stack.Generation && stack.Status.Phase == phase
 	})
-	return stack
 }
 
 // awaitMessage waits until the AppStack is being deployed and the message of its condition Ready contains text.
@@ -203,9 +162,7 @@ func TestAppStackLife(t *testing.T) {
 		t.Errorf("the cache is still there: Deployment %v, Service %v", err1, err2)
 	}
 
-	if err := s.client.AppV1().AppStacks(s.namespace).Delete(t.Context(), "shop", metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	s.remove()
 	cluster.Eventually(t.Context(), t, "the children are gone", func(ctx context.Context) (bool, error) {
 		_, err := s.client.DatabaseV1().PostgreSQLs(s.namespace).Get(ctx, "shop-db", metav1.GetOptions{})
 		errs := []error{err}

@@ -11,7 +11,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -28,116 +27,49 @@ import (
 	"github.com/example/demoapp-controller/test/cluster"
 )
 
-// installBackups installs the kind. The operator runs already, and waits for it.
-var installBackups = sync.OnceValue(func() error {
-	ctx := context.Background()
-	return errors.Join(
-		shared.InstallCRDs(ctx, "artifacts/kinds/backup/crd.yaml"),
-		shared.ApplyFiles(ctx, "", "artifacts/kinds/backup/rbac.yaml"),
-	)
-})
-
-// vault is a namespace whose pods must meet the restricted profile, and its Backups.
+// vault is a namespace for the Backup "orders".
 type vault struct {
-	t         *testing.T
-	namespace string
-	backups   backupclient.BackupInterface
+	*plain[*backupv1.Backup]
 }
 
 func newVault(t *testing.T) *vault {
 	t.Helper()
-	if err := installBackups(); err != nil {
-		t.Fatal(err)
-	}
-	client, err := versioned.NewForConfig(shared.AdminConfig())
-	if err != nil {
-		t.Fatal(err)
-	}
-	namespace := shared.Namespace(t)
-	showLogOnFailure(t, namespace)
-	restricted := []byte(`{"metadata":{"labels":{"pod-security.kubernetes.io/enforce":"restricted"}}}`)
-	if _, err := shared.Client.CoreV1().Namespaces().Patch(t.Context(), namespace, types.MergePatchType, restricted, metav1.PatchOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	return &vault{t: t, namespace: namespace, backups: client.BackupV1().Backups(namespace)}
+	return &vault{newPlain[*backupv1.Backup](t, "orders", func(client *versioned.Clientset, namespace string) backupclient.BackupInterface {
+		return client.BackupV1().Backups(namespace)
+	}, "backup")}
 }
 
 // secretValue is the value of all keys of Secrets.
 const secretValue = "never-shown"
 
-// createSecret creates a Secret with these keys.
-func (v *vault) createSecret(name string, keys ...string) {
-	v.t.Helper()
+// createKeys creates a Secret with these keys.
+func createKeys(t *testing.T, namespace, name string, keys ...string) {
+	t.Helper()
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name}, StringData: map[string]string{}}
 	for _, key := range keys {
 		secret.StringData[key] = secretValue
 	}
-	if _, err := shared.Client.CoreV1().Secrets(v.namespace).Create(v.t.Context(), secret, metav1.CreateOptions{}); err != nil {
-		v.t.Fatal(err)
+	if _, err := shared.Client.CoreV1().Secrets(namespace).Create(t.Context(), secret, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
 	}
 }
 
 // createSecrets creates the Secrets that the Backup names.
 func (v *vault) createSecrets() {
 	v.t.Helper()
-	v.createSecret("db", "username", "password")
-	v.createSecret("bucket", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
+	createKeys(v.t, v.namespace, "db", "username", "password")
+	createKeys(v.t, v.namespace, "bucket", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
 }
 
-// create creates the Backup "orders".
 func (v *vault) create(schedule string) *backupv1.Backup {
 	v.t.Helper()
-	created, err := v.backups.Create(v.t.Context(), &backupv1.Backup{
-		ObjectMeta: metav1.ObjectMeta{Name: "orders"},
-		Spec: backupv1.BackupSpec{
-			Source: backupv1.Source{Type: backupv1.SourcePostgreSQL, Connection: backupv1.Connection{
-				Host: "shop-db", Database: "shop", CredentialsSecret: "db",
-			}},
-			Destination: backupv1.Destination{Type: backupv1.DestinationS3, Bucket: "backups", CredentialsSecret: "bucket"},
-			Schedule:    schedule,
-		},
-	}, metav1.CreateOptions{})
-	if err != nil {
-		v.t.Fatal(err)
-	}
-	return created
-}
-
-// patch changes the Backup.
-func (v *vault) patch(patch string) {
-	v.t.Helper()
-	if _, err := v.backups.Patch(v.t.Context(), "orders", types.MergePatchType, []byte(patch), metav1.PatchOptions{}); err != nil {
-		v.t.Fatal(err)
-	}
-}
-
-// await returns the Backup once its status is about its newest spec, and a condition has the reason.
-func (v *vault) await(conditionType, reason string) *backupv1.Backup {
-	v.t.Helper()
-	var backup *backupv1.Backup
-	cluster.Eventually(v.t.Context(), v.t, fmt.Sprintf("%s of the Backup is %s", conditionType, reason), func(ctx context.Context) (bool, error) {
-		var err error
-		if backup, err = v.backups.Get(ctx, "orders", metav1.GetOptions{}); err != nil {
-			return false, err
-		}
-		condition := meta.FindStatusCondition(backup.Status.Conditions, conditionType)
-		if condition == nil || condition.ObservedGeneration != backup.Generation || condition.Reason != reason {
-			return false, fmt.Errorf("status is %+v", backup.Status)
-		}
-		return true, nil
-	})
-	return backup
-}
-
-// requests waits until the operator is done in the namespace, and returns what it sent since, by verb and resource.
-func (v *vault) requests(since time.Time) map[string]int {
-	v.t.Helper()
-	return (&site{t: v.t, namespace: v.namespace}).settle(since)
-}
-
-func (v *vault) assertRequests(since time.Time, want map[string]int) {
-	v.t.Helper()
-	(&site{t: v.t, namespace: v.namespace}).assertRequests(since, want)
+	return v.add(&backupv1.Backup{Spec: backupv1.BackupSpec{
+		Source: backupv1.Source{Type: backupv1.SourcePostgreSQL, Connection: backupv1.Connection{
+			Host: "shop-db", Database: "shop", CredentialsSecret: "db",
+		}},
+		Destination: backupv1.Destination{Type: backupv1.DestinationS3, Bucket: "backups", CredentialsSecret: "bucket"},
+		Schedule:    schedule,
+	}})
 }
 
 func (v *vault) cronJob() *batchv1.CronJob {
@@ -157,7 +89,7 @@ func TestBackupLife(t *testing.T) {
 
 	begin := time.Now()
 	v.create("0 2 * * *")
-	v.await(apimeta.ConditionReady, apimeta.ReasonHealthy)
+	v.awaitReady()
 	v.assertRequests(begin, map[string]int{"patch configmaps": 1, "patch cronjobs": 1, "patch backups/status": 1, "create events": 2})
 
 	begin = time.Now()
@@ -173,13 +105,11 @@ func TestBackupLife(t *testing.T) {
 	if suspended := v.await(backupv1.ConditionScheduled, backupv1.ReasonSuspended); suspended.Status.NextScheduleTime != nil {
 		t.Errorf("status while suspended is %+v", suspended.Status)
 	}
-	if requests := v.requests(begin); requests["patch cronjobs"] != 1 || requests["patch configmaps"] != 0 {
+	if requests := v.settle(begin); requests["patch cronjobs"] != 1 || requests["patch configmaps"] != 0 {
 		t.Errorf("requests of the change are %v", requests)
 	}
 
-	if err := v.backups.Delete(t.Context(), "orders", metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	v.remove()
 	cluster.Eventually(t.Context(), t, "children and Jobs are gone", func(ctx context.Context) (bool, error) {
 		selected := metav1.ListOptions{LabelSelector: backupv1.LabelBackup}
 		maps, err1 := shared.Client.CoreV1().ConfigMaps(v.namespace).List(ctx, selected)
@@ -200,7 +130,7 @@ func TestBackupRunsBySchedule(t *testing.T) {
 	due := v.create("* * * * *").CreationTimestamp.Truncate(time.Minute).Add(time.Minute)
 
 	cluster.Eventually(t.Context(), t, "a scheduled run succeeds", func(ctx context.Context) (bool, error) {
-		backup, err := v.backups.Get(ctx, "orders", metav1.GetOptions{})
+		backup, err := v.objects.Get(ctx, "orders", metav1.GetOptions{})
 		if err != nil {
 			return false, err
 		}
@@ -262,9 +192,9 @@ func TestBackupWhoseBucketRefuses(t *testing.T) {
 	v := newVault(t)
 	v.createSecrets()
 	v.create("0 2 * * *")
-	v.await(apimeta.ConditionReady, apimeta.ReasonHealthy)
+	v.awaitReady()
 	v.createGatedJob("orders-1")
-	v.requests(time.Now())
+	v.settle(time.Now())
 	begin := time.Now()
 
 	v.failPod("orders-1", 20, "bucket backups refuses access: AccessDenied")
@@ -280,7 +210,7 @@ func TestBackupWhoseBucketRefuses(t *testing.T) {
 	v.assertRequests(begin, map[string]int{"list pods": 1, "patch backups/status": 1, "create events": 1})
 
 	v.patch(`{"metadata": {"annotations": {"backup.example.com/run-now": "again"}}}`)
-	v.await(apimeta.ConditionReady, apimeta.ReasonHealthy)
+	v.awaitReady()
 	v.assertSecretsStay()
 }
 
@@ -288,7 +218,7 @@ func TestBackupWhoseBucketRefuses(t *testing.T) {
 func (v *vault) assertSecretsStay() {
 	v.t.Helper()
 	ctx, all, kube := v.t.Context(), metav1.ListOptions{}, shared.Client
-	backups, err1 := v.backups.List(ctx, all)
+	backups, err1 := v.client.BackupV1().Backups(v.namespace).List(ctx, all)
 	cronJobs, err2 := kube.BatchV1().CronJobs(v.namespace).List(ctx, all)
 	jobs, err3 := kube.BatchV1().Jobs(v.namespace).List(ctx, all)
 	pods, err4 := kube.CoreV1().Pods(v.namespace).List(ctx, all)
@@ -306,12 +236,12 @@ func (v *vault) assertSecretsStay() {
 func TestBackupWithoutSecrets(t *testing.T) {
 	t.Parallel()
 	v := newVault(t)
-	v.createSecret("bucket", "AWS_ACCESS_KEY_ID")
+	createKeys(v.t, v.namespace, "bucket", "AWS_ACCESS_KEY_ID")
 	begin := time.Now()
 	v.create("0 2 * * *")
 	v.await(apimeta.ConditionReady, backupv1.ReasonSecretNotFound)
 
-	v.createSecret("db", "username", "password")
+	createKeys(v.t, v.namespace, "db", "username", "password")
 
 	backup := v.await(apimeta.ConditionReady, backupv1.ReasonKeyNotFound)
 	want := `spec.destination.credentialsSecret: Secret "bucket" lacks AWS_SECRET_ACCESS_KEY: add what is missing`
@@ -322,13 +252,13 @@ func TestBackupWithoutSecrets(t *testing.T) {
 	if _, err := shared.Client.CoreV1().Secrets(v.namespace).Patch(t.Context(), "bucket", types.MergePatchType, added, metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	v.await(apimeta.ConditionReady, apimeta.ReasonHealthy)
+	v.awaitReady()
 	removed := []byte(`{"data": {"AWS_ACCESS_KEY_ID": null}}`)
 	if _, err := shared.Client.CoreV1().Secrets(v.namespace).Patch(t.Context(), "bucket", types.MergePatchType, removed, metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	v.await(apimeta.ConditionReady, backupv1.ReasonKeyNotFound)
-	for request := range v.requests(begin) {
+	for request := range v.settle(begin) {
 		if strings.Contains(request, "secrets") {
 			t.Errorf("the operator sent %q, want no request for a Secret", request)
 		}
@@ -339,7 +269,7 @@ func TestBackupWithoutSecrets(t *testing.T) {
 func TestBackupWithAppliedSecret(t *testing.T) {
 	t.Parallel()
 	v := newVault(t)
-	v.createSecret("bucket", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
+	createKeys(v.t, v.namespace, "bucket", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
 	applied := []byte(`{"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "db"}, "stringData": {"username": "a", "password": "b"}}`)
 	if _, err := shared.Client.CoreV1().Secrets(v.namespace).Patch(
 		t.Context(), "db", types.ApplyPatchType, applied, metav1.PatchOptions{FieldManager: "theirs"}); err != nil {
@@ -348,7 +278,7 @@ func TestBackupWithAppliedSecret(t *testing.T) {
 
 	v.create("0 2 * * *")
 
-	v.await(apimeta.ConditionReady, apimeta.ReasonHealthy)
+	v.awaitReady()
 }
 
 func TestBackupWithInvalidSchedule(t *testing.T) {
@@ -362,7 +292,7 @@ func TestBackupWithInvalidSchedule(t *testing.T) {
 	v.await(apimeta.ConditionStalled, backupv1.ReasonInvalidSchedule)
 	v.assertRequests(begin, map[string]int{"patch backups/status": 1, "create events": 1})
 	v.patch(`{"spec": {"schedule": "@daily", "timeZone": "Europe/Berlin"}}`)
-	v.await(apimeta.ConditionReady, apimeta.ReasonHealthy)
+	v.awaitReady()
 	if spec := v.cronJob().Spec; spec.Schedule != "@daily" || *spec.TimeZone != "Europe/Berlin" {
 		t.Errorf("the CronJob has schedule %q in time zone %q", spec.Schedule, *spec.TimeZone)
 	}

@@ -27,19 +27,9 @@ import (
 	childv1alpha1 "github.com/example/demoapp-controller/pkg/apis/child/v1alpha1"
 	platformv1 "github.com/example/demoapp-controller/pkg/apis/platform/v1"
 	"github.com/example/demoapp-controller/pkg/generated/clientset/versioned"
+	platformclient "github.com/example/demoapp-controller/pkg/generated/clientset/versioned/typed/platform/v1"
 	"github.com/example/demoapp-controller/test/cluster"
 )
-
-// installPlatforms installs the kind, and those of its databases and of their backups. The operator runs already, and waits
-// for them.
-var installPlatforms = sync.OnceValue(func() error {
-	ctx := context.Background()
-	return errors.Join(
-		shared.InstallCRDs(ctx, "artifacts/kinds/postgresql/crd.yaml", "artifacts/kinds/ecommerceplatform/crd.yaml"),
-		installBackups(),
-		shared.ApplyFiles(ctx, "", "artifacts/kinds/postgresql/rbac.yaml", "artifacts/kinds/ecommerceplatform/rbac.yaml"),
-	)
-})
 
 // installServiceMonitors installs what a platform is monitored with.
 var installServiceMonitors = sync.OnceValue(func() error {
@@ -48,12 +38,10 @@ var installServiceMonitors = sync.OnceValue(func() error {
 
 var serviceMonitors = schema.GroupVersionResource{Group: "monitoring.coreos.com", Version: "v1", Resource: "servicemonitors"}
 
-// shops is a namespace whose pods must meet the restricted profile, for EcommercePlatforms, with a volume for each of three
-// servers. The test reports the status of their PostgreSQLs.
+// shops is a namespace for the EcommercePlatform "shop", with a volume for each of three servers. The test reports the status
+// of their PostgreSQLs.
 type shops struct {
-	t         *testing.T
-	namespace string
-	client    versioned.Interface
+	*plain[*platformv1.EcommercePlatform]
 }
 
 func newShops(t *testing.T) *shops {
@@ -68,22 +56,12 @@ func newShops(t *testing.T) *shops {
 // newUnmonitoredShops is newShops, without the kind ServiceMonitor.
 func newUnmonitoredShops(t *testing.T) *shops {
 	t.Helper()
-	if err := installPlatforms(); err != nil {
-		t.Fatal(err)
-	}
-	client, err := versioned.NewForConfig(shared.AdminConfig())
-	if err != nil {
-		t.Fatal(err)
-	}
-	namespace := shared.Namespace(t)
-	showLogOnFailure(t, namespace)
-	restricted := []byte(`{"metadata":{"labels":{"pod-security.kubernetes.io/enforce":"restricted"}}}`)
-	if _, err := shared.Client.CoreV1().Namespaces().Patch(t.Context(), namespace, types.MergePatchType, restricted, metav1.PatchOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	s := &shops{t: t, namespace: namespace, client: client}
+	s := &shops{newPlain[*platformv1.EcommercePlatform](t, "shop",
+		func(client *versioned.Clientset, namespace string) platformclient.EcommercePlatformInterface {
+			return client.PlatformV1().EcommercePlatforms(namespace)
+		}, "postgresql", "backup", "ecommerceplatform")}
 	for ordinal := range 3 {
-		shared.Volume(t, namespace, fmt.Sprintf("data-shop-db-%d", ordinal), "100Gi")
+		shared.Volume(t, s.namespace, fmt.Sprintf("data-shop-db-%d", ordinal), "100Gi")
 	}
 	return s
 }
@@ -91,18 +69,13 @@ func newUnmonitoredShops(t *testing.T) *shops {
 // create creates the platform "shop".
 func (s *shops) create(change ...func(*platformv1.EcommercePlatformSpec)) {
 	s.t.Helper()
-	shop := &platformv1.EcommercePlatform{
-		ObjectMeta: metav1.ObjectMeta{Name: "shop"},
-		Spec: platformv1.EcommercePlatformSpec{
-			Frontend: platformv1.PlatformComponent{Image: "frontend:1"}, Backend: platformv1.PlatformComponent{Image: "backend:1"},
-		},
-	}
+	shop := &platformv1.EcommercePlatform{Spec: platformv1.EcommercePlatformSpec{
+		Frontend: platformv1.PlatformComponent{Image: "frontend:1"}, Backend: platformv1.PlatformComponent{Image: "backend:1"},
+	}}
 	for _, c := range change {
 		c(&shop.Spec)
 	}
-	if _, err := s.client.PlatformV1().EcommercePlatforms(s.namespace).Create(s.t.Context(), shop, metav1.CreateOptions{}); err != nil {
-		s.t.Fatal(err)
-	}
+	s.add(shop)
 }
 
 func shopHost(host string) func(*platformv1.EcommercePlatformSpec) {
@@ -116,7 +89,7 @@ func shopInProduction(spec *platformv1.EcommercePlatformSpec) {
 
 // change sends a merge patch of the spec.
 func (s *shops) change(spec string) error {
-	_, err := s.client.PlatformV1().EcommercePlatforms(s.namespace).Patch(s.t.Context(), "shop", types.MergePatchType,
+	_, err := s.objects.Patch(s.t.Context(), "shop", types.MergePatchType,
 		fmt.Appendf(nil, `{"spec":%s}`, spec), metav1.PatchOptions{})
 	return err
 }
@@ -131,18 +104,9 @@ func (s *shops) mustChange(spec string) {
 // awaitStatus returns the platform once its status is about its newest spec and meets the condition.
 func (s *shops) awaitStatus(what string, met func(platformv1.EcommercePlatformStatus) bool) *platformv1.EcommercePlatform {
 	s.t.Helper()
-	var shop *platformv1.EcommercePlatform
-	cluster.Eventually(s.t.Context(), s.t, what, func(ctx context.Context) (bool, error) {
-		var err error
-		if shop, err = s.client.PlatformV1().EcommercePlatforms(s.namespace).Get(ctx, "shop", metav1.GetOptions{}); err != nil {
-			return false, err
-		}
-		if shop.Status.ObservedGeneration != shop.Generation || !met(shop.Status) {
-			return false, fmt.Errorf("status is %+v", shop.Status)
-		}
-		return true, nil
+	return s.awaitObject(what, func(shop *platformv1.EcommercePlatform) bool {
+		return shop.Status.ObservedGeneration == shop.Generation && met(shop.Status)
 	})
-	return shop
 }
 
 // await returns the platform once it is in a phase.
@@ -249,9 +213,7 @@ func TestPlatformLife(t *testing.T) {
 		t.Errorf("requests at rest are %v", got)
 	}
 
-	if err := s.client.PlatformV1().EcommercePlatforms(s.namespace).Delete(t.Context(), "shop", metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	s.remove()
 	cluster.Eventually(t.Context(), t, "the children are gone", func(ctx context.Context) (bool, error) {
 		_, err1 := s.client.DatabaseV1().PostgreSQLs(s.namespace).Get(ctx, "shop-db", metav1.GetOptions{})
 		_, err2 := shared.Client.AppsV1().Deployments(s.namespace).Get(ctx, "shop-backend", metav1.GetOptions{})
@@ -315,7 +277,7 @@ func TestPlatformWithMySQL(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	(&vault{t: t, namespace: s.namespace}).createSecret("bucket", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
+	createKeys(t, s.namespace, "bucket", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
 
 	s.create(func(spec *platformv1.EcommercePlatformSpec) { spec.Database.Type = platformv1.DatabaseMySQL })
 	s.assertContains(s.awaitReason("Ready", "OwnershipConflict"),

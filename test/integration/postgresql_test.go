@@ -13,7 +13,6 @@ import (
 	"fmt"
 	"maps"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -33,45 +32,27 @@ import (
 	databasev1 "github.com/example/demoapp-controller/pkg/apis/database/v1"
 	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
 	"github.com/example/demoapp-controller/pkg/generated/clientset/versioned"
+	databaseclient "github.com/example/demoapp-controller/pkg/generated/clientset/versioned/typed/database/v1"
 	"github.com/example/demoapp-controller/test/cluster"
 )
 
-// installPostgreSQLs installs the kind and the kind Backup. The operator runs already, and waits for them.
-var installPostgreSQLs = sync.OnceValue(func() error {
-	ctx := context.Background()
-	return errors.Join(
-		shared.InstallCRDs(ctx, "artifacts/kinds/postgresql/crd.yaml", "artifacts/kinds/backup/crd.yaml"),
-		shared.ApplyFiles(ctx, "", "artifacts/kinds/postgresql/rbac.yaml", "artifacts/kinds/backup/rbac.yaml"),
-	)
-})
-
-// databases is a namespace whose pods must meet the restricted profile, with a StorageClass of its own and a volume for
-// each of three servers of the PostgreSQL "db".
+// databases is a namespace for the PostgreSQL "db", with a StorageClass of its own and a volume for each of three servers.
 type databases struct {
-	t         *testing.T
-	namespace string
-	class     string
-	client    *versioned.Clientset
+	*plain[*databasev1.PostgreSQL]
+
+	class string
 }
 
 func newDatabases(t *testing.T, expandable bool) *databases {
 	t.Helper()
-	if err := installPostgreSQLs(); err != nil {
-		t.Fatal(err)
-	}
-	client, err := versioned.NewForConfig(shared.AdminConfig())
-	if err != nil {
-		t.Fatal(err)
-	}
-	d := &databases{t: t, namespace: shared.Namespace(t), client: client}
+	d := &databases{plain: newPlain[*databasev1.PostgreSQL](t, "db", func(client *versioned.Clientset, namespace string) databaseclient.PostgreSQLInterface {
+		return client.DatabaseV1().PostgreSQLs(namespace)
+	}, "postgresql", "backup")}
 	d.class = d.namespace
-	showLogOnFailure(t, d.namespace)
-	restricted := []byte(`{"metadata":{"labels":{"pod-security.kubernetes.io/enforce":"restricted"}}}`)
-	_, err1 := shared.Client.CoreV1().Namespaces().Patch(t.Context(), d.namespace, types.MergePatchType, restricted, metav1.PatchOptions{})
-	_, err2 := shared.Client.StorageV1().StorageClasses().Create(t.Context(), &storagev1.StorageClass{
+	_, err := shared.Client.StorageV1().StorageClasses().Create(t.Context(), &storagev1.StorageClass{
 		ObjectMeta: metav1.ObjectMeta{Name: d.class}, Provisioner: "kubernetes.io/no-provisioner", AllowVolumeExpansion: &expandable,
 	}, metav1.CreateOptions{})
-	if err := errors.Join(err1, err2); err != nil {
+	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
@@ -113,59 +94,28 @@ func claimOf(ordinal int) string { return fmt.Sprintf("data-db-%d", ordinal) }
 
 func (d *databases) create(change func(*databasev1.PostgreSQLSpec)) {
 	d.t.Helper()
-	object := &databasev1.PostgreSQL{ObjectMeta: metav1.ObjectMeta{Name: "db"}, Spec: databasev1.PostgreSQLSpec{
+	object := &databasev1.PostgreSQL{Spec: databasev1.PostgreSQLSpec{
 		Version: "16", Storage: "1Gi", Replicas: ptr.To(int32(2)), StorageClassName: &d.class,
 	}}
 	change(&object.Spec)
-	if _, err := d.client.DatabaseV1().PostgreSQLs(d.namespace).Create(d.t.Context(), object, metav1.CreateOptions{}); err != nil {
-		d.t.Fatal(err)
-	}
+	d.add(object)
 }
 
 // patch changes the spec.
 func (d *databases) patch(spec string) {
 	d.t.Helper()
-	patch := fmt.Appendf(nil, `{"spec":%s}`, spec)
-	_, err := d.client.DatabaseV1().PostgreSQLs(d.namespace).Patch(d.t.Context(), "db", types.MergePatchType, patch, metav1.PatchOptions{})
-	if err != nil {
-		d.t.Fatal(err)
-	}
+	d.plain.patch(`{"spec":` + spec + `}`)
 }
 
 // remove deletes the PostgreSQL, and waits until its children are gone.
 func (d *databases) remove() {
 	d.t.Helper()
-	if err := d.client.DatabaseV1().PostgreSQLs(d.namespace).Delete(d.t.Context(), "db", metav1.DeleteOptions{}); err != nil {
-		d.t.Fatal(err)
-	}
+	d.plain.remove()
 	cluster.Eventually(d.t.Context(), d.t, "the StatefulSet and its pods are gone", func(ctx context.Context) (bool, error) {
 		_, err := shared.Client.AppsV1().StatefulSets(d.namespace).Get(ctx, "db", metav1.GetOptions{})
 		pods, listErr := shared.Client.CoreV1().Pods(d.namespace).List(ctx, metav1.ListOptions{})
 		return apierrors.IsNotFound(err) && listErr == nil && len(pods.Items) == 0, listErr
 	})
-}
-
-// await returns the PostgreSQL once its status is about its newest spec, and the condition has the reason.
-func (d *databases) await(conditionType, reason string) *databasev1.PostgreSQL {
-	d.t.Helper()
-	var found *databasev1.PostgreSQL
-	cluster.Eventually(d.t.Context(), d.t, conditionType+" is "+reason, func(ctx context.Context) (bool, error) {
-		var err error
-		if found, err = d.client.DatabaseV1().PostgreSQLs(d.namespace).Get(ctx, "db", metav1.GetOptions{}); err != nil {
-			return false, err
-		}
-		condition := meta.FindStatusCondition(found.Status.Conditions, conditionType)
-		if condition == nil || condition.ObservedGeneration != found.Generation || condition.Reason != reason {
-			return false, fmt.Errorf("status is %+v", found.Status)
-		}
-		return true, nil
-	})
-	return found
-}
-
-func (d *databases) awaitReady() *databasev1.PostgreSQL {
-	d.t.Helper()
-	return d.await("Ready", apimeta.ReasonHealthy)
 }
 
 func (d *databases) secret() *corev1.Secret {
@@ -175,12 +125,6 @@ func (d *databases) secret() *corev1.Secret {
 		d.t.Fatal(err)
 	}
 	return found
-}
-
-// settle waits until the operator is done in the namespace, and returns what it wrote since, by verb and resource.
-func (d *databases) settle(since time.Time) map[string]int {
-	d.t.Helper()
-	return (&site{t: d.t, namespace: d.namespace}).settle(since)
 }
 
 // TestPostgreSQLLife follows a PostgreSQL from its creation to its second deletion, and counts the requests.

@@ -139,7 +139,7 @@ func TestPlatformDatabaseThatAdmissionRefuses(t *testing.T) {
 func TestPlatformBackupThatAdmissionRefuses(t *testing.T) {
 	t.Parallel()
 	s := newShops(t)
-	(&vault{t: t, namespace: s.namespace}).createSecret("bucket", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
+	createKeys(t, s.namespace, "bucket", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
 	enabled := true
 	s.run(func(spec *platformv1.EcommercePlatformSpec) {
 		spec.Database.Type = platformv1.DatabaseMySQL

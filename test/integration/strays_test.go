@@ -49,13 +49,13 @@ func TestChildrenWithoutLabels(t *testing.T) {
 		{"Website", func(t *testing.T) (string, string) {
 			s := newSite(t)
 			s.create()
-			s.await(apimeta.ReasonHealthy)
+			s.awaitReady()
 			return s.namespace, "Website"
 		}, []schema.GroupVersionResource{configMapResource, serviceResource, deploymentResource}, true},
 		{"WebApp", func(t *testing.T) (string, string) {
 			s := newWebSite(t)
-			s.createWebApp()
-			s.awaitWebApp(apimeta.ReasonHealthy)
+			s.create()
+			s.awaitReady()
 			return s.namespace, "WebApp"
 		}, []schema.GroupVersionResource{serviceResource, deploymentResource}, true},
 		{"MemcachedBackup", func(t *testing.T) (string, string) {
@@ -68,7 +68,7 @@ func TestChildrenWithoutLabels(t *testing.T) {
 			v := newVault(t)
 			v.createSecrets()
 			v.create("0 2 * * *")
-			v.await(apimeta.ConditionReady, apimeta.ReasonHealthy)
+			v.awaitReady()
 			return v.namespace, "Backup"
 		}, []schema.GroupVersionResource{configMapResource, cronJobResource}, false},
 		{"PostgreSQL", func(t *testing.T) (string, string) {
@@ -90,7 +90,7 @@ func TestChildrenWithoutLabels(t *testing.T) {
 		{"AppConfig", func(t *testing.T) (string, string) {
 			c := newConfigured(t)
 			c.create()
-			c.await()
+			c.awaitReady()
 			return c.namespace, "AppConfig"
 		}, []schema.GroupVersionResource{configMapResource}, false},
 	}

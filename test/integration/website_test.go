@@ -7,11 +7,9 @@ package integration
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
-	"sync"
 	"testing"
 	"time"
 
@@ -20,7 +18,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/retry"
 	"k8s.io/utils/ptr"
 
@@ -31,99 +28,37 @@ import (
 	"github.com/example/demoapp-controller/test/cluster"
 )
 
-// installWebsites installs the kind, which the operator that runs already waits for.
-var installWebsites = sync.OnceValue(func() error {
-	ctx := context.Background()
-	return errors.Join(
-		shared.InstallCRDs(ctx, "artifacts/kinds/website/crd.yaml"),
-		shared.ApplyFiles(ctx, "", "artifacts/kinds/website/rbac.yaml"),
-	)
-})
-
-// site is a namespace, whose pods must meet the restricted profile, with the Website "web".
+// site is a namespace for the Website "web".
 type site struct {
-	t         *testing.T
-	namespace string
-	websites  webappclient.WebsiteInterface
-	rest      rest.Interface
+	*plain[*webappv1.Website]
 }
 
 func newSite(t *testing.T) *site {
 	t.Helper()
-	if err := installWebsites(); err != nil {
-		t.Fatal(err)
-	}
-	client, err := versioned.NewForConfig(shared.AdminConfig())
-	if err != nil {
-		t.Fatal(err)
-	}
-	namespace := shared.Namespace(t)
-	showLogOnFailure(t, namespace)
-	restricted := []byte(`{"metadata":{"labels":{"pod-security.kubernetes.io/enforce":"restricted"}}}`)
-	if _, err := shared.Client.CoreV1().Namespaces().Patch(t.Context(), namespace, types.MergePatchType, restricted, metav1.PatchOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	return &site{t: t, namespace: namespace, websites: client.WebappV1().Websites(namespace), rest: client.WebappV1().RESTClient()}
+	return &site{newPlain[*webappv1.Website](t, "web", func(client *versioned.Clientset, namespace string) webappclient.WebsiteInterface {
+		return client.WebappV1().Websites(namespace)
+	}, "website")}
 }
 
 func (s *site) create() *webappv1.Website {
 	s.t.Helper()
-	created, err := s.websites.Create(s.t.Context(), &webappv1.Website{
-		ObjectMeta: metav1.ObjectMeta{Name: "web"}, Spec: webappv1.WebsiteSpec{HTML: "<h1>one</h1>"},
-	}, metav1.CreateOptions{})
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	return created
+	return s.add(&webappv1.Website{Spec: webappv1.WebsiteSpec{HTML: "<h1>one</h1>"}})
 }
 
 // scale does what "kubectl scale" does.
 func (s *site) scale(replicas int) {
 	s.t.Helper()
 	patch := fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, replicas)
-	err := s.rest.Patch(types.MergePatchType).Namespace(s.namespace).Resource("websites").Name("web").SubResource("scale").
+	err := s.client.WebappV1().RESTClient().Patch(types.MergePatchType).Namespace(s.namespace).Resource("websites").Name("web").SubResource("scale").
 		Body(patch).Do(s.t.Context()).Error()
 	if err != nil {
 		s.t.Fatal(err)
 	}
 }
 
-// await returns the Website once its status is about its newest spec and Ready has the reason.
-func (s *site) await(reason string) *webappv1.Website {
-	s.t.Helper()
-	var web *webappv1.Website
-	cluster.Eventually(s.t.Context(), s.t, "the Website is "+reason, func(ctx context.Context) (bool, error) {
-		var err error
-		if web, err = s.websites.Get(ctx, "web", metav1.GetOptions{}); err != nil {
-			return false, err
-		}
-		ready := meta.FindStatusCondition(web.Status.Conditions, "Ready")
-		if ready == nil || ready.ObservedGeneration != web.Generation || ready.Reason != reason {
-			return false, fmt.Errorf("status is %+v", web.Status)
-		}
-		return true, nil
-	})
-	return web
-}
-
-// settle waits until the operator is done in the namespace, and returns what it wrote since, by verb and resource.
-func (s *site) settle(since time.Time) map[string]int {
-	s.t.Helper()
-	return requestsOf(s.t, s.namespace, since, func(cluster.AuditEvent) bool { return true })
-}
-
-func (s *site) assertRequests(since time.Time, want map[string]int) {
-	s.t.Helper()
-	assertRequests(s.t, func() map[string]int { return s.settle(since) }, want)
-}
-
 func (s *site) page() *corev1.ConfigMap {
 	s.t.Helper()
-	page, err := shared.Client.CoreV1().ConfigMaps(s.namespace).Get(s.t.Context(), "web", metav1.GetOptions{})
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	return page
+	return s.configMap("web")
 }
 
 func (s *site) changePage(change func(*corev1.ConfigMap)) {
@@ -142,7 +77,7 @@ func TestWebsiteLife(t *testing.T) {
 
 	begin := time.Now()
 	s.create()
-	web := s.await(apimeta.ReasonHealthy)
+	web := s.awaitReady()
 	created := s.settle(begin)
 	assertStatusWrites(t, created, "websites", 2, begin)
 	if want := map[string]int{"patch configmaps": 1, "patch deployments": 1, "patch services": 1, "create events": 2}; !maps.Equal(created, want) {
@@ -154,16 +89,14 @@ func TestWebsiteLife(t *testing.T) {
 
 	begin = time.Now()
 	s.scale(2)
-	if scaled := s.await(apimeta.ReasonHealthy); scaled.Status.ReadyReplicas != 2 {
+	if scaled := s.awaitReady(); scaled.Status.ReadyReplicas != 2 {
 		t.Errorf("status after the scaling is %+v", scaled.Status)
 	}
 	if requests := s.settle(begin); requests["patch deployments"] != 1 || requests["patch configmaps"]+requests["patch services"] > 0 {
 		t.Errorf("requests of the scaling are %v", requests)
 	}
 
-	if err := s.websites.Delete(t.Context(), "web", metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	s.remove()
 	cluster.Eventually(t.Context(), t, "the children are gone", func(ctx context.Context) (bool, error) {
 		_, err1 := shared.Client.CoreV1().ConfigMaps(s.namespace).Get(ctx, "web", metav1.GetOptions{})
 		_, err2 := shared.Client.AppsV1().Deployments(s.namespace).Get(ctx, "web", metav1.GetOptions{})
@@ -176,7 +109,7 @@ func TestWebsiteDriftIsCorrected(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	s.create()
-	s.await(apimeta.ReasonHealthy)
+	s.awaitReady()
 	corrected := map[string]int{"patch configmaps": 1, "patch websites/status": 1, "create events": 1}
 	tests := []struct {
 		name     string
@@ -221,7 +154,7 @@ func TestWebsiteServiceWithAnotherPort(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	s.create()
-	s.await(apimeta.ReasonHealthy)
+	s.awaitReady()
 	services := shared.Client.CoreV1().Services(s.namespace)
 
 	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
@@ -259,7 +192,7 @@ func TestWebsiteLeavesObjectsOfOthersAlone(t *testing.T) {
 
 	s.create()
 
-	web := s.await(apimeta.ReasonOwnershipConflict)
+	web := s.await(apimeta.ConditionReady, apimeta.ReasonOwnershipConflict)
 	if !meta.IsStatusConditionTrue(web.Status.Conditions, "Stalled") {
 		t.Errorf("conditions are %+v", web.Status.Conditions)
 	}
@@ -267,9 +200,7 @@ func TestWebsiteLeavesObjectsOfOthersAlone(t *testing.T) {
 		t.Errorf("the object of others was changed: %+v", live)
 	}
 	s.settle(time.Now())
-	if err := s.websites.Delete(t.Context(), "web", metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	s.remove()
 	s.settle(time.Now())
 	if live := s.page(); live.UID != theirs.UID {
 		t.Errorf("the object of others was deleted, and is now %+v", live)
@@ -281,15 +212,15 @@ func TestWebsiteCreatedAgainAtOnce(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	s.create()
-	s.await(apimeta.ReasonHealthy)
+	s.awaitReady()
 
-	err := s.websites.Delete(t.Context(), "web", metav1.DeleteOptions{PropagationPolicy: ptr.To(metav1.DeletePropagationBackground)})
+	err := s.objects.Delete(t.Context(), "web", metav1.DeleteOptions{PropagationPolicy: ptr.To(metav1.DeletePropagationBackground)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	again := s.create()
 
-	s.await(apimeta.ReasonHealthy)
+	s.awaitReady()
 	s.settle(time.Now())
 	if page := s.page(); !metav1.IsControlledBy(page, again) {
 		t.Errorf("the page belongs to %+v, want %s", page.OwnerReferences, again.UID)

@@ -20,6 +20,7 @@ import (
 	"k8s.io/client-go/scale"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/generated/clientset/versioned"
 	"github.com/example/demoapp-controller/test/integration/apps"
@@ -89,7 +90,7 @@ func TestDiscovery(t *testing.T) {
 	if !slices.Equal(app.ShortNames, []string{"da"}) {
 		t.Errorf("short names %v", app.ShortNames)
 	}
-	if !slices.Equal(app.Categories, []string{"all", "demo"}) {
+	if !slices.Equal(app.Categories, []string{"all", "demo", apimeta.Category}) {
 		t.Errorf("categories %v", app.Categories)
 	}
 }

@@ -17,18 +17,26 @@ import (
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/metadata"
 )
 
 // Cluster reads an API server with the permissions of one user. It is safe for concurrent use.
 type Cluster struct {
-	Dynamic    dynamic.Interface
-	Kubernetes kubernetes.Interface
-	Discovery  discovery.DiscoveryInterface
-	Mapper     meta.RESTMapper
+	Clients
+
 	// Operator names the Lease of the operator's leader, on which the operator reports itself.
 	Operator types.NamespacedName
 
 	report func(context.Context) (Report, error)
+}
+
+// Clients are the clients of one user.
+type Clients struct {
+	Dynamic    dynamic.Interface
+	Kubernetes kubernetes.Interface
+	Metadata   metadata.Interface
+	Discovery  discovery.DiscoveryInterface
+	Mapper     meta.RESTMapper
 }
 
 // pageSize is the number of objects in an answer to a list.
@@ -43,30 +51,28 @@ func NewCluster(flags genericclioptions.RESTClientGetter, operator types.Namespa
 	}
 	// A command sends a burst of reads and ends. The API server's own flow control is fair.
 	config.QPS = -1
-	kube, err := kubernetes.NewForConfig(config)
-	if err != nil {
+	var clients Clients
+	if clients.Kubernetes, err = kubernetes.NewForConfig(config); err != nil {
 		return nil, err
 	}
-	client, err := dynamic.NewForConfig(config)
-	if err != nil {
+	if clients.Dynamic, err = dynamic.NewForConfig(config); err != nil {
 		return nil, err
 	}
-	found, err := flags.ToDiscoveryClient()
-	if err != nil {
+	if clients.Metadata, err = metadata.NewForConfig(config); err != nil {
 		return nil, err
 	}
-	mapper, err := flags.ToRESTMapper()
-	if err != nil {
+	if clients.Discovery, err = flags.ToDiscoveryClient(); err != nil {
 		return nil, err
 	}
-	return New(kube, client, found, mapper, operator), nil
+	if clients.Mapper, err = flags.ToRESTMapper(); err != nil {
+		return nil, err
+	}
+	return New(clients, operator), nil
 }
 
 // New returns a cluster of given clients. operator names the Lease of the operator's leader.
-func New(
-	kube kubernetes.Interface, client dynamic.Interface, found discovery.DiscoveryInterface, mapper meta.RESTMapper, operator types.NamespacedName,
-) *Cluster {
-	c := &Cluster{Kubernetes: kube, Dynamic: client, Discovery: found, Mapper: mapper, Operator: operator}
+func New(clients Clients, operator types.NamespacedName) *Cluster {
+	c := &Cluster{Clients: clients, Operator: operator}
 	var once sync.Once
 	var report Report
 	var err error

@@ -32,7 +32,7 @@ func clusterOf(t *testing.T, lists []*metav1.APIResourceList, objects ...runtime
 		t.Fatal("the clientset has another discovery client")
 	}
 	discovery.Resources = lists
-	return inspect.New(kube, nil, discovery, nil, operatorLease)
+	return inspect.New(inspect.Clients{Kubernetes: kube, Discovery: discovery}, operatorLease)
 }
 
 var served = []*metav1.APIResourceList{

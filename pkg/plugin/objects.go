@@ -4,11 +4,14 @@
 package plugin
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/example/demoapp-controller/pkg/inspect"
 )
 
 // splitObject splits the arguments KIND, KIND/NAME or KIND NAME. name is empty without one.
@@ -72,4 +75,26 @@ func (c *command) completeObjects(cmd *cobra.Command, args []string, toComplete 
 		}
 	}
 	return found, cobra.ShellCompDirectiveNoFileComp
+}
+
+// object returns the reference of the object that the arguments KIND/NAME or KIND NAME name.
+func (c *command) object(ctx context.Context, cluster *inspect.Cluster, args []string) (inspect.Reference, error) {
+	word, name, err := splitObject(args)
+	if err != nil {
+		return inspect.Reference{}, err
+	}
+	if name == "" {
+		return inspect.Reference{}, fmt.Errorf("%q names no object; write %s/NAME", args[0], word)
+	}
+	kind, err := cluster.Kind(ctx, word)
+	if err != nil {
+		return inspect.Reference{}, err
+	}
+	reference := inspect.Reference{GroupVersionKind: kind.GroupVersionKind, Name: name}
+	if kind.Namespaced {
+		if reference.Namespace, err = c.namespace(); err != nil {
+			return inspect.Reference{}, err
+		}
+	}
+	return reference, nil
 }

@@ -4,6 +4,7 @@
 package plugin
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/cli-runtime/pkg/printers"
+	"sigs.k8s.io/yaml"
 
 	"github.com/example/demoapp-controller/pkg/inspect"
 )
@@ -87,6 +89,26 @@ func (p listPrinter) printTable(out io.Writer, objects []*unstructured.Unstructu
 		table.Rows = append(table.Rows, metav1.TableRow{Cells: cells, Object: runtime.RawExtension{Object: object}})
 	}
 	return printers.NewTablePrinter(printers.PrintOptions{Wide: p.format == "wide"}).PrintObj(table, out)
+}
+
+// printAs prints a value as json or yaml.
+func (c *command) printAs(format string, value any) error {
+	var text []byte
+	var err error
+	switch format {
+	case "json":
+		text, err = json.MarshalIndent(value, "", "  ")
+		text = append(text, '\n')
+	case "yaml":
+		text, err = yaml.Marshal(value)
+	default:
+		return fmt.Errorf("--output: no format %q; use json or yaml", format)
+	}
+	if err != nil {
+		return err
+	}
+	_, err = c.streams.Out.Write(text)
+	return err
 }
 
 // statusWord is the reason of Ready, with what it hides.

@@ -1,0 +1,336 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package inspect
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	childv1alpha1 "github.com/example/demoapp-controller/pkg/apis/child/v1alpha1"
+	"github.com/example/demoapp-controller/pkg/health"
+)
+
+// Node is an object in the tree of an owner.
+type Node struct {
+	Reference
+
+	// Object is the object without the data of a Secret; nil if it is absent or cannot be read.
+	Object *unstructured.Unstructured
+	// Health is the object's health by kstatus. It is NotFound for an absent object, and Unknown
+	// for one that cannot be read.
+	Health health.Health
+	// Err is why the object, or one of the lists of its children, could not be read.
+	Err error
+	// Owned reports that the object is of a kind of the operator.
+	Owned bool
+	// Revisions are the recorded revisions of the object's release, the newest first.
+	Revisions []Revision
+	Children  []*Node
+}
+
+// Revision is a recorded revision of a release.
+type Revision struct {
+	Number int64 `json:"number"`
+	// Status is Helm's word, such as deployed, superseded, failed or pending-upgrade.
+	Status string `json:"status"`
+}
+
+// All calls yield with the node and all nodes below it, parents first, until it returns false.
+func (n *Node) All(yield func(*Node) bool) bool {
+	if !yield(n) {
+		return false
+	}
+	for _, child := range n.Children {
+		if !child.All(yield) {
+			return false
+		}
+	}
+	return true
+}
+
+const (
+	// maxReads is the number of requests of a tree at the same time.
+	maxReads = 8
+	// maxDepth bounds a tree of objects that name each other.
+	maxDepth = 12
+)
+
+var (
+	pods        = schema.GroupVersionKind{Version: "v1", Kind: "Pod"}
+	secrets     = schema.GroupVersionKind{Version: "v1", Kind: "Secret"}
+	jobs        = schema.GroupVersionKind{Group: "batch", Version: "v1", Kind: "Job"}
+	replicaSets = schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "ReplicaSet"}
+)
+
+// controlled are the kinds that controllers of Kubernetes create for an object of a kind.
+var controlled = map[schema.GroupKind]schema.GroupVersionKind{
+	{Group: "apps", Kind: "DaemonSet"}:   pods,
+	{Group: "apps", Kind: "Deployment"}:  replicaSets,
+	{Group: "apps", Kind: "ReplicaSet"}:  pods,
+	{Group: "apps", Kind: "StatefulSet"}: pods,
+	{Group: "batch", Kind: "CronJob"}:    jobs,
+	{Group: "batch", Kind: "Job"}:        pods,
+}
+
+// Tree reads an object and everything below it: the objects of its release or its children, what
+// Kubernetes makes of them, down to pods, and the same for children of the operator's own kinds. It
+// fails if the root cannot be read. Whatever else cannot be read is a node with Err.
+func (c *Cluster) Tree(ctx context.Context, root Reference) (*Node, error) {
+	object, err := c.Get(ctx, root)
+	if err != nil {
+		return nil, err
+	}
+	kinds, err := c.Kinds(ctx)
+	if err != nil {
+		return nil, err
+	}
+	t := &treeReader{
+		cluster: c, kinds: kinds, reads: make(chan struct{}, maxReads), lists: map[listKey]func() ([]*unstructured.Unstructured, error){},
+	}
+	node := t.node(object)
+	t.expand(ctx, node, 0)
+	return node, nil
+}
+
+// treeReader reads a tree. Each kind that is found by its owner is listed once for each namespace.
+type treeReader struct {
+	cluster *Cluster
+	kinds   []Kind
+	// reads has a place for each request at the same time.
+	reads chan struct{}
+
+	mu sync.Mutex
+	// lists has a function for each list that was asked for. It reads once.
+	lists map[listKey]func() ([]*unstructured.Unstructured, error)
+}
+
+type listKey struct {
+	kind      schema.GroupVersionKind
+	namespace string
+}
+
+// list lists a kind in a namespace, once.
+func (t *treeReader) list(ctx context.Context, kind schema.GroupVersionKind, namespace string) ([]*unstructured.Unstructured, error) {
+	t.mu.Lock()
+	key := listKey{kind, namespace}
+	read, ok := t.lists[key]
+	if !ok {
+		read = sync.OnceValues(func() ([]*unstructured.Unstructured, error) {
+			t.reads <- struct{}{}
+			defer func() { <-t.reads }()
+			return t.cluster.List(ctx, kind, namespace, "")
+		})
+		t.lists[key] = read
+	}
+	t.mu.Unlock()
+	return read()
+}
+
+// isOwned reports whether a kind is one of the operator's.
+func (t *treeReader) isOwned(kind schema.GroupKind) bool {
+	return slices.ContainsFunc(t.kinds, func(k Kind) bool { return k.GroupKind() == kind })
+}
+
+// node returns the node of an object that was read.
+func (t *treeReader) node(object *unstructured.Unstructured) *Node {
+	node := &Node{Reference: ReferenceOf(object), Object: object, Owned: t.isOwned(object.GroupVersionKind().GroupKind())}
+	if node.Owned {
+		node.Health = health.OfReporting(object, object.GroupVersionKind())
+	} else {
+		node.Health = health.Of(object)
+	}
+	if object.GroupVersionKind() == secrets {
+		unstructured.RemoveNestedField(object.Object, "data")
+		unstructured.RemoveNestedField(object.Object, "stringData")
+	}
+	return node
+}
+
+// read returns the node of an object that its owner names. A UID that is not empty must be that of
+// the object: another object of the name is not the owner's.
+func (t *treeReader) read(ctx context.Context, reference Reference, uid types.UID) *Node {
+	t.reads <- struct{}{}
+	object, err := t.cluster.Get(ctx, reference)
+	<-t.reads
+	switch {
+	case apierrors.IsNotFound(err), err == nil && uid != "" && object.GetUID() != uid && !t.isOwned(reference.GroupKind()):
+		return &Node{Reference: reference, Health: health.Health{Status: status.NotFoundStatus, Message: "The object does not exist"}}
+	case err != nil:
+		return &Node{Reference: reference, Health: health.Health{Status: status.UnknownStatus, Message: err.Error()}, Err: err}
+	default:
+		return t.node(object)
+	}
+}
+
+// expand reads what is below a node.
+func (t *treeReader) expand(ctx context.Context, node *Node, depth int) {
+	if depth >= maxDepth || node.Object == nil {
+		return
+	}
+	var children []*Node
+	if node.Owned {
+		children = t.named(ctx, node)
+	}
+	if kind, ok := controlled[node.GroupKind()]; ok {
+		children = append(children, t.controlledBy(ctx, node, kind)...)
+	}
+	var group sync.WaitGroup
+	for _, child := range children {
+		group.Go(func() { t.expand(ctx, child, depth+1) })
+	}
+	group.Wait()
+	node.Children = children
+	slices.SortStableFunc(node.Children, func(a, b *Node) int { return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name)) })
+}
+
+// named reads the objects that the status of an object of the operator names. An object whose
+// status names none, such as a DemoAppCluster, owns objects of its own API group.
+func (t *treeReader) named(ctx context.Context, node *Node) []*Node {
+	type child struct {
+		Reference
+
+		uid types.UID
+	}
+	var named []child
+	current := StatusOf(node.Object)
+	for _, entry := range current.Release.Inventory {
+		kind := schema.FromAPIVersionAndKind(entry.APIVersion, entry.Kind)
+		named = append(named, child{Reference{kind, entry.Namespace, entry.Name}, entry.UID})
+	}
+	for _, entry := range appliedChildren(node.Object) {
+		kind, err := t.cluster.builtinOr(t.kinds, entry.Kind)
+		if err != nil {
+			node.Err = cmp.Or(node.Err, err)
+			continue
+		}
+		named = append(named, child{Reference{kind, node.Namespace, entry.Name}, types.UID(entry.UID)})
+	}
+	if release := current.Release.DeployedRelease; release != nil {
+		revisions, err := t.cluster.Revisions(ctx, node.Namespace, release.Name)
+		node.Revisions, node.Err = revisions, cmp.Or(node.Err, err)
+	}
+	children := make([]*Node, len(named))
+	var group sync.WaitGroup
+	for i, child := range named {
+		group.Go(func() { children[i] = t.read(ctx, child.Reference, child.uid) })
+	}
+	group.Wait()
+	if len(named) == 0 {
+		for _, kind := range t.kinds {
+			if kind.Group == node.GroupVersionKind.Group {
+				children = append(children, t.controlledBy(ctx, node, kind.GroupVersionKind)...)
+			}
+		}
+	}
+	return children
+}
+
+// controlledBy returns the objects of a kind whose controller is the node's object.
+func (t *treeReader) controlledBy(ctx context.Context, node *Node, kind schema.GroupVersionKind) []*Node {
+	objects, err := t.list(ctx, kind, node.Namespace)
+	if err != nil {
+		node.Err = cmp.Or(node.Err, err)
+		return nil
+	}
+	var children []*Node
+	for _, object := range objects {
+		if !metav1.IsControlledBy(object, node.Object) || emptyReplicaSet(object) {
+			continue
+		}
+		children = append(children, t.node(object))
+	}
+	return children
+}
+
+// emptyReplicaSet reports whether an object is a ReplicaSet of an older template of a Deployment.
+func emptyReplicaSet(object *unstructured.Unstructured) bool {
+	if object.GroupVersionKind() != replicaSets {
+		return false
+	}
+	wanted, _, _ := unstructured.NestedInt64(object.Object, "spec", "replicas")
+	existing, _, _ := unstructured.NestedInt64(object.Object, "status", "replicas")
+	return wanted == 0 && existing == 0
+}
+
+// appliedChildren returns status.children.applied of an object.
+func appliedChildren(object *unstructured.Unstructured) []childv1alpha1.AppliedChild {
+	entries, _, _ := unstructured.NestedSlice(object.Object, "status", "children", "applied")
+	var applied []childv1alpha1.AppliedChild
+	for _, entry := range entries {
+		fields, _ := entry.(map[string]any)
+		kind, _, _ := unstructured.NestedString(fields, "kind")
+		name, _, _ := unstructured.NestedString(fields, "name")
+		uid, _, _ := unstructured.NestedString(fields, "uid")
+		if kind != "" && name != "" {
+			applied = append(applied, childv1alpha1.AppliedChild{Kind: kind, Name: name, UID: uid})
+		}
+	}
+	return applied
+}
+
+// builtinOr returns the kind of a child by its name alone: one of Kubernetes' own kinds, of the
+// operator's, or of any other.
+func (c *Cluster) builtinOr(own []Kind, name string) (schema.GroupVersionKind, error) {
+	for _, kind := range own {
+		if kind.Kind == name {
+			return kind.GroupVersionKind, nil
+		}
+	}
+	_, lists, err := c.Discovery.ServerGroupsAndResources()
+	if lists == nil && err != nil {
+		return schema.GroupVersionKind{}, fmt.Errorf("discover kind %s: %w", name, err)
+	}
+	var other schema.GroupVersionKind
+	for _, list := range lists {
+		version, err := schema.ParseGroupVersion(list.GroupVersion)
+		if err != nil {
+			continue
+		}
+		for _, resource := range list.APIResources {
+			if resource.Kind != name || strings.Contains(resource.Name, "/") {
+				continue
+			}
+			if !strings.Contains(version.Group, ".") || strings.HasSuffix(version.Group, ".k8s.io") {
+				return version.WithKind(name), nil
+			}
+			other = version.WithKind(name)
+		}
+	}
+	if other.Empty() {
+		return other, fmt.Errorf("the API server serves no kind %s", name)
+	}
+	return other, nil
+}
+
+// Revisions returns the recorded revisions of a release, the newest first. It reads the metadata of
+// the Secrets alone.
+func (c *Cluster) Revisions(ctx context.Context, namespace, release string) ([]Revision, error) {
+	selector := labels.Set{"owner": "helm", "name": release}.String()
+	list, err := c.Metadata.Resource(schema.GroupVersionResource{Version: "v1", Resource: "secrets"}).Namespace(namespace).
+		List(ctx, metav1.ListOptions{LabelSelector: selector})
+	if err != nil {
+		return nil, err
+	}
+	var revisions []Revision
+	for _, record := range list.Items {
+		if number, err := strconv.ParseInt(record.Labels["version"], 10, 64); err == nil {
+			revisions = append(revisions, Revision{Number: number, Status: record.Labels["status"]})
+		}
+	}
+	slices.SortFunc(revisions, func(a, b Revision) int { return cmp.Compare(b.Number, a.Number) })
+	return revisions, nil
+}

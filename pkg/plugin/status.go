@@ -1,0 +1,184 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plugin
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
+	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
+	"github.com/example/demoapp-controller/pkg/inspect"
+)
+
+// maxEvents is the number of events that status shows.
+const maxEvents = 8
+
+func (c *command) status() *cobra.Command {
+	return &cobra.Command{
+		Use:     "status KIND/NAME",
+		Short:   "Show one object on one screen: conditions, release, objects and events",
+		Example: "  kubectl demoapp status demoapp/web\n  kubectl demoapp status postgresql/db -n shop",
+		Args:    cobra.RangeArgs(1, 2), ValidArgsFunction: c.completeObjects,
+		RunE: func(cmd *cobra.Command, args []string) error { return c.runStatus(cmd.Context(), args) },
+	}
+}
+
+func (c *command) runStatus(ctx context.Context, args []string) error {
+	cluster, err := c.cluster()
+	if err != nil {
+		return err
+	}
+	object, err := c.object(ctx, cluster, args)
+	if err != nil {
+		return err
+	}
+	root, err := cluster.Tree(ctx, object)
+	if err != nil {
+		return err
+	}
+	events, eventsErr := cluster.Events(ctx, root)
+	s := c.screen()
+	c.printHead(s, root)
+	c.printConditions(s, inspect.StatusOf(root.Object))
+	c.printRelease(s, inspect.StatusOf(root.Object).Release)
+	s.title("Objects")
+	s.table(c.treeRows(root)[1:])
+	s.title("Events")
+	switch {
+	case eventsErr != nil:
+		s.wrapped(printable(eventsErr.Error()), "")
+	case len(events) == 0:
+		fmt.Fprintln(s.out, "none")
+	default:
+		s.table(c.eventRows(events[max(0, len(events)-maxEvents):]))
+	}
+	return nil
+}
+
+// title begins a part of the screen.
+func (s screen) title(text string) { fmt.Fprintf(s.out, "\n%s\n", s.paint(text, blue)) }
+
+func (c *command) printHead(s screen, root *inspect.Node) {
+	summary := inspect.Summarize(root.Object)
+	in := ""
+	if root.Namespace != "" {
+		in = " in namespace " + root.Namespace
+	}
+	fmt.Fprintf(s.out, "%s%s, generation %d, age %s\n", root, in, root.Object.GetGeneration(), age(c.options.Now(), summary.Created))
+	fmt.Fprintf(s.out, "%s: ", s.paint(readyWord(summary), readyColour(summary)))
+	s.wrapped(printable(cmp.Or(summary.Message, summary.Reason)), "")
+}
+
+// readyWord says in words whether an object is ready.
+func readyWord(s inspect.Summary) string {
+	switch {
+	case s.Deleting:
+		return "Deleting"
+	case s.Ready == metav1.ConditionTrue:
+		return "Ready"
+	case s.Stalled:
+		return "Needs a person"
+	default:
+		return "Not ready"
+	}
+}
+
+func readyColour(s inspect.Summary) colour {
+	switch {
+	case s.Ready == metav1.ConditionTrue && !s.Deleting:
+		return green
+	case s.Stalled:
+		return red
+	default:
+		return yellow
+	}
+}
+
+// printConditions prints the conditions except for Ready, which the head shows.
+func (c *command) printConditions(s screen, status inspect.Status) {
+	var rows [][]cell
+	for _, condition := range status.Conditions {
+		if condition.Type == apimeta.ConditionReady {
+			continue
+		}
+		rows = append(rows, []cell{
+			{text: printable(condition.Type)}, {text: printable(string(condition.Status)), colour: conditionColour(condition)},
+			{text: age(c.options.Now(), condition.LastTransitionTime.Time)}, {text: printable(cmp.Or(condition.Message, condition.Reason))},
+		})
+	}
+	if rows == nil {
+		return
+	}
+	slices.SortFunc(rows, func(a, b []cell) int { return cmp.Compare(a[0].text, b[0].text) })
+	s.title("Conditions")
+	s.table(rows)
+}
+
+// conditionColour is red for a condition that says that something is wrong.
+func conditionColour(condition metav1.Condition) colour {
+	wrong := metav1.ConditionFalse
+	switch condition.Type {
+	case apimeta.ConditionStalled, releasev1alpha1.ConditionFailed, releasev1alpha1.ConditionDrifted, releasev1alpha1.ConditionRemediated:
+		wrong = metav1.ConditionTrue
+	case apimeta.ConditionReconciling, apimeta.ConditionSuspended, releasev1alpha1.ConditionUpgradeHeld:
+		return yellow
+	}
+	if condition.Status == wrong {
+		return red
+	}
+	return 0
+}
+
+func (c *command) printRelease(s screen, release releasev1alpha1.ReleaseStatus) {
+	if deployed := release.DeployedRelease; deployed != nil {
+		s.title("Release")
+		fmt.Fprintf(s.out, "%s, revision %d, chart %s %s\n",
+			printable(deployed.Name), deployed.Revision, printable(deployed.Chart), printable(deployed.ChartVersion))
+	}
+	var rows [][]cell
+	for _, entry := range release.History {
+		outcome := cell{text: string(entry.Outcome)}
+		if entry.Outcome != releasev1alpha1.HistorySucceeded {
+			outcome.colour = red
+		}
+		why := []string{string(entry.Reason)}
+		if len(entry.Changed) > 0 {
+			why = append(why, "changed "+strings.Join(entry.Changed, ", "))
+		}
+		revision := ""
+		if entry.Revision > 0 {
+			revision = "revision " + strconv.FormatInt(entry.Revision, 10)
+		}
+		rows = append(rows, []cell{
+			{text: age(c.options.Now(), entry.Time.Time)}, {text: string(entry.Action)}, outcome, {text: revision},
+			{text: printable(strings.Join(why, ": "))},
+		})
+	}
+	s.table(rows)
+}
+
+// eventRows returns the table of events.
+func (c *command) eventRows(events []corev1.Event) [][]cell {
+	var rows [][]cell
+	for _, event := range events {
+		kind := cell{text: printable(event.Reason)}
+		if event.Type == corev1.EventTypeWarning {
+			kind.colour = yellow
+		}
+		rows = append(rows, []cell{
+			{text: age(c.options.Now(), inspect.LastSeen(event))},
+			{text: printable(event.InvolvedObject.Kind + "/" + event.InvolvedObject.Name)}, kind, {text: printable(event.Message)},
+		})
+	}
+	return rows
+}

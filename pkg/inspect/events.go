@@ -22,31 +22,41 @@ func (c *Cluster) Events(ctx context.Context, root *Node) ([]corev1.Event, error
 	root.All(func(node *Node) bool {
 		if node.Object != nil {
 			uids[node.Object.GetUID()] = true
-			// Events of cluster-scoped objects are in the namespace default.
-			namespaces[cmp.Or(node.Namespace, metav1.NamespaceDefault)] = true
+			namespaces[node.Namespace] = true
 		}
 		return true
 	})
 	var found []corev1.Event
 	for namespace := range namespaces {
-		options := metav1.ListOptions{Limit: pageSize}
-		for {
-			page, err := c.Kubernetes.CoreV1().Events(namespace).List(ctx, options)
-			if err != nil {
-				return nil, err
-			}
-			for _, event := range page.Items {
-				if uids[event.InvolvedObject.UID] {
-					found = append(found, event)
-				}
-			}
-			if options.Continue = page.Continue; options.Continue == "" {
-				break
+		events, err := c.eventsOf(ctx, namespace)
+		if err != nil {
+			return nil, err
+		}
+		for _, event := range events {
+			if uids[event.InvolvedObject.UID] {
+				found = append(found, event)
 			}
 		}
 	}
 	slices.SortStableFunc(found, func(a, b corev1.Event) int { return LastSeen(a).Compare(LastSeen(b)) })
 	return found, nil
+}
+
+// eventsOf returns the events of a namespace; an empty one stands for cluster-scoped objects, whose
+// events are in the namespace default.
+func (c *Cluster) eventsOf(ctx context.Context, namespace string) ([]corev1.Event, error) {
+	var found []corev1.Event
+	options := metav1.ListOptions{Limit: pageSize}
+	for {
+		page, err := c.Kubernetes.CoreV1().Events(cmp.Or(namespace, metav1.NamespaceDefault)).List(ctx, options)
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, page.Items...)
+		if options.Continue = page.Continue; options.Continue == "" {
+			return found, nil
+		}
+	}
 }
 
 // LastSeen returns the time at which an event happened last.

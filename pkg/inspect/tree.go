@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -35,8 +36,8 @@ type Node struct {
 	Health health.Health
 	// Err is why the object, or one of the lists of its children, could not be read.
 	Err error
-	// Owned reports that the object is of a kind of the operator.
-	Owned bool
+	// Resource is the resource of an object of the operator's kinds, and zero for all others.
+	Resource schema.GroupResource
 	// Revisions are the recorded revisions of the object's release, the newest first.
 	Revisions []Revision
 	Children  []*Node
@@ -48,6 +49,9 @@ type Revision struct {
 	// Status is Helm's word, such as deployed, superseded, failed or pending-upgrade.
 	Status string `json:"status"`
 }
+
+// Owned reports whether the object is of a kind of the operator.
+func (n *Node) Owned() bool { return !n.Resource.Empty() }
 
 // All calls yield with the node and all nodes below it, parents first, until it returns false.
 func (n *Node) All(yield func(*Node) bool) bool {
@@ -98,8 +102,12 @@ func (c *Cluster) Tree(ctx context.Context, root Reference) (*Node, error) {
 	if err != nil {
 		return nil, err
 	}
+	byName, err := c.kindsByName(kinds)
+	if err != nil {
+		return nil, err
+	}
 	t := &treeReader{
-		cluster: c, kinds: kinds, reads: make(chan struct{}, maxReads), lists: map[listKey]func() ([]*unstructured.Unstructured, error){},
+		cluster: c, kinds: kinds, byName: byName, reads: make(chan struct{}, maxReads), lists: map[listKey]func() ([]*unstructured.Unstructured, error){},
 	}
 	node := t.node(object)
 	t.expand(ctx, node, 0)
@@ -110,6 +118,7 @@ func (c *Cluster) Tree(ctx context.Context, root Reference) (*Node, error) {
 type treeReader struct {
 	cluster *Cluster
 	kinds   []Kind
+	byName  map[string]schema.GroupVersionKind
 	// reads has a place for each request at the same time.
 	reads chan struct{}
 
@@ -140,15 +149,20 @@ func (t *treeReader) list(ctx context.Context, kind schema.GroupVersionKind, nam
 	return read()
 }
 
-// isOwned reports whether a kind is one of the operator's.
-func (t *treeReader) isOwned(kind schema.GroupKind) bool {
-	return slices.ContainsFunc(t.kinds, func(k Kind) bool { return k.GroupKind() == kind })
+// resourceOf returns the resource of a kind of the operator, and zero for all others.
+func (t *treeReader) resourceOf(kind schema.GroupKind) schema.GroupResource {
+	for _, own := range t.kinds {
+		if own.GroupKind() == kind {
+			return schema.GroupResource{Group: own.Group, Resource: own.Resource}
+		}
+	}
+	return schema.GroupResource{}
 }
 
 // node returns the node of an object that was read.
 func (t *treeReader) node(object *unstructured.Unstructured) *Node {
-	node := &Node{Reference: ReferenceOf(object), Object: object, Owned: t.isOwned(object.GroupVersionKind().GroupKind())}
-	if node.Owned {
+	node := &Node{Reference: ReferenceOf(object), Object: object, Resource: t.resourceOf(object.GroupVersionKind().GroupKind())}
+	if node.Owned() {
 		node.Health = health.OfReporting(object, object.GroupVersionKind())
 	} else {
 		node.Health = health.Of(object)
@@ -167,7 +181,7 @@ func (t *treeReader) read(ctx context.Context, reference Reference, uid types.UI
 	object, err := t.cluster.Get(ctx, reference)
 	<-t.reads
 	switch {
-	case apierrors.IsNotFound(err), err == nil && uid != "" && object.GetUID() != uid && !t.isOwned(reference.GroupKind()):
+	case apierrors.IsNotFound(err), err == nil && uid != "" && object.GetUID() != uid:
 		return &Node{Reference: reference, Health: health.Health{Status: status.NotFoundStatus, Message: "The object does not exist"}}
 	case err != nil:
 		return &Node{Reference: reference, Health: health.Health{Status: status.UnknownStatus, Message: err.Error()}, Err: err}
@@ -182,7 +196,7 @@ func (t *treeReader) expand(ctx context.Context, node *Node, depth int) {
 		return
 	}
 	var children []*Node
-	if node.Owned {
+	if node.Owned() {
 		children = t.named(ctx, node)
 	}
 	if kind, ok := controlled[node.GroupKind()]; ok {
@@ -212,9 +226,9 @@ func (t *treeReader) named(ctx context.Context, node *Node) []*Node {
 		named = append(named, child{Reference{kind, entry.Namespace, entry.Name}, entry.UID})
 	}
 	for _, entry := range appliedChildren(node.Object) {
-		kind, err := t.cluster.builtinOr(t.kinds, entry.Kind)
-		if err != nil {
-			node.Err = cmp.Or(node.Err, err)
+		kind, served := t.byName[entry.Kind]
+		if !served {
+			node.Err = cmp.Or(node.Err, fmt.Errorf("the API server serves no kind %s", entry.Kind))
 			continue
 		}
 		named = append(named, child{Reference{kind, node.Namespace, entry.Name}, types.UID(entry.UID)})
@@ -223,20 +237,22 @@ func (t *treeReader) named(ctx context.Context, node *Node) []*Node {
 		revisions, err := t.cluster.Revisions(ctx, node.Namespace, release.Name)
 		node.Revisions, node.Err = revisions, cmp.Or(node.Err, err)
 	}
-	children := make([]*Node, len(named))
+	read := make([]*Node, len(named))
 	var group sync.WaitGroup
 	for i, child := range named {
-		group.Go(func() { children[i] = t.read(ctx, child.Reference, child.uid) })
+		group.Go(func() { read[i] = t.read(ctx, child.Reference, child.uid) })
 	}
 	group.Wait()
-	if len(named) == 0 {
-		for _, kind := range t.kinds {
-			if kind.Group == node.GroupVersionKind.Group {
-				children = append(children, t.controlledBy(ctx, node, kind.GroupVersionKind)...)
-			}
+	if len(read) > 0 {
+		return read
+	}
+	var owned []*Node
+	for _, kind := range t.kinds {
+		if kind.Group == node.GroupVersionKind.Group {
+			owned = append(owned, t.controlledBy(ctx, node, kind.GroupVersionKind)...)
 		}
 	}
-	return children
+	return owned
 }
 
 // controlledBy returns the objects of a kind whose controller is the node's object.
@@ -282,36 +298,33 @@ func appliedChildren(object *unstructured.Unstructured) []childv1alpha1.AppliedC
 	return applied
 }
 
-// builtinOr returns the kind of a child by its name alone: one of Kubernetes' own kinds, of the
-// operator's, or of any other.
-func (c *Cluster) builtinOr(own []Kind, name string) (schema.GroupVersionKind, error) {
-	for _, kind := range own {
-		if kind.Kind == name {
-			return kind.GroupVersionKind, nil
-		}
-	}
+// kindsByName returns all kinds that the API server serves by their names. Of several kinds of a
+// name, one of the operator's comes first, then one of Kubernetes, then any other.
+func (c *Cluster) kindsByName(own []Kind) (map[string]schema.GroupVersionKind, error) {
 	_, lists, err := c.Discovery.ServerGroupsAndResources()
 	if lists == nil && err != nil {
-		return schema.GroupVersionKind{}, fmt.Errorf("discover kind %s: %w", name, err)
+		return nil, fmt.Errorf("discover the kinds of the API server: %w", err)
 	}
-	var other schema.GroupVersionKind
+	builtin, other := map[string]schema.GroupVersionKind{}, map[string]schema.GroupVersionKind{}
 	for _, list := range lists {
 		version, err := schema.ParseGroupVersion(list.GroupVersion)
 		if err != nil {
 			continue
 		}
+		found := other
+		if !strings.Contains(version.Group, ".") || strings.HasSuffix(version.Group, ".k8s.io") {
+			found = builtin
+		}
 		for _, resource := range list.APIResources {
-			if resource.Kind != name || strings.Contains(resource.Name, "/") {
-				continue
+			// The API server lists the versions of a group in the order of preference.
+			if _, known := found[resource.Kind]; !known && !strings.Contains(resource.Name, "/") {
+				found[resource.Kind] = version.WithKind(resource.Kind)
 			}
-			if !strings.Contains(version.Group, ".") || strings.HasSuffix(version.Group, ".k8s.io") {
-				return version.WithKind(name), nil
-			}
-			other = version.WithKind(name)
 		}
 	}
-	if other.Empty() {
-		return other, fmt.Errorf("the API server serves no kind %s", name)
+	maps.Copy(other, builtin)
+	for _, kind := range own {
+		other[kind.Kind] = kind.GroupVersionKind
 	}
 	return other, nil
 }

@@ -30,8 +30,10 @@ import (
 // kindsOfTrees are the kinds of the objects in tests of trees.
 var kindsOfTrees = []*metav1.APIResourceList{
 	{GroupVersion: "v1", APIResources: []metav1.APIResource{
-		{Name: "configmaps", Kind: "ConfigMap", Namespaced: true}, {Name: "pods", Kind: "Pod", Namespaced: true},
-		{Name: "secrets", Kind: "Secret", Namespaced: true}, {Name: "services", Kind: "Service", Namespaced: true},
+		{Name: "configmaps", Kind: "ConfigMap", Namespaced: true},
+		{Name: "pods", Kind: "Pod", Namespaced: true},
+		{Name: "secrets", Kind: "Secret", Namespaced: true},
+		{Name: "services", Kind: "Service", Namespaced: true},
 	}},
 	{GroupVersion: "apps/v1", APIResources: []metav1.APIResource{
 		{Name: "deployments", Kind: "Deployment", Namespaced: true}, {Name: "replicasets", Kind: "ReplicaSet", Namespaced: true},

@@ -75,7 +75,7 @@ func (c *command) printHead(s screen, root *inspect.Node) {
 		in = " in namespace " + root.Namespace
 	}
 	fmt.Fprintf(s.out, "%s%s, generation %d, age %s\n", root, in, root.Object.GetGeneration(), age(c.options.Now(), summary.Created))
-	fmt.Fprintf(s.out, "%s: ", s.paint(readyWord(summary), readyColour(summary)))
+	fmt.Fprintf(s.out, "%s: ", s.paint(readyWord(summary), readyColor(summary)))
 	s.wrapped(printable(cmp.Or(summary.Message, summary.Reason)), "")
 }
 
@@ -93,7 +93,7 @@ func readyWord(s inspect.Summary) string {
 	}
 }
 
-func readyColour(s inspect.Summary) colour {
+func readyColor(s inspect.Summary) color {
 	switch {
 	case s.Ready == metav1.ConditionTrue && !s.Deleting:
 		return green
@@ -112,8 +112,10 @@ func (c *command) printConditions(s screen, status inspect.Status) {
 			continue
 		}
 		rows = append(rows, []cell{
-			{text: printable(condition.Type)}, {text: printable(string(condition.Status)), colour: conditionColour(condition)},
-			{text: age(c.options.Now(), condition.LastTransitionTime.Time)}, {text: printable(cmp.Or(condition.Message, condition.Reason))},
+			{text: printable(condition.Type)},
+			{text: printable(string(condition.Status)), color: conditionColor(condition)},
+			{text: age(c.options.Now(), condition.LastTransitionTime.Time)},
+			{text: printable(cmp.Or(condition.Message, condition.Reason))},
 		})
 	}
 	if rows == nil {
@@ -124,8 +126,8 @@ func (c *command) printConditions(s screen, status inspect.Status) {
 	s.table(rows)
 }
 
-// conditionColour is red for a condition that says that something is wrong.
-func conditionColour(condition metav1.Condition) colour {
+// conditionColor is red for a condition that says that something is wrong.
+func conditionColor(condition metav1.Condition) color {
 	wrong := metav1.ConditionFalse
 	switch condition.Type {
 	case apimeta.ConditionStalled, releasev1alpha1.ConditionFailed, releasev1alpha1.ConditionDrifted, releasev1alpha1.ConditionRemediated:
@@ -149,7 +151,7 @@ func (c *command) printRelease(s screen, release releasev1alpha1.ReleaseStatus) 
 	for _, entry := range release.History {
 		outcome := cell{text: string(entry.Outcome)}
 		if entry.Outcome != releasev1alpha1.HistorySucceeded {
-			outcome.colour = red
+			outcome.color = red
 		}
 		why := []string{string(entry.Reason)}
 		if len(entry.Changed) > 0 {
@@ -160,7 +162,10 @@ func (c *command) printRelease(s screen, release releasev1alpha1.ReleaseStatus) 
 			revision = "revision " + strconv.FormatInt(entry.Revision, 10)
 		}
 		rows = append(rows, []cell{
-			{text: age(c.options.Now(), entry.Time.Time)}, {text: string(entry.Action)}, outcome, {text: revision},
+			{text: age(c.options.Now(), entry.Time.Time)},
+			{text: string(entry.Action)},
+			outcome,
+			{text: revision},
 			{text: printable(strings.Join(why, ": "))},
 		})
 	}
@@ -173,11 +178,13 @@ func (c *command) eventRows(events []corev1.Event) [][]cell {
 	for _, event := range events {
 		kind := cell{text: printable(event.Reason)}
 		if event.Type == corev1.EventTypeWarning {
-			kind.colour = yellow
+			kind.color = yellow
 		}
 		rows = append(rows, []cell{
 			{text: age(c.options.Now(), inspect.LastSeen(event))},
-			{text: printable(event.InvolvedObject.Kind + "/" + event.InvolvedObject.Name)}, kind, {text: printable(event.Message)},
+			{text: printable(event.InvolvedObject.Kind + "/" + event.InvolvedObject.Name)},
+			kind,
+			{text: printable(event.Message)},
 		})
 	}
 	return rows

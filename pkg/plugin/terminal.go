@@ -27,30 +27,30 @@ func printable(text string) string {
 	}, message.OneLine(text))
 }
 
-// colour is the number of an ANSI colour; 0 is the terminal's own.
-type colour int
+// color is the number of an ANSI color; 0 is the terminal's own.
+type color int
 
 const (
-	red    colour = 31
-	green  colour = 32
-	yellow colour = 33
-	blue   colour = 34
-	grey   colour = 90
+	red    color = 31
+	green  color = 32
+	yellow color = 33
+	blue   color = 34
+	grey   color = 90
 )
 
 // cell is a text in a table.
 type cell struct {
-	text   string
-	colour colour
+	text  string
+	color color
 }
 
-// screen lays out text. On a terminal, lines end at its width, and it has colours unless the
+// screen lays out text. On a terminal, lines end at its width, and it has colors unless the
 // environment has NO_COLOR (https://no-color.org).
 type screen struct {
 	out io.Writer
 	// width is the number of columns; 0 is no limit.
-	width   int
-	colours bool
+	width  int
+	colors bool
 }
 
 // screen returns the screen of the standard output.
@@ -58,14 +58,14 @@ func (c *command) screen() screen {
 	s := screen{out: c.streams.Out}
 	if file, ok := c.streams.Out.(*os.File); ok && term.IsTerminal(int(file.Fd())) {
 		s.width, _, _ = term.GetSize(int(file.Fd()))
-		s.colours = os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
+		s.colors = os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
 	}
 	return s
 }
 
-// paint returns a text in a colour.
-func (s screen) paint(text string, in colour) string {
-	if !s.colours || in == 0 || text == "" {
+// paint returns a text in a color.
+func (s screen) paint(text string, in color) string {
+	if !s.colors || in == 0 || text == "" {
 		return text
 	}
 	return fmt.Sprintf("\x1b[%dm%s\x1b[0m", in, text)
@@ -90,7 +90,7 @@ func (s screen) table(rows [][]cell) {
 			if last {
 				text = s.cut(text, used)
 			}
-			line.WriteString(s.paint(text, cell.colour))
+			line.WriteString(s.paint(text, cell.color))
 			if !last {
 				padding := widths[i] - utf8.RuneCountInString(text) + 3
 				line.WriteString(strings.Repeat(" ", padding))

@@ -106,9 +106,9 @@ func nodeMessage(node *inspect.Node) string {
 }
 
 func healthCell(health status.Status) cell {
-	colours := map[status.Status]colour{
+	colors := map[status.Status]color{
 		status.CurrentStatus: green, status.InProgressStatus: yellow, status.TerminatingStatus: yellow,
 		status.FailedStatus: red, status.NotFoundStatus: red, status.UnknownStatus: grey,
 	}
-	return cell{text: string(health), colour: colours[health]}
+	return cell{text: string(health), color: colors[health]}
 }

@@ -1,0 +1,296 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package inspect
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"regexp"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Verdict says who has to act before an object becomes ready.
+type Verdict int
+
+const (
+	// Ready needs nothing.
+	Ready Verdict = iota
+	// Waits goes on by itself, for example while pods start.
+	Waits
+	// NeedsPerson does not go on before someone changes an object.
+	NeedsPerson
+)
+
+// String returns the verdict in words.
+func (v Verdict) String() string {
+	return [...]string{"ready", "waits", "needs a person"}[v]
+}
+
+// Step is an object on the way from the object that is not ready to the cause, and what it says.
+type Step struct {
+	Object Reference
+	// Text is the object's own message. Texts of objects are not trusted: escape them.
+	Text string
+}
+
+// Explanation says why an object is not ready.
+type Explanation struct {
+	Verdict Verdict
+	// Steps begin with the object that was asked about, and end with the first blocking cause: the
+	// object that someone must change, or that takes its time.
+	Steps []Step
+	// Commands are the commands to type next.
+	Commands []string
+	// Notes say what could not be read, and what is wrong besides.
+	Notes []string
+}
+
+// Cause returns the last step.
+func (e *Explanation) Cause() Step { return e.Steps[len(e.Steps)-1] }
+
+// maxSteps bounds a chain of objects that name each other.
+const maxSteps = 24
+
+// Why explains why an object is not ready: it follows the object's own conditions through whatever
+// it waits for. It fails if the object itself cannot be read.
+func (c *Cluster) Why(ctx context.Context, object Reference, now time.Time) (*Explanation, error) {
+	root, err := c.Tree(ctx, object)
+	if err != nil {
+		return nil, err
+	}
+	w := &why{cluster: c, facts: facts{now: now}, explanation: &Explanation{}}
+	own, err := c.Kinds(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if w.facts.kinds, err = c.kindsByName(own); err != nil {
+		return nil, err
+	}
+	w.readSurroundings(ctx, object.Namespace)
+	if err := w.follow(ctx, root); err != nil {
+		return nil, err
+	}
+	return w.explanation, nil
+}
+
+// why is the search for a cause.
+type why struct {
+	cluster *Cluster
+	facts   facts
+
+	explanation *Explanation
+}
+
+// facts are what is known besides the objects of the tree.
+type facts struct {
+	now time.Time
+	// kinds are the kinds that the API server serves, by name.
+	kinds  map[string]schema.GroupVersionKind
+	events []corev1.Event
+	// operator is nil if the Lease cannot be read.
+	operator *operatorFacts
+}
+
+// operatorFacts are what the Lease says about the operator.
+type operatorFacts struct {
+	lease   Reference
+	report  Report
+	exists  bool
+	running bool
+}
+
+// finding is what an object says about why it is not ready.
+type finding struct {
+	verdict  Verdict
+	text     string
+	commands []string
+	// child is the object to look at next, next the same for an object outside the tree. Without
+	// either, the object is the cause.
+	child *Node
+	next  *Reference
+}
+
+func (w *why) note(format string, args ...any) {
+	w.explanation.Notes = append(w.explanation.Notes, fmt.Sprintf(format, args...))
+}
+
+// readSurroundings reads the events of the namespace, and what the operator reports.
+func (w *why) readSurroundings(ctx context.Context, namespace string) {
+	var err error
+	if w.facts.events, err = w.cluster.eventsOf(ctx, namespace); err != nil {
+		w.note("Events are left out: %v", err)
+	}
+	lease := Reference{
+		GroupVersionKind: schema.GroupVersionKind{Group: "coordination.k8s.io", Version: "v1", Kind: "Lease"},
+		Namespace:        w.cluster.Operator.Namespace, Name: w.cluster.Operator.Name,
+	}
+	report, err := w.cluster.Report(ctx)
+	switch {
+	case err == nil:
+		w.facts.operator = &operatorFacts{lease: lease, report: report, exists: true, running: report.Running(w.facts.now)}
+	case apierrors.IsNotFound(err):
+		w.facts.operator = &operatorFacts{lease: lease}
+	default:
+		w.note("Whether the operator runs is unknown: %v; ask whoever runs it for: %s", err, kubectl("get", lease))
+	}
+}
+
+// follow looks at one object after the other until one is the cause.
+func (w *why) follow(ctx context.Context, node *Node) error {
+	e := w.explanation
+	seen := map[Reference]bool{}
+	for len(e.Steps) < maxSteps {
+		seen[node.Reference] = true
+		f := w.facts.find(node)
+		if f.verdict == Ready && len(e.Steps) > 0 {
+			break // A healthy object is not the cause: the one that names it is.
+		}
+		e.Steps = append(e.Steps, Step{node.Reference, f.text})
+		e.Verdict, e.Commands = max(e.Verdict, f.verdict), f.commands
+		switch {
+		case f.child != nil && !seen[f.child.Reference]:
+			node = f.child
+			continue
+		case f.next == nil || seen[*f.next]:
+		default:
+			next, err := w.read(ctx, *f.next)
+			if err != nil {
+				return err
+			}
+			if next != nil {
+				node = next
+				continue
+			}
+		}
+		break
+	}
+	w.blameOperator()
+	return nil
+}
+
+// read reads an object outside the tree that the last step names. It returns nil if the object is
+// the cause, because it is absent, or if it cannot be read.
+func (w *why) read(ctx context.Context, object Reference) (*Node, error) {
+	e := w.explanation
+	switch object.GroupVersionKind {
+	case webhooks:
+		object = w.cluster.webhookConfiguration(ctx, object)
+		fallthrough
+	case users, crds:
+		// Only the name is known. The object that was refused has the text.
+		e.Steps = append(e.Steps, Step{Object: object})
+		return nil, nil
+	}
+	node, err := w.cluster.Tree(ctx, object)
+	switch {
+	case err == nil:
+		return node, nil
+	case apierrors.IsNotFound(err), meta.IsNoMatchError(err):
+		e.Steps = append(e.Steps, Step{object, "The object does not exist"})
+		e.Verdict, e.Commands = NeedsPerson, []string{kubectl("get", object)}
+	case apierrors.IsForbidden(err):
+		e.Steps = append(e.Steps, Step{object, "You may not read the object"})
+		e.Verdict = max(e.Verdict, Waits)
+		w.note("%v; ask whoever may for: %s", err, kubectl("describe", object))
+	default:
+		return nil, err
+	}
+	return nil, nil
+}
+
+// blameOperator adds the operator as the cause if it would have to act and does not run.
+func (w *why) blameOperator() {
+	e, operator := w.explanation, w.facts.operator
+	if operator == nil || operator.running {
+		return
+	}
+	text := "No replica of the operator holds the lease"
+	if !operator.exists {
+		text = "The Lease of the operator does not exist: is it installed, and under this name?"
+	} else if operator.report.Leader != "" {
+		text = fmt.Sprintf("The leader %s has not renewed the lease since %s", operator.report.Leader, operator.report.Renewed.UTC().Format(time.RFC3339))
+	}
+	if e.Verdict != Waits {
+		e.Notes = append(e.Notes, "The operator does not run: "+text)
+		return
+	}
+	e.Verdict = NeedsPerson
+	e.Steps = append(e.Steps, Step{operator.lease, text})
+	e.Commands = []string{fmt.Sprintf("kubectl get pods -n %s", operator.lease.Namespace), kubectl("describe", operator.lease)}
+}
+
+// find says what an object says about why it is not ready. It decides from the facts alone.
+func (f facts) find(node *Node) finding {
+	switch {
+	case node.Object == nil && node.Err != nil:
+		return finding{verdict: Waits, text: node.Err.Error(), commands: []string{kubectl("describe", node.Reference)}}
+	case node.Object == nil:
+		return finding{verdict: Waits, text: "The object does not exist", commands: []string{kubectl("get", node.Reference)}}
+	case node.Owned():
+		return f.ofOwned(node)
+	case node.Object.GetDeletionTimestamp() != nil:
+		return f.ofTerminating(node)
+	case node.Kind == "Pod" && node.Group == "":
+		return f.ofPod(node)
+	default:
+		return f.ofOther(node)
+	}
+}
+
+// webhookConfiguration returns the configuration that has an admission webhook, and the webhook
+// itself if none can be found.
+func (c *Cluster) webhookConfiguration(ctx context.Context, webhook Reference) Reference {
+	for _, kind := range []string{"ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"} {
+		configurations, err := c.List(ctx, schema.GroupVersionKind{Group: policies.Group, Version: "v1", Kind: kind}, "", "")
+		if err != nil {
+			return webhook
+		}
+		for _, configuration := range configurations {
+			entries, _, _ := unstructured.NestedSlice(configuration.Object, "webhooks")
+			for _, entry := range entries {
+				if fields, ok := entry.(map[string]any); ok && fields["name"] == webhook.Name {
+					return ReferenceOf(configuration)
+				}
+			}
+		}
+	}
+	return webhook
+}
+
+// mention is an object in a message of the operator, such as: Secret "web", or ConfigMap shop/web.
+var mention = regexp.MustCompile(`\b([A-Z][A-Za-z]{2,62}) (?:"([a-z0-9][a-z0-9.-]{0,252})"|[a-z0-9-]{1,63}/([a-z0-9][a-z0-9.-]{0,252}))`)
+
+// mentions returns the objects that a message names, without the object itself.
+func (f facts) mentions(node *Node, message string) []Reference {
+	var found []Reference
+	for _, match := range mention.FindAllStringSubmatch(message, -1) {
+		kind, served := f.kinds[match[1]]
+		reference := Reference{kind, node.Namespace, cmp.Or(match[2], match[3])}
+		if served && reference != node.Reference {
+			found = append(found, reference)
+		}
+	}
+	return found
+}
+
+// kubectl returns a command about an object, such as "kubectl describe pod web-1 -n shop".
+func kubectl(verb string, object Reference) string {
+	name := strings.ToLower(object.Kind)
+	if object.Group != "" && strings.Contains(object.Group, ".") && !strings.HasSuffix(object.Group, ".k8s.io") {
+		name += "." + object.Group
+	}
+	command := fmt.Sprintf("kubectl %s %s %s", verb, name, object.Name)
+	if object.Namespace != "" {
+		command += " -n " + object.Namespace
+	}
+	return command
+}

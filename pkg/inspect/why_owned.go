@@ -1,0 +1,252 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package inspect
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	databasev1 "github.com/example/demoapp-controller/pkg/apis/database/v1"
+	demov1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+	examplev1 "github.com/example/demoapp-controller/pkg/apis/example/v1"
+	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
+	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
+	watchesv1alpha1 "github.com/example/demoapp-controller/pkg/apis/watches/v1alpha1"
+)
+
+// firstLook is the time that a running operator has for the first status of an object.
+const firstLook = 15 * time.Second
+
+// holds are the reasons with which the operator holds a change although nothing is wrong.
+var holds = map[string]Verdict{
+	releasev1alpha1.ReasonOutsideWindow:      Waits,
+	releasev1alpha1.ReasonRolloutQueued:      Waits,
+	releasev1alpha1.ReasonReleaseBusy:        Waits,
+	releasev1alpha1.ReasonLicenseUnavailable: Waits,
+	releasev1alpha1.ReasonRolloutHalted:      NeedsPerson,
+	releasev1alpha1.ReasonLicenseDenied:      NeedsPerson,
+	releasev1alpha1.ReasonInvalidSchedule:    NeedsPerson,
+}
+
+// forceable are the holds that the annotation force-at overrides.
+var forceable = []string{
+	releasev1alpha1.ReasonOutsideWindow, releasev1alpha1.ReasonRolloutQueued, releasev1alpha1.ReasonRolloutHalted,
+}
+
+// finalizers are those of the operator. Kinds of a library have the group of the kind as prefix.
+var finalizers = []string{
+	demov1alpha1.Finalizer, databasev1.Finalizer, examplev1.Finalizer, watchesv1alpha1.Finalizer, watchesv1alpha1.FormerFinalizer,
+}
+
+// ofOwned says why an object of the operator is not ready.
+func (f facts) ofOwned(node *Node) finding {
+	summary, current := Summarize(node.Object), StatusOf(node.Object)
+	found := finding{verdict: Waits, text: summary.Message, commands: []string{kubectl("describe", node.Reference)}}
+	switch {
+	case summary.Deleting:
+		return f.ofDeleted(node, summary)
+	case summary.Ready == metav1.ConditionTrue:
+		return finding{text: summary.Message}
+	case current.True(apimeta.ConditionSuspended):
+		return ofSuspended(node, current.Condition(apimeta.ConditionSuspended))
+	case summary.Reason == ReasonUnseen:
+		return f.ofUnseen(node, summary)
+	}
+	if verdict, held := holds[summary.Reason]; held {
+		found.verdict = verdict
+		if slices.Contains(forceable, summary.Reason) {
+			found.commands = []string{fmt.Sprintf("%s %s=\"$(date)\" --overwrite", kubectl("annotate", node.Reference), releasev1alpha1.AnnotationForceAt)}
+		}
+		return found
+	}
+	if summary.Stalled {
+		found.verdict, found.commands = NeedsPerson, []string{kubectl("edit", node.Reference)}
+	}
+	return f.ofFailing(node, summary, found)
+}
+
+// ofFailing says why an object is not ready that the operator neither holds nor left unseen: the API
+// server refuses something, or another object is missing, not ready or in the way.
+func (f facts) ofFailing(node *Node, summary Summary, found finding) finding {
+	mentioned := f.mentions(node, summary.Message)
+	unhealthy := worst(node)
+	followsPods := slices.Contains([]string{apimeta.ReasonProgressing, apimeta.ReasonUnhealthy, releasev1alpha1.ReasonHealthTimeout}, summary.Reason)
+	if refused, ok := refusalOf(node, summary.Message); ok && (unhealthy == nil || !followsPods) {
+		refused.text = summary.Message
+		return refused
+	}
+	// The operator's message decides which of several objects comes first.
+	for _, reference := range mentioned {
+		if child := childNamed(node, reference); child != nil && child.Health.Status != status.CurrentStatus {
+			found.child = child
+			return found
+		}
+	}
+	if summary.Reason == demov1alpha1.ReasonWaiting || !followsPods || unhealthy == nil {
+		for _, reference := range mentioned {
+			if childNamed(node, reference) == nil {
+				found.next = &reference
+				if summary.Reason != demov1alpha1.ReasonWaiting {
+					found.verdict = max(found.verdict, missingVerdict(summary.Reason))
+				}
+				return found
+			}
+		}
+	}
+	found.child = unhealthy
+	return found
+}
+
+// missingVerdict is the verdict about an object outside the tree that a reason of this name is about:
+// one that someone has to create or correct, or one that the operator waits for.
+func missingVerdict(reason string) Verdict {
+	for _, word := range []string{"NotFound", "Missing", "Invalid", "Conflict", "Refused", "Taken"} {
+		if strings.Contains(reason, word) {
+			return NeedsPerson
+		}
+	}
+	return Waits
+}
+
+func ofSuspended(node *Node, suspended *metav1.Condition) finding {
+	found := finding{verdict: NeedsPerson, text: suspended.Message}
+	switch suspended.Reason {
+	case releasev1alpha1.ReasonSuspendedBySpec:
+		found.commands = []string{kubectl("patch", node.Reference) + ` --type=merge -p '{"spec":{"suspend":false}}'`}
+	case apimeta.ReasonSuspendedByNamespace:
+		namespace := Reference{GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: "Namespace"}, Name: node.Namespace}
+		found.next = &namespace
+	case apimeta.ReasonSuspendedByAnnotation:
+		found.commands = []string{fmt.Sprintf("%s %s-", kubectl("annotate", node.Reference), apimeta.AnnotationPaused)}
+	default:
+		found.commands = []string{kubectl("describe", node.Reference)}
+	}
+	return found
+}
+
+// ofUnseen explains an object whose newest generation the operator has not seen.
+func (f facts) ofUnseen(node *Node, summary Summary) finding {
+	found := finding{verdict: Waits, text: summary.Message, commands: []string{kubectl("describe", node.Reference)}}
+	if f.operator == nil || !f.operator.running {
+		return found
+	}
+	served := slices.Contains(f.operator.report.Resources, node.Resource.String())
+	logs := fmt.Sprintf("kubectl logs -n %s %s", f.operator.lease.Namespace, podOf(f.operator.report.Leader))
+	switch {
+	case f.operator.report.Version != "" && !served:
+		found.verdict, found.commands = NeedsPerson, []string{logs}
+		found.text = "The operator runs and does not serve the kind: its permissions for the kind are missing, or its flags leave it out"
+	case node.Object.GetGeneration() == 1 && node.Object.GetCreationTimestamp().Add(firstLook).Before(f.now):
+		found.verdict, found.commands = NeedsPerson, []string{logs}
+		found.text = "The operator runs and has not looked at the object: its flag --namespaces leaves the namespace out, or its work waits"
+	}
+	return found
+}
+
+// podOf returns the name of the pod in the identity of a leader, such as pod_1b2c.
+func podOf(leader string) string {
+	pod, _, _ := strings.Cut(leader, "_")
+	return pod
+}
+
+// ofDeleted says what the deletion of an object of the operator waits for.
+func (f facts) ofDeleted(node *Node, summary Summary) finding {
+	found := finding{verdict: Waits, text: summary.Message, commands: []string{kubectl("describe", node.Reference)}}
+	var others []string
+	own := false
+	for _, finalizer := range node.Object.GetFinalizers() {
+		if strings.HasPrefix(finalizer, node.GroupVersionKind.Group+"/") || slices.Contains(finalizers, finalizer) {
+			own = true
+		} else {
+			others = append(others, finalizer)
+		}
+	}
+	if !own {
+		return finalizersOfOthers(node, others)
+	}
+	if refused, ok := refusalOf(node, summary.Message); ok {
+		refused.text = summary.Message
+		return refused
+	}
+	for _, reference := range f.mentions(node, summary.Message) {
+		if child := childNamed(node, reference); child != nil && child.Object != nil {
+			found.child = child
+			return found
+		}
+	}
+	for _, child := range node.Children {
+		if child.Object != nil && child.Object.GetDeletionTimestamp() != nil && len(child.Object.GetFinalizers()) > 0 {
+			found.child = child
+			return found
+		}
+	}
+	return found
+}
+
+// finalizersOfOthers explains a deletion that waits for other controllers.
+func finalizersOfOthers(node *Node, finalizers []string) finding {
+	if len(finalizers) == 0 {
+		return finding{verdict: Waits, text: "The object is being deleted", commands: []string{kubectl("get", node.Reference)}}
+	}
+	return finding{
+		verdict:  NeedsPerson,
+		text:     "The deletion waits for finalizers of other controllers: " + strings.Join(finalizers, ", "),
+		commands: []string{kubectl("get", node.Reference) + " -o jsonpath='{.metadata.finalizers}'"},
+	}
+}
+
+// childNamed returns the child that a message names.
+func childNamed(node *Node, reference Reference) *Node {
+	i := slices.IndexFunc(node.Children, func(child *Node) bool { return child.Kind == reference.Kind && child.Name == reference.Name })
+	if i < 0 {
+		return nil
+	}
+	return node.Children[i]
+}
+
+// worst returns the child that is furthest from healthy; nil if all are healthy.
+func worst(node *Node) *Node {
+	order := map[status.Status]int{
+		status.FailedStatus: 1, status.NotFoundStatus: 2, status.TerminatingStatus: 3, status.InProgressStatus: 4, status.UnknownStatus: 5,
+	}
+	var found *Node
+	for _, child := range node.Children {
+		if rank := order[child.Health.Status]; rank != 0 && (found == nil || rank < order[found.Health.Status]) {
+			found = child
+		}
+	}
+	return found
+}
+
+// namespaceFinding explains the annotation that suspends all objects of a namespace, and a namespace
+// that is being deleted.
+func namespaceFinding(node *Node) finding {
+	if node.Object.GetDeletionTimestamp() != nil {
+		conditions, _, _ := unstructured.NestedSlice(node.Object.Object, "status", "conditions")
+		text := "The namespace is being deleted"
+		for _, condition := range conditions {
+			fields, _ := condition.(map[string]any)
+			if fields["status"] == "True" {
+				message, _, _ := unstructured.NestedString(fields, "message")
+				text += "; " + message
+			}
+		}
+		return finding{verdict: NeedsPerson, text: text, commands: []string{kubectl("describe", node.Reference)}}
+	}
+	if value, ok := node.Object.GetAnnotations()[apimeta.AnnotationPaused]; ok {
+		return finding{
+			verdict: NeedsPerson, text: fmt.Sprintf("The annotation %s is %s", apimeta.AnnotationPaused, cmp.Or(value, `""`)),
+			commands: []string{fmt.Sprintf("%s %s-", kubectl("annotate", node.Reference), apimeta.AnnotationPaused)},
+		}
+	}
+	return finding{verdict: Waits, text: node.Health.Message, commands: []string{kubectl("describe", node.Reference)}}
+}

@@ -1,0 +1,118 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package inspect_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/utils/ptr"
+
+	"github.com/example/demoapp-controller/pkg/inspect"
+	"github.com/example/demoapp-controller/test/expect"
+)
+
+// now is the time of all questions.
+var now = time.Unix(1000, 0)
+
+// notReady returns the YAML of a DemoApp web that is not ready.
+func notReady(reason, message, more string) string {
+	return fmt.Sprintf(`
+apiVersion: demo.example.com/v1alpha1
+kind: DemoApp
+metadata: {name: web, generation: 1}
+status: {observedGeneration: 1, conditions: [{type: Ready, status: "False", reason: %s, message: %q, observedGeneration: 1}%s]}
+`, reason, message, more)
+}
+
+// lease creates the operator's Lease with a report.
+func lease(t *testing.T, cluster *inspect.Cluster, renewed time.Time) {
+	t.Helper()
+	object := leaseWith(`{"version":"v1","resources":["demoapps.demo.example.com"]}`)
+	object.Spec = coordinationv1.LeaseSpec{
+		HolderIdentity: ptr.To("operator-1_a"), LeaseDurationSeconds: ptr.To[int32](15), RenewTime: &metav1.MicroTime{Time: renewed},
+	}
+	_, err := cluster.Kubernetes.CoordinationV1().Leases(object.Namespace).Create(t.Context(), object, metav1.CreateOptions{})
+	expect.NoError(t, err)
+}
+
+func TestWhy(t *testing.T) {
+	secret := "---\napiVersion: v1\nkind: Secret\nmetadata: {name: keys}\n"
+	stalled := `, {type: Stalled, status: "True", reason: A, message: b}`
+	tests := []struct {
+		name    string
+		objects string
+		renewed time.Time
+		// want is the verdict, and the objects of the steps.
+		want, command string
+	}{
+		{"quota", notReady("Refused", "is forbidden: exceeded quota: few, requested: pods=1", ""), now, "needs a person: DemoApp/web ResourceQuota/few", "kubectl get resourcequota few -n shop"},
+		{"webhook without a configuration", notReady("Refused", `admission webhook "a.example.com" denied the request: no`, ""), now, "needs a person: DemoApp/web AdmissionWebhook/a.example.com", "kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations -o wide"},
+		{"permission", notReady("InstallFailed", `services is forbidden: User "deployer" cannot create resource "services"`, ""), now, "needs a person: DemoApp/web User/deployer", "kubectl auth can-i --list --as=deployer -n shop"},
+		{"kind", notReady("InstallFailed", `no matches for kind "Widget" in version "a.example.com/v1"`, ""), now, "needs a person: DemoApp/web CustomResourceDefinition/Widget", "kubectl api-resources"},
+		{"immutable field", notReady("Refused", "spec.selector: field is immutable", stalled), now, "needs a person: DemoApp/web", "kubectl edit demoapp.demo.example.com web -n shop"},
+		{"missing Secret", notReady("SecretNotFound", `Secret "keys" does not exist`, ""), now, "needs a person: DemoApp/web Secret/keys", "kubectl get secret keys -n shop"},
+		{"key that a Secret lacks", notReady("KeyNotFound", `Secret "keys" has no key "api"`, "") + secret, now, "needs a person: DemoApp/web Secret/keys", "kubectl describe secret keys -n shop"},
+		{"words that look like a kind", notReady("Progressing", `Values "keys" are read`, ""), now, "waits: DemoApp/web", "kubectl describe demoapp.demo.example.com web -n shop"},
+		{"object that names itself", notReady("Progressing", `DemoApp "web" is installed`, ""), now, "waits: DemoApp/web", "kubectl describe demoapp.demo.example.com web -n shop"},
+		{"license server that does not answer", notReady("LicenseUnavailable", "no answer", ""), now, "waits: DemoApp/web", "kubectl describe demoapp.demo.example.com web -n shop"},
+		{"license that is denied", notReady("LicenseDenied", "no", ""), now, "needs a person: DemoApp/web", "kubectl describe demoapp.demo.example.com web -n shop"},
+		{"operator that does not run", notReady("Progressing", "Available: 0/1", ""), now.Add(-time.Minute), "needs a person: DemoApp/web Lease/demoapp-controller", "kubectl get pods -n demoapp-system"},
+		{"operator that does not matter", notReady("Refused", "spec.selector: field is immutable", stalled), now.Add(-time.Minute), "needs a person: DemoApp/web", "kubectl edit demoapp.demo.example.com web -n shop"},
+		{"kind that the operator leaves out", "apiVersion: webapp.example.com/v1\nkind: Website\nmetadata: {name: web}\n", now, "needs a person: Website/web", "kubectl logs -n demoapp-system operator-1"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			cluster, _ := treeCluster(t, tt.objects)
+			lease(t, cluster, tt.renewed)
+			kind, err := cluster.Kind(t.Context(), map[bool]string{true: "website", false: "demoapp"}[strings.Contains(tt.objects, "Website")])
+			expect.NoError(t, err)
+
+			got, err := cluster.Why(t.Context(), inspect.Reference{GroupVersionKind: kind.GroupVersionKind, Namespace: "shop", Name: "web"}, now)
+
+			expect.NoError(t, err)
+			answer := got.Verdict.String() + ":"
+			for _, step := range got.Steps {
+				answer += " " + step.Object.String()
+			}
+			expect.Equal(t, "answer", tt.want, answer)
+			expect.Equal(t, "command", tt.command, got.Commands[0])
+		})
+	}
+}
+
+// TestWhyNamesMissingPermissions holds that a user of one namespace gets an answer.
+func TestWhyNamesMissingPermissions(t *testing.T) {
+	cluster, client := treeCluster(t, notReady("SecretNotFound", `Secret "keys" has no key`, ""))
+	client.PrependReactor("*", "secrets", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		return true, nil, apierrors.NewForbidden(action.GetResource().GroupResource(), "keys", fmt.Errorf("not allowed"))
+	})
+	kube, ok := cluster.Kubernetes.(interface {
+		PrependReactor(verb, resource string, reaction clienttesting.ReactionFunc)
+	})
+	if !ok {
+		t.Fatal("the clientset takes no reactors")
+	}
+	for _, resource := range []string{"events", "leases"} {
+		kube.PrependReactor("*", resource, func(action clienttesting.Action) (bool, runtime.Object, error) {
+			return true, nil, apierrors.NewForbidden(action.GetResource().GroupResource(), "", fmt.Errorf("not allowed"))
+		})
+	}
+	kind, err := cluster.Kind(t.Context(), "demoapp")
+	expect.NoError(t, err)
+
+	got, err := cluster.Why(t.Context(), inspect.Reference{GroupVersionKind: kind.GroupVersionKind, Namespace: "shop", Name: "web"}, now)
+
+	expect.NoError(t, err)
+	expect.Equal(t, "cause", "Secret/keys", got.Cause().Object.String())
+	expect.Contains(t, "notes", strings.Join(got.Notes, "\n"), "events is forbidden", "leases.coordination.k8s.io is forbidden",
+		"kubectl get lease demoapp-controller -n demoapp-system", "kubectl describe secret keys -n shop")
+}

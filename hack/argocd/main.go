@@ -1,8 +1,9 @@
 // Copyright The DemoApp Controller Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command argocd prints a ConfigMap that gives the health check of artifacts/argocd/health.lua to Argo CD, for each kind
-// of this repository. Server-side apply merges the ConfigMap into the one that Argo CD has.
+// Command argocd prints a ConfigMap that gives the health check of artifacts/argocd/health.lua to
+// Argo CD, for each kind of this repository. Server-side apply merges the ConfigMap into the one
+// that Argo CD has.
 package main
 
 import (

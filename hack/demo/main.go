@@ -6,12 +6,13 @@
 //	go run ./hack/demo                                  # on a control plane of its own, which ends with the tour
 //	go run ./hack/demo --kubeconfig ~/.kube/config      # on the cluster of that file's current context
 //
-// The section above the first heading of the page builds the programs, while the control plane is built and started. The
-// next section prepares the cluster. The last one cleans up; it runs after each failure and interrupt that follow the
-// preparation. The sections between are the steps. The first step that fails ends the tour with exit code 1.
+// The section above the first heading of the page builds the programs, while the control plane is
+// built and started. The next section prepares the cluster. The last one cleans up; it runs after
+// each failure and interrupt that follow the preparation. The sections between are the steps. The
+// first step that fails ends the tour with exit code 1.
 //
-// A killed tour cannot clean up. Its control plane and the operator end nevertheless. On another cluster, the next tour
-// finds the remains and removes them.
+// A killed tour cannot clean up. Its control plane and the operator end nevertheless. On another
+// cluster, the next tour finds the remains and removes them.
 package main
 
 import (
@@ -76,7 +77,8 @@ func perform(ctx context.Context, screen *pages.Screen, kubeconfig, metrics stri
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	// This program may run under make. The make of the page must not act as a part of the outer one.
+	// This program may run under make. The make of the page must not act as a part of the outer
+	// one.
 	for _, name := range []string{"MAKEFLAGS", "MAKELEVEL", "MFLAGS"} {
 		_ = os.Unsetenv(name)
 	}
@@ -212,7 +214,8 @@ func summarize(screen *pages.Screen, steps []pages.Section, outcomes []outcome) 
 	screen.Printf("\n  %d of %d steps in %s.\n", done, len(outcomes), pages.Readable(total))
 }
 
-// enter begins to start a control plane. With a kubeconfig, it returns that cluster, and builds a kubectl if there is none.
+// enter begins to start a control plane. With a kubeconfig, it returns that cluster, and builds a
+// kubectl if there is none.
 func enter(ctx context.Context, screen *pages.Screen, kubeconfig string) (*place, error) {
 	if kubeconfig == "" {
 		return startPlace(ctx, screen)

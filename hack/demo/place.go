@@ -35,8 +35,8 @@ type place struct {
 	err     error
 }
 
-// localCluster prepares a command of hack/localcluster, in a process group of its own. It reports its progress on standard
-// error. The end of ctx interrupts the command.
+// localCluster prepares a command of hack/localcluster, in a process group of its own. It reports
+// its progress on standard error. The end of ctx interrupts the command.
 func localCluster(ctx context.Context, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, "go", append([]string{"-C", "hack/localcluster", "run", "."}, args...)...)
 	cmd.Stderr = os.Stderr

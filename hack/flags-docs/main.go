@@ -1,7 +1,8 @@
 // Copyright The DemoApp Controller Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command flags-docs prints docs/flags.md: every flag of the operator with its type, default and meaning, by topic.
+// Command flags-docs prints docs/flags.md: every flag of the operator with its type, default and
+// meaning, by topic.
 package main
 
 import (
@@ -36,7 +37,8 @@ func main() {
 	}
 }
 
-// write prints the page of the flags. Each flag must belong to a topic, and each explanation to a flag.
+// write prints the page of the flags. Each flag must belong to a topic, and each explanation to a
+// flag.
 func write(w io.Writer, flags *pflag.FlagSet, topics []topic, explanations map[string]string) error {
 	rows := make([][]string, len(topics))
 	var errs []error

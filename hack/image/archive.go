@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// archive returns a tar archive that depends only on the names, modes and contents of files, and on a
-// time. Owner and group are 0.
+// archive returns a tar archive that depends only on the names, modes and contents of files, and on
+// a time. Owner and group are 0.
 func archive(modified time.Time, files fstest.MapFS) ([]byte, error) {
 	tree := fstest.MapFS{}
 	for name, file := range files {

@@ -15,8 +15,8 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 )
 
-// lastStage returns the instructions of the last stage of the Dockerfile that match a pattern, with the
-// subexpressions.
+// lastStage returns the instructions of the last stage of the Dockerfile that match a pattern, with
+// the subexpressions.
 func lastStage(t *testing.T, pattern string) [][]string {
 	t.Helper()
 	_, stage, ok := strings.Cut(read(t, root, "Dockerfile"), "\nFROM scratch\n")
@@ -36,7 +36,8 @@ func dockerfileLabels(t *testing.T, args map[string]string) map[string]string {
 	return labels
 }
 
-// checkDockerfile checks that the Dockerfile describes an image with a configuration, apart from labels.
+// checkDockerfile checks that the Dockerfile describes an image with a configuration, apart from
+// labels.
 func checkDockerfile(t *testing.T, config v1.Config) {
 	t.Helper()
 	want := []string{

@@ -58,8 +58,8 @@ func write(t *testing.T, content string, path ...string) {
 	must(t, os.WriteFile(file, []byte(content), 0o600))
 }
 
-// newRepository returns a repository with one commit of a program without dependencies, which is built
-// in a moment.
+// newRepository returns a repository with one commit of a program without dependencies, which is
+// built in a moment.
 func newRepository(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()

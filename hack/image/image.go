@@ -25,8 +25,8 @@ import (
 
 // What all images have in common.
 const (
-	// user is an arbitrary number other than 0, as "runAsNonRoot" of the restricted profile demands.
-	// The image has no /etc/passwd.
+	// user is an arbitrary number other than 0, as "runAsNonRoot" of the restricted profile
+	// demands. The image has no /etc/passwd.
 	user     = "65532:65532"
 	title    = "demoapp-controller"
 	licenses = "Apache-2.0"
@@ -53,9 +53,9 @@ func (s stamp) labels() map[string]string {
 	return labels
 }
 
-// rootCertificates returns the certificates that Mozilla trusts for servers, in PEM. They come from a
-// Go module that the Go project updates. Roots with a constraint, such as a date after which Mozilla
-// trusts no new certificate, are left out, because PEM has no place for the constraint.
+// rootCertificates returns the certificates that Mozilla trusts for servers, in PEM. They come from
+// a Go module that the Go project updates. Roots with a constraint, such as a date after which
+// Mozilla trusts no new certificate, are left out, because PEM has no place for the constraint.
 func rootCertificates() []byte {
 	var out bytes.Buffer
 	for root := range bundle.Roots() {
@@ -66,8 +66,8 @@ func rootCertificates() []byte {
 	return out.Bytes()
 }
 
-// pack returns the image of a program, and its bill of materials as a document and as an artifact that
-// refers to the image. Name is the name of the program in the image.
+// pack returns the image of a program, and its bill of materials as a document and as an artifact
+// that refers to the image. Name is the name of the program in the image.
 func (p program) pack(name string) (image v1.Image, document []byte, referrer v1.Image, err error) {
 	if err := p.checkRunsAlone(); err != nil {
 		return nil, nil, nil, err

@@ -132,8 +132,8 @@ func TestPush(t *testing.T) {
 	}
 }
 
-// checkReferrer checks that one artifact refers to a pushed image and holds the bill of materials in a
-// file.
+// checkReferrer checks that one artifact refers to a pushed image and holds the bill of materials
+// in a file.
 func checkReferrer(t *testing.T, image name.Digest, file string) {
 	t.Helper()
 	want, _, err := v1.SHA256(strings.NewReader(read(t, file)))

@@ -22,8 +22,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 )
 
-// pack replaces the output directory with the image of static Linux binaries of the same build, one per
-// architecture.
+// pack replaces the output directory with the image of static Linux binaries of the same build, one
+// per architecture.
 func (o options) pack() error {
 	tag, err := name.NewTag(o.tag)
 	if err != nil {
@@ -89,8 +89,8 @@ func (o options) writeLayout(content v1.ImageIndex) error {
 	return os.WriteFile(directory+".tar", packed, 0o600)
 }
 
-// push pushes the index and the bills of materials of an OCI layout to a registry, with the credentials
-// of "docker login". A registry on the loopback interface is reached by plain HTTP.
+// push pushes the index and the bills of materials of an OCI layout to a registry, with the
+// credentials of "docker login". A registry on the loopback interface is reached by plain HTTP.
 func (o options) push(ctx context.Context) error {
 	tag, err := name.NewTag(o.tag)
 	if err != nil {

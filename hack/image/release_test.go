@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// newRelease returns the options of a release of a new clone, with the manifest and the chart of this
-// repository.
+// newRelease returns the options of a release of a new clone, with the manifest and the chart of
+// this repository.
 func newRelease(t *testing.T, repository string) options {
 	t.Helper()
 	image := newImage(t, clone(t, repository))
@@ -74,8 +74,8 @@ func TestRelease(t *testing.T) {
 	checkChart(t, o, digest)
 }
 
-// checkChart checks that the packaged chart differs from that of the repository only in the lines that
-// name the version and the image.
+// checkChart checks that the packaged chart differs from that of the repository only in the lines
+// that name the version and the image.
 func checkChart(t *testing.T, o options, digest string) {
 	t.Helper()
 	source, err := readTree(o.chart, "demoapp-controller")

@@ -26,9 +26,9 @@ const sbomType = "application/spdx+json"
 // noAssertion is the value of SPDX for what is not known.
 const noAssertion = "NOASSERTION"
 
-// sbom returns the bill of materials of a program as SPDX 2.3 in JSON. Everything in it comes from the
-// binary, so the same binary always gives the same document. Name is the name of the document. Shipped
-// are modules whose data is shipped with the program, but not linked.
+// sbom returns the bill of materials of a program as SPDX 2.3 in JSON. Everything in it comes from
+// the binary, so the same binary always gives the same document. Name is the name of the document.
+// Shipped are modules whose data is shipped with the program, but not linked.
 func (p program) sbom(name string, shipped ...*debug.Module) ([]byte, error) {
 	digest := fmt.Sprintf("%x", sha256.Sum256(p.content))
 	operator := newPackage(p.info.Main.Path, p.version)
@@ -81,14 +81,15 @@ func (p program) sbom(name string, shipped ...*debug.Module) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// modulePackage returns the package of a dependency. The licenses of dependencies are not known here.
+// modulePackage returns the package of a dependency. The licenses of dependencies are not known
+// here.
 func modulePackage(module *debug.Module) *spdx.Package {
 	if module.Replace != nil {
 		module = module.Replace
 	}
 	p := newPackage(module.Path, module.Version)
-	// The checksum of go.sum is a SHA-256 over the files of the module, in base64. Other tools write
-	// it in this way, too.
+	// The checksum of go.sum is a SHA-256 over the files of the module, in base64. Other tools
+	// write it in this way, too.
 	sum, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(module.Sum, "h1:"))
 	if err == nil && len(sum) == sha256.Size {
 		p.PackageChecksums = []common.Checksum{{Algorithm: common.SHA256, Value: hex.EncodeToString(sum)}}

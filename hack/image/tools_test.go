@@ -19,8 +19,8 @@ import (
 )
 
 // TestMakeRelease makes a release of the operator for one platform from a clone of this repository,
-// pushes its image and signs both. A user who installs the packaged chart without values runs the image
-// that was signed.
+// pushes its image and signs both. A user who installs the packaged chart without values runs the
+// image that was signed.
 func TestMakeRelease(t *testing.T) {
 	cosign := os.Getenv("COSIGN")
 	if cosign == "" {

@@ -42,7 +42,8 @@ type binary struct {
 	output string
 }
 
-// binaries are the programs of a control plane, and kubectl for machines without one. They are the tools of go.mod.
+// binaries are the programs of a control plane, and kubectl for machines without one. They are the
+// tools of go.mod.
 var binaries = []binary{
 	{name: "etcd", importPath: "go.etcd.io/etcd/server/v3", output: "server"},
 	{name: "kube-apiserver", importPath: "k8s.io/kubernetes/cmd/kube-apiserver"},
@@ -82,16 +83,18 @@ func (b builder) ensure(ctx context.Context) (string, error) {
 	return dir, b.build(ctx, dir, version, flags)
 }
 
-// build builds all binaries into a temporary folder and renames that folder to dir, so that dir is complete or absent.
+// build builds all binaries into a temporary folder and renames that folder to dir, so that dir is
+// complete or absent.
 func (b builder) build(ctx context.Context, dir, version, flags string) (err error) {
-	// All builders use the same name, since the lock admits one at a time. Remains of a killed builder are removed
-	// first.
+	// All builders use the same name, since the lock admits one at a time. Remains of a killed
+	// builder are removed first.
 	work := filepath.Join(b.layout.binaries(), "building")
 	if err := os.RemoveAll(work); err != nil {
 		return fmt.Errorf("build: %w", err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(work)) }()
-	// The module is written from the embedded files. go build needs no more than those and the package paths.
+	// The module is written from the embedded files. go build needs no more than those and the
+	// package paths.
 	module, out := filepath.Join(work, "module"), filepath.Join(work, "bin")
 	if err := writeFiles(module, map[string][]byte{"go.mod": goMod, "go.sum": goSum}); err != nil {
 		return err
@@ -113,8 +116,9 @@ func (b builder) build(ctx context.Context, dir, version, flags string) (err err
 	return nil
 }
 
-// goBuild builds all binaries into the folder out. One go command links one binary while it compiles for the next. When
-// ctx ends, goBuild ends the go command with the compilers that it started.
+// goBuild builds all binaries into the folder out. One go command links one binary while it
+// compiles for the next. When ctx ends, goBuild ends the go command with the compilers that it
+// started.
 func (b builder) goBuild(ctx context.Context, module, out, flags string) error {
 	args := []string{"-C", module, "-mod=readonly", "-trimpath", "-ldflags", flags}
 	var programs []string
@@ -175,7 +179,8 @@ func (c *lineCounter) Write(text []byte) (int, error) {
 	return len(text), nil
 }
 
-// reportProgress prints at intervals how much of the build is done, until the returned function is called.
+// reportProgress prints at intervals how much of the build is done, until the returned function is
+// called.
 func (b builder) reportProgress(compiled *lineCounter, total int) (stop func()) {
 	begin := time.Now()
 	quit, done := make(chan struct{}), make(chan struct{})
@@ -198,8 +203,9 @@ func (b builder) reportProgress(compiled *lineCounter, total int) (stop func()) 
 	}
 }
 
-// progress describes a build of which some packages are compiled. The time left is in whole minutes. It supposes that the
-// packages that are left take as long as the others, linking included.
+// progress describes a build of which some packages are compiled. The time left is in whole
+// minutes. It supposes that the packages that are left take as long as the others, linking
+// included.
 func progress(took time.Duration, compiled, total int) string {
 	took = took.Round(time.Second)
 	switch {

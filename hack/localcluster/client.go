@@ -20,15 +20,15 @@ import (
 // requestTimeout bounds one request, for servers that accept a connection and never answer.
 const requestTimeout = 5 * time.Second
 
-// client sends the few requests that the start of a cluster needs. The real client library would make every command
-// seconds slower to build and start.
+// client sends the few requests that the start of a cluster needs. The real client library would
+// make every command seconds slower to build and start.
 type client struct {
 	server string
 	http   *http.Client
 }
 
-// newClient returns a client for the API server at the URL server. The client trusts ca and authenticates with the
-// certificates, if any.
+// newClient returns a client for the API server at the URL server. The client trusts ca and
+// authenticates with the certificates, if any.
 func newClient(server string, ca []byte, certificates ...tls.Certificate) *client {
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(ca)

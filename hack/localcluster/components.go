@@ -15,8 +15,8 @@ var stageFiles embed.FS
 //go:embed audit-policy.yaml
 var auditPolicy []byte
 
-// nodeIP is the address of every node, from a range reserved for documentation. podNetwork has room for many simulated
-// pods.
+// nodeIP is the address of every node, from a range reserved for documentation. podNetwork has room
+// for many simulated pods.
 const (
 	nodeIP     = "192.0.2.1"
 	podNetwork = "10.244.0.0/16"
@@ -69,14 +69,15 @@ func etcd(inst instance, p ports) component {
 	}}
 }
 
-// apiServer keeps the usual defaults wherever a client could notice a difference: RBAC, admission, priority and
-// fairness.
+// apiServer keeps the usual defaults wherever a client could notice a difference: RBAC, admission,
+// priority and fairness.
 func apiServer(inst instance, p ports, audit bool) component {
 	args := []string{
 		"--bind-address=127.0.0.1",
 		"--advertise-address=127.0.0.1",
 		fmt.Sprintf("--secure-port=%d", p.apiServer),
-		// The kubernetes Service cannot have a loopback address as its endpoint, and no client needs that endpoint.
+		// The kubernetes Service cannot have a loopback address as its endpoint, and no client
+		// needs that endpoint.
 		"--endpoint-reconciler-type=none",
 		"--etcd-servers=" + localURL(p.etcd),
 		"--etcd-cafile=" + inst.pki("etcd-ca.crt"),
@@ -98,17 +99,19 @@ func apiServer(inst instance, p ports, audit bool) component {
 		args = append(args,
 			"--audit-policy-file="+inst.config(auditPolicyFile),
 			"--audit-log-path="+inst.auditLog(),
-			// An entry is written before its answer is sent, so a client with an answer finds its request in the log.
+			// An entry is written before its answer is sent, so a client with an answer finds its
+			// request in the log.
 			"--audit-log-mode=blocking",
-			// In megabytes. The limit prevents rotation, which would lose requests for readers of the log.
+			// In megabytes. The limit prevents rotation, which would lose requests for readers of
+			// the log.
 			"--audit-log-maxsize=100000",
 		)
 	}
 	return component{name: apiServerName, ports: []int{p.apiServer}, args: args}
 }
 
-// controllerManager runs the default controllers, each with its own ServiceAccount. Controllers that need a cloud or
-// attach volumes are off, because their loops cost CPU time without a use.
+// controllerManager runs the default controllers, each with its own ServiceAccount. Controllers
+// that need a cloud or attach volumes are off, because their loops cost CPU time without a use.
 func controllerManager(inst instance) component {
 	return component{name: "kube-controller-manager", args: []string{
 		"--kubeconfig=" + inst.config("controller-manager.kubeconfig"),

@@ -32,8 +32,8 @@ type credentials struct {
 	certificate tls.Certificate
 }
 
-// writeCredentials creates the authorities, certificates, keys and kubeconfigs of an instance, and returns the
-// administrator's.
+// writeCredentials creates the authorities, certificates, keys and kubeconfigs of an instance, and
+// returns the administrator's.
 func writeCredentials(inst instance, server string, now time.Time) (credentials, error) {
 	ca, err := newAuthority("localcluster-"+inst.name, now)
 	if err != nil {
@@ -77,8 +77,8 @@ func writeCredentials(inst instance, server string, now time.Time) (credentials,
 	return result, nil
 }
 
-// serverFiles returns the PEM files of etcd and of the API server. etcd has an authority of its own, so that clients of
-// the API server cannot reach etcd directly.
+// serverFiles returns the PEM files of etcd and of the API server. etcd has an authority of its
+// own, so that clients of the API server cannot reach etcd directly.
 func serverFiles(ca *authority, now time.Time) (map[string][]byte, error) {
 	etcdCA, err := newAuthority("localcluster-etcd", now)
 	if err != nil {

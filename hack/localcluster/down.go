@@ -14,7 +14,8 @@ import (
 	"time"
 )
 
-// stopPatience is the time after which a supervisor is killed. It is longer than the grace of its components.
+// stopPatience is the time after which a supervisor is killed. It is longer than the grace of its
+// components.
 const stopPatience = 15 * time.Second
 
 // down ends an instance and removes its files.
@@ -36,8 +37,9 @@ func down(ctx context.Context, inst instance, messages io.Writer) error {
 	return nil
 }
 
-// stopSupervisor ends the supervisor that holds the instance's lock, and returns the lock. A supervisor that does not
-// react is killed. Its components then die with it on Linux; elsewhere removeLeftovers ends them.
+// stopSupervisor ends the supervisor that holds the instance's lock, and returns the lock. A
+// supervisor that does not react is killed. Its components then die with it on Linux; elsewhere
+// removeLeftovers ends them.
 func stopSupervisor(ctx context.Context, inst instance) (*fileLock, error) {
 	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL} {
 		if holder, err := lockHolder(inst); err == nil {
@@ -58,8 +60,8 @@ func stopSupervisor(ctx context.Context, inst instance) (*fileLock, error) {
 	return nil, fmt.Errorf("instance %q is in use by a process that does not end", inst.name)
 }
 
-// lockHolder returns the process that holds the instance's lock. It fails between the moment in which a supervisor
-// takes the lock and that in which it writes its identity.
+// lockHolder returns the process that holds the instance's lock. It fails between the moment in
+// which a supervisor takes the lock and that in which it writes its identity.
 func lockHolder(inst instance) (identity, error) {
 	content, err := os.ReadFile(inst.lockFile())
 	if err != nil {

@@ -76,7 +76,8 @@ func newFleet(inst instance, binDir string, lost context.CancelCauseFunc) (*flee
 	}, nil
 }
 
-// launch starts components and records them in the state file. They live until stop, even if ctx ends.
+// launch starts components and records them in the state file. They live until stop, even if ctx
+// ends.
 func (f *fleet) launch(ctx context.Context, components ...component) error {
 	for _, c := range components {
 		started, err := f.launchOne(context.WithoutCancel(ctx), c)
@@ -137,8 +138,8 @@ func (f *fleet) launchOne(ctx context.Context, c component) (*child, error) {
 	return started, nil
 }
 
-// await waits until check returns nil. Its error has the last error of check, and the end of the log of the component
-// that most likely shows the cause.
+// await waits until check returns nil. Its error has the last error of check, and the end of the
+// log of the component that most likely shows the cause.
 func (f *fleet) await(ctx context.Context, what, component string, check func(context.Context) error) error {
 	var complaint error
 	err := poll(ctx, func(ctx context.Context) (bool, error) {

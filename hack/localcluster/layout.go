@@ -14,8 +14,8 @@ import (
 // cacheVariable names the environment variable that moves the cache folder.
 const cacheVariable = "LOCALCLUSTER_CACHE"
 
-// ephemeralPrefix begins the names of instances without a name of the user's. The next supervisor removes their
-// remains.
+// ephemeralPrefix begins the names of instances without a name of the user's. The next supervisor
+// removes their remains.
 const ephemeralPrefix = "tmp-"
 
 // namePattern keeps names valid as file names and inside node names and context names.
@@ -74,8 +74,8 @@ func (i instance) config(file string) string   { return filepath.Join(i.dir, "co
 func (i instance) pki(file string) string      { return filepath.Join(i.dir, "pki", file) }
 func (i instance) log(component string) string { return filepath.Join(i.logs(), component+".log") }
 
-// removeFiles removes all files of the instance but its lock and the supervisor's log. The supervisor writes the log
-// while it removes the remains of a predecessor.
+// removeFiles removes all files of the instance but its lock and the supervisor's log. The
+// supervisor writes the log while it removes the remains of a predecessor.
 func (i instance) removeFiles() error {
 	if err := os.RemoveAll(i.dir); err != nil {
 		return fmt.Errorf("remove instance %q: %w", i.name, err)

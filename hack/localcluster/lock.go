@@ -44,7 +44,8 @@ func tryLock(path string) (*fileLock, error) {
 		if isSameFile(file, path) {
 			return &fileLock{file: file}, nil
 		}
-		// The previous holder removed the file between the open and the lock, so this lock protects nothing.
+		// The previous holder removed the file between the open and the lock, so this lock protects
+		// nothing.
 		_ = file.Close()
 	}
 }
@@ -79,7 +80,8 @@ func (l *fileLock) write(content []byte) error {
 	return nil
 }
 
-// release releases the lock and leaves its file. A failure does not matter, since the lock ends with the process.
+// release releases the lock and leaves its file. A failure does not matter, since the lock ends
+// with the process.
 func (l *fileLock) release() {
 	_ = l.file.Close()
 }

@@ -60,15 +60,16 @@ func newAuthority(name string, now time.Time) (*authority, error) {
 	return &authority{certificate: certificate, key: key, certificatePEM: encodePEM("CERTIFICATE", der)}, nil
 }
 
-// client issues a client certificate with a user's name and groups, in the form that Kubernetes reads.
+// client issues a client certificate with a user's name and groups, in the form that Kubernetes
+// reads.
 func (a *authority) client(name string, now time.Time, groups ...string) (keyPair, error) {
 	template := certificateTemplate(pkix.Name{CommonName: name, Organization: groups}, now)
 	template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
 	return a.issue(template)
 }
 
-// server issues a certificate for a server on 127.0.0.1 with further names. It is a client certificate, too, since etcd
-// connects to itself with it.
+// server issues a certificate for a server on 127.0.0.1 with further names. It is a client
+// certificate, too, since etcd connects to itself with it.
 func (a *authority) server(name string, now time.Time, addresses []net.IP, names ...string) (keyPair, error) {
 	template := certificateTemplate(pkix.Name{CommonName: name}, now)
 	template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}

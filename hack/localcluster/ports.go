@@ -12,8 +12,8 @@ import (
 	"syscall"
 )
 
-// pickPorts returns ports on which no process listens. They are not reserved. A component that finds its port taken
-// ends, and the supervisor starts over with other ports.
+// pickPorts returns ports on which no process listens. They are not reserved. A component that
+// finds its port taken ends, and the supervisor starts over with other ports.
 func pickPorts(ctx context.Context) (p ports, err error) {
 	var listeners []net.Listener
 	// The listeners are closed only at the end, so that no port is found twice.

@@ -79,8 +79,9 @@ type child struct {
 	replaced  atomic.Bool
 }
 
-// launcher starts children that die with this process. The kernel ties a child's life to the thread that started the
-// child. So one goroutine that never leaves its thread starts all of them. The launcher lives until close.
+// launcher starts children that die with this process. The kernel ties a child's life to the thread
+// that started the child. So one goroutine that never leaves its thread starts all of them. The
+// launcher lives until close.
 type launcher struct {
 	requests chan func()
 }
@@ -100,8 +101,9 @@ func newLauncher() *launcher {
 // close ends the launcher's goroutine.
 func (l *launcher) close() { close(l.requests) }
 
-// launch starts path with args; output gets stdout and stderr. The end of ctx kills the child. The child has a process
-// group of its own, so that a Ctrl-C in the terminal reaches only this process, which then ends the children in order.
+// launch starts path with args; output gets stdout and stderr. The end of ctx kills the child. The
+// child has a process group of its own, so that a Ctrl-C in the terminal reaches only this process,
+// which then ends the children in order.
 func (l *launcher) launch(ctx context.Context, name, path string, args []string, output *os.File) (*child, error) {
 	cmd := exec.CommandContext(ctx, path, args...)
 	cmd.Stdout, cmd.Stderr = output, output
@@ -113,7 +115,8 @@ func (l *launcher) launch(ctx context.Context, name, path string, args []string,
 	if err := <-started; err != nil {
 		return nil, fmt.Errorf("start %s: %w", name, err)
 	}
-	// The process stays in the process table until Wait, so the number cannot belong to another process.
+	// The process stays in the process table until Wait, so the number cannot belong to another
+	// process.
 	id, err := identify(name, cmd.Process.Pid)
 	if err != nil {
 		return nil, errors.Join(err, cmd.Process.Kill(), cmd.Wait())

@@ -24,8 +24,9 @@ func inspect(pid int) (processStatus, error) {
 	return parseStat(stat)
 }
 
-// parseStat reads a /proc/<pid>/stat line. The second field is the program's name in parentheses, with any characters.
-// The fields are therefore counted after the last parenthesis (proc_pid_stat(5)).
+// parseStat reads a /proc/<pid>/stat line. The second field is the program's name in parentheses,
+// with any characters. The fields are therefore counted after the last parenthesis
+// (proc_pid_stat(5)).
 func parseStat(stat []byte) (processStatus, error) {
 	const state, startTime = 3, 22
 	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])

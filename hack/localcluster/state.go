@@ -54,7 +54,8 @@ type connection struct {
 	PID int `json:"pid"`
 }
 
-// readState returns the state of an instance, and an error that wraps os.ErrNotExist when there is none.
+// readState returns the state of an instance, and an error that wraps os.ErrNotExist when there is
+// none.
 func readState(inst instance) (state, error) {
 	content, err := os.ReadFile(inst.stateFile())
 	if err != nil {
@@ -67,7 +68,8 @@ func readState(inst instance) (state, error) {
 	return s, nil
 }
 
-// writeState replaces the state of an instance. A reader sees the old state or the new one, never a part.
+// writeState replaces the state of an instance. A reader sees the old state or the new one, never a
+// part.
 func writeState(inst instance, s state) error {
 	content, err := json.MarshalIndent(s, "", "  ")
 	if err != nil {

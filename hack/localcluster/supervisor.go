@@ -23,8 +23,8 @@ const detachCommand = "detach"
 // lockPatience is how long a supervisor waits for a command that only tests the lock.
 const lockPatience = 2 * time.Second
 
-// maxAttempts bounds how often a start is repeated because another process took a port between its choice and the
-// start.
+// maxAttempts bounds how often a start is repeated because another process took a port between its
+// choice and the start.
 const maxAttempts = 3
 
 // errLifelineClosed is the cause of a stop that began with the end of the lifeline.
@@ -42,8 +42,9 @@ type supervisor struct {
 	messages io.Writer
 }
 
-// run starts the instance, prints its connection to ready, and ends the instance when ctx ends. It fails if the
-// instance does not start, or if a component ends by itself. No process is left when run returns.
+// run starts the instance, prints its connection to ready, and ends the instance when ctx ends. It
+// fails if the instance does not start, or if a component ends by itself. No process is left when
+// run returns.
 func (s *supervisor) run(ctx context.Context, ready io.Writer) (err error) {
 	// A closed stdout must not kill the supervisor before its clean-up. The write fails instead.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
@@ -93,7 +94,8 @@ func (s *supervisor) takeOver(ctx context.Context) (*fileLock, error) {
 	return lock, nil
 }
 
-// attempt starts the instance once and returns when it has ended: nil if it was ready and was then asked to end.
+// attempt starts the instance once and returns when it has ended: nil if it was ready and was then
+// asked to end.
 func (s *supervisor) attempt(ctx context.Context, ready io.Writer) (err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -130,7 +132,8 @@ func (s *supervisor) attempt(ctx context.Context, ready io.Writer) (err error) {
 	return nil
 }
 
-// start starts the components in order. It waits for a component only if the next one would fail without it.
+// start starts the components in order. It waits for a component only if the next one would fail
+// without it.
 func (s *supervisor) start(ctx context.Context, fleet *fleet) (connection, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, s.timeout, fmt.Errorf("not ready after %s", s.timeout))
 	defer cancel()
@@ -208,8 +211,9 @@ func watchLifeline(lifeline io.Reader, lost func()) {
 	lost()
 }
 
-// removeLeftovers ends the components and removes the files of an instance whose supervisor has ended. The caller holds
-// the instance's lock. On Linux, no component outlives its supervisor; other systems need this.
+// removeLeftovers ends the components and removes the files of an instance whose supervisor has
+// ended. The caller holds the instance's lock. On Linux, no component outlives its supervisor;
+// other systems need this.
 func removeLeftovers(inst instance) error {
 	s, err := readState(inst)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {

@@ -40,7 +40,8 @@ func TestTakeOverRemovesRemains(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// The recorded component has the number of this process, but another start time: the process must survive.
+		// The recorded component has the number of this process, but another start time: the
+		// process must survive.
 		if err := writeState(inst, state{Components: []identity{{Name: "etcd", PID: os.Getpid(), Started: "0"}}}); err != nil {
 			t.Fatal(err)
 		}

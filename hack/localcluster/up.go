@@ -31,7 +31,8 @@ type up struct {
 func (u *up) supervise(ctx context.Context, lifeline io.Reader) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	// Nothing waits for this goroutine, since only the end of the process interrupts a read from stdin.
+	// Nothing waits for this goroutine, since only the end of the process interrupts a read from
+	// stdin.
 	go watchLifeline(lifeline, func() { cancel(errLifelineClosed) })
 	binDir, err := builder{layout: u.layout, progress: u.stderr}.ensure(ctx)
 	if err != nil {
@@ -78,8 +79,8 @@ func (u *up) ensure(ctx context.Context) error {
 	return nil
 }
 
-// running returns the connection of a healthy instance, and nil if the instance can be started. It waits for a
-// supervisor that is starting the instance, and ends an instance that does not answer.
+// running returns the connection of a healthy instance, and nil if the instance can be started. It
+// waits for a supervisor that is starting the instance, and ends an instance that does not answer.
 func (u *up) running(ctx context.Context) (*connection, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, u.timeout,
 		fmt.Errorf("instance %q is being started by another process, which takes long", u.instance.name))

@@ -88,7 +88,8 @@ func describeMapping(mapping *yaml.Node, prefix string) ([]value, error) {
 	return values, nil
 }
 
-// comment returns the text of the last paragraph of a comment. Earlier paragraphs describe the file.
+// comment returns the text of the last paragraph of a comment. Earlier paragraphs describe the
+// file.
 func comment(text string) string {
 	paragraphs := strings.Split(strings.TrimSpace(text), "\n\n")
 	var words []string
@@ -98,7 +99,8 @@ func comment(text string) string {
 	return strings.Join(words, " ")
 }
 
-// defaultOf returns the default of a value as JSON, and "" for a mapping whose values have rows of their own.
+// defaultOf returns the default of a value as JSON, and "" for a mapping whose values have rows of
+// their own.
 func defaultOf(node *yaml.Node, inner bool) (string, error) {
 	if inner {
 		return "", nil

@@ -63,7 +63,8 @@ func TestDescribe(t *testing.T) {
 	}
 }
 
-// TestReadmeKeepsItsText holds that only the table is replaced, and that a second run changes nothing.
+// TestReadmeKeepsItsText holds that only the table is replaced, and that a second run changes
+// nothing.
 func TestReadmeKeepsItsText(t *testing.T) {
 	root := t.TempDir()
 	write(t, root, valuesFile, "# A | B.\na: 1\n")
@@ -86,7 +87,8 @@ func TestReadmeKeepsItsText(t *testing.T) {
 	}
 }
 
-// TestReadmeWithoutTable holds that a page without the lines around the table is an error, and is not changed.
+// TestReadmeWithoutTable holds that a page without the lines around the table is an error, and is
+// not changed.
 func TestReadmeWithoutTable(t *testing.T) {
 	root := t.TempDir()
 	write(t, root, valuesFile, "# A.\na: 1\n")
@@ -99,7 +101,8 @@ func TestReadmeWithoutTable(t *testing.T) {
 	}
 }
 
-// TestCopiesFollowTheirSources holds that a copy whose source is gone is removed, and that a missing source is an error.
+// TestCopiesFollowTheirSources holds that a copy whose source is gone is removed, and that a
+// missing source is an error.
 func TestCopiesFollowTheirSources(t *testing.T) {
 	root := t.TempDir()
 	for _, c := range copied {

@@ -52,8 +52,8 @@ func matchesWords(expected, words []string) bool {
 	return len(words) > 0 && matchesWord(expected[0], words[0]) && matchesWords(expected[1:], words[1:])
 }
 
-// matchesWord compares two words. "..." within a word stands for any text. An age matches any age, and a name with a
-// random end any name with the same beginning and such an end.
+// matchesWord compares two words. "..." within a word stands for any text. An age matches any age,
+// and a name with a random end any name with the same beginning and such an end.
 func matchesWord(expected, word string) bool {
 	if expected == word || age.MatchString(expected) && age.MatchString(word) {
 		return true

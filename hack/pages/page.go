@@ -18,7 +18,8 @@ type Section struct {
 
 // Block is a block of commands.
 type Block struct {
-	// Text is the text between the block and the heading or the block above it, in one line and without links.
+	// Text is the text between the block and the heading or the block above it, in one line and
+	// without links.
 	Text string
 	// NotRun is the reason why the block is not run, or "".
 	NotRun string
@@ -29,7 +30,8 @@ type Block struct {
 
 // Command is a command with the output that the page shows.
 type Command struct {
-	// Line is the number of the command's first line on the page; 0 for a command that is not from a page.
+	// Line is the number of the command's first line on the page; 0 for a command that is not from
+	// a page.
 	Line     int
 	Text     string
 	Expected []string

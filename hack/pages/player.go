@@ -34,7 +34,8 @@ type UnmetError struct {
 // Error implements error.
 func (u *UnmetError) Error() string { return "expected:\n" + u.Expected + "\nseen:\n" + u.Seen }
 
-// Play runs the commands of a section until one fails. The remarks say how long the effects took that watches showed.
+// Play runs the commands of a section until one fails. The remarks say how long the effects took
+// that watches showed.
 func (p *Player) Play(ctx context.Context, section Section) (remarks []string, err error) {
 	for _, block := range section.Blocks {
 		if block.NotRun != "" {
@@ -75,8 +76,8 @@ func (p *Player) PlayCommands(ctx context.Context, commands []Command) (remarks 
 	return remarks, nil
 }
 
-// playCommand runs a command, and awaits what a watch prints. A command that is a watch replaces w. took is the time
-// from the first line of the watch to the last.
+// playCommand runs a command, and awaits what a watch prints. A command that is a watch replaces w.
+// took is the time from the first line of the watch to the last.
 func (p *Player) playCommand(ctx context.Context, command Command, w **watch) (took time.Duration, err error) {
 	p.Screen.command(command.Text)
 	begin := time.Now()
@@ -145,7 +146,8 @@ func openWatch(path string) (*watch, error) {
 	return w, nil
 }
 
-// read reads lines until close. It reads ahead while nothing awaits lines, so that their times are right.
+// read reads lines until close. It reads ahead while nothing awaits lines, so that their times are
+// right.
 func (w *watch) read(file *os.File) {
 	defer close(w.done)
 	defer file.Close()
@@ -177,8 +179,8 @@ func (w *watch) read(file *os.File) {
 	}
 }
 
-// await waits until the watch has printed lines that match the expected ones, in their order. It calls show for each of
-// them, with the time since the first.
+// await waits until the watch has printed lines that match the expected ones, in their order. It
+// calls show for each of them, with the time since the first.
 func (w *watch) await(ctx context.Context, expected []string, show func(after time.Duration, line string)) error {
 	limit := time.NewTimer(watchLimit)
 	defer limit.Stop()

@@ -42,8 +42,8 @@ type Screen struct {
 // NewScreen returns a screen without styles.
 func NewScreen(out io.Writer) *Screen { return &Screen{out: out} }
 
-// NewTerminal returns a screen on a file. It has styles if the file is a terminal with colors and NO_COLOR is not set
-// (https://no-color.org).
+// NewTerminal returns a screen on a file. It has styles if the file is a terminal with colors and
+// NO_COLOR is not set (https://no-color.org).
 func NewTerminal(file *os.File) *Screen {
 	info, err := file.Stat()
 	terminal := err == nil && info.Mode()&os.ModeCharDevice != 0

@@ -25,12 +25,14 @@ const (
 	interruptDelay = 10 * time.Second
 )
 
-// setUp lets an interrupt end the current command, and not the shell. The background processes end with the shell.
+// setUp lets an interrupt end the current command, and not the shell. The background processes end
+// with the shell.
 const setUp = `trap 'return 130' INT
 trap '{ kill $(jobs -p); wait; } 2>/dev/null' EXIT
 `
 
-// Shell is a bash that keeps its variables and background processes from one command to the next, like a terminal.
+// Shell is a bash that keeps its variables and background processes from one command to the next,
+// like a terminal.
 type Shell struct {
 	process *exec.Cmd
 	stdin   io.WriteCloser
@@ -41,8 +43,9 @@ type Shell struct {
 	count  int
 }
 
-// StartShell starts a shell in the folder dir, with env added to the environment of this process. The shell keeps its
-// files in the folder scratch. It ends when this process ends, or by [Shell.Close].
+// StartShell starts a shell in the folder dir, with env added to the environment of this process.
+// The shell keeps its files in the folder scratch. It ends when this process ends, or by
+// [Shell.Close].
 func StartShell(dir, scratch string, env ...string) (*Shell, error) {
 	reports, reportWriter, err := os.Pipe()
 	if err != nil {
@@ -71,8 +74,9 @@ func StartShell(dir, scratch string, env ...string) (*Shell, error) {
 	return s, nil
 }
 
-// Run runs a command and returns what it printed, standard error included, and its exit code. The end of ctx interrupts
-// the command and the background processes, as Ctrl-C does in a terminal. Run then returns the cause of that end.
+// Run runs a command and returns what it printed, standard error included, and its exit code. The
+// end of ctx interrupts the command and the background processes, as Ctrl-C does in a terminal. Run
+// then returns the cause of that end.
 func (s *Shell) Run(ctx context.Context, text string) (output string, code int, err error) {
 	s.count++
 	script := filepath.Join(s.folder, fmt.Sprintf("command-%d", s.count))
@@ -105,8 +109,8 @@ func (s *Shell) outputFile() string {
 	return filepath.Join(s.folder, fmt.Sprintf("output-%d", s.count))
 }
 
-// interruptAtEnd interrupts the processes of the shell when ctx ends, and kills the shell if that does not help. The
-// command has ended when stop is called.
+// interruptAtEnd interrupts the processes of the shell when ctx ends, and kills the shell if that
+// does not help. The command has ended when stop is called.
 func (s *Shell) interruptAtEnd(ctx context.Context) (stop func()) {
 	ended := make(chan struct{})
 	unregister := context.AfterFunc(ctx, func() {
@@ -134,5 +138,6 @@ func (s *Shell) Close() {
 	_ = s.process.Wait()
 }
 
-// signal sends a signal to the shell and to all processes that it started. A process that called setsid gets none.
+// signal sends a signal to the shell and to all processes that it started. A process that called
+// setsid gets none.
 func (s *Shell) signal(number syscall.Signal) { _ = syscall.Kill(-s.process.Process.Pid, number) }

@@ -66,7 +66,8 @@ var clusterScoped = []string{
 	"nodes", "namespaces", "ingressclasses", "customresourcedefinitions", "apiservices", "tokenreviews", "subjectaccessreviews",
 }
 
-// TestNamespacedVariantHasRolesOnly: no ClusterRole, and no rule for a cluster-scoped resource, which a Role cannot grant.
+// TestNamespacedVariantHasRolesOnly: no ClusterRole, and no rule for a cluster-scoped resource,
+// which a Role cannot grant.
 func TestNamespacedVariantHasRolesOnly(t *testing.T) {
 	for name, content := range generate(read(t)) {
 		if !strings.HasPrefix(name, namespacedDir) {
@@ -85,8 +86,8 @@ func TestNamespacedVariantHasRolesOnly(t *testing.T) {
 	}
 }
 
-// TestVariantsGrantNothingNew: a variant grants nothing that the cluster-wide rules do not grant, except what impersonation
-// needs.
+// TestVariantsGrantNothingNew: a variant grants nothing that the cluster-wide rules do not grant,
+// except what impersonation needs.
 func TestVariantsGrantNothingNew(t *testing.T) {
 	s := read(t)
 	all := append(granted(policyRules(s.operator.rules)), granted(policyRules(s.lease.rules))...)
@@ -109,8 +110,8 @@ func TestVariantsGrantNothingNew(t *testing.T) {
 	}
 }
 
-// TestImpersonatingOperatorWritesNoReleases: the operator only watches what releases consist of, and impersonates named
-// ServiceAccounts only.
+// TestImpersonatingOperatorWritesNoReleases: the operator only watches what releases consist of,
+// and impersonates named ServiceAccounts only.
 func TestImpersonatingOperatorWritesNoReleases(t *testing.T) {
 	s := read(t)
 	var releases []string
@@ -143,7 +144,8 @@ func TestImpersonatingOperatorWritesNoReleases(t *testing.T) {
 	}
 }
 
-// TestUserRolesWriteNoStatus: no role of users may write a status or finalizers, or anything else than the kinds.
+// TestUserRolesWriteNoStatus: no role of users may write a status or finalizers, or anything else
+// than the kinds.
 func TestUserRolesWriteNoStatus(t *testing.T) {
 	s := read(t)
 	files := generate(s)
@@ -166,7 +168,8 @@ func TestUserRolesWriteNoStatus(t *testing.T) {
 	}
 }
 
-// TestEditorsThatReachMore: the editor role of a kind is part of edit and admin, unless its authors reach more.
+// TestEditorsThatReachMore: the editor role of a kind is part of edit and admin, unless its authors
+// reach more.
 func TestEditorsThatReachMore(t *testing.T) {
 	for _, k := range read(t).kinds {
 		names := k.crd.Spec.Names
@@ -211,7 +214,8 @@ rules:
 	}
 }
 
-// TestFilteredRulesKeepTheirComment: if the rule with the comment is left out, the comment moves to the next rule.
+// TestFilteredRulesKeepTheirComment: if the rule with the comment is left out, the comment moves to
+// the next rule.
 func TestFilteredRulesKeepTheirComment(t *testing.T) {
 	rules := []rule{{comment: []string{"All."}, marks: []mark{markCluster}}, {}}
 
@@ -220,7 +224,8 @@ func TestFilteredRulesKeepTheirComment(t *testing.T) {
 	}
 }
 
-// TestNeededRules: the operator asks for the rules of each kind, except for those that it can do without.
+// TestNeededRules: the operator asks for the rules of each kind, except for those that it can do
+// without.
 func TestNeededRules(t *testing.T) {
 	s := read(t)
 	needed := s.neededBy()

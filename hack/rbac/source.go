@@ -26,7 +26,8 @@ const (
 	docsPage       = "docs/security.md"
 )
 
-// markPrefix begins a comment line with the marks of a rule. The comments of operatorSource explain the marks.
+// markPrefix begins a comment line with the marks of a rule. The comments of operatorSource explain
+// the marks.
 const markPrefix = "+rbac:"
 
 // mark says where the variants of a rule differ.
@@ -38,14 +39,16 @@ const (
 	markRecords       mark = "records"
 	markObjects       mark = "objects"
 	markImpersonating mark = "impersonating"
-	// markOptional and markDemoAppCluster do not tell variants apart, but what a kind needs; see code.go.
+	// markOptional and markDemoAppCluster do not tell variants apart, but what a kind needs; see
+	// code.go.
 	markOptional       mark = "optional"
 	markDemoAppCluster mark = "demoappcluster"
 )
 
 var knownMarks = []mark{markCluster, markAudit, markRecords, markObjects, markImpersonating, markOptional, markDemoAppCluster}
 
-// rule is a rule with its comment, without marks. A rule without a comment belongs to the comment above it.
+// rule is a rule with its comment, without marks. A rule without a comment belongs to the comment
+// above it.
 type rule struct {
 	rbacv1.PolicyRule
 

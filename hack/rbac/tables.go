@@ -77,7 +77,8 @@ func permissions(r rule) string {
 	return text
 }
 
-// where says in which variants a rule of the operator or of a kind is, apart from the impersonating variant.
+// where says in which variants a rule of the operator or of a kind is, apart from the impersonating
+// variant.
 func where(r rule) string {
 	switch {
 	case r.has(markAudit):

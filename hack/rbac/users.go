@@ -9,8 +9,8 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 )
 
-// boundByName are the kinds whose authors reach more than the ClusterRole edit of Kubernetes allows, and the reason. Their
-// editor role is part of no other.
+// boundByName are the kinds whose authors reach more than the ClusterRole edit of Kubernetes
+// allows, and the reason. Their editor role is part of no other.
 var boundByName = map[string]string{
 	"EcommercePlatform": "a platform has a ServiceMonitor, and reserves the host of its Ingress in all namespaces",
 }
@@ -20,7 +20,8 @@ var (
 	editVerbs = []string{"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"}
 )
 
-// userRoles returns the roles of users for the kind. None may write the status or the subresource finalizers.
+// userRoles returns the roles of users for the kind. None may write the status or the subresource
+// finalizers.
 func (k kind) userRoles() string {
 	names := k.crd.Spec.Names
 	viewable, scalable := []string{names.Plural + "/status"}, false

@@ -16,7 +16,8 @@ import (
 	"testing"
 )
 
-// oldName matches each form of the current names, and their parts: a form that the replacer does not know is found, too.
+// oldName matches each form of the current names, and their parts: a form that the replacer does
+// not know is found, too.
 var oldName = regexp.MustCompile(`(?i)demoapp[-_. ]?controller|demo\\*\.example\\*\.com|example/demoapp|demoapp-(system|audit)`)
 
 // keptNames match what a fork keeps: the labels of release records, and the copyright.
@@ -25,8 +26,8 @@ var keptNames = []*regexp.Regexp{
 	regexp.MustCompile(`The DemoApp Controller Authors`),
 }
 
-// TestRenamedClone renames a clone of the last commit as docs/adding-a-kind.md says, and builds and tests it. It compiles all
-// packages of the clone, which takes minutes.
+// TestRenamedClone renames a clone of the last commit as docs/adding-a-kind.md says, and builds and
+// tests it. It compiles all packages of the clone, which takes minutes.
 func TestRenamedClone(t *testing.T) {
 	root := strings.TrimSpace(command(t, ".", "git", "rev-parse", "--show-toplevel"))
 	if module := read(t, root, "go.mod"); !strings.HasPrefix(module, "module "+current.Module+"\n") {
@@ -61,7 +62,8 @@ func recordLabelsOf(t *testing.T, clone string) []string {
 	return slices.Compact(found)
 }
 
-// assertNoOldNames reads the paths and the text of all files that git tracks, except those of this command.
+// assertNoOldNames reads the paths and the text of all files that git tracks, except those of this
+// command.
 func assertNoOldNames(t *testing.T, clone string) {
 	t.Helper()
 	for file := range strings.SplitSeq(strings.TrimRight(command(t, clone, "git", "ls-files", "-z"), "\x00"), "\x00") {
@@ -84,7 +86,8 @@ func assertNoOldNames(t *testing.T, clone string) {
 	}
 }
 
-// command runs a command in a folder and returns its output. A make that runs this test passes no variables on.
+// command runs a command in a folder and returns its output. A make that runs this test passes no
+// variables on.
 func command(t *testing.T, dir, name string, args ...string) string {
 	t.Helper()
 	run := exec.CommandContext(t.Context(), name, args...)
@@ -100,7 +103,8 @@ func command(t *testing.T, dir, name string, args ...string) string {
 	return output.String()
 }
 
-// tail returns the lines of a long output that do not say that a package is fine, and at most the last 200.
+// tail returns the lines of a long output that do not say that a package is fine, and at most the
+// last 200.
 func tail(output string) string {
 	lines := slices.DeleteFunc(slices.Collect(strings.Lines(output)), func(line string) bool {
 		return strings.HasPrefix(line, "ok ") || strings.HasPrefix(line, "?  ")

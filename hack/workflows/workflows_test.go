@@ -72,7 +72,8 @@ func TestActionlint(t *testing.T) {
 	}
 }
 
-// target matches a command that calls make, directly or by .ci/run, and its targets. Flags and variables follow them.
+// target matches a command that calls make, directly or by .ci/run, and its targets. Flags and
+// variables follow them.
 var target = regexp.MustCompile(`(?m)^\s*(?:make|\.ci/run)((?: +[a-z][a-z-]*)+)`)
 
 // targets returns the targets of make that a workflow calls. Each value of a matrix is one target.

@@ -23,8 +23,8 @@ const MaxWaiting = 50
 const (
 	// defaultWorkers is the default of Options.Workers.
 	defaultWorkers = 10
-	// baseDelay and maxDelay bound the delay before a retry. The delay doubles with each failure of an
-	// object, and has a jitter of 10 %.
+	// baseDelay and maxDelay bound the delay before a retry. The delay doubles with each failure of
+	// an object, and has a jitter of 10 %.
 	baseDelay = 500 * time.Millisecond
 	maxDelay  = 5 * time.Minute
 	// syncPollInterval is the interval at which Run checks whether the caches have synced.

@@ -14,13 +14,15 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// demandTimeout is the time after which callers get errNoAnswer, if the first list of an informer has not returned.
+// demandTimeout is the time after which callers get errNoAnswer, if the first list of an informer
+// has not returned.
 const demandTimeout = 10 * time.Second
 
 // errNoAnswer is the failure of a first list that exceeds demandTimeout.
 var errNoAnswer = fmt.Errorf("the API server has not answered within %v", demandTimeout)
 
-// UnfilledError says that an informer has not delivered its first list. It wraps [ErrNotSynced] and Failure.
+// UnfilledError says that an informer has not delivered its first list. It wraps [ErrNotSynced] and
+// Failure.
 type UnfilledError struct {
 	// Failure is the error of the list. It is nil while the list is in flight.
 	Failure error
@@ -68,8 +70,8 @@ func IsPending(err error) bool {
 	})
 }
 
-// OnDemand is an informer that starts with the first call of Need and runs until the context of Run ends. An unused
-// feature therefore costs neither requests nor memory.
+// OnDemand is an informer that starts with the first call of Need and runs until the context of Run
+// ends. An unused feature therefore costs neither requests nor memory.
 type OnDemand struct {
 	informer cache.SharedIndexInformer
 	once     sync.Once
@@ -88,8 +90,9 @@ type waitingKey struct {
 	notified bool
 }
 
-// NewOnDemand wraps an informer. The caller neither starts the informer nor sets its watch error handler. OnDemand calls
-// watchErrors for the errors of all lists and watches, see [Metrics.WatchErrors].
+// NewOnDemand wraps an informer. The caller neither starts the informer nor sets its watch error
+// handler. OnDemand calls watchErrors for the errors of all lists and watches, see
+// [Metrics.WatchErrors].
 func NewOnDemand(informer cache.SharedIndexInformer, watchErrors cache.WatchErrorHandlerWithContext) (*OnDemand, error) {
 	d := &OnDemand{informer: informer, needed: make(chan struct{}), waiting: map[cache.ObjectName]*waitingKey{}}
 	err := informer.SetWatchErrorHandlerWithContext(func(ctx context.Context, reflector *cache.Reflector, err error) {
@@ -125,10 +128,12 @@ func (d *OnDemand) Run(ctx context.Context) {
 	}
 }
 
-// Need starts the informer unless it runs. It returns nil if the informer has delivered its first list.
+// Need starts the informer unless it runs. It returns nil if the informer has delivered its first
+// list.
 //
-// Otherwise Need returns an [*UnfilledError] without waiting. The key is enqueued with reason [DependencyReady] when
-// the list arrives or fails for the first time. A later failure is returned by the next call, and enqueues nothing.
+// Otherwise Need returns an [*UnfilledError] without waiting. The key is enqueued with reason
+// [DependencyReady] when the list arrives or fails for the first time. A later failure is returned
+// by the next call, and enqueues nothing.
 func (d *OnDemand) Need(key cache.ObjectName, queue Enqueuer) error {
 	d.once.Do(func() { close(d.needed) })
 	d.mu.Lock()
@@ -151,8 +156,9 @@ func (d *OnDemand) synced() {
 	}
 }
 
-// failed records the failure of the first list, and enqueues the keys that have not got a failure yet. After the first
-// list, failures are ignored: the informer keeps its objects, and the reflector restarts the watch.
+// failed records the failure of the first list, and enqueues the keys that have not got a failure
+// yet. After the first list, failures are ignored: the informer keeps its objects, and the
+// reflector restarts the watch.
 func (d *OnDemand) failed(err error) {
 	if d.informer.HasSynced() {
 		return

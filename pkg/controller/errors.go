@@ -21,8 +21,8 @@ func (e *terminalError) Error() string { return e.err.Error() }
 func (e *terminalError) Unwrap() error { return e.err }
 func (e *terminalError) terminal()     {}
 
-// Terminal marks err as an error that a retry cannot resolve. The object is reconciled again at its next change, or
-// after Result.RequeueAfter if it is set. Terminal(nil) is nil.
+// Terminal marks err as an error that a retry cannot resolve. The object is reconciled again at its
+// next change, or after Result.RequeueAfter if it is set. Terminal(nil) is nil.
 func Terminal(err error) error {
 	if err == nil {
 		return nil

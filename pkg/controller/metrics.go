@@ -291,7 +291,8 @@ func (m *Metrics) retries(name string) workqueue.CounterMetric {
 	return workqueueMetrics{m}.NewRetriesMetric(name)
 }
 
-// turnWait returns a function that records how long a namespace waited for its turn in the named queue.
+// turnWait returns a function that records how long a namespace waited for its turn in the named
+// queue.
 func (m *Metrics) turnWait(name string) func(time.Duration) {
 	if m == nil {
 		return func(time.Duration) {}

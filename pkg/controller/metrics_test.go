@@ -217,8 +217,9 @@ controller_resources{controller="apps",state="stalled"} 0
 `)
 }
 
-// TestNamespacesInMetricsAreBounded: of many namespaces with a problem, those with most Stalled objects are measured, then those
-// with most failing objects, and then those with the oldest deletion.
+// TestNamespacesInMetricsAreBounded: of many namespaces with a problem, those with most Stalled
+// objects are measured, then those with most failing objects, and then those with the oldest
+// deletion.
 func TestNamespacesInMetricsAreBounded(t *testing.T) {
 	namespaces := map[string]NamespaceCounts{"failing": {Failing: 1}, "well": {}}
 	for i := range 1000 {

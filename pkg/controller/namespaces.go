@@ -92,7 +92,8 @@ func (n *Namespaces) Watch(changed func(namespace string)) (synced []NamedSync, 
 
 type namespaceHandler func(namespace string)
 
-// OnAdd implements cache.TypedResourceEventHandler. No pass over an object precedes the initial list.
+// OnAdd implements cache.TypedResourceEventHandler. No pass over an object precedes the initial
+// list.
 func (h namespaceHandler) OnAdd(namespace *metav1.PartialObjectMetadata, isInitial bool) {
 	if !isInitial && (IsPaused(namespace) || namespace.DeletionTimestamp != nil) {
 		h(namespace.Name)

@@ -38,8 +38,9 @@ type queue struct {
 	work  workqueue.TypedDelayingInterface[cache.ObjectName]
 }
 
-// metricsInterval is the time between two updates of a queue's metrics of unfinished work. client-go's interval of half a
-// second would wake an idle process with 20 queues 40 times a second.
+// metricsInterval is the time between two updates of a queue's metrics of unfinished work.
+// client-go's interval of half a second would wake an idle process with 20 queues 40 times a
+// second.
 const metricsInterval = 2 * time.Second
 
 // rareTicks is a clock whose tickers have at least metricsInterval.

@@ -75,7 +75,8 @@ func TestClusterScopedKeysAreTenants(t *testing.T) {
 	wantKeys(t, pop(turns, 6), "a/0", "0", "1", "2", "a/1", "a/2")
 }
 
-// TestTurnWait: a namespace that floods the queue waits for its turns as long as any other, however long its keys wait.
+// TestTurnWait: a namespace that floods the queue waits for its turns as long as any other, however
+// long its keys wait.
 func TestTurnWait(t *testing.T) {
 	clock, waits := clocktesting.NewFakeClock(time.Unix(0, 0)), []time.Duration{}
 	turns := newTurns(clock, func(waited time.Duration) { waits = append(waits, waited) })

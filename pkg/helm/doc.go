@@ -4,7 +4,8 @@
 // Package helm keeps Helm releases in their desired state, for a controller.
 //
 // It drives the Helm v4 SDK in process. Outside of pkg/helm, it imports only leaves of this module,
-// such as pkg/ssa, so any operator can use it. After each possible change, a controller calls three methods and stores the result:
+// such as pkg/ssa, so any operator can use it. After each possible change, a controller calls three
+// methods and stores the result:
 //
 //	observed, err := engine.Observe(ctx, desired.Key(), baseline)
 //	decision, err := engine.Decide(desired, observed)
@@ -80,21 +81,21 @@
 // bounded before the record is decoded.
 //
 // A release belongs to its owner, whom the records name ([record.OwnerLabel]). They also name the
-// owner's generation, so that a caller with an old cache finds out ([record.Record.Outdates]). A release of
-// another owner is refused ([ActionRefuse]), and so is one that another client made,
-// unless [Release.Adopt] or [Release.Takeover] is set. A takeover is for the releases of
-// another operator with the same owners. It trusts less than an adoption: the record must
-// name the owner, or the owner must control the objects. Outside the release's namespace, an object must name
-// the owner, too. The tenants of the namespace cannot write there, so the engine names the
-// owner on the objects that it applies there.
+// owner's generation, so that a caller with an old cache finds out ([record.Record.Outdates]). A
+// release of another owner is refused ([ActionRefuse]), and so is one that another client made,
+// unless [Release.Adopt] or [Release.Takeover] is set. A takeover is for the releases of another
+// operator with the same owners. It trusts less than an adoption: the record must name the owner,
+// or the owner must control the objects. Outside the release's namespace, an object must name the
+// owner, too. The tenants of the namespace cannot write there, so the engine names the owner on the
+// objects that it applies there.
 //
-// The baseline has the UID of each object, and an object with this UID belongs to the
-// release. Until a baseline has them, the engine remembers the UIDs of the objects that
-// it created for the owner, as long as the process runs. Helm's marks and the controller reference also count if the release had
-// records before the operation. They do not count before the first record, because
-// everyone who may write the object can write them. A hook replaces an object of
-// the release, and an object that is marked as a hook and belongs to no other release or
-// controller. It replaces no others.
+// The baseline has the UID of each object, and an object with this UID belongs to the release.
+// Until a baseline has them, the engine remembers the UIDs of the objects that it created for the
+// owner, as long as the process runs. Helm's marks and the controller reference also count if the
+// release had records before the operation. They do not count before the first record, because
+// everyone who may write the object can write them. A hook replaces an object of the release, and
+// an object that is marked as a hook and belongs to no other release or controller. It replaces no
+// others.
 //
 // A release has objects in its own namespace only, unless [Release.Scope] allows more.
 // The engine checks this when it parses a manifest or hook. Its transport checks it

@@ -100,8 +100,9 @@ func kindOf(gvk schema.GroupVersionKind, resource metav1.APIResource) Kind {
 	}
 }
 
-// Kind returns the kind that a user means by a word, such as demoapp, da or demoapps.demo.example.com.
-// The error is an [UnknownKindError] if the operator serves no such kind.
+// Kind returns the kind that a user means by a word, such as demoapp, da or
+// demoapps.demo.example.com. The error is an [UnknownKindError] if the operator serves no such
+// kind.
 func (c *Cluster) Kind(ctx context.Context, word string) (Kind, error) {
 	kinds, err := c.Kinds(ctx)
 	if err != nil {

@@ -74,8 +74,8 @@ func (f facts) ofOwned(node *Node) finding {
 	return f.ofFailing(node, summary, found)
 }
 
-// ofFailing says why an object is not ready that the operator neither holds nor left unseen: the API
-// server refuses something, or another object is missing, not ready or in the way.
+// ofFailing says why an object is not ready that the operator neither holds nor left unseen: the
+// API server refuses something, or another object is missing, not ready or in the way.
 func (f facts) ofFailing(node *Node, summary Summary, found finding) finding {
 	mentioned := f.mentions(node, summary.Message)
 	unhealthy := worst(node)
@@ -106,8 +106,8 @@ func (f facts) ofFailing(node *Node, summary Summary, found finding) finding {
 	return found
 }
 
-// missingVerdict is the verdict about an object outside the tree that a reason of this name is about:
-// one that someone has to create or correct, or one that the operator waits for.
+// missingVerdict is the verdict about an object outside the tree that a reason of this name is
+// about: one that someone has to create or correct, or one that the operator waits for.
 func missingVerdict(reason string) Verdict {
 	for _, word := range []string{"NotFound", "Missing", "Invalid", "Conflict", "Refused", "Taken"} {
 		if strings.Contains(reason, word) {
@@ -227,8 +227,8 @@ func worst(node *Node) *Node {
 	return found
 }
 
-// namespaceFinding explains the annotation that suspends all objects of a namespace, and a namespace
-// that is being deleted.
+// namespaceFinding explains the annotation that suspends all objects of a namespace, and a
+// namespace that is being deleted.
 func namespaceFinding(node *Node) finding {
 	if node.Object.GetDeletionTimestamp() != nil {
 		conditions, _, _ := unstructured.NestedSlice(node.Object.Object, "status", "conditions")

@@ -148,8 +148,8 @@ func (f facts) ofUnscheduled(node *Node, pod *corev1.Pod, condition corev1.PodCo
 	return found
 }
 
-// ofOther says why any other object is not healthy: what Kubernetes reports in its conditions or its
-// events, or what is below it.
+// ofOther says why any other object is not healthy: what Kubernetes reports in its conditions or
+// its events, or what is below it.
 func (f facts) ofOther(node *Node) finding {
 	found := finding{verdict: Waits, text: node.Health.Message, commands: []string{kubectl("describe", node.Reference)}}
 	switch node.GroupKind() {

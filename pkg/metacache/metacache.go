@@ -15,8 +15,8 @@ import (
 )
 
 // NewInformer returns an informer of the metadata of the objects of a resource in a namespace.
-// selected sets the selectors of lists and watches; nil selects all objects. The informer caches what
-// keep returns for an object.
+// selected sets the selectors of lists and watches; nil selects all objects. The informer caches
+// what keep returns for an object.
 func NewInformer[T any](
 	client metadata.Interface, resource schema.GroupVersionResource, namespace string, selected func(*metav1.ListOptions),
 	keep func(whole *metav1.PartialObjectMetadata) T,

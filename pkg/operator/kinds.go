@@ -585,8 +585,8 @@ func permitted(ctx context.Context, ask questions, namespaces []string, metrics 
 	}
 }
 
-// permissionRetry returns the longest interval at which a permission is asked for again. recent is the time since an obstacle
-// has changed.
+// permissionRetry returns the longest interval at which a permission is asked for again. recent is
+// the time since an obstacle has changed.
 func permissionRetry(recent time.Duration) time.Duration {
 	if recent < recentTime {
 		return maxRecentRetry

@@ -26,7 +26,8 @@ type Options struct {
 	// Program is the name of the program; by default kubectl-demoapp. With the prefix "kubectl-",
 	// help shows it as "kubectl demoapp", as kubectl runs it.
 	Program string
-	// Operator names the Lease of the operator's leader; by default demoapp-system/demoapp-controller.
+	// Operator names the Lease of the operator's leader; by default
+	// demoapp-system/demoapp-controller.
 	Operator types.NamespacedName
 	// Now returns the current time; by default time.Now.
 	Now func() time.Time

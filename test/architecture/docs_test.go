@@ -102,8 +102,9 @@ func statusConstants(t *testing.T, name string) map[string]string {
 	return found
 }
 
-// TestTroubleshootingQuotesMessages holds that the texts in the first column of docs/troubleshooting.md are messages,
-// reasons or flags of the operator, so that a reader who searches the page for a message finds it.
+// TestTroubleshootingQuotesMessages holds that the texts in the first column of
+// docs/troubleshooting.md are messages, reasons or flags of the operator, so that a reader who
+// searches the page for a message finds it.
 func TestTroubleshootingQuotesMessages(t *testing.T) {
 	source := operatorSource(t)
 	rows := 0

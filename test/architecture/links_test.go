@@ -14,7 +14,8 @@ import (
 	"unicode"
 )
 
-// TestLinks holds that each link of a page to a file, a folder or a heading of this repository leads somewhere.
+// TestLinks holds that each link of a page to a file, a folder or a heading of this repository
+// leads somewhere.
 func TestLinks(t *testing.T) {
 	pages := markdownPages(t)
 	checked := 0
@@ -31,8 +32,8 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// TestIndexHasEachPageOnce holds that a reader finds each page of docs in docs/README.md, with a line about it, and that
-// the index has the four sections by purpose.
+// TestIndexHasEachPageOnce holds that a reader finds each page of docs in docs/README.md, with a
+// line about it, and that the index has the four sections by purpose.
 func TestIndexHasEachPageOnce(t *testing.T) {
 	index := readPage(t, "docs/README.md")
 	listed := map[string]int{}

@@ -18,8 +18,8 @@ import (
 // passFolders have the code that runs in passes.
 var passFolders = []string{"pkg/controller", "pkg/helm"}
 
-// loggers are the functions of log packages that take the logger from a context or a parameter. All others write lines
-// without the fields of the pass.
+// loggers are the functions of log packages that take the logger from a context or a parameter. All
+// others write lines without the fields of the pass.
 var loggers = map[string][]string{
 	"klog": {"FromContext", "NewContext", "LoggerWithValues", "KRef", "KObj", "Logger"},
 	"slog": {
@@ -37,8 +37,8 @@ var passFields = []string{"controller", "object", "generation", "reconcileID", "
 
 const fieldsFile = "pkg/controller/log.go"
 
-// TestLogsHaveFieldsOfPass holds that code of passes logs with the logger of its context, and leaves alone the fields of
-// the pass.
+// TestLogsHaveFieldsOfPass holds that code of passes logs with the logger of its context, and
+// leaves alone the fields of the pass.
 func TestLogsHaveFieldsOfPass(t *testing.T) {
 	for _, file := range goFiles(t) {
 		isOfPass := slices.ContainsFunc(passFolders, func(folder string) bool { return strings.HasPrefix(file, folder+"/") })
@@ -83,7 +83,8 @@ func TestLogProblems(t *testing.T) {
 	}
 }
 
-// logProblems returns what a file uses of log packages beside loggers, and the fields of passes that it sets.
+// logProblems returns what a file uses of log packages beside loggers, and the fields of passes
+// that it sets.
 func logProblems(file *ast.File) []string {
 	var problems []string
 	ast.Inspect(file, func(node ast.Node) bool {
@@ -109,7 +110,8 @@ var logCalls = []string{
 	"Info", "Error", "Warn", "Debug", "InfoContext", "ErrorContext", "WarnContext", "DebugContext", "With", "WithValues", "LoggerWithValues",
 }
 
-// fieldsIn returns the fields of passes among the arguments of a call that logs, or that makes an attribute of slog.
+// fieldsIn returns the fields of passes among the arguments of a call that logs, or that makes an
+// attribute of slog.
 func fieldsIn(call *ast.CallExpr) []string {
 	selector, ok := call.Fun.(*ast.SelectorExpr)
 	if !ok {

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// TestModulesBeyondHelm holds the modules that the operator links and the helm command does not. Everyone who forks the
-// project has to review them.
+// TestModulesBeyondHelm holds the modules that the operator links and the helm command does not.
+// Everyone who forks the project has to review them.
 func TestModulesBeyondHelm(t *testing.T) {
 	helm := linkedModules(t, "helm.sh/helm/v4/cmd/helm")
 	var beyond []string
@@ -27,8 +27,8 @@ func TestModulesBeyondHelm(t *testing.T) {
 	}
 }
 
-// linkedModules returns the modules of a program, sorted. A package of Helm's command that no package of ours needs is
-// not downloaded, and its module is omitted.
+// linkedModules returns the modules of a program, sorted. A package of Helm's command that no
+// package of ours needs is not downloaded, and its module is omitted.
 func linkedModules(t *testing.T, program string) []string {
 	t.Helper()
 	command := exec.CommandContext(t.Context(), "go", "list", "-e", "-deps", "-f", "{{with .Module}}{{.Path}}{{end}}", program)

@@ -12,7 +12,8 @@ import (
 	"testing"
 )
 
-// largest is the number of lines that a plain kind may have, comments included, without its types and tests.
+// largest is the number of lines that a plain kind may have, comments included, without its types
+// and tests.
 var largest = map[string]int{
 	"pkg/controller/kinds/appconfig":         300,
 	"pkg/controller/kinds/appstack":          300,
@@ -24,7 +25,8 @@ var largest = map[string]int{
 	"pkg/controller/kinds/website":           300,
 }
 
-// TestPlainKindsAreSmall holds the size of plain kinds: what another kind needs, too, belongs in a shared package.
+// TestPlainKindsAreSmall holds the size of plain kinds: what another kind needs, too, belongs in a
+// shared package.
 func TestPlainKindsAreSmall(t *testing.T) {
 	lines := map[string]int{}
 	for _, file := range goFiles(t) {

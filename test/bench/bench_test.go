@@ -47,7 +47,8 @@ func TestLeastWritesHasEachWriteOnceAndTwoStatuses(t *testing.T) {
 	}
 }
 
-// TestWriteForAnotherCustomResource shows that the lengths within a serialization as protobuf stay correct.
+// TestWriteForAnotherCustomResource shows that the lengths within a serialization as protobuf stay
+// correct.
 func TestWriteForAnotherCustomResource(t *testing.T) {
 	secret := &corev1.Secret{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}, ObjectMeta: metav1.ObjectMeta{
 		Name: sampleName + "-db", UID: "u", ResourceVersion: "7", OwnerReferences: []metav1.OwnerReference{{UID: "old"}},

@@ -222,9 +222,9 @@ type floor struct {
 	uids sync.Map
 }
 
-// serveFloor reads the plan, does jobs until the end of its input, and answers each job with the name. Its
-// connections speak HTTP/1.1: one for each worker costs both sides less CPU time than streams of
-// one HTTP/2 connection.
+// serveFloor reads the plan, does jobs until the end of its input, and answers each job with the
+// name. Its connections speak HTTP/1.1: one for each worker costs both sides less CPU time than
+// streams of one HTTP/2 connection.
 func serveFloor(ctx context.Context, in io.Reader, out io.Writer) {
 	jobs, answers := json.NewDecoder(in), json.NewEncoder(out)
 	f := &floor{}

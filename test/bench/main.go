@@ -44,7 +44,8 @@ func main() {
 	}
 }
 
-// run measures the loads and prints their tables. It fails if the floor was slower than the operator.
+// run measures the loads and prints their tables. It fails if the floor was slower than the
+// operator.
 func run(ctx context.Context) error {
 	if len(os.Args) == 2 && os.Args[1] == floorName {
 		serveFloor(ctx, os.Stdin, os.Stdout)

@@ -118,8 +118,9 @@ func (m *measurement) observe(ctx context.Context, phase func()) (c cost) {
 	return c
 }
 
-// quiet returns when the operator has reconciled nothing for a time, which is longer than it holds back
-// the status of children that are not ready, and when the control plane uses less than half a core.
+// quiet returns when the operator has reconciled nothing for a time, which is longer than it holds
+// back the status of children that are not ready, and when the control plane uses less than half a
+// core.
 func (m *measurement) quiet(ctx context.Context) {
 	const quietTime, half = 3 * time.Second, 1500
 	last, before := -1.0, m.usage()

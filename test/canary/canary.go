@@ -1,8 +1,9 @@
 // Copyright The DemoApp Controller Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package canary makes secrets that can be found again in what a program writes, in any of the forms in which programs
-// write texts: plain, quoted, as in JSON, in a URL, in base64 or in hexadecimal.
+// Package canary makes secrets that can be found again in what a program writes, in any of the
+// forms in which programs write texts: plain, quoted, as in JSON, in a URL, in base64 or in
+// hexadecimal.
 package canary
 
 import (
@@ -20,7 +21,8 @@ import (
 	"sync"
 )
 
-// minTracked is the length in bytes of the shortest text that Track accepts. A shorter text may occur by chance.
+// minTracked is the length in bytes of the shortest text that Track accepts. A shorter text may
+// occur by chance.
 const minTracked = 12
 
 // special are characters that quotes, JSON and URLs escape.
@@ -58,7 +60,8 @@ func (s *Set) NewSpecial(name string) string {
 	return text
 }
 
-// Track adds a secret that the test did not choose. It panics if the text is too short to be told from others.
+// Track adds a secret that the test did not choose. It panics if the text is too short to be told
+// from others.
 func (s *Set) Track(name, text string) {
 	if len(text) < minTracked {
 		panic(fmt.Sprintf("canary %s: the text has only %d bytes", name, len(text)))
@@ -125,8 +128,8 @@ func formsOf(secret string) []form {
 	return forms
 }
 
-// inBase64 returns the part of the base64 text of a longer secret that does not depend on what is beside the secret. The
-// secret begins at an offset within three bytes.
+// inBase64 returns the part of the base64 text of a longer secret that does not depend on what is
+// beside the secret. The secret begins at an offset within three bytes.
 func inBase64(encoding *base64.Encoding, secret string, offset int) string {
 	padded := append(make([]byte, offset), secret...)
 	whole := encoding.WithPadding(base64.NoPadding).EncodeToString(padded)

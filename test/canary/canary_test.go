@@ -13,7 +13,8 @@ import (
 	"testing"
 )
 
-// TestFind holds that a search for leaks can fail: a canary is found in each form, with other text around it.
+// TestFind holds that a search for leaks can fail: a canary is found in each form, with other text
+// around it.
 func TestFind(t *testing.T) {
 	asJSON := func(v any) string {
 		content, err := json.Marshal(v)

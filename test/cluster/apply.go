@@ -33,8 +33,8 @@ const establishTimeout = 30 * time.Second
 // crdKind is the kind of the objects that InstallCRDs waits for.
 var crdKind = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
 
-// InstallCRDs applies the CRDs of files and folders and returns when their resources are served. Relative paths begin at
-// the root of the repository.
+// InstallCRDs applies the CRDs of files and folders and returns when their resources are served.
+// Relative paths begin at the root of the repository.
 func (c *Cluster) InstallCRDs(ctx context.Context, paths ...string) error {
 	objects, err := c.load(paths)
 	if err != nil {
@@ -73,8 +73,9 @@ func (c *Cluster) isEstablished(ctx context.Context, crd *unstructured.Unstructu
 	return established["status"] == "True", err
 }
 
-// ApplyFiles applies the objects of YAML files, and of folders of such files, in their order. Relative paths begin at
-// the root of the repository. Namespaced objects without a namespace are applied to namespace.
+// ApplyFiles applies the objects of YAML files, and of folders of such files, in their order.
+// Relative paths begin at the root of the repository. Namespaced objects without a namespace are
+// applied to namespace.
 func (c *Cluster) ApplyFiles(ctx context.Context, namespace string, paths ...string) error {
 	objects, err := c.load(paths)
 	if err != nil {
@@ -88,8 +89,8 @@ func (c *Cluster) ApplyFiles(ctx context.Context, namespace string, paths ...str
 	return nil
 }
 
-// Objects returns the objects of YAML files, and of folders of such files, in their order. Relative paths begin at the root
-// of the repository.
+// Objects returns the objects of YAML files, and of folders of such files, in their order. Relative
+// paths begin at the root of the repository.
 func (c *Cluster) Objects(paths ...string) ([]*unstructured.Unstructured, error) {
 	return c.load(paths)
 }
@@ -135,7 +136,8 @@ func (c *Cluster) ApplyObject(ctx context.Context, namespace string, object *uns
 	return nil
 }
 
-// resource returns a client for the resource of an object. The namespace is the object's own, or else namespace.
+// resource returns a client for the resource of an object. The namespace is the object's own, or
+// else namespace.
 func (c *Cluster) resource(object *unstructured.Unstructured, namespace string) (dynamic.ResourceInterface, error) {
 	kind := object.GroupVersionKind()
 	mapping, err := c.Mapper.RESTMapping(kind.GroupKind(), kind.Version)

@@ -26,21 +26,23 @@ type AuditEvent struct {
 	User string
 	// ImpersonatedUser is the name of the user that the request is sent as; empty if that is User.
 	ImpersonatedUser string
-	// Credential identifies the token of the request, and so the process that sent the request; see Operator.Credential.
-	// It is empty for other credentials.
+	// Credential identifies the token of the request, and so the process that sent the request; see
+	// Operator.Credential. It is empty for other credentials.
 	Credential string
 	// UserAgent is the client's User-Agent header.
 	UserAgent string
-	// Verb is the verb that RBAC decides on: get, list, watch, create, update, patch, delete or deletecollection. For a
-	// URL outside of the API, Verb is the HTTP method in lower case.
+	// Verb is the verb that RBAC decides on: get, list, watch, create, update, patch, delete or
+	// deletecollection. For a URL outside of the API, Verb is the HTTP method in lower case.
 	Verb string
 	// URI is the path and query as sent.
 	URI string
-	// Group, Resource, Subresource, Namespace and Name are what the URI names; empty where the URI names none.
+	// Group, Resource, Subresource, Namespace and Name are what the URI names; empty where the URI
+	// names none.
 	Group, Resource, Subresource, Namespace, Name string
 	// Code is the HTTP status; 0 while a watch is open.
 	Code int
-	// Received is the time of the request. Completed is the time of the answer, zero while a watch is open.
+	// Received is the time of the request. Completed is the time of the answer, zero while a watch
+	// is open.
 	Received, Completed time.Time
 }
 
@@ -50,7 +52,8 @@ const credentialExtra = "authentication.kubernetes.io/credential-id"
 // writeVerbs are the verbs that change objects.
 var writeVerbs = sets.New("create", "update", "patch", "delete", "deletecollection")
 
-// IsWrite reports whether the request may change objects. Reviews of tokens and permissions are created, but not stored.
+// IsWrite reports whether the request may change objects. Reviews of tokens and permissions are
+// created, but not stored.
 func (e AuditEvent) IsWrite() bool {
 	return writeVerbs.Has(e.Verb) && !strings.HasSuffix(e.Resource, "reviews")
 }
@@ -64,9 +67,9 @@ func ByServiceAccount(namespace, name string) AuditFilter {
 	return func(event AuditEvent) bool { return event.User == user }
 }
 
-// AuditRequests returns the requests that filter selects and that were received at since or later. Each request appears
-// once, in the order of the first log entries. A request is in the log when its client has the answer, a watch when it
-// has begun. AuditRequests needs Options.Audit.
+// AuditRequests returns the requests that filter selects and that were received at since or later.
+// Each request appears once, in the order of the first log entries. A request is in the log when
+// its client has the answer, a watch when it has begun. AuditRequests needs Options.Audit.
 func (c *Cluster) AuditRequests(since time.Time, filter AuditFilter) ([]AuditEvent, error) {
 	requests, _, err := c.audit.requests(0, func(event AuditEvent) bool {
 		return !event.Received.Before(since) && (filter == nil || filter(event))
@@ -74,7 +77,8 @@ func (c *Cluster) AuditRequests(since time.Time, filter AuditFilter) ([]AuditEve
 	return requests, err
 }
 
-// AwaitAuditQuiet waits until filter has selected no request for the duration quiet. A watch is a request when it begins.
+// AwaitAuditQuiet waits until filter has selected no request for the duration quiet. A watch is a
+// request when it begins.
 func (c *Cluster) AwaitAuditQuiet(ctx context.Context, quiet time.Duration, filter AuditFilter) error {
 	// The duration begins with the call at the earliest, since a request may be about to be sent.
 	newest, seen := time.Now(), 0
@@ -124,7 +128,8 @@ type auditLog struct {
 // maxAuditLine bounds the length of a line of the audit log, in bytes.
 const maxAuditLine = 1 << 20
 
-// newAuditLog returns a reader of the requests that are logged from now on. Without a path, reading fails.
+// newAuditLog returns a reader of the requests that are logged from now on. Without a path, reading
+// fails.
 func newAuditLog(path string) (*auditLog, error) {
 	log := &auditLog{path: path}
 	file, err := os.Open(path)
@@ -148,8 +153,8 @@ func newAuditLog(path string) (*auditLog, error) {
 	return log, nil
 }
 
-// requests returns those that filter selects of all requests but the first ones, and the number of all requests that are
-// logged so far.
+// requests returns those that filter selects of all requests but the first ones, and the number of
+// all requests that are logged so far.
 func (l *auditLog) requests(first int, filter AuditFilter) (selected []AuditEvent, logged int, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

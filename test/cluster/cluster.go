@@ -43,8 +43,8 @@ type Options struct {
 	Audit bool
 	// Nodes is the number of simulated nodes; default 2.
 	Nodes int
-	// KeepNamespaces leaves the namespaces of tests. Their removal takes a fifth of the requests to the control plane, which
-	// ends with the package.
+	// KeepNamespaces leaves the namespaces of tests. Their removal takes a fifth of the requests to
+	// the control plane, which ends with the package.
 	KeepNamespaces bool
 	// Messages receives the progress of the build and the start; default os.Stderr.
 	Messages io.Writer
@@ -69,8 +69,8 @@ type Cluster struct {
 	// keepNamespaces is Options.KeepNamespaces.
 	keepNamespaces bool
 
-	// operatorMutex guards builtOperator and operatorBinary. The first is the path of the operator that was built here. The
-	// second is empty until its CRDs and RBAC are applied, too.
+	// operatorMutex guards builtOperator and operatorBinary. The first is the path of the operator
+	// that was built here. The second is empty until its CRDs and RBAC are applied, too.
 	operatorMutex  sync.Mutex
 	builtOperator  string
 	operatorBinary string
@@ -88,8 +88,8 @@ type connection struct {
 	PID        int    `json:"pid"`
 }
 
-// Main starts a control plane, hands it to use, runs the tests of m and stops the control plane. It returns the exit
-// code for os.Exit.
+// Main starts a control plane, hands it to use, runs the tests of m and stops the control plane. It
+// returns the exit code for os.Exit.
 func Main(m *testing.M, options Options, use func(*Cluster)) (code int) {
 	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 	defer cancel()
@@ -108,8 +108,9 @@ func Main(m *testing.M, options Options, use func(*Cluster)) (code int) {
 	return m.Run()
 }
 
-// Start starts a control plane and returns when pods can run on it. The first start on a machine builds the control
-// plane, which takes minutes. ctx bounds the start; the control plane then runs until Stop, or until this process dies.
+// Start starts a control plane and returns when pods can run on it. The first start on a machine
+// builds the control plane, which takes minutes. ctx bounds the start; the control plane then runs
+// until Stop, or until this process dies.
 func Start(ctx context.Context, options Options) (_ *Cluster, err error) {
 	root, err := findRoot()
 	if err != nil {
@@ -135,7 +136,8 @@ func Start(ctx context.Context, options Options) (_ *Cluster, err error) {
 
 // startCommand runs localcluster and waits until it says how to connect.
 func (c *Cluster) startCommand(ctx context.Context, options Options) error {
-	// A binary of its own, not "go run": what is signaled and waited for is then the program and not the go command.
+	// A binary of its own, not "go run": what is signaled and waited for is then the program and
+	// not the go command.
 	dir, err := os.MkdirTemp("", "localcluster-")
 	if err != nil {
 		return err
@@ -150,9 +152,11 @@ func (c *Cluster) startCommand(ctx context.Context, options Options) error {
 	if options.Nodes > 0 {
 		args = append(args, fmt.Sprintf("--nodes=%d", options.Nodes))
 	}
-	// The end of ctx must not kill the command, which then could not clean up; closing its stdin ends it.
+	// The end of ctx must not kill the command, which then could not clean up; closing its stdin
+	// ends it.
 	cmd := exec.CommandContext(context.WithoutCancel(ctx), binary, args...)
-	// The components inherit it. A control plane for tests has memory to spare, and shares few processors with the tests.
+	// The components inherit it. A control plane for tests has memory to spare, and shares few
+	// processors with the tests.
 	cmd.Env = append(os.Environ(), "GOGC=400")
 	var messages bytes.Buffer
 	cmd.Stderr = io.MultiWriter(&messages, messagesOf(options))
@@ -220,7 +224,8 @@ func (c *Cluster) newClients() error {
 	return nil
 }
 
-// Stop ends the control plane and waits for it. It fails when the control plane had failed by itself.
+// Stop ends the control plane and waits for it. It fails when the control plane had failed by
+// itself.
 func (c *Cluster) Stop() error {
 	var errs []error
 	if c.command != nil {
@@ -269,7 +274,8 @@ func (c *Cluster) goBuild(ctx context.Context, dir, out, pkg string, flags ...st
 	return nil
 }
 
-// findRoot returns the root of the repository that the working folder, which go test sets to the package's, is in.
+// findRoot returns the root of the repository that the working folder, which go test sets to the
+// package's, is in.
 func findRoot() (string, error) {
 	start, err := os.Getwd()
 	if err != nil {

@@ -19,13 +19,14 @@
 //
 // # Processes
 //
-// Each test package has a control plane of its own, so packages run side by side. Request budgets and cluster-scoped
-// objects have no neighbors. The control plane is a subprocess of hack/localcluster that ends when its stdin is closed; the
-// kernel kills the operator when the test dies (on Linux). So a test binary that crashes leaves no process behind.
+// Each test package has a control plane of its own, so packages run side by side. Request budgets
+// and cluster-scoped objects have no neighbors. The control plane is a subprocess of
+// hack/localcluster that ends when its stdin is closed; the kernel kills the operator when the test
+// dies (on Linux). So a test binary that crashes leaves no process behind.
 //
-// The operator runs as the ServiceAccount of artifacts/deploy, with the rules of artifacts/deploy and no others. Set
-// DEMOAPP_CONTROLLER_BINARY to test a binary that is built already.
+// The operator runs as the ServiceAccount of artifacts/deploy, with the rules of artifacts/deploy
+// and no others. Set DEMOAPP_CONTROLLER_BINARY to test a binary that is built already.
 //
-// Waiting is done with Eventually, which looks until a condition holds. What a fake clientset could prove does not
-// belong here.
+// Waiting is done with Eventually, which looks until a condition holds. What a fake clientset could
+// prove does not belong here.
 package cluster

@@ -9,16 +9,17 @@ import (
 	"time"
 )
 
-// DefaultTimeout bounds Eventually if the context has no earlier deadline. The timeout is generous because machines may
-// be busy; a condition that holds is noticed at once. The slowest wait is for the deletion of a namespace, in which the
-// cluster lists and deletes all kinds one after another, at least twice.
+// DefaultTimeout bounds Eventually if the context has no earlier deadline. The timeout is generous
+// because machines may be busy; a condition that holds is noticed at once. The slowest wait is for
+// the deletion of a namespace, in which the cluster lists and deletes all kinds one after another,
+// at least twice.
 const DefaultTimeout = 4 * time.Minute
 
 // pollInterval is the time between two evaluations of a condition.
 const pollInterval = 25 * time.Millisecond
 
-// Eventually waits until done returns true, and fails the test on a timeout. An error of done does not end the wait;
-// the failure shows the last one.
+// Eventually waits until done returns true, and fails the test on a timeout. An error of done does
+// not end the wait; the failure shows the last one.
 func Eventually(ctx context.Context, t testing.TB, what string, done func(context.Context) (bool, error)) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(ctx, DefaultTimeout)
@@ -30,8 +31,8 @@ func Eventually(ctx context.Context, t testing.TB, what string, done func(contex
 	}
 }
 
-// poll calls done until done returns true. On the end of ctx, poll returns the cause. It also returns the last error of
-// done that the end of ctx did not cause.
+// poll calls done until done returns true. On the end of ctx, poll returns the cause. It also
+// returns the last error of done that the end of ctx did not cause.
 func poll(ctx context.Context, done func(context.Context) (bool, error)) (last, err error) {
 	ticker := time.NewTicker(pollInterval)
 	defer ticker.Stop()

@@ -13,9 +13,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// StartInstalledOperator starts the operator as an installed Deployment describes it: with the flags and the environment
-// of its container, as its ServiceAccount. It applies nothing. A process on this machine needs some other flags, which
-// follow: the kubeconfig, the namespace of the lease, addresses on 127.0.0.1, and overrides.
+// StartInstalledOperator starts the operator as an installed Deployment describes it: with the
+// flags and the environment of its container, as its ServiceAccount. It applies nothing. A process
+// on this machine needs some other flags, which follow: the kubeconfig, the namespace of the lease,
+// addresses on 127.0.0.1, and overrides.
 func StartInstalledOperator(ctx context.Context, t testing.TB, c *Cluster, deployment types.NamespacedName, overrides ...string) *Operator {
 	t.Helper()
 	live, err := c.Client.AppsV1().Deployments(deployment.Namespace).Get(ctx, deployment.Name, metav1.GetOptions{})

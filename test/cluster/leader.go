@@ -16,7 +16,8 @@ import (
 // LeaseName is the name of the operator's lease by default.
 const LeaseName = "demoapp-controller"
 
-// ShortLease are flags that make a dead leader's lease expire earlier than by default. It is long enough for a busy machine.
+// ShortLease are flags that make a dead leader's lease expire earlier than by default. It is long
+// enough for a busy machine.
 var ShortLease = []string{
 	"--leader-elect-lease-duration=6s", "--leader-elect-renew-deadline=5s", "--leader-elect-retry-period=500ms",
 }
@@ -33,7 +34,8 @@ func AwaitLead(t testing.TB, operator *Operator) {
 	Eventually(t.Context(), t, "operator leads", operator.Leads)
 }
 
-// StopOrderly stops the operator. It reports an exit code that is not 0, and errors that the operator logs while it stops.
+// StopOrderly stops the operator. It reports an exit code that is not 0, and errors that the
+// operator logs while it stops.
 func (o *Operator) StopOrderly(t testing.TB) {
 	t.Helper()
 	before := len(o.Log())

@@ -10,8 +10,9 @@ import (
 	"testing"
 )
 
-// MainTest implements the part of testing.TB that TestMain, or a program, needs to start a control plane and an operator. A
-// fatal error also shows the operator's log. The zero value is ready to use. Call End, or CleanUp, at the end.
+// MainTest implements the part of testing.TB that TestMain, or a program, needs to start a control
+// plane and an operator. A fatal error also shows the operator's log. The zero value is ready to
+// use. Call End, or CleanUp, at the end.
 type MainTest struct {
 	testing.TB
 

@@ -13,12 +13,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// maxNamespacePrefix leaves room for the random part of a namespace's name, and keeps names that are derived from that
-// name readable.
+// maxNamespacePrefix leaves room for the random part of a namespace's name, and keeps names that
+// are derived from that name readable.
 const maxNamespacePrefix = 30
 
-// Namespace creates a namespace for one test. At the end of the test, the namespace is deleted without waiting, unless
-// [Options] keep it. Pods can be created in the namespace at once.
+// Namespace creates a namespace for one test. At the end of the test, the namespace is deleted
+// without waiting, unless [Options] keep it. Pods can be created in the namespace at once.
 func (c *Cluster) Namespace(t testing.TB) string {
 	t.Helper()
 	namespaces := c.Client.CoreV1().Namespaces()
@@ -43,8 +43,8 @@ func (c *Cluster) Namespace(t testing.TB) string {
 	return created.Name
 }
 
-// namespacePrefix derives the beginning of a namespace's name, such as drift-service-changed-, from the name of a test,
-// such as TestDrift/Service_changed.
+// namespacePrefix derives the beginning of a namespace's name, such as drift-service-changed-, from
+// the name of a test, such as TestDrift/Service_changed.
 func namespacePrefix(test string) string {
 	letters := strings.Map(func(r rune) rune {
 		switch {

@@ -47,15 +47,17 @@ type Operator struct {
 
 // Launch describes an operator process that differs from that of StartOperator.
 type Launch struct {
-	// Binary is the path of an operator of another version, whose CRDs and RBAC are applied by the caller: see Deploy. If
-	// it is empty, the operator of this repository runs.
+	// Binary is the path of an operator of another version, whose CRDs and RBAC are applied by the
+	// caller: see Deploy. If it is empty, the operator of this repository runs.
 	Binary string
-	// Dir is the working directory. If it is empty, the operator runs in the root of the repository.
+	// Dir is the working directory. If it is empty, the operator runs in the root of the
+	// repository.
 	Dir string
-	// Proxy is what the operator connects to. If it is nil, the operator connects to the API server.
+	// Proxy is what the operator connects to. If it is nil, the operator connects to the API
+	// server.
 	Proxy *Proxy
-	// Namespace and Account name the ServiceAccount that the operator runs as. The lease is in that namespace. If they are
-	// empty, they are those of artifacts/deploy.
+	// Namespace and Account name the ServiceAccount that the operator runs as. The lease is in that
+	// namespace. If they are empty, they are those of artifacts/deploy.
 	Namespace, Account string
 	// Defaults precede the flags of this package, and Args follow them.
 	Defaults, Args []string
@@ -77,9 +79,10 @@ func (l Launch) Start(ctx context.Context, t testing.TB, c *Cluster) *Operator {
 	return launch(ctx, t, c, l)
 }
 
-// StartOperator starts the operator and waits until it reports ready. The operator runs as its ServiceAccount in the root
-// of the repository, with the CRDs of artifacts/crds and the RBAC of artifacts/deploy. args follow the flags of this package, and so override them.
-// The end of the test stops the operator; a failed test shows the operator's log.
+// StartOperator starts the operator and waits until it reports ready. The operator runs as its
+// ServiceAccount in the root of the repository, with the CRDs of artifacts/crds and the RBAC of
+// artifacts/deploy. args follow the flags of this package, and so override them. The end of the
+// test stops the operator; a failed test shows the operator's log.
 func StartOperator(ctx context.Context, t testing.TB, c *Cluster, args ...string) *Operator {
 	t.Helper()
 	return LaunchOperator(ctx, t, c, args...).AwaitReady(ctx, t)
@@ -94,8 +97,8 @@ func StartOperatorBinary(ctx context.Context, t testing.TB, c *Cluster, binary s
 	return launch(ctx, t, c, Launch{Binary: binary, Args: args}).AwaitReady(ctx, t)
 }
 
-// StartOperatorAs is StartOperator for another ServiceAccount, with the permissions that the test grants to it. The lease is
-// in its namespace.
+// StartOperatorAs is StartOperator for another ServiceAccount, with the permissions that the test
+// grants to it. The lease is in its namespace.
 func StartOperatorAs(ctx context.Context, t testing.TB, c *Cluster, namespace, account string, args ...string) *Operator {
 	t.Helper()
 	return Launch{Namespace: namespace, Account: account, Args: args}.Start(ctx, t, c).AwaitReady(ctx, t)
@@ -152,7 +155,8 @@ func launch(ctx context.Context, t testing.TB, c *Cluster, l Launch) *Operator {
 	o := &Operator{
 		metricsURL: "http://" + metrics, probeURL: "http://" + probes, credential: credential, exited: make(chan struct{}),
 	}
-	// The end of the context must not kill the operator in the middle of its work. Stop and Kill end the operator.
+	// The end of the context must not kill the operator in the middle of its work. Stop and Kill
+	// end the operator.
 	o.command = exec.CommandContext(context.WithoutCancel(ctx), l.Binary, args...)
 	o.command.Dir = cmp.Or(l.Dir, c.root)
 	o.command.Stdout, o.command.Stderr = &o.log, &o.log
@@ -174,8 +178,8 @@ func launch(ctx context.Context, t testing.TB, c *Cluster, l Launch) *Operator {
 	return o
 }
 
-// Stop sends SIGTERM, waits for the operator's end and returns its exit code, which is -1 after a signal. An operator
-// that takes longer than a minute is killed. Stop may be called again.
+// Stop sends SIGTERM, waits for the operator's end and returns its exit code, which is -1 after a
+// signal. An operator that takes longer than a minute is killed. Stop may be called again.
 func (o *Operator) Stop() int {
 	o.signal(syscall.SIGTERM)
 	select {
@@ -211,8 +215,8 @@ func ByProcess(o *Operator) AuditFilter {
 // PID returns the operator's process id.
 func (o *Operator) PID() int { return o.command.Process.Pid }
 
-// PeakMemory returns the most memory, in bytes, that the operator's process has held since its start or since
-// ResetPeakMemory. It works on Linux only.
+// PeakMemory returns the most memory, in bytes, that the operator's process has held since its
+// start or since ResetPeakMemory. It works on Linux only.
 func (o *Operator) PeakMemory() (int64, error) {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", o.PID()))
 	if err != nil {
@@ -227,7 +231,8 @@ func (o *Operator) PeakMemory() (int64, error) {
 	return 0, errors.New("memory of the operator: no VmHWM in its status")
 }
 
-// ResetPeakMemory restarts the measurement of PeakMemory, and returns the memory that the process holds now.
+// ResetPeakMemory restarts the measurement of PeakMemory, and returns the memory that the process
+// holds now.
 func (o *Operator) ResetPeakMemory() (int64, error) {
 	// proc(5) documents the number.
 	if err := os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", o.PID()), []byte("5"), 0); err != nil {
@@ -250,7 +255,8 @@ func ByOperator() AuditFilter {
 	return ByServiceAccount(OperatorNamespace, OperatorServiceAccount)
 }
 
-// prepareOperator builds the operator and applies its CRDs and RBAC, once, and returns the path of the binary.
+// prepareOperator builds the operator and applies its CRDs and RBAC, once, and returns the path of
+// the binary.
 func (c *Cluster) prepareOperator(ctx context.Context) (string, error) {
 	c.operatorMutex.Lock()
 	defer c.operatorMutex.Unlock()
@@ -268,7 +274,8 @@ func (c *Cluster) prepareOperator(ctx context.Context) (string, error) {
 	return binary, nil
 }
 
-// buildOperator builds the operator once, with the race detector if the tests have it. Callers hold operatorMutex.
+// buildOperator builds the operator once, with the race detector if the tests have it. Callers hold
+// operatorMutex.
 func (c *Cluster) buildOperator(ctx context.Context) (string, error) {
 	if binary := os.Getenv(binaryVariable); binary != "" {
 		return filepath.Abs(binary)
@@ -288,8 +295,8 @@ func (c *Cluster) buildOperator(ctx context.Context) (string, error) {
 	return binary, nil
 }
 
-// Deploy applies artifacts/crds and artifacts/deploy below root, which is the root of this repository or a copy of an
-// earlier commit.
+// Deploy applies artifacts/crds and artifacts/deploy below root, which is the root of this
+// repository or a copy of an earlier commit.
 func (c *Cluster) Deploy(ctx context.Context, root string) error {
 	if err := c.InstallCRDs(ctx, filepath.Join(root, "artifacts", "crds")); err != nil {
 		return err
@@ -297,8 +304,8 @@ func (c *Cluster) Deploy(ctx context.Context, root string) error {
 	return c.DeployWithoutCRDs(ctx, root)
 }
 
-// DeployWithoutCRDs applies artifacts/deploy below root. The Deployment is left out, because the operator runs as a
-// process.
+// DeployWithoutCRDs applies artifacts/deploy below root. The Deployment is left out, because the
+// operator runs as a process.
 func (c *Cluster) DeployWithoutCRDs(ctx context.Context, root string) error {
 	objects, err := c.load([]string{filepath.Join(root, "artifacts", "deploy")})
 	if err != nil {

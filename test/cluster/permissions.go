@@ -16,7 +16,8 @@ import (
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 )
 
-// Permission is one verb on one resource, for all objects or for one name. In the core API group, Group is empty.
+// Permission is one verb on one resource, for all objects or for one name. In the core API group,
+// Group is empty.
 type Permission struct {
 	Group, Resource, Verb, Name string
 }
@@ -33,7 +34,8 @@ func (p Permission) String() string {
 	return text
 }
 
-// ReadPermissions returns what the Roles and ClusterRoles of a file grant. A relative path begins at the root of the repository.
+// ReadPermissions returns what the Roles and ClusterRoles of a file grant. A relative path begins
+// at the root of the repository.
 func (c *Cluster) ReadPermissions(name string) ([]Permission, error) {
 	if !filepath.IsAbs(name) {
 		name = filepath.Join(c.root, name)
@@ -78,8 +80,9 @@ func permissionsIn(rule rbacv1.PolicyRule) []Permission {
 	return permissions
 }
 
-// IsUsedBy reports whether a request needs the permission. A list of the permission is also used by a watch, which streams
-// the list: the client sends a list only if the API server does not support that.
+// IsUsedBy reports whether a request needs the permission. A list of the permission is also used by
+// a watch, which streams the list: the client sends a list only if the API server does not support
+// that.
 func (p Permission) IsUsedBy(request AuditEvent) bool {
 	resource, subresource, _ := strings.Cut(p.Resource, "/")
 	if request.Group != p.Group || request.Resource != resource || request.Subresource != subresource {

@@ -15,8 +15,8 @@ import (
 	"testing"
 )
 
-// The ports of servers in tests. They are below those that the system gives to connections and to other listeners without a
-// port, so that none of these takes a port before its server listens.
+// The ports of servers in tests. They are below those that the system gives to connections and to
+// other listeners without a port, so that none of these takes a port before its server listens.
 const (
 	firstPort = 15_000
 	portCount = 15_000
@@ -28,7 +28,8 @@ var (
 	portsTried = os.Getpid() * 101
 )
 
-// FreePort returns a port of 127.0.0.1 on which no process listens. Another call returns another port.
+// FreePort returns a port of 127.0.0.1 on which no process listens. Another call returns another
+// port.
 func FreePort(ctx context.Context, t testing.TB) int {
 	t.Helper()
 	port, err := freePort(ctx)

@@ -23,7 +23,8 @@ import (
 // readHeaderTimeout bounds the time in which a client sends the headers of a request.
 const readHeaderTimeout = 10 * time.Second
 
-// Proxy is a way to the API server that a test can interrupt for one operator, while all other clients go on.
+// Proxy is a way to the API server that a test can interrupt for one operator, while all other
+// clients go on.
 type Proxy struct {
 	// server is the URL, and ca the certificate that clients trust.
 	server string
@@ -34,7 +35,8 @@ type Proxy struct {
 	certificate tls.Certificate
 	handler     http.Handler
 	refused     atomic.Pointer[func(*http.Request) bool]
-	// running is nil while the proxy is disconnected. ended is closed when running accepts no more connections.
+	// running is nil while the proxy is disconnected. ended is closed when running accepts no more
+	// connections.
 	running *http.Server
 	ended   chan struct{}
 }
@@ -120,7 +122,8 @@ func (p *Proxy) Disconnect() {
 	p.running = nil
 }
 
-// Refuse answers requests for which refuses is true with status 503. Without refuses, it passes on all requests.
+// Refuse answers requests for which refuses is true with status 503. Without refuses, it passes on
+// all requests.
 func (p *Proxy) Refuse(refuses func(*http.Request) bool) {
 	if refuses == nil {
 		p.refused.Store(nil)

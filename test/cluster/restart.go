@@ -15,7 +15,8 @@ import (
 // startTimeMetric is the metric of the API server that changes with each process.
 const startTimeMetric = "process_start_time_seconds "
 
-// RestartAPIServer ends the API server, starts it again, and waits until it is ready. Watches of all clients break.
+// RestartAPIServer ends the API server, starts it again, and waits until it is ready. Watches of
+// all clients break.
 func (c *Cluster) RestartAPIServer(ctx context.Context, t testing.TB) {
 	t.Helper()
 	before, err := c.apiServerStart(ctx)

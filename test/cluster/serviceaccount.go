@@ -26,7 +26,8 @@ const tokenLifetime = 6 * time.Hour
 // jwtParts is the number of parts of a JSON Web Token: header, claims and signature.
 const jwtParts = 3
 
-// ServiceAccountConfig returns a configuration with a new token of a ServiceAccount and without a rate limit.
+// ServiceAccountConfig returns a configuration with a new token of a ServiceAccount and without a
+// rate limit.
 func (c *Cluster) ServiceAccountConfig(ctx context.Context, namespace, name string) (*rest.Config, error) {
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{
 		ExpirationSeconds: ptr.To(int64(tokenLifetime.Seconds())),

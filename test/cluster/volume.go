@@ -12,8 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Volume creates a volume for a claim of a namespace, because the cluster has no provisioner. The end of the test
-// deletes the volume.
+// Volume creates a volume for a claim of a namespace, because the cluster has no provisioner. The
+// end of the test deletes the volume.
 func (c *Cluster) Volume(t testing.TB, namespace, claim, size string) {
 	t.Helper()
 	volumes, name := c.Client.CoreV1().PersistentVolumes(), namespace+"-"+claim

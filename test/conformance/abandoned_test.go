@@ -20,8 +20,8 @@ import (
 	"github.com/example/demoapp-controller/pkg/helm"
 )
 
-// TestAbandonedCommand kills Helm at each of its writes. The engine waits for as long as the command may still run, and
-// then brings the release to its desired state.
+// TestAbandonedCommand kills Helm at each of its writes. The engine waits for as long as the
+// command may still run, and then brings the release to its desired state.
 func TestAbandonedCommand(t *testing.T) {
 	t.Parallel()
 	before, desired, other := values{"message": "one"}, values{"message": "two"}, values{"message": "three", "second": true}
@@ -80,7 +80,8 @@ func TestAbandonedCommand(t *testing.T) {
 	}
 }
 
-// untilConverged lets time pass until the release has its desired state, and the world equals that of another player.
+// untilConverged lets time pass until the release has its desired state, and the world equals that
+// of another player.
 func (e *engine) untilConverged(t *testing.T, desired helm.Release, want world, clock *clocktesting.FakePassiveClock) func(context.Context) (bool, error) {
 	t.Helper()
 	return func(ctx context.Context) (bool, error) {
@@ -106,8 +107,8 @@ func (e *engine) untilConverged(t *testing.T, desired helm.Release, want world, 
 	}
 }
 
-// TestBrokenWatches ends all watches of the engine. The engine observes later changes, and those that happened
-// meanwhile.
+// TestBrokenWatches ends all watches of the engine. The engine observes later changes, and those
+// that happened meanwhile.
 func TestBrokenWatches(t *testing.T) {
 	t.Parallel()
 	var s saboteur

@@ -17,7 +17,8 @@ import (
 	"github.com/example/demoapp-controller/pkg/helm"
 )
 
-// additions are fields that another client adds, by kind. Those under the empty kind are for all kinds.
+// additions are fields that another client adds, by kind. Those under the empty kind are for all
+// kinds.
 var additions = map[string]string{
 	"":           `{"metadata": {"labels": {"example.com/added": "label"}, "annotations": {"example.com/added": "annotation"}}}`,
 	"ConfigMap":  `{"data": {"added": "by another client"}}`,
@@ -27,8 +28,8 @@ var additions = map[string]string{
 	"Role":       `{"metadata": {"finalizers": ["example.com/added"]}}`,
 }
 
-// TestForeignFieldsAreKept adds fields to each object of the charts as another client. The fields are no drift, cause
-// no request, and survive the correction of the object.
+// TestForeignFieldsAreKept adds fields to each object of the charts as another client. The fields
+// are no drift, cause no request, and survive the correction of the object.
 func TestForeignFieldsAreKept(t *testing.T) {
 	t.Parallel()
 	for _, chart := range []string{"plain", "umbrella", "forms", "keep", "places", "dynamic", "changing", "many"} {
@@ -50,8 +51,8 @@ func TestForeignFieldsAreKept(t *testing.T) {
 			before := e.heard()
 			patchAll(t, subjects, func(s *subject) []string { return []string{additions[""], additions[s.Kind]} })
 			e.assertAsDesired(desired)
-			// The watch reports changes in order. When it has reported this change of an object, it has reported the
-			// earlier additions, too.
+			// The watch reports changes in order. When it has reported this change of an object, it
+			// has reported the earlier additions, too.
 			const own = `{"metadata": {"annotations": {"meta.helm.sh/release-name": "other"}}}`
 			patchAll(t, subjects, func(*subject) []string { return []string{own} })
 			e.await("drift of all", func(snapshot helm.Snapshot) bool { return len(snapshot.Drifts) == len(subjects) })

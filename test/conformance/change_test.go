@@ -42,7 +42,8 @@ func TestChange(t *testing.T) {
 	}
 }
 
-// TestImmutableFields changes immutable fields. The upgrade fails, and a valid one corrects the release.
+// TestImmutableFields changes immutable fields. The upgrade fails, and a valid one corrects the
+// release.
 func TestImmutableFields(t *testing.T) {
 	t.Parallel()
 	for field, value := range (values{"command": "two", "selector": "two", "clusterIP": "10.0.0.1", "frozen": "two"}) {
@@ -59,8 +60,8 @@ func TestImmutableFields(t *testing.T) {
 	}
 }
 
-// TestSchema uses values that a chart's schema or templates refuse, and values that render objects which the API server
-// refuses.
+// TestSchema uses values that a chart's schema or templates refuse, and values that render objects
+// which the API server refuses.
 func TestSchema(t *testing.T) {
 	t.Parallel()
 	tests := []struct {

@@ -21,11 +21,12 @@ import (
 	"github.com/example/demoapp-controller/pkg/helm/chart"
 )
 
-// namespaceMark stands for the release's namespace in files under crds/, where Helm renders no template. Two releases
-// of the same chart then have different CRDs.
+// namespaceMark stands for the release's namespace in files under crds/, where Helm renders no
+// template. Two releases of the same chart then have different CRDs.
 const namespaceMark = "@NAMESPACE@"
 
-// crlfMark in the name of a template gives its lines Windows line ends, which a repository would not keep.
+// crlfMark in the name of a template gives its lines Windows line ends, which a repository would
+// not keep.
 const crlfMark = ".crlf."
 
 // source has the files of a chart in testdata.

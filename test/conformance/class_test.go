@@ -28,8 +28,8 @@ const (
 	classOther     = "other: "
 )
 
-// classOf returns the class of a player's error. The engine's errors have types. Most of Helm's do not, so the class
-// follows from the text.
+// classOf returns the class of a player's error. The engine's errors have types. Most of Helm's do
+// not, so the class follows from the text.
 func classOf(err error) string {
 	var (
 		render   *helm.RenderError

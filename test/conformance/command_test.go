@@ -23,8 +23,8 @@ import (
 	"github.com/example/demoapp-controller/pkg/helm"
 )
 
-// helmBinary returns the path of the helm command, which is built once in the version of go.mod. Helm's own go.mod
-// determines the other versions, because ours lacks what only the command needs.
+// helmBinary returns the path of the helm command, which is built once in the version of go.mod.
+// Helm's own go.mod determines the other versions, because ours lacks what only the command needs.
 var helmBinary = sync.OnceValues(func() (string, error) {
 	const module = "helm.sh/helm/v4"
 	version, err := exec.Command("go", "list", "-m", "-f", "{{.Version}}", module).Output()
@@ -58,8 +58,8 @@ func command(t *testing.T, p player, args ...string) string {
 	return output.String()
 }
 
-// volatile matches output that differs each time: times in all forms, ages and addresses; and the labels that only the
-// engine's records have.
+// volatile matches output that differs each time: times in all forms, ages and addresses; and the
+// labels that only the engine's records have.
 var volatile = regexp.MustCompile(`\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?( ?[+-]\d{4} \w+|Z|[+-]\d\d:\d\d)?` +
 	`|[A-Z][a-z]{2} [A-Z][a-z]{2} +\d+ \d\d:\d\d:\d\d \d{4}|\b(\d+m)?\d+s\b|\b10\.\d+\.\d+\.\d+\b|modifiedAt=\d+` +
 	`|` + regexp.QuoteMeta(engineLabels) + `[a-z-]+=[^,]*,`)
@@ -67,8 +67,8 @@ var volatile = regexp.MustCompile(`\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?( ?[
 // spaces matches the padding of columns.
 var spaces = regexp.MustCompile(`[ \t]+`)
 
-// prints returns the output of a command by line, without what differs between two players. The lines of some commands
-// have no fixed order.
+// prints returns the output of a command by line, without what differs between two players. The
+// lines of some commands have no fixed order.
 func prints(t *testing.T, p player, args ...string) []string {
 	t.Helper()
 	namespace, _ := p.home()
@@ -121,8 +121,8 @@ func TestHelmCommandReads(t *testing.T) {
 	}
 }
 
-// TestHelmCommandChanges changes releases of both players with the helm command. The releases are then equal, and the
-// engine restores the desired state.
+// TestHelmCommandChanges changes releases of both players with the helm command. The releases are
+// then equal, and the engine restores the desired state.
 func TestHelmCommandChanges(t *testing.T) {
 	t.Parallel()
 	chart, err := filepath.Abs(filepath.Join("testdata", "charts", "plain"))

@@ -65,14 +65,15 @@ func (c *requestCounter) atMost(t *testing.T, operation string, limit int) {
 // controlled is a chart with objects that the cluster's controllers write, too.
 type controlled struct {
 	chart string
-	// act does in a namespace what controllers do that the control plane lacks, and waits for those that it has.
+	// act does in a namespace what controllers do that the control plane lacks, and waits for those
+	// that it has.
 	act func(ctx context.Context, t testing.TB, namespace, message string)
 	// check fails when the fields of controllers are not as act left them.
 	check func(ctx context.Context, namespace string) error
 	// ignore has rules for fields that both the chart and controllers write.
 	ignore []helm.IgnoreRule
-	// objects and changed are the numbers of objects that an install creates and an upgrade changes. hooks is the number
-	// of hooks in either.
+	// objects and changed are the numbers of objects that an install creates and an upgrade
+	// changes. hooks is the number of hooks in either.
 	objects, changed, hooks int
 	// drift changes an object of the release as another client.
 	drift func(ctx context.Context, namespace string) error
@@ -88,8 +89,8 @@ var (
 	configMaps   = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
 )
 
-// caBundle is a base64-encoded certificate for controllers to inject. Its content is not read for services that do not
-// answer.
+// caBundle is a base64-encoded certificate for controllers to inject. Its content is not read for
+// services that do not answer.
 const caBundle = "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCk1JSUJlakNDQVIrZ0F3SUJBZ0lCQVRBS0JnZ3Foa2pPUFFRREFqQU5NUXN3Q1FZRFZRUURFd0pqWVRBZQotLS0tLUVORCBDRVJUSUZJQ0FURS0tLS0tCg=="
 
 // clusterName returns the name of a cluster-scoped object of the release in a namespace.
@@ -193,8 +194,9 @@ func edit(kind schema.GroupVersionResource, name func(namespace string) string, 
 // named returns a function that returns a fixed name.
 func named(name string) func(string) string { return func(string) string { return name } }
 
-// TestFieldsOfControllers deploys charts whose objects controllers write, too. These fields are no drift, survive
-// upgrades and repairs, and cause no request. Real drift of the same objects is corrected.
+// TestFieldsOfControllers deploys charts whose objects controllers write, too. These fields are no
+// drift, survive upgrades and repairs, and cause no request. Real drift of the same objects is
+// corrected.
 func TestFieldsOfControllers(t *testing.T) {
 	t.Parallel()
 	none := func(context.Context, testing.TB, string, string) {}
@@ -230,7 +232,8 @@ func TestFieldsOfControllers(t *testing.T) {
 // play installs, upgrades, repairs and uninstalls the chart.
 func (c controlled) play(t *testing.T) {
 	t.Helper()
-	// The hook of an earlier run is looked for, deleted and awaited. The hook is created, awaited, recorded and deleted.
+	// The hook of an earlier run is looked for, deleted and awaited. The hook is created, awaited,
+	// recorded and deleted.
 	const requestsPerHook = 7
 	var counter requestCounter
 	e := newEngine(t, newNamespace(t), everywhere, counter.get)
@@ -294,8 +297,8 @@ func (c controlled) play(t *testing.T) {
 	}
 }
 
-// rests asserts that the engine finds no action and sends no request, also after a restart, when it has seen every
-// earlier write.
+// rests asserts that the engine finds no action and sends no request, also after a restart, when it
+// has seen every earlier write.
 func (e *engine) rests(desired helm.Release, counter *requestCounter) {
 	e.t.Helper()
 	e.restart()

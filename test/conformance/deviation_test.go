@@ -10,10 +10,11 @@ import (
 	"strings"
 )
 
-// This is the list of intended differences between the engine and Helm. Scenarios name those that apply.
+// This is the list of intended differences between the engine and Helm. Scenarios name those that
+// apply.
 
-// failureText: the description of a failed revision contains the error's text, and the engine's errors have their own
-// texts.
+// failureText: the description of a failed revision contains the error's text, and the engine's
+// errors have their own texts.
 var failureText = deviation{
 	why: "the description of a failed revision quotes the error, and the engine has errors of its own",
 	forget: func(w *world) {
@@ -70,7 +71,8 @@ func known(objects ...string) deviation {
 	}
 }
 
-// stringData: the engine applies data. Helm applies stringData, in which the API server sees no change.
+// stringData: the engine applies data. Helm applies stringData, in which the API server sees no
+// change.
 func stringData(secret string) deviation {
 	return deviation{
 		why: "the API server does not notice changes to a field that was applied as stringData",
@@ -92,8 +94,8 @@ var undone = deviation{
 	},
 }
 
-// allRevisions: after a failure, the number and the descriptions of revisions may differ. One revision must be
-// deployed, and none may be pending.
+// allRevisions: after a failure, the number and the descriptions of revisions may differ. One
+// revision must be deployed, and none may be pending.
 var allRevisions = deviation{
 	why: "an attempt that failed may have left its trace in the history",
 	forget: func(w *world) {

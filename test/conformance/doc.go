@@ -3,12 +3,13 @@
 
 // Package conformance compares the Helm engine of pkg/helm with Helm itself.
 //
-// Each scenario runs the same steps twice on a real API server: through the stock SDK (helm.sh/helm/v4/pkg/action, with
-// its own client and storage), and through the engine. Both use the same release name, each in a namespace of its own.
-// After every step, the two worlds must be equal: live objects with their field managers, release records field by field,
-// the hooks that ran and their order, the order in which kinds were created and deleted, and the class of the error. UIDs,
-// resourceVersions, times and the namespace's name are left out, since they cannot be equal. If the engine differs on
-// purpose, the scenario names a deviation, and the deviation says why.
+// Each scenario runs the same steps twice on a real API server: through the stock SDK
+// (helm.sh/helm/v4/pkg/action, with its own client and storage), and through the engine. Both use
+// the same release name, each in a namespace of its own. After every step, the two worlds must be
+// equal: live objects with their field managers, release records field by field, the hooks that ran
+// and their order, the order in which kinds were created and deleted, and the class of the error.
+// UIDs, resourceVersions, times and the namespace's name are left out, since they cannot be equal.
+// If the engine differs on purpose, the scenario names a deviation, and the deviation says why.
 //
 // Beyond the comparison, the package tests what the engine promises and Helm does not have:
 //

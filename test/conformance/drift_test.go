@@ -36,11 +36,12 @@ func (c *tally) add(counter *int) {
 	*counter++
 }
 
-// TestEveryLeaf changes and removes each field of each object of the charts. The engine observes exactly the changed
-// objects, and corrects them. Each round changes every object of a release in one way.
+// TestEveryLeaf changes and removes each field of each object of the charts. The engine observes
+// exactly the changed objects, and corrects them. Each round changes every object of a release in
+// one way.
 //
-// A changed key of a list item, of a container or a port for instance, is a removal and an addition for the API server.
-// The engine restores the removed item, and keeps the added one.
+// A changed key of a list item, of a container or a port for instance, is a removal and an addition
+// for the API server. The engine restores the removed item, and keeps the added one.
 func TestEveryLeaf(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -103,8 +104,8 @@ func TestEveryLeaf(t *testing.T) {
 	}
 }
 
-// mutateAll mutates each object in one way, and lets the engine correct them. It returns false when no mutation is
-// left.
+// mutateAll mutates each object in one way, and lets the engine correct them. It returns false when
+// no mutation is left.
 func mutateAll(t *testing.T, e *engine, desired helm.Release, subjects []*subject, round int, counts *tally) bool {
 	t.Helper()
 	var (
@@ -205,8 +206,8 @@ func (s *subject) mutate(t *testing.T, m mutation, counts *tally) (bool, error) 
 		}
 		want, _ := m.leaf.at(s.pristine.Object)
 		got, _ := m.leaf.at(changed.Object)
-		// A default may replace a removed field. If the value is the same, no correction need follow, but the field may
-		// have another owner.
+		// A default may replace a removed field. If the value is the same, no correction need
+		// follow, but the field may have another owner.
 		if reflect.DeepEqual(want, got) && reflect.DeepEqual(managers(s.pristine.GetManagedFields()), managers(changed.GetManagedFields())) {
 			counts.add(&counts.withoutEffect)
 			return false, nil
@@ -218,8 +219,9 @@ func (s *subject) mutate(t *testing.T, m mutation, counts *tally) (bool, error) 
 	return false, nil
 }
 
-// assertDoubtful asserts that a controller wrote within the second of the engine's apply. A second write in it leaves no
-// trace in managedFields, so the engine cannot know whose fields changed, and applies the object again.
+// assertDoubtful asserts that a controller wrote within the second of the engine's apply. A second
+// write in it leaves no trace in managedFields, so the engine cannot know whose fields changed, and
+// applies the object again.
 func (s *subject) assertDoubtful(t *testing.T) {
 	t.Helper()
 	live, err := s.client.Get(t.Context(), s.Name, metav1.GetOptions{})
@@ -239,8 +241,8 @@ func (s *subject) assertDoubtful(t *testing.T) {
 	}
 }
 
-// verify asserts that the object matches its manifest again. Foreign additions stay. They would disturb later rounds,
-// so the object is then recreated.
+// verify asserts that the object matches its manifest again. Foreign additions stay. They would
+// disturb later rounds, so the object is then recreated.
 func (s *subject) verify(t *testing.T, e *engine, m mutation, counts *tally) {
 	t.Helper()
 	live, err := s.client.Get(t.Context(), s.Name, metav1.GetOptions{})

@@ -20,7 +20,8 @@ import (
 	"github.com/example/demoapp-controller/test/cluster"
 )
 
-// engine is the player that uses the engine as a controller does: observe, decide, act, and keep the baseline.
+// engine is the player that uses the engine as a controller does: observe, decide, act, and keep
+// the baseline.
 type engine struct {
 	*helm.Engine
 
@@ -36,7 +37,8 @@ type engine struct {
 	stop    func()
 
 	mu sync.Mutex
-	// changed is closed and replaced at every change that the engine reports. changes counts the changes of objects.
+	// changed is closed and replaced at every change that the engine reports. changes counts the
+	// changes of objects.
 	changed chan struct{}
 	changes int
 	// siblings are the players that share the engine, including this one.
@@ -93,7 +95,8 @@ func (e *engine) restart() {
 	e.start()
 }
 
-// move makes an engine that watches all namespaces work on a new release in another namespace, for another test.
+// move makes an engine that watches all namespaces work on a new release in another namespace, for
+// another test.
 func (e *engine) move(t testing.TB, namespace string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -135,8 +138,8 @@ func (e *engine) desired(chart source, values map[string]any) helm.Release {
 	return desired
 }
 
-// release returns the desired release without content. Like Helm, it may have objects in all namespaces, and adopts
-// releases of others.
+// release returns the desired release without content. Like Helm, it may have objects in all
+// namespaces, and adopts releases of others.
 func (e *engine) release() helm.Release {
 	return helm.Release{Namespace: e.namespace, Name: releaseName, Scope: helm.ScopeCluster, Adopt: true}
 }
@@ -207,12 +210,12 @@ func (e *engine) await(what string, condition func(helm.Snapshot) bool) {
 	}
 }
 
-// patience is the longest time until a change is reported. Milliseconds are enough on an idle machine, unless watches
-// are broken: those restart after some seconds.
+// patience is the longest time until a change is reported. Milliseconds are enough on an idle
+// machine, unless watches are broken: those restart after some seconds.
 const patience = 40 * time.Second
 
-// follow calls done at the start and whenever the engine reports a change, until done returns true. A change that is
-// not reported makes follow fail.
+// follow calls done at the start and whenever the engine reports a change, until done returns true.
+// A change that is not reported makes follow fail.
 func (e *engine) follow(look func(context.Context) (bool, error)) error {
 	ctx, cancel := context.WithTimeout(e.t.Context(), patience)
 	defer cancel()
@@ -235,7 +238,8 @@ func (e *engine) follow(look func(context.Context) (bool, error)) error {
 	}
 }
 
-// awaitRecord waits until the engine has observed the newest revision, which another client created.
+// awaitRecord waits until the engine has observed the newest revision, which another client
+// created.
 func (e *engine) awaitRecord(revision int, status string) {
 	e.t.Helper()
 	e.await(fmt.Sprintf("revision %d %s", revision, status), func(snapshot helm.Snapshot) bool {

@@ -16,10 +16,12 @@ import (
 
 var errFault = errors.New("connection reset by a fault of the test")
 
-// saboteur ends a client in the middle of its work, or its watches. Package helm tests all other faults.
+// saboteur ends a client in the middle of its work, or its watches. Package helm tests all other
+// faults.
 type saboteur struct {
 	mu sync.Mutex
-	// countdown is the number of requests up to the first one that fails; it is inactive at 0 and below.
+	// countdown is the number of requests up to the first one that fails; it is inactive at 0 and
+	// below.
 	countdown int
 	// killed says that no request succeeds anymore.
 	killed bool

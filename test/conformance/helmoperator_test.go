@@ -20,7 +20,8 @@ import (
 	"github.com/example/demoapp-controller/test/upstream"
 )
 
-// helmOperator is a client that keeps the release as operator-sdk's helm-operator and helm-operator-plugins do.
+// helmOperator is a client that keeps the release as operator-sdk's helm-operator and
+// helm-operator-plugins do.
 type helmOperator struct {
 	*stock
 
@@ -30,7 +31,8 @@ type helmOperator struct {
 // ownerName is the name of the owners of releases. They are ConfigMaps, which need no CRD.
 const ownerName = "owner"
 
-// newHelmOperator creates the owner of a release, and returns its operator, whose binary has the name.
+// newHelmOperator creates the owner of a release, and returns its operator, whose binary has the
+// name.
 func newHelmOperator(t testing.TB, namespace, binary string) *helmOperator {
 	t.Helper()
 	owner, err := shared.Client.CoreV1().ConfigMaps(namespace).

@@ -72,7 +72,8 @@ func (j *journal) wrap(next http.RoundTripper) http.RoundTripper {
 	})
 }
 
-// touch records a place before the request is sent, since a request without an answer may have had an effect.
+// touch records a place before the request is sent, since a request without an answer may have had
+// an effect.
 func (j *journal) touch(p place) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -161,8 +162,8 @@ func hooksOf(requests []request) []string {
 	return events
 }
 
-// kindsOf returns the resources of the objects for which what holds, in order. The order within one resource does not
-// count.
+// kindsOf returns the resources of the objects for which what holds, in order. The order within one
+// resource does not count.
 func kindsOf(requests []request, what func(request) bool) []string {
 	var order []string
 	for _, r := range requests {

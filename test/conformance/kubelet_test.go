@@ -18,7 +18,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// endsLabel is the phase in which a Pod ends. The simulated nodes let Pods run for ever unless a Job owns them.
+// endsLabel is the phase in which a Pod ends. The simulated nodes let Pods run for ever unless a
+// Job owns them.
 const endsLabel = "conformance.demo.example.com/ends"
 
 // endPods ends the Pods with that label until ctx ends.

@@ -40,7 +40,8 @@ func (l leaf) pointer() string {
 	return pointer.String()
 }
 
-// leavesOf returns the leaves of a manifest in a fixed order, without those of an object's identity.
+// leavesOf returns the leaves of a manifest in a fixed order, without those of an object's
+// identity.
 func leavesOf(manifest map[string]any) []leaf {
 	var leaves []leaf
 	var walk func(value any, path leaf)
@@ -100,7 +101,8 @@ var others = map[string][]any{
 	"cpu": {"memory"}, "CREATE": {"UPDATE"}, "None": {"NoneOnDryRun"},
 }
 
-// changes proposes other values of the same type. The first one that the API server accepts is used.
+// changes proposes other values of the same type. The first one that the API server accepts is
+// used.
 func changes(value any) []any {
 	switch value := value.(type) {
 	case string:
@@ -155,8 +157,8 @@ func encode(t testing.TB, value any) []byte {
 	return data
 }
 
-// mutationsOf returns a change and a removal of each leaf of the manifest. The API server's object leaves out only
-// empty fields.
+// mutationsOf returns a change and a removal of each leaf of the manifest. The API server's object
+// leaves out only empty fields.
 func mutationsOf(t testing.TB, manifest map[string]any, object *unstructured.Unstructured) []mutation {
 	t.Helper()
 	var mutations []mutation
@@ -173,8 +175,9 @@ func mutationsOf(t testing.TB, manifest map[string]any, object *unstructured.Uns
 	return mutations
 }
 
-// lacks returns the path of the first field of the manifest that the object does not have, or "". The pristine object
-// shows the API server's form of a value, such as a quantity. Lists may have foreign items.
+// lacks returns the path of the first field of the manifest that the object does not have, or "".
+// The pristine object shows the API server's form of a value, such as a quantity. Lists may have
+// foreign items.
 func lacks(manifest, pristine, object any, path string) string {
 	switch manifest := manifest.(type) {
 	case map[string]any:

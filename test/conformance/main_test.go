@@ -24,8 +24,8 @@ import (
 	"github.com/example/demoapp-controller/test/cluster"
 )
 
-// defaults are the values of flags that are not given. Tests mostly wait for the API server, so more of them can run in
-// parallel than there are processors.
+// defaults are the values of flags that are not given. Tests mostly wait for the API server, so
+// more of them can run in parallel than there are processors.
 var defaults = map[string]string{
 	"test.parallel":    "12",
 	"rapid.checks":     "3",

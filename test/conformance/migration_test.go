@@ -84,16 +84,17 @@ func assertSame(t *testing.T, before, after map[string]*unstructured.Unstructure
 	}
 }
 
-// sameGeneration makes assertSame ignore the generation of objects that the chart changes. The generation of a Deployment
-// changes with its annotations. The ReplicaSets show whether pods are replaced.
+// sameGeneration makes assertSame ignore the generation of objects that the chart changes. The
+// generation of a Deployment changes with its annotations. The ReplicaSets show whether pods are
+// replaced.
 func sameGeneration(before, after map[string]*unstructured.Unstructured, names ...string) {
 	for _, name := range names {
 		before[name].SetGeneration(after[name].GetGeneration())
 	}
 }
 
-// TestTakeoverFromHelmOperator takes over a release whose chart and values stay the same: no object is replaced or
-// deleted, and no pod restarts.
+// TestTakeoverFromHelmOperator takes over a release whose chart and values stay the same: no object
+// is replaced or deleted, and no pod restarts.
 func TestTakeoverFromHelmOperator(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -140,7 +141,8 @@ func TestTakeoverFromHelmOperator(t *testing.T) {
 	}
 }
 
-// assertAnnotationsKept asserts that an object outside the namespace keeps the annotations that name the owner.
+// assertAnnotationsKept asserts that an object outside the namespace keeps the annotations that
+// name the owner.
 func assertAnnotationsKept(t *testing.T, before, after *unstructured.Unstructured) {
 	t.Helper()
 	if before == nil {
@@ -190,8 +192,8 @@ func patchObject(t *testing.T, object *unstructured.Unstructured, patch, manager
 	}
 }
 
-// TestTakeoverRemovesFormerFields takes over a release whose chart has lost fields and an object. They are removed, and
-// later drift of what the operator owned is corrected.
+// TestTakeoverRemovesFormerFields takes over a release whose chart has lost fields and an object.
+// They are removed, and later drift of what the operator owned is corrected.
 func TestTakeoverRemovesFormerFields(t *testing.T) {
 	t.Parallel()
 	o, e := newOperated(t, "helm-operator", nil)
@@ -229,14 +231,14 @@ func TestTakeoverRemovesFormerFields(t *testing.T) {
 	}
 }
 
-// TestTakeoverOfUnfinishedRelease takes over releases whose operator stopped in the middle of an operation. The engine
-// waits for as long as that operation may still run.
+// TestTakeoverOfUnfinishedRelease takes over releases whose operator stopped in the middle of an
+// operation. The engine waits for as long as that operation may still run.
 func TestTakeoverOfUnfinishedRelease(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		status common.Status
-		// revisions is the number of revisions, waits whether the operation may still run, and revision the one that the
-		// takeover makes.
+		// revisions is the number of revisions, waits whether the operation may still run, and
+		// revision the one that the takeover makes.
 		revisions, revision int
 		waits               bool
 	}{
@@ -293,8 +295,8 @@ func TestTakeoverOfUnfinishedRelease(t *testing.T) {
 	}
 }
 
-// TestInterruptedTakeover kills the engine at each of its requests for a record or object. Another engine, without a
-// baseline, completes the takeover.
+// TestInterruptedTakeover kills the engine at each of its requests for a record or object. Another
+// engine, without a baseline, completes the takeover.
 func TestInterruptedTakeover(t *testing.T) {
 	t.Parallel()
 	const requests = 31
@@ -330,7 +332,8 @@ func TestInterruptedTakeover(t *testing.T) {
 	}
 }
 
-// TestTakeoverOfAbandonedUninstall completes the uninstall of an operator that stopped, and installs the release again.
+// TestTakeoverOfAbandonedUninstall completes the uninstall of an operator that stopped, and
+// installs the release again.
 func TestTakeoverOfAbandonedUninstall(t *testing.T) {
 	t.Parallel()
 	clock := clocktesting.NewFakePassiveClock(time.Now())
@@ -353,8 +356,8 @@ func TestTakeoverOfAbandonedUninstall(t *testing.T) {
 	}
 }
 
-// TestUninstallOfOperatedRelease uninstalls a release that was never taken over, because its owner was deleted while no
-// operator ran.
+// TestUninstallOfOperatedRelease uninstalls a release that was never taken over, because its owner
+// was deleted while no operator ran.
 func TestUninstallOfOperatedRelease(t *testing.T) {
 	t.Parallel()
 	o, e := newOperated(t, "helm-operator", nil)
@@ -373,8 +376,8 @@ func TestUninstallOfOperatedRelease(t *testing.T) {
 	}
 }
 
-// TestHelmOperatorGoesOn hands a release back to its operator, and to the engine again. Each upgrades it, and `helm
-// rollback` and `helm history` work in between.
+// TestHelmOperatorGoesOn hands a release back to its operator, and to the engine again. Each
+// upgrades it, and `helm rollback` and `helm history` work in between.
 func TestHelmOperatorGoesOn(t *testing.T) {
 	t.Parallel()
 	for name, clientSide := range map[string]bool{"client-side apply": true, "server-side apply": false} {

@@ -14,8 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// normalize returns a live object without the fields that the cluster sets anew for each object, and without those of
-// controllers.
+// normalize returns a live object without the fields that the cluster sets anew for each object,
+// and without those of controllers.
 func normalize(object *unstructured.Unstructured) map[string]any {
 	object = object.DeepCopy()
 	managed := object.GetManagedFields()
@@ -70,7 +70,8 @@ func mask(value any, path ...string) {
 	mask(fields[path[0]], path[1:]...)
 }
 
-// managers returns the owners of fields. Controllers are left out, since the time of their writes is not fixed.
+// managers returns the owners of fields. Controllers are left out, since the time of their writes
+// is not fixed.
 func managers(managed []metav1.ManagedFieldsEntry) []any {
 	managed = slices.DeleteFunc(slices.Clone(managed), func(entry metav1.ManagedFieldsEntry) bool {
 		return entry.Subresource != "" || entry.Manager == "kube-controller-manager" || entry.Manager == "kube-scheduler" ||

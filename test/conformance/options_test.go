@@ -84,7 +84,8 @@ func assertForbidden(t *testing.T, err error, text string) {
 	}
 }
 
-// immutable are manifests with a field that the API server does not change, by the resource of the object a.
+// immutable are manifests with a field that the API server does not change, by the resource of the
+// object a.
 var immutable = map[schema.GroupVersionResource]string{
 	{Group: "apps", Version: "v1", Resource: "deployments"}: `{apiVersion: apps/v1, kind: Deployment, metadata: {name: a}, spec: {
 		selector: {matchLabels: {v: "@"}}, template: {metadata: {labels: {v: "@"}}, spec: {containers: [{name: a, image: a}]}}}}`,
@@ -99,7 +100,8 @@ var immutable = map[schema.GroupVersionResource]string{
 		roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: "a@"}}`,
 }
 
-// TestForceReplace changes immutable fields of objects, and of one whose deletion would delete data.
+// TestForceReplace changes immutable fields of objects, and of one whose deletion would delete
+// data.
 func TestForceReplace(t *testing.T) {
 	t.Parallel()
 	claims := schema.GroupVersionResource{Version: "v1", Resource: "persistentvolumeclaims"}

@@ -165,8 +165,8 @@ func awaitWidgets(ctx context.Context, t testing.TB, namespace, _ string) {
 	})
 }
 
-// TestRefusedManifests asserts that the engine refuses manifests that cannot be applied as they are, before it creates
-// anything, and what Helm does with the same manifests.
+// TestRefusedManifests asserts that the engine refuses manifests that cannot be applied as they
+// are, before it creates anything, and what Helm does with the same manifests.
 func TestRefusedManifests(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
@@ -212,9 +212,9 @@ func TestRefusedManifests(t *testing.T) {
 	}
 }
 
-// TestUnavailableAPIService deploys an API service whose server never answers. The status and the CA bundle that others
-// write are no drift, and the release can be changed and removed. No other test runs at the same time, because the API
-// service disturbs the discovery of all clients.
+// TestUnavailableAPIService deploys an API service whose server never answers. The status and the
+// CA bundle that others write are no drift, and the release can be changed and removed. No other
+// test runs at the same time, because the API service disturbs the discovery of all clients.
 func TestUnavailableAPIService(t *testing.T) { //nolint:paralleltest // See above.
 	if _, err := preferred(); err != nil {
 		t.Fatal(err)

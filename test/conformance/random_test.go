@@ -21,9 +21,9 @@ import (
 // releases is the number of releases on one engine.
 const releases = 3
 
-// TestRandomOperations applies random changes to random releases: of the desired state, of objects, by users with Helm
-// who are interrupted. The engine may die. Whenever the changes pause, the engine brings all releases to their desired
-// state, and each equals its model.
+// TestRandomOperations applies random changes to random releases: of the desired state, of objects,
+// by users with Helm who are interrupted. The engine may die. Whenever the changes pause, the
+// engine brings all releases to their desired state, and each equals its model.
 func TestRandomOperations(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
@@ -61,8 +61,9 @@ type modeled struct {
 
 	user    *stock
 	desired values
-	// unmarked says that another client removed the release's marks from an object. Helm and the engine then keep the
-	// object when they uninstall the release, and only the baseline shows its owner.
+	// unmarked says that another client removed the release's marks from an object. Helm and the
+	// engine then keep the object when they uninstall the release, and only the baseline shows its
+	// owner.
 	unmarked bool
 }
 
@@ -163,7 +164,8 @@ func (m *machine) replaceObject(rt *rapid.T) {
 	}
 }
 
-// upgradeByHand and the other operations by hand may fail, as they do for a user who is interrupted.
+// upgradeByHand and the other operations by hand may fail, as they do for a user who is
+// interrupted.
 func (m *machine) upgradeByHand(rt *rapid.T) {
 	r := m.release(rt)
 	r.user.clientSide = rapid.Bool().Draw(rt, "client-side")

@@ -25,7 +25,8 @@ import (
 // recordPrefix begins the names of the Secrets that hold release records.
 const recordPrefix = storage.HelmStorageType + "."
 
-// releasesIn reads all release records of a namespace with Helm's own driver, by the names of their Secrets.
+// releasesIn reads all release records of a namespace with Helm's own driver, by the names of their
+// Secrets.
 func releasesIn(ctx context.Context, t testing.TB, namespace string) (map[string]*releasev1.Release, map[string]corev1.Secret) {
 	t.Helper()
 	client := shared.Client.CoreV1().Secrets(namespace)

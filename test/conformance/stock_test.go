@@ -26,8 +26,8 @@ const (
 	timeout    = 2 * time.Minute
 )
 
-// stock is the player that uses Helm's own actions, client and storage, like "helm upgrade --install --force-conflicts
-// --reset-values --cleanup-on-fail" and the other commands.
+// stock is the player that uses Helm's own actions, client and storage, like "helm upgrade
+// --install --force-conflicts --reset-values --cleanup-on-fail" and the other commands.
 type stock struct {
 	t         testing.TB
 	namespace string
@@ -38,8 +38,9 @@ type stock struct {
 	saboteur saboteur
 	// clientSide makes it apply as Helm 3 does.
 	clientSide bool
-	// validating makes it validate manifests with the API server's OpenAPI documents, as the helm command does. The
-	// validation takes most of an operation's time, and matters for invalid manifests only.
+	// validating makes it validate manifests with the API server's OpenAPI documents, as the helm
+	// command does. The validation takes most of an operation's time, and matters for invalid
+	// manifests only.
 	validating bool
 	// adapt, when set, changes the configuration of each operation.
 	adapt func(*action.Configuration)
@@ -60,7 +61,8 @@ func newStock(t testing.TB, namespace string, journal *journal) *stock {
 	return s
 }
 
-// connect makes the player forget what it has discovered, as a new process of the helm command does.
+// connect makes the player forget what it has discovered, as a new process of the helm command
+// does.
 func (s *stock) connect() {
 	s.t.Helper()
 	kubeconfig, cacheDir := shared.Kubeconfig(), s.t.TempDir()

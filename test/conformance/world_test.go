@@ -25,7 +25,8 @@ import (
 	"github.com/example/demoapp-controller/test/cluster"
 )
 
-// world is the observed state after a step of one player. Unavoidable differences between players are removed.
+// world is the observed state after a step of one player. Unavoidable differences between players
+// are removed.
 type world struct {
 	// Error is the class of the step's error.
 	Error string
@@ -35,12 +36,13 @@ type world struct {
 	Records map[string]any
 	// Hooks are the hook events of this step, in order.
 	Hooks []string
-	// Created and Deleted are the resources of the created and the deleted objects of this step, in order.
+	// Created and Deleted are the resources of the created and the deleted objects of this step, in
+	// order.
 	Created, Deleted []string
 }
 
-// preferred maps a resource to the version in which objects are read, because players may write different versions.
-// Resources of CRDs in charts are absent, because they have one version.
+// preferred maps a resource to the version in which objects are read, because players may write
+// different versions. Resources of CRDs in charts are absent, because they have one version.
 var preferred = sync.OnceValues(func() (map[schema.GroupResource]string, error) {
 	lists, err := discovery.ServerPreferredResources(shared.Client.Discovery())
 	if err != nil {
@@ -59,8 +61,9 @@ var preferred = sync.OnceValues(func() (map[schema.GroupResource]string, error) 
 	return versions, nil
 })
 
-// liveObjects returns the objects in a player's namespaces, and the cluster-scoped objects whose names contain the
-// namespace. Objects that controllers created are omitted. liveObjects waits until no object is being deleted.
+// liveObjects returns the objects in a player's namespaces, and the cluster-scoped objects whose
+// names contain the namespace. Objects that controllers created are omitted. liveObjects waits
+// until no object is being deleted.
 func liveObjects(ctx context.Context, t testing.TB, touched []place, namespace string) []*unstructured.Unstructured {
 	t.Helper()
 	versions, err := preferred()
@@ -122,7 +125,8 @@ func listAll(ctx context.Context, places []place, namespace string) ([]*unstruct
 	return live, group.Wait()
 }
 
-// ofRelease reports whether a release in the namespace created the object, rather than the cluster or a controller.
+// ofRelease reports whether a release in the namespace created the object, rather than the cluster
+// or a controller.
 func ofRelease(object *unstructured.Unstructured, namespace string) bool {
 	switch object.GetKind() + "/" + object.GetName() {
 	case "ConfigMap/kube-root-ca.crt", "ServiceAccount/default":
@@ -147,7 +151,8 @@ func nameOf(object *unstructured.Unstructured) string {
 	return object.GroupVersionKind().GroupKind().String() + " " + name
 }
 
-// look returns the world of a player after a step. failure is the step's error; its class must be known.
+// look returns the world of a player after a step. failure is the step's error; its class must be
+// known.
 func look(ctx context.Context, t testing.TB, p player, failure error) world {
 	t.Helper()
 	namespace, journal := p.home()
@@ -175,7 +180,8 @@ func anonymous(text, namespace string) string {
 	return strings.ReplaceAll(text, namespace, "NAMESPACE")
 }
 
-// anonymize replaces the namespace and the UID in all strings and keys of a value, because they differ between players.
+// anonymize replaces the namespace and the UID in all strings and keys of a value, because they
+// differ between players.
 func anonymize(value any, namespace, uid string) any {
 	clean := func(text string) string {
 		if uid != "" {
@@ -203,8 +209,8 @@ func anonymize(value any, namespace, uid string) any {
 	}
 }
 
-// newNamespace creates a namespace for a test. The namespace is not deleted, because deletions would be most of the API
-// server's work. The control plane stops after the tests.
+// newNamespace creates a namespace for a test. The namespace is not deleted, because deletions
+// would be most of the API server's work. The control plane stops after the tests.
 func newNamespace(t testing.TB) string {
 	t.Helper()
 	created, err := shared.Client.CoreV1().Namespaces().

@@ -17,8 +17,8 @@ import (
 	"github.com/example/demoapp-controller/test/cluster"
 )
 
-// TestKubectlFindsObjectsByEachName asks kubectl for the example of each kind by all names of the kind. No operator runs, so
-// the objects stay as they are.
+// TestKubectlFindsObjectsByEachName asks kubectl for the example of each kind by all names of the
+// kind. No operator runs, so the objects stay as they are.
 func TestKubectlFindsObjectsByEachName(t *testing.T) {
 	c, err := cluster.Start(t.Context(), cluster.Options{})
 	if err != nil {

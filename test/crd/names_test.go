@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestNamesAreUnique: kubectl takes an argument for a category before it takes it for a kind. It then refuses the name of an
-// object beside it.
+// TestNamesAreUnique: kubectl takes an argument for a category before it takes it for a kind. It
+// then refuses the name of an object beside it.
 func TestNamesAreUnique(t *testing.T) {
 	kinds, categories := map[string]string{}, map[string]string{}
 	for _, file := range Files(t) {

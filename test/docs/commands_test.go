@@ -64,8 +64,8 @@ var runPages = []struct {
 	},
 }
 
-// TestCommands runs the commands of the pages, as a reader who types them, in a copy of the repository. A page leaves no
-// control plane behind.
+// TestCommands runs the commands of the pages, as a reader who types them, in a copy of the
+// repository. A page leaves no control plane behind.
 func TestCommands(t *testing.T) {
 	copied := copyRepository(t)
 	env := environment(t, copied)
@@ -146,7 +146,8 @@ func parse(t *testing.T, page string) []pages.Section {
 	return sections
 }
 
-// copyRepository clones the repository, adds what is not committed, and returns the folder of the clone.
+// copyRepository clones the repository, adds what is not committed, and returns the folder of the
+// clone.
 func copyRepository(t *testing.T) string {
 	t.Helper()
 	from, err := filepath.Abs(root)
@@ -188,8 +189,8 @@ func copyFile(t *testing.T, from, to string) {
 	}
 }
 
-// environment returns variables for the commands of pages: the kubectl of the control plane, and a folder of its own for
-// control planes, which uses the binaries that this machine has already.
+// environment returns variables for the commands of pages: the kubectl of the control plane, and a
+// folder of its own for control planes, which uses the binaries that this machine has already.
 func environment(t *testing.T, copied string) []string {
 	t.Helper()
 	binaries := strings.TrimSpace(output(t, copied, nil, "go", "-C", "hack/localcluster", "run", ".", "build"))

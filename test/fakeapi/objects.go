@@ -176,8 +176,8 @@ func (s *Server) merge(request Request, kind Kind, live, object *unstructured.Un
 	return whole, nil
 }
 
-// declared refuses to apply fields of the status that Prune removes, as the API server does for fields that the schema
-// of a CRD does not have.
+// declared refuses to apply fields of the status that Prune removes, as the API server does for
+// fields that the schema of a CRD does not have.
 func (s *Server) declared(request Request, object *unstructured.Unstructured) error {
 	if request.Subresource != "status" || s.Prune == nil {
 		return nil

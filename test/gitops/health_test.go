@@ -122,8 +122,8 @@ func TestHealthOfStates(t *testing.T) {
 	}
 }
 
-// TestHealthAgreesWithKstatus compares the script with kstatus for the statuses that the pages of docs show, and for
-// objects of each kind from a cluster.
+// TestHealthAgreesWithKstatus compares the script with kstatus for the statuses that the pages of
+// docs show, and for objects of each kind from a cluster.
 func TestHealthAgreesWithKstatus(t *testing.T) {
 	objects := append(documented(t), recorded(t)...)
 	if len(objects) < 40 {
@@ -151,7 +151,8 @@ func TestHealthAgreesWithKstatus(t *testing.T) {
 	}
 }
 
-// agreeing lists what the script may return for each result of kstatus, which does not know suspended objects.
+// agreeing lists what the script may return for each result of kstatus, which does not know
+// suspended objects.
 var agreeing = map[status.Status][]string{
 	status.CurrentStatus:     {healthy, suspended},
 	status.InProgressStatus:  {progressing, suspended},
@@ -194,7 +195,8 @@ func parse(t *testing.T, where, text string) map[string]any {
 	return integers(object).(map[string]any)
 }
 
-// integers replaces whole floats, which a JSON parser makes, by the integers that a client of the API server sees.
+// integers replaces whole floats, which a JSON parser makes, by the integers that a client of the
+// API server sees.
 func integers(value any) any {
 	switch value := value.(type) {
 	case map[string]any:

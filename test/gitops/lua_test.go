@@ -29,8 +29,8 @@ type health struct{ Status, Message string }
 // timeout is the time that Argo CD gives a script.
 const timeout = time.Second
 
-// assess runs the script for an object, with the libraries that Argo CD opens for the scripts of its users. Argo CD also
-// opens a part of the library os, which the script does not use.
+// assess runs the script for an object, with the libraries that Argo CD opens for the scripts of
+// its users. Argo CD also opens a part of the library os, which the script does not use.
 func assess(t *testing.T, script string, object map[string]any) health {
 	t.Helper()
 	state := lua.NewState(lua.Options{SkipOpenLibs: true})

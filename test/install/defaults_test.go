@@ -15,7 +15,8 @@ import (
 	"github.com/example/demoapp-controller/cmd/demoapp-controller/app"
 )
 
-// operatorDefault matches a value in the table of the chart's README whose description names a default of the operator.
+// operatorDefault matches a value in the table of the chart's README whose description names a
+// default of the operator.
 var operatorDefault = regexp.MustCompile("(?m)^\\| `([^`]+)` \\|.*the operator's default, (\\S+)\\. \\|$")
 
 // TestDescribedDefaults holds that the descriptions of values name the defaults of the operator.

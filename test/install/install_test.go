@@ -35,8 +35,8 @@ var (
 // bothCRDs are the CRDs of the default installation.
 var bothCRDs = []string{"demoappclusters.demo.example.com", "demoapps.demo.example.com"}
 
-// TestInstallFile installs artifacts/install.yaml on a cluster that has nothing of the operator, runs the operator, and
-// uninstalls it.
+// TestInstallFile installs artifacts/install.yaml on a cluster that has nothing of the operator,
+// runs the operator, and uninstalls it.
 func TestInstallFile(t *testing.T) {
 	kubectl(t.Context(), t, "apply", "--server-side", "--validate=strict", "--filename=artifacts/install.yaml")
 	t.Cleanup(func() {
@@ -46,7 +46,8 @@ func TestInstallFile(t *testing.T) {
 	checkInstallation(t)
 }
 
-// TestKustomize is TestInstallFile for artifacts/deploy, applied as most users do: without server-side apply.
+// TestKustomize is TestInstallFile for artifacts/deploy, applied as most users do: without
+// server-side apply.
 func TestKustomize(t *testing.T) {
 	kubectl(t.Context(), t, "apply", "--validate=strict", "--kustomize=artifacts/deploy")
 	t.Cleanup(func() {
@@ -78,8 +79,8 @@ func TestChart(t *testing.T) {
 	}
 }
 
-// TestChartTakesOverManifests applies artifacts/deploy with kubectl, and moves to the chart as docs/install.md says. The
-// DemoApp stays the same object.
+// TestChartTakesOverManifests applies artifacts/deploy with kubectl, and moves to the chart as
+// docs/install.md says. The DemoApp stays the same object.
 func TestChartTakesOverManifests(t *testing.T) {
 	removeCRDsAtEnd(t)
 	t.Cleanup(func() { removeNamespace(context.WithoutCancel(t.Context()), t, namespace) })
@@ -104,8 +105,8 @@ func TestChartTakesOverManifests(t *testing.T) {
 	checkInstallation(t)
 }
 
-// TestChartUpgradesCRDs upgrades from a chart whose CRD has no spec.suspend. The CRD and the DemoApp stay the same
-// objects.
+// TestChartUpgradesCRDs upgrades from a chart whose CRD has no spec.suspend. The CRD and the
+// DemoApp stay the same objects.
 func TestChartUpgradesCRDs(t *testing.T) {
 	createNamespace(t, namespace)
 	removeCRDsAtEnd(t)
@@ -138,8 +139,8 @@ func TestChartUpgradesCRDs(t *testing.T) {
 	}
 }
 
-// checkInstallation asserts that the operator's pods run under the restricted profile, and that the operator works with
-// the flags, the environment and the permissions of the installation.
+// checkInstallation asserts that the operator's pods run under the restricted profile, and that the
+// operator works with the flags, the environment and the permissions of the installation.
 func checkInstallation(t *testing.T) {
 	t.Helper()
 	awaitPods(t)
@@ -163,7 +164,8 @@ func checkInstallation(t *testing.T) {
 	}
 }
 
-// awaitPods waits until the controllers of Kubernetes have created the operator's pods, and they run on different nodes.
+// awaitPods waits until the controllers of Kubernetes have created the operator's pods, and they
+// run on different nodes.
 func awaitPods(t *testing.T) {
 	t.Helper()
 	cluster.Eventually(t.Context(), t, "two replicas ready", func(ctx context.Context) (bool, error) {
@@ -193,7 +195,8 @@ func awaitPods(t *testing.T) {
 	}
 }
 
-// refusePrivilegedPod asserts that Pod Security admission is in force, without which awaitPods would prove nothing.
+// refusePrivilegedPod asserts that Pod Security admission is in force, without which awaitPods
+// would prove nothing.
 func refusePrivilegedPod(t *testing.T) {
 	t.Helper()
 	pod := &corev1.Pod{

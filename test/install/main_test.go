@@ -53,7 +53,8 @@ func kubectl(ctx context.Context, t *testing.T, args ...string) string {
 	return output.String()
 }
 
-// helm returns the configuration of a helm command, which validates manifests with the API server's schemas.
+// helm returns the configuration of a helm command, which validates manifests with the API server's
+// schemas.
 func helm(t *testing.T) *action.Configuration {
 	t.Helper()
 	kubeconfig, cache, target := shared.Kubeconfig(), t.TempDir(), namespace
@@ -92,7 +93,8 @@ func helmUninstall(t *testing.T) {
 	}
 }
 
-// createNamespace creates a namespace, with the restricted Pod Security profile, until the end of the test.
+// createNamespace creates a namespace, with the restricted Pod Security profile, until the end of
+// the test.
 func createNamespace(t *testing.T, name string) {
 	t.Helper()
 	_, err := shared.Client.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{

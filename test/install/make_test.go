@@ -78,7 +78,8 @@ func TestMakeRefusesWithoutKubeconfig(t *testing.T) {
 	}
 }
 
-// TestMakeDeployRefusesImages asserts that make deploys no image that nodes cannot pull, and nothing that is no image.
+// TestMakeDeployRefusesImages asserts that make deploys no image that nodes cannot pull, and
+// nothing that is no image.
 func TestMakeDeployRefusesImages(t *testing.T) {
 	tests := map[string][]string{
 		"set IMG to an image":             nil,
@@ -105,7 +106,8 @@ func TestMakeRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		// The group is make, its shell and the operator. make fails, because a signal ended its command.
+		// The group is make, its shell and the operator. make fails, because a signal ended its
+		// command.
 		if err := syscall.Kill(-command.Process.Pid, syscall.SIGTERM); err != nil {
 			t.Error(err)
 		}
@@ -136,7 +138,8 @@ func runMake(t *testing.T, args ...string) (string, error) {
 	return output.String(), err
 }
 
-// makeCommand returns a make command and its output. Of two settings of a variable, the last one counts.
+// makeCommand returns a make command and its output. Of two settings of a variable, the last one
+// counts.
 func makeCommand(t *testing.T, args ...string) (*exec.Cmd, *bytes.Buffer) {
 	t.Helper()
 	args = append([]string{"KUBECONFIG=" + shared.Kubeconfig(), "KUBECTL=" + shared.Kubectl()}, args...)

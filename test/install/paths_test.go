@@ -14,15 +14,15 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 )
 
-// chartLabels are the labels that only the chart sets, because they describe a Helm release. One of them is in selectors
-// too: two releases of the chart must not select the pods of each other.
+// chartLabels are the labels that only the chart sets, because they describe a Helm release. One of
+// them is in selectors too: two releases of the chart must not select the pods of each other.
 var chartLabels = []string{
 	"helm.sh/chart", "app.kubernetes.io/instance", "app.kubernetes.io/managed-by", "app.kubernetes.io/version",
 }
 
-// TestPathsInstallTheSameObjects compares the three installations object by object. Labels of chartLabels, and the
-// annotation that makes Helm keep the CRDs, are left out. The chart has no Namespace, because Helm requires that the
-// namespace of a release exists.
+// TestPathsInstallTheSameObjects compares the three installations object by object. Labels of
+// chartLabels, and the annotation that makes Helm keep the CRDs, are left out. The chart has no
+// Namespace, because Helm requires that the namespace of a release exists.
 func TestPathsInstallTheSameObjects(t *testing.T) {
 	file, kustomize, chart := readInstallFile(t), renderBase(t), renderChart(t, nil)
 
@@ -32,8 +32,9 @@ func TestPathsInstallTheSameObjects(t *testing.T) {
 	compare(t, "the chart", withoutNamespace, contents(t, chart))
 }
 
-// TestVariantsAreTheSameObjects compares the chart with the kustomizations of docs/install.md and docs/security.md for
-// further kinds, for some namespaces, for impersonation and for secure metrics.
+// TestVariantsAreTheSameObjects compares the chart with the kustomizations of docs/install.md and
+// docs/security.md for further kinds, for some namespaces, for impersonation and for secure
+// metrics.
 func TestVariantsAreTheSameObjects(t *testing.T) {
 	watched := func(namespace string, kinds ...string) []*object {
 		objects := readObjects(t, "../../artifacts/rbac/namespaced/watched.yaml", namespace)
@@ -102,7 +103,8 @@ func TestVariantsAreTheSameObjects(t *testing.T) {
 	}
 }
 
-// TestImpersonatingOverlay asserts that the operator of the overlay runs only the kinds of a watches file.
+// TestImpersonatingOverlay asserts that the operator of the overlay runs only the kinds of a
+// watches file.
 func TestImpersonatingOverlay(t *testing.T) {
 	objects := renderOverlay(t, "resources:\n- artifacts/deploy\ncomponents:\n- artifacts/rbac/impersonating")
 
@@ -134,7 +136,8 @@ func TestKustomizeExample(t *testing.T) {
 	}
 }
 
-// exampleWith returns the kustomization of a page that names a path of this repository, with local paths.
+// exampleWith returns the kustomization of a page that names a path of this repository, with local
+// paths.
 func exampleWith(t *testing.T, page, path string) string {
 	t.Helper()
 	for block := range strings.SplitSeq(readFile(t, page), "```") {

@@ -128,7 +128,8 @@ var effects = []effect{
 
 var digest = strings.Repeat("0123456789abcdef", 4)
 
-// TestEveryValueHasAnEffect asserts that each value of values.yaml changes the rendered chart, and is in the table.
+// TestEveryValueHasAnEffect asserts that each value of values.yaml changes the rendered chart, and
+// is in the table.
 func TestEveryValueHasAnEffect(t *testing.T) {
 	var tested []string
 	// Most tests begin with the same values.
@@ -177,8 +178,8 @@ func TestImage(t *testing.T) {
 	}
 }
 
-// TestGoMemoryLimit asserts that GOMEMLIMIT is nine tenths of the limit, whatever its unit, and that extraEnv replaces
-// GOMEMLIMIT.
+// TestGoMemoryLimit asserts that GOMEMLIMIT is nine tenths of the limit, whatever its unit, and
+// that extraEnv replaces GOMEMLIMIT.
 func TestGoMemoryLimit(t *testing.T) {
 	tests := []struct{ limit, env, want string }{
 		{limit: "512Mi", want: "460MiB"},

@@ -63,8 +63,9 @@ func TestFlags(t *testing.T) {
 	}
 }
 
-// TestObjectsFitTogether asserts that selectors match the pods, that bindings bind roles of the release to its
-// ServiceAccount, and that all namespaced objects are in the right namespaces, for a release of any name.
+// TestObjectsFitTogether asserts that selectors match the pods, that bindings bind roles of the
+// release to its ServiceAccount, and that all namespaced objects are in the right namespaces, for a
+// release of any name.
 func TestObjectsFitTogether(t *testing.T) {
 	for _, text := range variants {
 		t.Run(text, func(t *testing.T) {
@@ -138,7 +139,8 @@ func checkBinding(t *testing.T, o *object, objects []*object, account string) {
 	}
 }
 
-// checkNamespace asserts that an object is in the namespace of the release, or in a namespace of its permissions.
+// checkNamespace asserts that an object is in the namespace of the release, or in a namespace of
+// its permissions.
 func checkNamespace(t *testing.T, o *object, given values) {
 	t.Helper()
 	allowed := []string{"", "ops"}
@@ -153,7 +155,8 @@ func checkNamespace(t *testing.T, o *object, given values) {
 	}
 }
 
-// TestLeaseOfRelease asserts that two releases have leases of their own, and the permission for these only.
+// TestLeaseOfRelease asserts that two releases have leases of their own, and the permission for
+// these only.
 func TestLeaseOfRelease(t *testing.T) {
 	release, err := renderRelease(t, "blue", "ops", nil)
 	if err != nil {
@@ -176,8 +179,8 @@ func TestLeaseOfRelease(t *testing.T) {
 	}
 }
 
-// TestNamespacedPermissions asserts that an operator with watchNamespaces has Roles in these namespaces and in that of the
-// audit records, and no ClusterRole.
+// TestNamespacedPermissions asserts that an operator with watchNamespaces has Roles in these
+// namespaces and in that of the audit records, and no ClusterRole.
 func TestNamespacedPermissions(t *testing.T) {
 	objects := renderChart(t, values{
 		"watchNamespaces": []any{"team-a", "team-b"}, "kinds": []any{"website"}, "auditNamespace": "records",
@@ -201,8 +204,8 @@ func TestNamespacedPermissions(t *testing.T) {
 	}
 }
 
-// TestWatches asserts that the ConfigMap is a valid watches file with the entries of the value, and that the pods mount
-// it as a directory, which the kubelet updates.
+// TestWatches asserts that the ConfigMap is a valid watches file with the entries of the value, and
+// that the pods mount it as a directory, which the kubelet updates.
 func TestWatches(t *testing.T) {
 	objects := renderChart(t, parse[values](t, "{watches: ["+entry+"]}"))
 	config := convert[corev1.ConfigMap](t, find(t, objects, "ConfigMap", releaseName+"-watches"))
@@ -222,8 +225,8 @@ func TestWatches(t *testing.T) {
 	}
 }
 
-// TestWebhookConfigurations asserts that the chart has the webhooks of artifacts/kinds/webapp/admission, and that
-// cert-manager replaces the operator's own CA.
+// TestWebhookConfigurations asserts that the chart has the webhooks of
+// artifacts/kinds/webapp/admission, and that cert-manager replaces the operator's own CA.
 func TestWebhookConfigurations(t *testing.T) {
 	content, err := os.ReadFile("../../artifacts/kinds/webapp/admission/webhook.yaml")
 	if err != nil {
@@ -255,8 +258,8 @@ func TestWebhookConfigurations(t *testing.T) {
 	}
 }
 
-// TestMonitoring asserts that the chart has the alerts of artifacts/monitoring, and that the ServiceMonitor selects the
-// Service.
+// TestMonitoring asserts that the chart has the alerts of artifacts/monitoring, and that the
+// ServiceMonitor selects the Service.
 func TestMonitoring(t *testing.T) {
 	content, err := os.ReadFile("../../artifacts/monitoring/prometheusrule.yaml")
 	if err != nil {
@@ -295,8 +298,8 @@ func TestMonitoring(t *testing.T) {
 	}
 }
 
-// TestScrapeIsVerified asserts that Prometheus verifies the certificate of metrics.certSecret, which the pods mount,
-// before it sends its token.
+// TestScrapeIsVerified asserts that Prometheus verifies the certificate of metrics.certSecret,
+// which the pods mount, before it sends its token.
 func TestScrapeIsVerified(t *testing.T) {
 	objects := renderChart(t, parse[values](t, "{metrics: {secure: true, certSecret: tls}, serviceMonitor: {enabled: true}}"))
 	service := find(t, objects, "Service", releaseName+"-metrics")
@@ -323,7 +326,8 @@ func TestScrapeIsVerified(t *testing.T) {
 	}
 }
 
-// TestTwoReleases asserts that a second release without roles for users shares no cluster-scoped object with the first.
+// TestTwoReleases asserts that a second release without roles for users shares no cluster-scoped
+// object with the first.
 func TestTwoReleases(t *testing.T) {
 	objects := func(name string, given values) map[string]map[string]any {
 		release, err := renderRelease(t, name, name, given)
@@ -367,7 +371,8 @@ func TestDashboards(t *testing.T) {
 // maxSecret is the size of the data of a Secret that the API server accepts.
 const maxSecret = 1 << 20
 
-// TestReleaseFitsIntoASecret asserts that Helm can store the release with everything on, with room for growth.
+// TestReleaseFitsIntoASecret asserts that Helm can store the release with everything on, with room
+// for growth.
 func TestReleaseFitsIntoASecret(t *testing.T) {
 	everything := parse[values](t, monitored)
 	everything["kinds"] = []any{
@@ -397,7 +402,8 @@ func TestReleaseFitsIntoASecret(t *testing.T) {
 	}
 }
 
-// TestPodsMeetTheRestrictedProfile holds what the API server checks at an installation, for all variants.
+// TestPodsMeetTheRestrictedProfile holds what the API server checks at an installation, for all
+// variants.
 func TestPodsMeetTheRestrictedProfile(t *testing.T) {
 	for _, text := range variants {
 		t.Run(text, func(t *testing.T) {
@@ -435,7 +441,8 @@ func TestNotes(t *testing.T) {
 	}
 }
 
-// TestNotesNeedNoRepository asserts that the notes name no files, which a user of the packaged chart does not have.
+// TestNotesNeedNoRepository asserts that the notes name no files, which a user of the packaged
+// chart does not have.
 func TestNotesNeedNoRepository(t *testing.T) {
 	for _, namespaces := range [][]any{nil, {"team-a", "team-b"}} {
 		release, err := renderRelease(t, releaseName, namespace, values{"watchNamespaces": namespaces})

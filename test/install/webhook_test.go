@@ -18,8 +18,9 @@ import (
 	"github.com/example/demoapp-controller/test/cluster"
 )
 
-// TestChartWebhook installs the webhook of WebApps with the chart. The operator issues its certificates under the
-// permissions of the chart, and the API server refuses a WebApp by the configurations of the chart.
+// TestChartWebhook installs the webhook of WebApps with the chart. The operator issues its
+// certificates under the permissions of the chart, and the API server refuses a WebApp by the
+// configurations of the chart.
 func TestChartWebhook(t *testing.T) {
 	createNamespace(t, namespace)
 	removeCRDsAtEnd(t)
@@ -42,8 +43,8 @@ func TestChartWebhook(t *testing.T) {
 	})
 }
 
-// callProcess makes the API server call a process on this machine. There are no pods behind the Service here. All other
-// fields of the configurations are those of the chart.
+// callProcess makes the API server call a process on this machine. There are no pods behind the
+// Service here. All other fields of the configurations are those of the chart.
 func callProcess(t *testing.T, address string) {
 	t.Helper()
 	for _, resource := range []string{"mutatingwebhookconfigurations", "validatingwebhookconfigurations"} {

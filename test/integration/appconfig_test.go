@@ -78,7 +78,8 @@ func podTemplate() corev1.PodTemplateSpec {
 	}
 }
 
-// deploy creates a Deployment, a StatefulSet and a DaemonSet that use the ConfigMap and ask for reloads.
+// deploy creates a Deployment, a StatefulSet and a DaemonSet that use the ConfigMap and ask for
+// reloads.
 func (c *configured) deploy(labels map[string]string) {
 	c.t.Helper()
 	apps, template := shared.Client.AppsV1(), podTemplate()
@@ -117,7 +118,8 @@ func (c *configured) replicaSets() int {
 
 var reloadLabels = map[string]string{configv1.LabelReload: "true"}
 
-// TestAppConfigLife follows an AppConfig from its creation to its deletion, and counts the requests.
+// TestAppConfigLife follows an AppConfig from its creation to its deletion, and counts the
+// requests.
 func TestAppConfigLife(t *testing.T) {
 	t.Parallel()
 	c := newConfigured(t)
@@ -168,8 +170,8 @@ func TestAppConfigLife(t *testing.T) {
 	})
 }
 
-// TestAppConfigKeepsFieldsOfTheOwner: the annotation belongs to a field manager of its own, so an apply by the tool that
-// owns the Deployment keeps it, and starts no contest.
+// TestAppConfigKeepsFieldsOfTheOwner: the annotation belongs to a field manager of its own, so an
+// apply by the tool that owns the Deployment keeps it, and starts no contest.
 func TestAppConfigKeepsFieldsOfTheOwner(t *testing.T) {
 	t.Parallel()
 	c := newConfigured(t)

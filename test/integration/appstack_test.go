@@ -32,8 +32,8 @@ import (
 // stackChildren are the children of an AppStack beside the PostgreSQL.
 var stackChildren = []string{"shop-cache", "shop-backend", "shop-frontend"}
 
-// stacks is a namespace for the AppStack "shop". Its database starts when the test provides a volume, because the cluster
-// has no provisioner.
+// stacks is a namespace for the AppStack "shop". Its database starts when the test provides a
+// volume, because the cluster has no provisioner.
 type stacks struct {
 	*plain[*appv1.AppStack]
 
@@ -70,7 +70,8 @@ func (s *stacks) await(phase string) *appv1.AppStack {
 	})
 }
 
-// awaitMessage waits until the AppStack is being deployed and the message of its condition Ready contains text.
+// awaitMessage waits until the AppStack is being deployed and the message of its condition Ready
+// contains text.
 func (s *stacks) awaitMessage(text string) {
 	s.t.Helper()
 	cluster.Eventually(s.t.Context(), s.t, "the message contains "+text, func(context.Context) (bool, error) {
@@ -101,8 +102,9 @@ func (s *stacks) service(name string) (*corev1.Service, error) {
 	return shared.Client.CoreV1().Services(s.namespace).Get(s.t.Context(), name, metav1.GetOptions{})
 }
 
-// requests waits until the operator is done in the namespace, and returns what it wrote since for the AppStack and its
-// children, by verb and resource. Events and the children of the PostgreSQL are left out.
+// requests waits until the operator is done in the namespace, and returns what it wrote since for
+// the AppStack and its children, by verb and resource. Events and the children of the PostgreSQL
+// are left out.
 func (s *stacks) requests(since time.Time) map[string]int {
 	s.t.Helper()
 	return requestsOf(s.t, s.namespace, since, func(e cluster.AuditEvent) bool {
@@ -175,7 +177,8 @@ func TestAppStackLife(t *testing.T) {
 	})
 }
 
-// TestAppStackPodsThatAdmissionRefuses: the condition says why the pods of a component cannot be created.
+// TestAppStackPodsThatAdmissionRefuses: the condition says why the pods of a component cannot be
+// created.
 func TestAppStackPodsThatAdmissionRefuses(t *testing.T) {
 	t.Parallel()
 	s := newStacks(t)

@@ -21,8 +21,8 @@ import (
 // mostRecordBytes is the documented limit of an audit record, in bytes.
 const mostRecordBytes = 64 << 10
 
-// TestManyDeletions deletes more DemoApps than a namespace may have complete records of. The limit of complete records
-// is 100, so fewer DemoApps would not exceed it.
+// TestManyDeletions deletes more DemoApps than a namespace may have complete records of. The limit
+// of complete records is 100, so fewer DemoApps would not exceed it.
 func TestManyDeletions(t *testing.T) {
 	t.Parallel()
 	const count, mostWhole = 150, 100

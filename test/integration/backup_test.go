@@ -146,8 +146,8 @@ func TestBackupRunsBySchedule(t *testing.T) {
 	v.patch(`{"spec": {"suspend": true}}`)
 }
 
-// createGatedJob creates a Job of the CronJob, as the controller of CronJobs does. Its pods are not scheduled, so nothing
-// runs them.
+// createGatedJob creates a Job of the CronJob, as the controller of CronJobs does. Its pods are not
+// scheduled, so nothing runs them.
 func (v *vault) createGatedJob(name string) {
 	v.t.Helper()
 	owner := v.cronJob()

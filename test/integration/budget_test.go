@@ -22,9 +22,9 @@ import (
 // chartObjects is the number of objects in the chart.
 const chartObjects = 4
 
-// TestBudget counts the operator's requests, with events and without watches. Each count is an upper limit for the
-// operation. Before and after each operation, the operator must be silent for two seconds, which takes most of the
-// time.
+// TestBudget counts the operator's requests, with events and without watches. Each count is an
+// upper limit for the operation. Before and after each operation, the operator must be silent for
+// two seconds, which takes most of the time.
 func TestBudget(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
@@ -40,8 +40,8 @@ func TestBudget(t *testing.T) {
 			})
 		}
 	}
-	// The cluster decides when a Deployment is healthy again, and so whether that takes a status update. The Deployment
-	// comes last.
+	// The cluster decides when a Deployment is healthy again, and so whether that takes a status
+	// update. The Deployment comes last.
 	stillKinds := slices.Clone(ownedKinds)
 	slices.Reverse(stillKinds)
 	patchObjects := func(kinds int, change func(int) string) func() {
@@ -83,8 +83,8 @@ func TestBudget(t *testing.T) {
 	spend("an uninstall", chartObjects+8, func() { ns.Delete("web"); ns.AwaitGone("web") })
 }
 
-// TestBudgetOfRollback counts the requests of a rollback of an upgrade whose pods find no node. The timeout of 20
-// seconds must be longer than the upgrade, whose requests are counted apart.
+// TestBudgetOfRollback counts the requests of a rollback of an upgrade whose pods find no node. The
+// timeout of 20 seconds must be longer than the upgrade, whose requests are counted apart.
 func TestBudgetOfRollback(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
@@ -108,7 +108,8 @@ func TestBudgetOfRollback(t *testing.T) {
 	})
 }
 
-// spendAtMost counts the operator's requests for a namespace, from before do until there are no more.
+// spendAtMost counts the operator's requests for a namespace, from before do until there are no
+// more.
 func spendAtMost(t *testing.T, ns *apps.Namespace, what string, most int, do func()) {
 	t.Helper()
 	ns.AwaitQuiet(quiet)

@@ -164,8 +164,8 @@ func newNamespaceNamed(t *testing.T, name string) *apps.Namespace {
 	return ns
 }
 
-// TestNamespaceIsDeletedWithDemoAppsInIt waits for the namespace controller, which deletes all kinds one after another
-// and retries with a delay while finalizers are left.
+// TestNamespaceIsDeletedWithDemoAppsInIt waits for the namespace controller, which deletes all
+// kinds one after another and retries with a delay while finalizers are left.
 func TestNamespaceIsDeletedWithDemoAppsInIt(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)

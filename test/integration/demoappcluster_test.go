@@ -55,7 +55,8 @@ func newPool(t *testing.T, nodes ...string) *pool {
 	return p
 }
 
-// node returns the name of a node. Nodes are cluster-scoped, so the name begins with that of the namespace.
+// node returns the name of a node. Nodes are cluster-scoped, so the name begins with that of the
+// namespace.
 func (p *pool) node(name string) string { return p.Name + "-" + name }
 
 // addNode creates a node that is cordoned and never ready, so that no pods are scheduled to it.
@@ -179,8 +180,8 @@ func isSo(web *v1alpha1.DemoAppCluster, conditionType, reason string) bool {
 		condition.ObservedGeneration == web.Generation
 }
 
-// TestClusterFollowsItsNodes adds, relabels and removes nodes one after the other, because the status must be correct
-// after each change.
+// TestClusterFollowsItsNodes adds, relabels and removes nodes one after the other, because the
+// status must be correct after each change.
 func TestClusterFollowsItsNodes(t *testing.T) {
 	t.Parallel()
 	p := newPool(t, "a", "b.example.com")
@@ -222,7 +223,8 @@ func TestClusterFollowsItsNodes(t *testing.T) {
 	p.AwaitQuiet(quiet)
 }
 
-// TestClusterRollsOutTemplate: the rollout updates the DemoApps one after the other, which takes most of the time.
+// TestClusterRollsOutTemplate: the rollout updates the DemoApps one after the other, which takes
+// most of the time.
 func TestClusterRollsOutTemplate(t *testing.T) {
 	t.Parallel()
 	const count = 20
@@ -258,8 +260,8 @@ func TestClusterRollsOutTemplate(t *testing.T) {
 	p.checkUnavailable(names, changed, 3)
 }
 
-// TestClusterOfManyNodes does not run in parallel, because its load would slow other tests down. The DemoApps are
-// suspended, so that requests for their releases are not counted.
+// TestClusterOfManyNodes does not run in parallel, because its load would slow other tests down.
+// The DemoApps are suspended, so that requests for their releases are not counted.
 func TestClusterOfManyNodes(t *testing.T) {
 	const removed = 10
 	count := 500
@@ -313,7 +315,8 @@ func TestClusterOfManyNodes(t *testing.T) {
 	})
 }
 
-// checkRequests compares the operator's writes of DemoApps with the budget, and returns the number of status updates.
+// checkRequests compares the operator's writes of DemoApps with the budget, and returns the number
+// of status updates.
 func (p *pool) checkRequests(since time.Time, want map[string]int) {
 	p.t.Helper()
 	got := map[string]int{}
@@ -336,7 +339,8 @@ func (p *pool) checkRequests(since time.Time, want map[string]int) {
 	}
 }
 
-// checkUnavailable replays the versions of the DemoApps, and returns how many were unready at the same time.
+// checkUnavailable replays the versions of the DemoApps, and returns how many were unready at the
+// same time.
 func (p *pool) checkUnavailable(names []string, since time.Time, most int) {
 	p.t.Helper()
 	type change struct {

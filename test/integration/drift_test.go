@@ -28,7 +28,8 @@ import (
 	"github.com/example/demoapp-controller/test/integration/apps"
 )
 
-// ownedKinds are the kinds of a release's objects, each with a patch that changes a field of the chart.
+// ownedKinds are the kinds of a release's objects, each with a patch that changes a field of the
+// chart.
 var ownedKinds = []struct {
 	kind     string
 	resource schema.GroupVersionResource
@@ -168,8 +169,9 @@ func TestForeignFieldsAreKept(t *testing.T) {
 			ns.AwaitQuiet(quiet)
 
 			requests := slices.DeleteFunc(ns.Requests(begin), func(request cluster.AuditEvent) bool {
-				// An annotation increments the generation of a Deployment. The Deployment is unhealthy until its
-				// controller has observed the generation. The operator may report the unhealthy Deployment in the status.
+				// An annotation increments the generation of a Deployment. The Deployment is
+				// unhealthy until its controller has observed the generation. The operator may
+				// report the unhealthy Deployment in the status.
 				return owned.kind == "Deployment" && request.Resource == "demoapps" && request.Subresource == "status"
 			})
 			if len(requests) > 0 {
@@ -225,8 +227,8 @@ func TestForeignFieldsSurviveUpgrade(t *testing.T) {
 	}
 }
 
-// assertDriftWasReported waits until the drift is corrected. It asserts that the condition Drifted named the object before
-// the correction.
+// assertDriftWasReported waits until the drift is corrected. It asserts that the condition Drifted
+// named the object before the correction.
 func assertDriftWasReported(t *testing.T, ns *apps.Namespace, before *v1alpha1.DemoApp, object string) {
 	t.Helper()
 	app := ns.Await("web", "ready without the condition Drifted", func(app *v1alpha1.DemoApp) bool {
@@ -269,8 +271,8 @@ func patch(t *testing.T, client dynamic.ResourceInterface, name, change string) 
 	}
 }
 
-// replace deletes an object and creates it with changed content, like kubectl replace --force. The operator also
-// recreates a deleted object, so replace retries until its own create succeeds.
+// replace deletes an object and creates it with changed content, like kubectl replace --force. The
+// operator also recreates a deleted object, so replace retries until its own create succeeds.
 func replace(t *testing.T, client dynamic.ResourceInterface, name, change string) {
 	t.Helper()
 	changed, err := client.Patch(t.Context(), name, types.MergePatchType, []byte(change),
@@ -292,7 +294,8 @@ func replace(t *testing.T, client dynamic.ResourceInterface, name, change string
 	})
 }
 
-// awaitSame waits until an object has the same content as want again. It returns the time from begin until then.
+// awaitSame waits until an object has the same content as want again. It returns the time from
+// begin until then.
 func awaitSame(t *testing.T, client dynamic.ResourceInterface, want *unstructured.Unstructured, begin time.Time) time.Duration {
 	t.Helper()
 	var took time.Duration
@@ -310,7 +313,8 @@ func awaitSame(t *testing.T, client dynamic.ResourceInterface, want *unstructure
 	return took
 }
 
-// content returns the fields of an object that the chart or a user sets, without the fields that the API server adds.
+// content returns the fields of an object that the chart or a user sets, without the fields that
+// the API server adds.
 func content(object *unstructured.Unstructured) map[string]any {
 	object = object.DeepCopy()
 	annotations := object.GetAnnotations()

@@ -81,9 +81,9 @@ func TestReportedDriftIsNotCorrected(t *testing.T) {
 	}
 }
 
-// TestRevertedDriftIsNoLongerReported: another client that restores a value stays the owner of the field. That
-// ownership is not reported as drift. It does not suppress a report of the next change, and the operator does not claim
-// a correction.
+// TestRevertedDriftIsNoLongerReported: another client that restores a value stays the owner of the
+// field. That ownership is not reported as drift. It does not suppress a report of the next change,
+// and the operator does not claim a correction.
 func TestRevertedDriftIsNoLongerReported(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
@@ -129,7 +129,8 @@ func TestRevertedDriftIsNoLongerReported(t *testing.T) {
 	assertNothingCorrected(t, ns, "web")
 }
 
-// assertNothingCorrected asserts that the operator has corrected nothing and does not report a correction.
+// assertNothingCorrected asserts that the operator has corrected nothing and does not report a
+// correction.
 func assertNothingCorrected(t *testing.T, ns *apps.Namespace, name string) {
 	t.Helper()
 	events, err := shared.Client.EventsV1().Events(ns.Name).List(t.Context(), metav1.ListOptions{})
@@ -239,8 +240,8 @@ func TestForeignFieldsAreRemoved(t *testing.T) {
 	}
 }
 
-// TestIgnoredFieldsAreNotRemoved: an ignored field keeps the value of another client, even if that client is then its
-// only owner. The field follows the chart again when it is no longer ignored.
+// TestIgnoredFieldsAreNotRemoved: an ignored field keeps the value of another client, even if that
+// client is then its only owner. The field follows the chart again when it is no longer ignored.
 func TestIgnoredFieldsAreNotRemoved(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)

@@ -38,8 +38,8 @@ var installServiceMonitors = sync.OnceValue(func() error {
 
 var serviceMonitors = schema.GroupVersionResource{Group: "monitoring.coreos.com", Version: "v1", Resource: "servicemonitors"}
 
-// shops is a namespace for the EcommercePlatform "shop", with a volume for each of three servers. The test reports the status
-// of their PostgreSQLs.
+// shops is a namespace for the EcommercePlatform "shop", with a volume for each of three servers.
+// The test reports the status of their PostgreSQLs.
 type shops struct {
 	*plain[*platformv1.EcommercePlatform]
 }
@@ -101,7 +101,8 @@ func (s *shops) mustChange(spec string) {
 	}
 }
 
-// awaitStatus returns the platform once its status is about its newest spec and meets the condition.
+// awaitStatus returns the platform once its status is about its newest spec and meets the
+// condition.
 func (s *shops) awaitStatus(what string, met func(platformv1.EcommercePlatformStatus) bool) *platformv1.EcommercePlatform {
 	s.t.Helper()
 	return s.awaitObject(what, func(shop *platformv1.EcommercePlatform) bool {
@@ -132,8 +133,9 @@ func (s *shops) run(change ...func(*platformv1.EcommercePlatformSpec)) {
 	s.await(childv1alpha1.PhaseRunning)
 }
 
-// requests waits until the operator is done in the namespace, and returns what it wrote since, by verb and resource. What
-// it wrote for the PostgreSQL is left out, except the writes of the PostgreSQL itself.
+// requests waits until the operator is done in the namespace, and returns what it wrote since, by
+// verb and resource. What it wrote for the PostgreSQL is left out, except the writes of the
+// PostgreSQL itself.
 func (s *shops) requests(since time.Time) map[string]int {
 	s.t.Helper()
 	return requestsOf(s.t, s.namespace, since, func(e cluster.AuditEvent) bool {
@@ -179,7 +181,8 @@ var (
 	budgetResource  = schema.GroupVersionResource{Group: "policy", Version: "v1", Resource: "poddisruptionbudgets"}
 )
 
-// TestPlatformLife follows a platform from its creation in production to its deletion, and counts the requests.
+// TestPlatformLife follows a platform from its creation in production to its deletion, and counts
+// the requests.
 func TestPlatformLife(t *testing.T) {
 	t.Parallel()
 	s := newShops(t)
@@ -236,8 +239,8 @@ func TestPlatformStorageNeverShrinks(t *testing.T) {
 	s.await(childv1alpha1.PhaseRunning)
 }
 
-// TestPlatformServiceMonitors: a platform is monitored as soon as Prometheus Operator is installed. The test is not parallel,
-// because it begins without the kind ServiceMonitor.
+// TestPlatformServiceMonitors: a platform is monitored as soon as Prometheus Operator is installed.
+// The test is not parallel, because it begins without the kind ServiceMonitor.
 func TestPlatformServiceMonitors(t *testing.T) {
 	s := newUnmonitoredShops(t)
 	s.run()
@@ -263,8 +266,8 @@ func TestPlatformServiceMonitors(t *testing.T) {
 	s.assertChildren(serviceMonitors)
 }
 
-// TestPlatformWithMySQL: the server runs in a restricted namespace and has a Backup. The user brought its Secret, which the
-// platform uses and completes once it has the label.
+// TestPlatformWithMySQL: the server runs in a restricted namespace and has a Backup. The user
+// brought its Secret, which the platform uses and completes once it has the label.
 func TestPlatformWithMySQL(t *testing.T) {
 	t.Parallel()
 	s := newShops(t)
@@ -330,7 +333,8 @@ func TestPlatformWithMySQL(t *testing.T) {
 	s.await(childv1alpha1.PhaseRunning)
 }
 
-// TestPlatformGeneratesCredentials: the passwords of a mysql are generated once, and stay in their Secret.
+// TestPlatformGeneratesCredentials: the passwords of a mysql are generated once, and stay in their
+// Secret.
 func TestPlatformGeneratesCredentials(t *testing.T) {
 	t.Parallel()
 	s := newShops(t)

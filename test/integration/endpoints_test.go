@@ -109,7 +109,8 @@ func TestMetrics(t *testing.T) {
 	})
 }
 
-// TestMetricsAreDocumented holds that the generated reference has all metrics of a running operator.
+// TestMetricsAreDocumented holds that the generated reference has all metrics of a running
+// operator.
 func TestMetricsAreDocumented(t *testing.T) {
 	t.Parallel()
 	data, err := os.ReadFile("../../artifacts/monitoring/metrics.json")
@@ -172,12 +173,13 @@ func metric(ctx context.Context, t *testing.T, series string) float64 {
 	return 0
 }
 
-// maxSeries bounds the series of a replica with all kinds, besides those of rest_client_*, which follow the methods and
-// status codes in use. Each kind has at most 35 counters of passes, and as many histograms of 15 series.
+// maxSeries bounds the series of a replica with all kinds, besides those of rest_client_*, which
+// follow the methods and status codes in use. Each kind has at most 35 counters of passes, and as
+// many histograms of 15 series.
 const maxSeries = 6000
 
-// TestLabelsAreBounded holds that no label has a value from a custom resource. Names and namespaces of all tests are such
-// values.
+// TestLabelsAreBounded holds that no label has a value from a custom resource. Names and namespaces
+// of all tests are such values.
 func TestLabelsAreBounded(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)

@@ -21,7 +21,8 @@ import (
 	"github.com/example/demoapp-controller/test/integration/apps"
 )
 
-// examplesWithTests are the examples that need more than a namespace, and so have tests of their own.
+// examplesWithTests are the examples that need more than a namespace, and so have tests of their
+// own.
 var examplesWithTests = map[string]string{
 	"demoappcluster.yaml": "TestClusterExample",
 	"suspend.yaml":        "TestSuspendExample",
@@ -80,7 +81,8 @@ func TestExamples(t *testing.T) {
 	}
 }
 
-// TestExamplesOfKinds applies the examples of opt-in kinds without changes, in namespaces that enforce the restricted profile.
+// TestExamplesOfKinds applies the examples of opt-in kinds without changes, in namespaces that
+// enforce the restricted profile.
 func TestExamplesOfKinds(t *testing.T) {
 	t.Parallel()
 	// The functions install a kind, and return a namespace.

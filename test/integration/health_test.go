@@ -70,8 +70,8 @@ func TestProgressDeadlineExceeded(t *testing.T) {
 	}
 }
 
-// TestRolloutRestart does what kubectl rollout restart does: the pods are replaced because of a field that is not the
-// chart's.
+// TestRolloutRestart does what kubectl rollout restart does: the pods are replaced because of a
+// field that is not the chart's.
 func TestRolloutRestart(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)

@@ -27,8 +27,8 @@ import (
 	"github.com/example/demoapp-controller/test/integration/apps"
 )
 
-// helmBinary returns the path of the helm command, which is built once in the version of go.mod. Helm's own go.mod
-// determines the other versions, because ours lacks what only the command needs.
+// helmBinary returns the path of the helm command, which is built once in the version of go.mod.
+// Helm's own go.mod determines the other versions, because ours lacks what only the command needs.
 var helmBinary = sync.OnceValues(func() (string, error) {
 	const module = "helm.sh/helm/v4"
 	list := exec.Command("go", "list", "-m", "-f", "{{.Version}}", module)
@@ -136,7 +136,8 @@ func TestHelmCommandReadsReleases(t *testing.T) {
 	}
 }
 
-// TestReleaseChangedByHand changes releases with the helm command. Each release returns to its desired state.
+// TestReleaseChangedByHand changes releases with the helm command. Each release returns to its
+// desired state.
 func TestReleaseChangedByHand(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -217,7 +218,8 @@ func TestReleaseChangedByHand(t *testing.T) {
 			}
 			ns.AwaitQuiet(quiet)
 			assertRecords(t, ns, test.records...)
-			// A repair beside the last upgrade has the same reason, so the status awaited above may be older than the command.
+			// A repair beside the last upgrade has the same reason, so the status awaited above may
+			// be older than the command.
 			app := ns.AwaitReady("web")
 			if records := ns.Records("web"); apps.Revision(app) != int64(records[len(records)-1].Revision) {
 				t.Errorf("the status says revision %d", apps.Revision(app))

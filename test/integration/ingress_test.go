@@ -72,8 +72,8 @@ func createClass(t *testing.T, name string) {
 	})
 }
 
-// assertCorrected asserts that an object of a release is corrected when it is changed, recreated when it is deleted,
-// and freed of foreign fields.
+// assertCorrected asserts that an object of a release is corrected when it is changed, recreated
+// when it is deleted, and freed of foreign fields.
 func assertCorrected(t *testing.T, client dynamic.ResourceInterface, name, change string) {
 	t.Helper()
 	want := get(t, client, name)
@@ -170,8 +170,8 @@ func createUnstructured(t *testing.T, client dynamic.ResourceInterface, text str
 	}
 }
 
-// TestHTTPRouteFollowsTheGatewayAPI installs the Gateway API, and removes it with all its objects. No other test may do
-// so.
+// TestHTTPRouteFollowsTheGatewayAPI installs the Gateway API, and removes it with all its objects.
+// No other test may do so.
 func TestHTTPRouteFollowsTheGatewayAPI(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)

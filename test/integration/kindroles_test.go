@@ -19,7 +19,8 @@ import (
 	"github.com/example/demoapp-controller/test/cluster"
 )
 
-// boundByName are the kinds whose editor role is part of no other, because their authors reach more than edit allows.
+// boundByName are the kinds whose editor role is part of no other, because their authors reach more
+// than edit allows.
 var boundByName = []string{"demoappclusters", "ecommerceplatforms"}
 
 // definedKind is a kind as its CRD names it.
@@ -65,8 +66,8 @@ func definedKinds(t *testing.T) []definedKind {
 	return kinds
 }
 
-// TestUserRolesOfAllKinds asks the API server what a ServiceAccount with each role may do with each kind. Viewers write
-// nothing. Nobody writes a status or finalizers.
+// TestUserRolesOfAllKinds asks the API server what a ServiceAccount with each role may do with each
+// kind. Viewers write nothing. Nobody writes a status or finalizers.
 func TestUserRolesOfAllKinds(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob(filepath.Join(shared.Root(), "artifacts", "kinds", "*", "user-roles.yaml"))

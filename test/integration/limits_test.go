@@ -24,8 +24,8 @@ func TestSpecOutsideTheLimitsIsRefused(t *testing.T) {
 	tests := []struct {
 		name   string
 		change func(*v1alpha1.DemoApp)
-		// field is the field that the API server must name. Rules about a name can only point to the metadata as a
-		// whole.
+		// field is the field that the API server must name. Rules about a name can only point to
+		// the metadata as a whole.
 		field string
 	}{
 		{"replicaCount below", func(app *v1alpha1.DemoApp) { app.Spec.ReplicaCount = ptr.To[int32](-1) }, "spec.replicaCount"},

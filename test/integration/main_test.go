@@ -19,18 +19,19 @@ import (
 	"github.com/example/demoapp-controller/test/integration/apps"
 )
 
-// parallel is the number of parallel tests, unless -parallel is given. Tests mostly wait, so the number can exceed that
-// of processors.
+// parallel is the number of parallel tests, unless -parallel is given. Tests mostly wait, so the
+// number can exceed that of processors.
 const parallel = "8"
 
 // verbosity is the operator's highest level. The tests search the log for secrets.
 const verbosity = "-v=7"
 
-// quiet is how long an operator without work is silent. Pods become ready, and delayed status updates are written, in
-// less time.
+// quiet is how long an operator without work is silent. Pods become ready, and delayed status
+// updates are written, in less time.
 const quiet = 2 * time.Second
 
-// memcachedFile is the watches file of the hybrid example. The kind waits until a test installs its CRD.
+// memcachedFile is the watches file of the hybrid example. The kind waits until a test installs its
+// CRD.
 const memcachedFile = "--watches-file=artifacts/kinds/memcached/watches.yaml"
 
 // The tests share a control plane and an operator that watches all namespaces.
@@ -83,7 +84,8 @@ func isGiven(name string) bool {
 	return given
 }
 
-// newNamespace creates a test's namespace. A failed test shows the operator's log for the namespace.
+// newNamespace creates a test's namespace. A failed test shows the operator's log for the
+// namespace.
 func newNamespace(t *testing.T) *apps.Namespace {
 	t.Helper()
 	ns := apps.New(t, shared)

@@ -39,8 +39,8 @@ var installMemcacheds = sync.OnceValue(func() error {
 	)
 })
 
-// memcached is a namespace, whose pods must meet the restricted profile, with the Memcached "cache". Its objects are
-// named objectName.
+// memcached is a namespace, whose pods must meet the restricted profile, with the Memcached
+// "cache". Its objects are named objectName.
 type memcached struct {
 	t         *testing.T
 	namespace string
@@ -122,7 +122,8 @@ func (m *memcached) awaitGone(what string, get func(context.Context) error) {
 	})
 }
 
-// spend waits until the operator is silent before and after do, and asserts its number of requests, without events.
+// spend waits until the operator is silent before and after do, and asserts its number of requests,
+// without events.
 func (m *memcached) spend(what string, want int, do func()) {
 	m.t.Helper()
 	filter := func(e cluster.AuditEvent) bool {
@@ -164,8 +165,8 @@ func (m *memcached) service() *corev1.Service {
 	return service
 }
 
-// TestMemcachedLife follows a Memcached without pods from its creation to its deletion, and counts the requests. The chart
-// has a ServiceAccount, a Service and a Deployment.
+// TestMemcachedLife follows a Memcached without pods from its creation to its deletion, and counts
+// the requests. The chart has a ServiceAccount, a Service and a Deployment.
 func TestMemcachedLife(t *testing.T) {
 	t.Parallel()
 	m := newMemcached(t)
@@ -205,8 +206,8 @@ func TestMemcachedLife(t *testing.T) {
 	}
 }
 
-// TestMemcachedAutoscaling replaces the replicas by a HorizontalPodAutoscaler, and removes it again. The operator leaves
-// the replicas to the HorizontalPodAutoscaler meanwhile.
+// TestMemcachedAutoscaling replaces the replicas by a HorizontalPodAutoscaler, and removes it
+// again. The operator leaves the replicas to the HorizontalPodAutoscaler meanwhile.
 func TestMemcachedAutoscaling(t *testing.T) {
 	t.Parallel()
 	m := newMemcached(t)

@@ -47,7 +47,8 @@ func (c *caches) resize(size int32) {
 	c.patch(fmt.Sprintf(`{"spec":{"size":%d}}`, size))
 }
 
-// awaitPods returns the MemcachedBackup once it is healthy and its status has the names of the pods that exist.
+// awaitPods returns the MemcachedBackup once it is healthy and its status has the names of the pods
+// that exist.
 func (c *caches) awaitPods(number int) *cachev1.MemcachedBackup {
 	c.t.Helper()
 	var backup *cachev1.MemcachedBackup
@@ -83,7 +84,8 @@ func (c *caches) pods(ctx context.Context) ([]string, error) {
 	return names, nil
 }
 
-// TestMemcachedBackupLife follows a MemcachedBackup from its creation to its deletion, and counts the requests.
+// TestMemcachedBackupLife follows a MemcachedBackup from its creation to its deletion, and counts
+// the requests.
 func TestMemcachedBackupLife(t *testing.T) {
 	t.Parallel()
 	c := newCaches(t)

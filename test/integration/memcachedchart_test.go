@@ -23,8 +23,8 @@ import (
 	"github.com/example/demoapp-controller/test/cluster"
 )
 
-// TestMemcachedChart installs the chart of the hybrid example into a namespace that enforces the restricted profile, and
-// then sets every option. The API server accepts all objects.
+// TestMemcachedChart installs the chart of the hybrid example into a namespace that enforces the
+// restricted profile, and then sets every option. The API server accepts all objects.
 func TestMemcachedChart(t *testing.T) {
 	t.Parallel()
 	folder := filepath.Join(shared.Root(), "examples", "hybrid", "charts", "memcached")

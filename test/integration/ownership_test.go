@@ -95,7 +95,8 @@ func TestForeignObjectBlocksInstall(t *testing.T) {
 	}
 }
 
-// TestReplacedObjectBlocksRelease replaces an object of a release with another one, without Helm's marks.
+// TestReplacedObjectBlocksRelease replaces an object of a release with another one, without Helm's
+// marks.
 func TestReplacedObjectBlocksRelease(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
@@ -141,7 +142,8 @@ func isConflict(app *v1alpha1.DemoApp) bool {
 	return apps.IsStalled(app, apimeta.ReasonOwnershipConflict)
 }
 
-// assertOnlyTheirs asserts that the release has no object and no record. Only the foreign object exists.
+// assertOnlyTheirs asserts that the release has no object and no record. Only the foreign object
+// exists.
 func assertOnlyTheirs(t *testing.T, ns *apps.Namespace, kind string) {
 	t.Helper()
 	for found := range ns.Objects("web").All() {

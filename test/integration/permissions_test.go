@@ -32,8 +32,8 @@ import (
 	"github.com/example/demoapp-controller/test/integration/apps"
 )
 
-// The files with the RBAC rules of the operator: for all namespaces, and for some namespaces. kindRules and
-// namespacedKindRules match those of opt-in kinds.
+// The files with the RBAC rules of the operator: for all namespaces, and for some namespaces.
+// kindRules and namespacedKindRules match those of opt-in kinds.
 const (
 	rulesFile           = "artifacts/deploy/10-rbac.yaml"
 	kindRules           = "artifacts/kinds/*/rbac.yaml"
@@ -52,14 +52,16 @@ type rulesOfFile struct {
 	// file is the path below the root of the repository.
 	file    string
 	granted []cluster.Permission
-	// kinds are the group and the resource of the kinds that the file is for. It is empty for the operator itself.
+	// kinds are the group and the resource of the kinds that the file is for. It is empty for the
+	// operator itself.
 	kinds []cluster.Permission
 	// holdsIn reports whether the permissions hold in a namespace.
 	holdsIn func(namespace string) bool
 }
 
-// checkPermissions compares the operator's requests with its permissions after the tests. It reports unused permissions
-// only if whole is true, that is, if all tests of the package ran and passed.
+// checkPermissions compares the operator's requests with its permissions after the tests. It
+// reports unused permissions only if whole is true, that is, if all tests of the package ran and
+// passed.
 func checkPermissions(ctx context.Context, whole bool) (code int) {
 	fail := func(format string, values ...any) {
 		fmt.Fprintf(os.Stderr, "FAIL: "+format+"\n", values...)
@@ -97,7 +99,8 @@ func checkPermissions(ctx context.Context, whole bool) (code int) {
 	return code
 }
 
-// kindsIn returns the files of opt-in kinds for each namespace in which the operator sent a request for an object of the kind.
+// kindsIn returns the files of opt-in kinds for each namespace in which the operator sent a request
+// for an object of the kind.
 func kindsIn(files []rulesOfFile, requests []cluster.AuditEvent) map[string]sets.Set[string] {
 	usedIn := map[string]sets.Set[string]{}
 	for _, request := range requests {
@@ -115,9 +118,10 @@ func kindsIn(files []rulesOfFile, requests []cluster.AuditEvent) map[string]sets
 	return usedIn
 }
 
-// mayNeed reports whether a request may be one for which the file grants permissions. In a namespace, requests are for the
-// kinds that have objects there. Several kinds may share a namespace, and then share its requests. Requests without a
-// namespace fill caches that all kinds share.
+// mayNeed reports whether a request may be one for which the file grants permissions. In a
+// namespace, requests are for the kinds that have objects there. Several kinds may share a
+// namespace, and then share its requests. Requests without a namespace fill caches that all kinds
+// share.
 func (r rulesOfFile) mayNeed(request cluster.AuditEvent, usedIn map[string]sets.Set[string]) bool {
 	if request.Namespace == "" {
 		return true
@@ -125,8 +129,9 @@ func (r rulesOfFile) mayNeed(request cluster.AuditEvent, usedIn map[string]sets.
 	return r.holdsIn(request.Namespace) && (len(r.kinds) == 0 || usedIn[request.Namespace].Has(r.file))
 }
 
-// uncovered returns a finding for each kind of request in a namespace that the files of the operator and of the kinds in
-// this namespace do not allow. The API server allowed the request, because a file of another kind does.
+// uncovered returns a finding for each kind of request in a namespace that the files of the
+// operator and of the kinds in this namespace do not allow. The API server allowed the request,
+// because a file of another kind does.
 func uncovered(files []rulesOfFile, usedIn map[string]sets.Set[string], requests []cluster.AuditEvent) []string {
 	findings := sets.New[string]()
 	for _, request := range requests {
@@ -152,8 +157,8 @@ func uncovered(files []rulesOfFile, usedIn map[string]sets.Set[string], requests
 	return sets.List(findings)
 }
 
-// clusterOnly are the resources that the operator uses only together with a cluster-scoped resource. With --namespaces, it
-// may not.
+// clusterOnly are the resources that the operator uses only together with a cluster-scoped
+// resource. With --namespaces, it may not.
 var clusterOnly = []cluster.Permission{
 	{Group: demov1alpha1.GroupName, Resource: "demoapps"},
 	{Group: demov1alpha1.GroupName, Resource: "demoappclusters"},
@@ -161,8 +166,8 @@ var clusterOnly = []cluster.Permission{
 	{Group: "networking.k8s.io", Resource: "ingresses"},
 }
 
-// refusedByRules returns the forbidden requests that RBAC refused. It asks the authorizer again, because admission also
-// answers Forbidden, for example for a quota or a terminating namespace.
+// refusedByRules returns the forbidden requests that RBAC refused. It asks the authorizer again,
+// because admission also answers Forbidden, for example for a quota or a terminating namespace.
 func refusedByRules(ctx context.Context, requests []cluster.AuditEvent) ([]cluster.AuditEvent, error) {
 	var refused []cluster.AuditEvent
 	for _, request := range requests {
@@ -172,8 +177,8 @@ func refusedByRules(ctx context.Context, requests []cluster.AuditEvent) ([]clust
 		}
 		verbs := []string{request.Verb}
 		if request.Verb == "patch" && request.Resource != "persistentvolumeclaims" && !optIn {
-			// Server-side apply may also create the object. Volume claims are patched by UID only, so they exist. An owner
-			// of an opt-in kind exists as well.
+			// Server-side apply may also create the object. Volume claims are patched by UID only,
+			// so they exist. An owner of an opt-in kind exists as well.
 			verbs = append(verbs, "create")
 		}
 		for _, verb := range verbs {
@@ -250,10 +255,11 @@ func rulesOfFiles() ([]rulesOfFile, error) {
 	return files, nil
 }
 
-// isRarelyUsed reports whether a test run may leave a permission unused. The operator patches an event only after two equal
-// events about one version of an object. Events about the lease follow changes of the watches file, which the tests of
-// package watches make. Audit records are read when a deletion is tried again, and deleted when they expire, which the tests
-// of package lifecycle make.
+// isRarelyUsed reports whether a test run may leave a permission unused. The operator patches an
+// event only after two equal events about one version of an object. Events about the lease follow
+// changes of the watches file, which the tests of package watches make. Audit records are read when
+// a deletion is tried again, and deleted when they expire, which the tests of package lifecycle
+// make.
 func (r rulesOfFile) isRarelyUsed(p cluster.Permission) bool {
 	switch r.file {
 	case namespacedDir + "operator.yaml":

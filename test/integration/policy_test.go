@@ -33,8 +33,9 @@ type policy struct {
 	message string
 }
 
-// apply creates the policy, and waits until the API server refuses attempt, which must break the policy and no other
-// rule. The returned function removes the policy, and so does the end of the test.
+// apply creates the policy, and waits until the API server refuses attempt, which must break the
+// policy and no other rule. The returned function removes the policy, and so does the end of the
+// test.
 func (p policy) apply(t *testing.T, attempt func(context.Context) error) (remove func()) {
 	t.Helper()
 	client := shared.Client.AdmissionregistrationV1()

@@ -36,7 +36,8 @@ import (
 	"github.com/example/demoapp-controller/test/cluster"
 )
 
-// databases is a namespace for the PostgreSQL "db", with a StorageClass of its own and a volume for each of three servers.
+// databases is a namespace for the PostgreSQL "db", with a StorageClass of its own and a volume for
+// each of three servers.
 type databases struct {
 	*plain[*databasev1.PostgreSQL]
 
@@ -66,7 +67,8 @@ func newDatabases(t *testing.T, expandable bool) *databases {
 	return d
 }
 
-// provision creates a volume for a server, which a claim that is deleted leaves behind. No provisioner runs here.
+// provision creates a volume for a server, which a claim that is deleted leaves behind. No
+// provisioner runs here.
 func (d *databases) provision(ordinal int) {
 	d.t.Helper()
 	name := fmt.Sprintf("%s-%d", d.namespace, ordinal)
@@ -127,7 +129,8 @@ func (d *databases) secret() *corev1.Secret {
 	return found
 }
 
-// TestPostgreSQLLife follows a PostgreSQL from its creation to its second deletion, and counts the requests.
+// TestPostgreSQLLife follows a PostgreSQL from its creation to its second deletion, and counts the
+// requests.
 func TestPostgreSQLLife(t *testing.T) {
 	t.Parallel()
 	d := newDatabases(t, true)
@@ -301,7 +304,8 @@ func TestPostgreSQLLeavesObjectsOfOthersAlone(t *testing.T) {
 	}
 }
 
-// TestPostgreSQLPasswordsStayInTheirSecret looks for passwords in the operator's log at a high level, and in all objects.
+// TestPostgreSQLPasswordsStayInTheirSecret looks for passwords in the operator's log at a high
+// level, and in all objects.
 func TestPostgreSQLPasswordsStayInTheirSecret(t *testing.T) {
 	t.Parallel()
 	d := newDatabases(t, true)

@@ -25,9 +25,9 @@ import (
 // randomChanges is the number of changes in TestRandomChangesConverge, one right after the other.
 const randomChanges = 80
 
-// TestRandomChangesConverge changes DemoApps, their objects and their records at random, faster than the operator
-// reconciles. It then asserts that the final state is that of the specs. Most of its time passes in recreations, which
-// wait for deletions.
+// TestRandomChangesConverge changes DemoApps, their objects and their records at random, faster
+// than the operator reconciles. It then asserts that the final state is that of the specs. Most of
+// its time passes in recreations, which wait for deletions.
 func TestRandomChangesConverge(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)

@@ -34,8 +34,8 @@ var (
 // lateSchedule is a schedule that a policy refuses.
 const lateSchedule = "59 23 * * *"
 
-// refuseUpdates has the API server refuse updates of a resource that break expression, as an update with the merge patch
-// does.
+// refuseUpdates has the API server refuse updates of a resource that break expression, as an update
+// with the merge patch does.
 func refuseUpdates(t *testing.T, namespace string, resource schema.GroupVersionResource, name, expression, patch string) {
 	t.Helper()
 	policy{
@@ -49,8 +49,8 @@ func refuseUpdates(t *testing.T, namespace string, resource schema.GroupVersionR
 	})
 }
 
-// assertRefusedOnce asserts that the operator has read the live object once since then, to find out that it is the one that
-// the refused update was for.
+// assertRefusedOnce asserts that the operator has read the live object once since then, to find out
+// that it is the one that the refused update was for.
 func assertRefusedOnce(t *testing.T, since time.Time, namespace string, resource schema.GroupVersionResource, name string) {
 	t.Helper()
 	ofChild := func(e cluster.AuditEvent) bool {
@@ -135,7 +135,8 @@ func TestPlatformDatabaseThatAdmissionRefuses(t *testing.T) {
 	s.await(childv1alpha1.PhaseRunning)
 }
 
-// TestPlatformBackupThatAdmissionRefuses: a refused update of the Backup of a mysql stalls the platform.
+// TestPlatformBackupThatAdmissionRefuses: a refused update of the Backup of a mysql stalls the
+// platform.
 func TestPlatformBackupThatAdmissionRefuses(t *testing.T) {
 	t.Parallel()
 	s := newShops(t)

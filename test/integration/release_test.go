@@ -23,8 +23,8 @@ import (
 	"github.com/example/demoapp-controller/test/integration/apps"
 )
 
-// TestHistoryIsLimited asserts that old revisions are removed. Its 13 upgrades follow one another, since more than ten
-// revisions are needed.
+// TestHistoryIsLimited asserts that old revisions are removed. Its 13 upgrades follow one another,
+// since more than ten revisions are needed.
 func TestHistoryIsLimited(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
@@ -45,7 +45,8 @@ func TestHistoryIsLimited(t *testing.T) {
 	}
 }
 
-// TestPendingOperationOfAnotherClient finds a record which says that the helm command is changing the release.
+// TestPendingOperationOfAnotherClient finds a record which says that the helm command is changing
+// the release.
 func TestPendingOperationOfAnotherClient(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)

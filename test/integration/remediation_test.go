@@ -87,8 +87,8 @@ func hasDrift(objects ...string) func(*v1alpha1.DemoApp) bool {
 	}
 }
 
-// TestRollbackInPresenceOfDrift: drift before and during a failing upgrade does not prevent the rollback, and is
-// corrected.
+// TestRollbackInPresenceOfDrift: drift before and during a failing upgrade does not prevent the
+// rollback, and is corrected.
 func TestRollbackInPresenceOfDrift(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
@@ -137,7 +137,8 @@ func TestRollbackInPresenceOfDrift(t *testing.T) {
 	})
 }
 
-// TestUnhealthyUpgrade: an upgrade whose pods never start fails, and is rolled back after its last retry.
+// TestUnhealthyUpgrade: an upgrade whose pods never start fails, and is rolled back after its last
+// retry.
 func TestUnhealthyUpgrade(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)

@@ -16,8 +16,8 @@ import (
 	"github.com/example/demoapp-controller/test/cluster"
 )
 
-// requestsOf waits until the operator is done in a namespace, and returns the number of its requests there since, by verb and
-// resource. Only requests that filter selects are counted.
+// requestsOf waits until the operator is done in a namespace, and returns the number of its
+// requests there since, by verb and resource. Only requests that filter selects are counted.
 func requestsOf(t *testing.T, namespace string, since time.Time, filter cluster.AuditFilter) map[string]int {
 	t.Helper()
 	inNamespace := func(e cluster.AuditEvent) bool { return cluster.ByOperator()(e) && e.Namespace == namespace }
@@ -35,9 +35,9 @@ func requestsOf(t *testing.T, namespace string, since time.Time, filter cluster.
 	return counts
 }
 
-// assertRequests waits until the operator has sent at least the wanted requests, and asserts that it has sent no others.
-// settled waits until the operator is done, and returns the requests by verb and resource. A busy operator may begin late,
-// so that the first quiet time is before its work.
+// assertRequests waits until the operator has sent at least the wanted requests, and asserts that
+// it has sent no others. settled waits until the operator is done, and returns the requests by verb
+// and resource. A busy operator may begin late, so that the first quiet time is before its work.
 func assertRequests(t *testing.T, settled func() map[string]int, want map[string]int) {
 	t.Helper()
 	var got map[string]int
@@ -55,8 +55,9 @@ func assertRequests(t *testing.T, settled func() map[string]int, want map[string
 	}
 }
 
-// assertStatusWrites asserts that the status was written at least that often since begin, and removes these writes from
-// requests. Progress is written at most once a second, so slow pods cost further writes.
+// assertStatusWrites asserts that the status was written at least that often since begin, and
+// removes these writes from requests. Progress is written at most once a second, so slow pods cost
+// further writes.
 func assertStatusWrites(t *testing.T, requests map[string]int, resource string, least int, begin time.Time) {
 	t.Helper()
 	name := "patch " + resource + "/status"

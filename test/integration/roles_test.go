@@ -93,7 +93,8 @@ func TestUserRoles(t *testing.T) {
 	}
 }
 
-// bind grants a ClusterRole in one namespace to a new ServiceAccount, and returns the client of that ServiceAccount.
+// bind grants a ClusterRole in one namespace to a new ServiceAccount, and returns the client of
+// that ServiceAccount.
 func bind(t *testing.T, namespace, role string) democlient.DemoV1alpha1Interface {
 	t.Helper()
 	const name = "person"

@@ -22,8 +22,8 @@ import (
 	"github.com/example/demoapp-controller/test/integration/apps"
 )
 
-// TestKeysStaySecret uses a key in the spec and one in a Secret, and causes failures of many kinds. It then searches
-// all that the operator wrote for the keys.
+// TestKeysStaySecret uses a key in the spec and one in a Secret, and causes failures of many kinds.
+// It then searches all that the operator wrote for the keys.
 func TestKeysStaySecret(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)

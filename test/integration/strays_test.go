@@ -32,9 +32,9 @@ var (
 	deploymentResource = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
 )
 
-// TestChildrenWithoutLabels: a child that loses its labels leaves the caches. The operator finds it by its name, sees whose it
-// is, and restores its labels. A stray object with the labels and the owner of a child is deleted, where the kind has no such
-// child.
+// TestChildrenWithoutLabels: a child that loses its labels leaves the caches. The operator finds it
+// by its name, sees whose it is, and restores its labels. A stray object with the labels and the
+// owner of a child is deleted, where the kind has no such child.
 func TestChildrenWithoutLabels(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -125,7 +125,8 @@ func childOf(t *testing.T, namespace, kind string, resource schema.GroupVersionR
 	return nil
 }
 
-// assertPruned creates a copy of a child under another name, and waits until the operator has deleted it.
+// assertPruned creates a copy of a child under another name, and waits until the operator has
+// deleted it.
 func assertPruned(t *testing.T, resource schema.GroupVersionResource, child *unstructured.Unstructured) {
 	t.Helper()
 	client, stray := shared.Dynamic.Resource(resource).Namespace(child.GetNamespace()), child.DeepCopy()
@@ -145,7 +146,8 @@ func assertPruned(t *testing.T, resource schema.GroupVersionResource, child *uns
 	})
 }
 
-// assertLabelsRestored removes the labels of a child, and waits until the operator has restored them.
+// assertLabelsRestored removes the labels of a child, and waits until the operator has restored
+// them.
 func assertLabelsRestored(t *testing.T, resource schema.GroupVersionResource, child *unstructured.Unstructured) {
 	t.Helper()
 	client := shared.Dynamic.Resource(resource).Namespace(child.GetNamespace())
@@ -163,7 +165,8 @@ func assertLabelsRestored(t *testing.T, resource schema.GroupVersionResource, ch
 	})
 }
 
-// TestMemcachedAmidOthers: objects of others that have the names of the chart's objects are looked at, and left alone.
+// TestMemcachedAmidOthers: objects of others that have the names of the chart's objects are looked
+// at, and left alone.
 func TestMemcachedAmidOthers(t *testing.T) {
 	t.Parallel()
 	m := newMemcached(t)

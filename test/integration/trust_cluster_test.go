@@ -17,8 +17,8 @@ import (
 	"github.com/example/demoapp-controller/test/integration/apps"
 )
 
-// TestClusterOfTenantStaysInItsNamespace lets a tenant create DemoAppClusters and no other kind of the API group.
-// Another namespace has DemoApps with the labels and names of the tenant's children.
+// TestClusterOfTenantStaysInItsNamespace lets a tenant create DemoAppClusters and no other kind of
+// the API group. Another namespace has DemoApps with the labels and names of the tenant's children.
 func TestClusterOfTenantStaysInItsNamespace(t *testing.T) {
 	t.Parallel()
 	p := newPool(t, "a", "b")
@@ -68,8 +68,8 @@ func TestClusterOfTenantStaysInItsNamespace(t *testing.T) {
 	}
 }
 
-// TestDemoAppWithNameOfChildIsKept creates DemoApps with the shortened names of children, and gives them the labels of
-// a child. A DemoAppCluster changes and deletes only DemoApps that it controls.
+// TestDemoAppWithNameOfChildIsKept creates DemoApps with the shortened names of children, and gives
+// them the labels of a child. A DemoAppCluster changes and deletes only DemoApps that it controls.
 func TestDemoAppWithNameOfChildIsKept(t *testing.T) {
 	t.Parallel()
 	p := newPool(t, "a")

@@ -67,8 +67,8 @@ func TestForgedHookDoesNotRun(t *testing.T) {
 	}
 }
 
-// TestHookOfTenantsChartDoesNotRun upgrades the release of a suspended DemoApp to a tenant's chart, with the helm
-// command.
+// TestHookOfTenantsChartDoesNotRun upgrades the release of a suspended DemoApp to a tenant's chart,
+// with the helm command.
 func TestHookOfTenantsChartDoesNotRun(t *testing.T) {
 	t.Parallel()
 	ends := []struct {

@@ -36,7 +36,8 @@ func controlledBy(object *corev1.ConfigMap, app *v1alpha1.DemoApp) {
 	}}
 }
 
-// TestForgedMarksDoNotProveOwnership creates an object with the marks of a release before the first install.
+// TestForgedMarksDoNotProveOwnership creates an object with the marks of a release before the first
+// install.
 func TestForgedMarksDoNotProveOwnership(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -91,7 +92,8 @@ func createConfigMap(t *testing.T, ns *apps.Namespace, tenant *apps.Tenant, obje
 	}
 }
 
-// applyConfigMap applies an object with the field manager that the helm command and the operator share.
+// applyConfigMap applies an object with the field manager that the helm command and the operator
+// share.
 func applyConfigMap(t *testing.T, ns *apps.Namespace, tenant *apps.Tenant, object *corev1.ConfigMap) {
 	t.Helper()
 	object.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}
@@ -106,8 +108,8 @@ func applyConfigMap(t *testing.T, ns *apps.Namespace, tenant *apps.Tenant, objec
 	}
 }
 
-// TestForgedMarksAreNoDrift puts the marks of a release on objects that the release does not have, in its namespace and
-// in another one. The operator does not correct, adopt or delete them.
+// TestForgedMarksAreNoDrift puts the marks of a release on objects that the release does not have,
+// in its namespace and in another one. The operator does not correct, adopt or delete them.
 func TestForgedMarksAreNoDrift(t *testing.T) {
 	t.Parallel()
 	ns, other := newNamespace(t), newNamespace(t)

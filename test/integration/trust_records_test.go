@@ -62,8 +62,8 @@ func TestForgedManifestIsNotAppliedOnDrift(t *testing.T) {
 	}
 }
 
-// TestForgedManifestIsNotAppliedOnChange adds objects to a stored manifest, and changes the DemoApp. An upgrade removes
-// objects that only the previous revision has.
+// TestForgedManifestIsNotAppliedOnChange adds objects to a stored manifest, and changes the
+// DemoApp. An upgrade removes objects that only the previous revision has.
 func TestForgedManifestIsNotAppliedOnChange(t *testing.T) {
 	t.Parallel()
 	triggers := []struct {
@@ -115,7 +115,8 @@ func TestForgedManifestIsNotAppliedOnChange(t *testing.T) {
 	}
 }
 
-// TestForgedManifestIsNotUninstalled deletes a DemoApp whose stored manifest has an object in another namespace.
+// TestForgedManifestIsNotUninstalled deletes a DemoApp whose stored manifest has an object in
+// another namespace.
 func TestForgedManifestIsNotUninstalled(t *testing.T) {
 	t.Parallel()
 	for _, way := range forgeRecord {
@@ -143,7 +144,8 @@ func TestForgedManifestIsNotUninstalled(t *testing.T) {
 	}
 }
 
-// TestForgedRevisionIsNotRolledBackTo forges revisions to which a failing upgrade could be rolled back.
+// TestForgedRevisionIsNotRolledBackTo forges revisions to which a failing upgrade could be rolled
+// back.
 func TestForgedRevisionIsNotRolledBackTo(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -208,7 +210,8 @@ func badLabel() *runtime.RawExtension {
 	return &runtime.RawExtension{Raw: []byte(`{"podLabels": {"team": "no label value!"}}`)}
 }
 
-// TestForgedRollbackIsNotCompleted adds the record of a rollback that never began, to a forged older revision.
+// TestForgedRollbackIsNotCompleted adds the record of a rollback that never began, to a forged
+// older revision.
 func TestForgedRollbackIsNotCompleted(t *testing.T) {
 	t.Parallel()
 	for _, status := range []string{"pending-rollback", "failed", "deployed"} {
@@ -241,7 +244,8 @@ func TestForgedRollbackIsNotCompleted(t *testing.T) {
 	}
 }
 
-// TestForgedIdentityOfRecord changes the namespace, the name or the revision in the content of a record.
+// TestForgedIdentityOfRecord changes the namespace, the name or the revision in the content of a
+// record.
 func TestForgedIdentityOfRecord(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -344,8 +348,8 @@ func TestSecretLabeledAsRecordIsIgnored(t *testing.T) {
 	}
 }
 
-// TestUnwritableRecord keeps the operator from changing or removing a release record. The DemoApp is deleted
-// nevertheless.
+// TestUnwritableRecord keeps the operator from changing or removing a release record. The DemoApp
+// is deleted nevertheless.
 func TestUnwritableRecord(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -379,7 +383,8 @@ func TestUnwritableRecord(t *testing.T) {
 	}
 }
 
-// releaseRecords removes the finalizers of all release records, which would block the deletion of the namespace.
+// releaseRecords removes the finalizers of all release records, which would block the deletion of
+// the namespace.
 func releaseRecords(t *testing.T, ns *apps.Namespace) {
 	t.Helper()
 	ctx := context.WithoutCancel(t.Context())
@@ -397,8 +402,8 @@ func releaseRecords(t *testing.T, ns *apps.Namespace) {
 	}
 }
 
-// TestHelmAnnotationsInValues gives the Service annotations that Helm reads. They have no effect in other namespaces,
-// and the DemoApp can be deleted.
+// TestHelmAnnotationsInValues gives the Service annotations that Helm reads. They have no effect in
+// other namespaces, and the DemoApp can be deleted.
 func TestHelmAnnotationsInValues(t *testing.T) {
 	t.Parallel()
 	for name, annotations := range map[string]map[string]string{

@@ -172,9 +172,10 @@ func hashOf(text string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// TestManifestHashDoesNotConfirmGuessedKey guesses the key offline, with all public data. A manifest with the guessed
-// key must not have the hash of the status. Only data that the tenant may not read may reveal the key. The first test
-// that uses the helm command builds it, which takes most of the time.
+// TestManifestHashDoesNotConfirmGuessedKey guesses the key offline, with all public data. A
+// manifest with the guessed key must not have the hash of the status. Only data that the tenant may
+// not read may reveal the key. The first test that uses the helm command builds it, which takes
+// most of the time.
 func TestManifestHashDoesNotConfirmGuessedKey(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
@@ -197,8 +198,8 @@ func TestManifestHashDoesNotConfirmGuessedKey(t *testing.T) {
 	}
 }
 
-// TestManifestHashIsIndependentOfKey changes only the key. The chart's short checksum is the same for both keys, and
-// the hash must be, too.
+// TestManifestHashIsIndependentOfKey changes only the key. The chart's short checksum is the same
+// for both keys, and the hash must be, too.
 func TestManifestHashIsIndependentOfKey(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
@@ -254,8 +255,8 @@ func publicManifest(t *testing.T, ns *apps.Namespace, revision int) string {
 	return ""
 }
 
-// TestFailureDigestDoesNotConfirmGuessedKey guesses the key offline, from the digest with which the status identifies a
-// failed spec. All other inputs of a release are public.
+// TestFailureDigestDoesNotConfirmGuessedKey guesses the key offline, from the digest with which the
+// status identifies a failed spec. All other inputs of a release are public.
 func TestFailureDigestDoesNotConfirmGuessedKey(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)

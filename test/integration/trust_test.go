@@ -23,8 +23,8 @@ import (
 	"github.com/example/demoapp-controller/test/integration/apps"
 )
 
-// victim is a namespace in which the tenant has no permissions. The namespace has a ConfigMap, a Deployment and a
-// Secret "web".
+// victim is a namespace in which the tenant has no permissions. The namespace has a ConfigMap, a
+// Deployment and a Secret "web".
 type victim struct {
 	*apps.Namespace
 	t        *testing.T
@@ -46,7 +46,8 @@ func newVictim(t *testing.T) *victim {
 	return v
 }
 
-// assertUntouched asserts that the namespace has not changed, and that the operator has sent no request for it.
+// assertUntouched asserts that the namespace has not changed, and that the operator has sent no
+// request for it.
 func (v *victim) assertUntouched() {
 	v.t.Helper()
 	if diff := cmp.Diff(v.contents, v.Contents()); diff != "" {
@@ -80,7 +81,8 @@ type forgery struct {
 	manifest func(victim *victim, own *apps.Namespace) string
 }
 
-// privilegedDeployment and the other forgeries have the name "intruder", unless they replace an object of the victim.
+// privilegedDeployment and the other forgeries have the name "intruder", unless they replace an
+// object of the victim.
 var (
 	privilegedDeployment = forgery{"privileged Deployment elsewhere", func(v *victim, _ *apps.Namespace) string {
 		return fmt.Sprintf(`apiVersion: apps/v1
@@ -115,7 +117,8 @@ items:
 	}}
 
 	forgeries = []forgery{privilegedDeployment, foreignConfigMap, listElsewhere, forgedNamespace, ownConfigMap}
-	// mixed are the forgeries that neither RBAC nor existing objects keep the operator from applying.
+	// mixed are the forgeries that neither RBAC nor existing objects keep the operator from
+	// applying.
 	mixed = []forgery{privilegedDeployment, listElsewhere, ownConfigMap}
 )
 
@@ -141,7 +144,8 @@ func assertNothingForged(t *testing.T, ns *apps.Namespace) {
 	}
 }
 
-// createNeighbor creates the ConfigMap "neighbor", which belongs to no release, and returns its contents.
+// createNeighbor creates the ConfigMap "neighbor", which belongs to no release, and returns its
+// contents.
 func createNeighbor(t *testing.T, ns *apps.Namespace, tenant *apps.Tenant, change func(*corev1.ConfigMap)) map[string]any {
 	t.Helper()
 	neighbor := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "neighbor"}, Data: map[string]string{"some": "data"}}
@@ -154,7 +158,8 @@ func createNeighbor(t *testing.T, ns *apps.Namespace, tenant *apps.Tenant, chang
 	return contentsNamed(ns, "neighbor")
 }
 
-// contentsNamed returns the contents of the objects with a name, and of the release records of that name.
+// contentsNamed returns the contents of the objects with a name, and of the release records of that
+// name.
 func contentsNamed(ns *apps.Namespace, name string) map[string]any {
 	contents := ns.Contents()
 	maps.DeleteFunc(contents, func(key string, _ any) bool {

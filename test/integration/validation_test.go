@@ -17,7 +17,8 @@ import (
 	"github.com/example/demoapp-controller/test/integration/apps"
 )
 
-// atNodePort returns a DemoApp with a node port. Node ports are cluster-wide, so each test has its own.
+// atNodePort returns a DemoApp with a node port. Node ports are cluster-wide, so each test has its
+// own.
 func atNodePort(name string, port int32) *v1alpha1.DemoApp {
 	app := apps.Named(name)
 	app.Spec.Service = v1alpha1.ServiceSpec{Type: v1alpha1.ServiceTypeNodePort, NodePort: port}
@@ -55,8 +56,8 @@ func TestNodePortBelongsToOlderDemoApp(t *testing.T) {
 	ns.Create(atNodePort("c-last", port))
 	ns.Await("c-last", "invalid", isInvalid("31901", `"a-holder"`))
 
-	// The holder takes another port. The next DemoApp gets the port, and the status of the last one names the new
-	// holder.
+	// The holder takes another port. The next DemoApp gets the port, and the status of the last one
+	// names the new holder.
 	ns.Change("a-holder", func(spec *v1alpha1.DemoAppSpec) { spec.Service.NodePort = another })
 	ns.AwaitReady("b-next")
 	if got := ns.Objects("b-next").Service.Spec.Ports[0].NodePort; got != port {
@@ -73,7 +74,8 @@ func TestNodePortBelongsToOlderDemoApp(t *testing.T) {
 	writeOver(t, ns, "b-next")
 	ns.AwaitEvent("b-next", "DriftCorrected", "ConfigMap b-next (changed)")
 
-	// The deletion of an invalid DemoApp works, and that of the holder releases the port for the others.
+	// The deletion of an invalid DemoApp works, and that of the holder releases the port for the
+	// others.
 	ns.Delete("b-next")
 	ns.AwaitGone("b-next")
 	ns.AwaitReady("c-last")
@@ -93,7 +95,8 @@ func TestNodePortBelongsToOlderDemoApp(t *testing.T) {
 	ns.AwaitGone("c-last")
 }
 
-// TestSwappedNodePorts: two DemoApps that wait for the port of each other say so, and swap by way of a third port.
+// TestSwappedNodePorts: two DemoApps that wait for the port of each other say so, and swap by way
+// of a third port.
 func TestSwappedNodePorts(t *testing.T) {
 	t.Parallel()
 	const first, second, between = 31904, 31905, 31906

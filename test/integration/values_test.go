@@ -32,8 +32,8 @@ func createValues(t *testing.T, ns *apps.Namespace, name, text string) {
 	}
 }
 
-// withValues returns a DemoApp with values from the ConfigMap base, from the key theKey of the Secret my-secret, and
-// from its spec.
+// withValues returns a DemoApp with values from the ConfigMap base, from the key theKey of the
+// Secret my-secret, and from its spec.
 func withValues(name, own string) *v1alpha1.DemoApp {
 	app := apps.Named(name)
 	app.Spec.ValuesFrom = []releasev1alpha1.ValuesReference{

@@ -18,9 +18,10 @@ import (
 	"github.com/example/demoapp-controller/test/integration/apps"
 )
 
-// slowestHandOver bounds the time from Deployed=True of a dependency to DependencyReady=True of the dependent, which is
-// written when the dependent is installed. An idle machine takes a tenth of a second, and a busy one many times as
-// long. The bound must rule out that the safety net, a timer of minutes, was the cause.
+// slowestHandOver bounds the time from Deployed=True of a dependency to DependencyReady=True of the
+// dependent, which is written when the dependent is installed. An idle machine takes a tenth of a
+// second, and a busy one many times as long. The bound must rule out that the safety net, a timer
+// of minutes, was the cause.
 const slowestHandOver = 30 * time.Second
 
 func TestDependentIsDeployedAfterDependency(t *testing.T) {
@@ -137,8 +138,8 @@ func assertNothingInstalled(t *testing.T, ns *apps.Namespace, name string) {
 	}
 }
 
-// assertHandOver asserts that a dependent was installed soon after its dependency was deployed, by the times of the
-// watch events.
+// assertHandOver asserts that a dependent was installed soon after its dependency was deployed, by
+// the times of the watch events.
 func assertHandOver(t *testing.T, ns *apps.Namespace, dependency, dependent string) {
 	t.Helper()
 	deployed := firstSeen(t, ns, dependency, releasev1alpha1.ConditionDeployed)

@@ -116,8 +116,8 @@ func TestWebAppLife(t *testing.T) {
 	}
 }
 
-// TestWebAppSecurityContextThatIsRefused: the namespace enforces the restricted profile. The refusal is reported at once and
-// costs no requests at rest.
+// TestWebAppSecurityContextThatIsRefused: the namespace enforces the restricted profile. The
+// refusal is reported at once and costs no requests at rest.
 func TestWebAppSecurityContextThatIsRefused(t *testing.T) {
 	t.Parallel()
 	s := newWebSite(t)

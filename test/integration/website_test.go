@@ -149,7 +149,8 @@ func TestWebsiteDriftIsCorrected(t *testing.T) {
 	}
 }
 
-// TestWebsiteServiceWithAnotherPort: a forced apply alone cannot undo what "kubectl edit" does to a port.
+// TestWebsiteServiceWithAnotherPort: a forced apply alone cannot undo what "kubectl edit" does to a
+// port.
 func TestWebsiteServiceWithAnotherPort(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -207,7 +208,8 @@ func TestWebsiteLeavesObjectsOfOthersAlone(t *testing.T) {
 	}
 }
 
-// TestWebsiteCreatedAgainAtOnce: the children of the deleted Website are garbage collected, and the new one makes its own.
+// TestWebsiteCreatedAgainAtOnce: the children of the deleted Website are garbage collected, and the
+// new one makes its own.
 func TestWebsiteCreatedAgainAtOnce(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)

@@ -28,7 +28,8 @@ func opensOnceADay(at time.Time) *releasev1alpha1.UpgradeWindow {
 	}
 }
 
-// TestUpgradeWaitsForWindow: a schedule has minutes, so the test waits up to one minute for its window.
+// TestUpgradeWaitsForWindow: a schedule has minutes, so the test waits up to one minute for its
+// window.
 func TestUpgradeWaitsForWindow(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)

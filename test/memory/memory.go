@@ -1,7 +1,8 @@
 // Copyright The DemoApp Controller Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package memory lets tests hold that code allocates a bounded amount of memory, whatever its input is.
+// Package memory lets tests hold that code allocates a bounded amount of memory, whatever its input
+// is.
 package memory
 
 import "runtime/metrics"

@@ -124,8 +124,8 @@ func ReadDashboard(root, name string) (*Dashboard, error) {
 	return &dashboard, nil
 }
 
-// Expand replaces the variables in an expression: all namespaces and controllers, the length of the shown range in whole
-// seconds, rounded up, and the shortest range of a rate.
+// Expand replaces the variables in an expression: all namespaces and controllers, the length of the
+// shown range in whole seconds, rounded up, and the shortest range of a rate.
 func Expand(expr string, shown, rate time.Duration) string {
 	return strings.NewReplacer(
 		"$__rate_interval", model.Duration(rate).String(),

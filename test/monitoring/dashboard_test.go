@@ -101,7 +101,8 @@ func checkDatasources(t *testing.T, name string) {
 	}
 }
 
-// labelValues returns the selector and the label in the query of a variable, which is label_values(selector, label).
+// labelValues returns the selector and the label in the query of a variable, which is
+// label_values(selector, label).
 func labelValues(t *testing.T, variable Variable) (selector, label string) {
 	t.Helper()
 	parts := regexp.MustCompile(`^label_values\((.+), (\w+)\)$`).FindStringSubmatch(variable.Definition)

@@ -45,8 +45,8 @@ func (d PanelData) HasData() bool {
 	return false
 }
 
-// Read runs the queries of a dashboard for a range, and returns the data of its panels and rows. rate is the shortest
-// range of a rate.
+// Read runs the queries of a dashboard for a range, and returns the data of its panels and rows.
+// rate is the shortest range of a rate.
 func (s *Server) Read(ctx context.Context, dashboard *Dashboard, from, to time.Time, rate time.Duration) ([]PanelData, error) {
 	var read []PanelData
 	for _, panel := range dashboard.Panels {
@@ -77,7 +77,8 @@ var emptyPanels = []string{
 	"Age of the oldest deletion", "Errors by kind", "Failed lists and watches", "Helm operations that failed", "Retries of requests",
 }
 
-// Empty returns the titles of the panels that lack data, except for those that have none while the operator is healthy.
+// Empty returns the titles of the panels that lack data, except for those that have none while the
+// operator is healthy.
 func Empty(panels []PanelData) []string {
 	var titles []string
 	for _, data := range panels {

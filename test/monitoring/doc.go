@@ -1,7 +1,8 @@
 // Copyright The DemoApp Controller Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package monitoring reads the rules and dashboards of artifacts/monitoring, and tests them with Prometheus' own code.
+// Package monitoring reads the rules and dashboards of artifacts/monitoring, and tests them with
+// Prometheus' own code.
 //
 //   - promtool, built from the version that go.mod pins, checks the rules and runs the tests in testdata/alerts. Each alert
 //     has a case in which it fires and a case in which it is quiet.

@@ -29,7 +29,8 @@ var foreignMetrics = Metrics{
 // Metrics are the labels of metrics by the names of their series.
 type Metrics map[string][]string
 
-// ReadMetrics returns the series of the operator's list of metrics. root is the root of the repository.
+// ReadMetrics returns the series of the operator's list of metrics. root is the root of the
+// repository.
 func ReadMetrics(root string) (Metrics, error) {
 	content, err := os.ReadFile(filepath.Join(root, Artifacts, "metrics.json"))
 	if err != nil {
@@ -120,7 +121,8 @@ func groupingLabels(expr parser.Expr) []string {
 	return found
 }
 
-// recordedLabels returns the labels of a series that a recording rule writes. Its name begins with them, up to a colon.
+// recordedLabels returns the labels of a series that a recording rule writes. Its name begins with
+// them, up to a colon.
 func recordedLabels(name string) []string {
 	level, _, _ := strings.Cut(name, ":")
 	return strings.Split(level, "_")

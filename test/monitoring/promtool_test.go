@@ -37,7 +37,8 @@ func TestAlerts(t *testing.T) {
 	}
 }
 
-// buildPromtool builds promtool without the clients of the clouds, which only its service discovery needs.
+// buildPromtool builds promtool without the clients of the clouds, which only its service discovery
+// needs.
 func buildPromtool(t *testing.T, dir string) string {
 	t.Helper()
 	binary := filepath.Join(dir, "promtool")

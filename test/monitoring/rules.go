@@ -18,8 +18,8 @@ import (
 // Artifacts is the folder of the rules and dashboards, below the root of the repository.
 const Artifacts = "artifacts/monitoring"
 
-// Rules returns the rules of the PrometheusRule as a rule file of a plain Prometheus, as text and parsed. root is the root
-// of the repository.
+// Rules returns the rules of the PrometheusRule as a rule file of a plain Prometheus, as text and
+// parsed. root is the root of the repository.
 func Rules(root string) ([]byte, *rulefmt.RuleGroups, error) {
 	file := filepath.Join(root, Artifacts, "prometheusrule.yaml")
 	content, err := os.ReadFile(file)

@@ -83,7 +83,8 @@ func TestRunbookOfEachAlert(t *testing.T) {
 	}
 }
 
-// TestAlertHasFiringAndQuietCase checks that promtool's tests of an alert show when it fires and when it does not.
+// TestAlertHasFiringAndQuietCase checks that promtool's tests of an alert show when it fires and
+// when it does not.
 func TestAlertHasFiringAndQuietCase(t *testing.T) {
 	t.Parallel()
 	type group struct {

@@ -28,7 +28,8 @@ import (
 // job is the job of the operator, as the ServiceMonitor names it.
 const job = "demoapp-controller"
 
-// evaluationInterval is the time between two evaluations of groups without an interval of their own.
+// evaluationInterval is the time between two evaluations of groups without an interval of their
+// own.
 const evaluationInterval = 30 * time.Second
 
 // Server is a Prometheus in this process: its scrapes, its database, its rules and its queries.
@@ -40,8 +41,9 @@ type Server struct {
 	ended  chan error
 }
 
-// StartServer starts a Prometheus that scrapes targets, which are host:port, in this interval, and evaluates the rules of
-// artifacts/monitoring. root is the root of the repository. The database is in dir.
+// StartServer starts a Prometheus that scrapes targets, which are host:port, in this interval, and
+// evaluates the rules of artifacts/monitoring. root is the root of the repository. The database is
+// in dir.
 func StartServer(ctx context.Context, root, dir string, interval time.Duration, targets ...string) (_ *Server, err error) {
 	logger, registry := slog.New(slog.DiscardHandler), prometheus.NewRegistry()
 	s := &Server{ended: make(chan error, 1)}

@@ -23,8 +23,8 @@ import (
 	"github.com/example/demoapp-controller/test/fakeapi"
 )
 
-// World is a fake API server, and a process with an engine and a controller. Start and Stop are the start and the end of
-// the process; the server stays.
+// World is a fake API server, and a process with an engine and a controller. Start and Stop are the
+// start and the end of the process; the server stays.
 type World struct {
 	*fakeapi.Server
 

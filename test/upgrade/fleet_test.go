@@ -35,8 +35,8 @@ var (
 	demoClusters = schema.GroupVersionResource{Group: "demo.example.com", Version: "v1alpha1", Resource: "demoappclusters"}
 )
 
-// fleet is what an operator keeps in one namespace: DemoApps of many specs, and resources of the other kinds of an old
-// version.
+// fleet is what an operator keeps in one namespace: DemoApps of many specs, and resources of the
+// other kinds of an old version.
 type fleet struct {
 	t         *testing.T
 	tree      *tree
@@ -47,7 +47,8 @@ type fleet struct {
 	others []*unstructured.Unstructured
 }
 
-// newFleet creates the namespace of a fleet. After the test, it removes the custom resources and their CRDs.
+// newFleet creates the namespace of a fleet. After the test, it removes the custom resources and
+// their CRDs.
 func newFleet(t *testing.T, tree *tree) *fleet {
 	t.Helper()
 	f := &fleet{t: t, tree: tree, namespace: shared.Namespace(t)}
@@ -258,8 +259,8 @@ func (f *fleet) remove() {
 	cluster.Eventually(ctx, f.t, "CRDs removed", func(ctx context.Context) (bool, error) { return len(f.crds(ctx)) == 0, nil })
 }
 
-// assertStored asserts that the CRDs of the new version serve each stored object without a loss, and accept each
-// object as it is.
+// assertStored asserts that the CRDs of the new version serve each stored object without a loss,
+// and accept each object as it is.
 func (f *fleet) assertStored(before snapshot) {
 	f.t.Helper()
 	after := f.custom(f.t.Context())
@@ -286,7 +287,8 @@ func (f *fleet) assertStored(before snapshot) {
 	f.assertStoredVersions()
 }
 
-// assertStoredVersions asserts that each CRD stores objects in one version, which is the storage version.
+// assertStoredVersions asserts that each CRD stores objects in one version, which is the storage
+// version.
 func (f *fleet) assertStoredVersions() {
 	f.t.Helper()
 	for _, crd := range f.crds(f.t.Context()) {

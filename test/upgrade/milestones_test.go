@@ -68,8 +68,8 @@ func requireHistory(t *testing.T) {
 	}
 }
 
-// TestMilestonesAreComplete asserts that each released version is a milestone, and that the milestones are earlier
-// versions of this one, in their order.
+// TestMilestonesAreComplete asserts that each released version is a milestone, and that the
+// milestones are earlier versions of this one, in their order.
 func TestMilestonesAreComplete(t *testing.T) {
 	requireHistory(t)
 	all := readMilestones(t)
@@ -97,8 +97,8 @@ func TestMilestonesAreComplete(t *testing.T) {
 // versionHeading matches the heading of a released version in CHANGELOG.md.
 var versionHeading = regexp.MustCompile(`(?m)^## \[?v?(\d+\.\d+\.\d+[^\]\s]*)`)
 
-// released returns the released versions: those of CHANGELOG.md and of the tags, without the newest one if it is the
-// version of HEAD.
+// released returns the released versions: those of CHANGELOG.md and of the tags, without the newest
+// one if it is the version of HEAD.
 func released(t *testing.T) []string {
 	t.Helper()
 	content, err := os.ReadFile(filepath.Join(root, "CHANGELOG.md"))
@@ -116,8 +116,8 @@ func released(t *testing.T) []string {
 	return versions
 }
 
-// changelogVersions returns the released versions of a changelog. While the changelog has nothing below Unreleased, its
-// newest version is this one and no earlier one.
+// changelogVersions returns the released versions of a changelog. While the changelog has nothing
+// below Unreleased, its newest version is this one and no earlier one.
 func changelogVersions(changelog string) []string {
 	var versions []string
 	for _, match := range versionHeading.FindAllStringSubmatch(changelog, -1) {

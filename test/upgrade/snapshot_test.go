@@ -27,7 +27,8 @@ import (
 type snapshot struct {
 	// custom has the custom resources by resource and name.
 	custom map[string]*unstructured.Unstructured
-	// pods has the UID and the restarts of each pod, and templates the pod template of each Deployment and StatefulSet.
+	// pods has the UID and the restarts of each pod, and templates the pod template of each
+	// Deployment and StatefulSet.
 	pods, templates map[string]string
 	// replicas is the number of pods that these have together.
 	replicas int
@@ -106,8 +107,8 @@ func (f *fleet) awaitRollout(before snapshot) {
 	})
 }
 
-// assertComplete asserts that a snapshot has the release and the Deployment of each DemoApp, and all pods of the Deployments.
-// A comparison with an empty snapshot would find no difference.
+// assertComplete asserts that a snapshot has the release and the Deployment of each DemoApp, and
+// all pods of the Deployments. A comparison with an empty snapshot would find no difference.
 func (f *fleet) assertComplete(s snapshot) {
 	f.t.Helper()
 	for id := range s.custom {
@@ -127,8 +128,9 @@ func (f *fleet) assertComplete(s snapshot) {
 	}
 }
 
-// compare asserts that no pod was restarted and no pod template changed since before, and that each release has the
-// same revisions as before. If the chart has changed, each release has exactly one more. compare returns a report.
+// compare asserts that no pod was restarted and no pod template changed since before, and that each
+// release has the same revisions as before. If the chart has changed, each release has exactly one
+// more. compare returns a report.
 func (f *fleet) compare(before snapshot, chartChanged bool) string {
 	f.t.Helper()
 	f.assertComplete(before)
@@ -175,7 +177,8 @@ func (f *fleet) assertUntouched(before snapshot) {
 	f.compare(before, false)
 }
 
-// play runs an operator on the state of another version. It touches neither pods nor releases until a DemoApp changes.
+// play runs an operator on the state of another version. It touches neither pods nor releases until
+// a DemoApp changes.
 func (f *fleet) play(what string, launch cluster.Launch) {
 	f.t.Helper()
 	before := f.snapshot(f.t.Context())

@@ -18,7 +18,8 @@ import (
 // chartDir is the folder of the embedded chart.
 const chartDir = "pkg/helm/charts/demo-app"
 
-// kindsOfTest are the kinds beside DemoApp and DemoAppCluster, which the test uses where a version has them.
+// kindsOfTest are the kinds beside DemoApp and DemoAppCluster, which the test uses where a version
+// has them.
 var kindsOfTest = []string{
 	"website", "memcachedbackup", "memcached", "appconfig", "webapp", "postgresql", "backup", "appstack", "ecommerceplatform",
 }
@@ -43,7 +44,8 @@ type built struct {
 	err  error
 }
 
-// checkouts returns the trees of milestones, in their order. It builds an operator while the test uses that before it.
+// checkouts returns the trees of milestones, in their order. It builds an operator while the test
+// uses that before it.
 func checkouts(t *testing.T, milestones []milestone) <-chan built {
 	t.Helper()
 	trees, done := make(chan built), make(chan struct{})
@@ -106,8 +108,8 @@ func (t *tree) has(path string) bool {
 	return err == nil
 }
 
-// chartDiffers reports whether the embedded chart of this version differs from that of an older one. This includes
-// changes that are not committed.
+// chartDiffers reports whether the embedded chart of this version differs from that of an older
+// one. This includes changes that are not committed.
 func chartDiffers(t *testing.T, from *tree) bool {
 	t.Helper()
 	return git(t, "diff", "--name-only", from.commit, "--", chartDir) != ""

@@ -20,17 +20,19 @@ import (
 )
 
 const (
-	// newestSize is the number of DemoApps for the upgrade from the newest milestone, unless the tests are short.
+	// newestSize is the number of DemoApps for the upgrade from the newest milestone, unless the
+	// tests are short.
 	newestSize = 200
 	// olderSize is the number for each other milestone, unless sizeVariable has another.
 	olderSize = 24
-	// sizeVariable is the environment variable with the number of DemoApps for each milestone but the newest. "make
-	// test-upgrade" sets it to 200.
+	// sizeVariable is the environment variable with the number of DemoApps for each milestone but
+	// the newest. "make test-upgrade" sets it to 200.
 	sizeVariable = "UPGRADE_DEMOAPPS"
 )
 
 const (
-	// mostPerObject bounds the requests for each DemoApp when a new version starts and the chart has not changed.
+	// mostPerObject bounds the requests for each DemoApp when a new version starts and the chart
+	// has not changed.
 	mostPerObject = 2
 	// mostPerUpgrade is the same if the chart has changed, so that each release gets a revision.
 	mostPerUpgrade = 15
@@ -51,7 +53,8 @@ func TestMain(m *testing.M) {
 	os.Exit(cluster.Main(m, cluster.Options{Audit: true}, func(c *cluster.Cluster) { shared = c }))
 }
 
-// TestUpgrade upgrades the operator from each milestone to this version, or only from the newest if the tests are short.
+// TestUpgrade upgrades the operator from each milestone to this version, or only from the newest if
+// the tests are short.
 func TestUpgrade(t *testing.T) {
 	requireHistory(t)
 	all := readMilestones(t)
@@ -88,7 +91,8 @@ func size(t *testing.T, newest bool) int {
 	return number
 }
 
-// upgradeFrom installs DemoApps with the operator of an older version, and replaces that by this one.
+// upgradeFrom installs DemoApps with the operator of an older version, and replaces that by this
+// one.
 func upgradeFrom(t *testing.T, tree *tree, size int, downgrade bool) {
 	old := cluster.Launch{Binary: tree.path("demoapp-controller"), Dir: tree.dir, Args: tree.args}
 
@@ -168,8 +172,8 @@ func deployRBAC(t *testing.T, tree *tree) {
 	}
 }
 
-// awaitQuiet waits until an operator has no work left. An operator asks now and then by a list whether it may watch the
-// kinds that wait for a permission.
+// awaitQuiet waits until an operator has no work left. An operator asks now and then by a list
+// whether it may watch the kinds that wait for a permission.
 func awaitQuiet(t *testing.T, operator *cluster.Operator) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), cluster.DefaultTimeout)
@@ -183,7 +187,8 @@ func awaitQuiet(t *testing.T, operator *cluster.Operator) {
 	}
 }
 
-// counts selects requests for objects and for the start of an operator: all but watches and the lease.
+// counts selects requests for objects and for the start of an operator: all but watches and the
+// lease.
 func counts(event cluster.AuditEvent) bool {
 	return event.Verb != "watch" && event.Resource != "leases"
 }
@@ -201,7 +206,8 @@ func requestsOf(t *testing.T, operator *cluster.Operator) []cluster.AuditEvent {
 	return requests
 }
 
-// assertBounded asserts that the requests at the first start of a version are bounded for each object.
+// assertBounded asserts that the requests at the first start of a version are bounded for each
+// object.
 func assertBounded(t *testing.T, requests []cluster.AuditEvent, objects int, chartChanged bool) {
 	t.Helper()
 	each := mostPerObject
@@ -213,8 +219,8 @@ func assertBounded(t *testing.T, requests []cluster.AuditEvent, objects int, cha
 	}
 }
 
-// assertGradual asserts that at most maxRollouts new revisions were deployed at the same time. A revision begins with
-// the creation of its record, and ends with the last update of the record.
+// assertGradual asserts that at most maxRollouts new revisions were deployed at the same time. A
+// revision begins with the creation of its record, and ends with the last update of the record.
 func assertGradual(t *testing.T, requests []cluster.AuditEvent, namespace string) {
 	t.Helper()
 	begin, end := map[string]time.Time{}, map[string]time.Time{}
@@ -242,8 +248,9 @@ func assertGradual(t *testing.T, requests []cluster.AuditEvent, namespace string
 	}
 }
 
-// assertNoWork asserts that the requests are those of a start that finds nothing to do: lists, discovery, questions
-// about permissions, and one look at each ConfigMap and Secret that a spec names, because these are not cached.
+// assertNoWork asserts that the requests are those of a start that finds nothing to do: lists,
+// discovery, questions about permissions, and one look at each ConfigMap and Secret that a spec
+// names, because these are not cached.
 func assertNoWork(t *testing.T, requests []cluster.AuditEvent, objects int) {
 	t.Helper()
 	var worked, looked []cluster.AuditEvent

@@ -24,17 +24,20 @@ import (
 	"github.com/example/demoapp-controller/pkg/helm"
 )
 
-// Operator is the part of an upstream operator that keeps the release of one owner: by the Helm SDK with client-side
-// apply, under the name of its binary, and with references to the owner on objects and records.
+// Operator is the part of an upstream operator that keeps the release of one owner: by the Helm SDK
+// with client-side apply, under the name of its binary, and with references to the owner on objects
+// and records.
 type Operator struct {
-	// Owner is the controller reference to the owner, and Namespace the namespace of the owner and of its release.
+	// Owner is the controller reference to the owner, and Namespace the namespace of the owner and
+	// of its release.
 	Owner     metav1.OwnerReference
 	Namespace string
 	// Binary is the name of the operator's binary.
 	Binary string
 }
 
-// Wrap sends Helm's requests under the name of the binary. In Helm, the field manager is a global of the process.
+// Wrap sends Helm's requests under the name of the binary. In Helm, the field manager is a global
+// of the process.
 func (o Operator) Wrap(config *rest.Config) {
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		return roundTripper(func(sent *http.Request) (*http.Response, error) {
@@ -60,8 +63,8 @@ func (o Operator) Adapt(cfg *action.Configuration, client kubernetes.Interface) 
 	cfg.Releases = storage.Init(driver.NewSecrets(owningSecrets{client.CoreV1().Secrets(o.Namespace), o.Owner}))
 }
 
-// owningClient is Helm's client with owner references, which are not in the stored manifest. An object that cannot have
-// a reference to the owner gets annotations.
+// owningClient is Helm's client with owner references, which are not in the stored manifest. An
+// object that cannot have a reference to the owner gets annotations.
 type owningClient struct {
 	kube.Interface
 

@@ -24,7 +24,8 @@ import (
 // timeout bounds one operation.
 const timeout = 2 * time.Minute
 
-// Deploy installs or upgrades the release with the owner's name from a chart in a folder. It returns the manifest.
+// Deploy installs or upgrades the release with the owner's name from a chart in a folder. It
+// returns the manifest.
 func (o Operator) Deploy(ctx context.Context, t testing.TB, c *cluster.Cluster, folder string, values map[string]any) string {
 	t.Helper()
 	chart, err := loader.Load(folder)

@@ -115,8 +115,8 @@ func TestDriftIsCorrectedWithOneApply(t *testing.T) {
 	}
 }
 
-// TestChangeAfterOwnWriteIsDrift: another client changes a child while the pass that wrote the child
-// is still going on.
+// TestChangeAfterOwnWriteIsDrift: another client changes a child while the pass that wrote the
+// child is still going on.
 func TestChangeAfterOwnWriteIsDrift(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		f := newFamily(t, configMap("one"))

@@ -23,7 +23,8 @@ func Get[T any](w *World, get func(context.Context, string, metav1.GetOptions) (
 	return found
 }
 
-// Create creates an object with a client's Create, as [World.Act] does. Its field manager is "theirs".
+// Create creates an object with a client's Create, as [World.Act] does. Its field manager is
+// "theirs".
 func Create[T any](w *World, create func(context.Context, T, metav1.CreateOptions) (T, error), object T) {
 	w.t.Helper()
 	w.Act(func() error {

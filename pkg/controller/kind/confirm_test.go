@@ -131,7 +131,8 @@ func TestStatusIsWrittenToTheNewestVersion(t *testing.T) {
 	expect.Equal(t, "labels", map[string]string{"changed": "1"}, w.stored().Labels)
 }
 
-// TestObjectOfTheSameNameDoesNotGetTheStatus: during a pass, the object is deleted and created again.
+// TestObjectOfTheSameNameDoesNotGetTheStatus: during a pass, the object is deleted and created
+// again.
 func TestObjectOfTheSameNameDoesNotGetTheStatus(t *testing.T) {
 	w := newWorld(t, func(w *world, k *kind.Definition[*cluster, v1alpha1.DemoAppClusterStatus]) {
 		k.Steps = func(_ context.Context, p *pass) error {

@@ -58,7 +58,8 @@ type Loop[T Object[T], S any] struct {
 	cached controller.Scoped[T]
 	// views combine the caches with the writes of the loop.
 	views overlay.Views[T]
-	// confirmed has the UIDs of the objects that the API server has shown to this loop in an answer.
+	// confirmed has the UIDs of the objects that the API server has shown to this loop in an
+	// answer.
 	confirmed   controller.Memory[types.UID]
 	terminating terminatingNamespaces
 	held        status.Throttle[T]

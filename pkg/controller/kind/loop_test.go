@@ -210,8 +210,8 @@ func TestStatusIsWrittenAfterFailedStep(t *testing.T) {
 	expect.Equal(t, "conditions", map[string]string{"Ready": "True StepFailed"}, w.conditions())
 }
 
-// TestRefusedNamespace: nothing is done for an object of a refused namespace, and its status says why. An object that had a
-// finalizer before is finalized.
+// TestRefusedNamespace: nothing is done for an object of a refused namespace, and its status says
+// why. An object that had a finalizer before is finalized.
 func TestRefusedNamespace(t *testing.T) {
 	steps, finalized := 0, 0
 	w := newWorld(t, func(_ *world, k *kind.Definition[*cluster, v1alpha1.DemoAppClusterStatus]) {

@@ -121,7 +121,8 @@ func TestSuspendingKindGetsThePause(t *testing.T) {
 	expect.Equal(t, "pause", kind.Pause{Reason: apimeta.ReasonSuspendedByAnnotation, By: "annotation demo.example.com/paused"}, got)
 }
 
-// TestPausedNamespace: the annotation of a Namespace pauses the objects in it, and its end starts a pass over each.
+// TestPausedNamespace: the annotation of a Namespace pauses the objects in it, and its end starts a
+// pass over each.
 func TestPausedNamespace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		scheme := runtime.NewScheme()

@@ -71,7 +71,8 @@ func TestSuspendedDriftIsDetected(t *testing.T) {
 	w.measures(`controller_drift_detected_total{controller="shop"} 1`, `controller_drift_corrected_total{controller="shop"} 0`)
 }
 
-// TestDriftThatAnUpgradeRestoresIsCorrected holds that each detected object is counted as corrected in the end.
+// TestDriftThatAnUpgradeRestoresIsCorrected holds that each detected object is counted as corrected
+// in the end.
 func TestDriftThatAnUpgradeRestoresIsCorrected(t *testing.T) {
 	w := deployed(t)
 	w.change("a", suspended(true))

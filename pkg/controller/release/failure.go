@@ -36,9 +36,9 @@ type failure struct {
 	CausedByObject bool
 }
 
-// classify decides how an error is handled. Errors that say nothing about the release do
-// not count as failures: nothing was attempted, too many workers wait already, or a server
-// could not do its work. A failed observation is not reported while a release is deployed, because that release
+// classify decides how an error is handled. Errors that say nothing about the release do not count
+// as failures: nothing was attempted, too many workers wait already, or a server could not do its
+// work. A failed observation is not reported while a release is deployed, because that release
 // keeps running.
 func classify(err error, state failureState) failure {
 	if state.Transient != nil {

@@ -93,7 +93,8 @@ func ready(w *releaseworld.World) string {
 	return fmt.Sprintf("%s %s %s", condition.Status, condition.Reason, condition.Message)
 }
 
-// TestLoop: the example of a release kind installs, upgrades, corrects drift, holds an invalid change, and uninstalls.
+// TestLoop: the example of a release kind installs, upgrades, corrects drift, holds an invalid
+// change, and uninstalls.
 func TestLoop(t *testing.T) {
 	releaseworld.Bubble(t, func(w *releaseworld.World) {
 		startShops(w)

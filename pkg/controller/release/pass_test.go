@@ -89,7 +89,8 @@ func TestAdoption(t *testing.T) {
 	expect.Equal(t, "conditions", releasetest.Conditions("Ready", "True Healthy", "Deployed", "True UpgradeSucceeded"), w.conditions("a"))
 }
 
-// TestInventoryOfEarlierVersionIsCompleted: an earlier version of the operator recorded digests without a time.
+// TestInventoryOfEarlierVersionIsCompleted: an earlier version of the operator recorded digests
+// without a time.
 func TestInventoryOfEarlierVersionIsCompleted(t *testing.T) {
 	w := deployed(t)
 	w.engine.Mutate(keyOf("a"), func(r *releasetest.Release) {

@@ -15,7 +15,8 @@ import (
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 )
 
-// Shop has the types of the example of a release kind. Code generation makes its methods and its client for a real kind.
+// Shop has the types of the example of a release kind. Code generation makes its methods and its
+// client for a real kind.
 type Shop struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`

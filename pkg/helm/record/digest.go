@@ -18,9 +18,9 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// SaltLabel is the label on a release record with the random key of its digests (see
-// [Digest]), and of the hash of its manifest. Only clients that may read the record know the key, so
-// nobody else can use the digest to guess the content of the manifest.
+// SaltLabel is the label on a release record with the random key of its digests (see [Digest]), and
+// of the hash of its manifest. Only clients that may read the record know the key, so nobody else
+// can use the digest to guess the content of the manifest.
 const SaltLabel = "engine.demo.example.com/salt"
 
 // manifestDigest is the prefix of the digest of [ManifestDigest].

@@ -245,7 +245,8 @@ type Index struct {
 }
 
 // NewIndex returns an index of the release records in the namespaces; none for all namespaces.
-// notify is called for each change that is not an echo of a write of this process. It must not block.
+// notify is called for each change that is not an echo of a write of this process. It must not
+// block.
 func NewIndex(
 	client metadata.Interface, namespaces []string, watchErrors cache.WatchErrorHandlerWithContext,
 	notify func(release cache.ObjectName, secret metav1.Object, gone bool),

@@ -22,7 +22,8 @@ const (
 	// OwnerKindLabel is the owner's kind and a digest of its group, kind and name:
 	// "<kind>.<digest>". The digest stays the same when the owner is created again.
 	OwnerKindLabel = "engine.demo.example.com/owner-kind"
-	// OwnerGenerationLabel is the owner's generation, by which a caller with an old cache finds out.
+	// OwnerGenerationLabel is the owner's generation, by which a caller with an old cache finds
+	// out.
 	OwnerGenerationLabel = "engine.demo.example.com/owner-generation"
 )
 

@@ -15,7 +15,8 @@ import (
 	"github.com/example/demoapp-controller/test/cluster"
 )
 
-// TestArtifactsAreAccepted holds that the API server accepts the files as they are, with the Service.
+// TestArtifactsAreAccepted holds that the API server accepts the files as they are, with the
+// Service.
 func TestArtifactsAreAccepted(t *testing.T) {
 	objects, err := shared.Objects(artifacts)
 	if err != nil {
@@ -37,7 +38,8 @@ func TestArtifactsAreAccepted(t *testing.T) {
 	}
 }
 
-// TestPolicyHasNoTypeErrors waits for the API server's check of the expressions against the schema of WebApps.
+// TestPolicyHasNoTypeErrors waits for the API server's check of the expressions against the schema
+// of WebApps.
 func TestPolicyHasNoTypeErrors(t *testing.T) {
 	awaitNoRules(t.Context(), t)
 	installPolicies(t)

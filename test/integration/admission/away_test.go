@@ -23,7 +23,8 @@ const (
 	badImage  = "quay.io/any/image"
 )
 
-// TestAPIServerRestartsWhileWebhookIsAway holds that no WebApp bypasses the rules, and that existing ones can be deleted.
+// TestAPIServerRestartsWhileWebhookIsAway holds that no WebApp bypasses the rules, and that
+// existing ones can be deleted.
 func TestAPIServerRestartsWhileWebhookIsAway(t *testing.T) {
 	awaitNoRules(t.Context(), t)
 	removeAtEnd(t)
@@ -95,7 +96,8 @@ func assertWebhookFailed(t *testing.T, err error, what string) {
 	}
 }
 
-// assertExistingCanGo annotates and deletes the WebApp that breaks the rules, and removes its finalizer.
+// assertExistingCanGo annotates and deletes the WebApp that breaks the rules, and removes its
+// finalizer.
 func assertExistingCanGo(t *testing.T) {
 	t.Helper()
 	client := webApps(webappcases.Namespaces[webappcases.Ordinary])

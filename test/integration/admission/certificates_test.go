@@ -31,12 +31,14 @@ const (
 	quiet = 2 * time.Second
 )
 
-// isAboutCertificates selects the operator's requests for its certificates and the webhook configurations.
+// isAboutCertificates selects the operator's requests for its certificates and the webhook
+// configurations.
 func isAboutCertificates(e cluster.AuditEvent) bool {
 	return cluster.ByOperator()(e) && (e.Name == secretName || e.Group == "admissionregistration.k8s.io")
 }
 
-// TestReplicasShareCertificates starts two replicas, of which one leads, and follows their requests.
+// TestReplicasShareCertificates starts two replicas, of which one leads, and follows their
+// requests.
 func TestReplicasShareCertificates(t *testing.T) {
 	awaitNoRules(t.Context(), t)
 	removeCertificates(t)
@@ -84,7 +86,8 @@ func removeCertificates(t *testing.T) {
 	}
 }
 
-// dial returns the certificate that a replica serves, if it is trusted by the bundle of the configurations.
+// dial returns the certificate that a replica serves, if it is trusted by the bundle of the
+// configurations.
 func dial(t *testing.T, e endpoint) *x509.Certificate {
 	t.Helper()
 	roots := x509.NewCertPool()
@@ -139,8 +142,8 @@ func awaitBundle(t *testing.T) {
 	})
 }
 
-// assertWrites waits until the operators are silent, and compares their successful writes since begin with the most that are
-// allowed. Each must occur.
+// assertWrites waits until the operators are silent, and compares their successful writes since
+// begin with the most that are allowed. Each must occur.
 func assertWrites(t *testing.T, begin time.Time, most map[string]int) {
 	t.Helper()
 	if err := shared.AwaitAuditQuiet(t.Context(), quiet, isAboutCertificates); err != nil {
@@ -169,8 +172,8 @@ func assertWrites(t *testing.T, begin time.Time, most map[string]int) {
 	}
 }
 
-// assertPermissionsAreUsed asserts that the operator used each permission of rbac.yaml, and needed no other for the
-// certificates. A watch also streams the initial list.
+// assertPermissionsAreUsed asserts that the operator used each permission of rbac.yaml, and needed
+// no other for the certificates. A watch also streams the initial list.
 func assertPermissionsAreUsed(t *testing.T) {
 	t.Helper()
 	requests, err := shared.AuditRequests(time.Time{}, isAboutCertificates)

@@ -134,8 +134,8 @@ func (e endpoint) operator(t *testing.T, args ...string) *cluster.Operator {
 	}, args...)...)
 }
 
-// install installs the webhook configurations until the end of the test. The Service has no pods here, so the API server
-// calls the address instead. All other fields are those of webhook.yaml.
+// install installs the webhook configurations until the end of the test. The Service has no pods
+// here, so the API server calls the address instead. All other fields are those of webhook.yaml.
 func (e endpoint) install(t *testing.T) {
 	t.Helper()
 	objects, err := shared.Objects(artifacts + "webhook.yaml")

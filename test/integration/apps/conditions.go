@@ -31,7 +31,8 @@ func IsAbsent(app *v1alpha1.DemoApp, conditionType string) bool {
 	return Condition(app, conditionType).Status == ""
 }
 
-// IsReady reports whether a DemoApp is ready at its newest generation and has no abnormal condition.
+// IsReady reports whether a DemoApp is ready at its newest generation and has no abnormal
+// condition.
 func IsReady(app *v1alpha1.DemoApp) bool {
 	return Has(app, apimeta.ConditionReady, metav1.ConditionTrue, "") &&
 		Condition(app, apimeta.ConditionReady).ObservedGeneration == app.Generation &&
@@ -52,9 +53,9 @@ func Revision(app *v1alpha1.DemoApp) int64 {
 	return app.Status.DeployedRelease.Revision
 }
 
-// UpgradeReason returns the reason of the last upgrade. The field lastUpgradeReason may already have the reason of a repair:
-// the Deployment controller may write an annotation twice within the second of an upgrade, which managedFields do not tell
-// from a write under the operator's name.
+// UpgradeReason returns the reason of the last upgrade. The field lastUpgradeReason may already
+// have the reason of a repair: the Deployment controller may write an annotation twice within the
+// second of an upgrade, which managedFields do not tell from a write under the operator's name.
 func UpgradeReason(app *v1alpha1.DemoApp) releasev1alpha1.UpgradeReason {
 	for _, entry := range app.Status.History {
 		if entry.Action == releasev1alpha1.HistoryUpgrade {

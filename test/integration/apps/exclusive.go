@@ -18,9 +18,10 @@ import (
 	"github.com/example/demoapp-controller/test/cluster"
 )
 
-// NewExclusive creates the namespace of a test that starts the operators of the cluster itself, and installs the CRD. Call
-// it before an operator starts: the DemoApps of the namespace are then removed after the last operator has ended, so that
-// the operator of the next test does not see them.
+// NewExclusive creates the namespace of a test that starts the operators of the cluster itself, and
+// installs the CRD. Call it before an operator starts: the DemoApps of the namespace are then
+// removed after the last operator has ended, so that the operator of the next test does not see
+// them.
 func NewExclusive(t testing.TB, c *cluster.Cluster) *Namespace {
 	t.Helper()
 	if err := c.InstallCRDs(t.Context(), "artifacts/crds"); err != nil {
@@ -129,8 +130,9 @@ func AwaitNoWork(t testing.TB, c *cluster.Cluster) {
 	}
 }
 
-// IsWork selects the operator's requests except those of any start and of any idle time: watches, the lists that begin
-// watches, the lease, reviews of permissions, and discovery, which names no resource.
+// IsWork selects the operator's requests except those of any start and of any idle time: watches,
+// the lists that begin watches, the lease, reviews of permissions, and discovery, which names no
+// resource.
 func IsWork(request cluster.AuditEvent) bool {
 	return cluster.ByOperator()(request) && request.Group != "authorization.k8s.io" &&
 		request.Verb != "watch" && request.Verb != "list" && request.Resource != "leases" && request.Resource != ""

@@ -58,8 +58,8 @@ func (h *history) wrote(app *v1alpha1.DemoApp) {
 	h.written[app.Name] = written{uid: app.UID, generation: app.Generation}
 }
 
-// latest returns the newest version, and a channel that is closed when a newer one exists. There is no newest version
-// until the watch has shown the test's own last write.
+// latest returns the newest version, and a channel that is closed when a newer one exists. There is
+// no newest version until the watch has shown the test's own last write.
 func (h *history) latest(name string) (version Version, ok bool, changed <-chan struct{}) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

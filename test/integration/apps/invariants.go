@@ -14,7 +14,8 @@ import (
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 )
 
-// checkInvariants asserts, at the end of a test, that no version of any DemoApp broke a rule that always holds.
+// checkInvariants asserts, at the end of a test, that no version of any DemoApp broke a rule that
+// always holds.
 func (n *Namespace) checkInvariants() {
 	n.t.Helper()
 	for name, versions := range n.history.everything() {

@@ -45,8 +45,8 @@ func Named(name string) *v1alpha1.DemoApp {
 	}
 }
 
-// WithoutPods returns a DemoApp whose Deployment has no pods. Pods would cause status updates at times that a test
-// cannot predict.
+// WithoutPods returns a DemoApp whose Deployment has no pods. Pods would cause status updates at
+// times that a test cannot predict.
 func WithoutPods(name string) *v1alpha1.DemoApp {
 	app := Named(name)
 	app.Spec.ReplicaCount = ptr.To[int32](0)
@@ -66,8 +66,8 @@ func New(t testing.TB, c *cluster.Cluster) *Namespace {
 	return In(t, c, c.Namespace(t))
 }
 
-// In watches the DemoApps of an existing namespace until the end of the test. It then asserts that no version broke a
-// rule that always holds. The CRD must be installed.
+// In watches the DemoApps of an existing namespace until the end of the test. It then asserts that
+// no version broke a rule that always holds. The CRD must be installed.
 func In(t testing.TB, c *cluster.Cluster, name string) *Namespace {
 	t.Helper()
 	client, err := versioned.NewForConfig(c.AdminConfig())

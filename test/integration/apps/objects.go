@@ -94,8 +94,8 @@ type Record struct {
 	Secret corev1.Secret
 }
 
-// Records returns Helm's records of a release, ordered by revision. With an empty name, it returns those of all
-// releases of the namespace, ordered by name and revision.
+// Records returns Helm's records of a release, ordered by revision. With an empty name, it returns
+// those of all releases of the namespace, ordered by name and revision.
 func (n *Namespace) Records(name string) []Record {
 	n.t.Helper()
 	selector := "owner=helm"
@@ -129,7 +129,8 @@ func (n *Namespace) Records(name string) []Record {
 // String formats a record like helm history.
 func (r Record) String() string { return fmt.Sprintf("%s v%d %s", r.Release, r.Revision, r.Status) }
 
-// AwaitEvent waits for an event about a DemoApp with this reason and with all of the parts in its note.
+// AwaitEvent waits for an event about a DemoApp with this reason and with all of the parts in its
+// note.
 func (n *Namespace) AwaitEvent(name, reason string, parts ...string) eventsv1.Event {
 	n.t.Helper()
 	var found eventsv1.Event
@@ -173,8 +174,9 @@ var contentKinds = []schema.GroupVersionResource{
 	{Group: "apps", Version: "v1", Resource: "deployments"},
 }
 
-// Contents returns what users and Helm wrote into the objects of the namespace, by resource and name. What controllers
-// of the cluster write is left out. Equal results mean that no object was created, changed or deleted in between.
+// Contents returns what users and Helm wrote into the objects of the namespace, by resource and
+// name. What controllers of the cluster write is left out. Equal results mean that no object was
+// created, changed or deleted in between.
 func (n *Namespace) Contents() map[string]any {
 	n.t.Helper()
 	contents := map[string]any{}

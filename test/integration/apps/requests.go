@@ -25,7 +25,8 @@ func (n *Namespace) Requests(since time.Time) []cluster.AuditEvent {
 	return requests
 }
 
-// AwaitQuiet waits until the operator has sent no request for this namespace for the duration quiet.
+// AwaitQuiet waits until the operator has sent no request for this namespace for the duration
+// quiet.
 func (n *Namespace) AwaitQuiet(quiet time.Duration) {
 	n.t.Helper()
 	ctx, cancel := context.WithTimeout(n.t.Context(), cluster.DefaultTimeout)

@@ -40,8 +40,8 @@ const (
 // tenantName is the name of the ServiceAccount, the Role and the bindings of a tenant.
 const tenantName = "tenant"
 
-// Tenant may edit one namespace. It is a ServiceAccount with the ClusterRole edit in that namespace, and with all verbs
-// on some resources of the operator's API group.
+// Tenant may edit one namespace. It is a ServiceAccount with the ClusterRole edit in that
+// namespace, and with all verbs on some resources of the operator's API group.
 type Tenant struct {
 	// Client, Dynamic and Demo act as the tenant.
 	Client  kubernetes.Interface
@@ -54,8 +54,9 @@ type Tenant struct {
 	namespace *Namespace
 }
 
-// AddTenant creates a tenant of the namespace with all verbs on these resources of the operator's API group. If
-// demoapps are among them, the namespace creates, changes and deletes its DemoApps as that tenant from then on.
+// AddTenant creates a tenant of the namespace with all verbs on these resources of the operator's
+// API group. If demoapps are among them, the namespace creates, changes and deletes its DemoApps as
+// that tenant from then on.
 func (n *Namespace) AddTenant(resources ...string) *Tenant {
 	n.t.Helper()
 	ctx := n.t.Context()
@@ -115,7 +116,8 @@ func (n *Namespace) grant(resources []string) {
 	}
 }
 
-// awaitRights waits until the bindings are in force, and asserts that the tenant may write in no other namespace.
+// awaitRights waits until the bindings are in force, and asserts that the tenant may write in no
+// other namespace.
 func (t *Tenant) awaitRights(resources []string) {
 	t.t.Helper()
 	rights := []authorizationv1.ResourceAttributes{{Namespace: t.namespace.Name, Verb: "update", Resource: "secrets"}}
@@ -163,8 +165,8 @@ func (t *Tenant) DeleteService(name string) {
 	})
 }
 
-// AwaitFromChart waits until a DemoApp is ready and its newest revision is deployed and rendered from the chart. Such a
-// revision has no object "intruder", the name of forged objects.
+// AwaitFromChart waits until a DemoApp is ready and its newest revision is deployed and rendered
+// from the chart. Such a revision has no object "intruder", the name of forged objects.
 func (n *Namespace) AwaitFromChart(name string) {
 	n.t.Helper()
 	what := fmt.Sprintf("DemoApp %s/%s ready, with a release that is rendered from the chart", n.Name, name)
@@ -218,8 +220,8 @@ func (t *Tenant) UpdateRecord(release string, revision int, change func(*corev1.
 	}
 }
 
-// AddRecord creates a release record of a new revision from that of an older one. Its labels claim that the engine
-// created it.
+// AddRecord creates a release record of a new revision from that of an older one. Its labels claim
+// that the engine created it.
 func (t *Tenant) AddRecord(release string, from, revision int, change func(content map[string]any)) {
 	t.t.Helper()
 	secret := t.CopyRecord(release, from, revision)
@@ -299,8 +301,8 @@ func EncodeRecord(t testing.TB, content map[string]any) []byte {
 	return CompressRecord(t, text)
 }
 
-// CompressRecord returns a text, which need not be JSON, in the form of a release record. The text is compressed for speed:
-// with the race detector, better compression of 100 MiB takes 20 s.
+// CompressRecord returns a text, which need not be JSON, in the form of a release record. The text
+// is compressed for speed: with the race detector, better compression of 100 MiB takes 20 s.
 func CompressRecord(t testing.TB, text []byte) []byte {
 	t.Helper()
 	var compressed bytes.Buffer

@@ -22,8 +22,9 @@ import (
 	"github.com/example/demoapp-controller/test/integration/apps"
 )
 
-// TestRequestBudgets also counts requests outside the namespace, because an operation must send no discovery and no list.
-// Before and after each operation, the operator must be silent for three seconds.
+// TestRequestBudgets also counts requests outside the namespace, because an operation must send no
+// discovery and no list. Before and after each operation, the operator must be silent for three
+// seconds.
 func TestRequestBudgets(t *testing.T) {
 	ns := apps.NewExclusive(t, shared)
 	cluster.AwaitLead(t, cluster.StartOperator(t.Context(), t, shared))
@@ -42,9 +43,9 @@ func TestRequestBudgets(t *testing.T) {
 	spendAtMost(t, "an uninstall", 4+8, all, func() { ns.Delete("web"); ns.AwaitGone("web") })
 }
 
-// TestDriftOfAllObjectsAtOnce allows one request for each of four corrected objects, and three requests for the report.
-// After a restart, the operator also reads the release record. Before and after each correction, the operator must be
-// silent for three seconds.
+// TestDriftOfAllObjectsAtOnce allows one request for each of four corrected objects, and three
+// requests for the report. After a restart, the operator also reads the release record. Before and
+// after each correction, the operator must be silent for three seconds.
 func TestDriftOfAllObjectsAtOnce(t *testing.T) {
 	ns := apps.NewExclusive(t, shared)
 	operator := cluster.StartOperator(t.Context(), t, shared)
@@ -100,8 +101,8 @@ func changeAll(t *testing.T, ns *apps.Namespace, name, value string) {
 	}
 }
 
-// spendAtMost calls do and waits until the operator is silent. It asserts that the operator sent at most `most` requests
-// that filter selects.
+// spendAtMost calls do and waits until the operator is silent. It asserts that the operator sent at
+// most `most` requests that filter selects.
 func spendAtMost(t *testing.T, what string, most int, filter cluster.AuditFilter, do func()) {
 	t.Helper()
 	apps.AwaitNoWork(t, shared)

@@ -23,11 +23,13 @@ import (
 
 // Goals for a hand-over with the default flags.
 const (
-	// afterTermination is the longest time between SIGTERM to the leader and the first write of the standby.
+	// afterTermination is the longest time between SIGTERM to the leader and the first write of the
+	// standby.
 	afterTermination = 5 * time.Second
 	// afterKill is the same for SIGKILL.
 	afterKill = 20 * time.Second
-	// renewDeadline is the default of --leader-elect-renew-deadline, and retryPeriod that of --leader-elect-retry-period.
+	// renewDeadline is the default of --leader-elect-renew-deadline, and retryPeriod that of
+	// --leader-elect-retry-period.
 	renewDeadline = 10 * time.Second
 	retryPeriod   = time.Second
 )
@@ -35,17 +37,20 @@ const (
 const (
 	// awayFor is the time for which the API server is away.
 	awayFor = time.Minute
-	// afterReturn is the longest time between the return of the API server and the first write. client-go retries broken
-	// watches at intervals of up to 30 s, which jitter doubles. The standby acquires the lease before.
+	// afterReturn is the longest time between the return of the API server and the first write.
+	// client-go retries broken watches at intervals of up to 30 s, which jitter doubles. The
+	// standby acquires the lease before.
 	afterReturn = time.Minute
-	// inFlight is the time that one operation may take to end. Each begins before the loss of the lease.
+	// inFlight is the time that one operation may take to end. Each begins before the loss of the
+	// lease.
 	inFlight = 2 * time.Second
 	// logDelay is the time between the begin of a pass and the line of the log.
 	logDelay = 500 * time.Millisecond
 )
 
 const (
-	// loadInterval is the time between two changes of the load. Several operations are in flight at any moment.
+	// loadInterval is the time between two changes of the load. Several operations are in flight at
+	// any moment.
 	loadInterval = 100 * time.Millisecond
 	// awayInterval is the same while the API server is away, which adds up for a minute.
 	awayInterval = 250 * time.Millisecond
@@ -57,7 +62,8 @@ type pair struct {
 	load            *load
 }
 
-// newPair starts a leader, a standby and the load. It returns when the leader has worked on the load for a while.
+// newPair starts a leader, a standby and the load. It returns when the leader has worked on the
+// load for a while.
 func newPair(t *testing.T, leader, standby cluster.Launch, interval time.Duration) pair {
 	t.Helper()
 	installWebsites(t)
@@ -89,8 +95,8 @@ func writes(t *testing.T, operator *cluster.Operator) []cluster.AuditEvent {
 	return requests
 }
 
-// awaitTakeover waits for the first write of next, and asserts that it came after the answer to the last write of the
-// leader before, which has ended. It returns the time from begin to that write.
+// awaitTakeover waits for the first write of next, and asserts that it came after the answer to the
+// last write of the leader before, which has ended. It returns the time from begin to that write.
 func awaitTakeover(t *testing.T, begin time.Time, before, next *cluster.Operator) time.Duration {
 	t.Helper()
 	cluster.Eventually(t.Context(), t, "next leader at work", func(context.Context) (bool, error) {
@@ -113,7 +119,8 @@ func lastWrite(t *testing.T, begin time.Time, operator *cluster.Operator) time.D
 	return all[len(all)-1].Received.Sub(begin)
 }
 
-// assertWithin asserts a time limit, unless the tests are short: these run beside others, which delays a process.
+// assertWithin asserts a time limit, unless the tests are short: these run beside others, which
+// delays a process.
 func assertWithin(t *testing.T, what string, took, most time.Duration) {
 	t.Helper()
 	t.Logf("%s: %.1f s, goal %.0f s", what, took.Seconds(), most.Seconds())
@@ -164,8 +171,9 @@ func TestTakenLeaseEndsWorkUnderLoad(t *testing.T) {
 	p.load.Stop()
 }
 
-// TestUnrenewableLeaseEndsWorkUnderLoad refuses the requests of the leader for the lease. The leader has access to all
-// other objects, and the standby to the lease, too. So only the time keeps the two from working together.
+// TestUnrenewableLeaseEndsWorkUnderLoad refuses the requests of the leader for the lease. The
+// leader has access to all other objects, and the standby to the lease, too. So only the time keeps
+// the two from working together.
 func TestUnrenewableLeaseEndsWorkUnderLoad(t *testing.T) {
 	proxy := shared.NewProxy(t)
 	leader := cluster.Launch{Proxy: proxy, Args: []string{"--logging-format=json", "-v=4"}}
@@ -181,7 +189,8 @@ func TestUnrenewableLeaseEndsWorkUnderLoad(t *testing.T) {
 	p.load.Stop()
 }
 
-// lastPass returns the time at which the last pass of an operator began. The operator logs JSON with verbosity 4.
+// lastPass returns the time at which the last pass of an operator began. The operator logs JSON
+// with verbosity 4.
 func lastPass(t *testing.T, operator *cluster.Operator) time.Time {
 	t.Helper()
 	var last time.Time
@@ -200,8 +209,9 @@ func lastPass(t *testing.T, operator *cluster.Operator) time.Time {
 	return last
 }
 
-// TestAPIServerAwayUnderLoad takes the API server away from both operators for a minute, while the load goes on. The
-// leader ends, because it loses its lease, and is started again at once, like a container. No process ends besides.
+// TestAPIServerAwayUnderLoad takes the API server away from both operators for a minute, while the
+// load goes on. The leader ends, because it loses its lease, and is started again at once, like a
+// container. No process ends besides.
 func TestAPIServerAwayUnderLoad(t *testing.T) {
 	proxy := shared.NewProxy(t)
 	launch := cluster.Launch{Proxy: proxy}
@@ -252,8 +262,8 @@ func assertRuns(t *testing.T, operator *cluster.Operator, name string) {
 	}
 }
 
-// assertLost waits for the end of a leader that has lost its lease, and asserts that the leader wrote for at most the
-// time most after begin.
+// assertLost waits for the end of a leader that has lost its lease, and asserts that the leader
+// wrote for at most the time most after begin.
 func assertLost(t *testing.T, begin time.Time, leader *cluster.Operator, most time.Duration) {
 	t.Helper()
 	select {

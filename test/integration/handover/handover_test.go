@@ -51,7 +51,8 @@ func TestStandbyTakesOver(t *testing.T) {
 			ns := apps.NewExclusive(t, shared)
 			leader := cluster.StartOperator(t.Context(), t, shared, cluster.ShortLease...)
 			cluster.AwaitLead(t, leader)
-			// StartOperator returns although the standby does not lead: readiness does not need the lease.
+			// StartOperator returns although the standby does not lead: readiness does not need the
+			// lease.
 			standby := cluster.StartOperator(t.Context(), t, shared, cluster.ShortLease...)
 			if led, err := standby.Leads(t.Context()); err != nil || led {
 				t.Errorf("the standby leads beside the leader (%v)", err)

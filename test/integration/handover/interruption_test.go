@@ -16,7 +16,8 @@ import (
 	"github.com/example/demoapp-controller/test/integration/apps"
 )
 
-// many is the number of DemoApps that are reconciled when the operator is interrupted: twice the number of workers.
+// many is the number of DemoApps that are reconciled when the operator is interrupted: twice the
+// number of workers.
 const many = 20
 
 // TestKillDuringInstallsAndUpgrades waits twice until the lease of a killed leader expires.

@@ -30,8 +30,8 @@ import (
 	"github.com/example/demoapp-controller/test/integration/apps"
 )
 
-// load installs, changes and damages DemoApps and Websites without a pause, so that an operator always has work in
-// flight.
+// load installs, changes and damages DemoApps and Websites without a pause, so that an operator
+// always has work in flight.
 type load struct {
 	t        *testing.T
 	ns       *apps.Namespace
@@ -162,8 +162,8 @@ func (l *load) damageWebsite(ctx context.Context, step int) error {
 	return l.damageConfigMap(ctx, pick(l.pages, step))
 }
 
-// damageConfigMap changes the page in a ConfigMap, as another client would. A ConfigMap that is not installed yet
-// stays as it is.
+// damageConfigMap changes the page in a ConfigMap, as another client would. A ConfigMap that is not
+// installed yet stays as it is.
 func (l *load) damageConfigMap(ctx context.Context, name string) error {
 	_, err := shared.Client.CoreV1().ConfigMaps(l.ns.Name).Patch(ctx, name, types.MergePatchType,
 		[]byte(`{"data": {"index.html": "Changed by another client"}}`), metav1.PatchOptions{})
@@ -179,8 +179,8 @@ func pick(of map[string]string, step int) string {
 	return names[step*7%len(names)]
 }
 
-// Stop ends the load, and waits until the operator has caught up: all objects are ready with their newest spec, and all
-// drift is corrected. No revision of a release may repeat the one before it.
+// Stop ends the load, and waits until the operator has caught up: all objects are ready with their
+// newest spec, and all drift is corrected. No revision of a release may repeat the one before it.
 func (l *load) Stop() {
 	l.t.Helper()
 	l.stop()
@@ -221,7 +221,8 @@ func (l *load) contents() map[string]string {
 	return contents
 }
 
-// assertRevisions asserts that each revision has other values than the one before, and that none is unfinished.
+// assertRevisions asserts that each revision has other values than the one before, and that none is
+// unfinished.
 func (l *load) assertRevisions() {
 	l.t.Helper()
 	var before apps.Record

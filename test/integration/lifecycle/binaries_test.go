@@ -21,7 +21,8 @@ import (
 // newerVersion is the chart version of the newer operator.
 const newerVersion = "99.0.0"
 
-// stuckHook is a hook of DemoApps whose names begin with "stuck". Its deletion never ends by itself.
+// stuckHook is a hook of DemoApps whose names begin with "stuck". Its deletion never ends by
+// itself.
 const stuckHook = `
 ---
 {{- if hasPrefix "stuck" .Release.Name }}
@@ -77,9 +78,10 @@ var newerBinary = sync.OnceValues(func() (string, error) {
 // plainBinary is the operator without the race detector, which needs many times the memory.
 var plainBinary = sync.OnceValues(func() (string, error) { return build("plain", "./cmd/demoapp-controller") })
 
-// newerOperator returns the binary of an operator with another version of the chart. The chart does not render for
-// DemoApps whose names begin with "bad", unless their pods are annotated as fixed. The pods of DemoApps whose names begin
-// with "slow" do not start, and the installs of those whose names begin with "stuck" do not end.
+// newerOperator returns the binary of an operator with another version of the chart. The chart does
+// not render for DemoApps whose names begin with "bad", unless their pods are annotated as fixed.
+// The pods of DemoApps whose names begin with "slow" do not start, and the installs of those whose
+// names begin with "stuck" do not end.
 func newerOperator(t *testing.T) string { return binaryOf(t, newerBinary) }
 
 // plainOperator returns the binary of an operator whose memory can be measured.

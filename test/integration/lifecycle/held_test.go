@@ -20,8 +20,8 @@ import (
 	"github.com/example/demoapp-controller/test/integration/apps"
 )
 
-// TestRestartWhileUpgradesAreHeld: gates keep no state of their own. The next process holds the same changes and writes
-// nothing.
+// TestRestartWhileUpgradesAreHeld: gates keep no state of their own. The next process holds the
+// same changes and writes nothing.
 func TestRestartWhileUpgradesAreHeld(t *testing.T) {
 	ns := apps.NewExclusive(t, shared)
 	operator := cluster.StartOperator(t.Context(), t, shared, cluster.ShortLease...)

@@ -19,8 +19,8 @@ import (
 	"github.com/example/demoapp-controller/test/integration/apps"
 )
 
-// TestEndlessHooksBlockNoOtherDemoApp: more DemoApps than the operator has workers wait for a hook, with the longest
-// timeout.
+// TestEndlessHooksBlockNoOtherDemoApp: more DemoApps than the operator has workers wait for a hook,
+// with the longest timeout.
 func TestEndlessHooksBlockNoOtherDemoApp(t *testing.T) {
 	ns := apps.NewExclusive(t, shared)
 	operator := cluster.StartOperatorBinary(t.Context(), t, shared, newerOperator(t))

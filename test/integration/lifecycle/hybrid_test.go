@@ -28,8 +28,8 @@ import (
 // memcachedFolders have the CRD, the RBAC and an example of each kind of the hybrid operator.
 var memcachedFolders = []string{"artifacts/kinds/memcached", "artifacts/kinds/memcachedbackup"}
 
-// TestHybridExample builds and runs examples/hybrid: a chart with a translator, hooks and an annotation of its own for one
-// kind, and Go code for the other.
+// TestHybridExample builds and runs examples/hybrid: a chart with a translator, hooks and an
+// annotation of its own for one kind, and Go code for the other.
 func TestHybridExample(t *testing.T) {
 	namespace := shared.Namespace(t)
 	memcacheds := installMemcacheds(t, namespace)
@@ -92,8 +92,8 @@ func TestHybridExample(t *testing.T) {
 	}
 }
 
-// installMemcacheds installs the CRDs and the RBAC of the kinds for the time of the test, and returns the Memcacheds of
-// the namespace.
+// installMemcacheds installs the CRDs and the RBAC of the kinds for the time of the test, and
+// returns the Memcacheds of the namespace.
 func installMemcacheds(t *testing.T, namespace string) dynamic.ResourceInterface {
 	t.Helper()
 	crds := shared.Dynamic.Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"})
@@ -117,7 +117,8 @@ func installMemcacheds(t *testing.T, namespace string) dynamic.ResourceInterface
 	return shared.Dynamic.Resource(schema.GroupVersionResource{Group: "cache.my.domain", Version: "v1", Resource: "memcacheds"}).Namespace(namespace)
 }
 
-// startHybrid builds and starts the example. Its lease has the name that the operator's RBAC grants.
+// startHybrid builds and starts the example. Its lease has the name that the operator's RBAC
+// grants.
 func startHybrid(t *testing.T) *cluster.Operator {
 	t.Helper()
 	binary, err := build("hybrid", "./examples/hybrid")

@@ -21,8 +21,8 @@ import (
 	"github.com/example/demoapp-controller/test/integration/apps"
 )
 
-// idle returns the number of DemoApps at rest, which is high enough to reveal a request for each of them, and how long
-// the operator is observed. Both are smaller in short tests.
+// idle returns the number of DemoApps at rest, which is high enough to reveal a request for each of
+// them, and how long the operator is observed. Both are smaller in short tests.
 func idle() (count int, observed time.Duration) {
 	if testing.Short() {
 		return mostToStart + 50, 10 * time.Second
@@ -30,9 +30,9 @@ func idle() (count int, observed time.Duration) {
 	return 500, time.Minute
 }
 
-// mostToStart bounds the requests of a start, which lists, watches and discovers. Each of the about 30 resources of all
-// kinds costs a list and a watch to ask for it, and as much to fill its informer. The bound is far below one request for
-// each DemoApp.
+// mostToStart bounds the requests of a start, which lists, watches and discovers. Each of the about
+// 30 resources of all kinds costs a list and a watch to ask for it, and as much to fill its
+// informer. The bound is far below one request for each DemoApp.
 const mostToStart = 150
 
 // TestIdleOperatorSendsNothing installs many DemoApps, and observes the operator for a while.
@@ -140,8 +140,8 @@ func versions(ns *apps.Namespace, names []string) []string {
 	return versions
 }
 
-// assertNoWork asserts that since then the operator has only renewed its lease and kept its watches. It returns the
-// number of requests.
+// assertNoWork asserts that since then the operator has only renewed its lease and kept its
+// watches. It returns the number of requests.
 func assertNoWork(t *testing.T, since time.Time) int {
 	t.Helper()
 	requests, err := shared.AuditRequests(since, cluster.ByOperator())

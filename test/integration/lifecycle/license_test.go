@@ -60,7 +60,8 @@ func TestLicenseServer(t *testing.T) {
 		t.Errorf("Licensed is %+v", apps.Condition(app, releasev1alpha1.ConditionLicensed))
 	}
 
-	// The license is lost while the app runs. A change waits, also after a restart, and drift is corrected.
+	// The license is lost while the app runs. A change waits, also after a restart, and drift is
+	// corrected.
 	code.Store(http.StatusPaymentRequired)
 	ns.Change("web", func(spec *v1alpha1.DemoAppSpec) { spec.Image = "nginx:1.28-alpine" }) // The agreement to the old image may still be cached.
 	ns.Await("web", "denied", isUnlicensed(releasev1alpha1.ReasonLicenseDenied))

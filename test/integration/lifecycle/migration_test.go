@@ -45,8 +45,9 @@ type migrated struct {
 	conditions []any
 }
 
-// TestMigrationFromUpstreamAndBack takes over the releases and the custom resources of both upstream operators, hands them
-// back, takes them over again, and hands them back for the uninstall.
+// TestMigrationFromUpstreamAndBack takes over the releases and the custom resources of both
+// upstream operators, hands them back, takes them over again, and hands them back for the
+// uninstall.
 func TestMigrationFromUpstreamAndBack(t *testing.T) {
 	namespace := shared.Namespace(t)
 	if err := shared.InstallCRDs(t.Context(), "artifacts/kinds/memcached/crd.yaml", "test/integration/lifecycle/testdata/migration/crd.yaml"); err != nil {
@@ -146,7 +147,8 @@ func upstreamConditions(conditions ...string) []any {
 	return written
 }
 
-// operate makes a pass of the upstream operator: finalizer, release and status. It waits until the pods are ready.
+// operate makes a pass of the upstream operator: finalizer, release and status. It waits until the
+// pods are ready.
 func (m *migrated) operate(t *testing.T, chart string, replicas int64) {
 	t.Helper()
 	m.update(t, func(object *unstructured.Unstructured) { object.Object["spec"] = spec(replicas) })
@@ -225,7 +227,8 @@ func (m *migrated) identities(t *testing.T) map[string]string {
 	return identities
 }
 
-// assertSame asserts that the takeover replaced no object, changed no workload and restarted no pod.
+// assertSame asserts that the takeover replaced no object, changed no workload and restarted no
+// pod.
 func (m *migrated) assertSame(t *testing.T, before map[string]string) {
 	t.Helper()
 	if diff := cmp.Diff(before, m.identities(t)); diff != "" {
@@ -233,7 +236,8 @@ func (m *migrated) assertSame(t *testing.T, before map[string]string) {
 	}
 }
 
-// awaitTaken waits until the operator has made the revision, and asserts that there is no later one.
+// awaitTaken waits until the operator has made the revision, and asserts that there is no later
+// one.
 func (m *migrated) awaitTaken(t *testing.T, revision int64) {
 	t.Helper()
 	cluster.Eventually(t.Context(), t, fmt.Sprintf("%s at revision %d", m.Owner.Name, revision), func(context.Context) (bool, error) {
@@ -287,7 +291,8 @@ func (m *migrated) manifest(t *testing.T) string {
 	return manifest
 }
 
-// remove deletes the custom resource as a user, and uninstalls its release as the upstream operator.
+// remove deletes the custom resource as a user, and uninstalls its release as the upstream
+// operator.
 func (m *migrated) remove(t *testing.T) {
 	t.Helper()
 	if err := m.resource.Delete(t.Context(), m.Owner.Name, metav1.DeleteOptions{}); err != nil {

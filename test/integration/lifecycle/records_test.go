@@ -117,7 +117,8 @@ var badRecords = []struct {
 		t.Helper()
 		var secrets []*corev1.Secret
 		for revision := 2; revision < 2+manyRecords; revision++ {
-			// The charts differ, so that the operator cannot hold two of them as one. The file is zeros but for its start.
+			// The charts differ, so that the operator cannot hold two of them as one. The file is
+			// zeros but for its start.
 			start := base64.StdEncoding.EncodeToString([]byte{byte(revision), 0, 0})
 			file := start + strings.Repeat("A", chartFile/3*4-len(start))
 			secret := tenant.CopyRecord("web", 1, revision)
@@ -128,7 +129,8 @@ var badRecords = []struct {
 			secret.Data["release"] = apps.EncodeRecord(t, content)
 			secrets = append(secrets, secret)
 		}
-		// The newest is created first. Otherwise the operator would create the next revision itself.
+		// The newest is created first. Otherwise the operator would create the next revision
+		// itself.
 		for _, secret := range slices.Backward(secrets) {
 			tenant.CreateRecord(secret)
 		}
@@ -143,9 +145,9 @@ func addText(t *testing.T, tenant *apps.Tenant, text []byte) {
 	tenant.CreateRecord(secret)
 }
 
-// TestUnreadableRecord forges one record after another. The operator neither ends nor grows, and still installs other
-// DemoApps. The DemoApp itself recovers and can be deleted. The DemoApps and their records are handled one after
-// another, so that growing memory can be attributed.
+// TestUnreadableRecord forges one record after another. The operator neither ends nor grows, and
+// still installs other DemoApps. The DemoApp itself recovers and can be deleted. The DemoApps and
+// their records are handled one after another, so that growing memory can be attributed.
 func TestUnreadableRecord(t *testing.T) {
 	binary := plainOperator(t)
 	namespaces := map[string]*apps.Namespace{}
@@ -179,8 +181,8 @@ func TestUnreadableRecord(t *testing.T) {
 	}
 }
 
-// TestUnreadableRecordAtStart forges all records while no operator runs. The records decompress to hundreds of
-// megabytes, and the race detector slows their construction.
+// TestUnreadableRecordAtStart forges all records while no operator runs. The records decompress to
+// hundreds of megabytes, and the race detector slows their construction.
 func TestUnreadableRecordAtStart(t *testing.T) {
 	binary := plainOperator(t)
 	namespaces := make([]*apps.Namespace, len(badRecords))
@@ -248,8 +250,8 @@ func assertGrowth(t *testing.T, operator *cluster.Operator, before int64) {
 	}
 }
 
-// TestRecordForgedWhileOperatorIsDown forges the records of the deployed revisions while no operator runs. The next
-// operator knows no more than the statuses.
+// TestRecordForgedWhileOperatorIsDown forges the records of the deployed revisions while no
+// operator runs. The next operator knows no more than the statuses.
 func TestRecordForgedWhileOperatorIsDown(t *testing.T) {
 	ns, other := apps.NewExclusive(t, shared), apps.NewExclusive(t, shared)
 	operator := cluster.StartOperator(t.Context(), t, shared)

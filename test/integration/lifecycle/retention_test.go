@@ -24,8 +24,8 @@ func TestExpiredAuditRecordsAreRemoved(t *testing.T) {
 		t.Fatalf("%d audit records", len(records))
 	}
 
-	// An operator removes records when it starts to lead, and then once an hour. --namespaces does not have to name the
-	// audit namespace.
+	// An operator removes records when it starts to lead, and then once an hour. --namespaces does
+	// not have to name the audit namespace.
 	cluster.StartOperator(t.Context(), t, shared, "--audit-retention=1ms", "--namespaces="+ns.Name)
 
 	cluster.Eventually(t.Context(), t, "audit record removed", func(context.Context) (bool, error) {

@@ -175,7 +175,8 @@ func TestNewerChartRolloutIsLimited(t *testing.T) {
 	awaitRollouts(t, operator, map[string]int{"queued": 0, "active": 1, "failed": 0})
 }
 
-// TestRolloutOfBadChartIsHalted builds a second operator, and reports of a halt are delayed by five seconds.
+// TestRolloutOfBadChartIsHalted builds a second operator, and reports of a halt are delayed by five
+// seconds.
 func TestRolloutOfBadChartIsHalted(t *testing.T) {
 	ns := apps.NewExclusive(t, shared)
 	operator := cluster.StartOperator(t.Context(), t, shared)
@@ -216,8 +217,8 @@ func TestRolloutOfBadChartIsHalted(t *testing.T) {
 	awaitRollouts(t, operator, map[string]int{"queued": 0, "active": 0, "failed": 1})
 }
 
-// TestValuesChangeDuringHaltedRollout: only the chart is halted, not a user's change of values. The reports of a halt
-// and of its end are delayed by five seconds each.
+// TestValuesChangeDuringHaltedRollout: only the chart is halted, not a user's change of values. The
+// reports of a halt and of its end are delayed by five seconds each.
 func TestValuesChangeDuringHaltedRollout(t *testing.T) {
 	ns := apps.NewExclusive(t, shared)
 	operator := cluster.StartOperator(t.Context(), t, shared)

@@ -32,8 +32,8 @@ type webApps struct {
 	client    exampleclient.WebAppInterface
 }
 
-// newWebApps installs the kind and creates a namespace. Call it before starting an operator: the WebApps are then removed
-// after the last operator has ended.
+// newWebApps installs the kind and creates a namespace. Call it before starting an operator: the
+// WebApps are then removed after the last operator has ended.
 func newWebApps(t *testing.T) *webApps {
 	t.Helper()
 	err := errors.Join(
@@ -84,7 +84,8 @@ func (w *webApps) setImage(name, image string) {
 	}
 }
 
-// await returns a WebApp once Ready has the reason for its newest spec, and the message contains part.
+// await returns a WebApp once Ready has the reason for its newest spec, and the message contains
+// part.
 func (w *webApps) await(name, reason, part string) *examplev1.WebApp {
 	w.t.Helper()
 	var found *examplev1.WebApp

@@ -22,7 +22,8 @@ import (
 	"github.com/example/demoapp-controller/test/cluster"
 )
 
-// parallel is the number of parallel tests. Tests mostly wait, so the number can exceed that of processors.
+// parallel is the number of parallel tests. Tests mostly wait, so the number can exceed that of
+// processors.
 const parallel = "12"
 
 // shared is the control plane of the tests, with an operator for all kinds.

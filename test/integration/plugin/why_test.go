@@ -34,8 +34,8 @@ type fault struct {
 	// podStatus is the status that the kubelet is played with, for the pods whose names begin with
 	// pods, and event is an event of these pods, as REASON: MESSAGE.
 	pods, podStatus, event string
-	// change is a change, as YAML documents that are applied once first is ready, or object without it.
-	// With awaitRefusal, they are applied once admission refuses a Service.
+	// change is a change, as YAML documents that are applied once first is ready, or object without
+	// it. With awaitRefusal, they are applied once admission refuses a Service.
 	change, first string
 	awaitRefusal  bool
 	// delete deletes the object before the question.

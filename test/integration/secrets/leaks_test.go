@@ -151,8 +151,9 @@ func TestAllKindsHaveSecrets(t *testing.T) {
 	}
 }
 
-// TestSecretsStayInSecrets lets the operator handle objects of all kinds with secrets, well and badly, at the highest
-// verbosity in JSON and at the lowest one in text. None of the secrets is in what the operator writes, except in Secrets.
+// TestSecretsStayInSecrets lets the operator handle objects of all kinds with secrets, well and
+// badly, at the highest verbosity in JSON and at the lowest one in text. None of the secrets is in
+// what the operator writes, except in Secrets.
 //
 // It takes about 40 seconds, because it starts two operators and waits for the retries of both.
 func TestSecretsStayInSecrets(t *testing.T) {
@@ -208,7 +209,8 @@ func TestSecretsStayInSecrets(t *testing.T) {
 	t.Logf("searched %d texts, and %d bytes of logs, after %v", len(texts), len(verbose.Log())+len(silent.Log()), time.Since(begin))
 }
 
-// TestCredentialsOfRegistriesStaySecret pulls a chart from a registry that refuses the credentials, and repeats them.
+// TestCredentialsOfRegistriesStaySecret pulls a chart from a registry that refuses the credentials,
+// and repeats them.
 func TestCredentialsOfRegistriesStaySecret(t *testing.T) {
 	password := canaries.New("the password of a registry")
 	registry := startRegistry(t)
@@ -336,7 +338,8 @@ func applyPolicies(t *testing.T, namespace string) {
 	}
 }
 
-// awaitOutcomes waits until all objects have their outcomes. The search for leaks also follows a failed wait.
+// awaitOutcomes waits until all objects have their outcomes. The search for leaks also follows a
+// failed wait.
 func awaitOutcomes(t *testing.T, all []*scenario) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), outcomeTimeout)
@@ -428,8 +431,8 @@ func readiness(object *unstructured.Unstructured) (status, reason string) {
 	return "", ""
 }
 
-// awaitQuiet waits for the end of the operator's requests in these namespaces, but for the renewals of the lease. Objects that
-// other tests left may be retried.
+// awaitQuiet waits for the end of the operator's requests in these namespaces, but for the renewals
+// of the lease. Objects that other tests left may be retried.
 func awaitQuiet(t *testing.T, namespaces []string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), outcomeTimeout)
@@ -451,8 +454,8 @@ func metricsOf(t *testing.T, operator *cluster.Operator) string {
 	return metrics
 }
 
-// written returns all objects of the namespaces as JSON, by kind and name. Left out are the data of Secrets, and the spec
-// of DemoApps and DemoAppClusters, into which users write keys.
+// written returns all objects of the namespaces as JSON, by kind and name. Left out are the data of
+// Secrets, and the spec of DemoApps and DemoAppClusters, into which users write keys.
 func written(t *testing.T, when string, namespaces []string) map[string]string {
 	t.Helper()
 	texts := map[string]string{}
@@ -524,8 +527,8 @@ func trackPasswords(t *testing.T, namespaces []string) {
 	}
 }
 
-// assertSecretsAreKnown finds each canary where it belongs, which shows that the search finds them: in Secrets, in specs,
-// in the flags or in the environment.
+// assertSecretsAreKnown finds each canary where it belongs, which shows that the search finds them:
+// in Secrets, in specs, in the flags or in the environment.
 func assertSecretsAreKnown(t *testing.T, namespaces []string) {
 	t.Helper()
 	var text strings.Builder

@@ -21,10 +21,12 @@ import (
 	"github.com/example/demoapp-controller/test/cluster"
 )
 
-// parallel is the number of parallel tests. Tests mostly wait, so the number can exceed that of processors.
+// parallel is the number of parallel tests. Tests mostly wait, so the number can exceed that of
+// processors.
 const parallel = "16"
 
-// unanswered is part of the names of objects for which the servers of the flags close the connection.
+// unanswered is part of the names of objects for which the servers of the flags close the
+// connection.
 const unanswered = "unanswered"
 
 // shared is the control plane of the tests.
@@ -74,8 +76,8 @@ func installKinds(t *cluster.MainTest) error {
 	return nil
 }
 
-// watchedKinds are further kinds of the chart memcached. Their overrides, which are secret, make the release fail: in the
-// schema, in the merge of values, and at the API server.
+// watchedKinds are further kinds of the chart memcached. Their overrides, which are secret, make
+// the release fail: in the schema, in the merge of values, and at the API server.
 var watchedKinds = map[string]string{
 	"SchemaFailure": `{image.pullPolicy: $CANARY_OVERRIDE}`,
 	"MergeFailure":  `{image: $CANARY_OVERRIDE}`,
@@ -124,7 +126,8 @@ subjects: [{kind: ServiceAccount, name: demoapp-controller, namespace: demoapp-s
 	)
 }
 
-// writeWatchesFile writes the watches file, and sets operatorArgs and the environment of the operator.
+// writeWatchesFile writes the watches file, and sets operatorArgs and the environment of the
+// operator.
 func writeWatchesFile(t *cluster.MainTest) error {
 	const chart = "examples/hybrid/charts/memcached"
 	var file strings.Builder

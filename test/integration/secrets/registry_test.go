@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// startRegistry starts a registry that asks for credentials, refuses them, and repeats them in its answer. It returns the
-// address of the registry.
+// startRegistry starts a registry that asks for credentials, refuses them, and repeats them in its
+// answer. It returns the address of the registry.
 func startRegistry(t *testing.T) string {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

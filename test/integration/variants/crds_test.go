@@ -68,7 +68,8 @@ func TestStopBeforeCRDs(t *testing.T) {
 	}
 }
 
-// TestKindWaitsForCRDWhileAnotherRuns starts the operator without the CRD of DemoAppClusters, which is applied later.
+// TestKindWaitsForCRDWhileAnotherRuns starts the operator without the CRD of DemoAppClusters, which
+// is applied later.
 func TestKindWaitsForCRDWhileAnotherRuns(t *testing.T) {
 	ns := apps.NewExclusive(t, shared)
 	cluster.StartOperator(t.Context(), t, shared).Stop()
@@ -111,7 +112,8 @@ func awaitWaiting(t *testing.T, operator *cluster.Operator, kinds map[string]int
 	})
 }
 
-// deleteCRDs deletes CRDs, or all CRDs of the operator if none is named, and waits until they are removed.
+// deleteCRDs deletes CRDs, or all CRDs of the operator if none is named, and waits until they are
+// removed.
 func deleteCRDs(t *testing.T, names ...string) {
 	t.Helper()
 	if len(names) == 0 {

@@ -21,13 +21,13 @@ import (
 	"github.com/example/demoapp-controller/test/integration/apps"
 )
 
-// assertRequestsOnlyIn asserts that since then the operator has sent requests only for these namespaces, its own and
-// that of the audit records.
+// assertRequestsOnlyIn asserts that since then the operator has sent requests only for these
+// namespaces, its own and that of the audit records.
 func assertRequestsOnlyIn(t *testing.T, since time.Time, namespaces ...string) {
 	t.Helper()
 	namespaces = append(namespaces, cluster.OperatorNamespace, apps.AuditNamespace)
-	// Discovery, namespaces themselves, the nodes that DemoAppClusters need, and questions about the operator's own
-	// permissions are cluster-scoped.
+	// Discovery, namespaces themselves, the nodes that DemoAppClusters need, and questions about
+	// the operator's own permissions are cluster-scoped.
 	clusterScoped := []string{"customresourcedefinitions", "apiservices", "namespaces", "nodes", "selfsubjectrulesreviews"}
 	requests, err := shared.AuditRequests(since, func(request cluster.AuditEvent) bool {
 		return cluster.ByOperator()(request) && request.Resource != "" &&
@@ -41,8 +41,8 @@ func assertRequestsOnlyIn(t *testing.T, since time.Time, namespaces ...string) {
 	}
 }
 
-// TestForgeriesReachNoOtherNamespace forges records and statuses with objects of a namespace that the operator does not
-// watch.
+// TestForgeriesReachNoOtherNamespace forges records and statuses with objects of a namespace that
+// the operator does not watch.
 func TestForgeriesReachNoOtherNamespace(t *testing.T) {
 	ns, other := apps.NewExclusive(t, shared), apps.NewExclusive(t, shared)
 	theirs, err := shared.Client.CoreV1().ConfigMaps(other.Name).Create(t.Context(), &corev1.ConfigMap{

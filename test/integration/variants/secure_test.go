@@ -24,7 +24,8 @@ import (
 	"github.com/example/demoapp-controller/test/integration/apps"
 )
 
-// TestSecureMetrics holds that the operator under its own ServiceAccount can review tokens, and whom it lets read metrics.
+// TestSecureMetrics holds that the operator under its own ServiceAccount can review tokens, and
+// whom it lets read metrics.
 func TestSecureMetrics(t *testing.T) {
 	ns := apps.NewExclusive(t, shared)
 	for _, name := range []string{"reader", "guest"} {
@@ -86,8 +87,9 @@ func TestSecureMetrics(t *testing.T) {
 	}
 }
 
-// assertReviews asserts that the operator needed all permissions of artifacts/rbac/metrics-auth.yaml, which has two
-// ClusterRoles: that of the operator, and that of the reader, which has no resources.
+// assertReviews asserts that the operator needed all permissions of
+// artifacts/rbac/metrics-auth.yaml, which has two ClusterRoles: that of the operator, and that of
+// the reader, which has no resources.
 func assertReviews(t *testing.T, operator *cluster.Operator) {
 	t.Helper()
 	granted, err := shared.ReadPermissions("artifacts/rbac/metrics-auth.yaml")

@@ -28,12 +28,13 @@ import (
 // backupCRD is the file of the CRD of Backups.
 const backupCRD = "artifacts/kinds/backup/crd.yaml"
 
-// restoredWithin bounds the time from the return of a CRD to that of its objects. It exceeds the pause of an informer between
-// two lists after an absence of seconds. Without news of the CRD, an owner would try again after 5 minutes.
+// restoredWithin bounds the time from the return of a CRD to that of its objects. It exceeds the
+// pause of an informer between two lists after an absence of seconds. Without news of the CRD, an
+// owner would try again after 5 minutes.
 const restoredWithin = time.Minute
 
-// TestChildReturnsWithItsCRD deletes the CRD of Backups, and with it the Backup of a PostgreSQL. The PostgreSQL is not Ready
-// until the CRD and the Backup are back.
+// TestChildReturnsWithItsCRD deletes the CRD of Backups, and with it the Backup of a PostgreSQL.
+// The PostgreSQL is not Ready until the CRD and the Backup are back.
 func TestChildReturnsWithItsCRD(t *testing.T) {
 	err := errors.Join(
 		shared.InstallCRDs(t.Context(), "artifacts/kinds/postgresql/crd.yaml", backupCRD),
@@ -107,8 +108,8 @@ func readyOf(database *databasev1.PostgreSQL) *metav1.Condition {
 	return &metav1.Condition{}
 }
 
-// assertReadyAfter asserts that the next version of the PostgreSQL that is Ready is newer than the Backup. All versions since
-// an unready one are read.
+// assertReadyAfter asserts that the next version of the PostgreSQL that is Ready is newer than the
+// Backup. All versions since an unready one are read.
 func assertReadyAfter(t *testing.T, databases databaseclient.PostgreSQLInterface, unready *databasev1.PostgreSQL, backup *backupv1.Backup) {
 	t.Helper()
 	versions, err := databases.Watch(t.Context(), metav1.ListOptions{ResourceVersion: unready.ResourceVersion})

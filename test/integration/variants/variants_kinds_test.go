@@ -108,8 +108,8 @@ func namespacedKinds() []namespacedKind {
 	}
 }
 
-// TestNamespacedRolesOfKinds runs opt-in kinds in one namespace, without any ClusterRole: their objects become ready, are
-// changed, and get a deleted child back.
+// TestNamespacedRolesOfKinds runs opt-in kinds in one namespace, without any ClusterRole: their
+// objects become ready, are changed, and get a deleted child back.
 func TestNamespacedRolesOfKinds(t *testing.T) {
 	namespace := shared.Namespace(t)
 	v := newVariant(t)

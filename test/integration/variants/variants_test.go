@@ -37,8 +37,8 @@ const (
 	impersonatingDir = "artifacts/rbac/impersonating/"
 )
 
-// variant is an operator with a variant of the RBAC. Its namespace and that of its audit records belong to the test, so that
-// the ClusterRole of other tests does not hold.
+// variant is an operator with a variant of the RBAC. Its namespace and that of its audit records
+// belong to the test, so that the ClusterRole of other tests does not hold.
 type variant struct {
 	t                *testing.T
 	namespace, audit string
@@ -50,8 +50,8 @@ func newVariant(t *testing.T) *variant {
 	return &variant{t: t, namespace: shared.Namespace(t), audit: shared.Namespace(t)}
 }
 
-// apply applies a generated file to a namespace. The namespaces in the file are replaced by those of the variant, and the
-// names of cluster-scoped objects by names of the test.
+// apply applies a generated file to a namespace. The namespaces in the file are replaced by those
+// of the variant, and the names of cluster-scoped objects by names of the test.
 func (v *variant) apply(namespace, file string) {
 	v.t.Helper()
 	objects, err := shared.Objects(file)
@@ -90,7 +90,8 @@ func (v *variant) apply(namespace, file string) {
 	}
 }
 
-// rename gives a ClusterRole or its binding a name of the test. The end of the test deletes the object.
+// rename gives a ClusterRole or its binding a name of the test. The end of the test deletes the
+// object.
 func (v *variant) rename(object *unstructured.Unstructured) {
 	name := v.namespace + "-" + object.GetName()
 	object.SetName(name)
@@ -131,7 +132,8 @@ func (v *variant) sent() []cluster.AuditEvent {
 	return requests
 }
 
-// assertRefused asserts that RBAC refused the operator these resources and no others, each verb at most so often.
+// assertRefused asserts that RBAC refused the operator these resources and no others, each verb at
+// most so often.
 func (v *variant) assertRefused(requests []cluster.AuditEvent, most map[string]int) {
 	v.t.Helper()
 	counts := map[string]int{}
@@ -148,8 +150,8 @@ func (v *variant) assertRefused(requests []cluster.AuditEvent, most map[string]i
 	v.t.Logf("refused: %v", counts)
 }
 
-// assertUsed asserts that the operator needed all permissions of a file, in a namespace. as is the account that the requests
-// are sent as; empty for the operator's own.
+// assertUsed asserts that the operator needed all permissions of a file, in a namespace. as is the
+// account that the requests are sent as; empty for the operator's own.
 func (v *variant) assertUsed(file, namespace, as string, requests []cluster.AuditEvent, except ...string) {
 	v.t.Helper()
 	granted, err := shared.ReadPermissions(file)
@@ -171,7 +173,8 @@ func (v *variant) assertUsed(file, namespace, as string, requests []cluster.Audi
 	}
 }
 
-// TestNamespacedRoles runs the operator without any ClusterRole: it installs, upgrades, restores and deletes DemoApps.
+// TestNamespacedRoles runs the operator without any ClusterRole: it installs, upgrades, restores
+// and deletes DemoApps.
 func TestNamespacedRoles(t *testing.T) {
 	first, second, other := apps.NewExclusive(t, shared), apps.NewExclusive(t, shared), apps.NewExclusive(t, shared)
 	v := newVariant(t)
@@ -220,8 +223,8 @@ func TestNamespacedRoles(t *testing.T) {
 	}
 }
 
-// TestStartWithoutARule starts a replica whose Role lacks a verb. The replica is not ready, does not take the lease and names
-// the permission. It starts when the Role is complete.
+// TestStartWithoutARule starts a replica whose Role lacks a verb. The replica is not ready, does
+// not take the lease and names the permission. It starts when the Role is complete.
 func TestStartWithoutARule(t *testing.T) {
 	ns := apps.NewExclusive(t, shared)
 	v := newVariant(t)
@@ -267,16 +270,17 @@ func TestStartWithoutARule(t *testing.T) {
 	v.assertRefused(v.sent(), map[string]int{"customresourcedefinitions": 1, "apiservices": 1})
 }
 
-// notNeededByLife returns the permissions of a watched namespace that the life of a DemoApp in TestNamespacedRoles does not
-// need: they are for objects of others with the same name, drift policies, keys and repeated events.
+// notNeededByLife returns the permissions of a watched namespace that the life of a DemoApp in
+// TestNamespacedRoles does not need: they are for objects of others with the same name, drift
+// policies, keys and repeated events.
 func notNeededByLife() []string {
 	return []string{
 		"get", "update configmaps", "update services", "update deployments.apps", "patch events.events.k8s.io",
 	}
 }
 
-// assertInside asserts that all requests are for these namespaces and those of the variant, except those that were refused,
-// discovery, and the review of the own permissions.
+// assertInside asserts that all requests are for these namespaces and those of the variant, except
+// those that were refused, discovery, and the review of the own permissions.
 func (v *variant) assertInside(requests []cluster.AuditEvent, namespaces ...string) {
 	v.t.Helper()
 	namespaces = append(namespaces, v.namespace, v.audit)
@@ -299,8 +303,8 @@ func assertAudited(t *testing.T, audit, source string) {
 	}
 }
 
-// TestNamespacedRolesWithoutAudit: if the Role in the audit namespace is removed, DemoApps run on. A deletion waits, and says
-// what to grant.
+// TestNamespacedRolesWithoutAudit: if the Role in the audit namespace is removed, DemoApps run on.
+// A deletion waits, and says what to grant.
 func TestNamespacedRolesWithoutAudit(t *testing.T) {
 	ns := apps.NewExclusive(t, shared)
 	v := newVariant(t)
@@ -337,8 +341,9 @@ var chartResources = []schema.GroupVersionResource{
 	{Version: "v1", Resource: "serviceaccounts"}, {Version: "v1", Resource: "services"}, {Group: "apps", Version: "v1", Resource: "deployments"},
 }
 
-// TestImpersonatingOperator runs an operator that writes no releases itself. The tenant's ServiceAccount writes their objects
-// and records. Both have the permissions that they need, and no others.
+// TestImpersonatingOperator runs an operator that writes no releases itself. The tenant's
+// ServiceAccount writes their objects and records. Both have the permissions that they need, and no
+// others.
 func TestImpersonatingOperator(t *testing.T) {
 	ns := apps.NewExclusive(t, shared)
 	if err := shared.InstallCRDs(t.Context(), "artifacts/kinds/memcached/crd.yaml"); err != nil {
@@ -382,8 +387,9 @@ func TestImpersonatingOperator(t *testing.T) {
 	v.assertUsed(impersonatingDir+"memcached-deployer.yaml", ns.Name, deployerIn(ns.Name), requests)
 }
 
-// deleteNamespaceOfMemcached deletes a namespace with a Memcached whose ServiceAccount has lost its permissions, as they are
-// lost when the binding is deleted first. The Memcached does not hold the namespace.
+// deleteNamespaceOfMemcached deletes a namespace with a Memcached whose ServiceAccount has lost its
+// permissions, as they are lost when the binding is deleted first. The Memcached does not hold the
+// namespace.
 func deleteNamespaceOfMemcached(t *testing.T, v *variant) (namespace string) {
 	t.Helper()
 	namespace = shared.Namespace(t)
@@ -428,7 +434,8 @@ func awaitRestored(t *testing.T, namespace string) {
 	}
 }
 
-// createMemcachedAmidOthers creates a Memcached whose objects are in the way, and removes them one by one.
+// createMemcachedAmidOthers creates a Memcached whose objects are in the way, and removes them one
+// by one.
 func createMemcachedAmidOthers(t *testing.T, namespace string) {
 	t.Helper()
 	client := shared.Dynamic.Resource(memcacheds).Namespace(namespace)
@@ -464,7 +471,8 @@ func createMemcached(t *testing.T, namespace string) {
 	}
 }
 
-// impersonatingFile writes the watches file of the hybrid example, with a ServiceAccount and a short history.
+// impersonatingFile writes the watches file of the hybrid example, with a ServiceAccount and a
+// short history.
 func impersonatingFile(t *testing.T) string {
 	t.Helper()
 	file, err := os.ReadFile(filepath.Join(shared.Root(), "artifacts", "kinds", "memcached", "watches.yaml"))
@@ -478,7 +486,8 @@ func impersonatingFile(t *testing.T) string {
 	return path
 }
 
-// objectsInTheWay have the names of objects of the chart. The operator looks whose they are, and leaves them alone.
+// objectsInTheWay have the names of objects of the chart. The operator looks whose they are, and
+// leaves them alone.
 const objectsInTheWay = `
 apiVersion: v1
 kind: ServiceAccount
@@ -513,7 +522,8 @@ func awaitMemcachedIsGone(t *testing.T, namespace string) {
 	})
 }
 
-// awaitMemcachedIs waits until the condition Ready has this status at the newest spec, and a message with this text.
+// awaitMemcachedIs waits until the condition Ready has this status at the newest spec, and a
+// message with this text.
 func awaitMemcachedIs(t *testing.T, namespace, status, text string) {
 	t.Helper()
 	cluster.Eventually(t.Context(), t, "Ready of the Memcached is "+status, func(ctx context.Context) (bool, error) {
@@ -532,8 +542,8 @@ func awaitMemcachedIs(t *testing.T, namespace, status, text string) {
 	})
 }
 
-// assertWritersOf asserts that the operator itself wrote only Memcacheds, events and its lease, and that these accounts wrote
-// the rest.
+// assertWritersOf asserts that the operator itself wrote only Memcacheds, events and its lease, and
+// that these accounts wrote the rest.
 func assertWritersOf(t *testing.T, requests []cluster.AuditEvent, deployers ...string) {
 	t.Helper()
 	reads, own := sets.New("get", "list", "watch"), sets.New("memcacheds", "events", "leases", "selfsubjectrulesreviews")

@@ -16,7 +16,8 @@ import (
 	"github.com/example/demoapp-controller/test/cluster"
 )
 
-// TestFileChanges adds an entry to the watches file, changes its chart, breaks the file, and repairs it without the entry.
+// TestFileChanges adds an entry to the watches file, changes its chart, breaks the file, and
+// repairs it without the entry.
 func TestFileChanges(t *testing.T) {
 	s := newSpace(t)
 	newer := newerChart(t)

@@ -135,8 +135,8 @@ func (s *space) awaitGone(what string, client dynamic.ResourceInterface, name st
 	})
 }
 
-// await waits until a custom resource has conditions, each as "Type Status Reason". Ready must be that of the current
-// generation. It returns the custom resource.
+// await waits until a custom resource has conditions, each as "Type Status Reason". Ready must be
+// that of the current generation. It returns the custom resource.
 func (s *space) await(kind, name string, conditions ...string) *unstructured.Unstructured {
 	s.t.Helper()
 	return s.awaitThat(kind, name, strings.Join(conditions, ", "), func(object *unstructured.Unstructured) bool {
@@ -275,7 +275,8 @@ func (s *space) records() []string {
 	return names
 }
 
-// requests waits until the operator is silent in the namespace, and returns its requests since then, without watches.
+// requests waits until the operator is silent in the namespace, and returns its requests since
+// then, without watches.
 func (s *space) requests(since time.Time) []cluster.AuditEvent {
 	s.t.Helper()
 	filter := func(e cluster.AuditEvent) bool {
@@ -291,7 +292,8 @@ func (s *space) requests(since time.Time) []cluster.AuditEvent {
 	return requests
 }
 
-// assertSilent waits until the operator is silent, calls do, and asserts that no request for the namespace follows.
+// assertSilent waits until the operator is silent, calls do, and asserts that no request for the
+// namespace follows.
 func (s *space) assertSilent(what string, do func()) {
 	s.t.Helper()
 	s.requests(time.Now())
@@ -302,7 +304,8 @@ func (s *space) assertSilent(what string, do func()) {
 	}
 }
 
-// awaitEvent waits until there is an event with a reason about an object of a namespace, and returns it.
+// awaitEvent waits until there is an event with a reason about an object of a namespace, and
+// returns it.
 func awaitEvent(t *testing.T, namespace, object, reason string) eventsv1.Event {
 	t.Helper()
 	var found eventsv1.Event

@@ -19,8 +19,9 @@ import (
 
 var definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 
-// TestCRDComesAndGoes: a kind whose CRD is missing when the operator starts waits for it. A second version of the CRD does
-// not disturb the kind. When the CRD is deleted, the releases are uninstalled, and a new CRD is followed again.
+// TestCRDComesAndGoes: a kind whose CRD is missing when the operator starts waits for it. A second
+// version of the CRD does not disturb the kind. When the CRD is deleted, the releases are
+// uninstalled, and a new CRD is followed again.
 func TestCRDComesAndGoes(t *testing.T) {
 	s := newSpace(t)
 	const waiting = `controller_kind_waiting{kind="late.v1.caches.example.com"} `
@@ -51,7 +52,8 @@ func TestCRDComesAndGoes(t *testing.T) {
 	}
 }
 
-// TestClusterScopedKind: the release of a cluster-scoped resource is in the namespace that the entry names.
+// TestClusterScopedKind: the release of a cluster-scoped resource is in the namespace that the
+// entry names.
 func TestClusterScopedKind(t *testing.T) {
 	s := newSpace(t)
 	fleet := &space{t, fleetNamespace}
@@ -66,8 +68,8 @@ func TestClusterScopedKind(t *testing.T) {
 	fleet.awaitSize(name, "")
 }
 
-// TestScopeNamespace: an entry with scope Namespace refuses objects outside the namespace of the release. An entry without
-// it accepts them.
+// TestScopeNamespace: an entry with scope Namespace refuses objects outside the namespace of the
+// release. An entry without it accepts them.
 func TestScopeNamespace(t *testing.T) {
 	s := newSpace(t)
 	outside := map[string]any{"size": 3, "extra": []any{object("v1", "ConfigMap", fleetNamespace, s.name)}}
@@ -87,7 +89,8 @@ func TestScopeNamespace(t *testing.T) {
 	}
 }
 
-// TestSelector: a resource without the labels has no release. A resource that loses them keeps its release as it is.
+// TestSelector: a resource without the labels has no release. A resource that loses them keeps its
+// release as it is.
 func TestSelector(t *testing.T) {
 	s := newSpace(t)
 	label := func(tier string) {
@@ -197,7 +200,8 @@ func TestStatusManifest(t *testing.T) {
 	s.deleteAndWait("Manifested", "a")
 }
 
-// TestInvalidFileEndsTheStart: the operator reports all errors of the file with their lines, and ends with exit code 1.
+// TestInvalidFileEndsTheStart: the operator reports all errors of the file with their lines, and
+// ends with exit code 1.
 func TestInvalidFileEndsTheStart(t *testing.T) {
 	t.Parallel()
 	file := write(t, strings.Join([]string{

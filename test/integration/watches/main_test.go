@@ -26,7 +26,8 @@ const (
 	group = "caches.example.com"
 	// fleetNamespace has the releases of the cluster-scoped kind.
 	fleetNamespace = "fleet-releases"
-	// parallel is the number of parallel tests. Tests mostly wait, so the number can exceed that of processors.
+	// parallel is the number of parallel tests. Tests mostly wait, so the number can exceed that of
+	// processors.
 	parallel = "12"
 	// chart is the chart of all kinds, relative to the root of the repository.
 	chart = "test/integration/watches/testdata/cache"
@@ -53,8 +54,8 @@ const entries = `
 // image is the value that the entry of Bucket overrides.
 const image = "image-of-the-operator"
 
-// permissions are those of the operator for the kinds of the tests. Those for the objects of the chart are in
-// artifacts/deploy.
+// permissions are those of the operator for the kinds of the tests. Those for the objects of the
+// chart are in artifacts/deploy.
 const permissions = `
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRole

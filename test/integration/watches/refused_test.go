@@ -48,8 +48,9 @@ roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: objects}
 subjects: [{kind: ServiceAccount, name: deployer}]
 `
 
-// TestServiceAccount: all requests for a release are sent as the ServiceAccount of the entry. The condition names a right
-// that the account lacks. When the account has the right, the release is installed.
+// TestServiceAccount: all requests for a release are sent as the ServiceAccount of the entry. The
+// condition names a right that the account lacks. When the account has the right, the release is
+// installed.
 func TestServiceAccount(t *testing.T) {
 	s := newSpace(t)
 	begin := time.Now()
@@ -92,8 +93,8 @@ func TestServiceAccountMissing(t *testing.T) {
 	s.assertMessage(refused, "Ready", "system:serviceaccount:"+s.name+":deployer", "secrets")
 }
 
-// TestBadSpecs: each bad spec ends in a condition with a message of one line, and its correction ends the condition. Other
-// resources of the kind are not disturbed.
+// TestBadSpecs: each bad spec ends in a condition with a message of one line, and its correction
+// ends the condition. Other resources of the kind are not disturbed.
 func TestBadSpecs(t *testing.T) {
 	t.Parallel()
 	twins := []any{object("v1", "ConfigMap", "", "twin"), object("v1", "ConfigMap", "", "twin")}

@@ -1,11 +1,12 @@
 // Copyright The DemoApp Controller Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command dashboards draws the dashboards of artifacts/monitoring with real data: what "make dashboards" runs. A
-// Prometheus in this process scrapes the operator while it plays docs/tour.md. The pictures are
-// docs/images/dashboard-operator.png and docs/images/dashboard-resources.png.
+// Command dashboards draws the dashboards of artifacts/monitoring with real data: what "make
+// dashboards" runs. A Prometheus in this process scrapes the operator while it plays docs/tour.md.
+// The pictures are docs/images/dashboard-operator.png and docs/images/dashboard-resources.png.
 //
-// The command fails if a panel has no data, except for panels that are rightly empty in a healthy tour.
+// The command fails if a panel has no data, except for panels that are rightly empty in a healthy
+// tour.
 package main
 
 import (

@@ -27,8 +27,8 @@ const root = "../../.."
 // demoApps is the resource of DemoApps.
 var demoApps = schema.GroupVersionResource{Group: "demo.example.com", Version: "v1alpha1", Resource: "demoapps"}
 
-// TestDashboardsHaveData takes DemoApps through each state, and expects data in the panels of both dashboards. Of the
-// alerts, only that for Stalled resources is pending.
+// TestDashboardsHaveData takes DemoApps through each state, and expects data in the panels of both
+// dashboards. Of the alerts, only that for Stalled resources is pending.
 func TestDashboardsHaveData(t *testing.T) {
 	address := cluster.FreeAddress(t.Context(), t)
 	server, err := monitoring.StartServer(t.Context(), root, t.TempDir(), time.Second, address)
@@ -103,8 +103,8 @@ func takeThroughStates(t *testing.T, namespace string) {
 	})
 }
 
-// repeatOperations upgrades a DemoApp and creates another one, which drifts, and again after Prometheus has seen the first
-// time. A rate needs two values.
+// repeatOperations upgrades a DemoApp and creates another one, which drifts, and again after
+// Prometheus has seen the first time. A rate needs two values.
 func repeatOperations(t *testing.T, server *monitoring.Server, namespace string) {
 	t.Helper()
 	for round := 1; round <= 2; round++ {

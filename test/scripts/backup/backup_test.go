@@ -89,7 +89,8 @@ func TestBackupIsRestored(t *testing.T) {
 	}
 }
 
-// TestRestoreIntoOlderServer: pg_restore since version 17 sets a parameter that older servers do not have.
+// TestRestoreIntoOlderServer: pg_restore since version 17 sets a parameter that older servers do
+// not have.
 func TestRestoreIntoOlderServer(t *testing.T) {
 	d, s := startPostgreSQL(t), startStore(t)
 	d.create("shop")
@@ -162,7 +163,8 @@ func TestSourceRefuses(t *testing.T) {
 	}
 }
 
-// TestIncompleteDump: programs that end before the dump is complete leave nothing that could be uploaded.
+// TestIncompleteDump: programs that end before the dump is complete leave nothing that could be
+// uploaded.
 func TestIncompleteDump(t *testing.T) {
 	tests := map[string]struct{ kind, program, script, message string }{
 		"pg_dump fails":             {"postgresql", "pg_dump", "echo half >$BACKUP_DIR/.part; echo 'disk full' >&2; exit 1", "pg_dump failed: disk full"},
@@ -225,7 +227,8 @@ func TestPruneByAge(t *testing.T) {
 	}
 }
 
-// TestDumpsOfAnotherBackupStay: a Backup of the same name in another cluster, or a deleted one, may use the same prefix.
+// TestDumpsOfAnotherBackupStay: a Backup of the same name in another cluster, or a deleted one, may
+// use the same prefix.
 func TestDumpsOfAnotherBackupStay(t *testing.T) {
 	s := startStore(t)
 	first, _ := newUpload(t, s)
@@ -267,7 +270,8 @@ func TestOwnerChangesDuringUpload(t *testing.T) {
 	}
 }
 
-// TestNewestDumpStays: a retention that is shorter than the upload does not delete the dump that was just stored.
+// TestNewestDumpStays: a retention that is shorter than the upload does not delete the dump that
+// was just stored.
 func TestNewestDumpStays(t *testing.T) {
 	s := startStore(t)
 	r, name := newUpload(t, s)

@@ -32,8 +32,8 @@ import (
 	"github.com/example/demoapp-controller/test/expect"
 )
 
-// username and password log in to the databases. The password has every character that quoting can lose, and a # that a quote
-// does not enclose.
+// username and password log in to the databases. The password has every character that quoting can
+// lose, and a # that a quote does not enclose.
 const username, password = "app", `p"a\s#w': $x%{}`
 
 // database is a database server on loopback, which ends with the test.
@@ -99,7 +99,8 @@ func startMariaDB(t *testing.T) *database {
 	return d
 }
 
-// accountOf returns the account that a Debian package creates. Database servers refuse to run as root.
+// accountOf returns the account that a Debian package creates. Database servers refuse to run as
+// root.
 func accountOf(t *testing.T, name, debianPackage string) *user.User {
 	t.Helper()
 	account, err := user.Lookup(name)
@@ -262,8 +263,8 @@ type run struct {
 // user64999 has no entry in the database of users, like the user of the pods.
 var user64999 = &user.User{Uid: "64999", Gid: "64999"}
 
-// newRun returns a run of the Backup "orders" in namespace "shop", with the environment that the operator gives to its pods.
-// Programs log their arguments.
+// newRun returns a run of the Backup "orders" in namespace "shop", with the environment that the
+// operator gives to its pods. Programs log their arguments.
 func newRun(t *testing.T, source backupv1.Source, destination backupv1.Destination) *run {
 	t.Helper()
 	require(t, "rclone", "rclone")
@@ -304,7 +305,8 @@ func newRun(t *testing.T, source backupv1.Source, destination backupv1.Destinati
 	return r
 }
 
-// install puts programs of this machine into the PATH of the scripts, behind a script that logs their arguments.
+// install puts programs of this machine into the PATH of the scripts, behind a script that logs
+// their arguments.
 func (r *run) install() {
 	r.t.Helper()
 	for _, name := range []string{
@@ -342,7 +344,8 @@ func (r *run) assertNoSecretInArguments() {
 	}
 }
 
-// script runs a script, as a user other than root, and returns its exit code, its output and its termination message.
+// script runs a script, as a user other than root, and returns its exit code, its output and its
+// termination message.
 func (r *run) script(name string, args ...string) (code int, output, message string) {
 	r.t.Helper()
 	for _, file := range []string{"arguments", "termination-log"} {

@@ -80,7 +80,8 @@ func TestCredentials(t *testing.T) {
 	}
 }
 
-// TestPasswordsStayInTheirFiles looks for passwords in logs and command lines, also if the server logs all statements.
+// TestPasswordsStayInTheirFiles looks for passwords in logs and command lines, also if the server
+// logs all statements.
 func TestPasswordsStayInTheirFiles(t *testing.T) {
 	t.Parallel()
 	primary, standby, _ := startThree(t)
@@ -179,7 +180,8 @@ func TestStandbyThatIsAwayFollowsAgain(t *testing.T) {
 	}
 }
 
-// TestStandbyWithoutItsWALIsClonedAgain removes the WAL that a standby needs while the standby is away.
+// TestStandbyWithoutItsWALIsClonedAgain removes the WAL that a standby needs while the standby is
+// away.
 func TestStandbyWithoutItsWALIsClonedAgain(t *testing.T) {
 	t.Parallel()
 	primary, first, second := startThree(t)
@@ -239,7 +241,8 @@ func TestPrimaryRestarts(t *testing.T) {
 	}
 }
 
-// TestDataWritableByGroup starts a server on a volume whose permissions the kubelet has changed for fsGroup.
+// TestDataWritableByGroup starts a server on a volume whose permissions the kubelet has changed for
+// fsGroup.
 func TestDataWritableByGroup(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
@@ -348,7 +351,8 @@ func TestPrimaryWithoutVolumeWaitsWhileNoStandbyRuns(t *testing.T) {
 	again.awaitRows("1")
 }
 
-// TestStandbyAheadOfNewPrimaryWaitsForPerson: such a standby has rows that the new primary never had.
+// TestStandbyAheadOfNewPrimaryWaitsForPerson: such a standby has rows that the new primary never
+// had.
 func TestStandbyAheadOfNewPrimaryWaitsForPerson(t *testing.T) {
 	t.Parallel()
 	primary, first, second := startThree(t)
@@ -386,7 +390,8 @@ func TestStandbyAheadOfNewPrimaryWaitsForPerson(t *testing.T) {
 	behind.awaitReady()
 }
 
-// TestStandbyOfAnotherDatabaseKeepsItsData: the primary was made anew, so the standby has the only copy of the data.
+// TestStandbyOfAnotherDatabaseKeepsItsData: the primary was made anew, so the standby has the only
+// copy of the data.
 func TestStandbyOfAnotherDatabaseKeepsItsData(t *testing.T) {
 	t.Parallel()
 	primary, first, _ := startThree(t)

@@ -127,7 +127,8 @@ func (l *log) String() string {
 func (d *database) start(ordinal int) *server {
 	d.t.Helper()
 	s := &server{database: d, ordinal: ordinal, output: &log{}, exited: make(chan struct{})}
-	// The kubelet makes the directories of a pod. The second one belongs to one pod, so it is empty in a new pod.
+	// The kubelet makes the directories of a pod. The second one belongs to one pod, so it is empty
+	// in a new pod.
 	for _, folder := range []string{s.volume(), s.run()} {
 		expect.NoError(d.t, errors.Join(os.MkdirAll(folder, 0o755), os.Lchown(folder, int(d.credential.Uid), int(d.credential.Gid))))
 	}

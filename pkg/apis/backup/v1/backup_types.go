@@ -194,7 +194,8 @@ type Destination struct {
 
 // BackupStatus is the observed state of a Backup.
 type BackupStatus struct {
-	// conditions are Ready, Reconciling and Stalled, as in the kstatus contract, and Scheduled and LastRunSucceeded.
+	// conditions are Ready, Reconciling and Stalled, as in the kstatus contract, and Scheduled and
+	// LastRunSucceeded.
 	// +listType=map
 	// +listMapKey=type
 	// +kubebuilder:validation:MaxItems=16

@@ -1,8 +1,8 @@
 // Copyright The DemoApp Controller Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package v1 is version v1 of the API group cache.my.domain. It has the kind MemcachedBackup. The kind Memcached of the
-// same group has no Go types: the values of its chart are its schema.
+// Package v1 is version v1 of the API group cache.my.domain. It has the kind MemcachedBackup. The
+// kind Memcached of the same group has no Go types: the values of its chart are its schema.
 //
 // The types and their markers are the source of the CustomResourceDefinition in
 // artifacts/kinds/memcachedbackup and of all generated code. Run "make generate" after a change.

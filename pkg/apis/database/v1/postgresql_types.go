@@ -243,7 +243,8 @@ type PostgreSQLBackup struct {
 
 // PostgreSQLStatus is the observed state of a PostgreSQL.
 type PostgreSQLStatus struct {
-	// conditions are Ready, Reconciling and Stalled, as in the kstatus contract, and DatabaseReady and BackupConfigured.
+	// conditions are Ready, Reconciling and Stalled, as in the kstatus contract, and DatabaseReady
+	// and BackupConfigured.
 	// +listType=map
 	// +listMapKey=type
 	// +kubebuilder:validation:MaxItems=16

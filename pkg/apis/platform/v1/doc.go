@@ -1,7 +1,8 @@
 // Copyright The DemoApp Controller Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package v1 is version v1 of the API group platform.example.com, which has the kind EcommercePlatform.
+// Package v1 is version v1 of the API group platform.example.com, which has the kind
+// EcommercePlatform.
 //
 // The types and their markers are the source of the CustomResourceDefinition in
 // artifacts/kinds/ecommerceplatform and of all generated code. Run "make generate" after a change.

@@ -41,7 +41,8 @@ const (
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`,description="Time since the EcommercePlatform was created."
 // +kubebuilder:validation:XValidation:rule="self.metadata.name.size() <= 34 && self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",message="metadata.name must be a DNS-1035 label of at most 34 characters (lower-case letters, digits and '-', beginning with a letter, ending with a letter or digit): the PostgreSQL is named <name>-db, and has at most 37 characters",fieldPath=".metadata"
 
-// EcommercePlatform runs a shop: a database, a cache, a backend, a frontend, monitoring and an Ingress.
+// EcommercePlatform runs a shop: a database, a cache, a backend, a frontend, monitoring and an
+// Ingress.
 type EcommercePlatform struct {
 	metav1.TypeMeta `json:",inline"`
 
@@ -238,7 +239,8 @@ type PlatformIngress struct {
 
 // EcommercePlatformStatus is the observed state of an EcommercePlatform.
 type EcommercePlatformStatus struct {
-	// conditions are Ready, Reconciling and Stalled, as in the kstatus contract, and one for each component.
+	// conditions are Ready, Reconciling and Stalled, as in the kstatus contract, and one for each
+	// component.
 	// +listType=map
 	// +listMapKey=type
 	// +kubebuilder:validation:MaxItems=16

@@ -7,10 +7,10 @@ package v1alpha1
 const (
 	// ConditionInitialized is True once the object is bound to the chart.
 	ConditionInitialized = "Initialized"
-	// ConditionDeployed is True while the desired release is deployed. It is False if the
-	// last install or upgrade failed or could not begin. For DemoApps, the waitFor of
-	// another DemoApp waits for this condition. If waitForReady is set, the deployed revision must also
-	// have been healthy once.
+	// ConditionDeployed is True while the desired release is deployed. It is False if the last
+	// install or upgrade failed or could not begin. For DemoApps, the waitFor of another DemoApp
+	// waits for this condition. If waitForReady is set, the deployed revision must also have been
+	// healthy once.
 	ConditionDeployed = "Deployed"
 	// ConditionFailed is True while the last attempt failed. It is absent otherwise.
 	ConditionFailed = "Failed"

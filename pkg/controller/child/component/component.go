@@ -30,9 +30,9 @@ type Component struct {
 	// Advice returns a remedy for the text of a failure or a refusal of the children, for example
 	// "check spec.backend.image". It may return an empty text. Optional.
 	Advice func(problem string) string
-	// IgnoreHealth excludes the health of the component's children from the condition Ready. A child that
-	// cannot be written, or that other clients change repeatedly, still counts. No other component
-	// may have children of the same kinds.
+	// IgnoreHealth excludes the health of the component's children from the condition Ready. A
+	// child that cannot be written, or that other clients change repeatedly, still counts. No other
+	// component may have children of the same kinds.
 	IgnoreHealth bool
 	// After names the components that must be ready before this one starts. Nil means all
 	// components before it. Unknown names are ignored, so a disabled component blocks nothing.

@@ -1,7 +1,8 @@
 // Copyright The DemoApp Controller Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package passlog checks the JSON log of an operator: docs/logging.md says which fields the lines of a pass have.
+// Package passlog checks the JSON log of an operator: docs/logging.md says which fields the lines
+// of a pass have.
 package passlog
 
 import (
@@ -25,8 +26,8 @@ var (
 	reason      = regexp.MustCompile(`^[A-Z][A-Za-z]+(\|[A-Z][A-Za-z]+)*$`)
 )
 
-// Problems returns what is wrong with a log: lines that are no JSON, lines that are too long, and lines of a pass that
-// lack one of its fields. It also returns the number of lines of passes.
+// Problems returns what is wrong with a log: lines that are no JSON, lines that are too long, and
+// lines of a pass that lack one of its fields. It also returns the number of lines of passes.
 func Problems(log string) (problems []string, passes int) {
 	for line := range strings.Lines(log) {
 		line = strings.TrimSuffix(line, "\n")
@@ -49,7 +50,8 @@ func Problems(log string) (problems []string, passes int) {
 	return problems, passes
 }
 
-// ofPass reports whether a record is of a pass. Records of a controller are, unless they are in outside.
+// ofPass reports whether a record is of a pass. Records of a controller are, unless they are in
+// outside.
 func ofPass(record map[string]any) bool {
 	_, has := record["reconcileID"]
 	message, _ := record["msg"].(string)

@@ -1,8 +1,8 @@
 // Copyright The DemoApp Controller Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package event emits events as events.k8s.io/v1 accepts them. Deciding which change is worth an event is up to a kind:
-// a function of two statuses returns an [Event], and [Emit] sends it.
+// Package event emits events as events.k8s.io/v1 accepts them. Deciding which change is worth an
+// event is up to a kind: a function of two statuses returns an [Event], and [Emit] sends it.
 package event
 
 import (
@@ -47,8 +47,8 @@ func Emit(ctx context.Context, recorder events.EventRecorder, object runtime.Obj
 	Send(recorder, object, e)
 }
 
-// Send sends an event about object. It is for an event whose fact is logged already. A note of more than 1,024 bytes is
-// truncated, because the API server would refuse the event.
+// Send sends an event about object. It is for an event whose fact is logged already. A note of more
+// than 1,024 bytes is truncated, because the API server would refuse the event.
 func Send(recorder events.EventRecorder, object runtime.Object, e Event) {
 	recorder.Eventf(object, nil, e.Type, e.Reason, e.Action, "%s", message.Truncate(e.Note, maxNoteBytes))
 }

@@ -22,10 +22,10 @@ func Has(obj metav1.Object, names ...string) bool {
 	return slices.ContainsFunc(names, func(name string) bool { return slices.Contains(obj.GetFinalizers(), name) })
 }
 
-// Ensure adds the finalizer name to obj, in place of the former ones, and returns the
-// updated object. It returns obj itself if obj has the finalizer and no former one. It also returns obj itself if obj is being
-// deleted, because the API server then rejects new finalizers. The error wraps a
-// conflict.
+// Ensure adds the finalizer name to obj, in place of the former ones, and returns the updated
+// object. It returns obj itself if obj has the finalizer and no former one. It also returns obj
+// itself if obj is being deleted, because the API server then rejects new finalizers. The error
+// wraps a conflict.
 func Ensure[T metav1.Object](ctx context.Context, patcher controller.Patcher[T], obj T, name string, former ...string) (T, error) {
 	if Has(obj, name) && !Has(obj, former...) || obj.GetDeletionTimestamp() != nil {
 		return obj, nil

@@ -34,7 +34,8 @@ var Reloads = reload.Options{
 	Label: configv1.LabelReload, Suffix: configMapSuffix, Annotation: configv1.AnnotationHash, FieldManager: child.FieldManager + "-hash",
 }
 
-// applications are the claims to applications, as namespace/application. One AppConfig has the ConfigMap of each.
+// applications are the claims to applications, as namespace/application. One AppConfig has the
+// ConfigMap of each.
 var applications = claim.Claims[*configv1.AppConfig]{
 	Name:      "application",
 	Requested: func(a *configv1.AppConfig) string { return a.Namespace + "/" + a.Spec.Application },
@@ -62,7 +63,8 @@ type reconciler struct {
 	clock     clock.PassiveClock
 }
 
-// New wires the controller of AppConfigs, of their children, and of the workloads that use them. It starts nothing.
+// New wires the controller of AppConfigs, of their children, and of the workloads that use them. It
+// starts nothing.
 func New(client configclient.AppConfigsGetter, children *child.Set, workloads *reload.Workloads, deps kind.Deps) (*loop, error) {
 	r := &reconciler{children: children, workloads: workloads, clock: deps.Clock}
 	var err error
@@ -112,8 +114,8 @@ func (r *reconciler) reload(ctx context.Context, a *configv1.AppConfig) error {
 	return err
 }
 
-// recordContent records the content of the ConfigMap. The first content of a ConfigMap is no change. now is a time after
-// the apply, because pods that start before it have earlier content.
+// recordContent records the content of the ConfigMap. The first content of a ConfigMap is no
+// change. now is a time after the apply, because pods that start before it have earlier content.
 func recordContent(s *configv1.AppConfigStatus, hash string, held bool, now time.Time) {
 	switch {
 	case !held:

@@ -16,12 +16,14 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller/kinds/backup/dump"
 )
 
-// startingDeadline is how late a scheduled run may start, and activeDeadline is how long a run may take.
+// startingDeadline is how late a scheduled run may start, and activeDeadline is how long a run may
+// take.
 const startingDeadline, activeDeadline = time.Hour, 6 * time.Hour
 
 func cronJobName(b *backupv1.Backup) string { return b.Name + "-cronjob" }
 
-// desired returns the children of a Backup, and the template of its Jobs. The retention is in seconds.
+// desired returns the children of a Backup, and the template of its Jobs. The retention is in
+// seconds.
 func desired(b *backupv1.Backup, retention int64) ([]child.Desired, *batchv1ac.JobTemplateSpecApplyConfiguration) {
 	labels, scripts, timeZone := map[string]string{backupv1.LabelBackup: b.Name}, b.Name+"-scripts", b.Spec.TimeZone
 	if timeZone == "" {

@@ -26,8 +26,8 @@ func recordOf(s *backupv1.BackupStatus) runs.Record {
 	}
 }
 
-// summarize makes the status of what the steps left behind. Errors come first in Ready, then a Secret that is missing, then
-// the last run.
+// summarize makes the status of what the steps left behind. Errors come first in Ready, then a
+// Secret that is missing, then the last run.
 func summarize(p *pass, state child.State, record runs.Record, missing *secretkeys.Missing, err, runsErr error) {
 	s, conditions := &p.Object.Status, p.Conditions()
 	s.ObservedGeneration = p.Object.Generation

@@ -115,7 +115,8 @@ func TestDeletionWithForeignFinalizers(t *testing.T) {
 	expect.Equal(t, "records", 1, len(w.records()))
 }
 
-// TestAuditRecordOfALaterProcess: a new process finds only what the last one reported about the deletion.
+// TestAuditRecordOfALaterProcess: a new process finds only what the last one reported about the
+// deletion.
 func TestAuditRecordOfALaterProcess(t *testing.T) {
 	w := deleting(t)
 	w.makeAuditNamespace()

@@ -56,7 +56,7 @@ func backupsOn(spec platformv1.EcommercePlatformSpec) bool {
 	return environments[spec.Environment].backups
 }
 
-// desiredBackups returns the backups that a spec requests; nil if they are off, or have no destination.
+// desiredBackups returns the requested backups; nil if they are off, or have no destination.
 func desiredBackups(spec platformv1.EcommercePlatformSpec) *tier.Backups {
 	given := spec.Database.Backup
 	if !backupsOn(spec) || given == nil || given.Destination == nil {

@@ -24,7 +24,8 @@ var conditionOf = map[string]string{
 	tier.Monitoring: platformv1.ConditionMonitoringReady, tier.Ingress: platformv1.ConditionIngressReady,
 }
 
-// summarize sets the status. taken says why the platform cannot have its host, and problem why it has no credentials.
+// summarize sets the status. taken says why the platform cannot have its host, and problem why it
+// has no credentials.
 func summarize(p *pass, outcome component.Outcome, taken string, problem *datastore.Problem) {
 	s, conditions := &p.Object.Status, p.Conditions()
 	s.ObservedGeneration = p.Object.Generation
@@ -52,8 +53,8 @@ func summarize(p *pass, outcome component.Outcome, taken string, problem *datast
 	s.Phase = outcome.Phase(s.Conditions)
 }
 
-// servedHost returns the host that the Ingress of a platform serves. An Ingress that could not be changed or deleted, or
-// whose new host is taken, serves the host that it had before.
+// servedHost returns the host that the Ingress of a platform serves. An Ingress that could not be
+// changed or deleted, or whose new host is taken, serves the host that it had before.
 func servedHost(p *platformv1.EcommercePlatform, ready bool) string {
 	exists := slices.ContainsFunc(p.Status.Children.Applied, func(c childv1alpha1.AppliedChild) bool { return c.Kind == "Ingress" })
 	if ready {

@@ -44,7 +44,8 @@ type world struct {
 	client   *versionedfake.Clientset
 }
 
-// inWorld runs a test in a world with the MemcachedBackup "cache", whose pods "a" and "b" are ready.
+// inWorld runs a test in a world with the MemcachedBackup "cache", whose pods "a" and "b" are
+// ready.
 func inWorld(t *testing.T, test func(w *world)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -302,7 +303,8 @@ func TestConflictingObjectStalls(t *testing.T) {
 	})
 }
 
-// TestPodsAreRestricted holds the fields of the restricted Pod Security profile, the token, requests and limits.
+// TestPodsAreRestricted holds the fields of the restricted Pod Security profile, the token,
+// requests and limits.
 func TestPodsAreRestricted(t *testing.T) {
 	inWorld(t, func(w *world) {
 		pod := w.deployment().Spec.Template.Spec

@@ -63,8 +63,8 @@ type postgreSQLs struct {
 	images   map[string]string
 }
 
-// New wires the controller of PostgreSQLs and of their children. It starts nothing. The set of children has the
-// optional kind [BackupKind]. images are by major version; the default is postgres:<version>.
+// New wires the controller of PostgreSQLs and of their children. It starts nothing. [BackupKind] is
+// an optional kind of children. images are by major version; the default is postgres:<version>.
 func New(
 	client databaseclient.PostgreSQLsGetter, children *child.Set, observed *Observed, backups *Backups, images map[string]string, deps kind.Deps,
 ) (*loop, error) {

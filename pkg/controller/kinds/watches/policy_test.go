@@ -151,8 +151,8 @@ func TestScope(t *testing.T) {
 	}
 }
 
-// TestPeriodOfKind: a kind has its own period, and the annotation replaces it. An invalid annotation
-// is reported.
+// TestPeriodOfKind: a kind has its own period, and the annotation replaces it. An invalid
+// annotation is reported.
 func TestPeriodOfKind(t *testing.T) {
 	kind := caches(t)
 	kind.IgnoreDependents, kind.ReconcilePeriod = true, time.Hour

@@ -18,8 +18,8 @@ func byImage(object any) ([]string, error) {
 	return []string{object.(*examplev1.WebApp).Spec.Image}, nil
 }
 
-// Blocked returns the number of WebApps with a blocked image, by the entry of Options.Blocked. It matches each distinct
-// image once. Entries without WebApps have 0.
+// Blocked returns the number of WebApps with a blocked image, by the entry of Options.Blocked. It
+// matches each distinct image once. Entries without WebApps have 0.
 func (c *Controller) Blocked() map[string]int {
 	counts := map[string]int{}
 	for _, entry := range c.options.Blocked.Entries() {
@@ -36,8 +36,8 @@ func (c *Controller) Blocked() map[string]int {
 	return counts
 }
 
-// blockedBy returns the entry that blocks the image of a WebApp, or "". The log names each WebApp with a blocked image
-// once in the life of the process, and again when its image changes.
+// blockedBy returns the entry that blocks the image of a WebApp, or "". The log names each WebApp
+// with a blocked image once in the life of the process, and again when its image changes.
 func (c *Controller) blockedBy(ctx context.Context, p *pass) string {
 	image := p.Object.Spec.Image
 	entry, blocked := c.options.Blocked.Match(image)

@@ -89,7 +89,7 @@ func New(client exampleclient.WebAppsGetter, children *child.Set, options Option
 	return c, children.Watch(c.loop)
 }
 
-// reconcile makes the children as desired. An apply that would roll out a blocked image is left out.
+// reconcile makes the children as desired, without an apply that would roll out a blocked image.
 func (c *Controller) reconcile(ctx context.Context, p *pass) error {
 	children, blockedBy, image := desired(p.Object), c.blockedBy(ctx, p), p.Object.Spec.Image
 	if blockedBy != "" {
@@ -100,8 +100,8 @@ func (c *Controller) reconcile(ctx context.Context, p *pass) error {
 	return err
 }
 
-// finalize calls the cleanup hook. The status says why the deletion waits. A failed call is retried with the backoff of
-// the queue. While too many calls run, nothing failed.
+// finalize calls the cleanup hook. The status says why the deletion waits. A failed call is retried
+// with the backoff of the queue. While too many calls run, nothing failed.
 func (c *Controller) finalize(ctx context.Context, p *pass) (event.Event, error) {
 	answer, err := c.options.Cleanup.Call(ctx, p.Key())
 	if errors.Is(err, controller.ErrTooManyWaiting) {

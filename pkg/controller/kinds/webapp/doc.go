@@ -3,5 +3,5 @@
 
 // Package webapp keeps WebApps: a Deployment of a container image and a Service.
 //
-// desired.go has the children, status.go the status, and blocked.go the WebApps with blocked images, whose rollouts wait.
+// desired.go has the children, status.go the status, and blocked.go the blocked images.
 package webapp

@@ -231,8 +231,8 @@ func TestConflictingObjectStalls(t *testing.T) {
 	})
 }
 
-// TestLogSaysWhatChanged reads the lines of level 0. All lines, of all levels, have the fields of their pass: the world
-// checks that.
+// TestLogSaysWhatChanged reads the lines of level 0. All lines, of all levels, have the fields of
+// their pass: the world checks that.
 func TestLogSaysWhatChanged(t *testing.T) {
 	inWorld(t, func(w *world) {
 		before := len(w.Log())

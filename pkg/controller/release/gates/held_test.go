@@ -18,7 +18,8 @@ import (
 	"github.com/example/demoapp-controller/test/expect"
 )
 
-// TestMeasuredGatesNameTheirConditions: metrics count what a gate holds by the condition that it sets.
+// TestMeasuredGatesNameTheirConditions: metrics count what a gate holds by the condition that it
+// sets.
 func TestMeasuredGatesNameTheirConditions(t *testing.T) {
 	r, upgradeOf := newRollout(t, rollout.Limits{Failed: 1})
 	r.queue.Set(cache.NewObjectName("bad", "a"), rollout.Failed)
@@ -47,8 +48,8 @@ func TestMeasuredGatesNameTheirConditions(t *testing.T) {
 	}
 }
 
-// TestRolloutFollowsObjects: an object counts while it has the chart and is not healthy. A pass that observed
-// nothing leaves a failure as it is, and a deletion ends it.
+// TestRolloutFollowsObjects: an object counts while it has the chart and is not healthy. A pass
+// that observed nothing leaves a failure as it is, and a deletion ends it.
 func TestRolloutFollowsObjects(t *testing.T) {
 	r, _ := newRollout(t, rollout.Limits{Active: 1, Failed: 1})
 	in := inputOf(t, nothing, releasev1alpha1.ReleasePolicy{},

@@ -49,7 +49,8 @@ func TestMerge(t *testing.T) {
 	expect.Equal(t, "both empty", map[string]any{}, Merge(nil, nil))
 }
 
-// TestNumbersFromSecretsAreRedacted: a number is redacted in each form in which a message may write it.
+// TestNumbersFromSecretsAreRedacted: a number is redacted in each form in which a message may write
+// it.
 func TestNumbersFromSecretsAreRedacted(t *testing.T) {
 	values, err := newBudget().parse("pin: 271828\nlist: [{ratio: 2718.25}, -31415926]\nshort: 271\nflag: true\nhuge: 314159265358979323846\n")
 	expect.NoError(t, err)

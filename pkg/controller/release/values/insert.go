@@ -16,7 +16,8 @@ import (
 	"github.com/example/demoapp-controller/pkg/rawjson"
 )
 
-// Inserter replaces scalars of a parsed document. The result for a scalar without anything to replace is the scalar.
+// Inserter replaces scalars of a parsed document. The result for a scalar without anything to
+// replace is the scalar.
 type Inserter interface {
 	// Value replaces a scalar by a value as JSON has them.
 	Value(scalar string) (any, error)
@@ -24,8 +25,9 @@ type Inserter interface {
 	Text(scalar string) (string, error)
 }
 
-// ParseAndInsert parses YAML within the limits of one object, and then replaces its texts. What is inserted counts
-// against the limits, too. It cannot change the structure of the document. An empty document has no values.
+// ParseAndInsert parses YAML within the limits of one object, and then replaces its texts. What is
+// inserted counts against the limits, too. It cannot change the structure of the document. An empty
+// document has no values.
 func ParseAndInsert(document string, inserter Inserter) (map[string]any, error) {
 	i := &insertion{budget: newBudget(), Inserter: inserter, texts: map[string]bool{}}
 	parsed, root, err := i.parseAny(document)

@@ -160,7 +160,8 @@ func TestCollectProblems(t *testing.T) {
 	expect.Equal(t, "SecretsUnknown", true, found.SecretsUnknown)
 }
 
-// TestCollectWithoutWatch: an owner waits for a watch that is not synced, and reports one that failed.
+// TestCollectWithoutWatch: an owner waits for a watch that is not synced, and reports one that
+// failed.
 func TestCollectWithoutWatch(t *testing.T) {
 	w := newWorld(t)
 	w.secret("b: secret-of-b")

@@ -1,12 +1,13 @@
 // Copyright The DemoApp Controller Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package audit writes records of deleted objects: one ConfigMap per object, all in one namespace. It depends on no
-// kind.
+// Package audit writes records of deleted objects: one ConfigMap per object, all in one namespace.
+// It depends on no kind.
 //
 // # Bounds
 //
-// Tenants choose the size and the number of the objects that they delete, so the records are bounded:
+// Tenants choose the size and the number of the objects that they delete, so the records are
+// bounded:
 //
 //   - A record has at most [MaxRecordBytes] bytes. Larger contents are replaced by their SHA-256 digest and their size.
 //   - A source namespace has at most [MaxWholeRecords] records with contents. Further records hold digests and
@@ -17,7 +18,8 @@
 //
 // # Requests
 //
-// Writing a record takes one request. Counting records takes none, because an informer watches their metadata. A record
-// is counted when the informer has received it, so a burst of deletions may exceed a limit by a few records. Records
-// are removed in sweeps. Sweeps run on the leader only, and send no request if there is no record to remove.
+// Writing a record takes one request. Counting records takes none, because an informer watches
+// their metadata. A record is counted when the informer has received it, so a burst of deletions
+// may exceed a limit by a few records. Records are removed in sweeps. Sweeps run on the leader
+// only, and send no request if there is no record to remove.
 package audit

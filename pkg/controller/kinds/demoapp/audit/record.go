@@ -23,9 +23,11 @@ import (
 const (
 	// MaxRecordBytes bounds the stored record, in bytes.
 	MaxRecordBytes = 64 << 10
-	// metadataBytes is reserved for the metadata of a record. The API limits of names and labels bound the metadata.
+	// metadataBytes is reserved for the metadata of a record. The API limits of names and labels
+	// bound the metadata.
 	metadataBytes = 4 << 10
-	// minOmitted is the minimum size of a field that is replaced by its digest, in bytes. A digest is shorter.
+	// minOmitted is the minimum size of a field that is replaced by its digest, in bytes. A digest
+	// is shorter.
 	minOmitted = 256
 	// hashDigits is the length of the hash in the name of a record.
 	hashDigits = 10
@@ -41,8 +43,8 @@ type Record struct {
 	UID             types.UID
 	// DeletedAt is the object's deletionTimestamp.
 	DeletedAt time.Time
-	// Sections maps data keys to contents, which are stored as JSON objects. Contents must not hold secrets. Their
-	// digests are stored too, and a digest can confirm a guess of a secret.
+	// Sections maps data keys to contents, which are stored as JSON objects. Contents must not hold
+	// secrets. Their digests are stored too, and a digest can confirm a guess of a secret.
 	Sections map[string]any
 }
 
@@ -102,8 +104,8 @@ func (s *section) omitField(name string) error {
 	return nil
 }
 
-// fit reduces sections to limit bytes. It replaces fields by their digests, the largest field first. If that is not
-// enough, it replaces whole sections.
+// fit reduces sections to limit bytes. It replaces fields by their digests, the largest field
+// first. If that is not enough, it replaces whole sections.
 func fit(sections []*section, limit int) {
 	total := func() (bytes int) {
 		for _, s := range sections {
@@ -140,7 +142,8 @@ func omit(text json.RawMessage) json.RawMessage {
 	return fmt.Appendf(nil, `{"omitted":true,"sha256":%q,"bytes":%d}`, hex.EncodeToString(sum[:]), len(text))
 }
 
-// encode returns the JSON text of a value. It does not escape HTML characters, because an escape takes six bytes.
+// encode returns the JSON text of a value. It does not escape HTML characters, because an escape
+// takes six bytes.
 func encode(value any) (json.RawMessage, error) {
 	var text bytes.Buffer
 	encoder := json.NewEncoder(&text)
@@ -151,8 +154,8 @@ func encode(value any) (json.RawMessage, error) {
 	return unescape(bytes.TrimRight(text.Bytes(), "\n")), nil
 }
 
-// unescape replaces the escapes of <, > and & in a JSON text. The API server escapes these characters in free-form
-// fields, which encode copies.
+// unescape replaces the escapes of <, > and & in a JSON text. The API server escapes these
+// characters in free-form fields, which encode copies.
 func unescape(text []byte) []byte {
 	if !bytes.Contains(text, []byte(`\u00`)) {
 		return text
@@ -180,8 +183,8 @@ func unescape(text []byte) []byte {
 	return unescaped
 }
 
-// recordName returns <namespace>-<name>-<unix seconds>. If that exceeds the limit of object names, a hash replaces the
-// end of <namespace>-<name>.
+// recordName returns <namespace>-<name>-<unix seconds>. If that exceeds the limit of object names,
+// a hash replaces the end of <namespace>-<name>.
 func recordName(namespace, name string, deletedAt time.Time) string {
 	suffix := fmt.Sprintf("-%d", deletedAt.Unix())
 	full := namespace + "-" + name

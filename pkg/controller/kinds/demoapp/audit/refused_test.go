@@ -21,8 +21,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// TestRefusedWatch: while the operator may not watch the records, nothing waits for them, and each record fails with what to
-// do. Records are written as soon as the operator may.
+// TestRefusedWatch: while the operator may not watch the records, nothing waits for them, and each
+// record fails with what to do. Records are written as soon as the operator may.
 func TestRefusedWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var allowed atomic.Bool

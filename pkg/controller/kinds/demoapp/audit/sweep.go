@@ -53,7 +53,8 @@ func (t *Trail) Run(stop, lead context.Context) error {
 	}
 }
 
-// wait waits for period with jitter, for an element of early, or for the end of ctx. It returns false if ctx has ended.
+// wait waits for period with jitter, for an element of early, or for the end of ctx. It returns
+// false if ctx has ended.
 func (t *Trail) wait(ctx context.Context, period time.Duration, early <-chan struct{}) bool {
 	timer := t.config.Clock.NewTimer(controller.Jitter(period))
 	defer timer.Stop()
@@ -65,8 +66,8 @@ func (t *Trail) wait(ctx context.Context, period time.Duration, early <-chan str
 	return ctx.Err() == nil
 }
 
-// sweep removes records that exceed the retention or a limit, up to maxRemoved. It reports whether more must be
-// removed.
+// sweep removes records that exceed the retention or a limit, up to maxRemoved. It reports whether
+// more must be removed.
 func (t *Trail) sweep(ctx context.Context) (left bool, err error) {
 	removed, errs := 0, []error(nil)
 	defer func() {
@@ -96,7 +97,8 @@ func (t *Trail) surplus(records []*metav1.PartialObjectMetadata) []*metav1.Parti
 	isExpired := func(record *metav1.PartialObjectMetadata) bool {
 		return t.config.Retention > 0 && now.Sub(record.CreationTimestamp.Time) >= t.config.Retention
 	}
-	// The order of removal: expired records, records without contents, other records. The oldest of each go first.
+	// The order of removal: expired records, records without contents, other records. The oldest of
+	// each go first.
 	rank := func(record *metav1.PartialObjectMetadata) int {
 		switch {
 		case isExpired(record):

@@ -60,11 +60,11 @@ type Config struct {
 
 	ConfigMaps corev1client.ConfigMapsGetter
 	Namespaces corev1client.NamespacesGetter
-	// Informer watches the metadata of the ConfigMaps in Namespace with the label Keys.SourceNamespace. The informer
-	// must not be shared, and must not have been started.
+	// Informer watches the metadata of the ConfigMaps in Namespace with the label
+	// Keys.SourceNamespace. The informer must not be shared, and must not have been started.
 	Informer cache.SharedIndexInformer
-	// OnWatchError, if it is not nil, is called for each error of a list or watch of the informer. New replaces the watch
-	// error handler of the informer.
+	// OnWatchError, if it is not nil, is called for each error of a list or watch of the informer.
+	// New replaces the watch error handler of the informer.
 	OnWatchError func(error)
 	Clock        clock.Clock
 }
@@ -77,7 +77,8 @@ type Trail struct {
 	sweepDue chan struct{}
 
 	mu sync.Mutex
-	// refusal is the answer to the first list of the informer, if the operator may not watch the records.
+	// refusal is the answer to the first list of the informer, if the operator may not watch the
+	// records.
 	refusal error
 }
 
@@ -98,8 +99,8 @@ func New(config Config) (*Trail, error) {
 // Namespace returns the namespace of the records.
 func (t *Trail) Namespace() string { return t.config.Namespace }
 
-// Synced returns the cache in which records are counted. If the operator may not watch the records, nothing waits for the
-// cache: Ensure fails instead.
+// Synced returns the cache in which records are counted. If the operator may not watch the records,
+// nothing waits for the cache: Ensure fails instead.
 func (t *Trail) Synced() []controller.NamedSync {
 	return []controller.NamedSync{{Name: "audit records", HasSynced: func() bool {
 		return t.config.Informer.HasSynced() || t.refused() != nil
@@ -143,8 +144,9 @@ func (t *Trail) remedy() string {
 	return fmt.Sprintf("create the namespace %s and grant get, list, watch, create and delete of ConfigMaps there", t.config.Namespace)
 }
 
-// Ensure writes the record unless it exists. It returns the namespace and name of the record if this call wrote it. The
-// name contains the time of the deletion, so a repeated call finds the record of the first call.
+// Ensure writes the record unless it exists. It returns the namespace and name of the record if
+// this call wrote it. The name contains the time of the deletion, so a repeated call finds the
+// record of the first call.
 func (t *Trail) Ensure(ctx context.Context, record Record) (written string, err error) {
 	if refusal := t.refused(); refusal != nil {
 		return "", fmt.Errorf("watch audit records: %w: %s", refusal, t.remedy())
@@ -164,8 +166,8 @@ func (t *Trail) Ensure(ctx context.Context, record Record) (written string, err 
 	if existing.Annotations[t.config.Keys.SourceUID] == string(record.UID) {
 		return "", nil
 	}
-	// Two objects that were deleted in the same second can have the same record name: "a-b" in "c" and "b" in "c-a", or
-	// an object that was created again under its name.
+	// Two objects that were deleted in the same second can have the same record name: "a-b" in "c"
+	// and "b" in "c-a", or an object that was created again under its name.
 	object.Name = hashedName(object.Name, string(record.UID), "")
 	written, err = t.create(ctx, object)
 	if apierrors.IsAlreadyExists(err) {
@@ -203,7 +205,8 @@ func (t *Trail) ensureNamespace(ctx context.Context) error {
 	return nil
 }
 
-// desired returns the ConfigMap of a record. The record is reduced if its source namespace has MaxWholeRecords.
+// desired returns the ConfigMap of a record. The record is reduced if its source namespace has
+// MaxWholeRecords.
 func (t *Trail) desired(record Record) (*corev1.ConfigMap, error) {
 	keys := t.config.Keys
 	annotations := map[string]string{keys.SourceUID: string(record.UID)}
@@ -226,8 +229,8 @@ func (t *Trail) desired(record Record) (*corev1.ConfigMap, error) {
 	}, nil
 }
 
-// mustReduce reports whether a source namespace has MaxWholeRecords. If the namespace has MaxRecords, mustReduce also
-// starts a sweep.
+// mustReduce reports whether a source namespace has MaxWholeRecords. If the namespace has
+// MaxRecords, mustReduce also starts a sweep.
 func (t *Trail) mustReduce(source string) bool {
 	records := t.of(source)
 	if len(records) >= MaxRecords {
@@ -264,8 +267,8 @@ func (t *Trail) isReduced(record *metav1.PartialObjectMetadata) bool {
 	return record.Annotations[t.config.Keys.Detail] == reducedValue
 }
 
-// sourceOf is the index function of bySource. It ignores ConfigMaps of others that have the labels of a record, but no
-// UID annotation.
+// sourceOf is the index function of bySource. It ignores ConfigMaps of others that have the labels
+// of a record, but no UID annotation.
 func (t *Trail) sourceOf(object any) ([]string, error) {
 	record, ok := object.(*metav1.PartialObjectMetadata)
 	if !ok || record.Annotations[t.config.Keys.SourceUID] == "" || record.Labels[t.config.Keys.SourceNamespace] == "" {

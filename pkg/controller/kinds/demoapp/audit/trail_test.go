@@ -37,7 +37,8 @@ var (
 	keys = Keys{SourceNamespace: "example.com/ns", SourceName: "example.com/name", SourceUID: "example.com/uid", Detail: "example.com/detail"}
 )
 
-// newTrail returns a trail on a fake API server, and the store of its informer. The test fills the store.
+// newTrail returns a trail on a fake API server, and the store of its informer. The test fills the
+// store.
 func newTrail(t *testing.T, change ...func(*Config)) (*Trail, *kubefake.Clientset, cache.Indexer) {
 	t.Helper()
 	kube := kubefake.NewClientset(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: auditNamespace}})

@@ -20,8 +20,8 @@ var backupFields = strings.NewReplacer("spec.backup.", "spec.database.backup.", 
 	"spec.retention", "spec.database.backup.retention", "spec.destination", "spec.database.backup.destination")
 
 // BackupConfigured is the condition BackupConfigured of a PostgreSQL, for
-// [child.ManagedKind.WithCondition]. It is empty while the PostgreSQL has not reported on its newest
-// generation.
+// [child.ManagedKind.WithCondition]. It is empty while the PostgreSQL has not reported on its
+// newest generation.
 func BackupConfigured(object metav1.Object) child.Condition {
 	database, ok := object.(*databasev1.PostgreSQL)
 	if !ok || database.Status.ObservedGeneration != database.Generation {

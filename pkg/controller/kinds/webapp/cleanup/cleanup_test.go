@@ -75,7 +75,8 @@ func TestCall(t *testing.T) {
 	}
 }
 
-// TestSlowServerDelaysNoOtherObject: with one worker, the call for "slow" ends only after the pass over "quick".
+// TestSlowServerDelaysNoOtherObject: with one worker, the call for "slow" ends only after the pass
+// over "quick".
 func TestSlowServerDelaysNoOtherObject(t *testing.T) {
 	slowCalled, quickDone := make(chan struct{}), make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {

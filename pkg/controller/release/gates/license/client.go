@@ -293,8 +293,8 @@ func (c *Client) cachedLocked(id string, refresh bool) (Answer, bool) {
 	return c.pause.answer, c.pause.isYounger(pause, now)
 }
 
-// cache caches an answer for a subject of the namespace. If the server was not reached, it starts a pause instead. The caller
-// holds the lock.
+// cache caches an answer for a subject of the namespace. If the server was not reached, it starts a
+// pause instead. The caller holds the lock.
 func (c *Client) cache(id, namespace string, answer Answer, reached outcome) {
 	now := c.config.Clock.Now()
 	switch reached {

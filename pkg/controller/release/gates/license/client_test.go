@@ -372,7 +372,8 @@ func TestParseURL(t *testing.T) {
 	}
 }
 
-// TestSlowServerDelaysNoOtherObject: with one worker, the question for "slow" is answered only after the pass over "quick".
+// TestSlowServerDelaysNoOtherObject: with one worker, the question for "slow" is answered only
+// after the pass over "quick".
 func TestSlowServerDelaysNoOtherObject(t *testing.T) {
 	slowAsked, quickDone := make(chan struct{}), make(chan struct{})
 	client, _ := clientOf(t, serve(t, func(http.ResponseWriter, *http.Request) {

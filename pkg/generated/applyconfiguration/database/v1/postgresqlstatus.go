@@ -16,7 +16,8 @@ import (
 //
 // PostgreSQLStatus is the observed state of a PostgreSQL.
 type PostgreSQLStatusApplyConfiguration struct {
-	// conditions are Ready, Reconciling and Stalled, as in the kstatus contract, and DatabaseReady and BackupConfigured.
+	// conditions are Ready, Reconciling and Stalled, as in the kstatus contract, and DatabaseReady
+	// and BackupConfigured.
 	Conditions []metav1.ConditionApplyConfiguration `json:"conditions,omitempty"`
 	// observedGeneration is the generation of the spec that was last reconciled. It is -1
 	// before the first time.

@@ -17,7 +17,8 @@ import (
 // EcommercePlatformApplyConfiguration represents a declarative configuration of the EcommercePlatform type for use
 // with apply.
 //
-// EcommercePlatform runs a shop: a database, a cache, a backend, a frontend, monitoring and an Ingress.
+// EcommercePlatform runs a shop: a database, a cache, a backend, a frontend, monitoring and an
+// Ingress.
 type EcommercePlatformApplyConfiguration struct {
 	metav1.TypeMetaApplyConfiguration `json:""`
 	// metadata is the standard object metadata. The name is a DNS-1035 label of at most 34

@@ -15,7 +15,8 @@ import (
 //
 // EcommercePlatformStatus is the observed state of an EcommercePlatform.
 type EcommercePlatformStatusApplyConfiguration struct {
-	// conditions are Ready, Reconciling and Stalled, as in the kstatus contract, and one for each component.
+	// conditions are Ready, Reconciling and Stalled, as in the kstatus contract, and one for each
+	// component.
 	Conditions []metav1.ConditionApplyConfiguration `json:"conditions,omitempty"`
 	// observedGeneration is the generation of the spec that was last reconciled. It is -1
 	// before the first time.

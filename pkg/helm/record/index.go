@@ -193,9 +193,9 @@ func SplitInputs(label string) (revision, inputs, chart string) {
 	return revision, inputs, chart
 }
 
-// of returns the record of a Secret, from its name and labels. It returns nil if the name is
+// Of returns the record of a Secret, from its name and labels. It returns nil if the name is
 // not the name of a release record.
-func of(secret *metav1.PartialObjectMetadata) *Record {
+func Of(secret *metav1.PartialObjectMetadata) *Record {
 	_, revision := identity(secret.Name)
 	if revision == 0 {
 		return nil
@@ -360,7 +360,7 @@ func (r *Index) History(release cache.ObjectName) []*Record {
 	})
 	history := make([]*Record, 0, len(secrets))
 	for _, secret := range secrets {
-		if record := of(secret); record != nil {
+		if record := Of(secret); record != nil {
 			history = append(history, record)
 		}
 	}

@@ -85,7 +85,7 @@ func TestRecordOf(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			got := of(tc.secret)
+			got := Of(tc.secret)
 			if diff := cmp.Diff(tc.want, got, cmpopts.IgnoreFields(Record{}, "Secret", "Controller")); diff != "" {
 				t.Errorf("record (-want +got):\n%s", diff)
 			}

@@ -1,0 +1,64 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package inspect
+
+import (
+	"cmp"
+
+	"github.com/pmezard/go-difflib/difflib"
+)
+
+// Difference is the difference of one object, or of the values of a release, as YAML in which
+// secrets are masked.
+type Difference struct {
+	Reference
+
+	// Title names what is compared, if it is not an object.
+	Title string
+	// Before and After are empty for an absent object.
+	Before, After string
+	// Fields are the differing fields that field managers own in the live object.
+	Fields []FieldOwner
+	// Note says what makes the comparison less exact; empty if nothing does.
+	Note string
+}
+
+// FieldOwner is the owner of a field.
+type FieldOwner struct {
+	// Path is written as in managedFields, as in .spec.template.spec.containers[name="web"].image.
+	Path string
+	// Manager is the field manager; empty if no manager owns the field.
+	Manager string
+}
+
+// Differs reports whether there is a difference.
+func (d Difference) Differs() bool { return d.Before != d.After }
+
+// Name names what is compared.
+func (d Difference) Name() string { return cmp.Or(d.Title, d.Reference.String()) }
+
+// contextLines is the number of equal lines around a difference.
+const contextLines = 3
+
+// Unified returns the difference in the format of diff -u; empty without one. from and to describe
+// the two sides.
+func (d Difference) Unified(from, to string) string {
+	if !d.Differs() {
+		return ""
+	}
+	side := func(text, label string) ([]string, string) {
+		if text == "" {
+			return nil, "/dev/null"
+		}
+		return difflib.SplitLines(text[:len(text)-1]), d.Name() + "\t" + label
+	}
+	diff := difflib.UnifiedDiff{Context: contextLines}
+	diff.A, diff.FromFile = side(d.Before, from)
+	diff.B, diff.ToFile = side(d.After, to)
+	text, err := difflib.GetUnifiedDiffString(diff)
+	if err != nil {
+		return err.Error() // Writing to memory does not fail.
+	}
+	return text
+}

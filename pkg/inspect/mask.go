@@ -1,0 +1,233 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package inspect
+
+import (
+	"encoding/base64"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"sigs.k8s.io/yaml"
+)
+
+// The texts in the place of a secret. Two secrets of a comparison show only whether they are equal,
+// in the words of kubectl diff.
+const (
+	masked       = "***"
+	maskedBefore = "*** (before)"
+	maskedAfter  = "*** (after)"
+)
+
+// secretName are the names of values that hold a secret in most charts.
+var secretName = regexp.MustCompile(`(?i)(passwords?|passwd|passphrase|tokens?|(api|secret|private|access|encryption|signing)[_-]?keys?|credentials?)$`)
+
+// Mask hides secrets: the data of Secrets, the values at secret paths, values with a name such as
+// password, and all texts that contain the data of a Secret. The zero value knows no secret paths.
+type Mask struct {
+	// Show shows all secrets.
+	Show bool
+	// Paths are the secret paths of values.
+	Paths [][]string
+
+	texts []string
+}
+
+// minSecretText is the length of the shortest text that is looked for inside of other texts. A
+// shorter text hides only an equal text.
+const minSecretText = 8
+
+// withSecretsOf adds the data of the Secrets among objects.
+func (m Mask) withSecretsOf(objects []*unstructured.Unstructured) Mask {
+	m.texts = slices.Clone(m.texts)
+	for _, object := range objects {
+		if object.GroupVersionKind() != secrets {
+			continue
+		}
+		data, _, _ := unstructured.NestedMap(object.Object, "data")
+		for _, value := range data {
+			encoded, _ := value.(string)
+			if text, err := base64.StdEncoding.DecodeString(encoded); err == nil && len(text) > 3 {
+				m.texts = append(m.texts, string(text), encoded)
+			}
+		}
+	}
+	return m
+}
+
+// isSecret reports whether a leaf is secret.
+func (m Mask) isSecret(path []string, leaf any) bool {
+	text, isText := leaf.(string)
+	if !isText || text == "" {
+		return slices.ContainsFunc(m.Paths, func(secret []string) bool { return hasPrefix(path, secret) }) && leaf != nil
+	}
+	return len(path) > 0 && secretName.MatchString(path[len(path)-1]) ||
+		slices.ContainsFunc(m.Paths, func(secret []string) bool { return hasPrefix(path, secret) }) ||
+		slices.ContainsFunc(m.texts, func(secret string) bool {
+			return text == secret || len(secret) >= minSecretText && strings.Contains(text, secret)
+		})
+}
+
+func hasPrefix(path, prefix []string) bool {
+	return len(path) >= len(prefix) && slices.Equal(path[:len(prefix)], prefix)
+}
+
+// pair returns two values with masked secrets. A value is nil if it is absent.
+func (m Mask) pair(path []string, before, after any) (maskedB, maskedA any) {
+	if m.Show {
+		return before, after
+	}
+	fieldsB, isMapB := before.(map[string]any)
+	fieldsA, isMapA := after.(map[string]any)
+	if (isMapB || before == nil) && (isMapA || after == nil) && (isMapB || isMapA) {
+		return m.pairOfMaps(path, fieldsB, fieldsA)
+	}
+	itemsB, isListB := before.([]any)
+	itemsA, isListA := after.([]any)
+	if (isListB || before == nil) && (isListA || after == nil) && (isListB || isListA) {
+		return m.pairOfLists(path, itemsB, itemsA)
+	}
+	hideB, hideA := m.hides(path, before), m.hides(path, after)
+	if !hideB && !hideA {
+		return before, after
+	}
+	switch {
+	case before == nil:
+		return nil, masked
+	case after == nil:
+		return masked, nil
+	case reflect.DeepEqual(before, after):
+		return masked, masked
+	default:
+		return maskedBefore, maskedAfter
+	}
+}
+
+// hides reports whether a value is, or contains, a secret.
+func (m Mask) hides(path []string, value any) bool {
+	switch value := value.(type) {
+	case map[string]any:
+		for key, inner := range value {
+			if m.hides(append(slices.Clone(path), key), inner) {
+				return true
+			}
+		}
+		return false
+	case []any:
+		return slices.ContainsFunc(value, func(item any) bool { return m.hides(path, item) })
+	default:
+		return m.isSecret(path, value)
+	}
+}
+
+func (m Mask) pairOfMaps(path []string, before, after map[string]any) (maskedB, maskedA any) {
+	keys := sets.KeySet(before).Union(sets.KeySet(after))
+	b, a := make(map[string]any, len(before)), make(map[string]any, len(after))
+	for key := range keys {
+		valueB, hadB := before[key]
+		valueA, hasA := after[key]
+		valueB, valueA = m.pair(append(slices.Clone(path), key), valueB, valueA)
+		if hadB {
+			b[key] = valueB
+		}
+		if hasA {
+			a[key] = valueA
+		}
+	}
+	return orNil(before, b), orNil(after, a)
+}
+
+// orNil returns a value, or nil if the original is absent.
+func orNil(original, value map[string]any) any {
+	if original == nil {
+		return nil
+	}
+	return value
+}
+
+// pairOfLists compares lists of the same length item by item. Other lists are masked on their own.
+func (m Mask) pairOfLists(path []string, before, after []any) (maskedB, maskedA any) {
+	var b, a []any
+	if len(before) == len(after) {
+		for i := range before {
+			itemB, itemA := m.pair(path, before[i], after[i])
+			b, a = append(b, itemB), append(a, itemA)
+		}
+		return b, a
+	}
+	for _, item := range before {
+		_, item = m.pair(path, nil, item)
+		b = append(b, item)
+	}
+	for _, item := range after {
+		_, item = m.pair(path, nil, item)
+		a = append(a, item)
+	}
+	if before == nil {
+		return nil, a
+	}
+	if after == nil {
+		return b, nil
+	}
+	return b, a
+}
+
+// compareValues compares the values of two revisions.
+func (m Mask) compareValues(before, after map[string]any) Difference {
+	b, a := m.pairOfMaps(nil, emptyIfNil(before), emptyIfNil(after))
+	if m.Show {
+		b, a = before, after
+	}
+	return Difference{Title: "values", Before: text(b), After: text(a)}
+}
+
+func emptyIfNil(values map[string]any) map[string]any {
+	if values == nil {
+		return map[string]any{}
+	}
+	return values
+}
+
+// compare compares two versions of an object; nil for an absent one.
+func (m Mask) compare(reference Reference, before, after *unstructured.Unstructured) Difference {
+	var b, a any
+	if before != nil {
+		b = contentOf(before)
+	}
+	if after != nil {
+		a = contentOf(after)
+	}
+	if reference.GroupVersionKind == secrets {
+		m.Paths = append(slices.Clone(m.Paths), []string{"data"}, []string{"stringData"})
+	}
+	b, a = m.pair(nil, b, a)
+	return Difference{Reference: reference, Before: text(b), After: text(a)}
+}
+
+// contentOf returns the content of an object without the fields that the API server sets, and
+// without the annotation of kubectl that repeats the object.
+func contentOf(object *unstructured.Unstructured) map[string]any {
+	content := object.DeepCopy().Object
+	delete(content, "status")
+	for _, field := range []string{"managedFields", "resourceVersion", "generation", "creationTimestamp", "uid", "selfLink"} {
+		unstructured.RemoveNestedField(content, "metadata", field)
+	}
+	unstructured.RemoveNestedField(content, "metadata", "annotations", "kubectl.kubernetes.io/last-applied-configuration")
+	return content
+}
+
+// text returns a value as YAML; empty for an absent or empty one.
+func text(value any) string {
+	if fields, ok := value.(map[string]any); value == nil || ok && len(fields) == 0 {
+		return ""
+	}
+	content, err := yaml.Marshal(value)
+	if err != nil {
+		return err.Error() // Values from JSON can always be encoded.
+	}
+	return string(content)
+}

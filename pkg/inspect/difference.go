@@ -18,7 +18,7 @@ type Difference struct {
 	Title string
 	// Before and After are empty for an absent object.
 	Before, After string
-	// Fields are the differing fields that field managers own in the live object.
+	// Fields are the differing fields of the live object that other field managers own.
 	Fields []FieldOwner
 	// Note says what makes the comparison less exact; empty if nothing does.
 	Note string
@@ -28,7 +28,7 @@ type Difference struct {
 type FieldOwner struct {
 	// Path is written as in managedFields, as in .spec.template.spec.containers[name="web"].image.
 	Path string
-	// Manager is the field manager; empty if no manager owns the field.
+	// Manager is the field manager.
 	Manager string
 }
 

@@ -80,7 +80,7 @@ status:
 
 // recordOf returns the record of a revision whose ConfigMap has a text.
 func recordOf(revision, status, message string) string {
-	content := `{"name": "web", "namespace": "shop", "version": ` + revision + `, "config": {"message": "` + message + `"},
+	content := `{"name": "web", "namespace": "shop", "version": ` + revision + `, "config": {"message": "` + message + `", "replicaCount": 1},
 		"manifest": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: web}\ndata: {text: ` + message + `}\n",
 		"info": {"status": "` + status + `", "last_deployed": "1970-01-01T00:16:40Z"},
 		"chart": {"metadata": {"apiVersion": "v2", "name": "demo-app", "version": "0.1.0"}, "values": {"message": "default", "replicaCount": 1},
@@ -136,9 +136,10 @@ REVISION   AGE   ACTION    OUTCOME      CHART            BY     REASON
 		{name: "compare", args: []string{"history", "demoapp/web", "--diff", "1", "2"}, code: 1, out: `
 --- values	revision 1
 +++ values	revision 2
-@@ -1 +1 @@
+@@ -1,2 +1,2 @@
 -message: a
 +message: b
+ replicaCount: 1
 --- ConfigMap/web	revision 1
 +++ ConfigMap/web	revision 2
 @@ -1,6 +1,6 @@

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
@@ -29,6 +30,11 @@ type Options struct {
 	// Operator names the Lease of the operator's leader; by default
 	// demoapp-system/demoapp-controller.
 	Operator types.NamespacedName
+	// Kinds are the functions of kinds, which say what an object desires. A kind with a release whose
+	// spec is the values of its chart, such as those of watches.yaml, needs none.
+	Kinds map[schema.GroupKind]inspect.KindFunctions
+	// Version is the version of the operator that Kinds belongs to; empty if it is not known.
+	Version string
 	// Now returns the current time; by default time.Now.
 	Now func() time.Time
 }
@@ -100,7 +106,7 @@ func (c *command) root() *cobra.Command {
 	c.flags.AddFlags(flags)
 	flags.StringVar(&c.options.Operator.Namespace, "operator-namespace", c.options.Operator.Namespace, "namespace of the operator")
 	flags.StringVar(&c.options.Operator.Name, "operator-lease", c.options.Operator.Name, "name of the Lease of the operator's leader")
-	root.AddCommand(c.get(), c.history(), c.status(), c.tree(), c.why())
+	root.AddCommand(c.diff(), c.get(), c.history(), c.status(), c.tree(), c.why())
 	return root
 }
 

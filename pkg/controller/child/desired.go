@@ -80,8 +80,29 @@ type desiredChild struct {
 // isRetained reports whether a child must not be written. got is the observed child, or nil.
 func (d desiredChild) isRetained(got *Observed) bool { return d.stays != nil && d.stays(got) }
 
+// Rendered is a desired child as the operator applies it under FieldManager.
+type Rendered struct {
+	Object *unstructured.Unstructured
+	// Once says that an existing child is never changed, see [Once]. Retained says that it may stay
+	// as it is, see [RetainIf].
+	Once, Retained bool
+}
+
+// Render returns the desired children of an owner without a Set, for a comparison with the cluster.
+func Render(owner metav1.Object, kind schema.GroupVersionKind, desired ...Desired) ([]Rendered, error) {
+	rendered := make([]Rendered, 0, len(desired))
+	for _, d := range desired {
+		child, err := prepare(owner, kind, d)
+		if err != nil {
+			return nil, err
+		}
+		rendered = append(rendered, Rendered{Object: child.object, Once: child.once, Retained: child.stays != nil})
+	}
+	return rendered, nil
+}
+
 // prepare adds the namespace, the label and the owner reference to a desired child.
-func (s *Set) prepare(owner metav1.Object, desired Desired) (desiredChild, error) {
+func prepare(owner metav1.Object, ownerKind schema.GroupVersionKind, desired Desired) (desiredChild, error) {
 	kept, isKept := desired.(retained)
 	if isKept {
 		desired = kept.Desired
@@ -99,7 +120,7 @@ func (s *Set) prepare(owner metav1.Object, desired Desired) (desiredChild, error
 		return desiredChild{}, fmt.Errorf("encode a child: %w", err)
 	}
 	object.SetNamespace(owner.GetNamespace())
-	object.SetOwnerReferences([]metav1.OwnerReference{Reference(owner, s.owner.GroupVersion().String(), s.owner.Kind)})
+	object.SetOwnerReferences([]metav1.OwnerReference{Reference(owner, ownerKind.GroupVersion().String(), ownerKind.Kind)})
 	// GetLabels would drop all labels if one of them is not a text.
 	labels, _, err := unstructured.NestedNullCoercingStringMap(object.Object, "metadata", "labels")
 	if err != nil {

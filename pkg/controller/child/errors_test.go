@@ -56,7 +56,7 @@ func TestLabelsOfWrongType(t *testing.T) {
 	labels := map[string]any{"a": "text", "b": 1}
 	child := Untyped{"apiVersion": "v1", "kind": "Service", "metadata": map[string]any{"name": "web", "labels": labels}}
 
-	_, err := (&Set{}).prepare(&metav1.ObjectMeta{Name: "owner"}, child)
+	_, err := Render(&metav1.ObjectMeta{Name: "owner"}, schema.GroupVersionKind{}, child)
 
 	if err == nil || !strings.Contains(err.Error(), `"b"`) {
 		t.Errorf("error is %v, want one that names the label", err)

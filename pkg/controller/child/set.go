@@ -176,7 +176,7 @@ func (s *Set) Ensure(
 	children := make([]desiredChild, 0, len(desired))
 	keep := map[id]bool{}
 	for _, d := range desired {
-		child, err := s.prepare(owner, d)
+		child, err := prepare(owner, s.owner, d)
 		if err == nil && keep[child.id] {
 			err = fmt.Errorf("%s: two desired children have this kind and name", child.id)
 		}

@@ -39,6 +39,12 @@ func desiredValues(spec v1alpha1.DemoAppSpec, apiKey string, found exposure) map
 	}
 }
 
+// FieldValues returns the values that the fields of a spec give to the chart. ingress and httpRoute
+// say which objects of spec.ingress the cluster supports.
+func FieldValues(spec v1alpha1.DemoAppSpec, apiKey string, ingress, httpRoute bool) map[string]any {
+	return desiredValues(spec, apiKey, exposure{known: true, ingress: ingress, httpRoute: httpRoute})
+}
+
 // imageOf is the image of a spec.
 func imageOf(spec v1alpha1.DemoAppSpec) string { return cmp.Or(spec.Image, defaultImage) }
 

@@ -39,7 +39,7 @@ func New(client cacheclient.MemcachedBackupsGetter, children *child.Set, pods *c
 		Status:     func(m *cachev1.MemcachedBackup) *cachev1.MemcachedBackupStatus { return &m.Status },
 		Conditions: func(s *cachev1.MemcachedBackupStatus) *[]metav1.Condition { return &s.Conditions },
 		Steps: func(ctx context.Context, p *pass) error {
-			state, err := children.Ensure(ctx, p.Object, &p.Object.Status.Children, p.Now, desired(p.Object))
+			state, err := children.Ensure(ctx, p.Object, &p.Object.Status.Children, p.Now, Desired(p.Object))
 			summarize(p, state, pods.Names(p.Key()), err)
 			return err
 		},

@@ -14,8 +14,8 @@ import (
 // port is where the pods serve memcached, and user is the user of the image.
 const image, port, user = "memcached:1.6.32-alpine", 11211, 11211
 
-// desired returns the child of a MemcachedBackup.
-func desired(m *cachev1.MemcachedBackup) child.Desired {
+// Desired returns the child of a MemcachedBackup.
+func Desired(m *cachev1.MemcachedBackup) child.Desired {
 	named := workload.Named{Name: m.Name, Selector: map[string]string{cachev1.LabelMemcachedBackup: m.Name}}
 	return workload.Deployment(named, *m.Spec.Size, desiredPod())
 }

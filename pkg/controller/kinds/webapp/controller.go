@@ -91,7 +91,7 @@ func New(client exampleclient.WebAppsGetter, children *child.Set, options Option
 
 // reconcile makes the children as desired, without an apply that would roll out a blocked image.
 func (c *Controller) reconcile(ctx context.Context, p *pass) error {
-	children, blockedBy, image := desired(p.Object), c.blockedBy(ctx, p), p.Object.Spec.Image
+	children, blockedBy, image := Desired(p.Object), c.blockedBy(ctx, p), p.Object.Spec.Image
 	if blockedBy != "" {
 		children[0] = child.RetainIf(children[0], func(got *child.Observed) bool { return got.Image(container) != image })
 	}

@@ -12,9 +12,9 @@ import (
 // container is the name of the container. portName is the name of its port and the Service's port.
 const container, portName = "app", "http"
 
-// desired returns the children of a WebApp: its Deployment first. The pods meet the restricted Pod
+// Desired returns the children of a WebApp: its Deployment first. The pods meet the restricted Pod
 // Security profile, unless the security context of the WebApp says otherwise.
-func desired(w *examplev1.WebApp) []child.Desired {
+func Desired(w *examplev1.WebApp) []child.Desired {
 	named := workload.Named{Name: w.Name, Selector: map[string]string{examplev1.LabelWebApp: w.Name}}
 	app := workload.Container(container, w.Spec.Image).WithPorts(workload.Port(portName, w.Spec.Port)).
 		WithReadinessProbe(workload.TCPProbe(portName)).WithResources(workload.Resources(w.Spec.Resources))

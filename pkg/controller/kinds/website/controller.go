@@ -35,7 +35,7 @@ func New(client webappclient.WebsitesGetter, children *child.Set, deps kind.Deps
 		Status:     func(w *webappv1.Website) *webappv1.WebsiteStatus { return &w.Status },
 		Conditions: func(s *webappv1.WebsiteStatus) *[]metav1.Condition { return &s.Conditions },
 		Steps: func(ctx context.Context, p *pass) error {
-			state, err := children.Ensure(ctx, p.Object, &p.Object.Status.Children, p.Now, desired(p.Object)...)
+			state, err := children.Ensure(ctx, p.Object, &p.Object.Status.Children, p.Now, Desired(p.Object)...)
 			summarize(p, state, err)
 			return err
 		},

@@ -18,8 +18,8 @@ import (
 // port is where the pods serve the page, and nginx is the user that they run as.
 const port, nginx = 80, 101
 
-// desired returns the children of a Website.
-func desired(w *webappv1.Website) []child.Desired {
+// Desired returns the children of a Website.
+func Desired(w *webappv1.Website) []child.Desired {
 	named := workload.Named{Name: w.Name, Selector: labelsOf(w)}
 	hash := sha256.Sum256([]byte(w.Spec.HTML))
 	deployment := workload.Deployment(named, *w.Spec.Replicas, desiredPod(w))

@@ -1,0 +1,85 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"cmp"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	cachev1 "github.com/example/demoapp-controller/pkg/apis/cache/v1"
+	demov1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+	"github.com/example/demoapp-controller/pkg/controller/child"
+	"github.com/example/demoapp-controller/pkg/controller/kinds/demoapp"
+	"github.com/example/demoapp-controller/pkg/controller/kinds/memcachedbackup"
+	"github.com/example/demoapp-controller/pkg/controller/kinds/webapp"
+	"github.com/example/demoapp-controller/pkg/controller/kinds/website"
+	"github.com/example/demoapp-controller/pkg/inspect"
+)
+
+// kinds returns the functions of the kinds whose desired state depends on their spec alone. Other
+// kinds also need the flags of the operator, or what it found out about the cluster.
+func kinds() map[schema.GroupKind]inspect.KindFunctions {
+	return map[schema.GroupKind]inspect.KindFunctions{
+		demov1alpha1.SchemeGroupVersion.WithKind("DemoApp").GroupKind(): {Fields: demoAppFields},
+		memcachedbackup.Kind.GroupKind(): children(memcachedbackup.Kind, func(m *cachev1.MemcachedBackup) []child.Desired {
+			return []child.Desired{memcachedbackup.Desired(m)}
+		}),
+		webapp.Kind.GroupKind():  children(webapp.Kind, webapp.Desired),
+		website.Kind.GroupKind(): children(website.Kind, website.Desired),
+	}
+}
+
+// children returns the functions of a plain kind.
+func children[T any, P interface {
+	*T
+	metav1.Object
+}](kind schema.GroupVersionKind, desired func(P) []child.Desired,
+) inspect.KindFunctions {
+	return inspect.KindFunctions{Children: func(object *unstructured.Unstructured) ([]child.Rendered, error) {
+		owner := P(new(T))
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, owner); err != nil {
+			return nil, err
+		}
+		return child.Render(owner, kind, desired(owner)...)
+	}}
+}
+
+// demoAppFields returns the values that the fields of a DemoApp give to its chart. What the cluster
+// supports of spec.ingress is read from the deployed values.
+func demoAppFields(object *unstructured.Unstructured, in inspect.FieldsInput) (inspect.Fields, error) {
+	app := &demov1alpha1.DemoApp{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, app); err != nil {
+		return inspect.Fields{}, err
+	}
+	apiKey, source := app.Spec.APIKey, ""
+	if from := app.Spec.APIKeyFrom; from != nil {
+		var err error
+		if apiKey, err = in.Secret(from.Name, from.Key); err != nil {
+			return inspect.Fields{}, err
+		}
+		source = "spec.apiKeyFrom Secret/" + from.Name + "[" + from.Key + "]"
+	}
+	supports := func(name string) bool {
+		enabled, found, _ := unstructured.NestedBool(in.Deployed, name, "enabled")
+		return found && enabled
+	}
+	ingress, httpRoute := supports("ingress"), supports("httpRoute")
+	if app.Spec.Ingress == nil {
+		ingress, httpRoute = false, false
+	} else if !ingress && !httpRoute {
+		ingress = true // Nothing deployed tells what the cluster supports. Most clusters have Ingress.
+	}
+	return inspect.Fields{
+		Values: demoapp.FieldValues(app.Spec, apiKey, ingress, httpRoute), Secret: [][]string{{"apiKey"}},
+		Sources: map[string]string{
+			"apiKey": cmp.Or(source, "spec.apiKey"), "ingress.enabled": "spec.ingress", "httpRoute.enabled": "spec.ingress", "httpRoute.host": "spec.ingress.host",
+			"httpRoute.gateway.name": "spec.ingress.gateway.name", "httpRoute.gateway.namespace": "spec.ingress.gateway.namespace",
+			"ingress.tls.enabled": "spec.ingress.tls",
+		},
+	}, nil
+}

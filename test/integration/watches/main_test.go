@@ -33,8 +33,9 @@ const (
 	chart = "test/integration/watches/testdata/cache"
 )
 
-// entries is the watches file. TestFileChanges appends entries to it.
-const entries = `
+// entries is the watches file, with the entries of the scaffolded kinds after the start. TestFileChanges
+// appends entries to it.
+var entries = `
 - {group: caches.example.com, version: v1, kind: Cache, chart: ` + chart + `}
 - {group: caches.example.com, version: v1, kind: Bucket, chart: ` + chart + `, overrideValues: {image: $CACHE_IMAGE}}
 - {group: caches.example.com, version: v1, kind: Late, chart: ` + chart + `}
@@ -89,6 +90,9 @@ func run(m *testing.M) int {
 	t := &cluster.MainTest{}
 	defer t.CleanUp()
 	watchesFile = filepath.Join(t.TempDir(), "watches.yaml")
+	shared = t.Start(cluster.Options{Audit: true, KeepNamespaces: true})
+	install(t)
+	entries += scaffolded(t)
 	err := errors.Join(
 		os.WriteFile(watchesFile, []byte(entries), 0o600),
 		os.Setenv("CACHE_IMAGE", image),
@@ -97,8 +101,6 @@ func run(m *testing.M) int {
 	if err != nil {
 		t.Fatal(err)
 	}
-	shared = t.Start(cluster.Options{Audit: true, KeepNamespaces: true})
-	install(t)
 	operator = cluster.StartOperator(t.Context(), t, shared, "--watches-file="+watchesFile)
 	return t.End(m.Run())
 }

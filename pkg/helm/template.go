@@ -1,0 +1,63 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package helm
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+
+	"helm.sh/helm/v4/pkg/action"
+	releasev1 "helm.sh/helm/v4/pkg/release/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/example/demoapp-controller/pkg/helm/chart"
+	"github.com/example/demoapp-controller/pkg/helm/manifest"
+)
+
+// discard drops all messages: Helm logs the errors that it returns.
+type discard struct{ slog.Handler }
+
+// Enabled implements slog.Handler.
+func (discard) Enabled(context.Context, slog.Level) bool { return false }
+
+// Template returns the objects of a first install, hooks included, without a cluster: lookups find
+// nothing, and the capabilities are those of Helm's Kubernetes version. The files below crds/ are
+// left out. The error is a [RenderError], or wraps [chart.ErrInvalidValues].
+func Template(ctx context.Context, c *chart.Chart, namespace, name string, values map[string]any) ([]*unstructured.Unstructured, error) {
+	parsed, err := c.Parse()
+	if err != nil {
+		return nil, err
+	}
+	cfg := action.NewConfiguration(action.ConfigurationSetLogger(discard{}))
+	cfg.CustomTemplateFuncs = boundedFunctions()
+	install := action.NewInstall(cfg)
+	install.DryRunStrategy, install.ReleaseName, install.Namespace = action.DryRunClient, name, namespace
+	if install.SkipSchemaValidation, err = c.CheckValues(parsed, values); err != nil {
+		return nil, err
+	}
+	result, err := install.RunWithContext(ctx, parsed, values)
+	if err != nil {
+		return nil, &RenderError{Chart: c.Name(), Err: err}
+	}
+	rls, ok := result.(*releasev1.Release)
+	if !ok {
+		return nil, errors.New("render the chart: the release has an unknown type")
+	}
+	texts := []string{rls.Manifest}
+	for _, hook := range rls.Hooks {
+		texts = append(texts, hook.Manifest)
+	}
+	var objects []*unstructured.Unstructured
+	for _, text := range texts {
+		documents, err := manifest.Parse(text)
+		if err != nil {
+			return nil, &RenderError{Chart: c.Name(), Err: err}
+		}
+		for _, document := range documents {
+			objects = append(objects, document.Objects...)
+		}
+	}
+	return objects, nil
+}

@@ -1,0 +1,83 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plugin
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+)
+
+// execute runs a command that needs no cluster.
+func execute(t *testing.T, args ...string) (code int, out, errs string) {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	code = Execute(t.Context(), Options{}, args, genericiooptions.IOStreams{In: strings.NewReader(""), Out: &stdout, ErrOut: &stderr})
+	return code, stdout.String(), stderr.String()
+}
+
+const typedChart = "../scaffold/testdata/typed"
+
+// TestCreateKind: the files are written, say what was widened, and are overwritten only with --force.
+func TestCreateKind(t *testing.T) {
+	output := filepath.Join(t.TempDir(), "kinds", "typed")
+	args := []string{"create", "kind", "--chart", typedChart, "--output", output}
+
+	code, out, errs := execute(t, args...)
+
+	if code != exitOK || strings.Count(out, "\n") != 5 {
+		t.Fatalf("exit code %d, output %q, errors %q", code, out, errs)
+	}
+	if !strings.Contains(errs, "widened: crd.yaml: spec.storage: a CRD has no oneOf\n") || !strings.Contains(errs, "Next: kubectl apply -f ") {
+		t.Errorf("errors are %q", errs)
+	}
+	crd := filepath.Join(output, "crd.yaml")
+	if err := os.WriteFile(crd, []byte("mine"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	code, _, errs = execute(t, args...)
+	if text, err := os.ReadFile(crd); code != exitFailed || err != nil || string(text) != "mine" || !strings.Contains(errs, crd+" exists; ") {
+		t.Errorf("exit code %d, file %q, errors %q", code, text, errs)
+	}
+	code, _, errs = execute(t, append(args, "--force")...)
+	if text, err := os.ReadFile(crd); code != exitOK || err != nil || string(text) == "mine" {
+		t.Errorf("exit code %d, file %q, errors %q", code, text, errs)
+	}
+}
+
+// TestCreateKindPrints: without --output, all that is not an object is a comment.
+func TestCreateKindPrints(t *testing.T) {
+	code, out, _ := execute(t, "create", "kind", "--chart", typedChart)
+
+	if code != exitOK || !strings.Contains(out, "\nkind: CustomResourceDefinition\n") || !strings.Contains(out, "\n#   chart: "+typedChart+"\n") {
+		t.Errorf("exit code %d, output:\n%s", code, out)
+	}
+}
+
+func TestCreateKindErrors(t *testing.T) {
+	tests := map[string]struct {
+		args []string
+		want string
+	}{
+		"no chart":        {nil, `required flag(s) "chart" not set`},
+		"missing chart":   {[]string{"--chart", "no/chart"}, "--chart: stat no/chart: no such file"},
+		"no chart inside": {[]string{"--chart", "../scaffold"}, "--chart ../scaffold: "},
+		"missing values":  {[]string{"--chart", typedChart, "--values", "no.yaml"}, "--values: open no.yaml: no such file"},
+		"required values": {[]string{"--chart", "../scaffold/testdata/required"}, "database.host is required; name the values that it needs with --values FILE"},
+		"no archive":      {[]string{"--chart", "create.go"}, "--chart create.go: "},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			code, out, errs := execute(t, append([]string{"create", "kind"}, test.args...)...)
+
+			if code != exitFailed || out != "" || !strings.Contains(errs, test.want) || strings.Count(errs, "\n") != 1 {
+				t.Errorf("exit code %d, output %q, errors %q, want one line with %q", code, out, errs, test.want)
+			}
+		})
+	}
+}

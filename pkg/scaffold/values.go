@@ -1,0 +1,163 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package scaffold
+
+import (
+	"encoding/json"
+	"maps"
+	"math"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/example/demoapp-controller/pkg/helm/chart"
+)
+
+// uses are the paths of values that templates read. A template that reads an object as a whole, for
+// example with toYaml, accepts fields that values.yaml does not have.
+type uses struct {
+	// paths are the paths that the templates of the chart read, as far as they name them.
+	paths map[string]bool
+	// whole are the paths that end at a value. Templates of sub-charts count as well, because a chart
+	// may include them.
+	whole map[string]bool
+}
+
+// valuesPath matches .Values with the fields after it, and templateComment a comment.
+var (
+	valuesPath      = regexp.MustCompile(`\.Values((?:\.[A-Za-z_][A-Za-z0-9_]*)*)`)
+	templateComment = regexp.MustCompile(`(?s)\{\{-?\s*/\*.*?\*/\s*-?\}\}`)
+)
+
+// pathsOf adds the paths that templates read. The empty path is .Values itself.
+func pathsOf(paths map[string]bool, templates map[string]string) {
+	for _, text := range templates {
+		for _, match := range valuesPath.FindAllStringSubmatch(templateComment.ReplaceAllString(text, ""), -1) {
+			paths[strings.TrimPrefix(match[1], ".")] = true
+		}
+	}
+}
+
+// usesOf returns what the templates of a chart read.
+func usesOf(content chart.Content) uses {
+	u := uses{paths: map[string]bool{}, whole: map[string]bool{}}
+	pathsOf(u.paths, content.Templates)
+	var all func(chart.Content)
+	all = func(content chart.Content) {
+		pathsOf(u.whole, content.Templates)
+		for _, dependency := range content.Dependencies {
+			if dependency.Library {
+				pathsOf(u.paths, dependency.Templates)
+			}
+			all(dependency)
+		}
+	}
+	all(content)
+	return u
+}
+
+// below returns the uses with those of a sub-chart, whose values are at a path.
+func (u uses) below(path string, dependency uses) uses {
+	for from, to := range map[*map[string]bool]map[string]bool{&u.paths: dependency.paths, &u.whole: dependency.whole} {
+		for used := range *from {
+			if rest, ok := strings.CutPrefix(used, path+"."); ok {
+				to[rest] = true
+			}
+		}
+	}
+	if u.whole[""] || u.whole[path] {
+		dependency.whole[""] = true
+	}
+	return dependency
+}
+
+// further returns the fields below a path that a template reads, which values.yaml may lack.
+func (u uses) further(path string) []string {
+	names := map[string]bool{}
+	for used := range u.paths {
+		if rest, below := strings.CutPrefix(used, prefix(path)); below && rest != "" {
+			name, _, _ := strings.Cut(rest, ".")
+			names[name] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(names))
+}
+
+// prefix returns what the paths below a path begin with.
+func prefix(path string) string {
+	if path == "" {
+		return ""
+	}
+	return path + "."
+}
+
+// fromDefaults returns the schema of an object of values.yaml. An object has a closed list of fields
+// only if the templates read nothing but its fields.
+func (u uses) fromDefaults(path string, values object, open bool) object {
+	open = open || u.whole[""] || u.whole[path]
+	properties := object{}
+	for _, name := range u.further(path) {
+		properties[name] = freeValue()
+	}
+	for name, value := range values {
+		properties[name] = u.ofDefault(prefix(path)+name, value, open)
+	}
+	schema := object{"type": "object"}
+	if len(properties) > 0 {
+		schema["properties"] = properties
+	}
+	if open || len(properties) == 0 {
+		schema[preserve] = true
+	}
+	return schema
+}
+
+// ofDefault returns the schema of a value of values.yaml.
+func (u uses) ofDefault(path string, value any, open bool) object {
+	switch value := value.(type) {
+	case object:
+		schema := u.fromDefaults(path, value, open)
+		schema["nullable"] = true
+		return schema
+	case []any:
+		return object{"type": "array", "items": itemsOf(value), "nullable": true}
+	case string:
+		return object{"type": "string", "nullable": true}
+	case bool:
+		return object{"type": "boolean", "nullable": true}
+	case json.Number:
+		if _, err := value.Int64(); err == nil {
+			return object{"type": "integer", "nullable": true}
+		}
+		return object{"type": "number", "nullable": true}
+	case float64:
+		if value == math.Trunc(value) {
+			return object{"type": "integer", "nullable": true}
+		}
+		return object{"type": "number", "nullable": true}
+	case int64:
+		return object{"type": "integer", "nullable": true}
+	default:
+		return freeValue()
+	}
+}
+
+// itemsOf returns the schema of the items of a list: their type if all have the same simple one.
+func itemsOf(list []any) object {
+	var common object
+	for i, item := range list {
+		schema := uses{}.ofDefault("", item, true)
+		if schema["type"] == "object" || schema["type"] == "array" {
+			return freeValue()
+		}
+		if i > 0 && common["type"] != schema["type"] {
+			return freeValue()
+		}
+		common = schema
+	}
+	if common == nil {
+		return freeValue()
+	}
+	return common
+}

@@ -19,6 +19,8 @@ PUSH ?=
 CONTAINER_TOOL ?= docker
 # The platforms of the binaries of a release, and the repository of its image.
 RELEASE_PLATFORMS ?= linux/amd64 linux/arm64 darwin/amd64 darwin/arm64
+# The platforms of the kubectl plugin of a release.
+PLUGIN_PLATFORMS ?= $(RELEASE_PLATFORMS) windows/amd64 windows/arm64
 REPOSITORY ?= $(if $(PUSH),$(patsubst %:$(VERSION),%,$(PUSH)),ghcr.io/example/demoapp-controller)
 # The private key that signs a release. Without a key, "make sign" signs with the identity of the caller.
 SIGN_KEY ?=
@@ -118,14 +120,22 @@ GO_BUILD = CGO_ENABLED=0 go build -trimpath -buildvcs=auto -ldflags '$(LDFLAGS)'
 build: ## Build the operator into bin/.
 	$(GO_BUILD) -o $(BINARY) ./cmd/demoapp-controller
 
+.PHONY: plugin
+plugin: ## Build the kubectl plugin into bin/.
+	$(GO_BUILD) -o bin/kubectl-demoapp ./cmd/kubectl-demoapp
+
 # The binary of one platform, such as bin/linux_arm64/demoapp-controller.
 bin/%/demoapp-controller: FORCE
 	GOOS=$(firstword $(subst _, ,$*)) GOARCH=$(lastword $(subst _, ,$*)) $(GO_BUILD) -o $@ ./cmd/demoapp-controller
+
+bin/%/kubectl-demoapp: FORCE
+	GOOS=$(firstword $(subst _, ,$*)) GOARCH=$(lastword $(subst _, ,$*)) $(GO_BUILD) -o $@ ./cmd/kubectl-demoapp
 
 .PHONY: FORCE
 FORCE:
 
 binaries = $(foreach platform,$(1),bin/$(subst /,_,$(platform))/demoapp-controller)
+plugins = $(foreach platform,$(1),bin/$(subst /,_,$(platform))/kubectl-demoapp)
 
 # Pushes the OCI layout in bin/image/oci/.
 PUSH_IMAGE = go -C hack/image run . push -tag '$(PUSH)' -image $(CURDIR)/bin/image
@@ -152,11 +162,12 @@ docker-push: ## Push the image IMG= with CONTAINER_TOOL=.
 	$(CONTAINER_TOOL) push $(IMG)
 
 .PHONY: release
-release: release-version $(call binaries,$(RELEASE_PLATFORMS)) ## Build the release VERSION= into bin/release/, push its image to PUSH=, sign with SIGN_KEY=.
+release: release-version $(call binaries,$(RELEASE_PLATFORMS)) $(call plugins,$(PLUGIN_PLATFORMS)) ## Build the release VERSION= into bin/release/, push its image to PUSH=, sign with SIGN_KEY=.
 	$(MAKE) --no-print-directory image IMAGE=$(REPOSITORY):$(VERSION) PUSH=
 	go -C hack/image run . release -version '$(VERSION)' -repository $(REPOSITORY) -image $(CURDIR)/bin/image \
 		-manifest $(CURDIR)/artifacts/install.yaml -chart $(CURDIR)/artifacts/chart/demoapp-controller \
-		-output $(CURDIR)/bin/release $(abspath $(filter bin/%,$^))
+		-license $(CURDIR)/LICENSE $(addprefix -plugin=,$(abspath $(filter %/kubectl-demoapp,$^))) \
+		-output $(CURDIR)/bin/release $(abspath $(filter %/demoapp-controller,$^))
 	$(if $(PUSH),$(MAKE) --no-print-directory release-push)
 	$(if $(SIGN_KEY),$(MAKE) --no-print-directory sign)
 

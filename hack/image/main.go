@@ -14,8 +14,8 @@ import (
 
 // options are the flags of all commands.
 type options struct {
-	version, tag, image, output, repository, manifest, chart string
-	binaries                                                 []string
+	version, tag, image, output, repository, manifest, chart, license string
+	binaries, plugins                                                 []string
 }
 
 func main() {
@@ -38,6 +38,11 @@ func run(ctx context.Context, args []string) error {
 	flags.StringVar(&o.repository, "repository", "", "repository of the image of a release in its registry")
 	flags.StringVar(&o.manifest, "manifest", "", "file with all manifests")
 	flags.StringVar(&o.chart, "chart", "", "directory of the Helm chart")
+	flags.StringVar(&o.license, "license", "", "file with the license")
+	flags.Func("plugin", "binary of the kubectl plugin for a platform; may be repeated", func(path string) error {
+		o.plugins = append(o.plugins, path)
+		return nil
+	})
 	if err := flags.Parse(args); err != nil {
 		return err
 	}

@@ -4,10 +4,7 @@
 package main
 
 import (
-	"bytes"
-	"compress/gzip"
 	"crypto/sha256"
-	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -45,6 +42,9 @@ func (o options) release() error {
 		if files[name+".spdx.json"], err = p.sbom(name); err != nil {
 			return err
 		}
+	}
+	if err := o.addPlugins(files, programs[0].stamp); err != nil {
+		return fmt.Errorf("the plugin: %w", err)
 	}
 	digest, err := o.addImage(files)
 	if err != nil {
@@ -121,13 +121,5 @@ func (o options) packChart(digest string, modified time.Time) ([]byte, error) {
 		}
 		file.Data = line.ReplaceAllLiteral(file.Data, []byte(edit.replacement))
 	}
-	files, err := archive(modified, chart)
-	if err != nil {
-		return nil, err
-	}
-	var packed bytes.Buffer
-	compressed := gzip.NewWriter(&packed)
-	_, err = compressed.Write(files)
-	err = errors.Join(err, compressed.Close())
-	return packed.Bytes(), err
+	return gzipped(modified, chart)
 }

@@ -5,6 +5,8 @@ package main
 
 import (
 	"compress/gzip"
+	"crypto/sha256"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -20,7 +22,7 @@ func newRelease(t *testing.T, repository string) options {
 	must(t, image.pack())
 	return options{
 		version: "v1.2.3", repository: "registry.example.com/demoapp-controller", binaries: image.binaries,
-		image: image.output, output: filepath.Join(t.TempDir(), "release"),
+		plugins: image.binaries, license: root + "/LICENSE", image: image.output, output: filepath.Join(t.TempDir(), "release"),
 		manifest: root + "/artifacts/install.yaml", chart: root + "/artifacts/chart/demoapp-controller",
 	}
 }
@@ -51,6 +53,11 @@ func TestRelease(t *testing.T) {
 		"demoapp-controller-v1.2.3-linux-arm64.spdx.json",
 		"image-digest.txt",
 		"install.yaml",
+		"krew.yaml",
+		"kubectl-demoapp-v1.2.3-linux-amd64.spdx.json",
+		"kubectl-demoapp-v1.2.3-linux-amd64.tar.gz",
+		"kubectl-demoapp-v1.2.3-linux-arm64.spdx.json",
+		"kubectl-demoapp-v1.2.3-linux-arm64.tar.gz",
 	}
 	slices.Sort(want) // A fork has another name.
 	if !slices.Equal(names, want) {
@@ -72,6 +79,28 @@ func TestRelease(t *testing.T) {
 		t.Errorf("two releases of one commit have the checksums\n%s\nand\n%s", want, got)
 	}
 	checkChart(t, o, digest)
+	checkPlugin(t, o)
+}
+
+// checkPlugin checks the archive of a platform, and that the manifest for krew names it.
+func checkPlugin(t *testing.T, o options) {
+	t.Helper()
+	const name = "kubectl-demoapp-v1.2.3-linux-arm64.tar.gz"
+	packed := read(t, o.output, name)
+	content, err := gzip.NewReader(strings.NewReader(packed))
+	must(t, err)
+	modes, files := unpack(t, content)
+	if len(files) != 2 || modes["kubectl-demoapp"] != 0o755 || files["kubectl-demoapp"] != read(t, o.plugins[1]) || files["LICENSE"] == "" {
+		t.Errorf("the archive has the modes %v", modes)
+	}
+	want := fmt.Sprintf(`  - selector: {matchLabels: {os: linux, arch: arm64}}
+    uri: https://example.com/program/releases/download/v1.2.3/%s
+    sha256: %x
+    bin: kubectl-demoapp
+`, name, sha256.Sum256([]byte(packed)))
+	if manifest := read(t, o.output, "krew.yaml"); !strings.HasSuffix(manifest, want) {
+		t.Errorf("krew.yaml does not end with\n%s\nbut is\n%s", want, manifest)
+	}
 }
 
 // checkChart checks that the packaged chart differs from that of the repository only in the lines
@@ -130,6 +159,9 @@ func TestReleaseRefuses(t *testing.T) {
 		{"no image", func(o *options) { o.image = other }, "read the image"},
 		{"no manifest", func(o *options) { o.manifest += ".absent" }, "read the manifest"},
 		{"a manifest of another image", func(o *options) { o.manifest = other }, "has no line with the image"},
+		{"no plugin", func(o *options) { o.plugins = nil }, "no binaries of the plugin"},
+		{"a plugin of another commit", func(o *options) { o.plugins = modified }, "is of another commit"},
+		{"no license", func(o *options) { o.license += ".absent" }, "read the license"},
 		{"no chart", func(o *options) { o.chart += "/absent" }, "chart "},
 		{"a chart without values", func(o *options) { o.chart += "/templates" }, "Chart.yaml: does not exist"},
 	}

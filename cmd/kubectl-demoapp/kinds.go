@@ -5,6 +5,7 @@ package main
 
 import (
 	"cmp"
+	"reflect"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -25,7 +26,7 @@ import (
 // kinds also need the flags of the operator, or what it found out about the cluster.
 func kinds() map[schema.GroupKind]inspect.KindFunctions {
 	return map[schema.GroupKind]inspect.KindFunctions{
-		demov1alpha1.SchemeGroupVersion.WithKind("DemoApp").GroupKind(): {Fields: demoAppFields},
+		demov1alpha1.SchemeGroupVersion.WithKind("DemoApp").GroupKind(): {Fields: demoAppFields, Restore: restoreDemoApp},
 		memcachedbackup.Kind.GroupKind(): children(memcachedbackup.Kind, func(m *cachev1.MemcachedBackup) []child.Desired {
 			return []child.Desired{memcachedbackup.Desired(m)}
 		}),
@@ -82,4 +83,49 @@ func demoAppFields(object *unstructured.Unstructured, in inspect.FieldsInput) (i
 			"ingress.tls.enabled": "spec.ingress.tls",
 		},
 	}, nil
+}
+
+// restoreDemoApp restores the fields of a DemoApp that give values to its chart, except for the API
+// key.
+func restoreDemoApp(object *unstructured.Unstructured, recorded map[string]any) (notes []string, err error) {
+	set := func(path []string, field ...string) {
+		value, has, _ := unstructured.NestedFieldCopy(recorded, path...)
+		at := append([]string{"spec"}, field...)
+		switch {
+		case err != nil:
+		case !has || value == "" || value == int64(0) || value == float64(0):
+			unstructured.RemoveNestedField(object.Object, at...)
+		default:
+			err = unstructured.SetNestedField(object.Object, value, at...)
+		}
+	}
+	for _, field := range []string{"replicaCount", "image", "message", "nodeName"} {
+		set([]string{field}, field)
+	}
+	if count, has, _ := unstructured.NestedNumberAsFloat64(recorded, "replicaCount"); has && count == 0 {
+		err = cmp.Or(err, unstructured.SetNestedField(object.Object, int64(0), "spec", "replicaCount"))
+	}
+	for _, field := range []string{"type", "port", "nodePort"} {
+		set([]string{"service", field}, "service", field)
+	}
+	app := &demov1alpha1.DemoApp{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, app); err != nil {
+		return nil, err
+	}
+	now := demoapp.FieldValues(app.Spec, "", false, false)
+	for _, of := range []string{"ingress", "httpRoute"} {
+		// The record has whether the cluster supported the object, which is not a field.
+		fields, _, _ := unstructured.NestedMap(recorded, of)
+		delete(fields, "enabled")
+		current, _, _ := unstructured.NestedMap(now, of)
+		delete(current, "enabled")
+		if !reflect.DeepEqual(fields, current) {
+			notes = append(notes, "spec.ingress is not restored: the record does not have all of its fields")
+			break
+		}
+	}
+	if key, _, _ := unstructured.NestedString(recorded, "apiKey"); app.Spec.APIKeyFrom != nil || key != app.Spec.APIKey {
+		notes = append(notes, "the API key is not restored: it is a secret, and the record does not tell where it came from")
+	}
+	return notes, err
 }

@@ -29,6 +29,10 @@ type KindFunctions struct {
 	// Fields returns the values that the fields of the spec give to the chart; nil for a kind whose
 	// whole spec is the values.
 	Fields func(object *unstructured.Unstructured, in FieldsInput) (Fields, error)
+	// Restore is the inverse of Fields for a rollback: it changes the spec of an object so that its
+	// fields give some recorded values to the chart. Secrets are not restored. The notes say which
+	// fields cannot be restored. It is nil for a kind whose whole spec is the values.
+	Restore func(object *unstructured.Unstructured, recorded map[string]any) (notes []string, err error)
 }
 
 // FieldsInput is what the values of a spec depend on besides the spec.

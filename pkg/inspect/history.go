@@ -167,6 +167,8 @@ func managerOf(fields []metav1.ManagedFieldsEntry) string {
 // managedFields, with the time of its last write, so the entry belongs to the first revision after
 // that time.
 func noteAuthors(lines []HistoryLine, fields []metav1.ManagedFieldsEntry) {
+	// The last write before a revision comes first.
+	fields = slices.SortedStableFunc(slices.Values(fields), func(a, b metav1.ManagedFieldsEntry) int { return timeOf(b).Compare(timeOf(a)) })
 	for _, entry := range fields {
 		if entry.Time == nil || entry.Subresource != "" || entry.FieldsV1 == nil || !strings.Contains(entry.FieldsV1.GetRawString(), `"f:spec"`) {
 			continue
@@ -183,6 +185,14 @@ func noteAuthors(lines []HistoryLine, fields []metav1.ManagedFieldsEntry) {
 			break
 		}
 	}
+}
+
+// timeOf returns the time of the last write of a field manager.
+func timeOf(entry metav1.ManagedFieldsEntry) time.Time {
+	if entry.Time == nil {
+		return time.Time{}
+	}
+	return entry.Time.Time
 }
 
 // Compared is a comparison of two revisions.

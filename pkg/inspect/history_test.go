@@ -63,7 +63,9 @@ const template = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: {{ .Release.
 func objectOf(t *testing.T, text string) *unstructured.Unstructured {
 	t.Helper()
 	object := &unstructured.Unstructured{}
-	expect.NoError(t, yaml.Unmarshal([]byte(text), &object.Object))
+	content, err := yaml.YAMLToJSON([]byte(text))
+	expect.NoError(t, err)
+	expect.NoError(t, object.UnmarshalJSON(content))
 	object.SetNamespace("shop")
 	return object
 }

@@ -151,8 +151,8 @@ func orNil(original, value map[string]any) any {
 
 // pairOfLists compares lists of the same length item by item. Other lists are masked on their own.
 func (m Mask) pairOfLists(path []string, before, after []any) (maskedB, maskedA any) {
-	var b, a []any
-	if len(before) == len(after) {
+	b, a := []any{}, []any{}
+	if before != nil && len(before) == len(after) {
 		for i := range before {
 			itemB, itemA := m.pair(path, before[i], after[i])
 			b, a = append(b, itemB), append(a, itemA)

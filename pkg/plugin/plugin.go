@@ -106,7 +106,7 @@ func (c *command) root() *cobra.Command {
 	c.flags.AddFlags(flags)
 	flags.StringVar(&c.options.Operator.Namespace, "operator-namespace", c.options.Operator.Namespace, "namespace of the operator")
 	flags.StringVar(&c.options.Operator.Name, "operator-lease", c.options.Operator.Name, "name of the Lease of the operator's leader")
-	root.AddCommand(c.create(), c.diff(), c.get(), c.history(), c.rollback(), c.status(), c.tree(), c.values(), c.why())
+	root.AddCommand(c.create(), c.diff(), c.get(), c.history(), c.report(), c.rollback(), c.status(), c.tree(), c.values(), c.why())
 	return root
 }
 

@@ -1,0 +1,228 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package inspect
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/yaml"
+)
+
+// Limits of a bundle in bytes.
+const (
+	// MaxBundleFile is the limit of a file. A longer file ends with a note.
+	MaxBundleFile = 8 << 20
+	// MaxBundle is the limit of all files together.
+	MaxBundle = 64 << 20
+)
+
+// Bundle has what a person who supports the operator wants to read, without secrets.
+type Bundle struct {
+	// Files are the contents by name.
+	Files map[string][]byte
+	// LeftOut says what the bundle lacks: a missing permission, a limit, or what is always removed.
+	LeftOut []string
+
+	size int
+}
+
+// Bundle reads the objects of all kinds of the operator in a namespace, all if it is empty, their
+// events, and the operator's Lease, Deployment, pods and logs. What the user may not read is left
+// out. It reads no Secret.
+func (c *Cluster) Bundle(ctx context.Context, namespace string) (*Bundle, error) {
+	kinds, err := c.Kinds(ctx)
+	if err != nil {
+		return nil, err
+	}
+	b := &Bundle{Files: map[string][]byte{}, LeftOut: []string{
+		"all texts in spec of objects, values of annotations, and managed fields, because they may have secrets",
+		"values of environment variables of the operator",
+		"Secrets, release records and manifests",
+	}}
+	if version, err := c.Discovery.ServerVersion(); err == nil {
+		b.add("kubernetes-version.txt", []byte(version.String()+"\n"))
+	} else {
+		b.leaveOut("version of Kubernetes", err)
+	}
+	c.bundleObjects(ctx, b, kinds, namespace)
+	c.bundleOperator(ctx, b)
+	return b, nil
+}
+
+func (c *Cluster) bundleObjects(ctx context.Context, b *Bundle, kinds []Kind, namespace string) {
+	served := map[schema.GroupKind]bool{}
+	for _, kind := range kinds {
+		served[kind.GroupKind()] = true
+		objects, err := c.List(ctx, kind.GroupVersionKind, namespace, "")
+		if err != nil {
+			b.leaveOut("objects of the kind "+kind.Kind, err)
+			continue
+		}
+		for _, object := range objects {
+			maskObject(object)
+		}
+		b.addYAML("objects/"+kind.Resource+"."+kind.Group+".yaml", objects)
+	}
+	list, err := c.Kubernetes.CoreV1().Events(namespace).List(ctx, metav1.ListOptions{Limit: 10 * pageSize})
+	if err != nil {
+		b.leaveOut("events", err)
+		return
+	}
+	if list.Continue != "" {
+		b.LeftOut = append(b.LeftOut, fmt.Sprintf("events after the first %d", 10*pageSize))
+	}
+	var events bytes.Buffer
+	for _, event := range list.Items {
+		if served[schema.FromAPIVersionAndKind(event.InvolvedObject.APIVersion, event.InvolvedObject.Kind).GroupKind()] {
+			fmt.Fprintf(&events, "%s\t%s\t%s %s/%s\t%s\t%q\n", LastSeen(event).UTC().Format("2006-01-02T15:04:05Z"), event.Type,
+				event.InvolvedObject.Kind, event.InvolvedObject.Namespace, event.InvolvedObject.Name, event.Reason, event.Message)
+		}
+	}
+	b.add("events.txt", events.Bytes())
+}
+
+func (c *Cluster) bundleOperator(ctx context.Context, b *Bundle) {
+	if report, err := c.Report(ctx); err != nil {
+		b.leaveOut("Lease and version of the operator", err)
+	} else {
+		b.addYAML("operator/lease.yaml", report)
+	}
+	namespace := c.Operator.Namespace
+	deployment, err := c.Kubernetes.AppsV1().Deployments(namespace).Get(ctx, c.Operator.Name, metav1.GetOptions{})
+	if err != nil {
+		b.leaveOut("Deployment of the operator", err)
+		return
+	}
+	selector := metav1.FormatLabelSelector(deployment.Spec.Selector)
+	deployment.Annotations, deployment.ManagedFields = nil, nil
+	deployment.Spec.Template.Annotations = nil
+	maskEnv(&deployment.Spec.Template.Spec)
+	b.addYAML("operator/deployment.yaml", deployment)
+	pods, err := c.Kubernetes.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: selector, Limit: pageSize})
+	if err != nil {
+		b.leaveOut("pods and logs of the operator", err)
+		return
+	}
+	for i := range pods.Items {
+		pod := &pods.Items[i]
+		b.addYAML("operator/pods/"+pod.Name+".yaml", pod.Status)
+		c.bundleLog(ctx, b, pod)
+		metrics, err := c.Kubernetes.CoreV1().Pods(namespace).ProxyGet("", pod.Name, "8080", "metrics", nil).DoRaw(ctx)
+		if err != nil {
+			b.leaveOut("metrics of the pod "+pod.Name, err)
+			continue
+		}
+		b.add("operator/metrics/"+pod.Name+".txt", metrics)
+	}
+}
+
+func (c *Cluster) bundleLog(ctx context.Context, b *Bundle, pod *corev1.Pod) {
+	limit := int64(MaxBundleFile)
+	for _, container := range pod.Spec.Containers {
+		stream, err := c.Kubernetes.CoreV1().Pods(pod.Namespace).GetLogs(pod.Name, &corev1.PodLogOptions{
+			Container: container.Name, LimitBytes: &limit,
+		}).Stream(ctx)
+		var text []byte
+		if err == nil {
+			text, err = io.ReadAll(io.LimitReader(stream, limit))
+			_ = stream.Close()
+		}
+		if err != nil {
+			b.leaveOut("log of the pod "+pod.Name, err)
+			continue
+		}
+		b.add("operator/logs/"+pod.Name+"-"+container.Name+".log", text)
+	}
+}
+
+// maskObject removes what may be secret from an object of a user.
+func maskObject(object *unstructured.Unstructured) {
+	unstructured.RemoveNestedField(object.Object, "metadata", "managedFields")
+	unstructured.RemoveNestedField(object.Object, "status", "deployedRelease", "manifest")
+	annotations := object.GetAnnotations()
+	for name := range annotations {
+		annotations[name] = masked
+	}
+	object.SetAnnotations(annotations)
+	for field, value := range object.Object {
+		switch field {
+		case "apiVersion", "kind", "metadata", "status":
+		default:
+			object.Object[field] = maskTexts(value)
+		}
+	}
+}
+
+// maskTexts replaces all texts of a value. Keys, numbers and booleans stay.
+func maskTexts(value any) any {
+	switch value := value.(type) {
+	case string:
+		return masked
+	case map[string]any:
+		for key, inner := range value {
+			value[key] = maskTexts(inner)
+		}
+	case []any:
+		for i, inner := range value {
+			value[i] = maskTexts(inner)
+		}
+	}
+	return value
+}
+
+func maskEnv(pod *corev1.PodSpec) {
+	for _, containers := range [][]corev1.Container{pod.InitContainers, pod.Containers} {
+		for i := range containers {
+			for j := range containers[i].Env {
+				if variable := &containers[i].Env[j]; variable.Value != "" {
+					variable.Value = masked
+				}
+			}
+		}
+	}
+}
+
+// leaveOut records what cannot be read. The API server's error names the missing permission.
+func (b *Bundle) leaveOut(what string, err error) {
+	b.LeftOut = append(b.LeftOut, what+": "+strings.Join(strings.Fields(err.Error()), " "))
+}
+
+// add adds a file within the limits.
+func (b *Bundle) add(name string, content []byte) {
+	if len(content) > MaxBundleFile {
+		b.LeftOut = append(b.LeftOut, fmt.Sprintf("%s: all after %d bytes", name, MaxBundleFile))
+		content = content[:MaxBundleFile]
+	}
+	if b.size+len(content) > MaxBundle {
+		b.LeftOut = append(b.LeftOut, fmt.Sprintf("%s: the bundle has reached its limit of %d bytes", name, MaxBundle))
+		return
+	}
+	b.size += len(content)
+	b.Files[name] = content
+}
+
+func (b *Bundle) addYAML(name string, value any) {
+	if objects, ok := value.([]*unstructured.Unstructured); ok {
+		list := make([]map[string]any, 0, len(objects))
+		for _, object := range objects {
+			list = append(list, runtime.DeepCopyJSON(object.Object))
+		}
+		value = list
+	}
+	text, err := yaml.Marshal(value)
+	if err != nil {
+		b.leaveOut(name, err)
+		return
+	}
+	b.add(name, text)
+}

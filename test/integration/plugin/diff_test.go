@@ -1,0 +1,58 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build integration
+
+package plugin
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/example/demoapp-controller/test/cluster"
+	"github.com/example/demoapp-controller/test/expect"
+)
+
+// memcached is a Memcached with a number of replicas.
+func memcached(replicas string) string {
+	return "{apiVersion: cache.my.domain/v1, kind: Memcached, metadata: {name: web}, spec: {replicaCount: " + replicas + "}}"
+}
+
+// TestDiffAndHistory follows a release through a change and a rollback.
+func TestDiffAndHistory(t *testing.T) {
+	t.Parallel()
+	namespace := shared.Namespace(t)
+	awaitRevision := func(revision string) {
+		t.Helper()
+		cluster.Eventually(t.Context(), t, "revision "+revision, func(context.Context) (bool, error) {
+			history := kubectl(t, namespace, "history", "memcached/web")
+			return strings.Contains(history.out, "\n"+revision+" ") && !strings.Contains(history.out, "pending"), nil
+		})
+	}
+	apply(t, namespace, memcached("0"))
+	awaitRevision("1")
+
+	expectEqual := func(args ...string) {
+		t.Helper()
+		if got := kubectl(t, namespace, args...); got != (answer{}) {
+			t.Errorf("%s: exit code %d, want 0 and no output:\n%s%s", strings.Join(args, " "), got.code, got.out, got.errors)
+		}
+	}
+	expectEqual("diff", "memcached/web")
+	change := kubectl(t, namespace, "diff", "memcached/web", "--set", "spec.replicaCount=2")
+	expect.Equal(t, "exit code of a change", 1, change.code)
+	expect.Contains(t, "change", change.out, "--- Memcached/web", "-  replicaCount: 0\n+  replicaCount: 2\n", "-  replicas: 0\n+  replicas: 2\n")
+	expectEqual("diff", "memcached/web")
+
+	apply(t, namespace, memcached("1"))
+	awaitRevision("2")
+	compared := kubectl(t, namespace, "history", "memcached/web", "--diff", "1", "2")
+	expect.Equal(t, "exit code of the comparison", 1, compared.code)
+	expect.Contains(t, "comparison", compared.out, "--- values\trevision 1", "-replicaCount: 0\n+replicaCount: 1\n", "-  replicas: 0\n+  replicas: 1\n")
+
+	rollback := kubectl(t, namespace, "rollback", "memcached/web", "--to=1", "--yes")
+	expect.Equal(t, "errors of the rollback", "", rollback.errors)
+	awaitRevision("3")
+	expectEqual("history", "memcached/web", "--diff", "1", "3")
+}

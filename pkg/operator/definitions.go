@@ -19,7 +19,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
-	"github.com/example/demoapp-controller/pkg/controller/served"
+	"github.com/example/demoapp-controller/pkg/served"
 )
 
 // customResourceDefinitions is the resource of CRDs.

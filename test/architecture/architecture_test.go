@@ -47,7 +47,7 @@ const (
 // leaves import nothing of this module but each other.
 var leaves = []string{
 	"pkg/endpoint", "pkg/expiring", "pkg/health", "pkg/message", "pkg/metacache", "pkg/overlay", "pkg/rawjson", "pkg/redact", "pkg/registries",
-	"pkg/serving", "pkg/ssa", "pkg/window",
+	"pkg/served", "pkg/serving", "pkg/ssa", "pkg/window",
 }
 
 // layers are the folders under pkg. Each kind is a layer of its own: see layerOf.

@@ -14,7 +14,7 @@ import (
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller"
 	"github.com/example/demoapp-controller/pkg/controller/release/values"
-	"github.com/example/demoapp-controller/pkg/controller/served"
+	"github.com/example/demoapp-controller/pkg/served"
 )
 
 // HTTPRouteCRD is the name of the CustomResourceDefinition of HTTPRoute in the Gateway

@@ -26,9 +26,9 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller/kinds/watches/custom"
 	"github.com/example/demoapp-controller/pkg/controller/release"
 	"github.com/example/demoapp-controller/pkg/controller/release/gates"
-	"github.com/example/demoapp-controller/pkg/controller/served"
 	"github.com/example/demoapp-controller/pkg/helm"
 	"github.com/example/demoapp-controller/pkg/redact"
+	"github.com/example/demoapp-controller/pkg/served"
 )
 
 const (

@@ -24,8 +24,8 @@ import (
 	watchesv1alpha1 "github.com/example/demoapp-controller/pkg/apis/watches/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller"
 	"github.com/example/demoapp-controller/pkg/controller/release"
-	"github.com/example/demoapp-controller/pkg/controller/served"
 	"github.com/example/demoapp-controller/pkg/helm"
+	"github.com/example/demoapp-controller/pkg/served"
 )
 
 // Engine is the part of the Helm engine that a manager uses.

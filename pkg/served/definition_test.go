@@ -8,7 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/example/demoapp-controller/pkg/controller/served"
+	"github.com/example/demoapp-controller/pkg/served"
 )
 
 func TestEstablishes(t *testing.T) {

@@ -18,7 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/clock"
 
-	"github.com/example/demoapp-controller/pkg/controller/served"
+	"github.com/example/demoapp-controller/pkg/served"
 )
 
 var app = schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "App"}

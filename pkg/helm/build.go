@@ -149,7 +149,7 @@ func (o *operation) flatten(object *unstructured.Unstructured, list *kube.Resour
 	if manifest.ReadTexts(object) && manifest.IsKept(object) && o.isController(object) {
 		object.SetOwnerReferences(withoutController(object)) // See disownKept.
 	}
-	mapping, err := o.engine.mapper.mapping(object.GroupVersionKind())
+	mapping, err := o.engine.mapper.Mapping(object.GroupVersionKind())
 	if err != nil {
 		return fmt.Errorf("%s %q: %w", object.GetKind(), object.GetName(), err)
 	}

@@ -4,13 +4,11 @@
 package helm
 
 import (
-	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -46,79 +44,16 @@ func TestCapabilities(t *testing.T) {
 	})
 }
 
-// TestNewKinds: a CRD or API service that comes is noticed, and many of them
-// cause one discovery.
-func TestNewKinds(t *testing.T) {
-	for _, kind := range []string{"CustomResourceDefinition", "APIService"} {
-		t.Run(kind, func(t *testing.T) {
-			bubble(t, func(t *testing.T, f *fixture) {
-				<-time.After(time.Minute)
-				if _, err := f.engine.mapper.mapping(thingKind); !meta.IsNoMatchError(err) {
-					t.Fatalf("error is %v, want an unknown kind", err)
-				}
-				f.TakeDiscoveries()
-				<-time.After(staleInterval) // Too soon to ask for an unknown kind again.
-				if _, err := f.engine.mapper.mapping(thingKind); !meta.IsNoMatchError(err) || f.TakeDiscoveries() > 0 {
-					t.Fatalf("error is %v, want an unknown kind, without asking again", err)
-				}
-				f.Serve(thingsResource, thingKind.Kind, true)
-				for _, name := range []string{"a", "b", "c"} {
-					f.Edit(kind, name, "kubectl", func(*unstructured.Unstructured) {})
-				}
-				synctest.Wait()
-				mapping, err := f.engine.mapper.mapping(thingKind)
-				if err != nil || mapping.Resource != thingsResource {
-					t.Fatalf("mapping = %v, %v", mapping, err)
-				}
-				once := f.TakeDiscoveries()
-				namespaced, err := f.engine.mapper.namespaced(thingKind)
-				if err != nil || !namespaced {
-					t.Errorf("namespaced = %t, %v", namespaced, err)
-				}
-				if again := f.TakeDiscoveries(); once == 0 || again != 0 {
-					t.Errorf("%d discovery requests, and then %d, want one discovery", once, again)
-				}
-				capabilities, err := f.engine.mapper.current()
-				if err != nil || !capabilities.APIVersions.Has("example.com/v1/Thing") {
-					t.Errorf("capabilities lack the new kind: %v, %v", capabilities, err)
-				}
-			})
-		})
-	}
-}
-
-// TestNewKindsDiscoveredLate: discovery may show the kind of a new CRD with a delay. The engine
-// repeats discovery soon, but not forever.
-func TestNewKindsDiscoveredLate(t *testing.T) {
+// TestNewKindsChangeCapabilities: the capabilities follow the kinds of the API server.
+func TestNewKindsChangeCapabilities(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
 		<-time.After(time.Minute)
+		f.Serve(thingsResource, thingKind.Kind, true)
 		f.Edit("CustomResourceDefinition", "a", "kubectl", func(*unstructured.Unstructured) {})
 		synctest.Wait()
-		unknown := func() {
-			t.Helper()
-			if _, err := f.engine.mapper.mapping(thingKind); !meta.IsNoMatchError(err) {
-				t.Fatalf("error is %v, want an unknown kind", err)
-			}
-		}
-		unknown()
-		f.TakeDiscoveries()
-		if unknown(); f.TakeDiscoveries() > 0 {
-			t.Error("it asks again at once")
-		}
-		<-time.After(settlingTime)
-		unknown()
-		f.TakeDiscoveries()
-		<-time.After(staleInterval)
-		if unknown(); f.TakeDiscoveries() > 0 {
-			t.Error("it still asks each second")
-		}
-		f.Edit("CustomResourceDefinition", "b", "kubectl", func(*unstructured.Unstructured) {})
-		synctest.Wait()
-		unknown()
-		f.Serve(thingsResource, thingKind.Kind, true)
-		<-time.After(staleInterval)
-		if _, err := f.engine.mapper.mapping(thingKind); err != nil {
-			t.Error(err)
+		capabilities, err := f.engine.mapper.current()
+		if err != nil || !capabilities.APIVersions.Has("example.com/v1/Thing") {
+			t.Errorf("capabilities lack the new kind: %v, %v", capabilities, err)
 		}
 	})
 }
@@ -143,31 +78,5 @@ func TestDiscoveryFails(t *testing.T) {
 		}
 		f.With(func() { broken = false })
 		f.must(demo(t, nil), ActionInstall, CauseNotInstalled)
-	})
-}
-
-// TestCRDsMayNotBeWatched: without that permission, unknown kinds are still
-// looked for.
-func TestCRDsMayNotBeWatched(t *testing.T) {
-	bubble(t, func(t *testing.T, f *fixture) {
-		f.With(func() {
-			f.Refuse = func(request fakeapi.Request, object *unstructured.Unstructured) error {
-				if object == nil && request.Key.Resource.Resource == "customresourcedefinitions" {
-					return apierrors.NewForbidden(request.Key.Resource.GroupResource(), "", errors.New("not granted"))
-				}
-				return nil
-			}
-		})
-		f.restart()
-		f.TakeRequests()
-		f.Serve(thingsResource, thingKind.Kind, true)
-		<-time.After(time.Hour)
-		if got := f.TakeRequests(); len(got) > 0 {
-			t.Errorf("it goes on asking: %s", got)
-		}
-		f.expectWatchErrors("customresourcedefinitions.apiextensions.k8s.io")
-		if _, err := f.engine.mapper.mapping(thingKind); err != nil {
-			t.Error(err)
-		}
 	})
 }

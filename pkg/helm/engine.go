@@ -16,10 +16,8 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
@@ -30,6 +28,7 @@ import (
 
 	"github.com/example/demoapp-controller/pkg/helm/record"
 	"github.com/example/demoapp-controller/pkg/overlay"
+	"github.com/example/demoapp-controller/pkg/served"
 )
 
 // Defaults of [Config].
@@ -203,8 +202,9 @@ func New(config Config) (*Engine, error) {
 	}
 	e.setDefaults()
 	watchErrors := watchErrorHandlers(config.OnWatchError)
-	e.mapper = newKindMapper(discoveryClient, e.clock, e.logger)
-	e.mapper.watchErrors = config.OnWatchError
+	e.mapper = &kindMapper{Cache: served.NewCache(served.CacheConfig{
+		Discovery: discoveryClient, Metadata: metadataClient, Clock: e.clock, Logger: e.logger, OnWatchError: config.OnWatchError,
+	})}
 	e.sources = newSources(builtin, client, dynamicClient, metadataClient)
 	e.watcher = newWatcher(e.sources, config.Namespaces, &e.foreign, &e.drifted, watchErrors, e.publish)
 	if e.records, err = record.NewIndex(metadataClient, config.Namespaces, watchErrors(WatchedRecords), e.publishRecord); err != nil {
@@ -261,7 +261,7 @@ func (e *Engine) Run(ctx context.Context) {
 			e.logger.WarnContext(ctx, "Could not discover what the API server serves", slog.Any("err", err))
 		}
 	})
-	running.Go(func() { e.mapper.run(ctx, e.metadata) })
+	running.Go(func() { e.mapper.Run(ctx) })
 	running.Go(func() { e.records.Run(ctx) })
 	running.Go(func() { e.watcher.run(ctx) })
 	running.Wait()
@@ -279,25 +279,8 @@ func (e *Engine) Subscribe(subscriber func(release cache.ObjectName, change Chan
 	e.subscribers = append(e.subscribers, subscriber)
 }
 
-// SubscribeKinds registers a function that is called when a CRD or an API service changes,
-// so the API server may serve other kinds now. Discovery may show them only a moment later.
-// The function must not block.
-func (e *Engine) SubscribeKinds(subscriber func()) {
-	e.mapper.mu.Lock()
-	defer e.mapper.mu.Unlock()
-	e.mapper.subscribers = append(e.mapper.subscribers, subscriber)
-}
-
-// Resource returns the resource of a kind, and whether the resource is namespaced. The error
-// is a [meta.NoKindMatchError] if the API server does not serve the kind. Resource asks the
-// API server only if the kind is unknown, and not at each call.
-func (e *Engine) Resource(kind schema.GroupVersionKind) (resource schema.GroupVersionResource, namespaced bool, err error) {
-	mapping, err := e.mapper.mapping(kind)
-	if err != nil {
-		return schema.GroupVersionResource{}, false, err
-	}
-	return mapping.Resource, mapping.Scope.Name() == meta.RESTScopeNameNamespace, nil
-}
+// Kinds returns what the API server serves. Run keeps it up to date.
+func (e *Engine) Kinds() *served.Cache { return e.mapper.Cache }
 
 // publish reports a change to the subscribers, after the operation in flight if there is
 // one.

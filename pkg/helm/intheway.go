@@ -30,7 +30,7 @@ func (e *Engine) InTheWay(ctx context.Context, release Release, object ObjectRef
 		return "", err
 	}
 	ctx = withBounds(ctx, within)
-	mapping, err := e.mapper.mapping(InventoryEntry{ObjectReference: object}.groupVersionKind())
+	mapping, err := e.mapper.Mapping(InventoryEntry{ObjectReference: object}.groupVersionKind())
 	if meta.IsNoMatchError(err) {
 		return "", nil // The object is gone with its kind.
 	}

@@ -74,7 +74,7 @@ type lookupTransport struct {
 // RoundTrip implements http.RoundTripper.
 func (t *lookupTransport) RoundTrip(request *http.Request) (*http.Response, error) {
 	if version, ok := discovered(request.URL.Path); ok {
-		if kinds, err := t.lookups.discovery.ServerResourcesForGroupVersion(version); err == nil {
+		if kinds, err := t.lookups.KindsOf(version); err == nil {
 			return answerJSON(request, kinds)
 		}
 	}
@@ -107,7 +107,7 @@ func (l *lookups) allow(path string) error {
 	if version == "" {
 		return nil // The request is not about objects.
 	}
-	kinds, err := l.discovery.ServerResourcesForGroupVersion(version)
+	kinds, err := l.KindsOf(version)
 	if err != nil {
 		return fmt.Errorf("kinds of %s: %w", version, err)
 	}

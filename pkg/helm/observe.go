@@ -150,7 +150,7 @@ func (e *Engine) mappings(inventory []InventoryEntry) (map[schema.GroupVersionKi
 		if _, known := mappings[kind]; known {
 			continue
 		}
-		mapping, err := e.mapper.mapping(kind)
+		mapping, err := e.mapper.Mapping(kind)
 		if err != nil && !meta.IsNoMatchError(err) {
 			return nil, err
 		}

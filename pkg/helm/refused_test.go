@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/example/demoapp-controller/pkg/served"
 	"github.com/example/demoapp-controller/test/fakeapi"
 )
 
@@ -178,7 +179,7 @@ func TestUnknownKind(t *testing.T) {
 		}
 		wantRecords(t, f)
 		f.Serve(schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "things"}, "Thing", true)
-		<-time.After(unknownKindInterval)
+		<-time.After(served.UnknownKindInterval)
 		f.must(desired, ActionInstall, CauseNotInstalled)
 		f.must(desired, ActionNone, CauseNone)
 	})

@@ -128,7 +128,7 @@ func (o *operation) inventoried() (kube.ResourceList, error) {
 		if !manifest.IsName(entry.Name) {
 			continue
 		}
-		mapping, err := o.engine.mapper.mapping(entry.groupVersionKind())
+		mapping, err := o.engine.mapper.Mapping(entry.groupVersionKind())
 		if meta.IsNoMatchError(err) {
 			continue
 		}

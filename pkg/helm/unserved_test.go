@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/example/demoapp-controller/pkg/served"
 	"github.com/example/demoapp-controller/test/fakeapi"
 )
 
@@ -33,9 +34,9 @@ func withoutThing(t *testing.T, data string) Release {
 
 // serveThings serves the kind from now on, or no longer; with the kind go its
 // objects.
-func (f *fixture) serveThings(served bool) {
+func (f *fixture) serveThings(serve bool) {
 	f.t.Helper()
-	if served {
+	if serve {
 		f.Serve(thingsResource, thingKind.Kind, true)
 	} else {
 		if f.Object(thingKind.Kind, "default/thing") != nil {
@@ -45,7 +46,7 @@ func (f *fixture) serveThings(served bool) {
 	}
 	f.Edit("CustomResourceDefinition", "things.example.com", "kubectl", change(time.Now().String(), "metadata", "annotations", "changed"))
 	synctest.Wait()
-	<-time.After(staleInterval)
+	<-time.After(served.StaleInterval)
 }
 
 // TestKindNoLongerServed: objects of a kind that is no longer served are gone. The remaining
@@ -138,7 +139,7 @@ func TestKindOfUnavailableAPI(t *testing.T) {
 		})
 		f.Edit("APIService", "v1.example.com", "kubectl", func(*unstructured.Unstructured) {})
 		synctest.Wait()
-		<-time.After(staleInterval)
+		<-time.After(served.StaleInterval)
 		f.TakeRequests()
 		desired := withThing(t, "one")
 		_, observing := f.engine.Observe(t.Context(), desired.Key(), f.baseline)

@@ -92,7 +92,7 @@ func (w *hookWaiter) discovered(crd *unstructured.Unstructured) error {
 	if err := errors.Join(err1, err2); err != nil {
 		return err
 	}
-	served, err := w.operation.engine.mapper.serving(schema.GroupKind{Group: group, Kind: kind})
+	served, err := w.operation.engine.mapper.Serves(schema.GroupKind{Group: group, Kind: kind})
 	if served || err != nil {
 		return err
 	}
@@ -102,7 +102,7 @@ func (w *hookWaiter) discovered(crd *unstructured.Unstructured) error {
 	}
 	defer end()
 	return wait.PollUntilContextTimeout(w.operation.ctx, discoveryPoll, discoveryTimeout, false, func(context.Context) (bool, error) {
-		return w.operation.engine.mapper.serving(schema.GroupKind{Group: group, Kind: kind})
+		return w.operation.engine.mapper.Serves(schema.GroupKind{Group: group, Kind: kind})
 	})
 }
 

@@ -10,22 +10,13 @@ import (
 	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/dynamic/dynamicinformer"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
 	"github.com/example/demoapp-controller/pkg/served"
 )
-
-// customResourceDefinitions is the resource of CRDs.
-var customResourceDefinitions = schema.GroupVersionResource{
-	Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions",
-}
 
 // definitions watches the CRDs of resources that the API server does not serve. Each CRD has a
 // separate watch, so that the operator receives no other CRDs. Only one goroutine may use
@@ -106,10 +97,7 @@ func (d *definitions) awaits(resource schema.GroupVersionResource) bool {
 
 func (d *definitions) watch(ctx context.Context, resource schema.GroupVersionResource) *definition {
 	ctx, stop := context.WithCancel(ctx)
-	informer := dynamicinformer.NewFilteredDynamicInformer(d.client, customResourceDefinitions, metav1.NamespaceAll, 0, cache.Indexers{},
-		func(options *metav1.ListOptions) {
-			options.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, definitionName(resource)).String()
-		}).Informer()
+	informer, err := served.NewDefinitionInformer(d.client, definitionName(resource))
 	watch := &definition{informer: informer, ctx: ctx, stop: stop, done: make(chan struct{})}
 	changed := func(crd any) {
 		if !establishes(crd, resource) {
@@ -120,10 +108,10 @@ func (d *definitions) watch(ctx context.Context, resource schema.GroupVersionRes
 		default:
 		}
 	}
-	_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+	_, failed := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc: changed, UpdateFunc: func(_, crd any) { changed(crd) },
 	})
-	err = errors.Join(err, informer.SetWatchErrorHandlerWithContext(func(ctx context.Context, r *cache.Reflector, err error) {
+	err = errors.Join(err, failed, informer.SetWatchErrorHandlerWithContext(func(ctx context.Context, r *cache.Reflector, err error) {
 		if !apierrors.IsForbidden(err) && !apierrors.IsNotFound(err) {
 			cache.DefaultWatchErrorHandler(ctx, r, err)
 			return
@@ -154,7 +142,8 @@ func definitionName(resource schema.GroupVersionResource) string {
 	return resource.GroupResource().String()
 }
 
+// establishes reports whether the API server serves a resource because of its CRD.
 func establishes(object any, resource schema.GroupVersionResource) bool {
-	crd, ok := object.(*unstructured.Unstructured)
-	return ok && served.Establishes(crd, resource.Version)
+	crd, ok := object.(*served.Definition)
+	return ok && crd.Serves(resource.Version)
 }

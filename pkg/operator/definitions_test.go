@@ -20,13 +20,15 @@ import (
 	"k8s.io/client-go/dynamic"
 	dynamicfake "k8s.io/client-go/dynamic/fake"
 	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/example/demoapp-controller/pkg/served"
 )
 
 // newCRDs returns a client of an API server without CRDs. Unlike the fake of client-go, its watches
 // honor field selectors.
 func newCRDs() *dynamicfake.FakeDynamicClient {
 	client := dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(),
-		map[schema.GroupVersionResource]string{customResourceDefinitions: "CustomResourceDefinitionList"})
+		map[schema.GroupVersionResource]string{served.Definitions: "CustomResourceDefinitionList"})
 	client.PrependWatchReactor("*", func(action clienttesting.Action) (bool, watch.Interface, error) {
 		watched, ok := action.(clienttesting.WatchAction)
 		if !ok {
@@ -64,7 +66,7 @@ func selectEvents(all watch.Interface, selector fields.Selector) watch.Interface
 
 // refuseCRDs makes the API server refuse to list and watch CRDs.
 func refuseCRDs(client *dynamicfake.FakeDynamicClient) {
-	refused := apierrors.NewForbidden(customResourceDefinitions.GroupResource(), "", errors.New("RBAC"))
+	refused := apierrors.NewForbidden(served.Definitions.GroupResource(), "", errors.New("RBAC"))
 	client.PrependReactor("list", "*", func(clienttesting.Action) (bool, runtime.Object, error) {
 		return true, nil, refused
 	})
@@ -83,7 +85,7 @@ func newCRD(resource schema.GroupVersionResource) *unstructured.Unstructured {
 // applyCRD creates the established CRD of a resource.
 func applyCRD(ctx context.Context, t *testing.T, client dynamic.Interface, resource schema.GroupVersionResource) {
 	t.Helper()
-	_, err := client.Resource(customResourceDefinitions).Create(ctx, newCRD(resource), metav1.CreateOptions{})
+	_, err := client.Resource(served.Definitions).Create(ctx, newCRD(resource), metav1.CreateOptions{})
 	if err != nil && ctx.Err() == nil {
 		t.Error(err)
 	}
@@ -94,8 +96,8 @@ func applyCRD(ctx context.Context, t *testing.T, client dynamic.Interface, resou
 func TestMissingCRDCostsNoRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
-		served := map[string]time.Duration{"demoapps": time.Hour, "demoappclusters": time.Hour}
-		api := &growing{start: time.Now(), served: served}
+		from := map[string]time.Duration{"demoapps": time.Hour, "demoappclusters": time.Hour}
+		api := &growing{start: time.Now(), served: from}
 		crds := newCRDs()
 		queue, _ := newTestQueue(nil)
 		queue.ask = api.questions()

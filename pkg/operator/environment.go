@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/tools/events"
 
 	"github.com/example/demoapp-controller/pkg/controller"
+	"github.com/example/demoapp-controller/pkg/served"
 )
 
 // Controller is a controller of the process. It runs on the leader. When stop ends, Run must finish
@@ -115,7 +116,7 @@ func (e *Environment) SetWaiting(kind string, waiting bool) {
 // the log and the metric controller_permission_missing name the permissions that the role lacks.
 // Permitted returns an error if ctx ends, or if the API server refuses a question. It is for kinds
 // that start while the process runs, and have no Resources.
-func (e *Environment) Permitted(ctx context.Context, kind string, rules func(Served) []Rule) error {
+func (e *Environment) Permitted(ctx context.Context, kind string, rules func(served.Snapshot) []Rule) error {
 	metrics := e.kinds
 	if metrics == nil {
 		metrics = newKindMetrics()

@@ -19,6 +19,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/metadata"
 	"k8s.io/klog/v2"
+
+	"github.com/example/demoapp-controller/pkg/served"
 )
 
 const (
@@ -57,7 +59,7 @@ type Kind struct {
 	// that the API server does not serve do not count. A process that starts without such a
 	// permission is not ready, and does not take the lease. If the process runs already, the kind
 	// waits. Optional.
-	Rules func(served Served) []Rule
+	Rules func(served.Snapshot) []Rule
 	// Build adds the kind's informers, services and controllers to the environment. It is called
 	// once, when the Resources can be watched. An error of Build ends the process. A kind that has
 	// nothing to run with the program's flags has no Build: [Options.Select] then only knows its
@@ -345,7 +347,7 @@ type round struct {
 	*kindQueue
 
 	ask    questions
-	served Served
+	served served.Snapshot
 	review *review
 	// found has the obstacles of the resources that were already checked.
 	found map[schema.GroupVersionResource]obstacle
@@ -354,12 +356,12 @@ type round struct {
 }
 
 func (q *kindQueue) newRound(ctx context.Context, ask questions) (*round, error) {
-	served, err := ask.discover(ctx)
+	snapshot, err := ask.discover(ctx)
 	if err != nil {
 		return nil, err
 	}
 	return &round{
-		kindQueue: q, ask: ask, served: served, review: newReview(ask.access),
+		kindQueue: q, ask: ask, served: snapshot, review: newReview(ask.access),
 		found: map[schema.GroupVersionResource]obstacle{}, missing: map[string][]permission{},
 	}, nil
 }
@@ -369,7 +371,7 @@ func (q *kindQueue) newRound(ctx context.Context, ask questions) (*round, error)
 func (r *round) obstacles(ctx context.Context, kind Kind) ([]waitingFor, error) {
 	var found []waitingFor
 	for _, resource := range kind.Resources {
-		if !r.served.has(resource) {
+		if !r.served.Has(resource) {
 			found = append(found, waitingFor{kind.Name, resource, notServed})
 		}
 	}
@@ -405,7 +407,7 @@ func (r *round) crdsForbidden(ctx context.Context, waits []waitingFor) (bool, er
 	if !slices.ContainsFunc(waits, func(w waitingFor) bool { return w.why == notServed }) {
 		return false, nil
 	}
-	crds := watchRule(customResourceDefinitions, []string{metav1.NamespaceAll})
+	crds := watchRule(served.Definitions, []string{metav1.NamespaceAll})
 	missing, err := r.review.missing(ctx, needed([]Rule{crds}, r.served, nil))
 	if len(missing) > 0 {
 		r.crds.refuse(ctx)
@@ -559,16 +561,16 @@ func logMissing(ctx context.Context, kind string, missing []permission) {
 // permitted waits until the role grants the rules of an installed kind. Meanwhile, the log and the
 // metrics name the permissions that the role lacks. It returns an error if ctx ends, or if a
 // question fails.
-func permitted(ctx context.Context, ask questions, namespaces []string, metrics *kindMetrics, kind string, rules func(Served) []Rule) error {
+func permitted(ctx context.Context, ask questions, namespaces []string, metrics *kindMetrics, kind string, rules func(served.Snapshot) []Rule) error {
 	defer metrics.setMissing(kind, nil)
 	var logged []permission
 	begin := time.Now()
 	for delay := kindRetry; ; delay = min(delay+delay/2, permissionRetry(time.Since(begin))) {
-		served, err := ask.discover(ctx)
+		snapshot, err := ask.discover(ctx)
 		if err != nil {
 			return err
 		}
-		missing, err := newReview(ask.access).missing(ctx, needed(rules(served), served, namespaces))
+		missing, err := newReview(ask.access).missing(ctx, needed(rules(snapshot), snapshot, namespaces))
 		if err != nil || len(missing) == 0 {
 			return err
 		}

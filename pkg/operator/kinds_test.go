@@ -22,6 +22,8 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/klog/v2"
 	"k8s.io/klog/v2/ktesting"
+
+	"github.com/example/demoapp-controller/pkg/served"
 )
 
 // The test kinds. The children of a DemoAppCluster are DemoApps.
@@ -51,7 +53,7 @@ func newTestQueue(ask watchable, namespaces ...string) (*kindQueue, *processMetr
 // all.
 func unrestricted(ask watchable) questions {
 	return questions{
-		discover: func(context.Context) (Served, error) { return serves(apps, clusters, customResourceDefinitions), nil },
+		discover: func(context.Context) (served.Snapshot, error) { return serves(apps, clusters, served.Definitions), nil },
 		access: grants(func(string) []authorizationv1.ResourceRule {
 			return []authorizationv1.ResourceRule{{Verbs: []string{"*"}, APIGroups: []string{"*"}, Resources: []string{"*"}}}
 		}),
@@ -60,14 +62,14 @@ func unrestricted(ask watchable) questions {
 }
 
 // serves returns the discovery result of an API server with these resources.
-func serves(resources ...schema.GroupVersionResource) Served {
+func serves(resources ...schema.GroupVersionResource) served.Snapshot {
 	var lists []*metav1.APIResourceList
 	for _, resource := range resources {
 		lists = append(lists, &metav1.APIResourceList{
 			GroupVersion: resource.GroupVersion().String(), APIResources: []metav1.APIResource{{Name: resource.Resource, Namespaced: true}},
 		})
 	}
-	return NewServed(lists...)
+	return served.NewSnapshot(lists...)
 }
 
 // grants are the answers of an API server whose authorizer can list all rules.
@@ -123,9 +125,9 @@ func (g *growing) questions() questions {
 	return questions{discover: g.discover, access: grants(g.rules), watchable: g.ask}
 }
 
-func (g *growing) discover(context.Context) (Served, error) {
+func (g *growing) discover(context.Context) (served.Snapshot, error) {
 	g.rounds++
-	resources := []schema.GroupVersionResource{customResourceDefinitions}
+	resources := []schema.GroupVersionResource{served.Definitions}
 	for _, resource := range []schema.GroupVersionResource{apps, clusters} {
 		if passed := time.Since(g.start); passed >= g.served[resource.Resource] || passed < g.removed && resource == apps {
 			resources = append(resources, resource)
@@ -147,7 +149,7 @@ func (g *growing) rules(string) []authorizationv1.ResourceRule {
 		}
 	}
 	if !g.blind {
-		allow(customResourceDefinitions)
+		allow(served.Definitions)
 	}
 	return rules
 }
@@ -168,14 +170,14 @@ func (g *growing) ask(_ context.Context, resource schema.GroupVersionResource, _
 func (g *growing) applyCRDs(ctx context.Context, t *testing.T, client dynamic.Interface, lead time.Duration) {
 	t.Helper()
 	for _, resource := range []schema.GroupVersionResource{apps, clusters} {
-		served := g.served[resource.Resource]
-		if served == 0 {
+		from := g.served[resource.Resource]
+		if from == 0 {
 			applyCRD(ctx, t, client, resource)
 			continue
 		}
 		go func() {
 			select {
-			case <-time.After(served - lead):
+			case <-time.After(from - lead):
 				applyCRD(ctx, t, client, resource)
 			case <-ctx.Done():
 			}
@@ -468,7 +470,7 @@ func TestKindWaitsForClusterResources(t *testing.T) {
 				asked = append(asked, resource.Resource+" "+namespace)
 				return nil
 			})
-			ask.discover = func(context.Context) (Served, error) { return serves(apps, clusters, nodes), nil }
+			ask.discover = func(context.Context) (served.Snapshot, error) { return serves(apps, clusters, nodes), nil }
 			ask.access = grants(func(string) []authorizationv1.ResourceRule {
 				return []authorizationv1.ResourceRule{{Verbs: []string{"*"}, APIGroups: []string{apps.Group}, Resources: []string{"*"}}}
 			})

@@ -16,9 +16,10 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/discovery"
 	authorizationv1client "k8s.io/client-go/kubernetes/typed/authorization/v1"
 	"k8s.io/klog/v2"
+
+	"github.com/example/demoapp-controller/pkg/served"
 )
 
 // maxDescribed bounds how many missing permissions are logged, measured and shown by /readyz.
@@ -36,48 +37,6 @@ type Rule struct {
 	Namespaces []string
 }
 
-// ServedResource is how the API server serves a kind.
-type ServedResource struct {
-	schema.GroupVersionResource
-
-	Namespaced bool
-}
-
-// Served is what the API server serves.
-type Served struct {
-	kinds     map[schema.GroupVersionKind]ServedResource
-	versions  map[schema.GroupVersionResource]bool
-	resources map[schema.GroupResource]bool
-}
-
-// NewServed returns what the lists of a discovery have.
-func NewServed(lists ...*metav1.APIResourceList) Served {
-	served := Served{map[schema.GroupVersionKind]ServedResource{}, map[schema.GroupVersionResource]bool{}, map[schema.GroupResource]bool{}}
-	for _, list := range lists {
-		version, err := schema.ParseGroupVersion(list.GroupVersion)
-		if err != nil {
-			continue
-		}
-		for _, resource := range list.APIResources {
-			if strings.Contains(resource.Name, "/") {
-				continue // The kind of a subresource may be that of another resource.
-			}
-			name := version.WithResource(resource.Name)
-			served.kinds[version.WithKind(resource.Kind)] = ServedResource{name, resource.Namespaced}
-			served.versions[name], served.resources[name.GroupResource()] = true, true
-		}
-	}
-	return served
-}
-
-// Resource returns the resource of a kind, and whether the API server serves the kind.
-func (s Served) Resource(kind schema.GroupVersionKind) (ServedResource, bool) {
-	resource, ok := s.kinds[kind]
-	return resource, ok
-}
-
-func (s Served) has(resource schema.GroupVersionResource) bool { return s.versions[resource] }
-
 // permission is the smallest part of a rule.
 type permission struct {
 	namespace string
@@ -89,7 +48,7 @@ type permission struct {
 
 // needed returns the permissions that rules consist of. Permissions for resources that are not
 // served are left out.
-func needed(rules []Rule, served Served, watched []string) []permission {
+func needed(rules []Rule, snapshot served.Snapshot, watched []string) []permission {
 	var all []permission
 	for _, rule := range rules {
 		namespaces, names := rule.Namespaces, rule.ResourceNames
@@ -103,7 +62,7 @@ func needed(rules []Rule, served Served, watched []string) []permission {
 			for _, path := range rule.Resources {
 				name, subresource, _ := strings.Cut(path, "/")
 				resource := schema.GroupResource{Group: group, Resource: name}
-				if !served.resources[resource] {
+				if !snapshot.HasSome(resource) {
 					continue
 				}
 				for _, namespace := range namespaces {
@@ -239,7 +198,7 @@ func (r *review) grants(ctx context.Context, p permission) (bool, error) {
 
 // questions are all questions of a kindQueue to the API server.
 type questions struct {
-	discover  func(ctx context.Context) (Served, error)
+	discover  func(ctx context.Context) (served.Snapshot, error)
 	access    access
 	watchable watchable
 }
@@ -247,21 +206,11 @@ type questions struct {
 // newQuestions returns questions that are sent with these clients.
 func newQuestions(clients *Clients) questions {
 	return questions{
-		discover:  discover(clients.Kube.Discovery()),
+		discover: func(ctx context.Context) (served.Snapshot, error) {
+			return served.Discover(ctx, clients.Kube.Discovery())
+		},
 		access:    newAccess(clients.Kube.AuthorizationV1()),
 		watchable: askToWatch(clients.Metadata),
-	}
-}
-
-// discover returns a function that asks what the API server serves. An aggregated API that does not
-// answer is not served.
-func discover(client discovery.DiscoveryInterface) func(context.Context) (Served, error) {
-	return func(ctx context.Context) (Served, error) {
-		_, lists, err := discovery.ServerGroupsAndResourcesWithContext(ctx, discovery.ToDiscoveryInterfaceWithContext(client))
-		if err != nil && !discovery.IsGroupDiscoveryFailedError(err) {
-			return Served{}, err
-		}
-		return NewServed(lists...), nil
 	}
 }
 
@@ -303,12 +252,12 @@ func (q questions) persistently() questions { return q.wrapped(retryTransient) }
 // wrapped returns the questions, each sent by send.
 func (q questions) wrapped(send func(ctx context.Context, ask func(context.Context) error) error) questions {
 	return questions{
-		discover: func(ctx context.Context) (served Served, err error) {
+		discover: func(ctx context.Context) (snapshot served.Snapshot, err error) {
 			err = send(ctx, func(ctx context.Context) error {
-				served, err = q.discover(ctx)
+				snapshot, err = q.discover(ctx)
 				return err
 			})
-			return served, err
+			return snapshot, err
 		},
 		access: access{
 			rules: func(ctx context.Context, namespace string) (status authorizationv1.SubjectRulesReviewStatus, err error) {

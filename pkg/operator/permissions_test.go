@@ -17,6 +17,8 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/example/demoapp-controller/pkg/served"
 )
 
 var (
@@ -31,7 +33,7 @@ func writer() Kind {
 	}
 	return Kind{
 		Name: "writer", Resources: []schema.GroupVersionResource{apps},
-		Rules: func(Served) []Rule {
+		Rules: func(served.Snapshot) []Rule {
 			records := rule(secrets, "secrets", "get")
 			records.Namespaces = []string{"records"}
 			return []Rule{rule(apps, "demoapps/status", "patch"), rule(secrets, "secrets", "create", "delete"), rule(routes, "httproutes", "patch"), records}
@@ -89,7 +91,7 @@ func TestStartWaitsForPermissions(t *testing.T) {
 				defer cancel()
 				queue, metrics := newTestQueue(func(context.Context, schema.GroupVersionResource, string) error { return nil }, test.namespaces...)
 				queue.waiting = []Kind{writer()}
-				queue.ask.discover = func(context.Context) (Served, error) { return serves(apps, secrets), nil }
+				queue.ask.discover = func(context.Context) (served.Snapshot, error) { return serves(apps, secrets), nil }
 				var all atomic.Bool
 				var reviews atomic.Int64
 				queue.ask.access = grants(func(namespace string) []authorizationv1.ResourceRule {
@@ -157,7 +159,7 @@ func TestKindWithoutPermissionsWaits(t *testing.T) {
 		defer cancel()
 		queue, metrics := newTestQueue(func(context.Context, schema.GroupVersionResource, string) error { return nil })
 		queue.waiting = []Kind{writer()}
-		queue.ask.discover = func(context.Context) (Served, error) { return serves(apps, secrets), nil }
+		queue.ask.discover = func(context.Context) (served.Snapshot, error) { return serves(apps, secrets), nil }
 		var rules atomic.Pointer[[]authorizationv1.ResourceRule]
 		grant := func(all ...authorizationv1.ResourceRule) { rules.Store(&all) }
 		secret := granted("", "secrets", "*")
@@ -232,7 +234,7 @@ func TestStartingKindWaitsForPermissions(t *testing.T) {
 				metrics := newMetrics()
 				metrics.kinds.setMissing("other", []permission{{namespace: "a", resource: secrets.GroupResource(), verb: "get"}})
 				ask := unrestricted(nil)
-				ask.discover = func(context.Context) (Served, error) { return serves(apps, secrets), nil }
+				ask.discover = func(context.Context) (served.Snapshot, error) { return serves(apps, secrets), nil }
 				everything := ask.access
 				var all atomic.Bool
 				var reviews atomic.Int32

@@ -11,7 +11,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/served"
 )
 
-func TestEstablishes(t *testing.T) {
+func TestDefinitionServes(t *testing.T) {
 	set := func(value any, path ...string) func(map[string]any) {
 		return func(crd map[string]any) { _ = unstructured.SetNestedField(crd, value, path...) }
 	}
@@ -46,10 +46,10 @@ func TestEstablishes(t *testing.T) {
 			}}
 			test.change(crd.Object)
 
-			got := served.Establishes(crd, "v1alpha1")
+			got := served.DefinitionOf(crd).Serves("v1alpha1")
 
 			if got != test.want {
-				t.Errorf("Establishes() = %v, want %v", got, test.want)
+				t.Errorf("Serves() = %v, want %v", got, test.want)
 			}
 		})
 	}

@@ -26,21 +26,14 @@ const (
 	waitRetry = 5 * time.Minute
 )
 
-// Kinds knows what the API server serves.
+// Kinds is the part of a [Cache] that a follower uses.
 type Kinds interface {
-	// Resource returns the resource of a kind, and whether it is namespaced. The error is a
-	// meta.NoKindMatchError if the API server does not serve the kind.
-	Resource(kind schema.GroupVersionKind) (resource schema.GroupVersionResource, namespaced bool, err error)
-	// SubscribeKinds registers a function that is called when the kinds of the API server
-	// may have changed. It must not block.
-	SubscribeKinds(subscriber func())
-}
-
-// Resource is how the API server serves a kind.
-type Resource struct {
-	schema.GroupVersionResource
-
-	Namespaced bool
+	// Resource returns the resource of a kind. The error is a meta.NoKindMatchError if the API server
+	// does not serve the kind.
+	Resource(kind schema.GroupVersionKind) (Resource, error)
+	// Subscribe registers a function that is called when the kinds of the API server may have
+	// changed. It must not block.
+	Subscribe(subscriber func())
 }
 
 // Config configures a [Follower]. All fields are required.
@@ -62,7 +55,7 @@ type Follower struct {
 // New returns a follower.
 func New(config Config) *Follower {
 	f := &Follower{Config: config, wake: sets.New[chan struct{}]()}
-	config.Kinds.SubscribeKinds(f.kindsChanged)
+	config.Kinds.Subscribe(f.kindsChanged)
 	return f
 }
 
@@ -175,14 +168,13 @@ func (f *Follower) awaitChange(ctx context.Context, target Target, resource Reso
 
 // resource returns how the API server serves a kind, or an error that says what to do.
 func (f *Follower) resource(target Target) (Resource, error) {
-	found, namespaced, err := f.Kinds.Resource(target.Kind)
+	resource, err := f.Kinds.Resource(target.Kind)
 	if meta.IsNoMatchError(err) {
 		return Resource{}, fmt.Errorf("the API server does not serve %s, install its CRD: %w", target.Kind, err)
 	}
 	if err != nil {
 		return Resource{}, err
 	}
-	resource := Resource{found, namespaced}
 	if target.Check != nil {
 		return resource, target.Check(resource)
 	}

@@ -42,22 +42,22 @@ type world struct {
 }
 
 // Resource implements served.Kinds.
-func (w *world) Resource(kind schema.GroupVersionKind) (schema.GroupVersionResource, bool, error) {
+func (w *world) Resource(kind schema.GroupVersionKind) (served.Resource, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.looks++
 	switch {
 	case w.unavailable != nil:
-		return schema.GroupVersionResource{}, false, w.unavailable
+		return served.Resource{}, w.unavailable
 	case w.resource == nil:
-		return schema.GroupVersionResource{}, false, &meta.NoKindMatchError{GroupKind: kind.GroupKind(), SearchedVersions: []string{kind.Version}}
+		return served.Resource{}, &meta.NoKindMatchError{GroupKind: kind.GroupKind(), SearchedVersions: []string{kind.Version}}
 	default:
-		return w.resource.GroupVersionResource, w.resource.Namespaced, nil
+		return *w.resource, nil
 	}
 }
 
-// SubscribeKinds implements served.Kinds.
-func (w *world) SubscribeKinds(subscriber func()) { w.subscribers = append(w.subscribers, subscriber) }
+// Subscribe implements served.Kinds.
+func (w *world) Subscribe(subscriber func()) { w.subscribers = append(w.subscribers, subscriber) }
 
 // bubble runs a test in a synctest bubble.
 func bubble(t *testing.T, test func(*world)) {

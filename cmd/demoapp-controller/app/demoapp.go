@@ -10,16 +10,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/dynamic/dynamicinformer"
 	"k8s.io/client-go/metadata/metadatainformer"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
 
 	demov1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
-	"github.com/example/demoapp-controller/pkg/controller"
 	"github.com/example/demoapp-controller/pkg/controller/kinds/demoapp"
 	"github.com/example/demoapp-controller/pkg/controller/kinds/demoapp/audit"
 	"github.com/example/demoapp-controller/pkg/controller/release/gates"
@@ -34,6 +30,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/operator"
 	"github.com/example/demoapp-controller/pkg/operator/releasekinds"
 	"github.com/example/demoapp-controller/pkg/registries"
+	"github.com/example/demoapp-controller/pkg/served"
 )
 
 var (
@@ -131,7 +128,9 @@ func watchForDemoApps(env *operator.Environment, client versioned.Interface, dep
 	if err != nil {
 		return err
 	}
-	deps.HTTPRouteDefinition, err = watchDefinition(env, demoapp.HTTPRouteCRD)
+	deps.HTTPRouteDefinition, err = env.OnDemand("CustomResourceDefinition "+demoapp.HTTPRouteCRD, metav1.NamespaceAll, func() (cache.SharedIndexInformer, error) {
+		return served.NewDefinitionInformer(env.Clients.Dynamic, demoapp.HTTPRouteCRD)
+	})
 	return err
 }
 
@@ -141,19 +140,6 @@ func identities(
 	env *operator.Environment, resource schema.GroupVersionResource, namespace string, selected func(*metav1.ListOptions),
 ) (cache.SharedIndexInformer, error) {
 	return metacache.NewInformer(env.Clients.Metadata, resource, namespace, selected, metacache.Identity)
-}
-
-// watchDefinition returns an on-demand informer of one CustomResourceDefinition. A metadata
-// informer is not enough, because spec and status say whether the resource is served.
-func watchDefinition(env *operator.Environment, name string) (*controller.OnDemand, error) {
-	definitions := schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
-	return env.OnDemand("CustomResourceDefinition "+name, metav1.NamespaceAll, func() (cache.SharedIndexInformer, error) {
-		informer := dynamicinformer.NewFilteredDynamicInformer(env.Clients.Dynamic, definitions, metav1.NamespaceAll, 0, cache.Indexers{},
-			func(options *metav1.ListOptions) {
-				options.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, name).String()
-			}).Informer()
-		return informer, informer.SetTransform(servedOnly)
-	})
 }
 
 // newAuditTrail returns the audit trail and adds its informer. The audit namespace is watched even
@@ -217,33 +203,4 @@ func observeRollouts(registry prometheus.Registerer, counts func() rollout.Count
 			ConstLabels: prometheus.Labels{"state": state},
 		}, func() float64 { return float64(count(counts())) }))
 	}
-}
-
-// servedOnly keeps only the fields of a CustomResourceDefinition that say which versions are
-// served. The dropped schemas are the largest part of the object.
-func servedOnly(object any) (any, error) {
-	whole, ok := object.(*unstructured.Unstructured)
-	if !ok {
-		return object, nil
-	}
-	kept := &unstructured.Unstructured{Object: map[string]any{}}
-	kept.SetGroupVersionKind(whole.GroupVersionKind())
-	kept.SetName(whole.GetName())
-	kept.SetUID(whole.GetUID())
-	kept.SetResourceVersion(whole.GetResourceVersion())
-	kept.SetDeletionTimestamp(whole.GetDeletionTimestamp())
-	var versions []any
-	defined, _, err := unstructured.NestedFieldNoCopy(whole.Object, "spec", "versions")
-	if list, ok := defined.([]any); ok && err == nil {
-		for _, item := range list {
-			if version, ok := item.(map[string]any); ok {
-				versions = append(versions, map[string]any{"name": version["name"], "served": version["served"]})
-			}
-		}
-	}
-	kept.Object["spec"] = map[string]any{"versions": versions}
-	if conditions, found, err := unstructured.NestedSlice(whole.Object, "status", "conditions"); found && err == nil {
-		kept.Object["status"] = map[string]any{"conditions": conditions}
-	}
-	return kept, nil
 }

@@ -7,6 +7,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/example/demoapp-controller/pkg/operator"
+	"github.com/example/demoapp-controller/pkg/served"
 )
 
 // neededRule is a rule of artifacts/deploy/10-rbac.yaml or artifacts/kinds/<kind>/rbac.yaml, from
@@ -20,7 +21,7 @@ type neededRule struct {
 }
 
 // rulesOf returns the rules that a kind needs.
-func rulesOf(kind string, options *Options) func(operator.Served) []operator.Rule {
+func rulesOf(kind string, options *Options) func(served.Snapshot) []operator.Rule {
 	var rules []operator.Rule
 	for _, needed := range append(neededRules[kind], neededRules[""]...) {
 		rule := operator.Rule{PolicyRule: needed.PolicyRule}
@@ -29,5 +30,5 @@ func rulesOf(kind string, options *Options) func(operator.Served) []operator.Rul
 		}
 		rules = append(rules, rule)
 	}
-	return func(operator.Served) []operator.Rule { return rules }
+	return func(served.Snapshot) []operator.Rule { return rules }
 }

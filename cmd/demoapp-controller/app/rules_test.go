@@ -20,7 +20,7 @@ import (
 
 	"github.com/example/demoapp-controller/pkg/controller/kinds/demoapp"
 	"github.com/example/demoapp-controller/pkg/controller/kinds/watches"
-	"github.com/example/demoapp-controller/pkg/operator"
+	"github.com/example/demoapp-controller/pkg/served"
 )
 
 // TestRulesAllowTheCachesOfEachKind: the rules of an opt-in kind allow the list and the watch of
@@ -90,7 +90,7 @@ func TestEachKindDeclaresItsRules(t *testing.T) {
 	}
 	for _, kind := range registered {
 		needed := map[string]bool{}
-		for _, rule := range kind.Rules(operator.Served{}) {
+		for _, rule := range kind.Rules(served.Snapshot{}) {
 			for _, resource := range rule.Resources {
 				for _, verb := range rule.Verbs {
 					needed[strings.Join(append(rule.Namespaces, verb, resource), " ")] = true

@@ -13,6 +13,7 @@ import (
 
 	"github.com/example/demoapp-controller/pkg/controller/kinds/watches"
 	"github.com/example/demoapp-controller/pkg/operator"
+	"github.com/example/demoapp-controller/pkg/served"
 )
 
 // Options are the defaults of kinds. The zero value is ready to use.
@@ -37,11 +38,11 @@ func Kinds(engine *Engine, options Options, kinds ...watches.ReleaseKind) operat
 
 // rulesOf returns the rules that kinds need, without the rules of their charts. Kinds that are not
 // served need no rules.
-func rulesOf(kinds []watches.ReleaseKind) func(operator.Served) []operator.Rule {
-	return func(served operator.Served) []operator.Rule {
+func rulesOf(kinds []watches.ReleaseKind) func(served.Snapshot) []operator.Rule {
+	return func(snapshot served.Snapshot) []operator.Rule {
 		var rules []operator.Rule
 		for _, kind := range kinds {
-			resource, ok := served.Resource(kind.GroupVersionKind)
+			resource, ok := snapshot.Resource(kind.GroupVersionKind)
 			if !ok {
 				continue
 			}

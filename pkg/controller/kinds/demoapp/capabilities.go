@@ -8,7 +8,6 @@ import (
 	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/tools/cache"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
@@ -54,7 +53,7 @@ type capabilities struct {
 	queue                controller.Enqueuer
 	classWatch, crdWatch values.Watch
 	classes              controller.Scoped[*metav1.PartialObjectMetadata]
-	crds                 controller.Scoped[*unstructured.Unstructured]
+	crds                 controller.Scoped[*served.Definition]
 }
 
 // failureOf returns why an informer cannot be synced. It returns nil while the informer
@@ -84,13 +83,7 @@ func (c *capabilities) hasHTTPRoutes(app cache.ObjectName) (bool, error) {
 		return false, fmt.Errorf("CustomResourceDefinition %s cannot be watched: %w", HTTPRouteCRD, err)
 	}
 	crd, ok := c.crds.Get(cache.ObjectName{Name: HTTPRouteCRD})
-	return ok && servesHTTPRoutes(crd), nil
-}
-
-// servesHTTPRoutes reports whether the API server serves HTTPRoute in the version that
-// the chart renders.
-func servesHTTPRoutes(crd *unstructured.Unstructured) bool {
-	return crd != nil && crd.GetName() == HTTPRouteCRD && served.Establishes(crd, httpRouteVersion)
+	return ok && crd.Serves(httpRouteVersion), nil
 }
 
 // watchCapabilities enqueues the apps that depend on a capability when it changes. The
@@ -99,7 +92,7 @@ func (c *Controller) watchCapabilities(classes, crds values.Watch) error {
 	c.capabilities = &capabilities{
 		queue: c.Queue(), classWatch: classes, crdWatch: crds,
 		classes: controller.Scoped[*metav1.PartialObjectMetadata]{metav1.NamespaceAll: classes.Informer().GetIndexer()},
-		crds:    controller.Scoped[*unstructured.Unstructured]{metav1.NamespaceAll: crds.Informer().GetIndexer()},
+		crds:    controller.Scoped[*served.Definition]{metav1.NamespaceAll: crds.Informer().GetIndexer()},
 	}
 	_, err := controller.AddHandler("ingressclasses", classes.Informer(), controller.MapHandler(c.Queue(),
 		func(class *metav1.PartialObjectMetadata) []cache.ObjectName {
@@ -115,9 +108,9 @@ func (c *Controller) watchCapabilities(classes, crds values.Watch) error {
 		return err
 	}
 	_, err = controller.AddHandler("customresourcedefinitions", crds.Informer(), controller.MapHandler(c.Queue(),
-		func(*unstructured.Unstructured) []cache.ObjectName { return c.dependOn(httpRoutes) },
-		func(before, after *unstructured.Unstructured) controller.Reason {
-			if servesHTTPRoutes(before) == servesHTTPRoutes(after) {
+		func(*served.Definition) []cache.ObjectName { return c.dependOn(httpRoutes) },
+		func(before, after *served.Definition) controller.Reason {
+			if before.Serves(httpRouteVersion) == after.Serves(httpRouteVersion) {
 				return 0
 			}
 			return controller.SpecChange

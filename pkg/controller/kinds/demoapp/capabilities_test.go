@@ -10,18 +10,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller"
+	"github.com/example/demoapp-controller/pkg/served"
 	"github.com/example/demoapp-controller/test/expect"
 )
 
-var (
-	ingressClasses = networkingv1.SchemeGroupVersion.WithResource("ingressclasses")
-	definitions    = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
-)
+var ingressClasses = networkingv1.SchemeGroupVersion.WithResource("ingressclasses")
 
 // classNamed returns the metadata of an IngressClass.
 func classNamed(name string) *metav1.PartialObjectMetadata {
@@ -62,34 +59,11 @@ func (w *world) hasClasses(names ...string) {
 // hasDefinition replaces the definition of HTTPRoute in the cluster; nil for none.
 func (w *world) hasDefinition(definition *unstructured.Unstructured) {
 	w.t.Helper()
-	var definitions []runtime.Object
+	var definitions []any
 	if definition != nil {
-		definitions = append(definitions, definition)
+		definitions = append(definitions, served.DefinitionOf(definition))
 	}
-	fill(w.t, w.definition.informer, definitions)
-}
-
-func TestServesHTTPRoutes(t *testing.T) {
-	with := func(value any, path ...string) *unstructured.Unstructured {
-		return httpRouteDefinition(func(definition *unstructured.Unstructured) {
-			expect.NoError(t, unstructured.SetNestedField(definition.Object, value, path...))
-		})
-	}
-	tests := []struct {
-		name       string
-		definition *unstructured.Unstructured
-		want       bool
-	}{
-		{"served", httpRouteDefinition(), true},
-		{"no definition", nil, false},
-		{"definition of another kind", with("gateways.gateway.networking.k8s.io", "metadata", "name"), false},
-		{"without version v1", with([]any{map[string]any{"name": "v1beta1", "served": true}}, "spec", "versions"), false},
-	}
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			expect.Equal(t, "served", test.want, servesHTTPRoutes(test.definition))
-		})
-	}
+	expect.NoError(w.t, w.definition.informer.GetIndexer().Replace(definitions, ""))
 }
 
 func TestCapabilityIndex(t *testing.T) {
@@ -128,14 +102,14 @@ func TestCapabilityChangesUpgrade(t *testing.T) {
 			observations[name] = w.engine.ObservationsOf(keyOf(name))
 		}
 		expect.NoError(t, w.metadata.Tracker().Create(ingressClasses, classNamed("nginx"), ""))
-		expect.NoError(t, w.dynamic.Tracker().Create(definitions, httpRouteDefinition(), ""))
+		expect.NoError(t, w.dynamic.Tracker().Create(served.Definitions, httpRouteDefinition(), ""))
 		settle()
 		for _, name := range []string{"a", "b"} {
 			expect.Equal(t, "Exposed of "+name, "True RouteDeployed", w.is(name, v1alpha1.ConditionExposed))
 			expect.Equal(t, "lastUpgradeReason of "+name, releasev1alpha1.UpgradeReasonClusterCapabilitiesChanged, why(name))
 		}
 		expect.NoError(t, w.metadata.Tracker().Delete(ingressClasses, "", "nginx"))
-		expect.NoError(t, w.dynamic.Tracker().Update(definitions, httpRouteDefinition(func(definition *unstructured.Unstructured) {
+		expect.NoError(t, w.dynamic.Tracker().Update(served.Definitions, httpRouteDefinition(func(definition *unstructured.Unstructured) {
 			definition.SetResourceVersion("2")
 			definition.SetDeletionTimestamp(&metav1.Time{Time: began})
 		}), ""))
@@ -146,7 +120,7 @@ func TestCapabilityChangesUpgrade(t *testing.T) {
 			expect.Equal(t, "revision of "+name, int64(3), revision(name))
 			observations[name] = w.engine.ObservationsOf(keyOf(name))
 		}
-		expect.NoError(t, w.dynamic.Tracker().Delete(definitions, "", HTTPRouteCRD))
+		expect.NoError(t, w.dynamic.Tracker().Delete(served.Definitions, "", HTTPRouteCRD))
 		settle()
 		for _, name := range []string{"a", "b", "c", "d"} {
 			expect.Equal(t, "observations of "+name, observations[name], w.engine.ObservationsOf(keyOf(name)))

@@ -49,9 +49,8 @@ type Deps struct {
 	// ConfigMapWatches watch the metadata of all ConfigMaps, keyed like AppInformers.
 	// They start when a DemoApp first names a ConfigMap in valuesFrom.
 	ConfigMapWatches map[string]values.Watch
-	// IngressClasses watches the metadata of all IngressClasses. HTTPRouteDefinition
-	// watches the CustomResourceDefinition [HTTPRouteCRD] as an unstructured object. Both
-	// start when a DemoApp first needs them.
+	// IngressClasses watches the metadata of all IngressClasses. HTTPRouteDefinition watches the
+	// [served.Definition] named [HTTPRouteCRD]. Both start when a DemoApp first needs them.
 	IngressClasses, HTTPRouteDefinition values.Watch
 	// ConfigMaps reads the ConfigMaps that valuesFrom names.
 	ConfigMaps corev1client.ConfigMapsGetter

@@ -17,7 +17,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/dynamic/dynamicinformer"
 	dynamicfake "k8s.io/client-go/dynamic/fake"
 	metadatafake "k8s.io/client-go/metadata/fake"
 	"k8s.io/client-go/metadata/metadatainformer"
@@ -32,6 +31,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller/release/releasetest"
 	"github.com/example/demoapp-controller/pkg/generated/informers/externalversions"
 	"github.com/example/demoapp-controller/pkg/helm"
+	"github.com/example/demoapp-controller/pkg/served"
 	"github.com/example/demoapp-controller/test/expect"
 )
 
@@ -50,14 +50,15 @@ func live(t *testing.T, play func(t *testing.T, w *world)) {
 		w.audited = secrets.ForResource(corev1.SchemeGroupVersion.WithResource("configmaps")).Informer()
 		w.classes = &watched{informer: secrets.ForResource(ingressClasses).Informer()}
 		w.dynamic = dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(),
-			map[schema.GroupVersionResource]string{definitions: "CustomResourceDefinitionList"})
-		crds := dynamicinformer.NewDynamicSharedInformerFactory(w.dynamic, 0)
-		w.definition = &watched{informer: crds.ForResource(definitions).Informer()}
+			map[schema.GroupVersionResource]string{served.Definitions: "CustomResourceDefinitionList"})
+		crd, err := served.NewDefinitionInformer(w.dynamic, HTTPRouteCRD)
+		expect.NoError(t, err)
+		w.definition = &watched{informer: crd}
 		w.engine.Unsubscribe()
 		w.build(testChart(t, "1.0.0"), clock.RealClock{})
 		apps.StartWithContext(ctx)
 		secrets.Start(ctx.Done())
-		crds.Start(ctx.Done())
+		go crd.RunWithContext(ctx)
 		ended := make(chan error, 1)
 		_, lead := ktesting.NewTestContext(t)
 		go func() { ended <- w.controller.Run(ctx, lead) }()
@@ -71,7 +72,6 @@ func live(t *testing.T, play func(t *testing.T, w *world)) {
 		}
 		apps.Shutdown()
 		secrets.Shutdown()
-		crds.Shutdown()
 	})
 }
 

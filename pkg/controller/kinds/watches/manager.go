@@ -31,7 +31,7 @@ import (
 // Engine is the part of the Helm engine that a manager uses.
 type Engine interface {
 	release.Engine
-	served.Kinds
+	Kinds() *served.Cache
 	Manifest(ctx context.Context, release helm.Release, baseline helm.Baseline, revision int) (string, error)
 }
 
@@ -91,7 +91,7 @@ func NewManager(deps Deps, kinds ...ReleaseKind) (*Manager, error) {
 		return nil, fmt.Errorf("client of metadata: %w", err)
 	}
 	m := &Manager{deps: deps, running: map[string]*kindController{}}
-	m.runner = served.NewRunner(served.New(served.Config{Kinds: deps.Engine, Clock: deps.Clock, Waiting: deps.Waiting}))
+	m.runner = served.NewRunner(served.New(served.Config{Kinds: deps.Engine.Kinds(), Clock: deps.Clock, Waiting: deps.Waiting}))
 	m.releases = release.Subscribe(deps.Engine, m.releaseChanged)
 	if err := m.Update(kinds...); err != nil {
 		return nil, err

@@ -8,11 +8,13 @@ import (
 	"strconv"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/tools/cache"
 
 	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
+	"github.com/example/demoapp-controller/pkg/metacache"
 )
 
 // Namespaces shows what the metadata of a Namespace says about all objects in it. A nil
@@ -21,28 +23,20 @@ type Namespaces struct {
 	informer cache.SharedIndexInformer
 }
 
-// NewNamespaces returns the Namespaces of an informer of their metadata, which has not started.
-func NewNamespaces(informer cache.SharedIndexInformer) (*Namespaces, error) {
-	if err := informer.SetTransform(keepNamespace); err != nil {
-		return nil, fmt.Errorf("watch Namespaces: %w", err)
-	}
-	return &Namespaces{informer}, nil
+// NewNamespaces returns all Namespaces, and the informer of their metadata, which the caller runs.
+func NewNamespaces(client metadata.Interface) (*Namespaces, cache.SharedIndexInformer, error) {
+	informer, err := metacache.NewInformer(client, corev1.SchemeGroupVersion.WithResource("namespaces"), metav1.NamespaceAll, nil, keepNamespace)
+	return &Namespaces{informer}, informer, err
 }
 
 // keepNamespace drops what Namespaces does not show.
-func keepNamespace(object any) (any, error) {
-	whole, err := meta.Accessor(object)
-	if err != nil {
-		return nil, fmt.Errorf("watch Namespaces: %w", err)
-	}
-	kept := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
-		Name: whole.GetName(), UID: whole.GetUID(), ResourceVersion: whole.GetResourceVersion(),
-		DeletionTimestamp: whole.GetDeletionTimestamp(),
-	}}
+func keepNamespace(whole *metav1.PartialObjectMetadata) *metav1.PartialObjectMetadata {
+	kept := metacache.Identity(whole)
+	kept.DeletionTimestamp = whole.DeletionTimestamp
 	if IsPaused(whole) {
 		kept.Annotations = map[string]string{apimeta.AnnotationPaused: "true"}
 	}
-	return kept, nil
+	return kept
 }
 
 // IsPaused reports whether an object has the annotation that pauses it.

@@ -5,13 +5,12 @@ package operator
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/metadata/metadatainformer"
-	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
 	"github.com/example/demoapp-controller/pkg/controller"
@@ -34,13 +33,11 @@ func watchNamespaces(ctx context.Context, environment *Environment) ([]Service, 
 	if err != nil {
 		return nil, fmt.Errorf("watch Namespaces: %w", err)
 	}
-	informer := metadatainformer.NewFilteredMetadataInformer(client, resource, metav1.NamespaceAll, 0, cache.Indexers{}, nil).Informer()
-	if err := informer.SetWatchErrorHandlerWithContext(environment.Metrics.WatchErrors("Namespaces")); err != nil {
+	shown, informer, err := controller.NewNamespaces(client)
+	if err := errors.Join(err, informer.SetWatchErrorHandlerWithContext(environment.Metrics.WatchErrors("Namespaces"))); err != nil {
 		return nil, fmt.Errorf("watch Namespaces: %w", err)
 	}
-	if environment.NamespaceMetadata, err = controller.NewNamespaces(informer); err != nil {
-		return nil, err
-	}
+	environment.NamespaceMetadata = shown
 	return []Service{{Name: "informer of Namespaces", Run: func(ctx context.Context) error {
 		informer.RunWithContext(ctx)
 		return nil

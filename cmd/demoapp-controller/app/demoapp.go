@@ -11,7 +11,6 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/metadata/metadatainformer"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
 
@@ -148,10 +147,7 @@ func newAuditTrail(env *operator.Environment, options *Options) (*audit.Trail, e
 	namespace, keys := options.AuditNamespace, demoapp.AuditKeys()
 	const watched = "audit records"
 	informer, err := env.Informer(watched, namespace, func() (cache.SharedIndexInformer, error) {
-		return metadatainformer.NewFilteredMetadataInformer(env.Clients.Metadata, corev1.SchemeGroupVersion.WithResource("configmaps"),
-			namespace, 0, cache.Indexers{}, func(options *metav1.ListOptions) {
-				options.LabelSelector = keys.SourceNamespace
-			}).Informer(), nil
+		return audit.NewInformer(env.Clients.Metadata, namespace, keys)
 	})
 	if err != nil {
 		return nil, err

@@ -15,7 +15,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/metadata/fake"
-	"k8s.io/client-go/metadata/metadatainformer"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
 
@@ -133,11 +132,9 @@ func TestPausedNamespace(t *testing.T) {
 				ObjectMeta: metav1.ObjectMeta{Name: "ns", Annotations: map[string]string{apimeta.AnnotationPaused: paused, "other": "x"}},
 			}
 		}
-		resource := metav1.SchemeGroupVersion.WithResource("namespaces")
-		resource.Group, resource.Version = "", "v1"
+		resource := corev1.SchemeGroupVersion.WithResource("namespaces")
 		client := fake.NewSimpleMetadataClient(scheme, namespace("true"))
-		informer := metadatainformer.NewFilteredMetadataInformer(client, resource, "", 0, cache.Indexers{}, nil).Informer()
-		namespaces, err := controller.NewNamespaces(informer)
+		namespaces, informer, err := controller.NewNamespaces(client)
 		expect.NoError(t, err)
 		var changed []string
 		synced, stop, err := namespaces.Watch(func(name string) { changed = append(changed, name) })
@@ -186,8 +183,7 @@ func TestPausedNamespaceStartsPasses(t *testing.T) {
 		expect.NoError(t, metav1.AddMetaToScheme(scheme))
 		resource := corev1.SchemeGroupVersion.WithResource("namespaces")
 		metadata := fake.NewSimpleMetadataClient(scheme, namespace("false"))
-		watched := metadatainformer.NewFilteredMetadataInformer(metadata, resource, "", 0, cache.Indexers{}, nil).Informer()
-		namespaces, err := controller.NewNamespaces(watched)
+		namespaces, watched, err := controller.NewNamespaces(metadata)
 		expect.NoError(t, err)
 		client := demofake.NewClientset(
 			&cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a"}},

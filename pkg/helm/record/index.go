@@ -21,10 +21,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/metadata"
-	"k8s.io/client-go/metadata/metadatainformer"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/example/demoapp-controller/pkg/helm/chart"
+	"github.com/example/demoapp-controller/pkg/metacache"
 	"github.com/example/demoapp-controller/pkg/overlay"
 )
 
@@ -256,11 +256,14 @@ func NewIndex(
 	}
 	r := &Index{views: overlay.Views[*metav1.PartialObjectMetadata]{}, notify: notify}
 	for _, namespace := range namespaces {
-		informer := newInformer(client, namespace)
+		informer, err := newInformer(client, namespace)
+		if err != nil {
+			return nil, fmt.Errorf("watch release records: %w", err)
+		}
 		view := overlay.New[*metav1.PartialObjectMetadata](informer.GetIndexer())
 		registration, err := cache.NewTypedSharedIndexInformer[*metav1.PartialObjectMetadata](informer).AddTypedEventHandler(r.handler(view))
 		if err := errors.Join(
-			err, informer.SetTransform(slim), informer.SetWatchErrorHandlerWithContext(watchErrors),
+			err, informer.SetWatchErrorHandlerWithContext(watchErrors),
 		); err != nil {
 			return nil, fmt.Errorf("watch release records: %w", err)
 		}
@@ -271,22 +274,15 @@ func NewIndex(
 	return r, nil
 }
 
-func newInformer(client metadata.Interface, namespace string) cache.SharedIndexInformer {
-	indexers := cache.Indexers{byRelease: func(object any) ([]string, error) {
+func newInformer(client metadata.Interface, namespace string) (cache.SharedIndexInformer, error) {
+	informer, err := metacache.NewInformer(client, secretResource, namespace,
+		func(options *metav1.ListOptions) { options.LabelSelector = selector },
+		func(whole *metav1.PartialObjectMetadata) *metav1.PartialObjectMetadata {
+			return Slim(&whole.ObjectMeta)
+		})
+	return informer, errors.Join(err, informer.AddIndexers(cache.Indexers{byRelease: func(object any) ([]string, error) {
 		return []string{keyOf(object.(*metav1.PartialObjectMetadata)).String()}, nil
-	}}
-	return metadatainformer.NewFilteredMetadataInformer(client, secretResource, namespace, 0, indexers, func(options *metav1.ListOptions) {
-		options.LabelSelector = selector
-	}).Informer()
-}
-
-// slim is a transform that keeps the metadata that of needs.
-func slim(object any) (any, error) {
-	secret, ok := object.(*metav1.PartialObjectMetadata)
-	if !ok {
-		return nil, fmt.Errorf("release record: unexpected %T", object)
-	}
-	return Slim(&secret.ObjectMeta), nil
+	}}))
 }
 
 // indexedLabels are the labels that the index keeps. Secrets may have any number of further labels.

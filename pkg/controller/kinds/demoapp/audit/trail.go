@@ -14,11 +14,13 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
 	"github.com/example/demoapp-controller/pkg/controller"
+	"github.com/example/demoapp-controller/pkg/metacache"
 )
 
 // Name is the name of the sweep controller in logs.
@@ -60,8 +62,7 @@ type Config struct {
 
 	ConfigMaps corev1client.ConfigMapsGetter
 	Namespaces corev1client.NamespacesGetter
-	// Informer watches the metadata of the ConfigMaps in Namespace with the label
-	// Keys.SourceNamespace. The informer must not be shared, and must not have been started.
+	// Informer is made by [NewInformer]. It must not be shared, and must not have been started.
 	Informer cache.SharedIndexInformer
 	// OnWatchError, if it is not nil, is called for each error of a list or watch of the informer.
 	// New replaces the watch error handler of the informer.
@@ -86,7 +87,6 @@ type Trail struct {
 func New(config Config) (*Trail, error) {
 	t := &Trail{config: config, stored: config.Informer.GetIndexer(), sweepDue: make(chan struct{}, 1)}
 	err := errors.Join(
-		config.Informer.SetTransform(t.slim),
 		config.Informer.AddIndexers(cache.Indexers{bySource: t.sourceOf}),
 		config.Informer.SetWatchErrorHandlerWithContext(t.watchFailed),
 	)
@@ -94,6 +94,12 @@ func New(config Config) (*Trail, error) {
 		return nil, fmt.Errorf("watch audit records: %w", err)
 	}
 	return t, nil
+}
+
+// NewInformer returns the informer of the records in a namespace.
+func NewInformer(client metadata.Interface, namespace string, keys Keys) (cache.SharedIndexInformer, error) {
+	return metacache.NewInformer(client, corev1.SchemeGroupVersion.WithResource("configmaps"), namespace,
+		func(options *metav1.ListOptions) { options.LabelSelector = keys.SourceNamespace }, keys.slim)
 }
 
 // Namespace returns the namespace of the records.
@@ -278,21 +284,15 @@ func (t *Trail) sourceOf(object any) ([]string, error) {
 }
 
 // slim drops the metadata that sweeps and counts do not need.
-func (t *Trail) slim(object any) (any, error) {
-	whole, ok := object.(*metav1.PartialObjectMetadata)
-	if !ok {
-		return object, nil
-	}
-	kept := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
-		Namespace: whole.Namespace, Name: whole.Name, UID: whole.UID, ResourceVersion: whole.ResourceVersion,
-		CreationTimestamp: whole.CreationTimestamp,
-		Labels:            map[string]string{t.config.Keys.SourceNamespace: whole.Labels[t.config.Keys.SourceNamespace]},
-		Annotations:       map[string]string{},
-	}}
-	for _, key := range []string{t.config.Keys.SourceUID, t.config.Keys.Detail} {
+func (k Keys) slim(whole *metav1.PartialObjectMetadata) *metav1.PartialObjectMetadata {
+	kept := metacache.Identity(whole)
+	kept.CreationTimestamp = whole.CreationTimestamp
+	kept.Labels = map[string]string{k.SourceNamespace: whole.Labels[k.SourceNamespace]}
+	kept.Annotations = map[string]string{}
+	for _, key := range []string{k.SourceUID, k.Detail} {
 		if value, ok := whole.Annotations[key]; ok {
 			kept.Annotations[key] = value
 		}
 	}
-	return kept, nil
+	return kept
 }

@@ -94,21 +94,25 @@ func TestOwnershipConflict(t *testing.T) {
 // was there before the release's first record do not make it the release's.
 func TestMarksDoNotProveOwnership(t *testing.T) {
 	owner := &metav1.OwnerReference{APIVersion: "v1", Kind: "App", Name: "web", UID: "1234", Controller: ptr.To(true)}
-	tests := map[string]func(*unstructured.Unstructured){
-		"marks": func(object *unstructured.Unstructured) {
-			object.SetLabels(map[string]string{manifest.ManagedByLabel: manifest.ManagedByHelm})
-			object.SetAnnotations(map[string]string{manifest.ReleaseNameAnnotation: "web", manifest.ReleaseNamespaceAnnotation: "default"})
-		},
-		"owner reference": func(object *unstructured.Unstructured) {
-			object.SetOwnerReferences([]metav1.OwnerReference{*owner})
-		},
+	marks := func(object *unstructured.Unstructured) {
+		object.SetLabels(map[string]string{manifest.ManagedByLabel: manifest.ManagedByHelm})
+		object.SetAnnotations(map[string]string{manifest.ReleaseNameAnnotation: "web", manifest.ReleaseNamespaceAnnotation: "default"})
 	}
-	for name, forge := range tests {
+	own := func(object *unstructured.Unstructured) { object.SetOwnerReferences([]metav1.OwnerReference{*owner}) }
+	tests := map[string]struct {
+		manager string
+		forge   func(*unstructured.Unstructured)
+	}{
+		"marks":                         {"kubectl", marks},
+		"owner reference":               {"kubectl", own},
+		"both, by the engine's manager": {"helm", func(object *unstructured.Unstructured) { marks(object); own(object) }},
+	}
+	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, f *fixture) {
 				desired := made(t, map[string]string{"templates/a.yaml": configMap("a", "ours")})
 				desired.Owner = owner
-				theirs := f.Edit("ConfigMap", "default/a", "kubectl", forge)
+				theirs := f.Edit("ConfigMap", "default/a", test.manager, test.forge)
 				synctest.Wait()
 				_, err := f.reconcile(desired)
 				_ = wantError[*OwnershipConflictError](t, err)

@@ -68,16 +68,10 @@ func (s *space) of(kind string) dynamic.ResourceInterface {
 // create creates a custom resource with annotations, given as names and values.
 func (s *space) create(kind, name string, spec any, annotations ...string) {
 	s.t.Helper()
-	s.createLabeled(kind, name, spec, nil, annotations...)
-}
-
-func (s *space) createLabeled(kind, name string, spec any, labels map[string]string, annotations ...string) {
-	s.t.Helper()
 	object := &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
 	object.SetAPIVersion(group + "/v1")
 	object.SetKind(kind)
 	object.SetName(name)
-	object.SetLabels(labels)
 	values := map[string]string{}
 	for i := 0; i+1 < len(annotations); i += 2 {
 		values[annotations[i]] = annotations[i+1]

@@ -89,49 +89,6 @@ func TestScopeNamespace(t *testing.T) {
 	}
 }
 
-// TestSelector: a resource without the labels has no release. A resource that loses them keeps its
-// release as it is.
-func TestSelector(t *testing.T) {
-	s := newSpace(t)
-	label := func(tier string) {
-		s.patch(s.of("Tiered"), "a", map[string]any{"metadata": map[string]any{"labels": map[string]any{"tier": tier}}})
-	}
-	s.assertSilent("a resource that is not selected", func() {
-		s.createLabeled("Tiered", "a", map[string]any{"size": 3}, map[string]string{"tier": "silver"})
-	})
-
-	label("gold")
-
-	s.await("Tiered", "a", "Ready True Healthy")
-	s.assertSilent("a resource that is no longer selected", func() {
-		label("silver")
-		s.set("Tiered", "a", map[string]any{"size": 4})
-	})
-	if size := s.size("a-tiered"); size != "3" {
-		t.Errorf("size of a resource that is no longer selected is %q", size)
-	}
-	label("gold")
-	s.awaitSize("a-tiered", "4")
-	s.await("Tiered", "a", "Ready True Healthy")
-	s.deleteAndWait("Tiered", "a")
-	s.awaitSize("a-tiered", "")
-}
-
-// TestOverrideValues: overrides win over the spec, and an event names them without their values.
-func TestOverrideValues(t *testing.T) {
-	s := newSpace(t)
-
-	s.create("Bucket", "a", map[string]any{"size": 3, "image": "mine"})
-
-	s.await("Bucket", "a", "Ready True Healthy")
-	if got := s.data("a")["image"]; got != image {
-		t.Errorf("image is %s", got)
-	}
-	if event := awaitEvent(t, s.name, "a", "ValuesOverridden"); !strings.HasSuffix(event.Note, " image") {
-		t.Errorf("event is %s", event.Note)
-	}
-}
-
 // TestRest: releases at rest take no request.
 func TestRest(t *testing.T) {
 	s := newSpace(t)
@@ -178,26 +135,6 @@ func TestStatusOfOthers(t *testing.T) {
 	if note := field(live, "status", "note"); note != "theirs" {
 		t.Errorf("the field of others is %q", note)
 	}
-}
-
-// TestStatusManifest starts a second operator, with --status-manifest and a kind of its own.
-func TestStatusManifest(t *testing.T) {
-	s := newSpace(t)
-	file := write(t, "[{group: caches.example.com, version: v1, kind: Manifested, chart: "+chart+"}]")
-	cluster.StartOperator(t.Context(), t, shared, "--watches-file="+file, "--status-manifest", "--leader-elect=false", "--namespaces="+s.name)
-
-	s.create("Manifested", "a", map[string]any{"size": 3})
-
-	live := s.await("Manifested", "a", "Ready True Healthy")
-	if manifest := field(live, "status", "deployedRelease", "manifest"); !strings.Contains(manifest, `size: "3"`) {
-		t.Errorf("manifest is %s", manifest)
-	}
-	s.create("Cache", "b", map[string]any{})
-	live = s.await("Cache", "b", "Ready True Healthy")
-	if manifest := field(live, "status", "deployedRelease", "manifest"); manifest != "" {
-		t.Errorf("manifest without the flag is %s", manifest)
-	}
-	s.deleteAndWait("Manifested", "a")
 }
 
 // TestInvalidFileEndsTheStart: the operator reports all errors of the file with their lines, and

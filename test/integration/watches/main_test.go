@@ -37,23 +37,12 @@ const (
 // appends entries to it.
 var entries = `
 - {group: caches.example.com, version: v1, kind: Cache, chart: ` + chart + `}
-- {group: caches.example.com, version: v1, kind: Bucket, chart: ` + chart + `, overrideValues: {image: $CACHE_IMAGE}}
 - {group: caches.example.com, version: v1, kind: Late, chart: ` + chart + `}
 - {group: caches.example.com, version: v1, kind: Fleet, chart: ` + chart + `, releaseNamespace: fleet-releases}
 - {group: caches.example.com, version: v1, kind: Confined, chart: ` + chart + `, scope: Namespace}
-- group: caches.example.com
-  version: v1
-  kind: Tiered
-  chart: ` + chart + `
-  selector: {matchLabels: {tier: gold}}
-  releaseName: '{{ .metadata.name }}-tiered'
 - {group: caches.example.com, version: v1, kind: Deputy, chart: ` + chart + `, serviceAccountName: deployer}
 - {group: caches.example.com, version: v1, kind: Pruned, chart: ` + chart + `}
-- {group: caches.example.com, version: v1, kind: Hasty, chart: ` + chart + `, timeout: 5s, remediation: {retries: 0}}
 `
-
-// image is the value that the entry of Bucket overrides.
-const image = "image-of-the-operator"
 
 // permissions are those of the operator for the kinds of the tests. Those for the objects of the
 // chart are in artifacts/deploy.
@@ -95,7 +84,6 @@ func run(m *testing.M) int {
 	entries += scaffolded(t)
 	err := errors.Join(
 		os.WriteFile(watchesFile, []byte(entries), 0o600),
-		os.Setenv("CACHE_IMAGE", image),
 		flag.Set("test.parallel", parallel),
 	)
 	if err != nil {
@@ -108,7 +96,7 @@ func run(m *testing.M) int {
 // install installs the CRDs of all kinds except Late and Added, and the operator's permissions.
 func install(t testing.TB) {
 	t.Helper()
-	for _, kind := range []string{"Cache", "Bucket", "Confined", "Tiered", "Deputy", "Hasty", "Added", "Manifested"} {
+	for _, kind := range []string{"Cache", "Confined", "Deputy", "Added"} {
 		installCRD(t, definition{kind: kind})
 	}
 	installCRD(t, definition{kind: "Fleet", clusterScoped: true})

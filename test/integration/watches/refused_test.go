@@ -83,16 +83,6 @@ func TestServiceAccount(t *testing.T) {
 	}
 }
 
-// TestServiceAccountMissing: a ServiceAccount that does not exist has no rights.
-func TestServiceAccountMissing(t *testing.T) {
-	s := newSpace(t)
-
-	s.create("Deputy", "a", map[string]any{"size": 3})
-
-	refused := s.await("Deputy", "a", "Irreconcilable True ReconcileError")
-	s.assertMessage(refused, "Ready", "system:serviceaccount:"+s.name+":deployer", "secrets")
-}
-
 // TestBadSpecs: each bad spec ends in a condition with a message of one line, and its correction
 // ends the condition. Other resources of the kind are not disturbed.
 func TestBadSpecs(t *testing.T) {

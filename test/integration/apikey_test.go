@@ -6,7 +6,6 @@
 package integration
 
 import (
-	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -14,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
-	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/test/integration/apps"
 )
@@ -45,68 +43,6 @@ func patchSecret(t *testing.T, ns *apps.Namespace, change string) {
 	}
 }
 
-func TestUnusableKey(t *testing.T) {
-	t.Parallel()
-	tests := []struct {
-		name   string
-		secret map[string]string
-		reason string
-		// says is what the condition and the event name beside the Secret and its key.
-		says string
-	}{
-		{name: "no Secret", reason: v1alpha1.ReasonSecretNotFound, says: "does not exist"},
-		{name: "no key", secret: map[string]string{"other": "12345678"}, reason: v1alpha1.ReasonKeyNotFound, says: "has no key"},
-		{name: "too short", secret: map[string]string{"theKey": "seven77"}, reason: v1alpha1.ReasonKeyInvalid, says: "7 characters"},
-		{name: "no text", secret: map[string]string{"theKey": "\xff\xfe\xfd\xfc\xff\xfe\xfd\xfc"}, reason: v1alpha1.ReasonKeyInvalid, says: "UTF-8"},
-	}
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			t.Parallel()
-			ns := newNamespace(t)
-			if test.secret != nil {
-				data := map[string][]byte{}
-				for key, value := range test.secret {
-					data[key] = []byte(value)
-				}
-				_, err := shared.Client.CoreV1().Secrets(ns.Name).Create(t.Context(), &corev1.Secret{
-					ObjectMeta: metav1.ObjectMeta{Name: "my-secret"}, Data: data,
-				}, metav1.CreateOptions{})
-				if err != nil {
-					t.Fatal(err)
-				}
-			}
-			ns.Create(fromSecret("web"))
-			app := ns.Await("web", test.reason, func(app *v1alpha1.DemoApp) bool {
-				return apps.Has(app, apimeta.ConditionReady, metav1.ConditionFalse, test.reason) &&
-					apps.Has(app, releasev1alpha1.ConditionDeployed, metav1.ConditionFalse, test.reason)
-			})
-			message := apps.Condition(app, apimeta.ConditionReady).Message
-			for _, part := range []string{"my-secret", "theKey", test.says} {
-				if !strings.Contains(message, part) {
-					t.Errorf("%q does not say %q", message, part)
-				}
-			}
-			ns.AwaitEvent("web", test.reason, "my-secret", "theKey", test.says)
-			assertNothingInstalled(t, ns, "web")
-
-			// The DemoApp is deployed as soon as the key is usable.
-			if test.secret == nil {
-				createSecret(t, ns, map[string]string{"theKey": "good-enough"})
-			} else {
-				patchSecret(t, ns, `{"stringData": {"theKey": "good-enough"}}`)
-			}
-			app = ns.AwaitReady("web")
-			if got := string(ns.Objects("web").Secret.Data["apiKey"]); got != "good-enough" {
-				t.Errorf("apiKey is %q", got)
-			}
-			if app.Status.LastUpgradeReason != releasev1alpha1.UpgradeReasonSpecGenerationChanged {
-				t.Errorf("lastUpgradeReason is %s", app.Status.LastUpgradeReason)
-			}
-			assertRecords(t, ns, "web v1 deployed")
-		})
-	}
-}
-
 func TestRotatedKeyIsRolledOut(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
@@ -133,20 +69,5 @@ func TestRotatedKeyIsRolledOut(t *testing.T) {
 		if got := apps.UpgradeReason(app); got != releasev1alpha1.UpgradeReasonSpecGenerationChanged {
 			t.Errorf("%s: reason of the upgrade is %s", name, got)
 		}
-	}
-}
-
-func TestFromPlainKeyToSecret(t *testing.T) {
-	t.Parallel()
-	ns := newNamespace(t)
-	createSecret(t, ns, map[string]string{"theKey": "the-first-key"})
-	ns.Create(apps.Named("web"))
-	ns.AwaitReady("web")
-	ns.Change("web", func(spec *v1alpha1.DemoAppSpec) { *spec = fromSecret("web").Spec })
-	if app := ns.AwaitReady("web"); apps.Revision(app) != 2 {
-		t.Errorf("revision %d", apps.Revision(app))
-	}
-	if got := string(ns.Objects("web").Secret.Data["apiKey"]); got != "the-first-key" {
-		t.Errorf("apiKey is %q", got)
 	}
 }

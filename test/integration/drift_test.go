@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -130,24 +129,6 @@ func TestDriftIsCorrected(t *testing.T) {
 	}
 }
 
-func TestReplacedObjectIsCorrected(t *testing.T) {
-	t.Parallel()
-	for _, owned := range ownedKinds {
-		t.Run(owned.kind, func(t *testing.T) {
-			t.Parallel()
-			ns := newNamespace(t)
-			ns.Create(apps.Named("web"))
-			before := ns.AwaitReady("web")
-			client := shared.Dynamic.Resource(owned.resource).Namespace(ns.Name)
-			want := get(t, client, "web")
-			replace(t, client, "web", owned.change)
-			awaitSame(t, client, want, time.Now())
-			assertDriftWasReported(t, ns, before, owned.kind+" web")
-			assertRecords(t, ns, "web v1 deployed")
-		})
-	}
-}
-
 func TestForeignFieldsAreKept(t *testing.T) {
 	t.Parallel()
 	for _, owned := range ownedKinds {
@@ -210,23 +191,6 @@ func TestDemoAppMetadataIsKept(t *testing.T) {
 	}
 }
 
-func TestForeignFieldsSurviveUpgrade(t *testing.T) {
-	t.Parallel()
-	ns := newNamespace(t)
-	ns.Create(apps.Named("web"))
-	ns.AwaitReady("web")
-	for _, owned := range ownedKinds {
-		patch(t, shared.Dynamic.Resource(owned.resource).Namespace(ns.Name), "web", `{"metadata": {"annotations": {"theirs": "x"}}}`)
-	}
-	ns.Change("web", func(spec *v1alpha1.DemoAppSpec) { spec.Message, spec.APIKey = "New", "new-key-of-web" })
-	ns.AwaitReady("web")
-	for kind, object := range ns.Objects("web").All() {
-		if object.GetAnnotations()["theirs"] != "x" {
-			t.Errorf("%s: annotations %v", kind, object.GetAnnotations())
-		}
-	}
-}
-
 // assertDriftWasReported waits until the drift is corrected. It asserts that the condition Drifted
 // named the object before the correction.
 func assertDriftWasReported(t *testing.T, ns *apps.Namespace, before *v1alpha1.DemoApp, object string) {
@@ -269,29 +233,6 @@ func patch(t *testing.T, client dynamic.ResourceInterface, name, change string) 
 	if err != nil {
 		t.Fatal(err)
 	}
-}
-
-// replace deletes an object and creates it with changed content, like kubectl replace --force. The
-// operator also recreates a deleted object, so replace retries until its own create succeeds.
-func replace(t *testing.T, client dynamic.ResourceInterface, name, change string) {
-	t.Helper()
-	changed, err := client.Patch(t.Context(), name, types.MergePatchType, []byte(change),
-		metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	changed.SetResourceVersion("")
-	changed.SetManagedFields(nil)
-	unstructured.RemoveNestedField(changed.Object, "spec", "clusterIP")
-	unstructured.RemoveNestedField(changed.Object, "spec", "clusterIPs")
-	cluster.Eventually(t.Context(), t, "replaced", func(ctx context.Context) (bool, error) {
-		err := client.Delete(ctx, name, metav1.DeleteOptions{})
-		if err != nil && !apierrors.IsNotFound(err) {
-			return false, err
-		}
-		_, err = client.Create(ctx, changed, metav1.CreateOptions{})
-		return err == nil, err
-	})
 }
 
 // awaitSame waits until an object has the same content as want again. It returns the time from

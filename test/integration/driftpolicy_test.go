@@ -7,14 +7,12 @@ package integration
 
 import (
 	"context"
-	"fmt"
 	"strings"
 	"testing"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/dynamic"
 	"k8s.io/utils/ptr"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
@@ -81,54 +79,6 @@ func TestReportedDriftIsNotCorrected(t *testing.T) {
 	}
 }
 
-// TestRevertedDriftIsNoLongerReported: another client that restores a value stays the owner of the
-// field. That ownership is not reported as drift. It does not suppress a report of the next change,
-// and the operator does not claim a correction.
-func TestRevertedDriftIsNoLongerReported(t *testing.T) {
-	t.Parallel()
-	ns := newNamespace(t)
-	ns.Create(withDrift(releasev1alpha1.DriftPolicy{
-		Mode: releasev1alpha1.DriftWarn, Ignore: []releasev1alpha1.DriftIgnore{{Kind: "Deployment", Paths: []string{"/spec/replicas"}}},
-	}))
-	ns.AwaitReady("web")
-	page := ns.Objects("web").ConfigMap.Data["index.html"]
-	client := func(of int) dynamic.ResourceInterface {
-		return shared.Dynamic.Resource(ownedKinds[of].resource).Namespace(ns.Name)
-	}
-	changes := []struct {
-		kind         int
-		field        string
-		change, undo string
-	}{
-		{0, "/spec/revisionHistoryLimit", `{"spec": {"revisionHistoryLimit": 7}}`, `{"spec": {"revisionHistoryLimit": 3}}`},
-		{2, "/data/index.html", ownedKinds[2].change, fmt.Sprintf(`{"data": {"index.html": %q}}`, page)},
-		{1, "/spec/selector/app.kubernetes.io~1name", ownedKinds[1].change, `{"spec": {"selector": {"app.kubernetes.io/name": "web"}}}`},
-	}
-	patch(t, client(0), "web", `{"spec": {"replicas": 3}}`)
-	for _, change := range changes {
-		for range 2 {
-			patch(t, client(change.kind), "web", change.change)
-			ns.Await("web", change.field+" reported", func(app *v1alpha1.DemoApp) bool {
-				return strings.Contains(apps.Condition(app, releasev1alpha1.ConditionDrifted).Message, change.field)
-			})
-			patch(t, client(change.kind), "web", change.undo)
-			ns.Await("web", change.field+" no longer reported", func(app *v1alpha1.DemoApp) bool {
-				return apps.IsAbsent(app, releasev1alpha1.ConditionDrifted)
-			})
-		}
-	}
-	ns.AwaitQuiet(quiet)
-	began := time.Now()
-	ns.AwaitQuiet(quiet)
-	if requests := ns.Requests(began); len(requests) > 0 {
-		t.Errorf("reverted drift causes requests:\n%s", apps.Describe(requests))
-	}
-	if got := ptr.Deref(ns.Objects("web").Deployment.Spec.Replicas, 0); got != 3 {
-		t.Errorf("%d replicas", got)
-	}
-	assertNothingCorrected(t, ns, "web")
-}
-
 // assertNothingCorrected asserts that the operator has corrected nothing and does not report a
 // correction.
 func assertNothingCorrected(t *testing.T, ns *apps.Namespace, name string) {
@@ -147,46 +97,6 @@ func assertNothingCorrected(t *testing.T, ns *apps.Namespace, name string) {
 			t.Errorf("the history has %s %s: %s", entry.Action, entry.Outcome, entry.Reason)
 		}
 	}
-}
-
-func TestIgnoredFieldsStay(t *testing.T) {
-	t.Parallel()
-	ns := newNamespace(t)
-	ns.Create(withDrift(releasev1alpha1.DriftPolicy{Ignore: []releasev1alpha1.DriftIgnore{
-		{Kind: "Deployment", Paths: []string{"/spec/replicas"}},
-		{Kind: "ConfigMap", Name: "web", Paths: []string{"/data/index.html"}},
-	}}))
-	ns.AwaitReady("web")
-	deployments := shared.Dynamic.Resource(ownedKinds[0].resource).Namespace(ns.Name)
-	check := func(step string) {
-		t.Helper()
-		objects := ns.Objects("web")
-		if got := ptr.Deref(objects.Deployment.Spec.Replicas, 0); got != 3 {
-			t.Errorf("%s: %d replicas", step, got)
-		}
-		if got := objects.ConfigMap.Data["index.html"]; got != "Changed by another client" {
-			t.Errorf("%s: index.html is %q", step, got)
-		}
-	}
-	patch(t, deployments, "web", `{"spec": {"replicas": 3}}`)
-	patch(t, shared.Dynamic.Resource(ownedKinds[2].resource).Namespace(ns.Name), "web", ownedKinds[2].change)
-	ns.Await("web", "scaled", func(app *v1alpha1.DemoApp) bool { return app.Status.ReadyReplicas == 3 && apps.IsReady(app) })
-	check("left alone")
-
-	patch(t, deployments, "web", `{"spec": {"revisionHistoryLimit": 7}}`)
-	ns.Await("web", "corrected", func(app *v1alpha1.DemoApp) bool {
-		return app.Status.LastUpgradeReason == releasev1alpha1.UpgradeReasonDriftDetected && apps.IsReady(app)
-	})
-	if got := ptr.Deref(ns.Objects("web").Deployment.Spec.RevisionHistoryLimit, 0); got == 7 {
-		t.Error("a field that is not ignored was not put back")
-	}
-	check("after a repair")
-
-	generation := ns.Change("web", func(spec *v1alpha1.DemoAppSpec) { spec.Message, spec.APIKey = "Another one", "another-key" }).Generation
-	ns.Await("web", "upgraded", func(app *v1alpha1.DemoApp) bool {
-		return app.Status.ObservedGeneration == generation && apps.IsReady(app)
-	})
-	check("after an upgrade")
 }
 
 func TestForeignFieldsAreRemoved(t *testing.T) {

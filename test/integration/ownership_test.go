@@ -6,19 +6,15 @@
 package integration
 
 import (
-	"context"
 	"strings"
 	"testing"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/client-go/dynamic"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
 	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
-	"github.com/example/demoapp-controller/test/cluster"
 	"github.com/example/demoapp-controller/test/integration/apps"
 )
 
@@ -93,49 +89,6 @@ func TestForeignObjectBlocksInstall(t *testing.T) {
 			assertRecords(t, ns, "web v1 deployed")
 		})
 	}
-}
-
-// TestReplacedObjectBlocksRelease replaces an object of a release with another one, without Helm's
-// marks.
-func TestReplacedObjectBlocksRelease(t *testing.T) {
-	t.Parallel()
-	ns := newNamespace(t)
-	ns.Create(apps.Named("web"))
-	ns.AwaitReady("web")
-	configMaps := shared.Dynamic.Resource(ownedKinds[2].resource).Namespace(ns.Name)
-	theirs := takePlace(t, configMaps, foreign["ConfigMap"])
-	app := ns.Await("web", "refused", isConflict)
-	if got := apps.Condition(app, apimeta.ConditionStalled).Message; !strings.Contains(got, "ConfigMap") {
-		t.Errorf("the object is not named: %s", got)
-	}
-	ns.AwaitQuiet(quiet)
-	if live := get(t, configMaps, "web"); live.GetUID() != theirs.GetUID() || strings.Contains(managers(live), "helm") {
-		t.Errorf("the foreign object was changed by %s", managers(live))
-	}
-	assertRecords(t, ns, "web v1 deployed")
-
-	ns.Delete("web")
-	ns.AwaitGone("web")
-	assertOnlyTheirs(t, ns, "ConfigMap")
-}
-
-// takePlace deletes the object and creates another one before the operator does.
-func takePlace(t *testing.T, client dynamic.ResourceInterface, content string) *unstructured.Unstructured {
-	t.Helper()
-	object := &unstructured.Unstructured{}
-	if err := object.UnmarshalJSON([]byte(content)); err != nil {
-		t.Fatal(err)
-	}
-	var created *unstructured.Unstructured
-	cluster.Eventually(t.Context(), t, "foreign object in place of the release's", func(ctx context.Context) (bool, error) {
-		err := client.Delete(ctx, object.GetName(), metav1.DeleteOptions{})
-		if err != nil && !apierrors.IsNotFound(err) {
-			return false, err
-		}
-		created, err = client.Create(ctx, object, metav1.CreateOptions{})
-		return err == nil, err
-	})
-	return created
 }
 
 func isConflict(app *v1alpha1.DemoApp) bool {

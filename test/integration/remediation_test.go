@@ -7,7 +7,6 @@ package integration
 
 import (
 	"context"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -76,65 +75,6 @@ func TestRefusedUpgradeIsRolledBack(t *testing.T) {
 	if got := ns.Objects("web").Service.Spec.Ports[0].Port; got != 6666 {
 		t.Errorf("port is %d", got)
 	}
-}
-
-// hasDrift returns a condition: these objects of the DemoApp have drifted.
-func hasDrift(objects ...string) func(*v1alpha1.DemoApp) bool {
-	return func(app *v1alpha1.DemoApp) bool {
-		return !slices.ContainsFunc(objects, func(object string) bool {
-			return !strings.Contains(apps.Condition(app, releasev1alpha1.ConditionDrifted).Message, object)
-		})
-	}
-}
-
-// TestRollbackInPresenceOfDrift: drift before and during a failing upgrade does not prevent the
-// rollback, and is corrected.
-func TestRollbackInPresenceOfDrift(t *testing.T) {
-	t.Parallel()
-	ns := newNamespace(t)
-	app := apps.Named("web")
-	app.Spec.WaitForReady = true
-	app.Spec.Timeout = &metav1.Duration{Duration: 20 * time.Second}
-	app.Spec.Remediation = &releasev1alpha1.Remediation{Retries: ptr.To[int32](0)}
-	// Drift is not corrected until the operator writes the objects for another reason.
-	app.Spec.Drift = &releasev1alpha1.DriftPolicy{Mode: releasev1alpha1.DriftWarn}
-	ns.Create(app)
-	ns.AwaitReady("web")
-	page := ns.Objects("web").ConfigMap.Data["index.html"]
-	writeOver(t, ns, "web")
-	ns.Await("web", "drifted", hasDrift("ConfigMap web"))
-	ns.Change("web", func(spec *v1alpha1.DemoAppSpec) {
-		spec.NodeName, spec.Timeout = "nowhere", &metav1.Duration{Duration: 10 * time.Second}
-	})
-	ns.Await("web", "upgraded", func(app *v1alpha1.DemoApp) bool { return apps.Revision(app) == 2 })
-	writeOver(t, ns, "web")
-	if err := shared.Client.CoreV1().Services(ns.Name).Delete(t.Context(), "web", metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	ns.Await("web", "drifted", hasDrift("ConfigMap web", "Service web"))
-
-	app = ns.Await("web", "rolled back", func(app *v1alpha1.DemoApp) bool {
-		return apps.IsStalled(app, releasev1alpha1.ReasonRolledBack) && apps.Revision(app) == 3
-	})
-	ns.Await("web", "without drift", func(app *v1alpha1.DemoApp) bool { return apps.IsAbsent(app, releasev1alpha1.ConditionDrifted) })
-	objects := ns.Objects("web")
-	if got := objects.ConfigMap.Data["index.html"]; got != page {
-		t.Errorf("index.html is %q, not %q", got, page)
-	}
-	if objects.Service == nil || objects.Deployment.Spec.Template.Spec.Affinity != nil {
-		t.Errorf("the Service is %v, the affinity %v", objects.Service, objects.Deployment.Spec.Template.Spec.Affinity)
-	}
-	if got := app.Status.Failures.Upgrades; got != 1 {
-		t.Errorf("%d upgrades failed, want 1", got)
-	}
-	ns.AwaitQuiet(quiet)
-
-	// After the rollback, drift is corrected as in any release.
-	ns.Change("web", func(spec *v1alpha1.DemoAppSpec) { spec.Drift = nil })
-	writeOver(t, ns, "web")
-	ns.Await("web", "drift of the old revision corrected", func(*v1alpha1.DemoApp) bool {
-		return ns.Objects("web").ConfigMap.Data["index.html"] == page
-	})
 }
 
 // TestUnhealthyUpgrade: an upgrade whose pods never start fails, and is rolled back after its last

@@ -88,23 +88,3 @@ func TestSuspendExample(t *testing.T) {
 	}
 	ns.Await("suspended", "held", isHeld(releasev1alpha1.ReasonSuspendedBySpec))
 }
-
-func TestDeletionWhileSuspendedAndDrifted(t *testing.T) {
-	t.Parallel()
-	ns := newNamespace(t)
-	ns.Create(apps.Named("web"))
-	ns.AwaitReady("web")
-	ns.Change("web", suspend(true))
-	writeOver(t, ns, "web")
-	ns.Await("web", "drifted", func(app *v1alpha1.DemoApp) bool {
-		return apps.Has(app, releasev1alpha1.ConditionDrifted, metav1.ConditionTrue, "")
-	})
-	ns.Delete("web")
-	ns.AwaitGone("web")
-	if left := ns.Objects("web").All(); len(left) > 0 || len(ns.Records("web")) > 0 {
-		t.Errorf("left: %v", left)
-	}
-	if records := ns.AuditRecords("web"); len(records) != 1 {
-		t.Errorf("%d audit records", len(records))
-	}
-}

@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -65,38 +64,5 @@ func TestClusterOfTenantStaysInItsNamespace(t *testing.T) {
 		if err != nil || app.UID != before[name] || app.Generation != 1 || app.DeletionTimestamp != nil {
 			t.Errorf("DemoApp %s of the other namespace was touched: %+v (%v)", name, app, err)
 		}
-	}
-}
-
-// TestDemoAppWithNameOfChildIsKept creates DemoApps with the shortened names of children, and gives
-// them the labels of a child. A DemoAppCluster changes and deletes only DemoApps that it controls.
-func TestDemoAppWithNameOfChildIsKept(t *testing.T) {
-	t.Parallel()
-	p := newPool(t, "a")
-	tenant := p.AddTenant("demoapps", "demoappclusters")
-	p.clusters = tenant.Demo.DemoAppClusters(p.Name)
-	p.create()
-	p.awaitReady(1)
-	name := p.app("a")
-	if err := p.clusters.Delete(t.Context(), "web", metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	p.AwaitGone(name)
-	app := apps.WithoutPods(name)
-	app.Labels = map[string]string{v1alpha1.LabelCluster: "web", v1alpha1.LabelNode: p.node("a")}
-	created := p.Create(app)
-	p.AwaitReady(name)
-
-	p.create()
-	p.await("reports the name", func(web *v1alpha1.DemoAppCluster) bool { return web.Status.Current == 0 && web.Status.Desired == 1 })
-	p.AwaitQuiet(quiet)
-	if err := p.clusters.Delete(t.Context(), "web", metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	p.AwaitQuiet(quiet)
-
-	live, err := tenant.Demo.DemoApps(p.Name).Get(t.Context(), name, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) || live.UID != created.UID || live.Generation != created.Generation || live.DeletionTimestamp != nil {
-		t.Errorf("the DemoApp was changed: %+v (%v)", live, err)
 	}
 }

@@ -11,8 +11,6 @@ import (
 	"path/filepath"
 	"testing"
 
-	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
-	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/test/integration/apps"
 )
 
@@ -65,62 +63,6 @@ func TestForgedHookDoesNotRun(t *testing.T) {
 			}
 		}
 	}
-}
-
-// TestHookOfTenantsChartDoesNotRun upgrades the release of a suspended DemoApp to a tenant's chart,
-// with the helm command.
-func TestHookOfTenantsChartDoesNotRun(t *testing.T) {
-	t.Parallel()
-	ends := []struct {
-		name string
-		do   func(t *testing.T, ns *apps.Namespace)
-	}{
-		{"deleted", func(*testing.T, *apps.Namespace) {}},
-		{"resumed", func(t *testing.T, ns *apps.Namespace) {
-			t.Helper()
-			ns.Change("web", suspend(false))
-			ns.AwaitFromChart("web")
-			assertNothingForged(t, ns)
-		}},
-	}
-	for _, end := range ends {
-		t.Run(end.name, func(t *testing.T) {
-			t.Parallel()
-			others := newVictim(t)
-			ns := newNamespace(t)
-			tenant := ns.AddTenant("demoapps")
-			ns.Create(apps.WithoutPods("web"))
-			ns.AwaitReady("web")
-			ns.Change("web", suspend(true))
-			ns.Await("web", "suspended", func(app *v1alpha1.DemoApp) bool { return !apps.IsAbsent(app, releasev1alpha1.ConditionSuspended) })
-
-			chart := writeChart(t, map[string]string{
-				"object.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: of-the-tenant}\n",
-				"pre.yaml":    hookManifest("web", others.Name, "pre-delete,pre-rollback"),
-				"post.yaml":   hookManifest("intruder", ns.Name, "post-delete,post-rollback"),
-			})
-			helmAs(t, tenant.Kubeconfig, ns, "upgrade", "web", chart)
-			end.do(t, ns)
-			ns.Delete("web")
-			ns.AwaitGone("web")
-
-			assertNothingInstalled(t, ns, "web")
-			others.assertUntouched()
-			assertNothingForged(t, ns)
-		})
-	}
-}
-
-// hookManifest is a ConfigMap that is a hook and replaces an existing object.
-func hookManifest(name, namespace, events string) string {
-	return fmt.Sprintf(`apiVersion: v1
-kind: ConfigMap
-metadata:
-  name: %s
-  namespace: %s
-  annotations: {helm.sh/hook: %q, helm.sh/hook-delete-policy: before-hook-creation}
-data: {intruder: data}
-`, name, namespace, events)
 }
 
 // writeChart writes a chart with these templates, and returns its folder.

@@ -11,9 +11,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	corev1apply "k8s.io/client-go/applyconfigurations/core/v1"
-	metav1apply "k8s.io/client-go/applyconfigurations/meta/v1"
-	"k8s.io/utils/ptr"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
@@ -27,85 +24,6 @@ const adoptAnnotation = "demo.example.com/adopt-release"
 func helmMarks(object *corev1.ConfigMap, namespace string) {
 	object.Labels = map[string]string{"app.kubernetes.io/managed-by": "Helm", "app.kubernetes.io/name": "web"}
 	object.Annotations = map[string]string{"meta.helm.sh/release-name": "web", "meta.helm.sh/release-namespace": namespace}
-}
-
-// controlledBy makes a DemoApp the controller of an object.
-func controlledBy(object *corev1.ConfigMap, app *v1alpha1.DemoApp) {
-	object.OwnerReferences = []metav1.OwnerReference{{
-		APIVersion: v1alpha1.GroupVersion.String(), Kind: "DemoApp", Name: app.Name, UID: app.UID, Controller: ptr.To(true),
-	}}
-}
-
-// TestForgedMarksDoNotProveOwnership creates an object with the marks of a release before the first
-// install.
-func TestForgedMarksDoNotProveOwnership(t *testing.T) {
-	t.Parallel()
-	tests := []struct {
-		name   string
-		change func(object *corev1.ConfigMap, app *v1alpha1.DemoApp)
-	}{
-		{"marks of Helm", func(object *corev1.ConfigMap, app *v1alpha1.DemoApp) { helmMarks(object, app.Namespace) }},
-		{"controller", controlledBy},
-		{"both", func(object *corev1.ConfigMap, app *v1alpha1.DemoApp) {
-			helmMarks(object, app.Namespace)
-			controlledBy(object, app)
-		}},
-	}
-	for _, test := range tests {
-		for _, way := range []string{"created", "applied as helm"} {
-			t.Run(test.name+" "+way, func(t *testing.T) {
-				t.Parallel()
-				ns := newNamespace(t)
-				tenant := ns.AddTenant("demoapps")
-				app := ns.Create(suspended("web"))
-				object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Data: map[string]string{"some": "data"}}
-				test.change(object, app)
-				if way == "created" {
-					createConfigMap(t, ns, tenant, object)
-				} else {
-					applyConfigMap(t, ns, tenant, object)
-				}
-				before := contentsNamed(ns, "web")
-
-				ns.Change("web", suspend(false))
-				ns.Await("web", "refused", isConflict)
-				ns.AwaitQuiet(quiet)
-				assertSameContents(t, before, contentsNamed(ns, "web"))
-
-				if err := tenant.Client.CoreV1().ConfigMaps(ns.Name).Delete(t.Context(), "web", metav1.DeleteOptions{}); err != nil {
-					t.Fatal(err)
-				}
-				ns.Change("web", func(spec *v1alpha1.DemoAppSpec) { spec.Message = "Now it is free" })
-				ns.AwaitReady("web")
-				if got := len(ns.Objects("web").All()); got != 4 {
-					t.Errorf("%d objects", got)
-				}
-			})
-		}
-	}
-}
-
-func createConfigMap(t *testing.T, ns *apps.Namespace, tenant *apps.Tenant, object *corev1.ConfigMap) {
-	t.Helper()
-	if _, err := tenant.Client.CoreV1().ConfigMaps(ns.Name).Create(t.Context(), object, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// applyConfigMap applies an object with the field manager that the helm command and the operator
-// share.
-func applyConfigMap(t *testing.T, ns *apps.Namespace, tenant *apps.Tenant, object *corev1.ConfigMap) {
-	t.Helper()
-	object.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}
-	applied := corev1apply.ConfigMap(object.Name, ns.Name).WithLabels(object.Labels).WithAnnotations(object.Annotations).WithData(object.Data)
-	for _, owner := range object.OwnerReferences {
-		applied.WithOwnerReferences(metav1apply.OwnerReference().WithAPIVersion(owner.APIVersion).WithKind(owner.Kind).
-			WithName(owner.Name).WithUID(owner.UID).WithController(true))
-	}
-	_, err := tenant.Client.CoreV1().ConfigMaps(ns.Name).Apply(t.Context(), applied, metav1.ApplyOptions{FieldManager: "helm"})
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 // TestForgedMarksAreNoDrift puts the marks of a release on objects that the release does not have,

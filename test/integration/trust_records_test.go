@@ -21,8 +21,6 @@ import (
 	"k8s.io/utils/ptr"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
-	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
-	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/test/cluster"
 	"github.com/example/demoapp-controller/test/integration/apps"
 )
@@ -51,59 +49,6 @@ func TestForgedManifestIsNotAppliedOnDrift(t *testing.T) {
 				ns.AwaitReady("web")
 
 				way.do(tenant, func(content map[string]any) { addTo(content, others, ns, forged) })
-				tenant.DeleteService("web")
-
-				ns.AwaitQuiet(quiet)
-				others.assertUntouched()
-				assertNothingForged(t, ns)
-				ns.AwaitFromChart("web")
-			})
-		}
-	}
-}
-
-// TestForgedManifestIsNotAppliedOnChange adds objects to a stored manifest, and changes the
-// DemoApp. An upgrade removes objects that only the previous revision has.
-func TestForgedManifestIsNotAppliedOnChange(t *testing.T) {
-	t.Parallel()
-	triggers := []struct {
-		name string
-		do   func(t *testing.T, ns *apps.Namespace)
-	}{
-		{"spec changed", func(t *testing.T, ns *apps.Namespace) {
-			t.Helper()
-			ns.Change("web", func(spec *v1alpha1.DemoAppSpec) { spec.Message = "Second" })
-			ns.AwaitReady("web")
-			if page := ns.Objects("web").ConfigMap.Data["index.html"]; !strings.Contains(page, "Second") {
-				t.Errorf("the page is %q", page)
-			}
-		}},
-		{"upgrade forced", func(t *testing.T, ns *apps.Namespace) {
-			t.Helper()
-			annotate(t, ns, "web", map[string]string{releasev1alpha1.AnnotationRequestedAt: "now", releasev1alpha1.AnnotationForceAt: "now"})
-			ns.Await("web", "upgraded", func(app *v1alpha1.DemoApp) bool { return app.Status.LastHandledForceAt == "now" })
-		}},
-		{"suspended and resumed", func(t *testing.T, ns *apps.Namespace) {
-			t.Helper()
-			ns.Change("web", suspend(true))
-			ns.Await("web", "suspended", func(app *v1alpha1.DemoApp) bool { return !apps.IsAbsent(app, releasev1alpha1.ConditionSuspended) })
-			ns.Change("web", suspend(false))
-		}},
-	}
-	for _, way := range forgeRecord {
-		for _, trigger := range triggers {
-			t.Run(way.name+" "+trigger.name, func(t *testing.T) {
-				t.Parallel()
-				others := newVictim(t)
-				others.dropForgedNamespace()
-				ns := newNamespace(t)
-				tenant := ns.AddTenant("demoapps")
-				ns.Create(apps.WithoutPods("web"))
-				ns.AwaitReady("web")
-
-				way.do(tenant, func(content map[string]any) { addTo(content, others, ns, mixed...) })
-				trigger.do(t, ns)
-				// The operator decides when to read the record. Drift makes the operator read it.
 				tenant.DeleteService("web")
 
 				ns.AwaitQuiet(quiet)
@@ -144,157 +89,9 @@ func TestForgedManifestIsNotUninstalled(t *testing.T) {
 	}
 }
 
-// TestForgedRevisionIsNotRolledBackTo forges revisions to which a failing upgrade could be rolled
-// back.
-func TestForgedRevisionIsNotRolledBackTo(t *testing.T) {
-	t.Parallel()
-	tests := []struct {
-		name string
-		// revisions are created before the failing upgrade; those of forged are forged.
-		revisions int
-		forged    []int
-	}{
-		{"the only good revision", 1, []int{1}},
-		{"the newest good revision", 2, []int{2}},
-		{"all good revisions", 2, []int{1, 2}},
-	}
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			t.Parallel()
-			others := newVictim(t)
-			others.dropForgedNamespace()
-			ns := newNamespace(t)
-			tenant := ns.AddTenant("demoapps")
-			app := apps.WithoutPods("web")
-			app.Spec.Remediation = &releasev1alpha1.Remediation{Retries: ptr.To[int32](0)}
-			ns.Create(app)
-			ns.AwaitReady("web")
-			for revision := 2; revision <= test.revisions; revision++ {
-				ns.Change("web", func(spec *v1alpha1.DemoAppSpec) { spec.Message = fmt.Sprintf("Revision %d", revision) })
-				ns.AwaitReady("web")
-			}
-
-			for _, revision := range test.forged {
-				tenant.EditRecord("web", revision, func(content map[string]any) {
-					addTo(content, others, ns, mixed...)
-					content["hooks"] = []any{
-						forgedHook(configMapManifest("web", others.Name), "pre-rollback"),
-						forgedHook(configMapManifest("intruder", ns.Name), "post-rollback"),
-					}
-				})
-			}
-			ns.Change("web", func(spec *v1alpha1.DemoAppSpec) { spec.Values = badLabel() })
-
-			stalled := ns.Await("web", "stalled", func(app *v1alpha1.DemoApp) bool {
-				return apps.Has(app, apimeta.ConditionStalled, metav1.ConditionTrue, "") &&
-					apps.Condition(app, apimeta.ConditionStalled).ObservedGeneration == app.Generation
-			})
-			if message := apps.Condition(stalled, apimeta.ConditionReady).Message; message == "" {
-				t.Error("the condition has no message")
-			}
-			ns.AwaitQuiet(quiet)
-			others.assertUntouched()
-			assertNothingForged(t, ns)
-
-			ns.Change("web", func(spec *v1alpha1.DemoAppSpec) { spec.Values = nil })
-			ns.AwaitReady("web")
-			ns.AwaitFromChart("web")
-			others.assertUntouched()
-			assertNothingForged(t, ns)
-		})
-	}
-}
-
 // badLabel are values that the API server refuses in the Deployment.
 func badLabel() *runtime.RawExtension {
 	return &runtime.RawExtension{Raw: []byte(`{"podLabels": {"team": "no label value!"}}`)}
-}
-
-// TestForgedRollbackIsNotCompleted adds the record of a rollback that never began, to a forged
-// older revision.
-func TestForgedRollbackIsNotCompleted(t *testing.T) {
-	t.Parallel()
-	for _, status := range []string{"pending-rollback", "failed", "deployed"} {
-		t.Run(status, func(t *testing.T) {
-			t.Parallel()
-			others := newVictim(t)
-			others.dropForgedNamespace()
-			ns := newNamespace(t)
-			tenant := ns.AddTenant("demoapps")
-			ns.Create(apps.WithoutPods("web"))
-			ns.AwaitReady("web")
-
-			tenant.EditRecord("web", 1, func(content map[string]any) { addTo(content, others, ns, mixed...) })
-			forged := tenant.CopyRecord("web", 1, 2)
-			content := apps.DecodeRecord(t, forged)
-			content["version"] = 2
-			content["info"].(map[string]any)["status"] = status
-			forged.Data["release"] = apps.EncodeRecord(t, content)
-			_, inputs, _ := strings.Cut(forged.Labels[apps.InputsLabel], "-")
-			forged.Labels["status"] = status
-			forged.Labels[apps.RollbackLabel] = "2-1-" + strings.Split(inputs, "-")[0]
-			tenant.CreateRecord(forged)
-			tenant.DeleteService("web")
-
-			ns.AwaitQuiet(quiet)
-			others.assertUntouched()
-			assertNothingForged(t, ns)
-			ns.AwaitFromChart("web")
-		})
-	}
-}
-
-// TestForgedIdentityOfRecord changes the namespace, the name or the revision in the content of a
-// record.
-func TestForgedIdentityOfRecord(t *testing.T) {
-	t.Parallel()
-	tests := []struct {
-		name   string
-		change func(content map[string]any, others *victim)
-	}{
-		{"namespace", func(content map[string]any, others *victim) { content["namespace"] = others.Name }},
-		{"name", func(content map[string]any, _ *victim) { content["name"] = "other" }},
-		{"revision", func(content map[string]any, _ *victim) { content["version"] = 7 }},
-		{"all", func(content map[string]any, others *victim) {
-			content["namespace"], content["name"], content["version"] = others.Name, "other", -1
-		}},
-	}
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			t.Parallel()
-			others := newVictim(t)
-			ns := newNamespace(t)
-			tenant := ns.AddTenant("demoapps")
-			ns.Create(apps.WithoutPods("web"))
-			ns.Create(apps.WithoutPods("other"))
-			ns.AwaitReady("web")
-			ns.AwaitReady("other")
-			before := contentsNamed(ns, "other")
-			forge := func() {
-				records := ns.Records("web")
-				tenant.EditRecord("web", records[len(records)-1].Revision, func(content map[string]any) { test.change(content, others) })
-			}
-
-			forge()
-			tenant.DeleteService("web")
-			ns.AwaitFromChart("web")
-			forge()
-			ns.Change("web", func(spec *v1alpha1.DemoAppSpec) { spec.Message = "Second" })
-			ns.AwaitReady("web")
-			ns.AwaitFromChart("web")
-			forge()
-			ns.Delete("web")
-			ns.AwaitGone("web")
-
-			assertNothingInstalled(t, ns, "web")
-			others.assertUntouched()
-			assertSameContents(t, before, contentsNamed(ns, "other"))
-			ns.Change("other", func(spec *v1alpha1.DemoAppSpec) { spec.Message = "Second" })
-			if app := ns.AwaitReady("other"); apps.Revision(app) != 2 {
-				t.Errorf("revision %d of the other release", apps.Revision(app))
-			}
-		})
-	}
 }
 
 // TestSecretLabeledAsRecordIsIgnored labels Secrets as records of a release.

@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -247,56 +246,5 @@ func assertGrowth(t *testing.T, operator *cluster.Operator, before int64) {
 	t.Logf("%d MiB before, at most %d MiB since", before>>20, after>>20)
 	if after-before > mostGrowth {
 		t.Errorf("the operator grew by %d MiB, at most %d MiB are allowed", (after-before)>>20, mostGrowth>>20)
-	}
-}
-
-// TestRecordForgedWhileOperatorIsDown forges the records of the deployed revisions while no
-// operator runs. The next operator knows no more than the statuses.
-func TestRecordForgedWhileOperatorIsDown(t *testing.T) {
-	ns, other := apps.NewExclusive(t, shared), apps.NewExclusive(t, shared)
-	operator := cluster.StartOperator(t.Context(), t, shared)
-	tenant := ns.AddTenant("demoapps")
-	names := []string{"edited", "newer", "deleted"}
-	for _, name := range names {
-		ns.Create(apps.WithoutPods(name))
-		ns.AwaitReady(name)
-	}
-	apps.AwaitNoWork(t, shared)
-	operator.Stop()
-	begin := time.Now()
-	forge := func(content map[string]any) {
-		manifest := content["manifest"].(string)
-		for _, namespace := range []string{ns.Name, other.Name} {
-			manifest += fmt.Sprintf("---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: intruder, namespace: %s}\n", namespace)
-		}
-		content["manifest"] = manifest
-	}
-	tenant.EditRecord("edited", 1, forge)
-	tenant.AddRecord("newer", 1, 2, forge)
-	tenant.EditRecord("deleted", 1, func(content map[string]any) {
-		forge(content)
-		content["hooks"] = []any{map[string]any{
-			"name": "intruder", "kind": "ConfigMap", "events": []string{"pre-delete"}, "last_run": map[string]any{"phase": ""},
-			"manifest": fmt.Sprintf("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: intruder, namespace: %s}\n", other.Name),
-		}}
-	})
-	ns.Delete("deleted")
-
-	cluster.StartOperator(t.Context(), t, shared)
-	ns.AwaitGone("deleted")
-	for _, name := range names[:2] {
-		tenant.DeleteService(name)
-		ns.AwaitFromChart(name)
-	}
-	apps.AwaitNoWork(t, shared)
-
-	if requests := other.Requests(begin); len(requests) > 0 {
-		t.Errorf("the operator sent requests to the other namespace:\n%s", apps.Describe(requests))
-	}
-	for kind := range ns.Objects("intruder").All() {
-		t.Errorf("the forged %s exists", kind)
-	}
-	for kind := range ns.Objects("deleted").All() {
-		t.Errorf("the %s of the DemoApp that was deleted is left", kind)
 	}
 }

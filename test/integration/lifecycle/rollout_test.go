@@ -13,10 +13,7 @@ import (
 	"testing"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
@@ -101,15 +98,6 @@ func awaitRollouts(t *testing.T, operator *cluster.Operator, counts map[string]i
 	})
 }
 
-// force requests an upgrade.
-func force(t *testing.T, ns *apps.Namespace, name string) {
-	t.Helper()
-	patch := fmt.Sprintf(`{"metadata": {"annotations": {%q: "now", %q: "now"}}}`, releasev1alpha1.AnnotationRequestedAt, releasev1alpha1.AnnotationForceAt)
-	if _, err := ns.Demo.Patch(t.Context(), name, types.MergePatchType, []byte(patch), metav1.PatchOptions{}); err != nil {
-		t.Fatal(err)
-	}
-}
-
 // TestNewerChartRolloutIsLimited builds a second operator, and restarts it with leases that expire.
 func TestNewerChartRolloutIsLimited(t *testing.T) {
 	ns := apps.NewExclusive(t, shared)
@@ -173,88 +161,4 @@ func TestNewerChartRolloutIsLimited(t *testing.T) {
 		}
 	}
 	awaitRollouts(t, operator, map[string]int{"queued": 0, "active": 1, "failed": 0})
-}
-
-// TestRolloutOfBadChartIsHalted builds a second operator, and reports of a halt are delayed by five
-// seconds.
-func TestRolloutOfBadChartIsHalted(t *testing.T) {
-	ns := apps.NewExclusive(t, shared)
-	operator := cluster.StartOperator(t.Context(), t, shared)
-	bad := createFleet(ns, "bad-1", "bad-2")
-	webs := createFleet(ns, "web-1", "web-2", "web-3")
-	operator.Stop()
-
-	binary := newerOperator(t)
-	args := append([]string{"--max-concurrent-rollouts=1", "--rollout-failure-threshold=2"}, cluster.ShortLease...)
-	operator = cluster.StartOperatorBinary(t.Context(), t, shared, binary, args...)
-	for _, name := range bad {
-		ns.Await(name, "failed with the newer chart", func(app *v1alpha1.DemoApp) bool { return apps.IsStalled(app, releasev1alpha1.ReasonRenderFailed) })
-	}
-	waiting := slices.DeleteFunc(slices.Clone(webs), func(name string) bool { return slices.Contains(which(ns, webs, hasNewerChart), name) })
-	if len(waiting) < 2 {
-		t.Fatalf("only these DemoApps wait: %v", waiting)
-	}
-	for _, name := range waiting {
-		ns.Await(name, "halted", isHeldBack(releasev1alpha1.ReasonRolloutHalted))
-	}
-	ns.AwaitEvent(waiting[0], "Held", releasev1alpha1.ReasonRolloutHalted, "at least 2 DemoApps of this namespace have failed")
-
-	// The rollout stays halted, and a forced upgrade is deployed.
-	operator.Stop()
-	operator = cluster.StartOperatorBinary(t.Context(), t, shared, binary, args...)
-	awaitRollouts(t, operator, map[string]int{"queued": len(waiting), "active": 0, "failed": 2})
-	force(t, ns, waiting[0])
-	ns.Await(waiting[0], "ready with the newer chart", func(app *v1alpha1.DemoApp) bool { return apps.IsReady(app) && hasNewerChart(app) })
-	if got := which(ns, waiting, hasNewerChart); len(got) != 1 {
-		t.Errorf("other DemoApps were released: %v", got)
-	}
-
-	// The rollout continues after a failed DemoApp was deleted.
-	ns.Delete(bad[0])
-	for _, name := range waiting[1:] {
-		ns.Await(name, "ready with the newer chart", func(app *v1alpha1.DemoApp) bool { return apps.IsReady(app) && hasNewerChart(app) })
-	}
-	awaitRollouts(t, operator, map[string]int{"queued": 0, "active": 0, "failed": 1})
-}
-
-// TestValuesChangeDuringHaltedRollout: only the chart is halted, not a user's change of values. The
-// reports of a halt and of its end are delayed by five seconds each.
-func TestValuesChangeDuringHaltedRollout(t *testing.T) {
-	ns := apps.NewExclusive(t, shared)
-	operator := cluster.StartOperator(t.Context(), t, shared)
-	configMaps := shared.Client.CoreV1().ConfigMaps(ns.Name)
-	values := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "values"}, Data: map[string]string{releasev1alpha1.DefaultValuesKey: "{}"}}
-	if _, err := configMaps.Create(t.Context(), values, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	fixed := apps.Named("bad-1")
-	fixed.Spec.ValuesFrom = []releasev1alpha1.ValuesReference{{Kind: releasev1alpha1.ValuesFromConfigMap, Name: "values"}}
-	ns.Create(fixed)
-	ns.AwaitAll([]string{"bad-1"}, 1)
-	createFleet(ns, "bad-2", "bad-3")
-	operator.Stop()
-
-	operator = cluster.StartOperatorBinary(t.Context(), t, shared, newerOperator(t),
-		append([]string{"--max-concurrent-rollouts=1", "--rollout-failure-threshold=1"}, cluster.ShortLease...)...)
-	bad := []string{"bad-1", "bad-2", "bad-3"}
-	for _, name := range bad {
-		force(t, ns, name)
-	}
-	for _, name := range bad {
-		ns.Await(name, "failed with the newer chart", func(app *v1alpha1.DemoApp) bool { return apps.IsStalled(app, releasev1alpha1.ReasonRenderFailed) })
-	}
-	awaitRollouts(t, operator, map[string]int{"active": 0, "failed": 3})
-
-	// The values are in a ConfigMap, and the spec does not change.
-	values.Data[releasev1alpha1.DefaultValuesKey] = `{podAnnotations: {fixed: "yes"}}`
-	if _, err := configMaps.Update(t.Context(), values, metav1.UpdateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	isUpgraded := func(app *v1alpha1.DemoApp) bool { return apps.IsReady(app) && hasNewerChart(app) }
-	ns.Await("bad-1", "fixed by its ConfigMap", isUpgraded)
-	ns.Change("bad-2", func(spec *v1alpha1.DemoAppSpec) {
-		spec.Values = &runtime.RawExtension{Raw: []byte(`{"podAnnotations": {"fixed": "yes"}}`)}
-	})
-	ns.Await("bad-2", "fixed by its values", isUpgraded)
-	awaitRollouts(t, operator, map[string]int{"active": 0, "failed": 1})
 }

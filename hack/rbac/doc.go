@@ -6,7 +6,8 @@
 // and artifacts/deploy/11-user-roles.yaml. It writes
 //
 //   - artifacts/rbac/namespaced: Roles for an operator with --namespaces, without any ClusterRole;
-//   - artifacts/rbac/impersonating: an operator whose releases belong to ServiceAccounts of tenants;
+//   - artifacts/rbac/impersonating: an operator whose releases belong to ServiceAccounts of
+//     tenants;
 //   - artifacts/kinds/<kind>/user-roles.yaml: the roles of users for an opt-in kind, from its CRD;
 //   - artifacts/kinds/<kind>/Kustomization: the CRD and all roles of an opt-in kind;
 //   - files/rbac of the chart: the same rules without the objects around them;

@@ -54,8 +54,8 @@ type rendering struct {
 	notes  []string
 }
 
-// render renders the chart with its defaults, and with each value that is false switched on, so that
-// the permissions cover what users can switch on.
+// render renders the chart with its defaults, and with each value that is false switched on, so
+// that the permissions cover what users can switch on.
 func render(ctx context.Context, c *chart.Chart, o Options, content chart.Content, values object) (rendering, error) {
 	name := o.singular() + "-sample"
 	objects, err := helm.Template(ctx, c, sampleNamespace, name, values)

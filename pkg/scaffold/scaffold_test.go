@@ -50,7 +50,8 @@ func made(t *testing.T, name string, options Options) (Result, map[string]string
 	return result, files
 }
 
-// admit returns the fields that a CRD removes from an object, and its errors, as the API server does.
+// admit returns the fields that a CRD removes from an object, and its errors, as the API server
+// does.
 func admit(t *testing.T, crd, spec string) (removed, errs []string) {
 	t.Helper()
 	var versioned apiextensionsv1.CustomResourceDefinition
@@ -194,8 +195,8 @@ func TestConvert(t *testing.T) {
 	}
 }
 
-// TestRules: the operator gets the resources of all objects, also of those that are switched on, and
-// what the chart grants.
+// TestRules: the operator gets the resources of all objects, also of those that are switched on,
+// and what the chart grants.
 func TestRules(t *testing.T) {
 	_, files := made(t, "typed", Options{Group: "apps.example.com"})
 	text, _, _ := strings.Cut(files["rbac.yaml"], "---\n")

@@ -405,7 +405,8 @@ func (c *converter) inlined(path string, member object, references []string) obj
 	return c.join(path, target, rest)
 }
 
-// join returns a schema with the rules of both. Of two different values of one rule, that of b stays.
+// join returns a schema with the rules of both. Of two different values of one rule, that of b
+// stays.
 func (c *converter) join(path string, a, b object) object {
 	joined := maps.Clone(a)
 	for _, keyword := range slices.Sorted(maps.Keys(b)) {

@@ -92,8 +92,8 @@ func prefix(path string) string {
 	return path + "."
 }
 
-// fromDefaults returns the schema of an object of values.yaml. An object has a closed list of fields
-// only if the templates read nothing but its fields.
+// fromDefaults returns the schema of an object of values.yaml. An object has a closed list of
+// fields only if the templates read nothing but its fields.
 func (u uses) fromDefaults(path string, values object, open bool) object {
 	open = open || u.whole[""] || u.whole[path]
 	properties := object{}

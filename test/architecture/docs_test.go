@@ -148,8 +148,8 @@ func operatorSource(t *testing.T) string {
 	return text.String()
 }
 
-// TestGoBlocksAreCompiled holds that each Go block of a page is a part of a Go file, which is compiled with its package.
-// A line "// ..." stands for left out lines.
+// TestGoBlocksAreCompiled holds that each Go block of a page is a part of a Go file, which is
+// compiled with its package. A line "// ..." stands for left out lines.
 func TestGoBlocksAreCompiled(t *testing.T) {
 	sources := map[string]string{}
 	for _, file := range goFiles(t) {

@@ -20,9 +20,9 @@
 // # Processes
 //
 // Each test package has a control plane of its own, so packages run side by side. Request budgets
-// and cluster-scoped objects have no neighbors. The control plane is a subprocess (hack/localcluster)
-// that ends when its stdin is closed; the kernel kills the operator when the test dies (on Linux). So
-// a test binary that crashes leaves no process behind.
+// and cluster-scoped objects have no neighbors. The control plane is a subprocess
+// (hack/localcluster) that ends when its stdin is closed; the kernel kills the operator when the
+// test dies (on Linux). So a test binary that crashes leaves no process behind.
 //
 // The operator runs as the ServiceAccount of artifacts/deploy, with the rules of artifacts/deploy
 // and no others. Set DEMOAPP_CONTROLLER_BINARY to test a binary that is built already.

@@ -13,12 +13,15 @@
 //
 // Beyond the comparison, the package tests what the engine promises and Helm does not have:
 //
-//   - Drift is exact: another field manager changes and removes every field of every object of the charts. Each
-//     change is observed and corrected, and foreign fields are kept.
-//   - Fields that the cluster's controllers write are no drift, survive upgrades, and cause no request.
-//   - An interruption does no harm: the engine completes what a killed engine, or a killed helm command, has begun.
+//   - Drift is exact: another field manager changes and removes every field of every object of the
+//     charts. Each change is observed and corrected, and foreign fields are kept.
+//   - Fields that the cluster's controllers write are no drift, survive upgrades, and cause no
+//     request.
+//   - An interruption does no harm: the engine completes what a killed engine, or a killed helm
+//     command, has begun.
 //   - The engine restores the desired state after any sequence of changes by users.
-//   - The helm command works on the engine's releases, and the engine works on those of the command.
+//   - The helm command works on the engine's releases, and the engine works on those of the
+//     command.
 //
 // The charts are in testdata/charts. The tests have the build tag conformance:
 //

@@ -12,7 +12,8 @@
 //   - server-side apply with real managedFields: the merging is the API server's own code,
 //     with the schemas of built-in kinds
 //   - resourceVersion, UID, generation and creation time; conflicts on resourceVersion and
-//     UID, except for the UID in a status, as for custom resources; an update without a change keeps the resourceVersion
+//     UID, except for the UID in a status, as for custom resources; an update without a change
+//     keeps the resourceVersion
 //   - deletion that waits for finalizers, and preconditions on the UID
 //   - label selectors, selection by name, and metadata-only answers
 //   - lists, and watches that start with the existing objects, break, and expire

@@ -44,7 +44,8 @@ func TestDescribedDefaults(t *testing.T) {
 	}
 }
 
-// TestDefaultsOfOmittedFlags holds that values whose flags the chart omits by default are the defaults of the operator.
+// TestDefaultsOfOmittedFlags holds that values whose flags the chart omits by default are the
+// defaults of the operator.
 func TestDefaultsOfOmittedFlags(t *testing.T) {
 	content, err := os.ReadFile(filepath.Join(chartDir, "values.yaml"))
 	if err != nil {

@@ -173,7 +173,8 @@ func allKinds(t *testing.T) []string {
 	return names
 }
 
-// compare reports each object that is not the same in the kustomize base and in another installation.
+// compare reports each object that is not the same in the kustomize base and in another
+// installation.
 func compare(t *testing.T, name string, base, other map[string]map[string]any) {
 	t.Helper()
 	for key := range other {
@@ -188,8 +189,8 @@ func compare(t *testing.T, name string, base, other map[string]map[string]any) {
 	}
 }
 
-// TestInstallFileOrder asserts that "kubectl apply -f" finds the namespace when it creates objects in it, and that the
-// policies are there before the pods.
+// TestInstallFileOrder asserts that "kubectl apply -f" finds the namespace when it creates objects
+// in it, and that the policies are there before the pods.
 func TestInstallFileOrder(t *testing.T) {
 	objects := readInstallFile(t)
 

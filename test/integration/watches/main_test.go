@@ -33,8 +33,8 @@ const (
 	chart = "test/integration/watches/testdata/cache"
 )
 
-// entries is the watches file, with the entries of the scaffolded kinds after the start. TestFileChanges
-// appends entries to it.
+// entries is the watches file, with the entries of the scaffolded kinds after the start.
+// TestFileChanges appends entries to it.
 var entries = `
 - {group: caches.example.com, version: v1, kind: Cache, chart: ` + chart + `}
 - {group: caches.example.com, version: v1, kind: Late, chart: ` + chart + `}

@@ -23,8 +23,8 @@ var scaffoldFolder string
 // scaffolds are the charts of pkg/scaffold that TestCreateKind installs.
 var scaffolds = []string{"typed", "plain", "required"}
 
-// scaffolded makes kinds of charts with "create kind", and applies their files as they are. It returns
-// the entries of the watches file.
+// scaffolded makes kinds of charts with "create kind", and applies their files as they are. It
+// returns the entries of the watches file.
 func scaffolded(t testing.TB) string {
 	t.Helper()
 	scaffoldFolder = t.TempDir()
@@ -58,8 +58,8 @@ func scaffolded(t testing.TB) string {
 	return entries.String()
 }
 
-// TestCreateKind: the operator installs the charts of scaffolded kinds from their examples. It has the
-// permissions for what a user switches on, a Role included.
+// TestCreateKind: the operator installs the charts of scaffolded kinds from their examples. It has
+// the permissions for what a user switches on, a Role included.
 func TestCreateKind(t *testing.T) {
 	s := newSpace(t)
 	for _, name := range scaffolds {

@@ -9,11 +9,12 @@
 // Tenants choose the size and the number of the objects that they delete, so the records are
 // bounded:
 //
-//   - A record has at most [MaxRecordBytes] bytes. Larger contents are replaced by their SHA-256 digest and their size.
-//   - A source namespace has at most [MaxWholeRecords] records with contents. Further records hold digests and
-//     sizes only.
-//   - A source namespace has at most [MaxRecords] records. Beyond that, records without contents are removed, the
-//     oldest first. Many deletions therefore do not remove a record with contents.
+//   - A record has at most [MaxRecordBytes] bytes. Larger contents are replaced by their SHA-256
+//     digest and their size.
+//   - A source namespace has at most [MaxWholeRecords] records with contents. Further records hold
+//     digests and sizes only.
+//   - A source namespace has at most [MaxRecords] records. Beyond that, records without contents
+//     are removed, the oldest first. Many deletions therefore do not remove a record with contents.
 //   - Records older than the retention are removed.
 //
 // # Requests

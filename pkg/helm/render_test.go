@@ -245,44 +245,6 @@ func TestDemoAppChecksums(t *testing.T) {
 	}
 }
 
-// TestDemoAppRestricted holds the pods to the "restricted" Pod Security profile
-// (https://kubernetes.io/docs/concepts/security/pod-security-standards/).
-func TestDemoAppRestricted(t *testing.T) {
-	pod := typed[appsv1.Deployment](t, mustRender(t, nil)["Deployment"]).Spec.Template.Spec
-	if pod.HostNetwork || pod.HostPID || pod.HostIPC {
-		t.Error("pod shares namespaces with its host")
-	}
-	for _, volume := range pod.Volumes {
-		if volume.ConfigMap == nil && volume.EmptyDir == nil && volume.Secret == nil {
-			t.Errorf("volume %s is of a kind that is not allowed", volume.Name)
-		}
-	}
-	security := ptr.Deref(pod.SecurityContext, corev1.PodSecurityContext{})
-	if !ptr.Deref(security.RunAsNonRoot, false) || ptr.Deref(security.RunAsUser, 0) == 0 {
-		t.Error("pod may run as root")
-	}
-	if security.SeccompProfile == nil || security.SeccompProfile.Type != corev1.SeccompProfileTypeRuntimeDefault {
-		t.Errorf("seccomp profile is %v", security.SeccompProfile)
-	}
-	if len(pod.InitContainers) != 0 || len(pod.Containers) != 1 {
-		t.Fatalf("pod has %d and %d containers, want 1", len(pod.InitContainers), len(pod.Containers))
-	}
-	container := pod.Containers[0]
-	got := ptr.Deref(container.SecurityContext, corev1.SecurityContext{})
-	if ptr.Deref(got.AllowPrivilegeEscalation, true) || ptr.Deref(got.Privileged, false) || !ptr.Deref(got.ReadOnlyRootFilesystem, false) {
-		t.Errorf("container's security context is %+v", got)
-	}
-	want := &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}
-	if diff := cmp.Diff(want, got.Capabilities); diff != "" {
-		t.Errorf("capabilities (-want +got):\n%s", diff)
-	}
-	for _, port := range container.Ports {
-		if port.HostPort != 0 || port.ContainerPort < 1024 {
-			t.Errorf("port %s is %d, on the host %d", port.Name, port.ContainerPort, port.HostPort)
-		}
-	}
-}
-
 // TestDemoAppBadValues: the schema refuses the values, and the error does not reveal the key.
 func TestDemoAppBadValues(t *testing.T) {
 	const shortKey = "geheim"

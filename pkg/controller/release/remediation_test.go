@@ -258,21 +258,3 @@ func TestWaitForReadyWithoutRemediation(t *testing.T) {
 	w.passes("a", controller.HealthChange)
 	expect.Equal(t, "conditions in the end", releasetest.Conditions("Ready", "True Healthy", "Deployed", "True UpgradeSucceeded"), w.conditions("a"))
 }
-
-// TestHealthIsJudgedDespiteDrift: uncorrected drift does not prevent the judgement of a
-// revision.
-func TestHealthIsJudgedDespiteDrift(t *testing.T) {
-	w := deployed(t, func(shop *Shop) {
-		shop.Spec.WaitForReady = true
-		shop.Spec.Drift = &releasev1alpha1.DriftPolicy{Mode: releasev1alpha1.DriftOff}
-	})
-	w.engine.Executing = func() {
-		w.engine.Mutate(keyOf("a"), releasetest.SetHealth(status.InProgressStatus, "Available: 0/1", 0))
-	}
-	w.change("a", says("slow"))
-	w.unfinished("a", controller.SpecChange)
-	w.engine.Mutate(keyOf("a"), releasetest.Edit("ConfigMap"))
-	w.clock.SetTime(began.Add(helm.DefaultTimeout))
-	w.passes("a", controller.PeriodicResync)
-	expect.Equal(t, "Ready", "False HealthTimeout", w.conditions("a")["Ready"])
-}

@@ -161,15 +161,3 @@ func TestFailedMarkIsRetried(t *testing.T) {
 	expect.Equal(t, "marks", []string{"mark a v1 failed"}, w.marks())
 	expect.Equal(t, "revision in the end", int64(2), w.shop("a").Status.DeployedRelease.Revision)
 }
-
-// TestNoRollbackToNeverHealthyRevision: the rule also holds without waitForReady.
-func TestNoRollbackToNeverHealthyRevision(t *testing.T) {
-	w := neverHealthy(t)
-	w.create(newShop("a", remediating(0, releasev1alpha1.RemediationRollback)))
-	w.unfinished("a", controller.SpecChange)
-	w.failing(1)
-
-	w.passes("a", controller.Retry)
-
-	expect.Equal(t, "Ready", "False RetriesExhausted", w.conditions("a")["Ready"])
-}

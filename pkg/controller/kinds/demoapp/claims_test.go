@@ -134,24 +134,6 @@ func TestObstacle(t *testing.T) {
 	}
 }
 
-func TestCompareAge(t *testing.T) {
-	tests := []struct {
-		name string
-		a, b *v1alpha1.DemoApp
-		want int
-	}{
-		{"older", newApp("b", bornAfter(0)), newApp("a", bornAfter(time.Second)), -1},
-		{"younger", newApp("a", bornAfter(time.Second)), newApp("b", bornAfter(0)), 1},
-		{"same age, by name", newApp("a", bornAfter(0)), newApp("b", bornAfter(0)), -1},
-		{"same age, by name, reversed", newApp("b", bornAfter(0)), newApp("a", bornAfter(0)), 1},
-	}
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			expect.Equal(t, "order", test.want, compareAge(test.a, test.b))
-		})
-	}
-}
-
 // TestHeldAppKeepsClaim: an app that no longer requests a node port keeps it until its
 // release is upgraded.
 func TestHeldAppKeepsClaim(t *testing.T) {
@@ -174,24 +156,6 @@ func TestHeldAppKeepsClaim(t *testing.T) {
 	w.clock.Step(10 * time.Minute)
 	w.passes("a", controller.PeriodicResync)
 	expect.Equal(t, "nodePort", int32(0), w.app("a").Status.NodePort)
-	w.passes("b", controller.SpecChange)
-	expect.Equal(t, "Ready in the end", "True Healthy", w.is("b", apimeta.ConditionReady))
-}
-
-// TestServiceKeepsUnrequestedNodePort: the API server keeps the node port of a Service
-// that no longer requests a specific one.
-func TestServiceKeepsUnrequestedNodePort(t *testing.T) {
-	w := newWorld(t)
-	w.create(newApp("a", atNodePort(30080)))
-	w.create(newApp("b", atNodePort(30080)))
-	w.passes("a", controller.SpecChange)
-	w.change("a", atNodePort(0))
-	w.passes("a", controller.SpecChange)
-	expect.Equal(t, "nodePort", int32(30080), w.app("a").Status.NodePort)
-	w.passes("b", controller.SpecChange)
-	expect.Equal(t, "message", `Node port 30080 is still in use by DemoApp "a"`, w.message("b", apimeta.ConditionReady))
-	w.change("a", atNoNodePort)
-	w.passes("a", controller.SpecChange)
 	w.passes("b", controller.SpecChange)
 	expect.Equal(t, "Ready in the end", "True Healthy", w.is("b", apimeta.ConditionReady))
 }

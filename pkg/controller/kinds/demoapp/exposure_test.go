@@ -151,32 +151,6 @@ func TestIngressAndHTTPRoute(t *testing.T) {
 	expect.Equal(t, "revision", int64(4), w.app("a").Status.DeployedRelease.Revision)
 }
 
-func TestIngressClassWithAnotherChange(t *testing.T) {
-	tests := map[string]struct {
-		change func(w *world)
-		want   releasev1alpha1.UpgradeReason
-	}{
-		"spec": {func(w *world) { w.change("a", says("other")) }, releasev1alpha1.UpgradeReasonSpecGenerationChanged},
-		"spec without values": {func(w *world) {
-			w.change("a", func(app *v1alpha1.DemoApp) { app.Spec.WaitForReady = true })
-		}, releasev1alpha1.UpgradeReasonSpecGenerationChanged},
-		"chart": {func(w *world) { w.start(testChart(t, "1.1.0")) }, releasev1alpha1.UpgradeReasonChartChanged},
-		"none":  {func(*world) {}, releasev1alpha1.UpgradeReasonClusterCapabilitiesChanged},
-	}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
-			w.create(newApp("a", exposedBy("nginx")))
-			w.passes("a", controller.SpecChange)
-			test.change(w)
-			w.hasClasses("nginx")
-			w.passes("a", controller.SpecChange)
-			expect.Equal(t, "revision", int64(2), w.app("a").Status.DeployedRelease.Revision)
-			expect.Equal(t, "lastUpgradeReason", test.want, w.app("a").Status.LastUpgradeReason)
-		})
-	}
-}
-
 func TestExposureWhileChangeIsHeld(t *testing.T) {
 	w := newWorld(t)
 	w.create(newApp("a", exposedBy("nginx"), opensAt("10 3 * * *", "UTC")))
@@ -273,23 +247,6 @@ func TestExposureIsKeptWhileUnknown(t *testing.T) {
 	}
 	expect.Equal(t, "Exposed", isExposed, w.is("a", v1alpha1.ConditionExposed))
 	expect.Equal(t, "externalURL", "http://web.example.com", w.app("a").Status.ExternalURL)
-}
-
-func TestOlderAppKeepsHost(t *testing.T) {
-	w := newWorld(t)
-	w.hasClasses("nginx")
-	w.create(newApp("a", exposedBy("nginx")))
-	w.create(newApp("b", exposedBy("", "public")))
-	w.passes("a", controller.SpecChange)
-	w.passes("b", controller.SpecChange)
-	expect.Equal(t, "message", `Host web.example.com belongs to DemoApp "a", which is older`, w.message("b", v1alpha1.ConditionValidated))
-	expect.Equal(t, "Ready", "False ValidationFailed", w.is("b", apimeta.ConditionReady))
-	w.change("a", atHost("other.example.com"))
-	w.passes("b", controller.SpecChange)
-	expect.Equal(t, "message", `Host web.example.com is still in use by DemoApp "a"`, w.message("b", v1alpha1.ConditionValidated))
-	w.passes("a", controller.SpecChange)
-	w.passes("b", controller.SpecChange)
-	expect.Equal(t, "Ready", "True Healthy", w.is("b", apimeta.ConditionReady))
 }
 
 // TestOlderAppKeepsWildcardHost: a wildcard host has no URL, but is kept until the

@@ -15,13 +15,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/cache"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
 	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
 	"github.com/example/demoapp-controller/pkg/controller"
-	"github.com/example/demoapp-controller/pkg/controller/release/releasetest"
 	"github.com/example/demoapp-controller/pkg/helm"
 	"github.com/example/demoapp-controller/test/expect"
 )
@@ -89,32 +87,6 @@ func (w *world) passesUnchecked(name string, why controller.Reason) {
 	expect.NoError(w.t, err)
 }
 
-func foreignFinalizer(app *v1alpha1.DemoApp) { app.Finalizers = []string{"example.com/theirs"} }
-
-func TestDeletionWithForeignFinalizers(t *testing.T) {
-	w := deleting(t, foreignFinalizer)
-	w.makeAuditNamespace()
-	w.passes("a", controller.SpecChange)
-	expect.Equal(t, "steps", []string{"create configmaps", "uninstall a", "apply demoapps/status a", "patch demoapps a"}, w.calls.Take())
-	expect.Equal(t, "finalizers", []string{"example.com/theirs"}, w.app("a").Finalizers)
-	expect.Equal(t, "conditions", releasetest.Conditions("Deployed", "False Uninstalled", "Ready", "False Uninstalled", "Reconciling", "True Uninstalled"), w.conditions("a"))
-	expect.Equal(t, "message", "Release a is uninstalled; the deletion waits for finalizers of others: example.com/theirs", w.message("a", apimeta.ConditionReady))
-	status := w.app("a").Status
-	if status.DeployedRelease != nil || status.Inventory != nil || status.AppliedManifestHash != "" || status.URL != "" {
-		t.Errorf("the status still has the release: %s", asJSON(t, status))
-	}
-	events := w.recorder.Take()
-	expect.Equal(t, "events", 2, len(events))
-	expect.Equal(t, "last event", "a Normal Uninstalled Delete Uninstalled release a", events[1])
-
-	_, err := w.latePass("a", controller.HealthChange)
-	expect.NoError(t, err)
-	expect.Equal(t, "requests while the cache is stale", []string(nil), w.calls.Take())
-	w.passes("a", controller.SpecChange)
-	expect.Equal(t, "requests while a finalizer remains", []string(nil), w.calls.Take())
-	expect.Equal(t, "records", 1, len(w.records()))
-}
-
 // TestAuditRecordOfALaterProcess: a new process finds only what the last one reported about the
 // deletion.
 func TestAuditRecordOfALaterProcess(t *testing.T) {
@@ -135,29 +107,6 @@ func TestAuditRecordOfALaterProcess(t *testing.T) {
 	if strings.Contains(status, v1alpha1.ReasonAuditFailed) {
 		t.Errorf("the record has the operator's own trouble: %s", status)
 	}
-}
-
-// TestStaleListWritesNoAuditRecord: the first list of a process still has an app that was deleted
-// and created again.
-func TestStaleListWritesNoAuditRecord(t *testing.T) {
-	w := deleting(t)
-	w.makeAuditNamespace()
-	listed := w.app("a")
-	w.passes("a", controller.SpecChange)
-	w.create(newApp("a", says("newer")))
-	w.passes("a", controller.SpecChange)
-	w.start(testChart(t, "1.0.0"))
-	w.sync()
-	fill(t, w.apps, []runtime.Object{listed})
-	var requests []string
-	for range 3 {
-		if _, err := w.latePass("a", controller.SpecChange); err != nil && !controller.IsPending(err) {
-			t.Errorf("error is %v", err)
-		}
-		requests = append(requests, w.calls.Take()...)
-	}
-	expect.Equal(t, "requests while the list is stale", []string{"patch demoapps a"}, requests)
-	expect.Equal(t, "records", 1, len(w.records()))
 }
 
 func TestDeletionCreatesAuditNamespace(t *testing.T) {
@@ -245,64 +194,6 @@ func TestAuditAndStatusFailure(t *testing.T) {
 	_, err := w.controller.Reconcile(t.Context(), keyOf("a"), controller.SpecChange)
 	if !errors.Is(err, errPlain) || !apierrors.IsInternalError(err) {
 		t.Errorf("error is %v", err)
-	}
-}
-
-func TestFinalizerRemovalFailure(t *testing.T) {
-	tests := []struct {
-		name  string
-		err   error
-		check func(error) bool
-		// blocked says that the status and an event report the failure.
-		blocked bool
-		// requests are those of the next pass, with the same cache.
-		requests []string
-	}{
-		{
-			"deleted meanwhile", apierrors.NewNotFound(demoApps.GroupResource(), "a"), func(err error) bool { return err == nil },
-			false,
-			nil,
-		},
-		{
-			"conflict", apierrors.NewConflict(demoApps.GroupResource(), "a", errPlain), apierrors.IsConflict,
-			false,
-			[]string{"create configmaps", "uninstall a", "patch demoapps a"},
-		},
-		{
-			"no answer", errPlain, func(err error) bool { return errors.Is(err, errPlain) && !controller.IsTerminal(err) },
-			true,
-			[]string{"create configmaps", "uninstall a", "patch demoapps a"},
-		},
-	}
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			w := deleting(t)
-			w.makeAuditNamespace()
-			w.patchErr = test.err
-			if _, err := w.pass("a", controller.SpecChange); !test.check(err) {
-				t.Errorf("error is %v", err)
-			}
-			first, events := []string{"create configmaps", "uninstall a", "patch demoapps a"}, 2
-			if test.blocked {
-				first, events = append(first, "apply demoapps/status a"), 3
-				expect.Equal(t, "Ready", "False FinalizerFailed", w.conditions("a")["Ready"])
-				expect.Equal(t, "Reconciling", "True FinalizerFailed", w.conditions("a")["Reconciling"])
-			}
-			expect.Equal(t, "requests", first, w.calls.Take())
-			w.patchErr = nil
-			emitted := w.recorder.Take()
-			_, err := w.latePass("a", controller.SpecChange|controller.Retry)
-			expect.NoError(t, err)
-			requests := test.requests
-			if requests != nil {
-				requests = slices.Insert(requests, 1, "get configmaps "+onlyKey(t, w.records()))
-			}
-			expect.Equal(t, "requests of the next pass", requests, w.calls.Take())
-			expect.Equal(t, "records", 1, len(w.records()))
-			emitted = append(emitted, w.recorder.Take()...)
-			expect.Equal(t, "last event", "a Normal Uninstalled Delete Uninstalled release a", emitted[len(emitted)-1])
-			expect.Equal(t, "number of events", events, len(emitted))
-		})
 	}
 }
 

@@ -11,7 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
-	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller"
 	"github.com/example/demoapp-controller/pkg/controller/release/gates/rollout"
@@ -43,51 +42,6 @@ func TestFirstPass(t *testing.T) {
 	expect.Equal(t, "conditions", releasetest.Conditions("Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("a"))
 }
 
-func TestLiveRollout(t *testing.T) {
-	live(t, func(t *testing.T, w *world) {
-		names := []string{"a", "b", "c"}
-		for _, name := range names {
-			w.create(newApp(name))
-		}
-		settle()
-		w.controller.roll(w.engine, w.recorder, rollout.Limits{Active: 1, Failed: 1})
-		for _, name := range names {
-			w.engine.Mutate(keyOf(name), func(r *releasetest.Release) {
-				r.Record.ChartDigest, r.Record.Inputs = "older", "older"
-				r.Health = helm.Health{Status: status.InProgressStatus, Message: "0 of 1"}
-			})
-			w.engine.Publish(keyOf(name), helm.RecordChanged)
-		}
-		advance(2 * time.Second)
-		count := func(reason string) (found []string) {
-			for _, name := range names {
-				if w.is(name, apimeta.ConditionReady) == reason {
-					found = append(found, name)
-				}
-			}
-			return found
-		}
-		first := count("False Progressing")
-		expect.Equal(t, "upgrading", 1, len(first))
-		expect.Equal(t, "queued", 2, len(count("False RolloutQueued")))
-
-		w.engine.Mutate(keyOf(first[0]), releasetest.SetHealth(status.CurrentStatus, "", 1))
-		w.engine.Publish(keyOf(first[0]), helm.HealthChanged)
-		advance(2 * time.Second)
-		expect.Equal(t, "done", first, count("True Healthy"))
-		second := count("False Progressing")
-		expect.Equal(t, "upgrading next", 1, len(second))
-
-		w.engine.Mutate(keyOf(second[0]), releasetest.SetHealth(status.FailedStatus, "gave up", 0))
-		w.engine.Publish(keyOf(second[0]), helm.HealthChanged)
-		advance(time.Minute)
-		expect.Equal(t, "halted", 1, len(count("False RolloutHalted")))
-
-		w.delete(second[0])
-		advance(2 * time.Second)
-	})
-}
-
 // TestValidatedChangePassesHaltedRollout: a change that was invalid before is not
 // mistaken for a chart upgrade after a restart.
 func TestValidatedChangePassesHaltedRollout(t *testing.T) {
@@ -110,20 +64,6 @@ func TestValidatedChangePassesHaltedRollout(t *testing.T) {
 	expect.Equal(t, "its chart", "1.0.0", w.app("c").Status.DeployedRelease.ChartVersion)
 	w.passes("a", controller.SpecChange)
 	expect.Equal(t, "Ready in the end", "True Healthy", w.conditions("a")["Ready"])
-}
-
-// TestRollbackDoesNotWaitForDependency: a rollback brings back an earlier revision.
-func TestRollbackDoesNotWaitForDependency(t *testing.T) {
-	w := newWorld(t)
-	w.create(newApp("b"))
-	w.passes("b", controller.SpecChange)
-	w.create(newApp("a", waitsFor("b"), remediating(0, releasev1alpha1.RemediationRollback)))
-	w.passes("a", controller.SpecChange)
-	w.failing(1)
-	w.report("b", func(app *v1alpha1.DemoApp) { app.Status.Conditions = nil })
-	w.passes("a", controller.DependencyReady)
-	expect.Equal(t, "Ready", "False RolledBack", w.conditions("a")["Ready"])
-	expect.Equal(t, "DependencyReady", "False Waiting", w.conditions("a")["DependencyReady"])
 }
 
 // TestDependantWaitsForHealthyRevision: the dependant is deployed only after the revision
@@ -155,25 +95,6 @@ func policy(p releasev1alpha1.DriftPolicy) func(*v1alpha1.DemoApp) {
 	return func(app *v1alpha1.DemoApp) { app.Spec.Drift = &p }
 }
 
-func remediating(retries int32, strategy releasev1alpha1.RemediationStrategy) func(*v1alpha1.DemoApp) {
-	return func(app *v1alpha1.DemoApp) {
-		app.Spec.Remediation = &releasev1alpha1.Remediation{Retries: &retries, Strategy: strategy}
-	}
-}
-
-// failing changes the spec and makes attempts that fail.
-func (w *world) failing(times int) {
-	w.t.Helper()
-	w.change("a", func(app *v1alpha1.DemoApp) { app.Spec.Message = "bad" })
-	for range times {
-		w.engine.Failures = []error{errPlain}
-		if _, err := w.pass("a", controller.SpecChange|controller.Retry); err == nil {
-			w.t.Fatal("no error")
-		}
-	}
-	w.recorder.Take()
-}
-
 // unfinished makes a pass whose status write may be delayed.
 func (w *world) unfinished(name string, why controller.Reason) controller.Result {
 	w.t.Helper()
@@ -203,7 +124,6 @@ func opensAt(schedule, zone string) func(*v1alpha1.DemoApp) {
 }
 
 const (
-	outside    = "A change waits for the upgrade window, which opens at 2026-01-02T03:10:00Z (UTC)"
 	isHeld     = "True OutsideWindow"
 	isNotReady = "False OutsideWindow"
 )

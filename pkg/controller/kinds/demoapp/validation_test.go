@@ -12,7 +12,6 @@ import (
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller"
 	"github.com/example/demoapp-controller/pkg/controller/release/releasetest"
-	"github.com/example/demoapp-controller/pkg/helm"
 	"github.com/example/demoapp-controller/pkg/registries"
 	"github.com/example/demoapp-controller/test/expect"
 )
@@ -106,16 +105,6 @@ func TestAllValidationFailuresAreReported(t *testing.T) {
 	expect.Equal(t, "Ready", "False Waiting", w.is("b", apimeta.ConditionReady))
 }
 
-func TestInvalidOutsideWindow(t *testing.T) {
-	w := deployed(t, opensAt("10 3 * * *", "UTC"))
-	w.allow("quay.io")
-	w.change("a", says("other"))
-	w.passes("a", controller.SpecChange)
-	expect.Equal(t, "conditions", releasetest.Conditions("UpgradeHeld", isHeld, "Validated", isInvalid, "Deployed", "True InstallSucceeded",
-		"Ready", isInvalid, "Stalled", isStalled), w.conditions("a"))
-	expect.Equal(t, "message of Ready", outside+"; "+notAllowed, w.message("a", apimeta.ConditionReady))
-}
-
 // TestInvalidChangeDoesNotPassWindow: changes of the helm command are corrected outside
 // the window, but not together with an invalid change.
 func TestInvalidChangeDoesNotPassWindow(t *testing.T) {
@@ -131,35 +120,4 @@ func TestInvalidChangeDoesNotPassWindow(t *testing.T) {
 	w.passes("a", controller.SpecChange)
 	expect.Equal(t, "requests", []string{"apply demoapps/status a"}, w.calls.Take())
 	expect.Equal(t, "Ready", isNotReady, w.is("a", apimeta.ConditionReady))
-}
-
-func TestInvalidWhileSuspended(t *testing.T) {
-	w := deployed(t)
-	w.allow("quay.io")
-	w.change("a", func(app *v1alpha1.DemoApp) { app.Spec.Suspend, app.Spec.Message = true, "other" })
-	w.passes("a", controller.SpecChange)
-	expect.Equal(t, "conditions", releasetest.Conditions("Suspended", "True SuspendedBySpec", "Validated", isInvalid, "Deployed", "True InstallSucceeded",
-		"Ready", isInvalid, "Stalled", isStalled), w.conditions("a"))
-	expect.Equal(t, "message of Ready", "A change waits until spec.suspend is false; "+notAllowed, w.message("a", apimeta.ConditionReady))
-	w.delete("a")
-	w.passes("a", controller.SpecChange)
-	if w.app("a") != nil {
-		t.Error("the app still exists")
-	}
-}
-
-func TestRollbackIsNotValidated(t *testing.T) {
-	none := int32(0)
-	w := deployed(t, func(app *v1alpha1.DemoApp) { app.Spec.Remediation = &releasev1alpha1.Remediation{Retries: &none} })
-	w.engine.Failures = []error{&helm.RefusedError{Err: errPlain}}
-	w.change("a", says("other"))
-	if _, err := w.pass("a", controller.SpecChange); err == nil {
-		t.Fatal("the upgrade did not fail")
-	}
-	w.allow("quay.io")
-	w.passes("a", controller.Retry)
-	expect.Equal(t, "requests", []string{"Rollback a Failed", "apply demoapps/status a"}, w.calls.Take())
-	w.passes("a", controller.SpecChange)
-	expect.Equal(t, "Validated", isInvalid, w.is("a", v1alpha1.ConditionValidated))
-	expect.Contains(t, "Ready", w.message("a", apimeta.ConditionReady), notAllowed)
 }

@@ -260,61 +260,6 @@ func TestClusterRollsOutTemplate(t *testing.T) {
 	p.checkUnavailable(names, changed, 3)
 }
 
-// TestClusterOfManyNodes does not run in parallel, because its load would slow other tests down.
-// The DemoApps are suspended, so that requests for their releases are not counted.
-func TestClusterOfManyNodes(t *testing.T) {
-	const removed = 10
-	count := 500
-	if testing.Short() {
-		count = 50
-	}
-	var names []string
-	for i := range count {
-		names = append(names, fmt.Sprintf("n%03d", i))
-	}
-	p := newPool(t, names...)
-	awaitAll := func(want int) {
-		t.Helper()
-		p.await(fmt.Sprintf("on %d nodes", want), func(web *v1alpha1.DemoAppCluster) bool {
-			return int(web.Status.Desired) == want && int(web.Status.Current) == want && int(web.Status.Updated) == want
-		})
-		p.AwaitQuiet(quiet)
-	}
-	began := time.Now()
-	p.create(func(spec *v1alpha1.DemoAppClusterSpec) { spec.Template.Spec.Suspend = true })
-	awaitAll(count)
-	p.checkRequests(began, map[string]int{"create demoapps": count})
-	// A DemoApp takes four requests: creation, finalizer, status and event.
-	if requests := len(p.Requests(began)); requests > 4*count+int(time.Since(began)/time.Second)+2 {
-		t.Errorf("%d nodes took %d requests", count, requests)
-	}
-
-	spendAtMost(t, p.Namespace, "what nodes report of themselves", 0, func() {
-		for _, name := range names {
-			patch := []byte(`{"metadata": {"annotations": {"test.example.com/report": "1"}}}`)
-			if _, err := shared.Client.CoreV1().Nodes().Patch(t.Context(), p.node(name), types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
-				t.Fatal(err)
-			}
-		}
-	})
-
-	began = time.Now()
-	for _, name := range names[:removed] {
-		p.removeNode(name)
-	}
-	awaitAll(count - removed)
-	p.checkRequests(began, map[string]int{"delete demoapps": removed})
-
-	// The removal of the DemoApps would slow other tests down.
-	if err := p.clusters.Delete(t.Context(), "web", metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	cluster.Eventually(t.Context(), t, "no DemoApp left", func(ctx context.Context) (bool, error) {
-		list, err := p.Demo.List(ctx, metav1.ListOptions{})
-		return err == nil && len(list.Items) == 0, err
-	})
-}
-
 // checkRequests compares the operator's writes of DemoApps with the budget, and returns the number
 // of status updates.
 func (p *pool) checkRequests(since time.Time, want map[string]int) {

@@ -173,24 +173,6 @@ func TestForeignFieldsAreKept(t *testing.T) {
 	}
 }
 
-func TestDemoAppMetadataIsKept(t *testing.T) {
-	t.Parallel()
-	ns := newNamespace(t)
-	ns.Create(apps.Named("web"))
-	ns.AwaitReady("web")
-	ns.AwaitQuiet(quiet)
-	begin := time.Now()
-	_, err := ns.Demo.Patch(t.Context(), "web", types.MergePatchType,
-		[]byte(`{"metadata": {"labels": {"theirs": "label"}, "annotations": {"theirs": "annotation"}}}`), metav1.PatchOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ns.AwaitQuiet(quiet)
-	if requests := ns.Requests(begin); len(requests) > 0 {
-		t.Errorf("the operator sent requests:\n%s", apps.Describe(requests))
-	}
-}
-
 // assertDriftWasReported waits until the drift is corrected. It asserts that the condition Drifted
 // named the object before the correction.
 func assertDriftWasReported(t *testing.T, ns *apps.Namespace, before *v1alpha1.DemoApp, object string) {

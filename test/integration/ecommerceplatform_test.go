@@ -359,22 +359,3 @@ func TestPlatformGeneratesCredentials(t *testing.T) {
 		t.Errorf("error of another type is %v", err)
 	}
 }
-
-func TestPlatformLeavesObjectsOfOthersAlone(t *testing.T) {
-	t.Parallel()
-	s := newShops(t)
-	theirs, err := shared.Client.CoreV1().Services(s.namespace).Create(t.Context(), &corev1.Service{
-		ObjectMeta: metav1.ObjectMeta{Name: "shop-backend"}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}},
-	}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	s.create()
-
-	s.awaitReason(platformv1.ConditionBackendReady, "OwnershipConflict")
-	live, err := shared.Client.CoreV1().Services(s.namespace).Get(t.Context(), "shop-backend", metav1.GetOptions{})
-	if err != nil || live.ResourceVersion != theirs.ResourceVersion {
-		t.Errorf("the object of others was changed: %v", err)
-	}
-}

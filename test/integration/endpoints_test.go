@@ -9,8 +9,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
-	"net/http"
 	"os"
 	"regexp"
 	"slices"
@@ -22,30 +20,6 @@ import (
 	"github.com/example/demoapp-controller/test/cluster"
 	"github.com/example/demoapp-controller/test/integration/apps"
 )
-
-func TestProbes(t *testing.T) {
-	t.Parallel()
-	for _, path := range []string{"/healthz", "/readyz"} {
-		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, operator.ProbeURL()+path, http.NoBody)
-		if err != nil {
-			t.Fatal(err)
-		}
-		response, err := http.DefaultClient.Do(request)
-		if err != nil {
-			t.Fatal(err)
-		}
-		body, err := io.ReadAll(response.Body)
-		if err != nil {
-			t.Error(err)
-		}
-		if err := response.Body.Close(); err != nil {
-			t.Error(err)
-		}
-		if response.StatusCode != http.StatusOK {
-			t.Errorf("%s: %s: %s", path, response.Status, body)
-		}
-	}
-}
 
 func TestMetrics(t *testing.T) {
 	t.Parallel()

@@ -141,54 +141,6 @@ func TestInstallStatus(t *testing.T) {
 	}
 }
 
-func TestInstallRecordsInventory(t *testing.T) {
-	t.Parallel()
-	ns := newNamespace(t)
-	ns.Create(apps.Named("web"))
-	app := ns.AwaitReady("web")
-
-	objects := ns.Objects("web").All()
-	if len(app.Status.Inventory) != len(objects) {
-		t.Errorf("%d entries, want %d", len(app.Status.Inventory), len(objects))
-	}
-	for _, entry := range app.Status.Inventory {
-		live, ok := objects[entry.Kind]
-		if !ok {
-			t.Errorf("entry of kind %s", entry.Kind)
-			continue
-		}
-		version := "v1"
-		if entry.Kind == "Deployment" {
-			version = "apps/v1"
-		}
-		if entry.APIVersion != version || entry.Namespace != ns.Name || entry.Name != "web" || entry.UID != live.GetUID() {
-			t.Errorf("entry %+v is not about %s %s", entry, entry.Kind, live.GetUID())
-		}
-		if entry.Digest == "" {
-			t.Errorf("%s has no digest", entry.Kind)
-		}
-	}
-}
-
-func TestObservedGenerationIsAbsentBeforeFirstReconcile(t *testing.T) {
-	t.Parallel()
-	ns := newNamespace(t)
-	created, err := ns.Demo.Create(t.Context(), apps.Named("web"), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := created.Status.ObservedGeneration; got != -1 {
-		t.Errorf("observedGeneration is %d, want -1", got)
-	}
-	ns.Create(apps.Named("web"))
-	ns.AwaitReady("web")
-	for _, version := range ns.Versions("web") {
-		if version.App.Status.ObservedGeneration != -1 && version.App.Status.DeployedRelease == nil {
-			t.Errorf("observedGeneration is %d before anything is deployed", version.App.Status.ObservedGeneration)
-		}
-	}
-}
-
 func TestRecreateWithSameName(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)

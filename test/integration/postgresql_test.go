@@ -8,7 +8,6 @@ package integration
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -301,39 +300,5 @@ func TestPostgreSQLLeavesObjectsOfOthersAlone(t *testing.T) {
 	if liveSet.Generation != set.Generation || liveBudget.Generation != budget.Generation ||
 		len(liveSet.OwnerReferences)+len(liveBudget.OwnerReferences) > 0 {
 		t.Error("objects of others were changed")
-	}
-}
-
-// TestPostgreSQLPasswordsStayInTheirSecret looks for passwords in the operator's log at a high
-// level, and in all objects.
-func TestPostgreSQLPasswordsStayInTheirSecret(t *testing.T) {
-	t.Parallel()
-	d := newDatabases(t, true)
-	d.create(func(*databasev1.PostgreSQLSpec) {})
-	ready := d.awaitReady()
-	secret := d.secret()
-	core := shared.Client.CoreV1()
-
-	maps, err1 := core.ConfigMaps(d.namespace).List(t.Context(), metav1.ListOptions{})
-	pods, err2 := core.Pods(d.namespace).List(t.Context(), metav1.ListOptions{})
-	sets, err3 := shared.Client.AppsV1().StatefulSets(d.namespace).List(t.Context(), metav1.ListOptions{})
-	claims, err4 := core.PersistentVolumeClaims(d.namespace).List(t.Context(), metav1.ListOptions{})
-	events, err5 := shared.Client.EventsV1().Events(d.namespace).List(t.Context(), metav1.ListOptions{})
-	metadata := secret.ObjectMeta
-	text, err6 := json.Marshal([]any{maps, pods, sets, claims, events, ready, metadata})
-
-	if err := errors.Join(err1, err2, err3, err4, err5, err6); err != nil {
-		t.Fatal(err)
-	}
-	for _, key := range []string{"password", "replication-password"} {
-		encoded, err := json.Marshal(secret.Data[key])
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, form := range []string{string(secret.Data[key]), strings.Trim(string(encoded), `"`)} {
-			if strings.Contains(operator.Log(), form) || strings.Contains(string(text), form) {
-				t.Errorf("%s is in the log or in an object", key)
-			}
-		}
 	}
 }

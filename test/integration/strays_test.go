@@ -7,12 +7,9 @@ package integration
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"strings"
 	"testing"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -21,7 +18,6 @@ import (
 	"k8s.io/utils/ptr"
 
 	databasev1 "github.com/example/demoapp-controller/pkg/apis/database/v1"
-	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
 	"github.com/example/demoapp-controller/test/cluster"
 )
 
@@ -163,34 +159,4 @@ func assertLabelsRestored(t *testing.T, resource schema.GroupVersionResource, ch
 		}
 		return len(live.GetLabels()) > 0 && live.GetUID() == child.GetUID(), fmt.Errorf("labels are %v", live.GetLabels())
 	})
-}
-
-// TestMemcachedAmidOthers: objects of others that have the names of the chart's objects are looked
-// at, and left alone.
-func TestMemcachedAmidOthers(t *testing.T) {
-	t.Parallel()
-	m := newMemcached(t)
-	theirs := map[string]schema.GroupVersionResource{"Service": serviceResource, "Deployment": deploymentResource}
-	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: objectName}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}}}
-	_, err1 := shared.Client.CoreV1().Services(m.namespace).Create(t.Context(), service, metav1.CreateOptions{})
-	others := deployment(objectName, "nginx:1.27-alpine")
-	others.Spec.Replicas = ptr.To(int32(0))
-	_, err2 := shared.Client.AppsV1().Deployments(m.namespace).Create(t.Context(), others, metav1.CreateOptions{})
-	if err := errors.Join(err1, err2); err != nil {
-		t.Fatal(err)
-	}
-
-	m.create(map[string]any{"replicaCount": int64(1)})
-
-	for _, kind := range []string{"Service", "Deployment"} {
-		cluster.Eventually(t.Context(), t, "the conflict names the "+kind, func(context.Context) (bool, error) {
-			conditions := fmt.Sprint(m.await(apimeta.ReasonOwnershipConflict).Object["status"])
-			return strings.Contains(conditions, kind+" "+m.namespace+"/"+objectName), errors.New(conditions)
-		})
-		if err := shared.Dynamic.Resource(theirs[kind]).Namespace(m.namespace).Delete(t.Context(), objectName, metav1.DeleteOptions{}); err != nil {
-			t.Fatal(err)
-		}
-		m.change(fmt.Sprintf(`{"metadata":{"annotations":{"demo.example.com/requested-at":%q}}}`, kind))
-	}
-	m.await(apimeta.ReasonHealthy)
 }

@@ -89,11 +89,6 @@ func TestForgedManifestIsNotUninstalled(t *testing.T) {
 	}
 }
 
-// badLabel are values that the API server refuses in the Deployment.
-func badLabel() *runtime.RawExtension {
-	return &runtime.RawExtension{Raw: []byte(`{"podLabels": {"team": "no label value!"}}`)}
-}
-
 // TestSecretLabeledAsRecordIsIgnored labels Secrets as records of a release.
 func TestSecretLabeledAsRecordIsIgnored(t *testing.T) {
 	t.Parallel()

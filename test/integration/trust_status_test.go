@@ -6,13 +6,9 @@
 package integration
 
 import (
-	"bytes"
 	"crypto/sha256"
-	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
-	"fmt"
-	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -21,8 +17,6 @@ import (
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
-	"github.com/example/demoapp-controller/pkg/helm/chart"
-	"github.com/example/demoapp-controller/pkg/helm/charts"
 	"github.com/example/demoapp-controller/test/integration/apps"
 )
 
@@ -170,118 +164,4 @@ func TestForgedStatusDoesNotVouchForRecord(t *testing.T) {
 func hashOf(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return hex.EncodeToString(sum[:])
-}
-
-// TestManifestHashDoesNotConfirmGuessedKey guesses the key offline, with all public data. A
-// manifest with the guessed key must not have the hash of the status. Only data that the tenant may
-// not read may reveal the key. The first test that uses the helm command builds it, which takes
-// most of the time.
-func TestManifestHashDoesNotConfirmGuessedKey(t *testing.T) {
-	t.Parallel()
-	ns := newNamespace(t)
-	ns.Create(apps.WithoutPods("web"))
-	app := ns.AwaitReady("web")
-	manifest := helm(t, ns, "get", "manifest", "web")
-	stored := decodeRecord(t, ns.Records("web")[0]).Manifest
-	secret := base64.StdEncoding.EncodeToString([]byte(app.Spec.APIKey))
-	if !strings.Contains(stored, secret) {
-		t.Fatalf("the manifest does not have the key:\n%s", stored)
-	}
-
-	for form, text := range map[string]string{
-		"stored": stored, "printed": manifest, "without the last line break": strings.TrimSuffix(stored, "\n"),
-		"decoded": strings.ReplaceAll(stored, secret, app.Spec.APIKey),
-	} {
-		if hashOf(text) == app.Status.AppliedManifestHash {
-			t.Errorf("the hash confirms the key: it is that of the manifest, %s", form)
-		}
-	}
-}
-
-// TestManifestHashIsIndependentOfKey changes only the key. The chart's short checksum is the same
-// for both keys, and the hash must be, too.
-func TestManifestHashIsIndependentOfKey(t *testing.T) {
-	t.Parallel()
-	ns := newNamespace(t)
-	app := apps.WithoutPods("web")
-	one, other := keysOfOneChecksum(ns.Name + "/web/")
-	app.Spec.APIKey = one
-	ns.Create(app)
-	first := ns.AwaitReady("web")
-	ns.Change("web", func(spec *v1alpha1.DemoAppSpec) { spec.APIKey = other })
-	second := ns.AwaitReady("web")
-
-	if apps.Revision(second) != 2 || string(ns.Objects("web").Secret.Data["apiKey"]) != other {
-		t.Errorf("the key was not changed: revision %d", apps.Revision(second))
-	}
-	same := first.Status.AppliedManifestHash == second.Status.AppliedManifestHash
-	if samePublic := publicManifest(t, ns, 1) == publicManifest(t, ns, 2); same != samePublic {
-		t.Errorf("the hash is the same: %t, what is public is the same: %t", same, samePublic)
-	}
-}
-
-// checksumLength is the number of hash digits that the chart shows to readers of Deployments.
-const checksumLength = 8
-
-// keysOfOneChecksum returns two keys with the prefix whose hashes begin alike.
-func keysOfOneChecksum(prefix string) (one, other string) {
-	seen := map[string]string{}
-	for i := 0; ; i++ {
-		key := fmt.Sprintf("key-%08d", i)
-		checksum := hashOf(prefix + key)[:checksumLength]
-		if earlier, ok := seen[checksum]; ok {
-			return earlier, key
-		}
-		seen[checksum] = key
-	}
-}
-
-// publicManifest returns the manifest of a revision without its Secrets.
-func publicManifest(t *testing.T, ns *apps.Namespace, revision int) string {
-	t.Helper()
-	for _, record := range ns.Records("web") {
-		if record.Revision != revision {
-			continue
-		}
-		var public []string
-		for document := range strings.SplitSeq(decodeRecord(t, record).Manifest, "---\n") {
-			if !strings.Contains(document, "kind: Secret\n") {
-				public = append(public, document)
-			}
-		}
-		return strings.Join(public, "---\n")
-	}
-	t.Fatalf("no revision %d", revision)
-	return ""
-}
-
-// TestFailureDigestDoesNotConfirmGuessedKey guesses the key offline, from the digest with which the
-// status identifies a failed spec. All other inputs of a release are public.
-func TestFailureDigestDoesNotConfirmGuessedKey(t *testing.T) {
-	t.Parallel()
-	ns := newNamespace(t)
-	app := apps.WithoutPods("web")
-	app.Spec.Values = badLabel()
-	ns.Create(app)
-	failed := ns.Await("web", "failed", func(app *v1alpha1.DemoApp) bool { return app.Status.Failures != nil })
-	chart, err := chart.LoadFS(charts.DemoApp(), ".")
-	if err != nil {
-		t.Fatal(err)
-	}
-	inputs, err := json.Marshal(struct {
-		Release, Chart string
-		Values         map[string]any
-		Owner          metav1.OwnerReference
-	}{ns.Name + "/web", chart.Digest(), decodeRecord(t, ns.Records("web")[0]).Config, ns.Objects("web").Secret.OwnerReferences[0]})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Contains(inputs, []byte(app.Spec.APIKey)) {
-		t.Fatalf("the inputs do not have the key: %s", inputs)
-	}
-
-	const shortest = 16
-	if got := failed.Status.Failures.Inputs; len(got) >= shortest && strings.HasPrefix(hashOf(string(inputs)), got) {
-		t.Error("the status confirms the key: status.failures.inputs is the hash of the inputs")
-	}
 }

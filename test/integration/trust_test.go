@@ -18,7 +18,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
 	"github.com/example/demoapp-controller/test/cluster"
 	"github.com/example/demoapp-controller/test/integration/apps"
 )
@@ -173,11 +172,4 @@ func assertSameContents(t *testing.T, before, after map[string]any) {
 	if diff := cmp.Diff(before, after); diff != "" {
 		t.Errorf("objects changed (-before +after):\n%s", diff)
 	}
-}
-
-// suspended returns a DemoApp without pods that is suspended.
-func suspended(name string) *v1alpha1.DemoApp {
-	app := apps.WithoutPods(name)
-	app.Spec.Suspend = true
-	return app
 }

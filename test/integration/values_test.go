@@ -102,38 +102,3 @@ func patchConfigMap(t *testing.T, ns *apps.Namespace, name, change string) {
 		t.Fatal(err)
 	}
 }
-
-func TestInvalidValues(t *testing.T) {
-	t.Parallel()
-	tests := []struct {
-		name, values, reason string
-		says                 []string
-	}{
-		{"against the schema", "resources: much", releasev1alpha1.ReasonRenderFailed, []string{"values.resources"}},
-		{"unknown", "replicas: 3", releasev1alpha1.ReasonRenderFailed, []string{"replicas"}},
-		{"the chart's own label", "podLabels: {app.kubernetes.io/name: x}", releasev1alpha1.ReasonRenderFailed, []string{`values.podLabels["app.kubernetes.io/name"]`}},
-		{"a list", "[1, 2]", releasev1alpha1.ReasonValuesInvalid, []string{`ConfigMap "base"`, "values.yaml", "not an object"}},
-		{"refused by the API server", "extraEnv: [{name: not=a=name}]", apimeta.ReasonRefused, []string{"not=a=name"}},
-	}
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			t.Parallel()
-			ns := newNamespace(t)
-			createValues(t, ns, "base", test.values)
-			app := apps.Named("web")
-			app.Spec.ValuesFrom = []releasev1alpha1.ValuesReference{{Kind: releasev1alpha1.ValuesFromConfigMap, Name: "base"}}
-			ns.Create(app)
-			app = ns.Await("web", "stalled", func(app *v1alpha1.DemoApp) bool { return apps.IsStalled(app, test.reason) })
-			for _, part := range test.says {
-				if message := apps.Condition(app, apimeta.ConditionReady).Message; !strings.Contains(message, part) {
-					t.Errorf("%q does not say %q", message, part)
-				}
-			}
-			patchConfigMap(t, ns, "base", `{"data": {"values.yaml": "podLabels: {team: web}"}}`)
-			ns.AwaitReady("web")
-			if got := ns.Objects("web").Deployment.Spec.Template.Labels["team"]; got != "web" {
-				t.Errorf("label team is %q", got)
-			}
-		})
-	}
-}

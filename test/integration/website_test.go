@@ -15,13 +15,11 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/retry"
 	"k8s.io/utils/ptr"
 
-	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
 	webappv1 "github.com/example/demoapp-controller/pkg/apis/webapp/v1"
 	"github.com/example/demoapp-controller/pkg/generated/clientset/versioned"
 	webappclient "github.com/example/demoapp-controller/pkg/generated/clientset/versioned/typed/webapp/v1"
@@ -61,15 +59,6 @@ func (s *site) page() *corev1.ConfigMap {
 	return s.configMap("web")
 }
 
-func (s *site) changePage(change func(*corev1.ConfigMap)) {
-	s.t.Helper()
-	page := s.page()
-	change(page)
-	if _, err := shared.Client.CoreV1().ConfigMaps(s.namespace).Update(s.t.Context(), page, metav1.UpdateOptions{FieldManager: "theirs"}); err != nil {
-		s.t.Fatal(err)
-	}
-}
-
 // TestWebsiteLife follows a Website from its creation to its deletion, and counts the requests.
 func TestWebsiteLife(t *testing.T) {
 	t.Parallel()
@@ -105,50 +94,6 @@ func TestWebsiteLife(t *testing.T) {
 	})
 }
 
-func TestWebsiteDriftIsCorrected(t *testing.T) {
-	t.Parallel()
-	s := newSite(t)
-	s.create()
-	s.awaitReady()
-	corrected := map[string]int{"patch configmaps": 1, "patch websites/status": 1, "create events": 1}
-	tests := []struct {
-		name     string
-		change   func()
-		requests map[string]int
-	}{
-		{"a changed page", func() { s.changePage(func(c *corev1.ConfigMap) { c.Data["index.html"] = "theirs" }) }, corrected},
-		{"a deleted page", func() {
-			if err := shared.Client.CoreV1().ConfigMaps(s.namespace).Delete(t.Context(), "web", metav1.DeleteOptions{}); err != nil {
-				t.Fatal(err)
-			}
-		}, corrected},
-		{"a removed owner", func() { s.changePage(func(c *corev1.ConfigMap) { c.OwnerReferences = nil }) }, map[string]int{
-			// The first patch of the status confirms that the Website is the newest version.
-			"patch configmaps": 1, "patch websites/status": 2, "create events": 1,
-		}},
-		{"removed labels", func() { s.changePage(func(c *corev1.ConfigMap) { c.Labels = nil }) }, map[string]int{
-			"patch configmaps": 2, "get configmaps": 1, "patch websites/status": 1, "create events": 1,
-		}},
-		{"fields of others", func() { s.changePage(func(c *corev1.ConfigMap) { c.Data["robots.txt"] = "theirs" }) }, map[string]int{}},
-	}
-	for _, test := range tests {
-		s.settle(time.Now())
-		begin := time.Now()
-
-		test.change()
-
-		t.Log(test.name)
-		s.assertRequests(begin, test.requests)
-		page := s.page()
-		if page.Data["index.html"] != "<h1>one</h1>" || page.Labels["website"] != "web" || len(page.OwnerReferences) != 1 {
-			t.Errorf("the page after %s is %+v", test.name, page)
-		}
-	}
-	if s.page().Data["robots.txt"] != "theirs" {
-		t.Error("the field of others is gone")
-	}
-}
-
 // TestWebsiteServiceWithAnotherPort: a forced apply alone cannot undo what "kubectl edit" does to a
 // port.
 func TestWebsiteServiceWithAnotherPort(t *testing.T) {
@@ -178,34 +123,6 @@ func TestWebsiteServiceWithAnotherPort(t *testing.T) {
 		}
 		return len(service.Spec.Ports) == 1 && service.Spec.Ports[0].Port == 80, nil
 	})
-}
-
-func TestWebsiteLeavesObjectsOfOthersAlone(t *testing.T) {
-	t.Parallel()
-	s := newSite(t)
-	theirs, err := shared.Client.CoreV1().ConfigMaps(s.namespace).Create(t.Context(), &corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Name: "web", Labels: map[string]string{"app": "website", "website": "web"}},
-		Data:       map[string]string{"index.html": "theirs"},
-	}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	s.create()
-
-	web := s.await(apimeta.ConditionReady, apimeta.ReasonOwnershipConflict)
-	if !meta.IsStatusConditionTrue(web.Status.Conditions, "Stalled") {
-		t.Errorf("conditions are %+v", web.Status.Conditions)
-	}
-	if live := s.page(); live.ResourceVersion != theirs.ResourceVersion {
-		t.Errorf("the object of others was changed: %+v", live)
-	}
-	s.settle(time.Now())
-	s.remove()
-	s.settle(time.Now())
-	if live := s.page(); live.UID != theirs.UID {
-		t.Errorf("the object of others was deleted, and is now %+v", live)
-	}
 }
 
 // TestWebsiteCreatedAgainAtOnce: the children of the deleted Website are garbage collected, and the

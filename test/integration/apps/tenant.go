@@ -31,11 +31,8 @@ import (
 	"github.com/example/demoapp-controller/test/cluster"
 )
 
-// The engine's labels on a release record.
-const (
-	InputsLabel   = "engine.demo.example.com/inputs"
-	RollbackLabel = "engine.demo.example.com/rollback"
-)
+// InputsLabel is the engine's label on a release record with the digest of its inputs.
+const InputsLabel = "engine.demo.example.com/inputs"
 
 // tenantName is the name of the ServiceAccount, the Role and the bindings of a tenant.
 const tenantName = "tenant"

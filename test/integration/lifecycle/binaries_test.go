@@ -21,20 +21,6 @@ import (
 // newerVersion is the chart version of the newer operator.
 const newerVersion = "99.0.0"
 
-// stuckHook is a hook of DemoApps whose names begin with "stuck". Its deletion never ends by
-// itself.
-const stuckHook = `
----
-{{- if hasPrefix "stuck" .Release.Name }}
-apiVersion: v1
-kind: ConfigMap
-metadata:
-  name: {{ .Release.Name }}-hook
-  annotations: {helm.sh/hook: pre-install, helm.sh/hook-delete-policy: hook-succeeded}
-  finalizers: [example.com/never]
-{{- end }}
-`
-
 // builds is the folder of the binaries that tests build. TestMain makes and removes it.
 var builds string
 
@@ -45,9 +31,6 @@ var newerBinary = sync.OnceValues(func() (string, error) {
 	for file, change := range map[string]func(content string) string{
 		"Chart.yaml": func(content string) string {
 			return regexp.MustCompile(`(?m)^version: .*$`).ReplaceAllString(content, "version: "+newerVersion)
-		},
-		filepath.Join("templates", "service.yaml"): func(content string) string {
-			return content + "\n" + stuckHook
 		},
 		filepath.Join("templates", "deployment.yaml"): func(content string) string {
 			return strings.Replace(content, ".Values.image ", `(ternary "registry.invalid/slow:1" .Values.image (hasPrefix "slow" .Release.Name)) `, 1)
@@ -78,8 +61,7 @@ var newerBinary = sync.OnceValues(func() (string, error) {
 var plainBinary = sync.OnceValues(func() (string, error) { return build("plain", "./cmd/demoapp-controller") })
 
 // newerOperator returns the binary of an operator with another version of the chart. The pods of
-// DemoApps whose names begin with "slow" do not start, and the installs of those whose names begin
-// with "stuck" do not end.
+// DemoApps whose names begin with "slow" do not start.
 func newerOperator(t *testing.T) string { return binaryOf(t, newerBinary) }
 
 // plainOperator returns the binary of an operator whose memory can be measured.

@@ -32,9 +32,6 @@ import (
 // quiet is how long an operator without work is silent.
 const quiet = 2 * time.Second
 
-// sdk is the prefix of upstream's annotations.
-const sdk = "helm.sdk.operatorframework.io/"
-
 // space is the namespace of a test.
 type space struct {
 	t    *testing.T

@@ -11,6 +11,7 @@ import (
 
 	"github.com/example/demoapp-controller/pkg/helm/chart"
 	"github.com/example/demoapp-controller/pkg/helm/record"
+	"github.com/example/demoapp-controller/pkg/message"
 )
 
 // MaxChanges is the largest number of changes that [Changes] names, and MaxChangeBytes the
@@ -118,5 +119,5 @@ func (c *Changes) add(path string) {
 		c.More++
 		return
 	}
-	c.Named = append(c.Named, cut(path, MaxChangeBytes))
+	c.Named = append(c.Named, message.Truncate(path, MaxChangeBytes))
 }

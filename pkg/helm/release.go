@@ -109,16 +109,7 @@ type ActionOptions struct {
 const MaxDescription = 1 << 10
 
 // description returns the description, cut to a number of bytes.
-func (a ActionOptions) description(limit int) string { return cut(a.Description, limit) }
-
-// cut returns a text that is at most limit bytes long.
-func cut(text string, limit int) string {
-	kept, isCut := message.Beginning(text, limit)
-	if isCut {
-		kept += message.Ellipsis
-	}
-	return kept
-}
+func (a ActionOptions) description(limit int) string { return message.Truncate(a.Description, limit) }
 
 // user returns the user name of the service account; empty without one.
 func (r Release) user() (string, error) {

@@ -256,15 +256,10 @@ func NewIndex(
 	}
 	r := &Index{views: overlay.Views[*metav1.PartialObjectMetadata]{}, notify: notify}
 	for _, namespace := range namespaces {
-		informer, err := newInformer(client, namespace)
-		if err != nil {
-			return nil, fmt.Errorf("watch release records: %w", err)
-		}
+		informer, failed := newInformer(client, namespace)
 		view := overlay.New[*metav1.PartialObjectMetadata](informer.GetIndexer())
 		registration, err := cache.NewTypedSharedIndexInformer[*metav1.PartialObjectMetadata](informer).AddTypedEventHandler(r.handler(view))
-		if err := errors.Join(
-			err, informer.SetWatchErrorHandlerWithContext(watchErrors),
-		); err != nil {
+		if err := errors.Join(failed, err, informer.SetWatchErrorHandlerWithContext(watchErrors)); err != nil {
 			return nil, fmt.Errorf("watch release records: %w", err)
 		}
 		r.views[namespace] = view

@@ -72,7 +72,8 @@ func (r *modeled) compare(ctx context.Context) error {
 		}
 		for i := range list.Items {
 			object := &list.Items[i]
-			if !ofRelease(object, r.namespace) {
+			leftHook := r.interrupted && r.desired == nil && object.GetAnnotations()["helm.sh/hook"] != ""
+			if leftHook || !ofRelease(object, r.namespace) {
 				continue
 			}
 			got[modelObject{kind, object.GetName()}] = object.Object["data"]

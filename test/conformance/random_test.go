@@ -65,6 +65,9 @@ type modeled struct {
 	// them by the marks of another release. The engine then keeps the object when it is not desired any
 	// more, and only the baseline shows its owner.
 	unmarked bool
+	// interrupted says that a process died in an operation, and may have left a hook. An uninstall
+	// does not run the hooks of a record that the engine cannot verify, so that the hook stays.
+	interrupted bool
 }
 
 func newMachine(t *testing.T) *machine {
@@ -198,6 +201,7 @@ func (m *machine) uninstallByHand(rt *rapid.T) {
 func (m *machine) byHand(rt *rapid.T, r *modeled, do func() error) {
 	r.user.saboteur.arm(interruption(rt))
 	if err := do(); err != nil {
+		r.interrupted = true
 		rt.Logf("by hand: %v", err)
 	}
 }
@@ -219,6 +223,7 @@ func (m *machine) killEngine(rt *rapid.T) {
 	m.saboteur.arm(rapid.IntRange(1, 14).Draw(rt, "dies at write"))
 	r := m.any(rt)
 	if err := r.work(rt.Context(), m); err != nil {
+		r.interrupted = true
 		rt.Logf("before the process died: %v", err)
 	}
 	m.restartEngine(rt)
@@ -236,7 +241,7 @@ func (m *machine) settle(rt *rapid.T) {
 				err := r.compare(ctx)
 				return err == nil, err
 			})
-			r.unmarked = false
+			r.unmarked, r.interrupted = false, r.interrupted && r.desired == nil
 			if err != nil {
 				return fmt.Errorf("release in %s, desired %v, last %s because of %s: %w", r.namespace, r.desired, r.last.Action, r.last.Cause, err)
 			}

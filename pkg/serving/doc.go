@@ -3,5 +3,5 @@
 
 // Package serving has what the HTTPS servers of a process share: sources of serving certificates
 // ([Files] and [SelfSigned]), the parts of new certificates ([NewKey], [NewTemplate] and [Sign]),
-// and limits on connections ([Limit]).
+// a CA with the certificate of a server ([Material]), and limits on connections ([Limit]).
 package serving

@@ -24,6 +24,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/example/demoapp-controller/pkg/overlay"
+	"github.com/example/demoapp-controller/pkg/serving"
 )
 
 const (
@@ -183,34 +184,34 @@ func (a *Authority) ensure(ctx context.Context) (next time.Time, err error) {
 	if err != nil {
 		return time.Time{}, err
 	}
-	var observed material
+	var observed serving.Material
 	if secret != nil {
-		observed = parse(secret.Data)
+		observed = serving.ParseMaterial(secret.Data)
 	}
-	desired, done, err := observed.renew(a.options.Name, a.options.Hosts, a.isPublished(observed.bundle()), a.options.Clock.Now())
+	desired, done, err := observed.Renew(a.options.Name, a.options.Hosts, a.isPublished(observed.Bundle()), a.options.Clock.Now())
 	if err != nil {
 		return time.Time{}, err
 	}
-	if done.authority || done.serving {
+	if done.Authority || done.Serving {
 		if err := a.writeSecret(ctx, secret, desired); err != nil {
 			return time.Time{}, err
 		}
 		klog.FromContext(ctx).Info("Renewed the certificates of the webhook", "secret", klog.KRef(a.options.Namespace, a.options.Secret),
-			"ca", done.authority, "serving", done.serving, "expires", desired.serving.Leaf.NotAfter)
+			"ca", done.Authority, "serving", done.Serving, "expires", desired.Certificate().Leaf.NotAfter)
 	}
-	a.current.Store(desired.serving)
+	a.current.Store(desired.Certificate())
 	var errs []error
 	for _, c := range a.configurations {
-		errs = append(errs, c.publish(ctx, desired.bundle()))
+		errs = append(errs, c.publish(ctx, desired.Bundle()))
 	}
-	return desired.wake(), errors.Join(errs...)
+	return desired.Wake(), errors.Join(errs...)
 }
 
 // observeSecret returns the Secret, or nil if it is absent. It reads the Secret from the API
 // server, unless the cached Secret matches the configurations: a configuration must not get the
 // bundle of an outdated Secret.
 func (a *Authority) observeSecret(ctx context.Context) (*corev1.Secret, error) {
-	if secret, ok := a.secrets.Get(a.options.Namespace, a.options.Secret); ok && a.isPublished(secret.Data[caBundleKey]) {
+	if secret, ok := a.secrets.Get(a.options.Namespace, a.options.Secret); ok && a.isPublished(secret.Data[serving.CABundleKey]) {
 		return secret, nil
 	}
 	live, err := a.client.CoreV1().Secrets(a.options.Namespace).Get(ctx, a.options.Secret, metav1.GetOptions{})
@@ -230,8 +231,8 @@ func (a *Authority) isPublished(bundle []byte) bool {
 
 // writeSecret writes the certificates. If two replicas write at the same time, the second gets a
 // conflict.
-func (a *Authority) writeSecret(ctx context.Context, observed *corev1.Secret, desired material) error {
-	data, err := desired.encode()
+func (a *Authority) writeSecret(ctx context.Context, observed *corev1.Secret, desired serving.Material) error {
+	data, err := desired.Encode()
 	if err != nil {
 		return err
 	}

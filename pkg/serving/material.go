@@ -1,7 +1,7 @@
 // Copyright The DemoApp Controller Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package certificates
+package serving
 
 import (
 	"bytes"
@@ -16,26 +16,26 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-
-	"github.com/example/demoapp-controller/pkg/serving"
 )
 
-// Keys of the Secret. tls.crt and tls.key have the serving certificate.
+// Keys of a Secret with the content of a [Material]. tls.crt and tls.key have the serving
+// certificate.
 const (
-	caBundleKey = "ca.crt"
-	caSignerKey = "ca.key"
+	CABundleKey = "ca.crt"
+	CASignerKey = "ca.key"
 )
 
 const (
 	caLifetime      = 365 * 24 * time.Hour
 	servingLifetime = 90 * 24 * time.Hour
-	// propagation is the time between the publication of a CA and its first use. API servers need
-	// less time to read the bundle.
+	// propagation is the time between the publication of a CA and its first use. Clients need less
+	// time to read the bundle.
 	propagation = time.Hour
 )
 
-// material is the content of the Secret.
-type material struct {
+// Material is a CA of its own, with a serving certificate that the CA has signed: the content of a
+// Secret.
+type Material struct {
 	// authorities are the trusted CAs, the newest first.
 	authorities []*x509.Certificate
 	// signer is the key of the newest CA. It is nil if the key is not usable.
@@ -44,14 +44,16 @@ type material struct {
 	serving *tls.Certificate
 }
 
-// parse reads the content of the Secret. Invalid parts are omitted, so that they are renewed.
-func parse(data map[string][]byte) material {
-	m := material{authorities: parseCertificates(data[caBundleKey])}
-	if pair, err := tls.X509KeyPair(data[caBundleKey], data[caSignerKey]); err == nil {
+// ParseMaterial reads the content of the Secret. Invalid parts are omitted, so that they are renewed.
+func ParseMaterial(data map[string][]byte) Material {
+	m := Material{authorities: parseCertificates(data[CABundleKey])}
+	if pair, err := tls.X509KeyPair(data[CABundleKey], data[CASignerKey]); err == nil {
 		m.signer, _ = pair.PrivateKey.(*ecdsa.PrivateKey)
 	}
 	if pair, err := tls.X509KeyPair(data[corev1.TLSCertKey], data[corev1.TLSPrivateKeyKey]); err == nil {
-		m.serving = &pair
+		if _, ok := pair.PrivateKey.(*ecdsa.PrivateKey); ok {
+			m.serving = &pair
+		}
 	}
 	return m
 }
@@ -66,8 +68,8 @@ func parseCertificates(text []byte) []*x509.Certificate {
 	return found
 }
 
-// encode returns the content of the Secret.
-func (m material) encode() (map[string][]byte, error) {
+// Encode returns the content of the Secret.
+func (m Material) Encode() (map[string][]byte, error) {
 	signer, signerErr := encodeKey(m.signer)
 	key, ok := m.serving.PrivateKey.(*ecdsa.PrivateKey)
 	if !ok {
@@ -75,15 +77,18 @@ func (m material) encode() (map[string][]byte, error) {
 	}
 	serving, servingErr := encodeKey(key)
 	return map[string][]byte{
-		caBundleKey:             m.bundle(),
-		caSignerKey:             signer,
+		CABundleKey:             m.Bundle(),
+		CASignerKey:             signer,
 		corev1.TLSCertKey:       encodeCertificate(m.serving.Leaf),
 		corev1.TLSPrivateKeyKey: serving,
 	}, errors.Join(signerErr, servingErr)
 }
 
-// bundle returns the trusted CAs, the newest first.
-func (m material) bundle() []byte {
+// Certificate returns the serving certificate. It is nil if the certificate is not usable.
+func (m Material) Certificate() *tls.Certificate { return m.serving }
+
+// Bundle returns the trusted CAs, the newest first.
+func (m Material) Bundle() []byte {
 	var text bytes.Buffer
 	for _, ca := range m.authorities {
 		text.Write(encodeCertificate(ca))
@@ -103,43 +108,44 @@ func encodeKey(key *ecdsa.PrivateKey) ([]byte, error) {
 	return pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), nil
 }
 
-// renewal is what renew changed.
-type renewal struct {
-	authority, serving bool
+// Renewal is what Renew changed.
+type Renewal struct {
+	Authority, Serving bool
 }
 
-// renew returns the material after all renewals that are due at now, and the differences from m.
-// published means that the webhook configurations have the bundle of m.
-func (m material) renew(name string, hosts []string, published bool, now time.Time) (material, renewal, error) {
-	var done renewal
+// Renew returns the material after all renewals that are due at now, and the differences from m.
+// published means that all clients have the bundle of m. Until then, a new CA signs nothing, unless
+// there is no usable certificate.
+func (m Material) Renew(name string, hosts []string, published bool, now time.Time) (Material, Renewal, error) {
+	var done Renewal
 	next := m
 	next.authorities = slices.DeleteFunc(slices.Clone(m.authorities), func(ca *x509.Certificate) bool { return now.After(ca.NotAfter) })
-	done.authority = len(next.authorities) < len(m.authorities)
+	done.Authority = len(next.authorities) < len(m.authorities)
 	if len(next.authorities) == 0 || next.signer == nil || !now.Before(renewalTime(next.authorities[0])) {
 		ca, key, err := newAuthority(name, now)
 		if err != nil {
-			return m, renewal{}, err
+			return m, Renewal{}, err
 		}
 		next.authorities, next.signer = slices.Insert(next.authorities, 0, ca), key
-		done.authority = true
+		done.Authority = true
 	}
 	switch {
 	case !next.serves(hosts, now):
 	case now.Before(renewalTime(next.serving.Leaf)):
 		return next, done, nil
-	case done.authority || !published || now.Before(usableFrom(next.authorities[0])):
+	case done.Authority || !published || now.Before(usableFrom(next.authorities[0])):
 		return next, done, nil
 	}
 	serving, err := next.issue(name, hosts, now)
 	if err != nil {
-		return m, renewal{}, err
+		return m, Renewal{}, err
 	}
-	next.serving, done.serving = serving, true
+	next.serving, done.Serving = serving, true
 	return next, done, nil
 }
 
-// wake returns the next time at which renew may change something.
-func (m material) wake() time.Time {
+// Wake returns the next time at which Renew may change something.
+func (m Material) Wake() time.Time {
 	serving := renewalTime(m.serving.Leaf)
 	if usable := usableFrom(m.authorities[0]); serving.Before(usable) {
 		serving = usable
@@ -165,12 +171,12 @@ func renewalTime(certificate *x509.Certificate) time.Time {
 
 // usableFrom is the time from which a CA signs renewed certificates.
 func usableFrom(ca *x509.Certificate) time.Time {
-	return ca.NotBefore.Add(serving.Backdate + propagation)
+	return ca.NotBefore.Add(Backdate + propagation)
 }
 
 // serves reports whether clients that trust the bundle accept the serving certificate for all
 // hosts.
-func (m material) serves(hosts []string, now time.Time) bool {
+func (m Material) serves(hosts []string, now time.Time) bool {
 	if m.serving == nil {
 		return false
 	}
@@ -185,24 +191,24 @@ func (m material) serves(hosts []string, now time.Time) bool {
 }
 
 func newAuthority(name string, now time.Time) (*x509.Certificate, *ecdsa.PrivateKey, error) {
-	key, err := serving.NewKey()
+	key, err := NewKey()
 	if err != nil {
 		return nil, nil, err
 	}
-	template := serving.NewTemplate(name+" CA", now, caLifetime)
+	template := NewTemplate(name+" CA", now, caLifetime)
 	template.IsCA, template.BasicConstraintsValid, template.MaxPathLenZero = true, true, true
 	template.KeyUsage = x509.KeyUsageCertSign
-	ca, err := serving.Sign(template, template, key, key)
+	ca, err := Sign(template, template, key, key)
 	return ca, key, err
 }
 
 // issue returns a serving certificate that the newest CA has signed.
-func (m material) issue(name string, hosts []string, now time.Time) (*tls.Certificate, error) {
-	key, err := serving.NewKey()
+func (m Material) issue(name string, hosts []string, now time.Time) (*tls.Certificate, error) {
+	key, err := NewKey()
 	if err != nil {
 		return nil, err
 	}
-	template := serving.NewTemplate(name, now, servingLifetime)
+	template := NewTemplate(name, now, servingLifetime)
 	template.KeyUsage = x509.KeyUsageDigitalSignature
 	template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
 	for _, host := range hosts {
@@ -212,7 +218,7 @@ func (m material) issue(name string, hosts []string, now time.Time) (*tls.Certif
 			template.DNSNames = append(template.DNSNames, host)
 		}
 	}
-	leaf, err := serving.Sign(template, m.authorities[0], key, m.signer)
+	leaf, err := Sign(template, m.authorities[0], key, m.signer)
 	if err != nil {
 		return nil, err
 	}

@@ -74,6 +74,9 @@ type Options struct {
 	// PostgreSQLImages are the images of PostgreSQLs by major version. The image of other versions
 	// is postgres:<version>.
 	PostgreSQLImages map[string]string
+	// PlatformHosts maps hosts to the namespaces whose EcommercePlatforms alone may serve them and
+	// their subdomains.
+	PlatformHosts map[string]string
 	// StatusManifest writes the manifest of each release to the status of the custom resource.
 	StatusManifest bool
 	// Admission are the flags of the webhook of WebApps.
@@ -137,6 +140,9 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.StringToStringVar(&o.PostgreSQLImages, "postgresql-images", o.PostgreSQLImages,
 		"comma-separated `version=image` pairs: the images of PostgreSQLs by major version, for example 17=postgres:17.2; they must be "+
 			"those of docker.io/library/postgres, or alike (default postgres:<version>)")
+	fs.StringToStringVar(&o.PlatformHosts, "platform-hosts", o.PlatformHosts,
+		"comma-separated `host=namespace` pairs: hosts, with their subdomains, that only EcommercePlatforms of the namespace may serve, "+
+			"for example shop.example.com=team-a (default none: the first platform gets a host)")
 	fs.BoolVar(&o.StatusManifest, "status-manifest", o.StatusManifest,
 		"write the manifest of the release, which may contain Secrets, to status.deployedRelease.manifest of the kinds of watches.yaml")
 	o.Admission.addFlags(fs)
@@ -187,6 +193,11 @@ func (o *Options) Validate() error {
 	for version, image := range o.PostgreSQLImages {
 		if major, err := strconv.Atoi(version); err != nil || major < 12 || major > 18 || image == "" {
 			bad("--postgresql-images", version+"="+image, "must be a major version from 12 to 18 and an image, for example 17=postgres:17.2")
+		}
+	}
+	for host, namespace := range o.PlatformHosts {
+		if len(validation.IsDNS1123Subdomain(host)) > 0 || len(validation.IsDNS1123Label(namespace)) > 0 {
+			bad("--platform-hosts", host+"="+namespace, "must be a host and a namespace, for example shop.example.com=team-a")
 		}
 	}
 	if _, err := registries.Parse(o.AllowedRegistries); err != nil {

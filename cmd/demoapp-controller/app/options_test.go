@@ -55,6 +55,7 @@ func TestFlagsAndDefaults(t *testing.T) {
 		"metrics-secure":                  "false",
 		"metrics-cert-dir":                "",
 		"health-probe-bind-address":       ":8081",
+		"platform-hosts":                  "[]",
 		"postgresql-images":               "[]",
 		"pprof-bind-address":              "0",
 		"shutdown-timeout":                "25s",
@@ -125,6 +126,7 @@ func TestValidate(t *testing.T) {
 		},
 		{name: "no approved registries without a webhook", args: []string{"--approved-registries="}},
 		{name: "no registries", args: []string{"--allowed-registries="}},
+		{name: "hosts of namespaces", args: []string{"--platform-hosts=shop.example.com=team-a,example.org=team-b"}},
 		{name: "images of PostgreSQLs", args: []string{"--postgresql-images=12=postgres:12.22,18=registry.example.com:5000/postgres:18"}},
 		{
 			name: "registry that is a URL",
@@ -147,6 +149,11 @@ func TestValidate(t *testing.T) {
 			name: "blocked image that is a URL",
 			args: []string{"--blocked-images=nginx,https://quay.io/web"},
 			want: []string{`--blocked-images=nginx,https://quay.io/web: "https://quay.io/web" is not an image reference: `},
+		},
+		{
+			name: "a host in upper case",
+			args: []string{"--platform-hosts=Shop.example.com=team-a"},
+			want: []string{"--platform-hosts=Shop.example.com=team-a: must be a host and a namespace, for example "},
 		},
 		{
 			name: "image of an unknown version",

@@ -13,6 +13,7 @@ import (
 	backupv1 "github.com/example/demoapp-controller/pkg/apis/backup/v1"
 	databasev1 "github.com/example/demoapp-controller/pkg/apis/database/v1"
 	"github.com/example/demoapp-controller/pkg/controller/child"
+	"github.com/example/demoapp-controller/pkg/controller/kinds/parts/tier"
 	"github.com/example/demoapp-controller/pkg/controller/kinds/postgresql"
 	"github.com/example/demoapp-controller/pkg/generated/clientset/versioned"
 	"github.com/example/demoapp-controller/pkg/operator"
@@ -59,7 +60,7 @@ func (b *builtPostgreSQLs) build(env *operator.Environment, options *Options) er
 	if err != nil {
 		return err
 	}
-	children, err := child.Builtin(env, env.Clients.Kube, "ConfigMap", "Service", "StatefulSet", "PodDisruptionBudget")
+	children, err := child.Builtin(env, env.Clients.Kube, "ConfigMap", "Secret", "Service", "StatefulSet", "PodDisruptionBudget")
 	if err != nil {
 		return err
 	}
@@ -107,5 +108,6 @@ func postgreSQLChildren(env *operator.Environment, client versioned.Interface) (
 	if err != nil {
 		return child.ManagedKind{}, err
 	}
-	return child.WatchedBy(informers, databasev1.SchemeGroupVersion.WithKind("PostgreSQL"), client.DatabaseV1().PostgreSQLs)
+	databases, err := child.WatchedBy(informers, databasev1.SchemeGroupVersion.WithKind("PostgreSQL"), client.DatabaseV1().PostgreSQLs)
+	return databases.WithHealth(tier.DatabaseHealth), err
 }

@@ -75,7 +75,7 @@ var neededRules = map[string][]neededRule{
 		{PolicyRule: rbacv1.PolicyRule{APIGroups: []string{"policy"}, Resources: []string{"poddisruptionbudgets"}, Verbs: []string{"get", "list", "watch", "create", "patch", "delete"}}},
 		{PolicyRule: rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get", "list", "watch", "create", "patch", "delete"}}},
 		{PolicyRule: rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"persistentvolumeclaims"}, Verbs: []string{"list", "watch", "patch", "delete"}}},
-		{PolicyRule: rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"list", "watch"}}},
+		{PolicyRule: rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"list", "watch", "patch"}}},
 	},
 	"webapp": {
 		{PolicyRule: rbacv1.PolicyRule{APIGroups: []string{"example.com"}, Resources: []string{"webapps"}, Verbs: []string{"list", "watch", "patch"}}},

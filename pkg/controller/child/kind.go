@@ -108,6 +108,12 @@ func (k ManagedKind) WithCondition(conditionOf func(metav1.Object) Condition) Ma
 	return k
 }
 
+// WithHealth returns a copy of the kind whose children have the health that healthOf returns.
+func (k ManagedKind) WithHealth(healthOf func(metav1.Object) health.Health) ManagedKind {
+	k.health = healthOf
+	return k
+}
+
 func newKind[T metav1.Object, L runtime.Object, C TypedClient[T, L]](
 	informers map[string]cache.SharedIndexInformer, gvk schema.GroupVersionKind, clients func(namespace string) C,
 	healthOf func(metav1.Object) health.Health,

@@ -5,6 +5,7 @@ package child
 
 import (
 	"fmt"
+	"maps"
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -73,6 +74,7 @@ func (l *Labeled[T]) reduced(whole T) T {
 		Namespace: whole.GetNamespace(), Name: whole.GetName(), UID: whole.GetUID(), ResourceVersion: whole.GetResourceVersion(),
 		DeletionTimestamp: whole.GetDeletionTimestamp(), Labels: map[string]string{l.label: whole.GetLabels()[l.label]},
 	}
+	maps.Copy(metadata.Labels, Inherited(whole))
 	if value, ok := whole.GetLabels()[ManagedByLabel]; ok {
 		metadata.Labels[ManagedByLabel] = value
 	}

@@ -107,6 +107,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &applyconfigurationdatabasev1.PostgreSQLSpecApplyConfiguration{}
 	case databasev1.SchemeGroupVersion.WithKind("PostgreSQLStatus"):
 		return &applyconfigurationdatabasev1.PostgreSQLStatusApplyConfiguration{}
+	case databasev1.SchemeGroupVersion.WithKind("PostgreSQLTLS"):
+		return &applyconfigurationdatabasev1.PostgreSQLTLSApplyConfiguration{}
 
 		// Group=demo.example.com, Version=v1alpha1
 	case demov1alpha1.SchemeGroupVersion.WithKind("DemoApp"):

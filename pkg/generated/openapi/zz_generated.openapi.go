@@ -65,6 +65,7 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		databasev1.PostgreSQLList{}.OpenAPIModelName():          schema_pkg_apis_database_v1_PostgreSQLList(ref),
 		databasev1.PostgreSQLSpec{}.OpenAPIModelName():          schema_pkg_apis_database_v1_PostgreSQLSpec(ref),
 		databasev1.PostgreSQLStatus{}.OpenAPIModelName():        schema_pkg_apis_database_v1_PostgreSQLStatus(ref),
+		databasev1.PostgreSQLTLS{}.OpenAPIModelName():           schema_pkg_apis_database_v1_PostgreSQLTLS(ref),
 		demov1alpha1.DemoApp{}.OpenAPIModelName():               schema_pkg_apis_demo_v1alpha1_DemoApp(ref),
 		demov1alpha1.DemoAppCluster{}.OpenAPIModelName():        schema_pkg_apis_demo_v1alpha1_DemoAppCluster(ref),
 		demov1alpha1.DemoAppClusterList{}.OpenAPIModelName():    schema_pkg_apis_demo_v1alpha1_DemoAppClusterList(ref),
@@ -178,7 +179,7 @@ func schema_pkg_apis_app_v1_AppStack(ref common.ReferenceCallback) common.OpenAP
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "AppStack runs an application of a database, a cache, a backend and a frontend.",
+				Description: "AppStack runs an application of a database, a cache, a backend and a frontend. Failover of the database is manual, replication is asynchronous, and there is no recovery to a point in time.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"kind": {
@@ -253,9 +254,17 @@ func schema_pkg_apis_app_v1_AppStackCache(ref common.ReferenceCallback) common.O
 							Format:      "int32",
 						},
 					},
+					"resources": {
+						SchemaProps: spec.SchemaProps{
+							Description: "resources are the compute resources of each pod. The default requests keep the pods out of the QoS class BestEffort.",
+							Ref:         ref(workloadv1alpha1.Resources{}.OpenAPIModelName()),
+						},
+					},
 				},
 			},
 		},
+		Dependencies: []string{
+			workloadv1alpha1.Resources{}.OpenAPIModelName()},
 	}
 }
 
@@ -288,10 +297,18 @@ func schema_pkg_apis_app_v1_AppStackComponent(ref common.ReferenceCallback) comm
 							Format:      "int32",
 						},
 					},
+					"resources": {
+						SchemaProps: spec.SchemaProps{
+							Description: "resources are the compute resources of each pod. The default requests keep the pods out of the QoS class BestEffort.",
+							Ref:         ref(workloadv1alpha1.Resources{}.OpenAPIModelName()),
+						},
+					},
 				},
 				Required: []string{"image"},
 			},
 		},
+		Dependencies: []string{
+			workloadv1alpha1.Resources{}.OpenAPIModelName()},
 	}
 }
 
@@ -316,9 +333,17 @@ func schema_pkg_apis_app_v1_AppStackDatabase(ref common.ReferenceCallback) commo
 							Format:      "",
 						},
 					},
+					"resources": {
+						SchemaProps: spec.SchemaProps{
+							Description: "resources are the compute resources of the server. The default requests keep the pods out of the QoS class BestEffort.",
+							Ref:         ref(workloadv1alpha1.Resources{}.OpenAPIModelName()),
+						},
+					},
 				},
 			},
 		},
+		Dependencies: []string{
+			workloadv1alpha1.Resources{}.OpenAPIModelName()},
 	}
 }
 
@@ -1569,7 +1594,7 @@ func schema_pkg_apis_database_v1_PostgreSQL(ref common.ReferenceCallback) common
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "PostgreSQL runs a PostgreSQL server and its streaming standbys.",
+				Description: "PostgreSQL runs a PostgreSQL server and its streaming standbys. Failover is manual, replication is asynchronous, and there is no recovery to a point in time: a backup restores the state at its start. Databases that need more are a case for CloudNativePG.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"kind": {
@@ -1732,7 +1757,7 @@ func schema_pkg_apis_database_v1_PostgreSQLSpec(ref common.ReferenceCallback) co
 					},
 					"replicas": {
 						SchemaProps: spec.SchemaProps{
-							Description: "replicas is the number of servers, 1 to 5: a primary and its standbys. Defaults to 1.",
+							Description: "replicas is the number of servers, 1 to 5: a primary and its standbys. Standbys follow asynchronously, and none is promoted automatically. The volumes of removed servers stay: status.unusedClaims lists them. Defaults to 1.",
 							Type:        []string{"integer"},
 							Format:      "int32",
 						},
@@ -1747,6 +1772,27 @@ func schema_pkg_apis_database_v1_PostgreSQLSpec(ref common.ReferenceCallback) co
 						SchemaProps: spec.SchemaProps{
 							Description: "resources are the compute resources of each server.",
 							Ref:         ref(workloadv1alpha1.Resources{}.OpenAPIModelName()),
+						},
+					},
+					"parameters": {
+						SchemaProps: spec.SchemaProps{
+							Description: "parameters are settings of the servers, by name. Only the names of the table in docs/postgresql.md are allowed. Defaults for memory and connections follow from the memory limit in resources. A change of a setting that needs a restart rolls the pods, the primary last.",
+							Type:        []string{"object"},
+							AdditionalProperties: &spec.SchemaOrBool{
+								Allows: true,
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"tls": {
+						SchemaProps: spec.SchemaProps{
+							Description: "tls encrypts connections of clients and standbys. A change rolls the pods. The default is no TLS.",
+							Ref:         ref(databasev1.PostgreSQLTLS{}.OpenAPIModelName()),
 						},
 					},
 					"storageClassName": {
@@ -1768,7 +1814,7 @@ func schema_pkg_apis_database_v1_PostgreSQLSpec(ref common.ReferenceCallback) co
 			},
 		},
 		Dependencies: []string{
-			databasev1.PostgreSQLBackup{}.OpenAPIModelName(), workloadv1alpha1.Resources{}.OpenAPIModelName()},
+			databasev1.PostgreSQLBackup{}.OpenAPIModelName(), databasev1.PostgreSQLTLS{}.OpenAPIModelName(), workloadv1alpha1.Resources{}.OpenAPIModelName()},
 	}
 }
 
@@ -1835,6 +1881,25 @@ func schema_pkg_apis_database_v1_PostgreSQLStatus(ref common.ReferenceCallback) 
 							Ref:         ref(metav1.Time{}.OpenAPIModelName()),
 						},
 					},
+					"unusedClaims": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "set",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "unusedClaims are the PersistentVolumeClaims of servers that spec.replicas no longer includes. The operator does not delete them, because a standby's volume may have the last copy of the data. More replicas use them again. Else delete them with kubectl delete pvc.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
 					"children": {
 						SchemaProps: spec.SchemaProps{
 							Description: "children is what the operator knows of the children.",
@@ -1847,6 +1912,33 @@ func schema_pkg_apis_database_v1_PostgreSQLStatus(ref common.ReferenceCallback) 
 		},
 		Dependencies: []string{
 			v1alpha1.ChildrenStatus{}.OpenAPIModelName(), metav1.Condition{}.OpenAPIModelName(), metav1.Time{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_database_v1_PostgreSQLTLS(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "PostgreSQLTLS encrypts connections to the servers.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"secretName": {
+						SchemaProps: spec.SchemaProps{
+							Description: "secretName is the name of a Secret with the keys tls.crt and tls.key, for example of a cert-manager Certificate. The servers use a renewed certificate without a restart. By default, the operator keeps a CA and a certificate in the Secret <name>-tls, and the certificate of the CA for clients in the ConfigMap <name>-ca.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"required": {
+						SchemaProps: spec.SchemaProps{
+							Description: "required refuses connections without TLS. Defaults to false.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+				},
+			},
+		},
 	}
 }
 
@@ -3000,7 +3092,7 @@ func schema_pkg_apis_platform_v1_EcommercePlatform(ref common.ReferenceCallback)
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "EcommercePlatform runs a shop: a database, a cache, a backend, a frontend, monitoring and an Ingress.",
+				Description: "EcommercePlatform runs a shop: a database, a cache, a backend, a frontend, monitoring and an Ingress. Failover of the database is manual, replication is asynchronous, and there is no recovery to a point in time.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"kind": {
@@ -3241,7 +3333,7 @@ func schema_pkg_apis_platform_v1_PlatformBackup(ref common.ReferenceCallback) co
 				Properties: map[string]spec.Schema{
 					"enabled": {
 						SchemaProps: spec.SchemaProps{
-							Description: "enabled makes backups. Defaults to false in development, else to true.",
+							Description: "enabled makes backups. Defaults to false in development, else to true. Where the default is true, false is the decision to run without backups.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
@@ -3262,7 +3354,7 @@ func schema_pkg_apis_platform_v1_PlatformBackup(ref common.ReferenceCallback) co
 					},
 					"destination": {
 						SchemaProps: spec.SchemaProps{
-							Description: "destination is where the dumps are kept. Without one, no backups are made, and the condition BackupConfigured says so.",
+							Description: "destination is where the dumps are kept. Required if enabled is true. Where backups are on by default, the platform is not Ready without a destination.",
 							Ref:         ref(backupv1.Destination{}.OpenAPIModelName()),
 						},
 					},
@@ -3288,9 +3380,17 @@ func schema_pkg_apis_platform_v1_PlatformCache(ref common.ReferenceCallback) com
 							Format:      "",
 						},
 					},
+					"resources": {
+						SchemaProps: spec.SchemaProps{
+							Description: "resources are the compute resources of the pod. The default requests keep the pods out of the QoS class BestEffort; in production there are limits, too.",
+							Ref:         ref(workloadv1alpha1.Resources{}.OpenAPIModelName()),
+						},
+					},
 				},
 			},
 		},
+		Dependencies: []string{
+			workloadv1alpha1.Resources{}.OpenAPIModelName()},
 	}
 }
 
@@ -3316,10 +3416,18 @@ func schema_pkg_apis_platform_v1_PlatformComponent(ref common.ReferenceCallback)
 							Format:      "int32",
 						},
 					},
+					"resources": {
+						SchemaProps: spec.SchemaProps{
+							Description: "resources are the compute resources of each pod. The default requests keep the pods out of the QoS class BestEffort; in production there are limits, too.",
+							Ref:         ref(workloadv1alpha1.Resources{}.OpenAPIModelName()),
+						},
+					},
 				},
 				Required: []string{"image"},
 			},
 		},
+		Dependencies: []string{
+			workloadv1alpha1.Resources{}.OpenAPIModelName()},
 	}
 }
 
@@ -3339,7 +3447,7 @@ func schema_pkg_apis_platform_v1_PlatformDatabase(ref common.ReferenceCallback) 
 					},
 					"version": {
 						SchemaProps: spec.SchemaProps{
-							Description: "version is the version of the database: a major version of PostgreSQL, 12 to 18, or a tag of the image mysql such as 8.4. Defaults to 17 for postgresql and 8.4 for mysql.",
+							Description: "version is the version of the database: a major version of PostgreSQL, 12 to 18, or a version of MySQL such as 8.4, which is a tag of the image. Defaults to 17 for postgresql and 8.4 for mysql.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -3358,6 +3466,12 @@ func schema_pkg_apis_platform_v1_PlatformDatabase(ref common.ReferenceCallback) 
 							Format:      "int32",
 						},
 					},
+					"resources": {
+						SchemaProps: spec.SchemaProps{
+							Description: "resources are the compute resources of each server. The default requests keep the pods out of the QoS class BestEffort; in production there are limits, too.",
+							Ref:         ref(workloadv1alpha1.Resources{}.OpenAPIModelName()),
+						},
+					},
 					"backup": {
 						SchemaProps: spec.SchemaProps{
 							Description: "backup overrides the backups of the environment.",
@@ -3368,7 +3482,7 @@ func schema_pkg_apis_platform_v1_PlatformDatabase(ref common.ReferenceCallback) 
 			},
 		},
 		Dependencies: []string{
-			platformv1.PlatformBackup{}.OpenAPIModelName()},
+			platformv1.PlatformBackup{}.OpenAPIModelName(), workloadv1alpha1.Resources{}.OpenAPIModelName()},
 	}
 }
 

@@ -233,10 +233,12 @@ func (s *server) loseVolume() {
 	expect.NoError(s.t, os.RemoveAll(s.volume()))
 }
 
+func (s *server) port() string { return s.variables[fmt.Sprintf("PORT_%d", s.ordinal)] }
+
 // query runs a query over the network as this role, and returns the rows.
 func (s *server) query(role, secret, name, query string) (string, error) {
 	command := exec.CommandContext(s.t.Context(), filepath.Join(binaries, "psql"), "--no-psqlrc", "--no-password", "--tuples-only", "--no-align",
-		"--host=127.0.0.1", "--port="+s.variables[fmt.Sprintf("PORT_%d", s.ordinal)], "--username="+role, "--dbname="+name, "--command="+query)
+		"--host=127.0.0.1", "--port="+s.port(), "--username="+role, "--dbname="+name, "--command="+query)
 	command.Env = []string{"PGPASSWORD=" + secret, "PGCONNECT_TIMEOUT=10"}
 	output, err := command.CombinedOutput()
 	return strings.TrimSpace(string(output)), err

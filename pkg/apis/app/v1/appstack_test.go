@@ -47,7 +47,7 @@ func TestAppStackAdmission(t *testing.T) {
 		{"port 0", "shop", `{backend: {image: x, port: 0}, frontend: {image: x}}`, "spec.backend.port", "greater than or equal to 1"},
 		{"a port too high", "shop", `{backend: {image: x}, frontend: {image: x, port: 65536}}`, "spec.frontend.port", "less than or equal to 65535"},
 		{"an unknown version", "shop", spec(`, database: {version: "11"}`), "spec.database.version", "Unsupported value"},
-		{"storage in another unit", "shop", spec(`, database: {storage: 10Mi}`), "spec.database.storage", "should match"},
+		{"storage in another unit", "shop", spec(`, database: {storage: 10Mi}`), "spec.database.storage", "must be a size in Gi"},
 		{"storage too long", "shop", spec(`, database: {storage: "11111111111111111Gi"}`), "spec.database.storage", "16"},
 		{"a name too long", strings.Repeat("a", 35), spec(""), "metadata", label},
 		{"a name with a dot", "shop.example", spec(""), "metadata", label},

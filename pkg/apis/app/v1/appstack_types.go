@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	childv1alpha1 "github.com/example/demoapp-controller/pkg/apis/child/v1alpha1"
+	workloadv1alpha1 "github.com/example/demoapp-controller/pkg/apis/workload/v1alpha1"
 )
 
 // LabelStack is the label of the children of an AppStack and of its pods that holds the name of
@@ -27,7 +28,8 @@ const (
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`,description="Time since the AppStack was created."
 // +kubebuilder:validation:XValidation:rule="self.metadata.name.size() <= 34 && self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",message="metadata.name must be a DNS-1035 label of at most 34 characters (lower-case letters, digits and '-', beginning with a letter, ending with a letter or digit): the PostgreSQL is named <name>-db, and has at most 37 characters",fieldPath=".metadata"
 
-// AppStack runs an application of a database, a cache, a backend and a frontend.
+// AppStack runs an application of a database, a cache, a backend and a frontend. Failover of the
+// database is manual, replication is asynchronous, and there is no recovery to a point in time.
 type AppStack struct {
 	metav1.TypeMeta `json:",inline"`
 
@@ -94,9 +96,14 @@ type AppStackDatabase struct {
 	// storage is the size of each volume in Gi. Defaults to 10Gi.
 	// +kubebuilder:default="10Gi"
 	// +kubebuilder:validation:MaxLength=16
-	// +kubebuilder:validation:Pattern=`^[0-9]+Gi$`
+	// +kubebuilder:validation:XValidation:rule="self.matches('^0*[1-9][0-9]*Gi$')",message="must be a size in Gi of at least 1Gi, such as 10Gi"
 	// +optional
 	Storage string `json:"storage,omitempty"`
+
+	// resources are the compute resources of the server. The default requests keep the pods out
+	// of the QoS class BestEffort.
+	// +optional
+	Resources *workloadv1alpha1.Resources `json:"resources,omitempty"`
 }
 
 // AppStackCache is the cache of an AppStack.
@@ -121,6 +128,11 @@ type AppStackCache struct {
 	// +kubebuilder:validation:Maximum=100
 	// +optional
 	Replicas *int32 `json:"replicas,omitempty"`
+
+	// resources are the compute resources of each pod. The default requests keep the pods out
+	// of the QoS class BestEffort.
+	// +optional
+	Resources *workloadv1alpha1.Resources `json:"resources,omitempty"`
 }
 
 // AppStackComponent is the backend or the frontend of an AppStack.
@@ -145,6 +157,11 @@ type AppStackComponent struct {
 	// +kubebuilder:validation:Maximum=65535
 	// +optional
 	Port int32 `json:"port,omitempty"`
+
+	// resources are the compute resources of each pod. The default requests keep the pods out
+	// of the QoS class BestEffort.
+	// +optional
+	Resources *workloadv1alpha1.Resources `json:"resources,omitempty"`
 }
 
 // AppStackStatus is the observed state of an AppStack.

@@ -7,6 +7,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
+// InheritedLabels are the names of the labels that a child passes on to what the operator makes for
+// it, with its pods, volume claims and Secrets. By these labels, users find the parts of an
+// application: platform and component of an EcommercePlatform, and those of an AppStack.
+var InheritedLabels = []string{"platform", "component", "app.example.com/stack", "app.example.com/component"}
+
 // ChildrenStatus is what the operator knows of the children of an object.
 type ChildrenStatus struct {
 	// applied are the children as the operator last applied them, at most 64. After a

@@ -15,6 +15,13 @@ import (
 // name of the PostgreSQL.
 const LabelPostgreSQL = "database.example.com/postgresql"
 
+// LabelCertificate is the label of the Secret with the CA and the certificate of a PostgreSQL. It
+// holds the name of the PostgreSQL.
+const LabelCertificate = "database.example.com/certificate"
+
+// AnnotationRestart is the annotation of pods with a digest of the parameters that need a restart.
+const AnnotationRestart = "database.example.com/restart-parameters"
+
 // Annotations of the volume claims, which hold what the claims were made for.
 const (
 	AnnotationVersion      = "database.example.com/version"
@@ -41,9 +48,14 @@ const (
 	ReasonAvailable = "Available"
 	// ReasonUnavailable means that the primary was ready before, and is not now.
 	ReasonUnavailable = "Unavailable"
+	// ReasonNodeLost means that the pod of the primary was deleted, and that the kubelet of its node
+	// does not confirm the end of the pod. No other node starts the pod until a user acts. The message
+	// has the commands.
+	ReasonNodeLost = "NodeLost"
 )
 
-// Reasons of BackupConfigured.
+// Reasons of BackupConfigured. While spec.backup.enabled is true, ReasonBackupUnserved and
+// ReasonBackupNotReady are reasons of Ready=False, too.
 const (
 	// ReasonBackupDisabled means that spec.backup.enabled is not true.
 	ReasonBackupDisabled = "BackupDisabled"
@@ -85,6 +97,9 @@ const (
 	ReasonDataRetained = "DataRetained"
 	// ReasonDataDeleted means that the volumes and the credentials are deleted.
 	ReasonDataDeleted = "DataDeleted"
+	// ReasonVolumesDeleted means that the volumes are deleted, and that the credentials are kept,
+	// because a user created them.
+	ReasonVolumesDeleted = "VolumesDeleted"
 )
 
 // Keys of the Secret <name>-credentials.
@@ -113,7 +128,8 @@ const (
 	PhaseDeploying = "Deploying"
 	// PhaseRunning: all servers are ready.
 	PhaseRunning = "Running"
-	// PhaseDegraded: the primary was ready once, and some servers are not ready.
+	// PhaseDegraded: the primary was ready once, and it or another server is not ready, or backups
+	// that are enabled are not made.
 	PhaseDegraded = "Degraded"
 	// PhaseFailed: a user must act.
 	PhaseFailed = "Failed"
@@ -128,10 +144,13 @@ const (
 // +kubebuilder:printcolumn:name="Ready",type=integer,JSONPath=`.status.readyReplicas`,description="Number of servers that are ready."
 // +kubebuilder:printcolumn:name="Storage",type=string,JSONPath=`.spec.storage`,description="Size of each volume."
 // +kubebuilder:printcolumn:name="Phase",type=string,JSONPath=`.status.phase`,description="Summary of the conditions."
+// +kubebuilder:printcolumn:name="Backups",type=string,JSONPath=`.status.conditions[?(@.type=='BackupConfigured')].reason`,description="Whether backups are made: BackupReady, BackupDisabled, or why they are not made."
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`,description="Time since the PostgreSQL was created."
 // +kubebuilder:validation:XValidation:rule="self.metadata.name.size() <= 37 && self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",message="metadata.name must be a DNS-1035 label of at most 37 characters (lower-case letters, digits and '-', beginning with a letter, ending with a letter or digit): the Backup is named <name>-backup, and has at most 44 characters",fieldPath=".metadata"
 
-// PostgreSQL runs a PostgreSQL server and its streaming standbys.
+// PostgreSQL runs a PostgreSQL server and its streaming standbys. Failover is manual, replication
+// is asynchronous, and there is no recovery to a point in time: a backup restores the state at its
+// start. Databases that need more are a case for CloudNativePG.
 type PostgreSQL struct {
 	metav1.TypeMeta `json:",inline"`
 
@@ -178,12 +197,13 @@ type PostgreSQLSpec struct {
 	// smaller size is not carried out: the conditions say so. Defaults to 10Gi.
 	// +kubebuilder:default="10Gi"
 	// +kubebuilder:validation:MaxLength=16
-	// +kubebuilder:validation:Pattern=`^[0-9]+Gi$`
-	// +kubebuilder:validation:XValidation:rule="!self.matches('^0+Gi$')",message="storage must be at least 1Gi"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^0*[1-9][0-9]*Gi$')",message="must be a size in Gi of at least 1Gi, such as 10Gi"
 	// +optional
 	Storage string `json:"storage,omitempty"`
 
-	// replicas is the number of servers, 1 to 5: a primary and its standbys. Defaults to 1.
+	// replicas is the number of servers, 1 to 5: a primary and its standbys. Standbys follow
+	// asynchronously, and none is promoted automatically. The volumes of removed servers stay:
+	// status.unusedClaims lists them. Defaults to 1.
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=5
@@ -198,10 +218,40 @@ type PostgreSQLSpec struct {
 	// +optional
 	Resources *workloadv1alpha1.Resources `json:"resources,omitempty"`
 
+	// parameters are settings of the servers, by name. Only the names of the table in
+	// docs/postgresql.md are allowed. Defaults for memory and connections follow from the memory
+	// limit in resources. A change of a setting that needs a restart rolls the pods, the primary
+	// last.
+	// +kubebuilder:validation:MaxProperties=32
+	// +kubebuilder:validation:XValidation:rule="self.all(k, k in ['auto_explain.log_min_duration', 'autovacuum', 'autovacuum_analyze_scale_factor', 'autovacuum_analyze_threshold', 'autovacuum_max_workers', 'autovacuum_naptime', 'autovacuum_vacuum_cost_limit', 'autovacuum_vacuum_scale_factor', 'autovacuum_vacuum_threshold', 'autovacuum_work_mem', 'checkpoint_completion_target', 'checkpoint_timeout', 'deadlock_timeout', 'default_statistics_target', 'default_transaction_isolation', 'effective_cache_size', 'effective_io_concurrency', 'hot_standby_feedback', 'idle_in_transaction_session_timeout', 'jit', 'lock_timeout', 'log_autovacuum_min_duration', 'log_checkpoints', 'log_connections', 'log_disconnections', 'log_lock_waits', 'log_min_duration_statement', 'log_statement', 'maintenance_work_mem', 'max_connections', 'max_locks_per_transaction', 'max_parallel_maintenance_workers', 'max_parallel_workers', 'max_parallel_workers_per_gather', 'max_prepared_transactions', 'max_standby_streaming_delay', 'max_worker_processes', 'pg_stat_statements.max', 'pg_stat_statements.track', 'random_page_cost', 'seq_page_cost', 'shared_buffers', 'shared_preload_libraries', 'statement_timeout', 'synchronous_commit', 'temp_buffers', 'track_io_timing', 'work_mem'])",messageExpression="self.filter(k, !(k in ['auto_explain.log_min_duration', 'autovacuum', 'autovacuum_analyze_scale_factor', 'autovacuum_analyze_threshold', 'autovacuum_max_workers', 'autovacuum_naptime', 'autovacuum_vacuum_cost_limit', 'autovacuum_vacuum_scale_factor', 'autovacuum_vacuum_threshold', 'autovacuum_work_mem', 'checkpoint_completion_target', 'checkpoint_timeout', 'deadlock_timeout', 'default_statistics_target', 'default_transaction_isolation', 'effective_cache_size', 'effective_io_concurrency', 'hot_standby_feedback', 'idle_in_transaction_session_timeout', 'jit', 'lock_timeout', 'log_autovacuum_min_duration', 'log_checkpoints', 'log_connections', 'log_disconnections', 'log_lock_waits', 'log_min_duration_statement', 'log_statement', 'maintenance_work_mem', 'max_connections', 'max_locks_per_transaction', 'max_parallel_maintenance_workers', 'max_parallel_workers', 'max_parallel_workers_per_gather', 'max_prepared_transactions', 'max_standby_streaming_delay', 'max_worker_processes', 'pg_stat_statements.max', 'pg_stat_statements.track', 'random_page_cost', 'seq_page_cost', 'shared_buffers', 'shared_preload_libraries', 'statement_timeout', 'synchronous_commit', 'temp_buffers', 'track_io_timing', 'work_mem']))[0] + ' cannot be set: remove it, or see the names in docs/postgresql.md#parameters'"
+	// +kubebuilder:validation:XValidation:rule="self.all(k, !(k in ['shared_buffers', 'effective_cache_size', 'work_mem', 'maintenance_work_mem', 'autovacuum_work_mem', 'temp_buffers']) || self[k].matches('^([1-9][0-9]{0,5}MB|[1-9][0-9]{0,2}GB)$'))",message="shared_buffers, effective_cache_size, work_mem, maintenance_work_mem, autovacuum_work_mem, temp_buffers: a size must be a number of MB or GB, such as 512MB"
+	// +kubebuilder:validation:XValidation:rule="!('max_connections' in self) || self['max_connections'].matches('^([2-9][0-9]|[1-9][0-9]{2,3})$')",message="max_connections must be a number from 20 to 9999"
+	// +kubebuilder:validation:XValidation:rule="!('max_locks_per_transaction' in self) || self['max_locks_per_transaction'].matches('^[1-9][0-9]{1,3}$')",message="max_locks_per_transaction must be a number from 10 to 9999"
+	// +kubebuilder:validation:XValidation:rule="!('pg_stat_statements.max' in self) || self['pg_stat_statements.max'].matches('^[1-9][0-9]{2,5}$')",message="pg_stat_statements.max must be a number from 100 to 999999"
+	// +kubebuilder:validation:XValidation:rule="self.all(k, !(k in ['max_worker_processes', 'max_parallel_workers', 'max_parallel_workers_per_gather', 'max_parallel_maintenance_workers', 'max_prepared_transactions', 'effective_io_concurrency']) || self[k].matches('^([0-9]|[1-9][0-9]{1,2})$'))",message="max_worker_processes, max_parallel_workers, max_parallel_workers_per_gather, max_parallel_maintenance_workers, max_prepared_transactions, effective_io_concurrency: a number of processes, transactions or requests must be from 0 to 999"
+	// +kubebuilder:validation:XValidation:rule="self.all(k, !(k in ['autovacuum_max_workers', 'default_statistics_target', 'autovacuum_vacuum_cost_limit']) || self[k].matches('^[1-9][0-9]{0,2}$'))",message="autovacuum_max_workers, default_statistics_target, autovacuum_vacuum_cost_limit: must be a number from 1 to 999"
+	// +kubebuilder:validation:XValidation:rule="self.all(k, !(k in ['autovacuum_vacuum_threshold', 'autovacuum_analyze_threshold']) || self[k].matches('^(0|[1-9][0-9]{0,8})$'))",message="autovacuum_vacuum_threshold, autovacuum_analyze_threshold: a threshold must be a number of rows"
+	// +kubebuilder:validation:XValidation:rule="self.all(k, !(k in ['random_page_cost', 'seq_page_cost']) || self[k].matches('^[0-9]{1,4}([.][0-9]{1,4})?$'))",message="random_page_cost, seq_page_cost: a cost must be a number such as 1.1"
+	// +kubebuilder:validation:XValidation:rule="self.all(k, !(k in ['checkpoint_completion_target', 'autovacuum_vacuum_scale_factor', 'autovacuum_analyze_scale_factor']) || self[k].matches('^(0|1|[01][.]0{1,4}|0[.][0-9]{1,4})$'))",message="checkpoint_completion_target, autovacuum_vacuum_scale_factor, autovacuum_analyze_scale_factor: a fraction must be a number from 0 to 1, such as 0.9"
+	// +kubebuilder:validation:XValidation:rule="self.all(k, !(k in ['statement_timeout', 'lock_timeout', 'idle_in_transaction_session_timeout', 'log_min_duration_statement', 'log_autovacuum_min_duration', 'auto_explain.log_min_duration', 'max_standby_streaming_delay']) || self[k].matches('^(0|[1-9][0-9]{0,6}ms|[1-9][0-9]{0,5}s|[1-9][0-9]{0,3}min|[1-9][0-9]?h)$'))",message="statement_timeout, lock_timeout, idle_in_transaction_session_timeout, log_min_duration_statement, log_autovacuum_min_duration, auto_explain.log_min_duration, max_standby_streaming_delay: a duration must be 0, or a number of ms, s, min or h, such as 30s"
+	// +kubebuilder:validation:XValidation:rule="self.all(k, !(k in ['checkpoint_timeout', 'deadlock_timeout', 'autovacuum_naptime']) || self[k].matches('^([1-9][0-9]{0,2}min|[1-9]h|[3-9][0-9]s)$'))",message="checkpoint_timeout, deadlock_timeout, autovacuum_naptime: checkpoint_timeout, deadlock_timeout and autovacuum_naptime must be a number of min or h, or 30s to 99s"
+	// +kubebuilder:validation:XValidation:rule="self.all(k, !(k in ['autovacuum', 'log_connections', 'log_disconnections', 'log_lock_waits', 'log_checkpoints', 'hot_standby_feedback', 'track_io_timing', 'jit', 'synchronous_commit']) || self[k].matches('^(on|off)$'))",message="autovacuum, log_connections, log_disconnections, log_lock_waits, log_checkpoints, hot_standby_feedback, track_io_timing, jit, synchronous_commit: a switch must be on or off"
+	// +kubebuilder:validation:XValidation:rule="!('log_statement' in self) || self['log_statement'].matches('^(none|ddl|mod|all)$')",message="log_statement must be none, ddl, mod or all"
+	// +kubebuilder:validation:XValidation:rule="!('pg_stat_statements.track' in self) || self['pg_stat_statements.track'].matches('^(none|top|all)$')",message="pg_stat_statements.track must be none, top or all"
+	// +kubebuilder:validation:XValidation:rule="!('default_transaction_isolation' in self) || self['default_transaction_isolation'].matches('^(read committed|repeatable read|serializable)$')",message="default_transaction_isolation must be read committed, repeatable read or serializable"
+	// +kubebuilder:validation:XValidation:rule="!('shared_preload_libraries' in self) || self['shared_preload_libraries'].matches('^(pg_stat_statements|auto_explain|pg_prewarm)(,(pg_stat_statements|auto_explain|pg_prewarm)){0,2}$')",message="shared_preload_libraries must be a list of pg_stat_statements, auto_explain and pg_prewarm, separated by commas"
+	// +optional
+	Parameters map[string]ParameterValue `json:"parameters,omitempty"`
+
+	// tls encrypts connections of clients and standbys. A change rolls the pods. The default is no
+	// TLS.
+	// +optional
+	TLS *PostgreSQLTLS `json:"tls,omitempty"`
+
 	// storageClassName is the StorageClass of the volumes. The default is that of the
 	// cluster. While volumes exist, a change is not carried out: the conditions say so.
 	// +kubebuilder:validation:MaxLength=253
-	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="must be the name of a StorageClass: lower-case letters, digits, '-' and '.', beginning and ending with a letter or digit"
 	// +optional
 	StorageClassName *string `json:"storageClassName,omitempty"`
 
@@ -214,9 +264,31 @@ type PostgreSQLSpec struct {
 	DeletionPolicy string `json:"deletionPolicy,omitempty"`
 }
 
+// ParameterValue is the value of a setting, without quotes.
+//
+// +kubebuilder:validation:MaxLength=128
+type ParameterValue string
+
+// PostgreSQLTLS encrypts connections to the servers.
+type PostgreSQLTLS struct {
+	// secretName is the name of a Secret with the keys tls.crt and tls.key, for example of a
+	// cert-manager Certificate. The servers use a renewed certificate without a restart. By default,
+	// the operator keeps a CA and a certificate in the Secret <name>-tls, and the certificate of the
+	// CA for clients in the ConfigMap <name>-ca.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="must be the name of a Secret: lower-case letters, digits, '-' and '.', beginning and ending with a letter or digit"
+	// +optional
+	SecretName string `json:"secretName,omitempty"`
+
+	// required refuses connections without TLS. Defaults to false.
+	// +optional
+	Required bool `json:"required,omitempty"`
+}
+
 // PostgreSQLBackup makes backups of a PostgreSQL, through a Backup.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.enabled) || !self.enabled || has(self.destination)",message="destination is required when backups are enabled"
+// +kubebuilder:validation:XValidation:rule="!has(self.enabled) || !self.enabled || has(self.destination)",message="is required while spec.backup.enabled is true: set it, or set spec.backup.enabled to false",fieldPath=".destination"
 type PostgreSQLBackup struct {
 	// enabled makes backups. Defaults to false.
 	// +optional
@@ -232,7 +304,7 @@ type PostgreSQLBackup struct {
 	// retention is the age at which dumps are removed: 12h, 30d, 8w. Defaults to 30d.
 	// +kubebuilder:default="30d"
 	// +kubebuilder:validation:MaxLength=8
-	// +kubebuilder:validation:Pattern=`^[1-9][0-9]{0,4}[hdw]$`
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[1-9][0-9]{0,4}[hdw]$')",message="must be a number of hours, days or weeks, such as 12h, 30d or 8w"
 	// +optional
 	Retention string `json:"retention,omitempty"`
 
@@ -276,6 +348,14 @@ type PostgreSQLStatus struct {
 	// lastBackupTime is the last time that a backup succeeded.
 	// +optional
 	LastBackupTime *metav1.Time `json:"lastBackupTime,omitempty"`
+
+	// unusedClaims are the PersistentVolumeClaims of servers that spec.replicas no longer includes.
+	// The operator does not delete them, because a standby's volume may have the last copy of the
+	// data. More replicas use them again. Else delete them with kubectl delete pvc.
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=16
+	// +optional
+	UnusedClaims []string `json:"unusedClaims,omitempty"`
 
 	// children is what the operator knows of the children.
 	// +optional

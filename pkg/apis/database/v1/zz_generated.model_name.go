@@ -32,3 +32,8 @@ func (in PostgreSQLSpec) OpenAPIModelName() string {
 func (in PostgreSQLStatus) OpenAPIModelName() string {
 	return "com.github.example.demoapp-controller.pkg.apis.database.v1.PostgreSQLStatus"
 }
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in PostgreSQLTLS) OpenAPIModelName() string {
+	return "com.github.example.demoapp-controller.pkg.apis.database.v1.PostgreSQLTLS"
+}

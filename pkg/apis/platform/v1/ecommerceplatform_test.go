@@ -46,18 +46,22 @@ func TestEcommercePlatformAdmission(t *testing.T) {
 		{"another database", "shop", with(`database: {type: oracle}`), "spec.database.type", "Unsupported value"},
 		{"a version that PostgreSQL does not have", "shop", with(`database: {version: "11"}`), "spec.database.version", "12 to 18"},
 		{"a version of a mysql for a postgresql", "shop", with(`database: {version: "8.4"}`), "spec.database.version", "12 to 18"},
-		{"a version that is no tag", "shop", with(`database: {type: mysql, version: "8.4; id"}`), "spec.database.version", "should match"},
+		{"a version that is no tag", "shop", with(`database: {type: mysql, version: "8.4; id"}`), "spec.database.version", "must be a version of MySQL"},
+		{"a version of PostgreSQL for a mysql", "shop", with(`database: {type: mysql, version: "17"}`), "spec.database.version", "must be a version of MySQL, 5.7, 8 or 9, such as 8.4"},
+		{"backups without a destination", "shop", with(`database: {backup: {enabled: true}}`), "spec.database.backup.destination", "is required while spec.database.backup.enabled is true: set it"},
+		{"no backups in production", "shop", with(`environment: production, database: {backup: {enabled: false}}`), "", ""},
+		{"resources", "shop", with(`database: {resources: {requests: {cpu: 1}}}, cache: {resources: {limits: {memory: 1Gi}}}`), "", ""},
 		{"several servers of a mysql", "shop", with(`database: {type: mysql, replicas: 3}`), "spec.database.replicas", "must be 1 for a mysql"},
 		{"too many servers", "shop", with(`database: {replicas: 6}`), "spec.database.replicas", "less than or equal to 5"},
-		{"storage without a unit", "shop", with(`database: {storage: "10"}`), "spec.database.storage", "should match"},
-		{"a retention without a unit", "shop", with(`database: {backup: {retention: "30"}}`), "spec.database.backup.retention", "should match"},
+		{"storage without a unit", "shop", with(`database: {storage: "10"}`), "spec.database.storage", "must be a size in Gi"},
+		{"a retention without a unit", "shop", with(`database: {backup: {retention: "30"}}`), "spec.database.backup.retention", "must be a number of hours, days or weeks"},
 		{
 			"a destination without a bucket", "shop", with(`database: {backup: {destination: {type: s3, credentialsSecret: bucket}}}`),
 			"spec.database.backup.destination.bucket", "Required value",
 		},
 		{"no host", "shop", with(`ingress: {className: nginx}`), "spec.ingress.host", "Required value"},
-		{"a host with a path", "shop", with(`ingress: {host: shop.example.com/admin}`), "spec.ingress.host", "should match"},
-		{"a host with upper-case letters", "shop", with(`ingress: {host: Shop.example.com}`), "spec.ingress.host", "should match"},
+		{"a host with a path", "shop", with(`ingress: {host: shop.example.com/admin}`), "spec.ingress.host", "must be a DNS name in lower case"},
+		{"a host with upper-case letters", "shop", with(`ingress: {host: Shop.example.com}`), "spec.ingress.host", "must be a DNS name in lower case"},
 		{"a name too long", strings.Repeat("a", 35), with(`environment: staging`), "metadata", label},
 		{"a name with a dot", "shop.example", with(`environment: staging`), "metadata", label},
 	}
@@ -65,6 +69,7 @@ func TestEcommercePlatformAdmission(t *testing.T) {
 }
 
 func TestEcommercePlatformColumns(t *testing.T) {
-	crd.Load(t, file).TestColumns(t, "shop", with(`environment: staging`), map[string]any{"phase": "Running", "endpoints": map[string]any{"frontend": "https://shop.example.com"}},
-		map[string]any{"Name": "shop", "Environment": "staging", "Phase": "Running", "Frontend": "https://shop.example.com"})
+	crd.Load(t, file).TestColumns(t, "shop", with(`environment: staging`), map[string]any{"phase": "Running", "endpoints": map[string]any{"frontend": "https://shop.example.com"},
+		"conditions": []any{map[string]any{"type": "BackupConfigured", "status": "False", "reason": "NoDestination"}},
+	}, map[string]any{"Name": "shop", "Environment": "staging", "Phase": "Running", "Frontend": "https://shop.example.com", "Backups": "NoDestination"})
 }

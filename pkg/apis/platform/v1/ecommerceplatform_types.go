@@ -8,6 +8,7 @@ import (
 
 	backupv1 "github.com/example/demoapp-controller/pkg/apis/backup/v1"
 	childv1alpha1 "github.com/example/demoapp-controller/pkg/apis/child/v1alpha1"
+	workloadv1alpha1 "github.com/example/demoapp-controller/pkg/apis/workload/v1alpha1"
 )
 
 // LabelPlatform is the label of everything of an EcommercePlatform that holds its name.
@@ -38,11 +39,13 @@ const (
 // +kubebuilder:printcolumn:name="Environment",type=string,JSONPath=`.spec.environment`,description="development, staging or production."
 // +kubebuilder:printcolumn:name="Phase",type=string,JSONPath=`.status.phase`,description="Summary of the conditions."
 // +kubebuilder:printcolumn:name="Frontend",type=string,JSONPath=`.status.endpoints.frontend`,description="Where the frontend is reached."
+// +kubebuilder:printcolumn:name="Backups",type=string,JSONPath=`.status.conditions[?(@.type=='BackupConfigured')].reason`,description="Whether backups are made: Configured, BackupsOff, or why they are not made."
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`,description="Time since the EcommercePlatform was created."
 // +kubebuilder:validation:XValidation:rule="self.metadata.name.size() <= 34 && self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",message="metadata.name must be a DNS-1035 label of at most 34 characters (lower-case letters, digits and '-', beginning with a letter, ending with a letter or digit): the PostgreSQL is named <name>-db, and has at most 37 characters",fieldPath=".metadata"
 
 // EcommercePlatform runs a shop: a database, a cache, a backend, a frontend, monitoring and an
-// Ingress.
+// Ingress. Failover of the database is manual, replication is asynchronous, and there is no
+// recovery to a point in time.
 type EcommercePlatform struct {
 	metav1.TypeMeta `json:",inline"`
 
@@ -130,12 +133,18 @@ type PlatformComponent struct {
 	// +kubebuilder:validation:Maximum=100
 	// +optional
 	Replicas *int32 `json:"replicas,omitempty"`
+
+	// resources are the compute resources of each pod. The default requests keep the pods out
+	// of the QoS class BestEffort; in production there are limits, too.
+	// +optional
+	Resources *workloadv1alpha1.Resources `json:"resources,omitempty"`
 }
 
 // PlatformDatabase is the database of an EcommercePlatform.
 //
-// +kubebuilder:validation:XValidation:rule="self.type != 'postgresql' || !has(self.version) || self.version in ['12', '13', '14', '15', '16', '17', '18']",message="version must be a major version of PostgreSQL, 12 to 18",fieldPath=".version"
-// +kubebuilder:validation:XValidation:rule="self.type != 'mysql' || !has(self.replicas) || self.replicas == 1",message="replicas must be 1 for a mysql, whose servers are not replicated",fieldPath=".replicas"
+// +kubebuilder:validation:XValidation:rule="self.type != 'postgresql' || !has(self.version) || self.version in ['12', '13', '14', '15', '16', '17', '18']",message="must be a major version of PostgreSQL, 12 to 18",fieldPath=".version"
+// +kubebuilder:validation:XValidation:rule="self.type != 'mysql' || !has(self.version) || self.version.matches('^(5[.]7|8|9)([.][0-9]{1,2}){0,2}$')",message="must be a version of MySQL, 5.7, 8 or 9, such as 8.4",fieldPath=".version"
+// +kubebuilder:validation:XValidation:rule="self.type != 'mysql' || !has(self.replicas) || self.replicas == 1",message="must be 1 for a mysql, whose servers are not replicated",fieldPath=".replicas"
 type PlatformDatabase struct {
 	// type is postgresql or mysql. It cannot be changed. Defaults to postgresql.
 	// +kubebuilder:default=postgresql
@@ -145,9 +154,8 @@ type PlatformDatabase struct {
 	Type string `json:"type,omitempty"`
 
 	// version is the version of the database: a major version of PostgreSQL, 12 to 18, or a
-	// tag of the image mysql such as 8.4. Defaults to 17 for postgresql and 8.4 for mysql.
+	// version of MySQL such as 8.4, which is a tag of the image. Defaults to 17 for postgresql and 8.4 for mysql.
 	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:Pattern=`^[0-9]+(\.[0-9]+)*$`
 	// +optional
 	Version string `json:"version,omitempty"`
 
@@ -156,7 +164,7 @@ type PlatformDatabase struct {
 	// allows it. A smaller size is not carried out: the condition DatabaseReady says so. The
 	// size of a mysql cannot be changed.
 	// +kubebuilder:validation:MaxLength=16
-	// +kubebuilder:validation:Pattern=`^[0-9]+Gi$`
+	// +kubebuilder:validation:XValidation:rule="self.matches('^0*[1-9][0-9]*Gi$')",message="must be a size in Gi of at least 1Gi, such as 10Gi"
 	// +optional
 	Storage string `json:"storage,omitempty"`
 
@@ -167,14 +175,22 @@ type PlatformDatabase struct {
 	// +optional
 	Replicas *int32 `json:"replicas,omitempty"`
 
+	// resources are the compute resources of each server. The default requests keep the pods out
+	// of the QoS class BestEffort; in production there are limits, too.
+	// +optional
+	Resources *workloadv1alpha1.Resources `json:"resources,omitempty"`
+
 	// backup overrides the backups of the environment.
 	// +optional
 	Backup *PlatformBackup `json:"backup,omitempty"`
 }
 
 // PlatformBackup overrides the backups of an environment.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.enabled) || !self.enabled || has(self.destination)",message="is required while spec.database.backup.enabled is true: set it, or set spec.database.backup.enabled to false",fieldPath=".destination"
 type PlatformBackup struct {
-	// enabled makes backups. Defaults to false in development, else to true.
+	// enabled makes backups. Defaults to false in development, else to true. Where the default is
+	// true, false is the decision to run without backups.
 	// +optional
 	Enabled *bool `json:"enabled,omitempty"`
 
@@ -188,12 +204,12 @@ type PlatformBackup struct {
 	// retention is the age at which dumps are removed: 12h, 30d, 8w. Defaults to 30d.
 	// +kubebuilder:default="30d"
 	// +kubebuilder:validation:MaxLength=8
-	// +kubebuilder:validation:Pattern=`^[1-9][0-9]{0,4}[hdw]$`
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[1-9][0-9]{0,4}[hdw]$')",message="must be a number of hours, days or weeks, such as 12h, 30d or 8w"
 	// +optional
 	Retention string `json:"retention,omitempty"`
 
-	// destination is where the dumps are kept. Without one, no backups are made, and the
-	// condition BackupConfigured says so.
+	// destination is where the dumps are kept. Required if enabled is true. Where backups are on by
+	// default, the platform is not Ready without a destination.
 	// +optional
 	Destination *backupv1.Destination `json:"destination,omitempty"`
 }
@@ -204,6 +220,11 @@ type PlatformCache struct {
 	// +kubebuilder:default=true
 	// +optional
 	Enabled *bool `json:"enabled,omitempty"`
+
+	// resources are the compute resources of the pod. The default requests keep the pods out
+	// of the QoS class BestEffort; in production there are limits, too.
+	// +optional
+	Resources *workloadv1alpha1.Resources `json:"resources,omitempty"`
 }
 
 // PlatformMonitoring is the monitoring of an EcommercePlatform.
@@ -220,19 +241,19 @@ type PlatformIngress struct {
 	// host is the DNS name of the shop.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
-	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="must be a DNS name in lower case, such as shop.example.com"
 	// +required
 	Host string `json:"host"`
 
 	// className is the IngressClass. The default is that of the cluster.
 	// +kubebuilder:validation:MaxLength=253
-	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="must be the name of a IngressClass: lower-case letters, digits, '-' and '.', beginning and ending with a letter or digit"
 	// +optional
 	ClassName string `json:"className,omitempty"`
 
 	// tlsSecret is the name of a Secret with the certificate of the host.
 	// +kubebuilder:validation:MaxLength=253
-	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="must be the name of a Secret: lower-case letters, digits, '-' and '.', beginning and ending with a letter or digit"
 	// +optional
 	TLSSecret string `json:"tlsSecret,omitempty"`
 }

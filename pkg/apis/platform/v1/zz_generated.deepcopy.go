@@ -10,6 +10,7 @@ package v1
 
 import (
 	backupv1 "github.com/example/demoapp-controller/pkg/apis/backup/v1"
+	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/workload/v1alpha1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	runtime "k8s.io/apimachinery/pkg/runtime"
 )
@@ -160,6 +161,11 @@ func (in *PlatformCache) DeepCopyInto(out *PlatformCache) {
 		*out = new(bool)
 		**out = **in
 	}
+	if in.Resources != nil {
+		in, out := &in.Resources, &out.Resources
+		*out = new(v1alpha1.Resources)
+		(*in).DeepCopyInto(*out)
+	}
 	return
 }
 
@@ -181,6 +187,11 @@ func (in *PlatformComponent) DeepCopyInto(out *PlatformComponent) {
 		*out = new(int32)
 		**out = **in
 	}
+	if in.Resources != nil {
+		in, out := &in.Resources, &out.Resources
+		*out = new(v1alpha1.Resources)
+		(*in).DeepCopyInto(*out)
+	}
 	return
 }
 
@@ -201,6 +212,11 @@ func (in *PlatformDatabase) DeepCopyInto(out *PlatformDatabase) {
 		in, out := &in.Replicas, &out.Replicas
 		*out = new(int32)
 		**out = **in
+	}
+	if in.Resources != nil {
+		in, out := &in.Resources, &out.Resources
+		*out = new(v1alpha1.Resources)
+		(*in).DeepCopyInto(*out)
 	}
 	if in.Backup != nil {
 		in, out := &in.Backup, &out.Backup

@@ -23,15 +23,16 @@ func components(stack *appv1.AppStack) []component.Component {
 		},
 		Database: tier.Server{
 			Type: backupv1.SourcePostgreSQL, Version: given.Database.Version, Storage: given.Database.Storage, StorageSource: "spec.database.storage",
+			Resources: given.Database.Resources,
 		},
 		Backend: workloadOf(given.Backend), Frontend: workloadOf(given.Frontend),
 	}
 	if ptr.Deref(given.Cache.Enabled, true) {
-		app.Cache = &tier.Workload{Image: given.Cache.Image, Replicas: ptr.Deref(given.Cache.Replicas, 1), Port: tier.CachePort}
+		app.Cache = &tier.Workload{Image: given.Cache.Image, Replicas: ptr.Deref(given.Cache.Replicas, 1), Port: tier.CachePort, Resources: given.Cache.Resources}
 	}
 	return app.Tiers()
 }
 
 func workloadOf(given appv1.AppStackComponent) tier.Workload {
-	return tier.Workload{Image: given.Image, Replicas: ptr.Deref(given.Replicas, 1), Port: given.Port}
+	return tier.Workload{Image: given.Image, Replicas: ptr.Deref(given.Replicas, 1), Port: given.Port, Resources: given.Resources}
 }

@@ -7,9 +7,11 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	databasev1 "github.com/example/demoapp-controller/pkg/apis/database/v1"
+	workloadv1alpha1 "github.com/example/demoapp-controller/pkg/apis/workload/v1alpha1"
 	"github.com/example/demoapp-controller/test/expect"
 )
 
@@ -18,7 +20,10 @@ func TestDatabaseHasVersionAndStorage(t *testing.T) {
 		database, err := w.client.DatabaseV1().PostgreSQLs("ns").Get(t.Context(), "shop-db", metav1.GetOptions{})
 
 		expect.NoError(t, err)
-		expect.Equal(t, "spec", databasev1.PostgreSQLSpec{Version: "17", Storage: "10Gi"}, database.Spec)
+		requests := workloadv1alpha1.ResourceList{"cpu": resource.MustParse("100m"), "memory": resource.MustParse("256Mi")}
+		expect.Equal(t, "spec", databasev1.PostgreSQLSpec{
+			Version: "17", Storage: "10Gi", Resources: &workloadv1alpha1.Resources{Requests: requests},
+		}, database.Spec)
 		expect.Equal(t, "label", "shop", database.Labels["app.example.com/stack"])
 	})
 }

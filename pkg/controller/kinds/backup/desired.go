@@ -25,7 +25,8 @@ func cronJobName(b *backupv1.Backup) string { return b.Name + "-cronjob" }
 // desired returns the children of a Backup, and the template of its Jobs. The retention is in
 // seconds.
 func desired(b *backupv1.Backup, retention int64) ([]child.Desired, *batchv1ac.JobTemplateSpecApplyConfiguration) {
-	labels, scripts, timeZone := map[string]string{backupv1.LabelBackup: b.Name}, b.Name+"-scripts", b.Spec.TimeZone
+	labels, scripts, timeZone := child.Inherited(b), b.Name+"-scripts", b.Spec.TimeZone
+	labels[backupv1.LabelBackup] = b.Name
 	if timeZone == "" {
 		timeZone = "Etc/UTC"
 	}

@@ -6,6 +6,7 @@ package ecommerceplatform
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -33,19 +34,32 @@ type (
 	loop = kind.Loop[*platformv1.EcommercePlatform, platformv1.EcommercePlatformStatus]
 )
 
-// hosts are the claims of platforms to the hosts of their Ingresses.
-var hosts = claim.Claims[*platformv1.EcommercePlatform]{
-	Name: "host",
-	Requested: func(p *platformv1.EcommercePlatform) string {
-		return ptr.Deref(p.Spec.Ingress, platformv1.PlatformIngress{}).Host
-	},
-	Held: func(p *platformv1.EcommercePlatform) string { return p.Status.Host },
+// hostClaims returns the claims of platforms to the hosts of their Ingresses. reserved maps hosts to
+// the namespaces that alone may have them and their subdomains.
+func hostClaims(reserved map[string]string) claim.Claims[*platformv1.EcommercePlatform] {
+	return claim.Claims[*platformv1.EcommercePlatform]{
+		Name: "host",
+		Requested: func(p *platformv1.EcommercePlatform) string {
+			return ptr.Deref(p.Spec.Ingress, platformv1.PlatformIngress{}).Host
+		},
+		Held: func(p *platformv1.EcommercePlatform) string { return p.Status.Host },
+		Reserved: func(host string) string {
+			for found := true; found; _, host, found = strings.Cut(host, ".") {
+				if namespace := reserved[host]; namespace != "" {
+					return namespace
+				}
+			}
+			return ""
+		},
+	}
 }
 
-// New wires the controller of EcommercePlatforms and of their children. It starts nothing.
+// New wires the controller of EcommercePlatforms and of their children. It starts nothing. reserved
+// maps hosts to the namespaces that alone may have them and their subdomains.
 func New(
-	client platformclient.EcommercePlatformsGetter, children *child.Set, credentials *mysql.Credentials, deps kind.Deps,
+	client platformclient.EcommercePlatformsGetter, children *child.Set, credentials *mysql.Credentials, reserved map[string]string, deps kind.Deps,
 ) (*loop, error) {
+	hosts := hostClaims(reserved)
 	var l *loop
 	l, err := kind.New(kind.Definition[*platformv1.EcommercePlatform, platformv1.EcommercePlatformStatus]{
 		Name: Name, GroupVersionKind: Kind, FieldManager: child.FieldManager,

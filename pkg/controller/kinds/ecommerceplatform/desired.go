@@ -48,11 +48,13 @@ func application(p *platformv1.EcommercePlatform) tier.Application {
 		Backend: workloadOf(p.Spec.Backend), Frontend: workloadOf(p.Spec.Frontend), Monitored: ptr.Deref(p.Spec.Monitoring.Enabled, true),
 	}
 	if ptr.Deref(p.Spec.Cache.Enabled, true) {
-		app.Cache = &tier.Workload{Image: "redis:7-alpine", Args: cacheArgs, Replicas: 1, Port: tier.CachePort}
+		app.Cache = &tier.Workload{
+			Image: "redis:7-alpine", Args: cacheArgs, Replicas: 1, Port: tier.CachePort, Resources: p.Spec.Cache.Resources,
+		}
 	}
 	return app
 }
 
 func workloadOf(given platformv1.PlatformComponent) tier.Workload {
-	return tier.Workload{Image: given.Image, Replicas: ptr.Deref(given.Replicas, 1), Port: tier.HTTPPort}
+	return tier.Workload{Image: given.Image, Replicas: ptr.Deref(given.Replicas, 1), Port: tier.HTTPPort, Resources: given.Resources}
 }

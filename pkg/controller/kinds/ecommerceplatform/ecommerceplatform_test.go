@@ -291,8 +291,35 @@ func TestNoDestinationMeansNoBackups(t *testing.T) {
 		if database.Spec.Backup != nil {
 			t.Errorf("the PostgreSQL has backups: %+v", database.Spec.Backup)
 		}
-		expect.Equal(t, "Ready", metav1.ConditionTrue, w.ready().Status)
+		ready := w.ready()
+		expect.Equal(t, "Ready", [2]string{"False", platformv1.ReasonNoDestination}, [2]string{string(ready.Status), ready.Reason})
+		expect.Equal(t, "phase", childv1alpha1.PhaseDegraded, w.platform("ns", "shop").Status.Phase)
+
+		w.change(func(p *platformv1.EcommercePlatform) {
+			p.Spec.Database.Backup = &platformv1.PlatformBackup{Enabled: ptr.To(false)}
+		})
+		w.reportDatabase(databaseReady)
+		expect.Equal(t, "Ready without backups by decision of the user", metav1.ConditionTrue, w.ready().Status)
 	}, inProduction)
+}
+
+// TestFailingBackupsDegradePlatform: the components start nevertheless.
+func TestFailingBackupsDegradePlatform(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.create("shop", withBackups)
+
+		w.reportDatabase(
+			metav1.Condition{Type: "Ready", Status: metav1.ConditionFalse, Reason: databasev1.ReasonBackupNotReady, Message: "bucket dumps does not exist"},
+			metav1.Condition{Type: "Reconciling", Status: metav1.ConditionTrue, Reason: databasev1.ReasonBackupNotReady, Message: "bucket dumps does not exist"},
+			backupConfigured(metav1.ConditionFalse, databasev1.ReasonBackupNotReady, "bucket dumps does not exist"))
+		for _, name := range []string{"shop-cache", "shop-backend", "shop-frontend"} {
+			w.reportPods(name, corev1.ConditionTrue)
+		}
+
+		ready := w.ready()
+		expect.Equal(t, "Ready", [2]string{databasev1.ReasonBackupNotReady, "bucket dumps does not exist"}, [2]string{ready.Reason, ready.Message})
+		expect.Equal(t, "phase", childv1alpha1.PhaseDegraded, w.platform("ns", "shop").Status.Phase)
+	})
 }
 
 // reportMySQL does what the controller of StatefulSets does.
@@ -338,7 +365,9 @@ func TestMySQL(t *testing.T) {
 		for _, name := range []string{"shop-cache", "shop-backend", "shop-frontend"} {
 			w.reportPods(name, corev1.ConditionTrue)
 		}
-		expect.Equal(t, "Ready beside a Backup that is not", metav1.ConditionTrue, w.ready().Status)
+		expect.Equal(t, "Ready beside a Backup that is not", metav1.ConditionFalse, w.ready().Status)
+		w.reportBackup(metav1.Condition{Type: "Ready", Status: metav1.ConditionTrue})
+		expect.Equal(t, "Ready beside a Backup that is", metav1.ConditionTrue, w.ready().Status)
 	})
 }
 

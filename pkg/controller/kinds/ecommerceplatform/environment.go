@@ -38,6 +38,7 @@ func desiredDatabase(spec platformv1.EcommercePlatformSpec) tier.Server {
 	server := tier.Server{
 		Type: given.Type, Version: cmp.Or(given.Version, postgreSQLVersion), Storage: cmp.Or(given.Storage, env.storage),
 		StorageSource: "spec.database.storage", Replicas: ptr.Deref(given.Replicas, env.replicas), Backups: desiredBackups(spec),
+		Resources: given.Resources,
 	}
 	if given.Storage == "" {
 		server.StorageSource = "spec.environment " + spec.Environment

@@ -91,10 +91,10 @@ func (w *world) start() {
 	postgreSQL, err3 := child.WatchedBy(databases, databasev1.SchemeGroupVersion.WithKind("PostgreSQL"), w.client.DatabaseV1().PostgreSQLs)
 	children, err4 := child.Builtin(w, w.kube,
 		"ConfigMap", "Service", "Deployment", "StatefulSet", "Ingress", "NetworkPolicy", "PodDisruptionBudget")
-	w.set = child.NewSet(ecommerceplatform.Kind, append(children, postgreSQL.WithCondition(tier.BackupConfigured))...).
+	w.set = child.NewSet(ecommerceplatform.Kind, append(children, postgreSQL.WithHealth(tier.DatabaseHealth).WithCondition(tier.BackupConfigured))...).
 		Optional(tier.ServiceMonitor, backupv1.SchemeGroupVersion.WithKind("Backup"))
 	credentials, err6 := mysql.NewCredentials(w, w.kube, platformv1.LabelPlatform)
-	loop, err5 := ecommerceplatform.New(w.client.PlatformV1(), w.set, credentials, kind.Deps{
+	loop, err5 := ecommerceplatform.New(w.client.PlatformV1(), w.set, credentials, map[string]string{"reserved.example.com": "ns"}, kind.Deps{
 		Informers: platforms, Recorder: w, Clock: clock.RealClock{}, ResyncPeriod: 10 * time.Hour,
 	})
 	expect.NoError(w.t, errors.Join(err1, err2, err3, err4, err5, err6))

@@ -39,6 +39,25 @@ func TestTakenHost(t *testing.T) {
 	}
 }
 
+// TestReservedHost: a platform of another namespace was first, and neither gets nor blocks the host.
+func TestReservedHost(t *testing.T) {
+	for _, host := range []string{"reserved.example.com", "www.reserved.example.com"} {
+		inWorld(t, func(w *world) {
+			w.create("first", inNamespace("other"), withHost(host))
+			w.Wait(time.Hour)
+
+			w.create("shop", withHost(host))
+			w.reportComponents()
+
+			got := w.condition("other", "first", platformv1.ConditionIngressReady)
+			expect.Equal(t, "condition of the first", [2]string{
+				platformv1.ReasonHostTaken, "spec.ingress.host: " + host + " is reserved for another namespace: choose another host",
+			}, [2]string{got.Reason, got.Message})
+			expect.Equal(t, "host of the second", host, w.platform("ns", "shop").Status.Host)
+		})
+	}
+}
+
 // TestOlderPlatformCannotTakeAHost: the platform that serves a host keeps it, because the older one
 // may be of another tenant.
 func TestOlderPlatformCannotTakeAHost(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	childv1alpha1 "github.com/example/demoapp-controller/pkg/apis/child/v1alpha1"
+	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
 	platformv1 "github.com/example/demoapp-controller/pkg/apis/platform/v1"
 	"github.com/example/demoapp-controller/pkg/controller/child/component"
 	"github.com/example/demoapp-controller/pkg/controller/kinds/parts/datastore"
@@ -51,6 +52,25 @@ func summarize(p *pass, outcome component.Outcome, taken string, problem *datast
 		Frontend: cmp.Or(outcome.Of(tier.Ingress).Endpoint, outcome.Of(tier.Frontend).Endpoint),
 	}
 	s.Phase = outcome.Phase(s.Conditions)
+	if reportMissingBackups(p, configured, reason, message) {
+		s.Phase = childv1alpha1.PhaseDegraded
+	}
+}
+
+// reportMissingBackups sets Ready to False while backups are on and are not made, unless Ready is
+// False already. It reports whether it did so.
+func reportMissingBackups(p *pass, configured metav1.ConditionStatus, reason, message string) bool {
+	conditions := p.Conditions()
+	ready, _ := conditions.Current(apimeta.ConditionReady)
+	if ready.Status != metav1.ConditionTrue || !backupsOn(p.Object.Spec) || configured == metav1.ConditionTrue {
+		return false
+	}
+	if reason == platformv1.ReasonNoDestination || reason == platformv1.ReasonNotServed {
+		conditions.MarkStalled(reason, message)
+	} else {
+		conditions.MarkReconciling(reason, message)
+	}
+	return true
 }
 
 // servedHost returns the host that the Ingress of a platform serves. An Ingress that could not be
@@ -75,7 +95,7 @@ func judgeBackups(p *platformv1.EcommercePlatform, outcome component.Outcome) (c
 			"Backups are off: set spec.database.backup.enabled to true and spec.database.backup.destination to switch them on"
 	case app.Database.Backups == nil:
 		return metav1.ConditionFalse, platformv1.ReasonNoDestination, fmt.Sprintf("spec.database.backup.destination: is missing, so no "+
-			"backups are made in environment %s: set it, or set spec.database.backup.enabled to false", p.Spec.Environment)
+			"backups are made in environment %s: set it, or set spec.database.backup.enabled to false to run without backups", p.Spec.Environment)
 	case outcome.State.IsUnserved("Backup"):
 		return metav1.ConditionFalse, platformv1.ReasonNotServed, "The API server does not serve Backups: install the kind Backup"
 	default:

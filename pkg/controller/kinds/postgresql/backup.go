@@ -34,7 +34,7 @@ func desiredBackup(p *databasev1.PostgreSQL, names map[string]string, initialize
 	if to.Endpoint != "" {
 		destination.WithEndpoint(to.Endpoint)
 	}
-	desired := backupv1ac.Backup(backupName(p), "").WithLabels(labelsOf(p.Name)).WithSpec(backupv1ac.BackupSpec().
+	desired := backupv1ac.Backup(backupName(p), "").WithLabels(childLabels(p)).WithSpec(backupv1ac.BackupSpec().
 		WithSource(backupv1ac.Source().WithType(backupv1.SourcePostgreSQL).WithConnection(backupv1ac.Connection().
 			WithHost(hostOf(p)).WithPort(port).WithDatabase(names[databasev1.KeyDatabase]).WithCredentialsSecret(credentialsName(p.Name)))).
 		WithDestination(destination).WithSchedule(p.Spec.Backup.Schedule).WithRetention(p.Spec.Backup.Retention))

@@ -6,6 +6,7 @@ package postgresql
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -42,9 +43,10 @@ var layout = datastore.Layout{
 
 // Observed are the objects of PostgreSQLs that are no children.
 type Observed struct {
-	secrets *datastore.Secrets
-	claims  *datastore.Claims
-	pods    child.Readiness
+	secrets      *datastore.Secrets
+	claims       *datastore.Claims
+	pods         child.Readiness
+	certificates certificates
 }
 
 // NewObserved returns the objects with the label of PostgreSQLs.
@@ -52,7 +54,8 @@ func NewObserved(env child.Informers, kube kubernetes.Interface) (*Observed, err
 	secrets, err1 := datastore.NewSecrets(env, kube, layout)
 	claims, err2 := datastore.NewClaims(env, kube, databasev1.LabelPostgreSQL)
 	pods, err3 := child.NewReadiness(env, kube, databasev1.LabelPostgreSQL)
-	return &Observed{secrets, claims, pods}, errors.Join(err1, err2, err3)
+	certificates, err4 := newCertificates(env, kube)
+	return &Observed{secrets, claims, pods, certificates}, errors.Join(err1, err2, err3, err4)
 }
 
 type postgreSQLs struct {
@@ -88,24 +91,32 @@ func New(
 	if err != nil {
 		return nil, err
 	}
-	return l, errors.Join(children.Watch(l), observed.secrets.Watch(l), observed.claims.Watch(l), observed.pods.Watch(l))
+	return l, errors.Join(children.Watch(l), observed.secrets.Watch(l), observed.claims.Watch(l), observed.pods.Watch(l),
+		observed.certificates.Watch(l))
 }
 
 func (c *postgreSQLs) reconcile(ctx context.Context, p *pass) error {
-	o := observation{primaryReady: c.pods.IsReady(p.Object.Namespace, p.Object.Name+"-0"), backup: c.backups.of(p.Object)}
+	primary := p.Object.Name + "-0"
+	o := observation{primaryReady: c.pods.IsReady(p.Object.Namespace, primary), backup: c.backups.of(p.Object)}
+	o.node, o.terminated = c.pods.Termination(p.Object.Namespace, primary)
+	o.unused = c.claims.Unused(p.Key(), *p.Object.Spec.Replicas)
 	o.initialized = wasReady(p.Object) || o.primaryReady
 	v := c.claims.Decide(p.Key(), templateOf(p.Object))
 	mayHaveData := o.initialized || v.StandbySince.Before(&p.Object.CreationTimestamp) && !v.StandbySince.IsZero()
 	names, problem, err := c.secrets.Ensure(ctx, p.Object, credentialsName(p.Object.Name), v)
 	if problem == nil && err == nil || len(p.Object.Status.Children.Applied) > 0 {
 		// Without credentials no server is created. Servers that exist are kept.
-		children := append(desired(p.Object, c.images, v.Template, mayHaveData), desiredBackup(p.Object, names, o.initialized)...)
+		certificates, renewal, certErr := c.certificates.desired(p.Object, p.Now)
+		if !renewal.IsZero() {
+			p.RequeueAfter(renewal.Sub(p.Now))
+		}
+		children := slices.Concat(certificates, desired(p.Object, c.images, v.Template, mayHaveData), desiredBackup(p.Object, names, o.initialized))
 		var childErr error
 		o.state, childErr = c.children.Ensure(ctx, p.Object, &p.Object.Status.Children, p.Now, children...)
-		err = errors.Join(err, childErr)
+		err = errors.Join(err, certErr, childErr)
 	}
 	notExpandable, growErr := c.claims.Grow(ctx, v)
-	err = errors.Join(err, growErr)
+	err = errors.Join(err, growErr, c.pods.Inherit(ctx, p.Object), c.claims.Inherit(ctx, p.Object), c.secrets.Inherit(ctx, p.Object))
 	summarize(p, o, datastore.First(problem, v.Problem, notExpandable), err)
 	return err
 }
@@ -126,12 +137,17 @@ func (c *postgreSQLs) finalize(ctx context.Context, p *pass) (event.Event, error
 			"Kept the PersistentVolumeClaims and the Secret with the credentials for a PostgreSQL of the same name"), nil
 	}
 	err := c.claims.Delete(ctx, p.Key())
+	stays := false
 	if err == nil {
-		err = c.secrets.Delete(ctx, p.Object, credentialsName(p.Object.Name))
+		stays, err = c.secrets.Delete(ctx, p.Object, credentialsName(p.Object.Name))
 	}
 	if err != nil {
 		p.Conditions().MarkReconciling(apimeta.ReasonFinalizerFailed, "Deletion waits: "+err.Error())
 		return event.Event{}, err
+	}
+	if stays {
+		return event.Normal(databasev1.ReasonVolumesDeleted, "Delete",
+			"Deleted the PersistentVolumeClaims. Kept the Secret with the credentials, because a user created it"), nil
 	}
 	return event.Normal(databasev1.ReasonDataDeleted, "Delete", "Deleted the PersistentVolumeClaims and the Secret with the credentials"), nil
 }

@@ -35,8 +35,8 @@ const (
 //go:embed scripts
 var embedded embed.FS
 
-// scripts are the files of the ConfigMap, by name. They are constant: parameters of a database are
-// environment variables, and the file initializedMark.
+// scripts are the constant files of the ConfigMap, by name. The parameters of a database are
+// environment variables, and the files initializedMark and parametersFile.
 var scripts = readScripts()
 
 func readScripts() map[string]string {
@@ -59,36 +59,45 @@ const initializedMark = "initialized"
 // desired returns the children of a PostgreSQL, except for the Backup.
 func desired(p *databasev1.PostgreSQL, images map[string]string, claim datastore.Template, mayHaveData bool) []child.Desired {
 	files := maps.Clone(scripts)
+	files[parametersFile] = parametersOf(p)
 	if mayHaveData {
 		files[initializedMark] = "true"
 	}
-	labels := labelsOf(p.Name)
-	primary := maps.Clone(labels)
+	selector, labels := labelsOf(p.Name), childLabels(p)
+	primary := maps.Clone(selector)
 	primary[appsv1.StatefulSetPodNameLabel] = p.Name + "-0"
 	service := func(name string, selector map[string]string) *corev1ac.ServiceApplyConfiguration {
 		return workload.Service(workload.Named{Name: name, Selector: selector}, portName, port).WithLabels(labels)
 	}
-	headless := service(headlessName(p.Name), labels)
+	headless := service(headlessName(p.Name), selector)
 	headless.Spec.WithClusterIP(corev1.ClusterIPNone).WithPublishNotReadyAddresses(true)
 	children := []child.Desired{
-		headless, service(p.Name, primary), service(p.Name+"-read", labels),
+		headless, service(p.Name, primary), service(p.Name+"-read", selector),
 		corev1ac.ConfigMap(scriptsName(p.Name), "").WithLabels(labels).WithData(files),
 		appsv1ac.StatefulSet(p.Name, "").WithLabels(labels).WithSpec(appsv1ac.StatefulSetSpec().
 			WithReplicas(*p.Spec.Replicas).WithServiceName(headlessName(p.Name)).WithRevisionHistoryLimit(3).
 			// A standby must run while the primary waits for a failover.
 			WithPodManagementPolicy(appsv1.ParallelPodManagement).
-			WithSelector(metav1ac.LabelSelector().WithMatchLabels(labels)).
-			WithTemplate(desiredPod(p, imageOf(images, claim.Version), labels)).
-			WithVolumeClaimTemplates(claim.Desired(labels))),
+			WithSelector(metav1ac.LabelSelector().WithMatchLabels(selector)).
+			WithTemplate(desiredPod(p, imageOf(images, claim.Version), selector)).
+			WithVolumeClaimTemplates(claim.Desired(selector))),
 	}
 	if *p.Spec.Replicas > 1 {
-		children = append(children, workload.DisruptionBudget(workload.Named{Name: p.Name, Selector: labels}))
+		children = append(children, workload.DisruptionBudget(workload.Named{Name: p.Name, Labels: labels, Selector: selector}))
 	}
 	return children
 }
 
 func labelsOf(name string) map[string]string {
 	return map[string]string{databasev1.LabelPostgreSQL: name}
+}
+
+// childLabels are the labels of the children: those of their pods, and those that the PostgreSQL
+// passes on.
+func childLabels(p *databasev1.PostgreSQL) map[string]string {
+	labels := child.Inherited(p)
+	maps.Copy(labels, labelsOf(p.Name))
+	return labels
 }
 
 func headlessName(name string) string    { return name + "-headless" }
@@ -136,7 +145,12 @@ func desiredPod(p *databasev1.PostgreSQL, image string, labels map[string]string
 			// Parallel queries share memory there.
 			corev1ac.Volume().WithName("memory").WithEmptyDir(corev1ac.EmptyDirVolumeSource().WithMedium(corev1.StorageMediumMemory)))
 	pod.SecurityContext.WithFSGroup(user).WithFSGroupChangePolicy(corev1.FSGroupChangeOnRootMismatch)
-	return corev1ac.PodTemplateSpec().WithLabels(labels).WithSpec(pod)
+	mountCertificate(p, pod)
+	template := corev1ac.PodTemplateSpec().WithLabels(labels).WithSpec(pod)
+	if digest := restartDigest(p); digest != "" {
+		template.WithAnnotations(map[string]string{databasev1.AnnotationRestart: digest})
+	}
+	return template
 }
 
 func probe(script string, period, failures int32) *corev1ac.ProbeApplyConfiguration {

@@ -322,11 +322,15 @@ func TestSecretOfUserOutlivesDeletion(t *testing.T) {
 		w := newWorld(t)
 		w.createSecret(&corev1.Secret{ObjectMeta: consent("db"), Data: map[string][]byte{databasev1.KeyPassword: []byte("theirs")}})
 		w.create(func(p *databasev1.PostgreSQL) { p.Spec.DeletionPolicy = databasev1.DeletionPolicyDelete })
+		w.Take()
 
 		w.remove()
 
 		if w.secret() == nil {
 			t.Error("the Secret of the user was deleted")
+		}
+		if requests := w.Take(); !slices.Contains(requests, "event Normal VolumesDeleted") {
+			t.Errorf("requests and events are %q", requests)
 		}
 	})
 }
@@ -740,14 +744,17 @@ func TestBackupIsKeptWhileDatabaseIsUnavailable(t *testing.T) {
 	})
 }
 
-func TestDatabaseWithFailingBackupIsReady(t *testing.T) {
+// TestDatabaseWithFailingBackupIsDegraded: Ready tells that backups that are enabled are not made.
+func TestDatabaseWithFailingBackupIsDegraded(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.serveBackups()
 		w.change(withBackup)
 
 		w.setBackup(metav1.ConditionFalse, "the bucket refuses the dump", nil)
 
-		expect.Equal(w.t, "Ready", apimeta.ReasonHealthy, w.ready().Reason)
+		expect.Equal(w.t, "Ready", databasev1.ReasonBackupNotReady, w.ready().Reason)
+		expect.Equal(w.t, "phase", databasev1.PhaseDegraded, w.database().Status.Phase)
+		expect.Equal(w.t, "DatabaseReady", metav1.ConditionTrue, w.condition(databasev1.ConditionDatabaseReady).Status)
 		configured := w.condition(databasev1.ConditionBackupConfigured)
 		expect.Equal(w.t, "BackupConfigured", databasev1.ReasonBackupNotReady, configured.Reason)
 		if !strings.Contains(configured.Message, "the bucket refuses the dump") {
@@ -757,6 +764,7 @@ func TestDatabaseWithFailingBackupIsReady(t *testing.T) {
 		expect.Equal(w.t, "BackupConfigured when disabled", databasev1.ReasonBackupDisabled, w.condition(databasev1.ConditionBackupConfigured).Reason)
 		_, err := w.client.BackupV1().Backups("ns").Get(t.Context(), "db-backup", metav1.GetOptions{})
 		expect.Equal(w.t, "the Backup is gone", true, apierrors.IsNotFound(err))
+		expect.Equal(w.t, "Ready without backups", metav1.ConditionTrue, w.ready().Status)
 	})
 }
 
@@ -796,7 +804,7 @@ func TestBackupWaitsForItsKind(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.change(withBackup)
 		expect.Equal(w.t, "BackupConfigured", databasev1.ReasonBackupUnserved, w.condition(databasev1.ConditionBackupConfigured).Reason)
-		expect.Equal(w.t, "Ready", apimeta.ReasonHealthy, w.ready().Reason)
+		expect.Equal(w.t, "Ready", databasev1.ReasonBackupUnserved, w.ready().Reason)
 
 		w.serveBackups()
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	kstatus "github.com/fluxcd/cli-utils/pkg/kstatus/status"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -28,6 +29,12 @@ type observation struct {
 	// initialized says that the primary was ready once.
 	initialized bool
 	backup      *backupv1.Backup
+	// node is the node of a primary whose pod is being deleted, and terminated the end of the pod's
+	// grace period. They are empty for another primary.
+	node       string
+	terminated metav1.Time
+	// unused are the claims of servers that no longer exist.
+	unused []string
 }
 
 // wasReady reports whether the primary was ready once.
@@ -50,14 +57,15 @@ func summarize(p *pass, o observation, problem *datastore.Problem, err error) {
 	if o.backup != nil && o.backup.Status.LastSuccessfulTime != nil {
 		s.LastBackupTime = o.backup.Status.LastSuccessfulTime
 	}
-	// A database whose backups fail is ready. BackupConfigured reports the failure.
+	s.UnusedClaims = o.unused
 	child.Report(p, o.state.Without("Backup"), err)
 	if problem != nil && err == nil {
 		problem.Report(p)
 	}
 	reportDatabase(p, o)
 	reportBackup(p, o)
-	s.Phase = phase(p.Object, servers.Replicas, o.initialized)
+	degraded := reportDegraded(p, o)
+	s.Phase = phase(p.Object, servers.Replicas, degraded || o.initialized && s.ReadyReplicas < *p.Object.Spec.Replicas)
 }
 
 func reportDatabase(p *pass, o observation) {
@@ -65,10 +73,49 @@ func reportDatabase(p *pass, o observation) {
 	switch {
 	case o.primaryReady:
 		status, reason, message = metav1.ConditionTrue, databasev1.ReasonAvailable, "The primary accepts writes"
+	case !o.terminated.IsZero() && !p.Now.Before(o.terminated.Add(nodeLostAfter)):
+		reason, message = databasev1.ReasonNodeLost, nodeLost(p.Object, o.node)
 	case o.initialized:
 		reason, message = databasev1.ReasonUnavailable, fmt.Sprintf("The primary is not ready: see the events and the log of Pod %q", p.Object.Name+"-0")
+		if !o.terminated.IsZero() {
+			p.RequeueAfter(o.terminated.Add(nodeLostAfter).Sub(p.Now))
+		}
 	}
 	p.Conditions().Set(databasev1.ConditionDatabaseReady, status, reason, message)
+}
+
+// nodeLostAfter is the time after the grace period of a deleted pod within which a kubelet confirms
+// the end of the pod.
+const nodeLostAfter = 30 * time.Second
+
+// nodeLost says how a user starts a primary on another node. A pod is started once only, so
+// Kubernetes waits until it knows that the pod has ended on the lost node.
+func nodeLost(p *databasev1.PostgreSQL, node string) string {
+	return fmt.Sprintf("Pod %[1]q was deleted, and Node %[2]q does not confirm that it has ended: start the node again. If the node is powered "+
+		"off: kubectl taint node %[2]s node.kubernetes.io/out-of-service=nodeshutdown:NoExecute. If the node no longer exists: kubectl delete pod "+
+		"%[1]s -n %[3]s --force. If the volume is lost with the node, then fail over: docs/postgresql.md#failover", p.Name+"-0", node, p.Namespace)
+}
+
+// reportDegraded sets Ready to False although the children are healthy, or replaces its message: while
+// the primary, which was ready once, is not ready, and while enabled backups are not made. It reports
+// whether it did so.
+func reportDegraded(p *pass, o observation) bool {
+	conditions := p.Conditions()
+	ready, _ := conditions.Current(apimeta.ConditionReady)
+	database, _ := conditions.Current(databasev1.ConditionDatabaseReady)
+	backup, _ := conditions.Current(databasev1.ConditionBackupConfigured)
+	_, stalled := conditions.Current(apimeta.ConditionStalled)
+	cause := backup
+	switch {
+	case stalled:
+		return false
+	case database.Reason == databasev1.ReasonNodeLost, o.initialized && !o.primaryReady && ready.Status == metav1.ConditionTrue:
+		cause = database
+	case ready.Status != metav1.ConditionTrue, !backupEnabled(p.Object), backup.Status == metav1.ConditionTrue:
+		return false
+	}
+	conditions.MarkReconciling(cause.Reason, cause.Message)
+	return true
 }
 
 // backupFields maps fields of the Backup to fields of the PostgreSQL.
@@ -93,7 +140,7 @@ func reportBackup(p *pass, o observation) {
 }
 
 // phase summarizes the conditions.
-func phase(p *databasev1.PostgreSQL, servers int32, initialized bool) string {
+func phase(p *databasev1.PostgreSQL, servers int32, degraded bool) string {
 	switch conditions := p.Status.Conditions; {
 	case meta.IsStatusConditionTrue(conditions, apimeta.ConditionStalled):
 		return databasev1.PhaseFailed
@@ -101,7 +148,7 @@ func phase(p *databasev1.PostgreSQL, servers int32, initialized bool) string {
 		return databasev1.PhaseRunning
 	case servers == 0:
 		return databasev1.PhasePending
-	case initialized && p.Status.ReadyReplicas < *p.Spec.Replicas:
+	case degraded:
 		return databasev1.PhaseDegraded
 	default:
 		return databasev1.PhaseDeploying

@@ -71,7 +71,7 @@ func (w *world) start() {
 		return factory.Database().V1().PostgreSQLs().Informer(), nil
 	})
 	observed, err2 := postgresql.NewObserved(w, w.kube)
-	children, err3 := child.Builtin(w, w.kube, "ConfigMap", "Service", "StatefulSet", "PodDisruptionBudget")
+	children, err3 := child.Builtin(w, w.kube, "ConfigMap", "Secret", "Service", "StatefulSet", "PodDisruptionBudget")
 	expect.NoError(w.t, errors.Join(err1, err2, err3))
 	w.children, w.backups = child.NewSet(postgresql.Kind, children...).Optional(postgresql.BackupKind), &postgresql.Backups{}
 	loop, err := postgresql.New(w.client.DatabaseV1(), w.children, observed, w.backups, map[string]string{"17": "mirror.example.com/postgres:17.2"},

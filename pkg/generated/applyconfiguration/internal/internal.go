@@ -59,6 +59,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: replicas
       type:
         scalar: numeric
+    - name: resources
+      type:
+        namedType: com.github.example.demoapp-controller.pkg.apis.workload.v1alpha1.Resources
 - name: com.github.example.demoapp-controller.pkg.apis.app.v1.AppStackComponent
   map:
     fields:
@@ -72,9 +75,15 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: replicas
       type:
         scalar: numeric
+    - name: resources
+      type:
+        namedType: com.github.example.demoapp-controller.pkg.apis.workload.v1alpha1.Resources
 - name: com.github.example.demoapp-controller.pkg.apis.app.v1.AppStackDatabase
   map:
     fields:
+    - name: resources
+      type:
+        namedType: com.github.example.demoapp-controller.pkg.apis.workload.v1alpha1.Resources
     - name: storage
       type:
         scalar: string
@@ -525,6 +534,11 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: deletionPolicy
       type:
         scalar: string
+    - name: parameters
+      type:
+        map:
+          elementType:
+            scalar: string
     - name: replicas
       type:
         scalar: numeric
@@ -537,6 +551,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: storageClassName
       type:
         scalar: string
+    - name: tls
+      type:
+        namedType: com.github.example.demoapp-controller.pkg.apis.database.v1.PostgreSQLTLS
     - name: version
       type:
         scalar: string
@@ -572,6 +589,21 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         scalar: numeric
       default: 0
+    - name: unusedClaims
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: associative
+- name: com.github.example.demoapp-controller.pkg.apis.database.v1.PostgreSQLTLS
+  map:
+    fields:
+    - name: required
+      type:
+        scalar: boolean
+    - name: secretName
+      type:
+        scalar: string
 - name: com.github.example.demoapp-controller.pkg.apis.demo.v1alpha1.DemoApp
   map:
     fields:
@@ -1056,6 +1088,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: enabled
       type:
         scalar: boolean
+    - name: resources
+      type:
+        namedType: com.github.example.demoapp-controller.pkg.apis.workload.v1alpha1.Resources
 - name: com.github.example.demoapp-controller.pkg.apis.platform.v1.PlatformComponent
   map:
     fields:
@@ -1066,6 +1101,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: replicas
       type:
         scalar: numeric
+    - name: resources
+      type:
+        namedType: com.github.example.demoapp-controller.pkg.apis.workload.v1alpha1.Resources
 - name: com.github.example.demoapp-controller.pkg.apis.platform.v1.PlatformDatabase
   map:
     fields:
@@ -1075,6 +1113,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: replicas
       type:
         scalar: numeric
+    - name: resources
+      type:
+        namedType: com.github.example.demoapp-controller.pkg.apis.workload.v1alpha1.Resources
     - name: storage
       type:
         scalar: string

@@ -24,6 +24,9 @@ type Claims[T controller.Object] struct {
 	Requested func(T) string
 	// Held returns the value that an object holds according to its status, or an empty text.
 	Held func(T) string
+	// Reserved returns the namespace whose objects alone may have a value, or an empty text for a
+	// value that any object may have. Optional.
+	Reserved func(value string) (namespace string)
 	// Shown returns the requested value in the form for messages. The default is Requested.
 	Shown func(T) string
 }
@@ -86,6 +89,9 @@ func (c Claims[T]) Refusal(loop Loop[T], object T, field, kind string) string {
 	if value == "" {
 		return ""
 	}
+	if c.isForbidden(object, value) {
+		return fmt.Sprintf("%s: %s is reserved for another namespace: choose another %s", field, c.shown(object), c.Name)
+	}
 	if first := c.first(loop, object, value); first != none && c.precedes(first, object, value) {
 		return c.taken(object, first, field, kind)
 	}
@@ -110,11 +116,23 @@ func (c Claims[T]) taken(object, rival T, field, kind string) string {
 	if rival.GetNamespace() != object.GetNamespace() {
 		owner = "an object of kind " + kind + " in another namespace"
 	}
-	shown := c.Requested
+	return fmt.Sprintf("%s: %s belongs to %s: choose another %s", field, c.shown(object), owner, c.Name)
+}
+
+func (c Claims[T]) shown(object T) string {
 	if c.Shown != nil {
-		shown = c.Shown
+		return c.Shown(object)
 	}
-	return fmt.Sprintf("%s: %s belongs to %s: choose another %s", field, shown(object), owner, c.Name)
+	return c.Requested(object)
+}
+
+// isForbidden reports whether a value is reserved for another namespace than that of the object.
+func (c Claims[T]) isForbidden(object T, value string) bool {
+	if c.Reserved == nil {
+		return false
+	}
+	namespace := c.Reserved(value)
+	return namespace != "" && namespace != object.GetNamespace()
 }
 
 // precedes reports whether other has precedence over object for a value. Ages are full seconds, so
@@ -144,10 +162,11 @@ func (c Claims[T]) Others(loop Loop[T], object T, value string) []T {
 	return found
 }
 
-// Of returns the values that an object requests or holds.
+// Of returns the values that an object requests or holds, without values that are reserved for other
+// namespaces.
 func (c Claims[T]) Of(object T) []string {
 	values := []string{c.Requested(object), c.Held(object)}
-	return slices.Compact(slices.DeleteFunc(values, func(value string) bool { return value == "" }))
+	return slices.Compact(slices.DeleteFunc(values, func(value string) bool { return value == "" || c.isForbidden(object, value) }))
 }
 
 // Changed returns the reason to queue the other claimants of a changed object. It returns 0 if the

@@ -35,6 +35,8 @@ const (
 	claimPrefix = "data"
 	// maxAnnotation is the maximum size of a cached annotation, in bytes.
 	maxAnnotation = 253
+	// maxUnused is the maximum number of unused claims that a status lists.
+	maxUnused = 16
 )
 
 // annotations record the template with which a claim was created. The patterns are the rules of the
@@ -137,6 +139,26 @@ func (c *Claims) Decide(owner cache.ObjectName, desired Template) Volumes {
 	return decide(owner.Name, desired, c.Of(owner))
 }
 
+// Unused returns the names of the claims of servers whose ordinal is not below replicas, at most
+// maxUnused of them, sorted by ordinal.
+func (c *Claims) Unused(owner cache.ObjectName, replicas int32) []string {
+	unused := slices.DeleteFunc(c.Of(owner), func(claim *corev1.PersistentVolumeClaim) bool {
+		return ordinalOf(owner.Name, claim) < int(replicas) || claim.DeletionTimestamp != nil
+	})
+	sortByOrdinal(owner.Name, unused)
+	var names []string
+	for _, claim := range unused[:min(len(unused), maxUnused)] {
+		names = append(names, claim.Name)
+	}
+	return names
+}
+
+func sortByOrdinal(owner string, claims []*corev1.PersistentVolumeClaim) {
+	slices.SortFunc(claims, func(a, b *corev1.PersistentVolumeClaim) int {
+		return cmp.Compare(ordinalOf(owner, a), ordinalOf(owner, b))
+	})
+}
+
 // Existing returns the claims of a StatefulSet whose name differs from the name of its owner. It
 // does not compare them with a template.
 func (c *Claims) Existing(owner cache.ObjectName, set string) Volumes {
@@ -160,9 +182,7 @@ func existing(set string, claims []*corev1.PersistentVolumeClaim) Volumes {
 func decide(owner string, desired Template, claims []*corev1.PersistentVolumeClaim) Volumes {
 	v := Volumes{Template: desired, size: desired.Storage}
 	claims = slices.DeleteFunc(claims, func(c *corev1.PersistentVolumeClaim) bool { return ordinalOf(owner, c) < 0 })
-	slices.SortFunc(claims, func(a, b *corev1.PersistentVolumeClaim) int {
-		return cmp.Compare(ordinalOf(owner, a), ordinalOf(owner, b))
-	})
+	sortByOrdinal(owner, claims)
 	v.Exist = len(claims) > 0
 	for _, claim := range claims {
 		if created := claim.CreationTimestamp; ordinalOf(owner, claim) > 0 && (v.StandbySince.IsZero() || created.Before(&v.StandbySince)) {
@@ -248,6 +268,13 @@ func advice(refusal string) string {
 	default:
 		return "allow expansion in the StorageClass"
 	}
+}
+
+// Inherit sets the labels that the owner passes on. The claims cannot have the labels from the
+// template of the StatefulSet, which cannot change.
+func (c *Claims) Inherit(ctx context.Context, owner metav1.Object) error {
+	return c.Labeled.Inherit(ctx, owner, corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim"),
+		c.kube.CoreV1().PersistentVolumeClaims(owner.GetNamespace()), func(*corev1.PersistentVolumeClaim) bool { return true })
 }
 
 // Delete deletes the claims of an owner.

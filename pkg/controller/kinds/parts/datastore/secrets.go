@@ -184,10 +184,9 @@ func (s *Secrets) find(ctx context.Context, owner metav1.Object, name string, v 
 func (s *Secrets) generate(owner metav1.Object, name string) *corev1.Secret {
 	data := s.layout.defaults()
 	data[s.layout.Password] = []byte(rand.Text())
-	return &corev1.Secret{Data: data, ObjectMeta: metav1.ObjectMeta{
-		Namespace: owner.GetNamespace(), Name: name,
-		Labels: map[string]string{s.layout.Label: owner.GetName(), child.ManagedByLabel: child.FieldManager},
-	}}
+	labels := child.Inherited(owner)
+	maps.Copy(labels, map[string]string{s.layout.Label: owner.GetName(), child.ManagedByLabel: child.FieldManager})
+	return &corev1.Secret{Data: data, ObjectMeta: metav1.ObjectMeta{Namespace: owner.GetNamespace(), Name: name, Labels: labels}}
 }
 
 // complete adds missing keys to a Secret. The error is a conflict if the Secret has changed since
@@ -233,14 +232,24 @@ func (s *Secrets) complete(ctx context.Context, owner metav1.Object, secret *cor
 	return s.layout.reduce(written, written.ObjectMeta), nil
 }
 
-// Delete deletes the Secret of an owner if the operator created it.
-func (s *Secrets) Delete(ctx context.Context, owner metav1.Object, name string) error {
+// Inherit sets the labels that the owner passes on, on Secrets that the operator created.
+func (s *Secrets) Inherit(ctx context.Context, owner metav1.Object) error {
+	return s.Labeled.Inherit(ctx, owner, corev1.SchemeGroupVersion.WithKind("Secret"), s.kube.CoreV1().Secrets(owner.GetNamespace()),
+		func(secret *corev1.Secret) bool { return secret.Labels[child.ManagedByLabel] == child.FieldManager })
+}
+
+// Delete deletes the Secret of an owner if the operator created it. It reports whether a Secret of
+// a user stays.
+func (s *Secrets) Delete(ctx context.Context, owner metav1.Object, name string) (stays bool, err error) {
 	secret, ok := s.Get(owner.GetNamespace(), name)
-	if !ok || secret.Labels[child.ManagedByLabel] != child.FieldManager || metav1.GetControllerOf(secret) != nil {
-		return nil
+	if !ok {
+		return false, nil
+	}
+	if secret.Labels[child.ManagedByLabel] != child.FieldManager || metav1.GetControllerOf(secret) != nil {
+		return true, nil
 	}
 	if err := gone(s.kube.CoreV1().Secrets(secret.Namespace).Delete(ctx, name, bound(secret))); err != nil {
-		return fmt.Errorf("delete Secret %q: %w", name, err)
+		return false, fmt.Errorf("delete Secret %q: %w", name, err)
 	}
-	return nil
+	return false, nil
 }

@@ -7,17 +7,35 @@ import (
 	"fmt"
 	"strings"
 
+	kstatus "github.com/fluxcd/cli-utils/pkg/kstatus/status"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	databasev1 "github.com/example/demoapp-controller/pkg/apis/database/v1"
+	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
 	"github.com/example/demoapp-controller/pkg/controller/child"
 	"github.com/example/demoapp-controller/pkg/controller/child/component"
+	"github.com/example/demoapp-controller/pkg/health"
 )
 
 // backupFields maps fields of the PostgreSQL and the Backup to fields of the application.
 var backupFields = strings.NewReplacer("spec.backup.", "spec.database.backup.", "spec.schedule", "spec.database.backup.schedule",
 	"spec.retention", "spec.database.backup.retention", "spec.destination", "spec.database.backup.destination")
+
+// DatabaseHealth is the health of a PostgreSQL, for [child.ManagedKind.WithHealth]. A PostgreSQL that
+// is not Ready only because its backups are not made is healthy, so that the other components start.
+func DatabaseHealth(object metav1.Object) health.Health {
+	found := health.OfReporting(object, databasev1.SchemeGroupVersion.WithKind("PostgreSQL"))
+	database, ok := object.(*databasev1.PostgreSQL)
+	if !ok || database.Status.ObservedGeneration != database.Generation {
+		return found
+	}
+	ready := meta.FindStatusCondition(database.Status.Conditions, apimeta.ConditionReady)
+	if ready != nil && (ready.Reason == databasev1.ReasonBackupNotReady || ready.Reason == databasev1.ReasonBackupUnserved) {
+		found.Status = kstatus.CurrentStatus
+	}
+	return found
+}
 
 // BackupConfigured is the condition BackupConfigured of a PostgreSQL, for
 // [child.ManagedKind.WithCondition]. It is empty while the PostgreSQL has not reported on its

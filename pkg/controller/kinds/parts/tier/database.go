@@ -9,7 +9,6 @@ import (
 	"regexp"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 
@@ -47,6 +46,8 @@ type Server struct {
 	// Replicas is the number of servers of a PostgreSQL. 0 lets users set it on the PostgreSQL,
 	// whose default is 1.
 	Replicas int32
+	// Resources replace the default resources of each server. Optional.
+	Resources *workloadv1alpha1.Resources
 	// Backups is nil if the database has no backups.
 	Backups *Backups
 }
@@ -112,12 +113,8 @@ func (a Application) postgreSQL() *databasev1ac.PostgreSQLSpecApplyConfiguration
 		spec.WithBackup(databasev1ac.PostgreSQLBackup().WithEnabled(true).WithSchedule(backups.Schedule).
 			WithRetention(backups.Retention).WithDestination(destination(backups.Destination)))
 	}
-	if a.Hardened {
-		spec.WithResources(workloadv1alpha1ac.Resources().
-			WithRequests(workloadv1alpha1.ResourceList{"cpu": resource.MustParse("500m"), "memory": resource.MustParse("1Gi")}).
-			WithLimits(workloadv1alpha1.ResourceList{"cpu": resource.MustParse("2"), "memory": resource.MustParse("2Gi")}))
-	}
-	return spec
+	resources := a.resources(a.Database.Resources, databaseResources)
+	return spec.WithResources(workloadv1alpha1ac.Resources().WithRequests(resources.Requests).WithLimits(resources.Limits))
 }
 
 // EnsureCredentials creates the credentials of a mysql. It does nothing for a PostgreSQL,
@@ -130,11 +127,10 @@ func (a Application) EnsureCredentials(ctx context.Context, credentials *mysql.C
 }
 
 func (a Application) mySQL() mysql.Server {
-	server := mysql.Server{Named: a.named(Database, databaseSuffix), Version: a.Database.Version, Storage: a.Database.Storage}
-	if a.Hardened {
-		server.Resources = workload.Requirements(workload.Quantities("500m", "1Gi"), workload.Quantities("2", "2Gi"))
+	return mysql.Server{
+		Named: a.named(Database, databaseSuffix), Version: a.Database.Version, Storage: a.Database.Storage,
+		Resources: workload.Resources(a.resources(a.Database.Resources, databaseResources)),
 	}
-	return server
 }
 
 // databaseEnv returns the environment with which the backend connects to the database. Both types

@@ -6,8 +6,10 @@ package tier
 import (
 	"fmt"
 
+	"k8s.io/apimachinery/pkg/api/resource"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 
+	workloadv1alpha1 "github.com/example/demoapp-controller/pkg/apis/workload/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller/child"
 	"github.com/example/demoapp-controller/pkg/controller/child/component"
 	"github.com/example/demoapp-controller/pkg/controller/kinds/parts/workload"
@@ -58,6 +60,33 @@ type Workload struct {
 	Replicas int32
 	// Port is the port of the container.
 	Port int32
+	// Resources replace the default resources. Optional.
+	Resources *workloadv1alpha1.Resources
+}
+
+// defaultResources are the resources of a container, unless given. Requests keep a pod out of the QoS
+// class BestEffort, whose pods are evicted first. Only hardened applications have limits.
+type defaultResources struct{ requests, hardenedRequests, hardenedLimits workloadv1alpha1.ResourceList }
+
+var (
+	componentResources = defaultResources{quantities("25m", "64Mi"), quantities("100m", "256Mi"), quantities("1", "512Mi")}
+	databaseResources  = defaultResources{quantities("100m", "256Mi"), quantities("500m", "1Gi"), quantities("2", "2Gi")}
+)
+
+func quantities(cpu, memory string) workloadv1alpha1.ResourceList {
+	return workloadv1alpha1.ResourceList{"cpu": resource.MustParse(cpu), "memory": resource.MustParse(memory)}
+}
+
+// resources returns the given resources, or the default ones.
+func (a Application) resources(given *workloadv1alpha1.Resources, defaults defaultResources) *workloadv1alpha1.Resources {
+	switch {
+	case given != nil:
+		return given
+	case a.Hardened:
+		return &workloadv1alpha1.Resources{Requests: defaults.hardenedRequests, Limits: defaults.hardenedLimits}
+	default:
+		return &workloadv1alpha1.Resources{Requests: defaults.requests}
+	}
 }
 
 // Tiers returns the database, the cache, the backend and the frontend, in the order of their
@@ -106,9 +135,7 @@ func (a Application) deployed(
 ) component.Component {
 	n, field := a.named(name, "-"+name), "spec."+name
 	container.WithArgs(w.Args...).WithPorts(workload.Port(portName, w.Port)).WithReadinessProbe(workload.TCPProbe(portName))
-	if a.Hardened {
-		container.WithResources(workload.Requirements(workload.Quantities("100m", "256Mi"), workload.Quantities("1", "512Mi")))
-	}
+	container.WithResources(workload.Resources(a.resources(w.Resources, componentResources)))
 	pod := workload.Pod(user, container).WithVolumes(volumes...)
 	workload.ListenOn(pod, w.Port)
 	if a.Hardened {

@@ -203,6 +203,26 @@ func labels(selector map[string]string) string {
 	return strings.Join(pairs, ",")
 }
 
+// TestNoPodIsBestEffort: pods of this QoS class are evicted first.
+func TestNoPodIsBestEffort(t *testing.T) {
+	for name, database := range map[string]string{"postgresql": "postgresql", "mysql": "mysql"} {
+		app := newApplication()
+		app.Database.Type = database
+		for _, c := range app.Tiers() {
+			if deployment := child[*appsv1ac.DeploymentApplyConfiguration](c); deployment != nil {
+				if resources := deployment.Spec.Template.Spec.Containers[0].Resources; resources == nil || resources.Requests == nil {
+					t.Errorf("%s: the container of %s has no requests", name, c.Name)
+				}
+			}
+			if set := child[*appsv1ac.StatefulSetApplyConfiguration](c); set != nil {
+				if resources := set.Spec.Template.Spec.Containers[0].Resources; resources == nil || resources.Requests == nil {
+					t.Errorf("%s: the container of %s has no requests", name, c.Name)
+				}
+			}
+		}
+	}
+}
+
 func TestHardenedPodsHaveLimitsAndSpread(t *testing.T) {
 	for _, c := range newApplication(hardened).Tiers() {
 		deployment := child[*appsv1ac.DeploymentApplyConfiguration](c)

@@ -18,6 +18,7 @@ DATA=$VOLUME/data
 RUN=${RUN:-/var/run/postgresql}
 CREDENTIALS=${CREDENTIALS:-/credentials}
 SCRIPTS=${SCRIPTS:-/scripts}
+CERTIFICATE=${CERTIFICATE:-/tls}
 LISTEN=${LISTEN:-*}
 MAX_REPLICAS=5
 export CREDENTIALS RUN
@@ -81,6 +82,16 @@ await_primary() {
 
 # system_identifier prints the identifier that a primary and its standbys share.
 system_identifier() { pg_controldata --pgdata="$DATA" | sed -n 's/^Database system identifier: *//p'; }
+
+# primary_settings prints the settings that a standby must not have lower than the primary, by name. The control file has
+# those of the primary.
+primary_settings() {
+  pg_controldata --pgdata="$DATA" | sed -n -e 's/^\(max_connections\|max_worker_processes\) setting: */\1 /p' \
+    -e 's/^max_prepared_xacts setting: */max_prepared_transactions /p' -e 's/^max_locks_per_xact setting: */max_locks_per_transaction /p'
+}
+
+# configuration prints what a running server takes over when it reloads its configuration.
+configuration() { cat "$SCRIPTS/parameters.conf" "$CERTIFICATE/tls.crt" 2>/dev/null || true; }
 
 # replication_password_file prints the name of the file with the password of the role "replication".
 replication_password_file() {

@@ -15,6 +15,16 @@ pg_isready --quiet --timeout=5 --host="$RUN" --port="$port" || status=$?
 [ "$status" -le 1 ] || fail "the server does not answer"
 [ "$ORDINAL" != 0 ] && [ "$status" = 0 ] || exit 0
 
+# A standby pauses when the primary raises one of these settings. It takes the settings of the primary when it starts.
+if [ "$(local_sql --command='SELECT pg_is_wal_replay_paused()')" = t ]; then
+  primary_settings | while read -r name value; do
+    [ "$(local_sql --command="SELECT current_setting('$name')::int < $value")" != t ] || exit 1
+  done || {
+    pg_ctl stop --pgdata="$DATA" --mode=fast --no-wait >/dev/null
+    fail "the primary has raised a setting, so the standby is restarted"
+  }
+fi
+
 # A standby that belongs to the database of the primary can never follow again if the primary no longer has the WAL that the
 # standby needs next, or never had it (after a failover). Only in the first case is the data of the standby also the primary's.
 read_position='SELECT greatest(pg_last_wal_receive_lsn(), pg_last_wal_replay_lsn()),

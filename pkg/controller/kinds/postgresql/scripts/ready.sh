@@ -24,6 +24,12 @@ changed() { ! credentials | sha256sum | cmp -s - "$RUN/applied"; }
 # applied keeps a digest of the values of the Secret, in a directory of the pod alone.
 applied() { credentials | sha256sum >"$RUN/applied"; }
 
+# Changed parameters that need no restart, and a renewed certificate.
+if ! configuration | sha256sum | cmp -s - "$RUN/configured"; then
+  local_sql --command='SELECT pg_reload_conf()' >/dev/null
+  configuration | sha256sum >"$RUN/configured"
+fi
+
 if [ "$ORDINAL" = 0 ]; then
   [ "$(local_sql --command='SELECT pg_is_in_recovery()')" = f ] || fail "the primary is in recovery"
   if changed; then

@@ -125,6 +125,16 @@ size_of_wal() {
   df -P -k "$VOLUME" | awk 'NR == 2 { mb = int($2 / 10240); print (mb < 96 ? 96 : (mb > 4096 ? 4096 : mb)) }'
 }
 
+# write_configuration writes the main configuration file. The file that initdb made comes first. Arguments of the server and
+# ALTER SYSTEM have precedence over both.
+write_configuration() {
+  printf "include_if_exists = '%s'\n" "$DATA/postgresql.conf" "$SCRIPTS/parameters.conf" >"$RUN/postgresql.conf"
+  configuration | sha256sum >"$RUN/configured"
+}
+
+# setting prints a setting of this server. It fails if the server refuses its configuration.
+setting() { postgres -D "$DATA" -c config_file="$RUN/postgresql.conf" -C "$1"; }
+
 # The first process of a container ignores signals that have no handler.
 trap 'exit 143' TERM INT
 mkdir -p "$VOLUME" "$RUN"
@@ -144,8 +154,25 @@ address_of "$ORDINAL"
 own_port=$port
 # A restored volume can get the permissions of the group, with which PostgreSQL refuses to start.
 chmod 0700 "$DATA" 2>/dev/null || true
+write_configuration
+setting max_connections >/dev/null || fail "the server refuses its configuration: correct spec.parameters"
+set --
+if [ "$ORDINAL" != 0 ]; then
+  primary_settings >"$RUN/settings"
+  while read -r name value; do
+    if [ "$(setting "$name")" -lt "$value" ]; then set -- "$@" -c "$name=$value"; fi
+  done <"$RUN/settings"
+fi
+access=$SCRIPTS/pg_hba.conf
+if [ -n "${TLS:-}" ]; then
+  set -- "$@" -c ssl=on -c ssl_min_protocol_version=TLSv1.2 -c ssl_cert_file="$CERTIFICATE/tls.crt" -c ssl_key_file="$CERTIFICATE/tls.key"
+fi
+if [ "${TLS:-}" = required ]; then
+  access=$RUN/pg_hba.conf
+  sed 's/^host /hostssl /' "$SCRIPTS/pg_hba.conf" >"$access"
+fi
 rm -f "$RUN/preparing"
-exec postgres -D "$DATA" -c listen_addresses="$LISTEN" -c port="$own_port" -c unix_socket_directories="$RUN" \
-  -c unix_socket_permissions=0700 -c hba_file="$SCRIPTS/pg_hba.conf" -c password_encryption=scram-sha-256 \
+exec postgres -D "$DATA" "$@" -c config_file="$RUN/postgresql.conf" -c listen_addresses="$LISTEN" -c port="$own_port" \
+  -c unix_socket_directories="$RUN" -c unix_socket_permissions=0700 -c hba_file="$access" -c password_encryption=scram-sha-256 \
   -c wal_level=replica -c hot_standby=on -c max_wal_senders=10 -c "$keep" -c max_wal_size="${wal}MB" \
   -c primary_conninfo="$(conninfo 0)" -c restore_command=false -c recovery_target_timeline=latest -c logging_collector=off

@@ -17,7 +17,8 @@ import (
 // AppStackApplyConfiguration represents a declarative configuration of the AppStack type for use
 // with apply.
 //
-// AppStack runs an application of a database, a cache, a backend and a frontend.
+// AppStack runs an application of a database, a cache, a backend and a frontend. Failover of the
+// database is manual, replication is asynchronous, and there is no recovery to a point in time.
 type AppStackApplyConfiguration struct {
 	metav1.TypeMetaApplyConfiguration `json:""`
 	// metadata is the standard object metadata. The name is a DNS-1035 label of at most 34

@@ -5,6 +5,10 @@
 
 package v1
 
+import (
+	v1alpha1 "github.com/example/demoapp-controller/pkg/generated/applyconfiguration/workload/v1alpha1"
+)
+
 // AppStackCacheApplyConfiguration represents a declarative configuration of the AppStackCache type for use
 // with apply.
 //
@@ -17,6 +21,9 @@ type AppStackCacheApplyConfiguration struct {
 	Image *string `json:"image,omitempty"`
 	// replicas is the number of pods, 1 to 100. Defaults to 1.
 	Replicas *int32 `json:"replicas,omitempty"`
+	// resources are the compute resources of each pod. The default requests keep the pods out
+	// of the QoS class BestEffort.
+	Resources *v1alpha1.ResourcesApplyConfiguration `json:"resources,omitempty"`
 }
 
 // AppStackCacheApplyConfiguration constructs a declarative configuration of the AppStackCache type for use with
@@ -46,5 +53,13 @@ func (b *AppStackCacheApplyConfiguration) WithImage(value string) *AppStackCache
 // If called multiple times, the Replicas field is set to the value of the last call.
 func (b *AppStackCacheApplyConfiguration) WithReplicas(value int32) *AppStackCacheApplyConfiguration {
 	b.Replicas = &value
+	return b
+}
+
+// WithResources sets the Resources field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Resources field is set to the value of the last call.
+func (b *AppStackCacheApplyConfiguration) WithResources(value *v1alpha1.ResourcesApplyConfiguration) *AppStackCacheApplyConfiguration {
+	b.Resources = value
 	return b
 }

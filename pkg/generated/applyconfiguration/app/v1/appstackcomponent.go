@@ -5,6 +5,10 @@
 
 package v1
 
+import (
+	v1alpha1 "github.com/example/demoapp-controller/pkg/generated/applyconfiguration/workload/v1alpha1"
+)
+
 // AppStackComponentApplyConfiguration represents a declarative configuration of the AppStackComponent type for use
 // with apply.
 //
@@ -16,6 +20,9 @@ type AppStackComponentApplyConfiguration struct {
 	Replicas *int32 `json:"replicas,omitempty"`
 	// port is where the container listens. Defaults to 8080.
 	Port *int32 `json:"port,omitempty"`
+	// resources are the compute resources of each pod. The default requests keep the pods out
+	// of the QoS class BestEffort.
+	Resources *v1alpha1.ResourcesApplyConfiguration `json:"resources,omitempty"`
 }
 
 // AppStackComponentApplyConfiguration constructs a declarative configuration of the AppStackComponent type for use with
@@ -45,5 +52,13 @@ func (b *AppStackComponentApplyConfiguration) WithReplicas(value int32) *AppStac
 // If called multiple times, the Port field is set to the value of the last call.
 func (b *AppStackComponentApplyConfiguration) WithPort(value int32) *AppStackComponentApplyConfiguration {
 	b.Port = &value
+	return b
+}
+
+// WithResources sets the Resources field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Resources field is set to the value of the last call.
+func (b *AppStackComponentApplyConfiguration) WithResources(value *v1alpha1.ResourcesApplyConfiguration) *AppStackComponentApplyConfiguration {
+	b.Resources = value
 	return b
 }

@@ -5,6 +5,10 @@
 
 package v1
 
+import (
+	v1alpha1 "github.com/example/demoapp-controller/pkg/generated/applyconfiguration/workload/v1alpha1"
+)
+
 // AppStackDatabaseApplyConfiguration represents a declarative configuration of the AppStackDatabase type for use
 // with apply.
 //
@@ -14,6 +18,9 @@ type AppStackDatabaseApplyConfiguration struct {
 	Version *string `json:"version,omitempty"`
 	// storage is the size of each volume in Gi. Defaults to 10Gi.
 	Storage *string `json:"storage,omitempty"`
+	// resources are the compute resources of the server. The default requests keep the pods out
+	// of the QoS class BestEffort.
+	Resources *v1alpha1.ResourcesApplyConfiguration `json:"resources,omitempty"`
 }
 
 // AppStackDatabaseApplyConfiguration constructs a declarative configuration of the AppStackDatabase type for use with
@@ -35,5 +42,13 @@ func (b *AppStackDatabaseApplyConfiguration) WithVersion(value string) *AppStack
 // If called multiple times, the Storage field is set to the value of the last call.
 func (b *AppStackDatabaseApplyConfiguration) WithStorage(value string) *AppStackDatabaseApplyConfiguration {
 	b.Storage = &value
+	return b
+}
+
+// WithResources sets the Resources field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Resources field is set to the value of the last call.
+func (b *AppStackDatabaseApplyConfiguration) WithResources(value *v1alpha1.ResourcesApplyConfiguration) *AppStackDatabaseApplyConfiguration {
+	b.Resources = value
 	return b
 }

@@ -17,7 +17,9 @@ import (
 // PostgreSQLApplyConfiguration represents a declarative configuration of the PostgreSQL type for use
 // with apply.
 //
-// PostgreSQL runs a PostgreSQL server and its streaming standbys.
+// PostgreSQL runs a PostgreSQL server and its streaming standbys. Failover is manual, replication
+// is asynchronous, and there is no recovery to a point in time: a backup restores the state at its
+// start. Databases that need more are a case for CloudNativePG.
 type PostgreSQLApplyConfiguration struct {
 	metav1.TypeMetaApplyConfiguration `json:""`
 	// metadata is the standard object metadata. The name is a DNS-1035 label of at most 37

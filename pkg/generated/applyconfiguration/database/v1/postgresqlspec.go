@@ -6,6 +6,7 @@
 package v1
 
 import (
+	databasev1 "github.com/example/demoapp-controller/pkg/apis/database/v1"
 	v1alpha1 "github.com/example/demoapp-controller/pkg/generated/applyconfiguration/workload/v1alpha1"
 )
 
@@ -21,12 +22,22 @@ type PostgreSQLSpecApplyConfiguration struct {
 	// storage is the size of each volume in Gi. It may grow if the StorageClass allows it. A
 	// smaller size is not carried out: the conditions say so. Defaults to 10Gi.
 	Storage *string `json:"storage,omitempty"`
-	// replicas is the number of servers, 1 to 5: a primary and its standbys. Defaults to 1.
+	// replicas is the number of servers, 1 to 5: a primary and its standbys. Standbys follow
+	// asynchronously, and none is promoted automatically. The volumes of removed servers stay:
+	// status.unusedClaims lists them. Defaults to 1.
 	Replicas *int32 `json:"replicas,omitempty"`
 	// backup makes backups of the database.
 	Backup *PostgreSQLBackupApplyConfiguration `json:"backup,omitempty"`
 	// resources are the compute resources of each server.
 	Resources *v1alpha1.ResourcesApplyConfiguration `json:"resources,omitempty"`
+	// parameters are settings of the servers, by name. Only the names of the table in
+	// docs/postgresql.md are allowed. Defaults for memory and connections follow from the memory
+	// limit in resources. A change of a setting that needs a restart rolls the pods, the primary
+	// last.
+	Parameters map[string]databasev1.ParameterValue `json:"parameters,omitempty"`
+	// tls encrypts connections of clients and standbys. A change rolls the pods. The default is no
+	// TLS.
+	TLS *PostgreSQLTLSApplyConfiguration `json:"tls,omitempty"`
 	// storageClassName is the StorageClass of the volumes. The default is that of the
 	// cluster. While volumes exist, a change is not carried out: the conditions say so.
 	StorageClassName *string `json:"storageClassName,omitempty"`
@@ -79,6 +90,28 @@ func (b *PostgreSQLSpecApplyConfiguration) WithBackup(value *PostgreSQLBackupApp
 // If called multiple times, the Resources field is set to the value of the last call.
 func (b *PostgreSQLSpecApplyConfiguration) WithResources(value *v1alpha1.ResourcesApplyConfiguration) *PostgreSQLSpecApplyConfiguration {
 	b.Resources = value
+	return b
+}
+
+// WithParameters puts the entries into the Parameters field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, the entries provided by each call will be put on the Parameters field,
+// overwriting an existing map entries in Parameters field with the same key.
+func (b *PostgreSQLSpecApplyConfiguration) WithParameters(entries map[string]databasev1.ParameterValue) *PostgreSQLSpecApplyConfiguration {
+	if b.Parameters == nil && len(entries) > 0 {
+		b.Parameters = make(map[string]databasev1.ParameterValue, len(entries))
+	}
+	for k, v := range entries {
+		b.Parameters[k] = v
+	}
+	return b
+}
+
+// WithTLS sets the TLS field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the TLS field is set to the value of the last call.
+func (b *PostgreSQLSpecApplyConfiguration) WithTLS(value *PostgreSQLTLSApplyConfiguration) *PostgreSQLSpecApplyConfiguration {
+	b.TLS = value
 	return b
 }
 

@@ -30,6 +30,10 @@ type PostgreSQLStatusApplyConfiguration struct {
 	Endpoint *string `json:"endpoint,omitempty"`
 	// lastBackupTime is the last time that a backup succeeded.
 	LastBackupTime *apismetav1.Time `json:"lastBackupTime,omitempty"`
+	// unusedClaims are the PersistentVolumeClaims of servers that spec.replicas no longer includes.
+	// The operator does not delete them, because a standby's volume may have the last copy of the
+	// data. More replicas use them again. Else delete them with kubectl delete pvc.
+	UnusedClaims []string `json:"unusedClaims,omitempty"`
 	// children is what the operator knows of the children.
 	Children *v1alpha1.ChildrenStatusApplyConfiguration `json:"children,omitempty"`
 }
@@ -90,6 +94,16 @@ func (b *PostgreSQLStatusApplyConfiguration) WithEndpoint(value string) *Postgre
 // If called multiple times, the LastBackupTime field is set to the value of the last call.
 func (b *PostgreSQLStatusApplyConfiguration) WithLastBackupTime(value apismetav1.Time) *PostgreSQLStatusApplyConfiguration {
 	b.LastBackupTime = &value
+	return b
+}
+
+// WithUnusedClaims adds the given value to the UnusedClaims field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the UnusedClaims field.
+func (b *PostgreSQLStatusApplyConfiguration) WithUnusedClaims(values ...string) *PostgreSQLStatusApplyConfiguration {
+	for i := range values {
+		b.UnusedClaims = append(b.UnusedClaims, values[i])
+	}
 	return b
 }
 

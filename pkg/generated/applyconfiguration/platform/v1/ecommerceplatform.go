@@ -18,7 +18,8 @@ import (
 // with apply.
 //
 // EcommercePlatform runs a shop: a database, a cache, a backend, a frontend, monitoring and an
-// Ingress.
+// Ingress. Failover of the database is manual, replication is asynchronous, and there is no
+// recovery to a point in time.
 type EcommercePlatformApplyConfiguration struct {
 	metav1.TypeMetaApplyConfiguration `json:""`
 	// metadata is the standard object metadata. The name is a DNS-1035 label of at most 34

@@ -14,14 +14,15 @@ import (
 //
 // PlatformBackup overrides the backups of an environment.
 type PlatformBackupApplyConfiguration struct {
-	// enabled makes backups. Defaults to false in development, else to true.
+	// enabled makes backups. Defaults to false in development, else to true. Where the default is
+	// true, false is the decision to run without backups.
 	Enabled *bool `json:"enabled,omitempty"`
 	// schedule says when backups are made, in the cron format. Defaults to 0 2 * * *.
 	Schedule *string `json:"schedule,omitempty"`
 	// retention is the age at which dumps are removed: 12h, 30d, 8w. Defaults to 30d.
 	Retention *string `json:"retention,omitempty"`
-	// destination is where the dumps are kept. Without one, no backups are made, and the
-	// condition BackupConfigured says so.
+	// destination is where the dumps are kept. Required if enabled is true. Where backups are on by
+	// default, the platform is not Ready without a destination.
 	Destination *backupv1.DestinationApplyConfiguration `json:"destination,omitempty"`
 }
 

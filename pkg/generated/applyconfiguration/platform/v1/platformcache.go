@@ -5,6 +5,10 @@
 
 package v1
 
+import (
+	v1alpha1 "github.com/example/demoapp-controller/pkg/generated/applyconfiguration/workload/v1alpha1"
+)
+
 // PlatformCacheApplyConfiguration represents a declarative configuration of the PlatformCache type for use
 // with apply.
 //
@@ -12,6 +16,9 @@ package v1
 type PlatformCacheApplyConfiguration struct {
 	// enabled runs a cache. Defaults to true.
 	Enabled *bool `json:"enabled,omitempty"`
+	// resources are the compute resources of the pod. The default requests keep the pods out
+	// of the QoS class BestEffort; in production there are limits, too.
+	Resources *v1alpha1.ResourcesApplyConfiguration `json:"resources,omitempty"`
 }
 
 // PlatformCacheApplyConfiguration constructs a declarative configuration of the PlatformCache type for use with
@@ -25,5 +32,13 @@ func PlatformCache() *PlatformCacheApplyConfiguration {
 // If called multiple times, the Enabled field is set to the value of the last call.
 func (b *PlatformCacheApplyConfiguration) WithEnabled(value bool) *PlatformCacheApplyConfiguration {
 	b.Enabled = &value
+	return b
+}
+
+// WithResources sets the Resources field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Resources field is set to the value of the last call.
+func (b *PlatformCacheApplyConfiguration) WithResources(value *v1alpha1.ResourcesApplyConfiguration) *PlatformCacheApplyConfiguration {
+	b.Resources = value
 	return b
 }

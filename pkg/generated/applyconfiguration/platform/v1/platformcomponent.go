@@ -5,6 +5,10 @@
 
 package v1
 
+import (
+	v1alpha1 "github.com/example/demoapp-controller/pkg/generated/applyconfiguration/workload/v1alpha1"
+)
+
 // PlatformComponentApplyConfiguration represents a declarative configuration of the PlatformComponent type for use
 // with apply.
 //
@@ -15,6 +19,9 @@ type PlatformComponentApplyConfiguration struct {
 	Image *string `json:"image,omitempty"`
 	// replicas is the number of pods, 1 to 100. Defaults to 1.
 	Replicas *int32 `json:"replicas,omitempty"`
+	// resources are the compute resources of each pod. The default requests keep the pods out
+	// of the QoS class BestEffort; in production there are limits, too.
+	Resources *v1alpha1.ResourcesApplyConfiguration `json:"resources,omitempty"`
 }
 
 // PlatformComponentApplyConfiguration constructs a declarative configuration of the PlatformComponent type for use with
@@ -36,5 +43,13 @@ func (b *PlatformComponentApplyConfiguration) WithImage(value string) *PlatformC
 // If called multiple times, the Replicas field is set to the value of the last call.
 func (b *PlatformComponentApplyConfiguration) WithReplicas(value int32) *PlatformComponentApplyConfiguration {
 	b.Replicas = &value
+	return b
+}
+
+// WithResources sets the Resources field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Resources field is set to the value of the last call.
+func (b *PlatformComponentApplyConfiguration) WithResources(value *v1alpha1.ResourcesApplyConfiguration) *PlatformComponentApplyConfiguration {
+	b.Resources = value
 	return b
 }

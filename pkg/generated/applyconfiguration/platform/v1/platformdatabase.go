@@ -5,6 +5,10 @@
 
 package v1
 
+import (
+	v1alpha1 "github.com/example/demoapp-controller/pkg/generated/applyconfiguration/workload/v1alpha1"
+)
+
 // PlatformDatabaseApplyConfiguration represents a declarative configuration of the PlatformDatabase type for use
 // with apply.
 //
@@ -13,7 +17,7 @@ type PlatformDatabaseApplyConfiguration struct {
 	// type is postgresql or mysql. It cannot be changed. Defaults to postgresql.
 	Type *string `json:"type,omitempty"`
 	// version is the version of the database: a major version of PostgreSQL, 12 to 18, or a
-	// tag of the image mysql such as 8.4. Defaults to 17 for postgresql and 8.4 for mysql.
+	// version of MySQL such as 8.4, which is a tag of the image. Defaults to 17 for postgresql and 8.4 for mysql.
 	Version *string `json:"version,omitempty"`
 	// storage is the size of each volume in Gi. Defaults to 10Gi in development, 50Gi in
 	// staging and 100Gi in production. That of a postgresql may grow if the StorageClass
@@ -23,6 +27,9 @@ type PlatformDatabaseApplyConfiguration struct {
 	// replicas is the number of servers of a postgresql, 1 to 5. Defaults to 1 in
 	// development, 2 in staging and 3 in production. A mysql has one server.
 	Replicas *int32 `json:"replicas,omitempty"`
+	// resources are the compute resources of each server. The default requests keep the pods out
+	// of the QoS class BestEffort; in production there are limits, too.
+	Resources *v1alpha1.ResourcesApplyConfiguration `json:"resources,omitempty"`
 	// backup overrides the backups of the environment.
 	Backup *PlatformBackupApplyConfiguration `json:"backup,omitempty"`
 }
@@ -62,6 +69,14 @@ func (b *PlatformDatabaseApplyConfiguration) WithStorage(value string) *Platform
 // If called multiple times, the Replicas field is set to the value of the last call.
 func (b *PlatformDatabaseApplyConfiguration) WithReplicas(value int32) *PlatformDatabaseApplyConfiguration {
 	b.Replicas = &value
+	return b
+}
+
+// WithResources sets the Resources field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Resources field is set to the value of the last call.
+func (b *PlatformDatabaseApplyConfiguration) WithResources(value *v1alpha1.ResourcesApplyConfiguration) *PlatformDatabaseApplyConfiguration {
+	b.Resources = value
 	return b
 }
 

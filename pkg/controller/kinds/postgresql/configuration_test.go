@@ -1,0 +1,148 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package postgresql_test
+
+import (
+	"bytes"
+	"crypto/tls"
+	"crypto/x509"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	databasev1 "github.com/example/demoapp-controller/pkg/apis/database/v1"
+	workloadv1alpha1 "github.com/example/demoapp-controller/pkg/apis/workload/v1alpha1"
+	"github.com/example/demoapp-controller/pkg/controller/controllertest"
+	"github.com/example/demoapp-controller/test/expect"
+)
+
+func (w *world) configMap(name string) map[string]string {
+	w.t.Helper()
+	return controllertest.Get(w.World, w.kube.CoreV1().ConfigMaps("ns").Get, name).Data
+}
+
+func withMemory(limit string) func(*databasev1.PostgreSQL) {
+	return func(p *databasev1.PostgreSQL) {
+		p.Spec.Resources = &workloadv1alpha1.Resources{Limits: workloadv1alpha1.ResourceList{"memory": resource.MustParse(limit)}}
+	}
+}
+
+func TestParameters(t *testing.T) {
+	tests := map[string]struct {
+		change func(*databasev1.PostgreSQL)
+		want   string
+	}{
+		"without a limit":                {func(*databasev1.PostgreSQL) {}, ""},
+		"512Mi":                          {withMemory("512Mi"), "effective_cache_size = '384MB'\nmaintenance_work_mem = '32MB'\nmax_connections = '100'\nshared_buffers = '128MB'\n"},
+		"2Gi":                            {withMemory("2Gi"), "effective_cache_size = '1536MB'\nmaintenance_work_mem = '128MB'\nmax_connections = '204'\nshared_buffers = '512MB'\n"},
+		"64Gi":                           {withMemory("64Gi"), "effective_cache_size = '49152MB'\nmaintenance_work_mem = '1024MB'\nmax_connections = '500'\nshared_buffers = '16384MB'\n"},
+		"a limit below that of a server": {withMemory("1"), ""},
+		"given parameters": {func(p *databasev1.PostgreSQL) {
+			withMemory("2Gi")(p)
+			p.Spec.Parameters = map[string]databasev1.ParameterValue{"shared_buffers": "1GB", "work_mem": "8MB"}
+		}, "effective_cache_size = '1536MB'\nmaintenance_work_mem = '128MB'\nmax_connections = '204'\nshared_buffers = '1GB'\nwork_mem = '8MB'\n"},
+		"characters that admission refuses": {func(p *databasev1.PostgreSQL) {
+			p.Spec.Parameters = map[string]databasev1.ParameterValue{"work_mem": "8MB'\narchive_command = '\\id"}
+		}, "work_mem = '8MB'' archive_command = ''\\\\id'\n"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+
+				w.create(test.change)
+
+				expect.Equal(t, "parameters", test.want, w.configMap("db-scripts")["parameters.conf"])
+			})
+		})
+	}
+}
+
+// TestOnlyParametersThatNeedRestartRollPods: the servers reload the others.
+func TestOnlyParametersThatNeedRestartRollPods(t *testing.T) {
+	inWorld(t, func(w *world) {
+		template := func(parameters map[string]databasev1.ParameterValue) corev1.PodTemplateSpec {
+			w.change(func(p *databasev1.PostgreSQL) { p.Spec.Parameters = parameters })
+			return w.statefulSet().Spec.Template
+		}
+		before := w.statefulSet().Spec.Template
+
+		reloaded := template(map[string]databasev1.ParameterValue{"work_mem": "8MB"})
+		restarted := template(map[string]databasev1.ParameterValue{"work_mem": "8MB", "max_connections": "300"})
+
+		expect.Equal(t, "template with parameters that are reloaded", before, reloaded)
+		if restarted.Annotations[databasev1.AnnotationRestart] == "" {
+			t.Error("a parameter that needs a restart does not roll the pods")
+		}
+	})
+}
+
+func TestCertificateOfOperator(t *testing.T) {
+	inWorld(t, func(w *world) {
+		plain := w.statefulSet().Spec.Template
+		w.change(func(p *databasev1.PostgreSQL) { p.Spec.TLS = &databasev1.PostgreSQLTLS{Required: true} })
+		secret := controllertest.Get(w.World, w.kube.CoreV1().Secrets("ns").Get, "db-tls")
+
+		authority := w.configMap("db-ca")["ca.crt"]
+		pool := x509.NewCertPool()
+		pool.AppendCertsFromPEM([]byte(authority))
+		pair, err := tls.X509KeyPair(secret.Data["tls.crt"], secret.Data["tls.key"])
+		expect.NoError(t, err)
+		for _, host := range []string{"db", "db.ns.svc", "db-read.ns.svc.cluster.local", "db-0.db-headless.ns.svc", "localhost"} {
+			_, err := pair.Leaf.Verify(x509.VerifyOptions{DNSName: host, Roots: pool, CurrentTime: time.Now()})
+			expect.NoError(t, err)
+		}
+		pod := w.statefulSet().Spec.Template.Spec
+		environment := pod.Containers[0].Env
+		expect.Equal(t, "environment", corev1.EnvVar{Name: "TLS", Value: "required"}, environment[len(environment)-1])
+		volume := pod.Volumes[len(pod.Volumes)-1].Secret
+		expect.Equal(t, "Secret", "db-tls", volume.SecretName)
+		expect.Equal(t, "files of the pods", []corev1.KeyToPath{{Key: "tls.crt", Path: "tls.crt"}, {Key: "tls.key", Path: "tls.key"}}, volume.Items)
+		w.Take()
+		w.Stop()
+		w.start()
+		expect.Equal(t, "requests of a restart", []string(nil), w.Take())
+
+		w.change(func(p *databasev1.PostgreSQL) { p.Spec.TLS = nil })
+		expect.Equal(t, "template without TLS", plain, w.statefulSet().Spec.Template)
+		requests := w.Take()
+		for _, deletion := range []string{"delete secrets/db-tls", "delete configmaps/db-ca"} {
+			if !slices.Contains(requests, deletion) {
+				t.Errorf("requests without TLS are %q, want %q", requests, deletion)
+			}
+		}
+	})
+}
+
+func TestCertificateIsRenewed(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.change(func(p *databasev1.PostgreSQL) { p.Spec.TLS = &databasev1.PostgreSQLTLS{} })
+		before := controllertest.Get(w.World, w.kube.CoreV1().Secrets("ns").Get, "db-tls")
+		authority := w.configMap("db-ca")
+		w.Take()
+
+		w.Wait(60 * 24 * time.Hour) // Two thirds of the lifetime.
+
+		after := controllertest.Get(w.World, w.kube.CoreV1().Secrets("ns").Get, "db-tls")
+		if bytes.Equal(before.Data["tls.crt"], after.Data["tls.crt"]) {
+			t.Error("the certificate is the same")
+		}
+		expect.Equal(t, "CA", authority, w.configMap("db-ca"))
+	})
+}
+
+// TestCertificateOfUser: only the pods mount it.
+func TestCertificateOfUser(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.change(func(p *databasev1.PostgreSQL) { p.Spec.TLS = &databasev1.PostgreSQLTLS{SecretName: "theirs"} })
+
+		expect.Equal(t, "requests", []string{"patch statefulsets/db", "patch postgresqls/db status"}, w.Take())
+		volumes := w.statefulSet().Spec.Template.Spec.Volumes
+		expect.Equal(t, "Secret", "theirs", volumes[len(volumes)-1].Secret.SecretName)
+	})
+}

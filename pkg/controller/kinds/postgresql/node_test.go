@@ -1,0 +1,140 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package postgresql_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	databasev1 "github.com/example/demoapp-controller/pkg/apis/database/v1"
+	"github.com/example/demoapp-controller/test/expect"
+)
+
+// loseNode does what Kubernetes does with the pod of a node that no longer answers: the pod gets a
+// deletion time at the end of its grace period, and stays. ready is the last report of the kubelet.
+func (w *world) loseNode(ordinal int, grace time.Duration, ready corev1.ConditionStatus) {
+	w.t.Helper()
+	w.setPod(ordinal, ready)
+	w.Act(func() error {
+		found, err := w.kube.CoreV1().Pods("ns").Get(context.Background(), "db-0", metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		found.Spec.NodeName, found.Finalizers = "node-a", []string{"test/kept"}
+		found.DeletionTimestamp = ptr.To(metav1.NewTime(time.Now().Add(grace)))
+		found.ResourceVersion = "999" // Clients cannot set a deletion time.
+		return w.kube.Tracker().Update(corev1.SchemeGroupVersion.WithResource("pods"), found, "ns")
+	})
+	w.Wait(time.Second)
+}
+
+// TestPrimaryOfLostNode: the StatefulSet does not replace the pod, so a person must act.
+func TestPrimaryOfLostNode(t *testing.T) {
+	// The readiness of the pod stays as it was if nothing reports that the node is lost.
+	for name, ready := range map[string]corev1.ConditionStatus{"reported": corev1.ConditionFalse, "not reported": corev1.ConditionTrue} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(w *world) {
+				if ready == corev1.ConditionFalse {
+					w.makeStatefulSetReady(2)
+				}
+
+				w.loseNode(0, 2*time.Minute, ready)
+
+				expect.Equal(w.t, "within the grace period", [2]string{databasev1.PhaseDegraded, databasev1.ReasonUnavailable},
+					[2]string{w.database().Status.Phase, w.condition(databasev1.ConditionDatabaseReady).Reason})
+				w.Wait(3 * time.Minute)
+				expect.Equal(w.t, "after the grace period", [2]string{databasev1.PhaseDegraded, databasev1.ReasonNodeLost},
+					[2]string{w.database().Status.Phase, w.condition(databasev1.ConditionDatabaseReady).Reason})
+				expect.Equal(w.t, "Ready", databasev1.ReasonNodeLost, w.ready().Reason)
+				for _, command := range []string{
+					"kubectl taint node node-a node.kubernetes.io/out-of-service=nodeshutdown:NoExecute", "kubectl delete pod db-0 -n ns --force",
+					"docs/postgresql.md#failover",
+				} {
+					if message := w.ready().Message; !strings.Contains(message, command) {
+						w.t.Errorf("message is %q, want %q in it", message, command)
+					}
+				}
+				w.Take()
+				w.Wait(time.Hour)
+				expect.Equal(w.t, "requests at rest", []string(nil), w.Take())
+			})
+		})
+	}
+}
+
+// TestUnusedClaims: the volumes of removed servers are reported, and never deleted.
+func TestUnusedClaims(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.change(func(p *databasev1.PostgreSQL) { p.Spec.Replicas = ptr.To(int32(1)) })
+		expect.Equal(t, "after a decrease", []string{"data-db-1", "data-db-2"}, w.database().Status.UnusedClaims)
+
+		w.change(func(p *databasev1.PostgreSQL) { p.Spec.Replicas = ptr.To(int32(2)) })
+		expect.Equal(t, "after an increase", []string{"data-db-2"}, w.database().Status.UnusedClaims)
+
+		w.Act(func() error {
+			return w.kube.CoreV1().PersistentVolumeClaims("ns").Delete(t.Context(), "data-db-2", metav1.DeleteOptions{})
+		})
+		w.Wait(time.Second)
+		expect.Equal(t, "after a deletion by the user", []string(nil), w.database().Status.UnusedClaims)
+	})
+}
+
+// TestPartsHaveLabelsOfApplication: no template has them, so that no pod rolls.
+func TestPartsHaveLabelsOfApplication(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.serveBackups()
+		labels := map[string]string{"platform": "shop", "component": "database"}
+
+		w.create(func(p *databasev1.PostgreSQL) {
+			withBackup(p)
+			p.Labels = map[string]string{"platform": "shop", "component": "database", "other": "label"}
+		})
+		w.makeServersReady()
+
+		ctx, core, all := t.Context(), w.kube.CoreV1(), metav1.ListOptions{LabelSelector: "platform=shop,component=database"}
+		pods, err1 := core.Pods("ns").List(ctx, all)
+		claims, err2 := core.PersistentVolumeClaims("ns").List(ctx, all)
+		secrets, err3 := core.Secrets("ns").List(ctx, all)
+		configMaps, err4 := core.ConfigMaps("ns").List(ctx, all)
+		services, err5 := core.Services("ns").List(ctx, all)
+		budgets, err6 := w.kube.PolicyV1().PodDisruptionBudgets("ns").List(ctx, all)
+		backups, err7 := w.client.BackupV1().Backups("ns").List(ctx, all)
+		expect.NoError(t, errors.Join(err1, err2, err3, err4, err5, err6, err7))
+		expect.Equal(t, "labeled objects", [7]int{3, 3, 1, 1, 3, 1, 1}, [7]int{
+			len(pods.Items), len(claims.Items), len(secrets.Items), len(configMaps.Items), len(services.Items), len(budgets.Items), len(backups.Items),
+		})
+		set := w.statefulSet()
+		own := map[string]string{databasev1.LabelPostgreSQL: "db"}
+		expect.Equal(t, "labels of the templates", [3]map[string]string{own, own, own},
+			[3]map[string]string{set.Spec.Selector.MatchLabels, set.Spec.Template.Labels, set.Spec.VolumeClaimTemplates[0].Labels})
+		for name, value := range labels {
+			expect.Equal(t, name+" of the StatefulSet", value, set.Labels[name])
+		}
+		expect.Equal(t, "other labels of the StatefulSet", "", set.Labels["other"])
+		w.Take()
+		w.Wait(9 * time.Hour)
+		expect.Equal(t, "requests at rest", []string(nil), w.Take())
+	})
+}
+
+// TestSecretOfUserGetsNoLabels: the operator adds missing keys to it, and changes nothing else.
+func TestSecretOfUserGetsNoLabels(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.createSecret(&corev1.Secret{ObjectMeta: consent("db"), Data: map[string][]byte{databasev1.KeyPassword: []byte("theirs")}})
+
+		w.create(func(p *databasev1.PostgreSQL) { p.Labels = map[string]string{"platform": "shop"} })
+
+		expect.Equal(t, "labels", consent("db").Labels, w.secret().Labels)
+	})
+}

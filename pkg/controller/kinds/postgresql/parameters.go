@@ -1,0 +1,87 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package postgresql
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	databasev1 "github.com/example/demoapp-controller/pkg/apis/database/v1"
+)
+
+// parametersFile is the file of the ConfigMap with the settings of the servers, see scripts/start.sh.
+const parametersFile = "parameters.conf"
+
+// needRestart are the allowed parameters that a running server does not take over. Admission allows
+// further parameters, see PostgreSQLSpec.Parameters.
+var needRestart = []string{
+	"autovacuum_max_workers", "max_connections", "max_locks_per_transaction", "max_prepared_transactions", "max_worker_processes",
+	"pg_stat_statements.max", "shared_buffers", "shared_preload_libraries",
+}
+
+// Sizes in bytes, and the bounds of max_connections.
+const (
+	mebibyte             = 1 << 20
+	memoryPerConnection  = 10 * mebibyte
+	maxMaintenanceMemory = 1 << 30
+	minConnections       = 100
+	maxConnections       = 500
+)
+
+// defaultParameters returns the settings that follow from the memory limit of a server, in bytes.
+// There are none without a limit. PostgreSQL's own documentation recommends a quarter of the memory
+// for shared_buffers.
+func defaultParameters(memory int64) map[string]string {
+	if memory < 64*mebibyte {
+		return nil
+	}
+	size := func(bytes int64) string { return fmt.Sprintf("%dMB", bytes/mebibyte) }
+	return map[string]string{
+		"shared_buffers":       size(memory / 4),
+		"effective_cache_size": size(memory / 4 * 3),
+		"maintenance_work_mem": size(min(max(memory/16, 16*mebibyte), maxMaintenanceMemory)),
+		"max_connections":      fmt.Sprint(min(max(memory/memoryPerConnection, minConnections), maxConnections)),
+	}
+}
+
+// parametersOf returns the content of the parametersFile.
+func parametersOf(p *databasev1.PostgreSQL) string {
+	settings := map[string]string{}
+	if p.Spec.Resources != nil {
+		limit := p.Spec.Resources.Limits["memory"]
+		maps.Copy(settings, defaultParameters(limit.Value()))
+	}
+	for name, value := range p.Spec.Parameters {
+		settings[name] = string(value)
+	}
+	var text strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(settings)) {
+		fmt.Fprintf(&text, "%s = '%s'\n", name, quote.Replace(settings[name]))
+	}
+	return text.String()
+}
+
+// quote escapes a value in the syntax of postgresql.conf. Admission allows no such characters.
+var quote = strings.NewReplacer(`\`, `\\`, `'`, `''`, "\n", " ", "\r", " ")
+
+// restartDigest returns a digest of the parameters of the user that need a restart. It is empty if
+// there are none, so that pods of earlier versions of the operator do not roll. Default parameters
+// follow from the memory limit, which rolls the pods itself.
+func restartDigest(p *databasev1.PostgreSQL) string {
+	var text strings.Builder
+	for _, name := range needRestart {
+		if value, ok := p.Spec.Parameters[name]; ok {
+			fmt.Fprintf(&text, "%s=%s\n", name, value)
+		}
+	}
+	if text.Len() == 0 {
+		return ""
+	}
+	sum := sha256.Sum256([]byte(text.String()))
+	return hex.EncodeToString(sum[:8])
+}

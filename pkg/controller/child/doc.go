@@ -11,8 +11,6 @@
 // longer desired is deleted. [Report] turns the result into conditions.
 //
 // A kind with many children of one kind, which come and go with other objects, writes them itself.
-// [InBatches] runs many writes at once. Batches grow only while writes succeed, so that a failing
-// API server gets few requests.
 //
 // A child has a controller reference to its owner. Objects of other owners are never changed: the
 // API server refuses a create if the name is taken, and all other writes carry the UID or the

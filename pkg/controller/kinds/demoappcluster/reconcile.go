@@ -13,7 +13,6 @@ import (
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller"
-	"github.com/example/demoapp-controller/pkg/controller/child"
 	"github.com/example/demoapp-controller/pkg/controller/kind"
 )
 
@@ -64,20 +63,20 @@ func (c *Controller) act(ctx context.Context, p *pass, planned plan) error {
 			return err
 		}
 	}
-	removeErr := child.InBatches(ctx, len(planned.remove), parallelWrites, func(ctx context.Context, i int) error {
+	removeErr := inBatches(ctx, len(planned.remove), parallelWrites, func(ctx context.Context, i int) error {
 		if c.children.isLeaving(planned.remove[i]) {
 			return nil
 		}
 		return c.children.delete(ctx, client, planned.remove[i])
 	})
-	createErr := child.InBatches(ctx, len(planned.create), parallelWrites, func(ctx context.Context, i int) error {
+	createErr := inBatches(ctx, len(planned.create), parallelWrites, func(ctx context.Context, i int) error {
 		err := c.children.create(ctx, client, planned.create[i].desired)
 		if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
 			return nil // The cache soon shows the deletion of the namespace.
 		}
 		return err
 	})
-	updateErr := child.InBatches(ctx, len(planned.update), parallelWrites, func(ctx context.Context, i int) error {
+	updateErr := inBatches(ctx, len(planned.update), parallelWrites, func(ctx context.Context, i int) error {
 		updated, err := updatedApp(planned.update[i].app, planned.update[i].desired)
 		if err != nil {
 			return err

@@ -1,7 +1,7 @@
 // Copyright The DemoApp Controller Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package child
+package demoappcluster
 
 import (
 	"context"
@@ -14,11 +14,11 @@ import (
 // requests.
 const maxFailures = 3
 
-// InBatches calls write for 0 to count-1 and waits for all calls. A batch of concurrent calls
+// inBatches calls write for 0 to count-1 and waits for all calls. A batch of concurrent calls
 // begins with one call and doubles after each success, up to parallel calls. After a failure, the
-// size is one again. No batch starts after the third failure, or after the end of ctx. InBatches
+// size is one again. No batch starts after the third failure, or after the end of ctx. inBatches
 // returns the joined errors.
-func InBatches(ctx context.Context, count, parallel int, write func(ctx context.Context, i int) error) error {
+func inBatches(ctx context.Context, count, parallel int, write func(ctx context.Context, i int) error) error {
 	var failures []error
 	for begin, size := 0, 1; begin < count && len(failures) < maxFailures; {
 		if ctx.Err() != nil {

@@ -61,9 +61,13 @@ func NewCluster(flags genericclioptions.RESTClientGetter, operator types.Namespa
 	if clients.Metadata, err = metadata.NewForConfig(config); err != nil {
 		return nil, err
 	}
-	if clients.Discovery, err = flags.ToDiscoveryClient(); err != nil {
+	cached, err := flags.ToDiscoveryClient()
+	if err != nil {
 		return nil, err
 	}
+	// Discovery decides which kinds exist. A file of kubectl's cache may be hours old.
+	cached.Invalidate()
+	clients.Discovery = cached
 	if clients.Mapper, err = flags.ToRESTMapper(); err != nil {
 		return nil, err
 	}

@@ -18,10 +18,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	childv1alpha1 "github.com/example/demoapp-controller/pkg/apis/child/v1alpha1"
+	demov1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/health"
 )
 
@@ -80,14 +82,16 @@ var (
 	replicaSets = schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "ReplicaSet"}
 )
 
-// controlled are the kinds that controllers of Kubernetes create for an object of a kind.
+// controlled are the kinds that a controller creates for an object of a kind whose status does not
+// name them.
 var controlled = map[schema.GroupKind]schema.GroupVersionKind{
-	{Group: "apps", Kind: "DaemonSet"}:   pods,
-	{Group: "apps", Kind: "Deployment"}:  replicaSets,
-	{Group: "apps", Kind: "ReplicaSet"}:  pods,
-	{Group: "apps", Kind: "StatefulSet"}: pods,
-	{Group: "batch", Kind: "CronJob"}:    jobs,
-	{Group: "batch", Kind: "Job"}:        pods,
+	{Group: "apps", Kind: "DaemonSet"}:                                     pods,
+	{Group: "apps", Kind: "Deployment"}:                                    replicaSets,
+	{Group: "apps", Kind: "ReplicaSet"}:                                    pods,
+	{Group: "apps", Kind: "StatefulSet"}:                                   pods,
+	{Group: "batch", Kind: "CronJob"}:                                      jobs,
+	{Group: "batch", Kind: "Job"}:                                          pods,
+	demov1alpha1.SchemeGroupVersion.WithKind("DemoAppCluster").GroupKind(): demov1alpha1.SchemeGroupVersion.WithKind("DemoApp"),
 }
 
 // Tree reads an object and everything below it: the objects of its release or its children, what
@@ -106,47 +110,19 @@ func (c *Cluster) Tree(ctx context.Context, root Reference) (*Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &treeReader{
-		cluster: c, kinds: kinds, byName: byName, reads: make(chan struct{}, maxReads), lists: map[listKey]func() ([]*unstructured.Unstructured, error){},
-	}
+	t := &treeReader{cluster: c, kinds: kinds, byName: byName, reads: make(chan struct{}, maxReads)}
 	node := t.node(object)
 	t.expand(ctx, node, 0)
 	return node, nil
 }
 
-// treeReader reads a tree. Each kind that is found by its owner is listed once for each namespace.
+// treeReader reads a tree.
 type treeReader struct {
 	cluster *Cluster
 	kinds   []Kind
 	byName  map[string]schema.GroupVersionKind
 	// reads has a place for each request at the same time.
 	reads chan struct{}
-
-	mu sync.Mutex
-	// lists has a function for each list that was asked for. It reads once.
-	lists map[listKey]func() ([]*unstructured.Unstructured, error)
-}
-
-type listKey struct {
-	kind      schema.GroupVersionKind
-	namespace string
-}
-
-// list lists a kind in a namespace, once.
-func (t *treeReader) list(ctx context.Context, kind schema.GroupVersionKind, namespace string) ([]*unstructured.Unstructured, error) {
-	t.mu.Lock()
-	key := listKey{kind, namespace}
-	read, ok := t.lists[key]
-	if !ok {
-		read = sync.OnceValues(func() ([]*unstructured.Unstructured, error) {
-			t.reads <- struct{}{}
-			defer func() { <-t.reads }()
-			return t.cluster.List(ctx, kind, namespace, "")
-		})
-		t.lists[key] = read
-	}
-	t.mu.Unlock()
-	return read()
 }
 
 // resourceOf returns the resource of a kind of the operator, and zero for all others.
@@ -211,8 +187,7 @@ func (t *treeReader) expand(ctx context.Context, node *Node, depth int) {
 	slices.SortStableFunc(node.Children, func(a, b *Node) int { return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name)) })
 }
 
-// named reads the objects that the status of an object of the operator names. An object whose
-// status names none, such as a DemoAppCluster, owns objects of its own API group.
+// named reads the objects that the status of an object of the operator names.
 func (t *treeReader) named(ctx context.Context, node *Node) []*Node {
 	type child struct {
 		Reference
@@ -243,21 +218,14 @@ func (t *treeReader) named(ctx context.Context, node *Node) []*Node {
 		group.Go(func() { read[i] = t.read(ctx, child.Reference, child.uid) })
 	}
 	group.Wait()
-	if len(read) > 0 {
-		return read
-	}
-	var owned []*Node
-	for _, kind := range t.kinds {
-		if kind.Group == node.GroupVersionKind.Group {
-			owned = append(owned, t.controlledBy(ctx, node, kind.GroupVersionKind)...)
-		}
-	}
-	return owned
+	return read
 }
 
 // controlledBy returns the objects of a kind whose controller is the node's object.
 func (t *treeReader) controlledBy(ctx context.Context, node *Node, kind schema.GroupVersionKind) []*Node {
-	objects, err := t.list(ctx, kind, node.Namespace)
+	t.reads <- struct{}{}
+	objects, err := t.cluster.List(ctx, kind, node.Namespace, selectorOf(node.Object))
+	<-t.reads
 	if err != nil {
 		node.Err = cmp.Or(node.Err, err)
 		return nil
@@ -270,6 +238,28 @@ func (t *treeReader) controlledBy(ctx context.Context, node *Node, kind schema.G
 		children = append(children, t.node(object))
 	}
 	return children
+}
+
+// selectorOf returns the label selector of what a controller creates for an object, so that a list
+// does not grow with the namespace. It is empty if the objects need not have a common label.
+func selectorOf(owner *unstructured.Unstructured) string {
+	switch owner.GetKind() {
+	case "DemoAppCluster":
+		return labels.Set{demov1alpha1.LabelCluster: owner.GetName()}.String()
+	case "CronJob":
+		common, _, _ := unstructured.NestedStringMap(owner.Object, "spec", "jobTemplate", "metadata", "labels")
+		return labels.Set(common).String()
+	}
+	fields, _, _ := unstructured.NestedMap(owner.Object, "spec", "selector")
+	var selector metav1.LabelSelector
+	if runtime.DefaultUnstructuredConverter.FromUnstructured(fields, &selector) != nil {
+		return ""
+	}
+	valid, err := metav1.LabelSelectorAsSelector(&selector)
+	if err != nil || len(fields) == 0 {
+		return ""
+	}
+	return valid.String()
 }
 
 // emptyReplicaSet reports whether an object is a ReplicaSet of an older template of a Deployment.

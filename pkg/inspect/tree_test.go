@@ -32,7 +32,11 @@ var kindsOfTrees = []*metav1.APIResourceList{
 	{GroupVersion: "v1", APIResources: []metav1.APIResource{
 		{Name: "configmaps", Kind: "ConfigMap", Namespaced: true},
 		{Name: "pods", Kind: "Pod", Namespaced: true},
+		{Name: "namespaces", Kind: "Namespace"},
+		{Name: "persistentvolumeclaims", Kind: "PersistentVolumeClaim", Namespaced: true},
+		{Name: "resourcequotas", Kind: "ResourceQuota", Namespaced: true},
 		{Name: "secrets", Kind: "Secret", Namespaced: true},
+		{Name: "serviceaccounts", Kind: "ServiceAccount", Namespaced: true},
 		{Name: "services", Kind: "Service", Namespaced: true},
 	}},
 	{GroupVersion: "apps/v1", APIResources: []metav1.APIResource{
@@ -63,7 +67,11 @@ func treeCluster(t *testing.T, documents string) (*inspect.Cluster, *dynamicfake
 		version, err := schema.ParseGroupVersion(list.GroupVersion)
 		expect.NoError(t, err)
 		for _, resource := range list.APIResources {
-			mapper.AddSpecific(version.WithKind(resource.Kind), version.WithResource(resource.Name), version.WithResource(resource.Name), meta.RESTScopeNamespace)
+			scope := meta.RESTScopeRoot
+			if resource.Namespaced {
+				scope = meta.RESTScopeNamespace
+			}
+			mapper.AddSpecific(version.WithKind(resource.Kind), version.WithResource(resource.Name), version.WithResource(resource.Name), scope)
 			lists[version.WithResource(resource.Name)] = resource.Kind + "List"
 		}
 	}
@@ -73,7 +81,9 @@ func treeCluster(t *testing.T, documents string) (*inspect.Cluster, *dynamicfake
 		content, err := yaml.YAMLToJSON([]byte(document))
 		expect.NoError(t, err)
 		expect.NoError(t, object.UnmarshalJSON(content))
-		object.SetNamespace("shop")
+		if object.GetKind() != "Namespace" {
+			object.SetNamespace("shop")
+		}
 		objects = append(objects, object)
 		if object.GetKind() == "Secret" {
 			records = append(records, &metav1.PartialObjectMetadata{
@@ -108,7 +118,7 @@ func outline(node *inspect.Node, indent string) string {
 const release = `
 apiVersion: demo.example.com/v1alpha1
 kind: DemoApp
-metadata: {name: web, uid: app, ownerReferences: [{apiVersion: demo.example.com/v1alpha1, kind: DemoAppCluster, name: page, uid: page, controller: true}]}
+metadata: {name: web, uid: app, labels: {demo.example.com/cluster: page}, ownerReferences: [{apiVersion: demo.example.com/v1alpha1, kind: DemoAppCluster, name: page, uid: page, controller: true}]}
 status:
   observedGeneration: 0
   conditions: [{type: Ready, status: "True"}]

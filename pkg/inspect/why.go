@@ -75,7 +75,7 @@ func (c *Cluster) Why(ctx context.Context, object Reference, now time.Time) (*Ex
 	if w.facts.kinds, err = c.kindsByName(own); err != nil {
 		return nil, err
 	}
-	w.readSurroundings(ctx, object.Namespace)
+	w.readOperator(ctx)
 	if err := w.follow(ctx, root); err != nil {
 		return nil, err
 	}
@@ -88,13 +88,17 @@ type why struct {
 	facts   facts
 
 	explanation *Explanation
+	// noEvents says that events cannot be read.
+	noEvents bool
 }
 
 // facts are what is known besides the objects of the tree.
 type facts struct {
 	now time.Time
 	// kinds are the kinds that the API server serves, by name.
-	kinds  map[string]schema.GroupVersionKind
+	kinds map[string]schema.GroupVersionKind
+	// events are those of the object in question. Those of the operator's kinds repeat conditions
+	// and are not read.
 	events []corev1.Event
 	// operator is nil if the Lease cannot be read.
 	operator *operatorFacts
@@ -117,18 +121,29 @@ type finding struct {
 	// either, the object is the cause.
 	child *Node
 	next  *Reference
+	// blamed says that next is the cause if it exists: its own state says nothing about this.
+	blamed bool
 }
 
 func (w *why) note(format string, args ...any) {
 	w.explanation.Notes = append(w.explanation.Notes, fmt.Sprintf(format, args...))
 }
 
-// readSurroundings reads the events of the namespace, and what the operator reports.
-func (w *why) readSurroundings(ctx context.Context, namespace string) {
+// readEvents reads the events of an object.
+func (w *why) readEvents(ctx context.Context, node *Node) {
+	w.facts.events = nil
+	if node.Owned() || node.Object == nil || w.noEvents {
+		return
+	}
 	var err error
-	if w.facts.events, err = w.cluster.eventsOf(ctx, namespace); err != nil {
+	if w.facts.events, err = w.cluster.eventsOf(ctx, node.Namespace, node.Object.GetUID()); err != nil {
+		w.noEvents = true
 		w.note("Events are left out: %v", err)
 	}
+}
+
+// readOperator reads what the operator reports.
+func (w *why) readOperator(ctx context.Context) {
 	lease := Reference{
 		GroupVersionKind: schema.GroupVersionKind{Group: "coordination.k8s.io", Version: "v1", Kind: "Lease"},
 		Namespace:        w.cluster.Operator.Namespace, Name: w.cluster.Operator.Name,
@@ -150,6 +165,7 @@ func (w *why) follow(ctx context.Context, node *Node) error {
 	seen := map[Reference]bool{}
 	for len(e.Steps) < maxSteps {
 		seen[node.Reference] = true
+		w.readEvents(ctx, node)
 		f := w.facts.find(node)
 		if f.verdict == Ready && len(e.Steps) > 0 {
 			break // A healthy object is not the cause: the one that names it is.
@@ -162,7 +178,7 @@ func (w *why) follow(ctx context.Context, node *Node) error {
 			continue
 		case f.next == nil || seen[*f.next]:
 		default:
-			next, err := w.read(ctx, *f.next)
+			next, err := w.read(ctx, *f.next, f.blamed)
 			if err != nil {
 				return err
 			}
@@ -178,8 +194,8 @@ func (w *why) follow(ctx context.Context, node *Node) error {
 }
 
 // read reads an object outside the tree that the last step names. It returns nil if the object is
-// the cause, because it is absent, or if it cannot be read.
-func (w *why) read(ctx context.Context, object Reference) (*Node, error) {
+// the cause, because it is blamed or absent, or if it cannot be read.
+func (w *why) read(ctx context.Context, object Reference, blamed bool) (*Node, error) {
 	e := w.explanation
 	switch object.GroupVersionKind {
 	case webhooks:
@@ -190,8 +206,13 @@ func (w *why) read(ctx context.Context, object Reference) (*Node, error) {
 		e.Steps = append(e.Steps, Step{Object: object})
 		return nil, nil
 	}
+	if mapping, err := w.cluster.Mapper.RESTMapping(object.GroupKind(), object.Version); err == nil {
+		object.Namespace = namespaceFor(mapping, object.Namespace)
+	}
 	node, err := w.cluster.Tree(ctx, object)
 	switch {
+	case err == nil && blamed:
+		e.Steps = append(e.Steps, Step{Object: object})
 	case err == nil:
 		return node, nil
 	case apierrors.IsNotFound(err), meta.IsNoMatchError(err):
@@ -267,14 +288,14 @@ func (c *Cluster) webhookConfiguration(ctx context.Context, webhook Reference) R
 }
 
 // mention is an object in a message of the operator, such as: Secret "web", or ConfigMap shop/web.
-var mention = regexp.MustCompile(`\b([A-Z][A-Za-z]{2,62}) (?:"([a-z0-9][a-z0-9.-]{0,252})"|[a-z0-9-]{1,63}/([a-z0-9][a-z0-9.-]{0,252}))`)
+var mention = regexp.MustCompile(`\b([A-Z][A-Za-z]{2,62}) (?:"([a-z0-9][a-z0-9.-]{0,252})"|([a-z0-9-]{1,63})/([a-z0-9][a-z0-9.-]{0,252}))`)
 
 // mentions returns the objects that a message names, without the object itself.
 func (f facts) mentions(node *Node, message string) []Reference {
 	var found []Reference
 	for _, match := range mention.FindAllStringSubmatch(message, -1) {
 		kind, served := f.kinds[match[1]]
-		reference := Reference{kind, node.Namespace, cmp.Or(match[2], match[3])}
+		reference := Reference{kind, cmp.Or(match[3], node.Namespace), cmp.Or(match[2], match[4])}
 		if served && reference != node.Reference {
 			found = append(found, reference)
 		}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -78,9 +79,17 @@ func (f facts) ofOwned(node *Node) finding {
 // API server refuses something, or another object is missing, not ready or in the way.
 func (f facts) ofFailing(node *Node, summary Summary, found finding) finding {
 	mentioned := f.mentions(node, summary.Message)
-	unhealthy := worst(node)
+	switch inTheWay, claimed := strings.Contains(summary.Message, " exists and belongs to "), strings.Contains(summary.Message, " belongs to "); {
+	case inTheWay && len(mentioned) > 0:
+		found.verdict, found.next, found.blamed = NeedsPerson, &mentioned[0], true
+		found.commands = []string{kubectl("describe", mentioned[0])}
+		return found
+	case claimed && !inTheWay:
+		return found // What another object has, such as a host, is to be chosen anew here.
+	}
+	worstChild := worst(node)
 	followsPods := slices.Contains([]string{apimeta.ReasonProgressing, apimeta.ReasonUnhealthy, releasev1alpha1.ReasonHealthTimeout}, summary.Reason)
-	if refused, ok := refusalOf(node, summary.Message); ok && (unhealthy == nil || !followsPods) {
+	if refused, ok := refusalOf(node, summary.Message); ok && (worstChild == nil || !followsPods) {
 		refused.text = summary.Message
 		return refused
 	}
@@ -91,7 +100,7 @@ func (f facts) ofFailing(node *Node, summary Summary, found finding) finding {
 			return found
 		}
 	}
-	if summary.Reason == demov1alpha1.ReasonWaiting || !followsPods || unhealthy == nil {
+	if summary.Reason == demov1alpha1.ReasonWaiting || !followsPods || worstChild == nil {
 		for _, reference := range mentioned {
 			if childNamed(node, reference) == nil {
 				found.next = &reference
@@ -102,7 +111,7 @@ func (f facts) ofFailing(node *Node, summary Summary, found finding) finding {
 			}
 		}
 	}
-	found.child = unhealthy
+	found.child = worstChild
 	return found
 }
 
@@ -215,16 +224,29 @@ func childNamed(node *Node, reference Reference) *Node {
 
 // worst returns the child that is furthest from healthy; nil if all are healthy.
 func worst(node *Node) *Node {
-	order := map[status.Status]int{
-		status.FailedStatus: 1, status.NotFoundStatus: 2, status.TerminatingStatus: 3, status.InProgressStatus: 4, status.UnknownStatus: 5,
-	}
 	var found *Node
 	for _, child := range node.Children {
-		if rank := order[child.Health.Status]; rank != 0 && (found == nil || rank < order[found.Health.Status]) {
+		if rank := rankOf(child); rank != 0 && (found == nil || rank < rankOf(found)) {
 			found = child
 		}
 	}
 	return found
+}
+
+// rankOf orders unhealthy objects, those that block most first. It is 0 for a healthy object. A pod
+// that failed is Current for kstatus, because a controller replaces it; it comes last.
+func rankOf(node *Node) int {
+	if rank := slices.Index(unhealthy, node.Health.Status) + 1; rank != 0 || node.GroupVersionKind != pods || node.Object == nil {
+		return rank
+	}
+	if phase, _, _ := unstructured.NestedString(node.Object.Object, "status", "phase"); phase == string(corev1.PodFailed) {
+		return len(unhealthy) + 1
+	}
+	return 0
+}
+
+var unhealthy = []status.Status{
+	status.FailedStatus, status.NotFoundStatus, status.TerminatingStatus, status.InProgressStatus, status.UnknownStatus,
 }
 
 // namespaceFinding explains the annotation that suspends all objects of a namespace, and a

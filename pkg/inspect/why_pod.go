@@ -132,6 +132,7 @@ func (f facts) ofUnscheduled(node *Node, pod *corev1.Pod, condition corev1.PodCo
 		return found
 	}
 	if strings.Contains(condition.Message, "PersistentVolumeClaim") {
+		found.verdict = Waits // The claim decides.
 		for _, volume := range pod.Spec.Volumes {
 			if volume.PersistentVolumeClaim != nil {
 				found.next = &Reference{claims, node.Namespace, volume.PersistentVolumeClaim.ClaimName}

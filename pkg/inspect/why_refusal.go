@@ -5,6 +5,7 @@ package inspect
 
 import (
 	"regexp"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
@@ -35,6 +36,9 @@ var (
 	webhooks = schema.GroupVersionKind{Kind: "AdmissionWebhook"}
 	users    = schema.GroupVersionKind{Kind: "User"}
 )
+
+// accountPrefix begins the user name of a ServiceAccount, which ends with its namespace and name.
+const accountPrefix = "system:serviceaccount:"
 
 // refusals are tried in order. The texts are those of Kubernetes' API server and its admission
 // plugins, which have no machine-readable form in messages.
@@ -69,7 +73,8 @@ func refusalOf(node *Node, text string) (finding, bool) {
 			found.next = &Reference{GroupVersionKind: webhooks, Name: match[1]}
 		case users:
 			found.commands = []string{"kubectl auth can-i --list --as=" + match[1] + " -n " + node.Namespace}
-			found.next = &Reference{GroupVersionKind: users, Name: match[1]}
+			found.next = account(match[1])
+			found.blamed = true
 		case crds:
 			found.commands = []string{"kubectl api-resources"}
 			found.next = &Reference{GroupVersionKind: crds, Name: match[1]}
@@ -80,8 +85,19 @@ func refusalOf(node *Node, text string) (finding, bool) {
 				next.Namespace = ""
 			}
 			found.next, found.commands = &next, []string{kubectl(r.verb, next)}
+			// A namespace that is being deleted says what its deletion waits for.
+			found.blamed = r.kind != namespaces
 		}
 		return found, true
 	}
 	return finding{}, false
+}
+
+// account returns the ServiceAccount with a user name, or the user.
+func account(user string) *Reference {
+	if rest, ok := strings.CutPrefix(user, accountPrefix); ok {
+		namespace, name, _ := strings.Cut(rest, ":")
+		return &Reference{serviceAccounts, namespace, name}
+	}
+	return &Reference{GroupVersionKind: users, Name: user}
 }

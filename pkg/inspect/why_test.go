@@ -47,6 +47,10 @@ func lease(t *testing.T, cluster *inspect.Cluster, renewed time.Time) {
 func TestWhy(t *testing.T) {
 	secret := "---\napiVersion: v1\nkind: Secret\nmetadata: {name: keys}\n"
 	stalled := `, {type: Stalled, status: "True", reason: A, message: b}`
+	account := "---\napiVersion: v1\nkind: ServiceAccount\nmetadata: {name: deployer}\n"
+	configMap := "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: web}\n"
+	older := "---" + strings.Replace(notReady("SecretNotFound", `Secret "keys" does not exist`, ""), "name: web", "name: older", 1)
+	terminating := "---\napiVersion: v1\nkind: Namespace\nmetadata: {name: shop, deletionTimestamp: '2026-01-01T00:00:00Z', finalizers: [kubernetes]}\n"
 	tests := []struct {
 		name    string
 		objects string
@@ -57,6 +61,37 @@ func TestWhy(t *testing.T) {
 		{"quota", notReady("Refused", "is forbidden: exceeded quota: few, requested: pods=1", ""), now, "needs a person: DemoApp/web ResourceQuota/few", "kubectl get resourcequota few -n shop"},
 		{"webhook without a configuration", notReady("Refused", `admission webhook "a.example.com" denied the request: no`, ""), now, "needs a person: DemoApp/web AdmissionWebhook/a.example.com", "kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations -o wide"},
 		{"permission", notReady("InstallFailed", `services is forbidden: User "deployer" cannot create resource "services"`, ""), now, "needs a person: DemoApp/web User/deployer", "kubectl auth can-i --list --as=deployer -n shop"},
+		{
+			"permission of a missing ServiceAccount", notReady("InstallFailed", `User "system:serviceaccount:shop:deployer" cannot get resource "secrets"`, ""), now,
+			"needs a person: DemoApp/web ServiceAccount/deployer", "kubectl get serviceaccount deployer -n shop",
+		},
+		{
+			"permission of a ServiceAccount", notReady("InstallFailed", `User "system:serviceaccount:shop:deployer" cannot get resource "secrets"`, "") + account, now,
+			"needs a person: DemoApp/web ServiceAccount/deployer", "kubectl auth can-i --list --as=system:serviceaccount:shop:deployer -n shop",
+		},
+		{
+			"object of another owner", notReady("OwnershipConflict", `ConfigMap "web" exists and belongs to release old: delete or rename one of the two`, stalled) + configMap, now,
+			"needs a person: DemoApp/web ConfigMap/web", "kubectl describe configmap web -n shop",
+		},
+		{
+			"host of another object", notReady("HostTaken", `spec.ingress.host: a.example.com belongs to DemoApp "older": choose another host`, stalled) + older, now,
+			"needs a person: DemoApp/web", "kubectl edit demoapp.demo.example.com web -n shop",
+		},
+		{
+			"dependency in turn without a Secret", notReady("WaitingForDependency", `waits for DemoApp "older"`, "") + older, now,
+			"needs a person: DemoApp/web DemoApp/older Secret/keys", "kubectl get secret keys -n shop",
+		},
+		{"closed window", notReady("OutsideWindow", "opens at 02:00", ""), now, "waits: DemoApp/web", `kubectl annotate demoapp.demo.example.com web -n shop demo.example.com/force-at="$(date)" --overwrite`},
+		{"halted rollout", notReady("RolloutHalted", "too many failed", ""), now, "needs a person: DemoApp/web", `kubectl annotate demoapp.demo.example.com web -n shop demo.example.com/force-at="$(date)" --overwrite`},
+		{"client that changes the release", notReady("ReleaseBusy", "pending-upgrade by another client", ""), now, "waits: DemoApp/web", "kubectl describe demoapp.demo.example.com web -n shop"},
+		{"suspended by its spec", notReady("Progressing", "", `, {type: Suspended, status: "True", reason: SuspendedBySpec, message: m}`), now, "needs a person: DemoApp/web", `kubectl patch demoapp.demo.example.com web -n shop --type=merge -p '{"spec":{"suspend":false}}'`},
+		{"suspended by an annotation", notReady("Progressing", "", `, {type: Suspended, status: "True", reason: SuspendedByAnnotation, message: m}`), now, "needs a person: DemoApp/web", "kubectl annotate demoapp.demo.example.com web -n shop demo.example.com/paused-"},
+		{"namespace that is being deleted", notReady("InstallFailed", `unable to create new content in namespace shop because it is being terminated`, "") + terminating, now, "needs a person: DemoApp/web Namespace/shop", "kubectl describe namespace shop"},
+		{"record that is too large", notReady("ReleaseTooLarge", "the record of release web does not fit into a Secret", stalled), now, "needs a person: DemoApp/web", "kubectl edit demoapp.demo.example.com web -n shop"},
+		{"pod security", notReady("InstallFailed", `pods "web" is forbidden: violates PodSecurity "restricted:latest"`, ""), now, "needs a person: DemoApp/web", "kubectl edit demoapp.demo.example.com web -n shop"},
+		{"priority class", notReady("InstallFailed", "no PriorityClass with name high was found", ""), now, "needs a person: DemoApp/web PriorityClass/high", "kubectl get priorityclass high"},
+		{"admission policy", notReady("Refused", "ValidatingAdmissionPolicy 'no-services' with binding 'b' denied request: no", ""), now, "needs a person: DemoApp/web ValidatingAdmissionPolicy/no-services", "kubectl get validatingadmissionpolicy no-services"},
+		{"webhook that does not answer", notReady("Refused", `failed calling webhook "a.example.com": no`, ""), now, "needs a person: DemoApp/web AdmissionWebhook/a.example.com", "kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations -o wide"},
 		{"kind", notReady("InstallFailed", `no matches for kind "Widget" in version "a.example.com/v1"`, ""), now, "needs a person: DemoApp/web CustomResourceDefinition/Widget", "kubectl api-resources"},
 		{"immutable field", notReady("Refused", "spec.selector: field is immutable", stalled), now, "needs a person: DemoApp/web", "kubectl edit demoapp.demo.example.com web -n shop"},
 		{"missing Secret", notReady("SecretNotFound", `Secret "keys" does not exist`, ""), now, "needs a person: DemoApp/web Secret/keys", "kubectl get secret keys -n shop"},
@@ -101,11 +136,9 @@ func TestWhyNamesMissingPermissions(t *testing.T) {
 	if !ok {
 		t.Fatal("the clientset takes no reactors")
 	}
-	for _, resource := range []string{"events", "leases"} {
-		kube.PrependReactor("*", resource, func(action clienttesting.Action) (bool, runtime.Object, error) {
-			return true, nil, apierrors.NewForbidden(action.GetResource().GroupResource(), "", fmt.Errorf("not allowed"))
-		})
-	}
+	kube.PrependReactor("*", "leases", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		return true, nil, apierrors.NewForbidden(action.GetResource().GroupResource(), "", fmt.Errorf("not allowed"))
+	})
 	kind, err := cluster.Kind(t.Context(), "demoapp")
 	expect.NoError(t, err)
 
@@ -113,6 +146,6 @@ func TestWhyNamesMissingPermissions(t *testing.T) {
 
 	expect.NoError(t, err)
 	expect.Equal(t, "cause", "Secret/keys", got.Cause().Object.String())
-	expect.Contains(t, "notes", strings.Join(got.Notes, "\n"), "events is forbidden", "leases.coordination.k8s.io is forbidden",
+	expect.Contains(t, "notes", strings.Join(got.Notes, "\n"), "leases.coordination.k8s.io is forbidden",
 		"kubectl get lease demoapp-controller -n demoapp-system", "kubectl describe secret keys -n shop")
 }

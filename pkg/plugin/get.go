@@ -49,6 +49,9 @@ func (c *command) get() *cobra.Command {
 }
 
 func (c *command) runGet(ctx context.Context, o getOptions, args []string) error {
+	if err := o.validate(); err != nil {
+		return err
+	}
 	cluster, err := c.cluster()
 	if err != nil {
 		return err
@@ -61,22 +64,23 @@ func (c *command) runGet(ctx context.Context, o getOptions, args []string) error
 	if err != nil {
 		return err
 	}
-	printer, err := newListPrinter(o.output, o.allNamespaces)
-	if err != nil {
-		return err
-	}
-	objects = slices.DeleteFunc(objects, func(object *unstructured.Unstructured) bool { return !o.selects(inspect.Summarize(object)) })
-	if err := sortObjects(objects, o.sort); err != nil {
-		return err
-	}
+	list := o.selected(objects)
 	for _, warning := range query.warnings {
 		fmt.Fprintf(c.streams.ErrOut, "warning: %s\n", warning)
 	}
-	if len(objects) == 0 && printer.table() {
+	if o.output != "" && o.output != "wide" {
+		return printObjects(c.streams.Out, o.output, list)
+	}
+	if len(list) == 0 {
 		fmt.Fprintln(c.streams.ErrOut, "No objects found.")
 		return nil
 	}
-	return printer.print(c.streams.Out, objects, c.options.Now())
+	waitsFor, err := cluster.WaitsFor(ctx)
+	if err != nil {
+		return err
+	}
+	c.printList(o, list, waitsFor)
+	return nil
 }
 
 // query is what a list reads.
@@ -107,7 +111,9 @@ func (c *command) query(ctx context.Context, cluster *inspect.Cluster, o getOpti
 	if err != nil {
 		return nil, err
 	}
-	q.name = name
+	if q.name = name; name != "" && o.allNamespaces {
+		return nil, fmt.Errorf("%s/%s: an object has one namespace; use --namespace in place of --all-namespaces", word, name)
+	}
 	for _, word := range strings.Split(word, ",") {
 		kind, err := cluster.Kind(ctx, word)
 		if err != nil {
@@ -151,31 +157,51 @@ func (q *query) list(ctx context.Context, cluster *inspect.Cluster) ([]*unstruct
 	return slices.Concat(found...), nil
 }
 
+// listed is an object of a list.
+type listed struct {
+	object  *unstructured.Unstructured
+	summary inspect.Summary
+}
+
+// orders are the values of --sort. Objects that are equal in an order are sorted by name.
+var orders = map[string]func(a, b inspect.Summary) int{
+	"name":  func(inspect.Summary, inspect.Summary) int { return 0 },
+	"age":   func(a, b inspect.Summary) int { return b.Created.Compare(a.Created) },
+	"ready": func(a, b inspect.Summary) int { return cmp.Compare(a.Ready, b.Ready) },
+	"chart": func(a, b inspect.Summary) int { return cmp.Compare(a.Chart, b.Chart) },
+}
+
+func (o getOptions) validate() error {
+	if orders[o.sort] == nil {
+		return fmt.Errorf("--sort: no order %q; use name, age, ready or chart", o.sort)
+	}
+	if !slices.Contains([]string{"", "wide", "json", "yaml", "name"}, o.output) {
+		return fmt.Errorf("--output: no format %q; use json, yaml, name or wide", o.output)
+	}
+	return nil
+}
+
+// selected returns the objects that the flags select, in the order of --sort, and by default by
+// namespace, kind and name.
+func (o getOptions) selected(objects []*unstructured.Unstructured) []listed {
+	list := make([]listed, 0, len(objects))
+	for _, object := range objects {
+		if summary := inspect.Summarize(object); o.selects(summary) {
+			list = append(list, listed{object, summary})
+		}
+	}
+	slices.SortFunc(list, func(a, b listed) int {
+		return cmp.Or(orders[o.sort](a.summary, b.summary), cmp.Compare(a.summary.Namespace, b.summary.Namespace),
+			cmp.Compare(a.summary.Kind, b.summary.Kind), cmp.Compare(a.summary.Name, b.summary.Name))
+	})
+	return list
+}
+
 // selects reports whether the flags select an object.
 func (o getOptions) selects(s inspect.Summary) bool {
 	name, _, _ := strings.Cut(s.Chart, "@")
 	return (!o.notReady || s.Ready != metav1.ConditionTrue) && (!o.drifted || s.Drifted) &&
 		(o.chart == "" || o.chart == s.Chart || o.chart == name)
-}
-
-// sortObjects sorts objects, by default by namespace, kind and name.
-func sortObjects(objects []*unstructured.Unstructured, by string) error {
-	byName := func(a, b *unstructured.Unstructured) int {
-		return cmp.Or(cmp.Compare(a.GetNamespace(), b.GetNamespace()), cmp.Compare(a.GetKind(), b.GetKind()), cmp.Compare(a.GetName(), b.GetName()))
-	}
-	first := map[string]func(a, b inspect.Summary) int{
-		"name":  func(inspect.Summary, inspect.Summary) int { return 0 },
-		"age":   func(a, b inspect.Summary) int { return b.Created.Compare(a.Created) },
-		"ready": func(a, b inspect.Summary) int { return cmp.Compare(a.Ready, b.Ready) },
-		"chart": func(a, b inspect.Summary) int { return cmp.Compare(a.Chart, b.Chart) },
-	}[by]
-	if first == nil {
-		return fmt.Errorf("--sort: no order %q; use name, age, ready or chart", by)
-	}
-	slices.SortFunc(objects, func(a, b *unstructured.Unstructured) int {
-		return cmp.Or(first(inspect.Summarize(a), inspect.Summarize(b)), byName(a, b))
-	})
-	return nil
 }
 
 // age returns the time since a time, as kubectl shows it.

@@ -119,7 +119,7 @@ func (c *command) historyRows(lines []inspect.HistoryLine) [][]cell {
 			reason = strings.TrimPrefix(reason+": changed "+strings.Join(line.Changed, ", "), ": ")
 		}
 		rows = append(rows, []cell{
-			{text: fmt.Sprint(orNone(line.Revision))},
+			{text: orNone(line.Revision)},
 			{text: age(c.options.Now(), line.Time)},
 			{text: line.Action},
 			outcome,

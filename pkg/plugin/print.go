@@ -7,88 +7,74 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
-	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/cli-runtime/pkg/printers"
 	"sigs.k8s.io/yaml"
 
 	"github.com/example/demoapp-controller/pkg/inspect"
 )
 
-// listPrinter prints objects in one of kubectl's formats.
-type listPrinter struct {
-	// format is json, yaml or name; "" and wide are tables.
-	format         string
-	withNamespaces bool
-}
-
-func newListPrinter(format string, withNamespaces bool) (listPrinter, error) {
-	switch format {
-	case "", "wide", "json", "yaml", "name":
-		return listPrinter{format, withNamespaces}, nil
-	default:
-		return listPrinter{}, fmt.Errorf("--output: no format %q; use json, yaml, name or wide", format)
-	}
-}
-
-func (p listPrinter) table() bool { return p.format == "" || p.format == "wide" }
-
-func (p listPrinter) print(out io.Writer, objects []*unstructured.Unstructured, now time.Time) error {
-	switch p.format {
-	case "name":
+// printObjects prints objects in kubectl's formats json, yaml and name.
+func printObjects(out io.Writer, format string, objects []listed) error {
+	if format == "name" {
 		var printer printers.NamePrinter
-		for _, object := range objects {
-			if err := printer.PrintObj(object, out); err != nil {
+		for _, o := range objects {
+			if err := printer.PrintObj(o.object, out); err != nil {
 				return err
 			}
 		}
 		return nil
-	case "json", "yaml":
-		list := &unstructured.UnstructuredList{Object: map[string]any{"apiVersion": "v1", "kind": "List"}}
-		for _, object := range objects {
-			list.Items = append(list.Items, *object)
-		}
-		var printer printers.ResourcePrinter = &printers.JSONPrinter{}
-		if p.format == "yaml" {
-			printer = &printers.YAMLPrinter{}
-		}
-		return (&printers.OmitManagedFieldsPrinter{Delegate: printer}).PrintObj(list, out)
-	default:
-		return p.printTable(out, objects, now)
 	}
+	list := &unstructured.UnstructuredList{Object: map[string]any{"apiVersion": "v1", "kind": "List"}}
+	for _, o := range objects {
+		list.Items = append(list.Items, *o.object)
+	}
+	var printer printers.ResourcePrinter = &printers.JSONPrinter{}
+	if format == "yaml" {
+		printer = &printers.YAMLPrinter{}
+	}
+	return (&printers.OmitManagedFieldsPrinter{Delegate: printer}).PrintObj(list, out)
 }
 
-func (p listPrinter) printTable(out io.Writer, objects []*unstructured.Unstructured, now time.Time) error {
-	table := &metav1.Table{}
-	column := func(name string, wide bool) {
-		definition := metav1.TableColumnDefinition{Name: name, Type: "string"}
-		if wide {
-			definition.Priority = 1
-		}
-		table.ColumnDefinitions = append(table.ColumnDefinitions, definition)
+// printList prints objects as a table. What an object waits for is the last column, because only
+// that one is cut at the width of a terminal.
+func (c *command) printList(o getOptions, objects []listed, waitsFor func(inspect.Summary) string) {
+	s, wide := c.screen(), o.output == "wide"
+	head := []string{"NAME", "READY", "STATUS", "REVISION", "CHART", "AGE", "WAITS FOR"}
+	if o.allNamespaces {
+		head = append([]string{"NAMESPACE"}, head...)
 	}
-	if p.withNamespaces {
-		column("Namespace", false)
+	if wide {
+		s.width = 0
+		head = append(head, "MESSAGE")
 	}
-	for _, name := range []string{"Name", "Ready", "Status", "Revision", "Chart", "Age"} {
-		column(name, false)
+	rows := [][]cell{make([]cell, 0, len(head))}
+	for _, name := range head {
+		rows[0] = append(rows[0], cell{text: name})
 	}
-	column("Message", true)
 	for _, object := range objects {
-		s := inspect.Summarize(object)
-		cells := []any{
-			strings.ToLower(s.Kind) + "/" + s.Name, string(s.Ready), statusWord(s), orNone(s.Revision), s.Chart, age(now, s.Created), s.Message,
+		summary := object.summary
+		row := []cell{
+			{text: printable(strings.ToLower(summary.Kind) + "/" + summary.Name)},
+			{text: printable(string(summary.Ready)), color: readyColor(summary)},
+			{text: printable(statusWord(summary))},
+			{text: orNone(summary.Revision)},
+			{text: printable(summary.Chart)},
+			{text: age(c.options.Now(), summary.Created)},
+			{text: printable(waitsFor(summary))},
 		}
-		if p.withNamespaces {
-			cells = append([]any{s.Namespace}, cells...)
+		if o.allNamespaces {
+			row = append([]cell{{text: summary.Namespace}}, row...)
 		}
-		table.Rows = append(table.Rows, metav1.TableRow{Cells: cells, Object: runtime.RawExtension{Object: object}})
+		if wide {
+			row = append(row, cell{text: printable(summary.Message)})
+		}
+		rows = append(rows, row)
 	}
-	return printers.NewTablePrinter(printers.PrintOptions{Wide: p.format == "wide"}).PrintObj(table, out)
+	s.table(rows)
 }
 
 // printAs prints a value as json or yaml.
@@ -126,9 +112,9 @@ func statusWord(s inspect.Summary) string {
 }
 
 // orNone returns a number that is not 0.
-func orNone(number int64) any {
+func orNone(number int64) string {
 	if number == 0 {
 		return ""
 	}
-	return number
+	return strconv.FormatInt(number, 10)
 }

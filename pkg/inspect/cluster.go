@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"sync"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -123,6 +124,9 @@ func (c *Cluster) List(ctx context.Context, kind schema.GroupVersionKind, namesp
 	var found []*unstructured.Unstructured
 	for {
 		page, err := c.resource(mapping.Resource, namespaceFor(mapping, namespace)).List(ctx, options)
+		if apierrors.IsForbidden(err) {
+			return nil, err // The answer names user, verb and resource.
+		}
 		if err != nil {
 			return nil, fmt.Errorf("list %s: %w", mapping.Resource.GroupResource(), err)
 		}

@@ -22,6 +22,7 @@ func TestWaitsFor(t *testing.T) {
 		{"object that the operator has not seen", "operator", inspect.Summary{Ready: metav1.ConditionUnknown, Reason: inspect.ReasonUnseen}},
 		{"closed window", "upgrade window", inspect.Summary{Ready: metav1.ConditionFalse, Reason: "OutsideWindow"}},
 		{"first of several objects", "Deployment/web", inspect.Summary{Ready: metav1.ConditionFalse, Message: `Deployment "web": 0/1; Service "web"`}},
+		{"object of a release", "Deployment/web", inspect.Summary{Ready: metav1.ConditionFalse, Message: `Deployment web: Available: 0/1`}},
 		{"object of another namespace", "Secret/keys", inspect.Summary{Ready: metav1.ConditionFalse, Message: `Secret infra/keys does not exist`}},
 		{"quota", "ResourceQuota/few", inspect.Summary{Ready: metav1.ConditionFalse, Message: `ConfigMap "web": exceeded quota: few, requested: a=1`}},
 		{"deletion", "Service/web", inspect.Summary{Ready: metav1.ConditionTrue, Deleting: true, Message: `Service "web" is being deleted`}},

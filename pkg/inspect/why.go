@@ -90,6 +90,8 @@ type why struct {
 	explanation *Explanation
 	// noEvents says that events cannot be read.
 	noEvents bool
+	// operatorErr is why the Lease cannot be read. It matters only if the operator would have to act.
+	operatorErr error
 }
 
 // facts are what is known besides the objects of the tree.
@@ -155,7 +157,7 @@ func (w *why) readOperator(ctx context.Context) {
 	case apierrors.IsNotFound(err):
 		w.facts.operator = &operatorFacts{lease: lease}
 	default:
-		w.note("Whether the operator runs is unknown: %v; ask whoever runs it for: %s", err, kubectl("get", lease))
+		w.operatorErr = fmt.Errorf("whether the operator runs is unknown: %w; ask whoever runs it for: %s", err, kubectl("get", lease))
 	}
 }
 
@@ -231,6 +233,9 @@ func (w *why) read(ctx context.Context, object Reference, blamed bool) (*Node, e
 // blameOperator adds the operator as the cause if it would have to act and does not run.
 func (w *why) blameOperator() {
 	e, operator := w.explanation, w.facts.operator
+	if e.Verdict == Waits && w.operatorErr != nil {
+		w.note("%v", w.operatorErr)
+	}
 	if operator == nil || operator.running {
 		return
 	}
@@ -287,15 +292,17 @@ func (c *Cluster) webhookConfiguration(ctx context.Context, webhook Reference) R
 	return webhook
 }
 
-// mention is an object in a message of the operator, such as: Secret "web", or ConfigMap shop/web.
-var mention = regexp.MustCompile(`\b([A-Z][A-Za-z]{2,62}) (?:"([a-z0-9][a-z0-9.-]{0,252})"|([a-z0-9-]{1,63})/([a-z0-9][a-z0-9.-]{0,252}))`)
+// mention is an object in a message of the operator, such as: Secret "web", ConfigMap shop/web, or in
+// a list of unhealthy objects, Deployment web: Available.
+var mention = regexp.MustCompile(`(?:^|; )([A-Z][A-Za-z]{2,62}) ([a-z0-9][a-z0-9.-]{0,252}): ` +
+	`|\b([A-Z][A-Za-z]{2,62}) (?:"([a-z0-9][a-z0-9.-]{0,252})"|([a-z0-9-]{1,63})/([a-z0-9][a-z0-9.-]{0,252}))`)
 
 // mentions returns the objects that a message names, without the object itself.
 func (f facts) mentions(node *Node, message string) []Reference {
 	var found []Reference
 	for _, match := range mention.FindAllStringSubmatch(message, -1) {
-		kind, served := f.kinds[match[1]]
-		reference := Reference{kind, cmp.Or(match[3], node.Namespace), cmp.Or(match[2], match[4])}
+		kind, served := f.kinds[cmp.Or(match[1], match[3])]
+		reference := Reference{kind, cmp.Or(match[5], node.Namespace), cmp.Or(match[2], match[4], match[6])}
 		if served && reference != node.Reference {
 			found = append(found, reference)
 		}

@@ -126,7 +126,7 @@ func TestWhy(t *testing.T) {
 
 // TestWhyNamesMissingPermissions holds that a user of one namespace gets an answer.
 func TestWhyNamesMissingPermissions(t *testing.T) {
-	cluster, client := treeCluster(t, notReady("SecretNotFound", `Secret "keys" has no key`, ""))
+	cluster, client := treeCluster(t, notReady("Progressing", `Secret "keys" has no key`, ""))
 	client.PrependReactor("*", "secrets", func(action clienttesting.Action) (bool, runtime.Object, error) {
 		return true, nil, apierrors.NewForbidden(action.GetResource().GroupResource(), "keys", fmt.Errorf("not allowed"))
 	})

@@ -125,6 +125,8 @@ type finding struct {
 	next  *Reference
 	// blamed says that next is the cause if it exists: its own state says nothing about this.
 	blamed bool
+	// optional says that an absent next is not the cause, because the object itself creates it.
+	optional bool
 }
 
 func (w *why) note(format string, args ...any) {
@@ -180,7 +182,7 @@ func (w *why) follow(ctx context.Context, node *Node) error {
 			continue
 		case f.next == nil || seen[*f.next]:
 		default:
-			next, err := w.read(ctx, *f.next, f.blamed)
+			next, err := w.read(ctx, f)
 			if err != nil {
 				return err
 			}
@@ -197,8 +199,8 @@ func (w *why) follow(ctx context.Context, node *Node) error {
 
 // read reads an object outside the tree that the last step names. It returns nil if the object is
 // the cause, because it is blamed or absent, or if it cannot be read.
-func (w *why) read(ctx context.Context, object Reference, blamed bool) (*Node, error) {
-	e := w.explanation
+func (w *why) read(ctx context.Context, f finding) (*Node, error) {
+	e, object := w.explanation, *f.next
 	switch object.GroupVersionKind {
 	case webhooks:
 		object = w.cluster.webhookConfiguration(ctx, object)
@@ -213,10 +215,11 @@ func (w *why) read(ctx context.Context, object Reference, blamed bool) (*Node, e
 	}
 	node, err := w.cluster.Tree(ctx, object)
 	switch {
-	case err == nil && blamed:
+	case err == nil && f.blamed:
 		e.Steps = append(e.Steps, Step{Object: object})
 	case err == nil:
 		return node, nil
+	case apierrors.IsNotFound(err) && f.optional:
 	case apierrors.IsNotFound(err), meta.IsNoMatchError(err):
 		e.Steps = append(e.Steps, Step{object, "The object does not exist"})
 		e.Verdict, e.Commands = NeedsPerson, []string{kubectl("get", object)}

@@ -6,6 +6,7 @@ package inspect
 import (
 	"cmp"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -103,7 +104,7 @@ func (f facts) ofFailing(node *Node, summary Summary, found finding) finding {
 	if summary.Reason == demov1alpha1.ReasonWaiting || !followsPods || worstChild == nil {
 		for _, reference := range mentioned {
 			if childNamed(node, reference) == nil {
-				found.next = &reference
+				found.next, found.optional = &reference, !absence.MatchString(summary.Message)
 				if summary.Reason != demov1alpha1.ReasonWaiting {
 					found.verdict = max(found.verdict, missingVerdict(summary.Reason))
 				}
@@ -114,6 +115,9 @@ func (f facts) ofFailing(node *Node, summary Summary, found finding) finding {
 	found.child = worstChild
 	return found
 }
+
+// absence is how messages say that a mentioned object, or a key of it, should be there.
+var absence = regexp.MustCompile(`does not exist|not found|has no key`)
 
 // missingVerdict is the verdict about an object outside the tree that a reason of this name is
 // about: one that someone has to create or correct, or one that the operator waits for.

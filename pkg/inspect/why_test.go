@@ -74,6 +74,10 @@ func TestWhy(t *testing.T) {
 			"needs a person: DemoApp/web ConfigMap/web", "kubectl describe configmap web -n shop",
 		},
 		{
+			"object that cannot be created", notReady("OutOfScope", "ConfigMap default/a is out of scope: the release may have objects in namespace shop only", stalled), now,
+			"needs a person: DemoApp/web", "kubectl edit demoapp.demo.example.com web -n shop",
+		},
+		{
 			"host of another object", notReady("HostTaken", `spec.ingress.host: a.example.com belongs to DemoApp "older": choose another host`, stalled) + older, now,
 			"needs a person: DemoApp/web", "kubectl edit demoapp.demo.example.com web -n shop",
 		},
@@ -87,7 +91,7 @@ func TestWhy(t *testing.T) {
 		{"suspended by its spec", notReady("Progressing", "", `, {type: Suspended, status: "True", reason: SuspendedBySpec, message: m}`), now, "needs a person: DemoApp/web", `kubectl patch demoapp.demo.example.com web -n shop --type=merge -p '{"spec":{"suspend":false}}'`},
 		{"suspended by an annotation", notReady("Progressing", "", `, {type: Suspended, status: "True", reason: SuspendedByAnnotation, message: m}`), now, "needs a person: DemoApp/web", "kubectl annotate demoapp.demo.example.com web -n shop demo.example.com/paused-"},
 		{"namespace that is being deleted", notReady("InstallFailed", `unable to create new content in namespace shop because it is being terminated`, "") + terminating, now, "needs a person: DemoApp/web Namespace/shop", "kubectl describe namespace shop"},
-		{"record that is too large", notReady("ReleaseTooLarge", "the record of release web does not fit into a Secret", stalled), now, "needs a person: DemoApp/web", "kubectl edit demoapp.demo.example.com web -n shop"},
+		{"record that is too large", notReady("ReleaseTooLarge", `the record of release web does not fit into a Secret: Secret "sh.helm.release.v1.web.v1" is invalid: data: Too long`, stalled), now, "needs a person: DemoApp/web", "kubectl edit demoapp.demo.example.com web -n shop"},
 		{"pod security", notReady("InstallFailed", `pods "web" is forbidden: violates PodSecurity "restricted:latest"`, ""), now, "needs a person: DemoApp/web", "kubectl edit demoapp.demo.example.com web -n shop"},
 		{"priority class", notReady("InstallFailed", "no PriorityClass with name high was found", ""), now, "needs a person: DemoApp/web PriorityClass/high", "kubectl get priorityclass high"},
 		{"admission policy", notReady("Refused", "ValidatingAdmissionPolicy 'no-services' with binding 'b' denied request: no", ""), now, "needs a person: DemoApp/web ValidatingAdmissionPolicy/no-services", "kubectl get validatingadmissionpolicy no-services"},

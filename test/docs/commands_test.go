@@ -47,6 +47,19 @@ var runPages = []struct {
 		"kubectl wait --for=condition=Established -f artifacts/crds/ --timeout=1m",
 		"bin/demoapp-controller --kubeconfig=$KUBECONFIG --leader-elect=false --metrics-bind-address=0 --health-probe-bind-address=0 &",
 	}},
+	{path: "docs/cli.md", before: []string{
+		"make up build plugin",
+		"export KUBECONFIG=$(go -C hack/localcluster run . kubeconfig --name demoapp) PATH=$PWD/bin:$PATH",
+		"kubectl apply -f artifacts/crds/ -f artifacts/kinds/website/crd.yaml -f artifacts/kinds/postgresql/crd.yaml " +
+			"-f artifacts/kinds/ecommerceplatform/crd.yaml",
+		"kubectl wait --for=condition=Established crds --all --timeout=1m",
+		"kubectl create namespace demoapp-system",
+		"bin/demoapp-controller --kubeconfig=$KUBECONFIG --metrics-bind-address=0 --health-probe-bind-address=0 &",
+		"kubectl apply -f artifacts/examples/demoapp.yaml -f artifacts/kinds/website/example.yaml -f artifacts/kinds/ecommerceplatform/example.yaml",
+		"kubectl wait demoapp/demoapp-sample website/website-sample --for=condition=Ready --timeout=2m",
+		// A pod without a node counts as failed after some seconds.
+		"timeout 2m bash -c 'until kubectl demoapp tree ecommerceplatform/shop-sample | grep -q \"could not be scheduled\"; do sleep 1; done'",
+	}},
 	{
 		path: "docs/argocd.md",
 		before: []string{

@@ -74,6 +74,10 @@ func TestWhy(t *testing.T) {
 			"needs a person: DemoApp/web ConfigMap/web", "kubectl describe configmap web -n shop",
 		},
 		{
+			"Secret of a Backup whose run failed", notReady("DestinationRefused", `bucket b refuses access: AccessDenied: correct the keys in Secret "keys"`, stalled) + secret, now,
+			"needs a person: DemoApp/web Secret/keys", "kubectl describe secret keys -n shop",
+		},
+		{
 			"object that cannot be created", notReady("OutOfScope", "ConfigMap default/a is out of scope: the release may have objects in namespace shop only", stalled), now,
 			"needs a person: DemoApp/web", "kubectl edit demoapp.demo.example.com web -n shop",
 		},

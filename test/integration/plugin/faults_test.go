@@ -6,7 +6,10 @@
 package plugin
 
 import (
+	"encoding/base64"
 	"fmt"
+	"math/rand/v2"
+	"strings"
 
 	"github.com/example/demoapp-controller/pkg/inspect"
 )
@@ -44,6 +47,55 @@ spec:
   image: registry.invalid/front:1
   port: 8080
 `
+
+var blockedWebApp = strings.Replace(webapp, "registry.invalid/front:1", "blocked.example.com/front:1", 1)
+
+const backup = `
+apiVersion: backup.example.com/v1
+kind: Backup
+metadata: {name: nightly}
+spec:
+  source: {type: postgresql, connection: {host: db, port: 5432, database: shop, credentialsSecret: login}}
+  destination: {type: s3, bucket: backups, prefix: shop, endpoint: 'http://minio:9000', credentialsSecret: bucket}
+  schedule: 0 2 * * *
+  retention: 30d
+`
+
+const platform = `
+apiVersion: platform.example.com/v1
+kind: EcommercePlatform
+metadata: {name: shop}
+spec:
+  environment: development
+  frontend: {image: 'nginxinc/nginx-unprivileged:1.27-alpine', replicas: 1}
+  backend: {image: 'nginxinc/nginx-unprivileged:1.27-alpine', replicas: 1}
+  database: {type: postgresql, version: '17', storage: 1Gi, replicas: 1}
+  monitoring: {enabled: false}
+  ingress: {host: shop.$NAMESPACE.example.com}
+`
+
+// appconfig returns the YAML of an AppConfig of the application shop.
+func appconfig(name string) string {
+	return "{apiVersion: config.example.com/v1, kind: AppConfig, metadata: {name: " + name + "}, spec: {application: shop, environment: prod, config: {A: b}}}"
+}
+
+// caches returns the YAML of an object web of a kind of the watches file.
+func caches(kind, spec string) string {
+	return fmt.Sprintf("{apiVersion: caches.example.com/v1, kind: %s, metadata: {name: web}, spec: {%s}}\n", kind, spec)
+}
+
+// deployment returns the YAML of a Deployment extra with the spec of its pods.
+func deployment(pods string) string {
+	return "{apiVersion: apps/v1, kind: Deployment, metadata: {name: extra}, spec: {selector: {matchLabels: {app: extra}}, " +
+		"template: {metadata: {labels: {app: extra}}, spec: {" + pods + "}}}}"
+}
+
+// noise returns a text that does not compress.
+func noise(size int) string {
+	random := make([]byte, size)
+	_, _ = rand.NewChaCha8([32]byte{}).Read(random)
+	return base64.StdEncoding.EncodeToString(random)[:size]
+}
 
 // waiting returns the status of a pod whose container waits.
 func waiting(reason, message string) string {
@@ -105,8 +157,83 @@ var faults = []fault{
 		name: "volume of a database", objects: postgresql, object: "postgresql/db", cause: "PersistentVolumeClaim/data-db-0", verdict: acts,
 		text: "no storage class",
 	},
+	{name: "image that the operator blocks", objects: blockedWebApp, object: "webapp/front", cause: "WebApp/front", verdict: acts, text: "is blocked by"},
+	{
+		name: "license that is denied", objects: named("denied", ""), object: "demoapp/denied", cause: "DemoApp/denied", verdict: acts, text: "403",
+	},
+	{
+		name: "license server that fails", objects: named("unanswered", ""), object: "demoapp/unanswered", cause: "DemoApp/unanswered", verdict: waits, text: "500",
+	},
+
+	// A kind of watches.yaml.
+	{name: "values that the chart's schema refuses", objects: caches("Cache", "size: 1000"), object: "cache/web", cause: "Cache/web", verdict: acts, text: "size"},
+	{name: "template that fails", objects: caches("Cache", "extra: [text]"), object: "cache/web", cause: "Cache/web", verdict: acts, text: "render chart cache"},
+	{
+		name: "record that is too large", objects: caches("Cache", "image: "+noise(700_000)), object: "cache/web", cause: "Cache/web", verdict: acts,
+		text: "does not fit into a Secret",
+	},
+	{
+		name: "immutable field", objects: caches("Cache", "selector: one"), change: caches("Cache", "selector: two"), object: "cache/web", cause: "Cache/web",
+		verdict: acts, text: "immutable",
+	},
+	{
+		name: "object of a kind without a CRD", objects: caches("Cache", "extra: [{apiVersion: caches.example.com/v1, kind: Widget, metadata: {name: a}}]"),
+		object: "cache/web", cause: "CustomResourceDefinition/Widget", verdict: acts, text: "kubectl api-resources",
+	},
+	{
+		name: "object outside the namespace", objects: caches("Confined", "extra: [{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: default}}]"),
+		object: "confined/web", cause: "Confined/web", verdict: acts, text: "out of scope",
+	},
+	{
+		name: "hook that fails", object: "cache/web", cause: "Job/prepare", verdict: acts, text: "DeadlineExceeded",
+		objects: caches("Cache", "extra: [{apiVersion: batch/v1, kind: Job, metadata: {name: prepare, annotations: {helm.sh/hook: pre-install}}, "+
+			"spec: {activeDeadlineSeconds: 1, template: {spec: {restartPolicy: Never, containers: [{name: a, image: 'registry.invalid/a:1'}]}}}}]"),
+	},
+	{
+		name: "image of a kind of watches.yaml", objects: caches("Cache", "extra: ["+deployment("containers: [{name: a, image: 'registry.invalid/a:1'}]")+"]"),
+		object: "cache/web", cause: "Pod/extra-", verdict: acts, text: "ImagePullBackOff",
+	},
+	{
+		name: "ServiceAccount of pods", objects: caches("Cache", "extra: ["+deployment("serviceAccountName: nobody, containers: [{name: a, image: a}]")+"]"),
+		object: "cache/web", cause: "ServiceAccount/nobody", verdict: acts, text: "does not exist",
+	},
+	{
+		name: "pod security", object: "cache/web", cause: "Deployment/extra", verdict: acts, text: "violates PodSecurity",
+		objects: "apiVersion: v1\nkind: Namespace\nmetadata: {name: $NAMESPACE, labels: {pod-security.kubernetes.io/enforce: baseline}}\n---\n" +
+			caches("Cache", "extra: ["+deployment("hostNetwork: true, containers: [{name: a, image: a}]")+"]"),
+	},
+	{
+		name: "ServiceAccount of releases that does not exist", objects: caches("Deputy", "size: 1"), object: "deputy/web", cause: "ServiceAccount/deployer",
+		verdict: acts, text: "does not exist",
+	},
+	{
+		name: "ServiceAccount of releases without permissions", object: "deputy/web", cause: "ServiceAccount/deployer", verdict: acts,
+		objects: "{apiVersion: v1, kind: ServiceAccount, metadata: {name: deployer}}\n---\n" + caches("Deputy", "size: 1"),
+		text:    "kubectl auth can-i --list --as=system:serviceaccount:$NAMESPACE:deployer",
+	},
+	{
+		name: "permission of the operator", objects: caches("Cache", "extra: [{apiVersion: v1, kind: ResourceQuota, metadata: {name: a}}]"), object: "cache/web",
+		cause: "ServiceAccount/demoapp-controller", verdict: acts, text: "resourcequotas",
+	},
+	{name: "kind that the operator does not serve", objects: caches("Stranger", "size: 1"), object: "stranger/web", cause: "Stranger/web", verdict: acts, text: "does not serve the kind"},
 
 	// Other objects of the operator.
+	{
+		name: "image of a dependency", objects: app("  waitFor: backend") + "\n---" + named("backend", "  image: registry.invalid/web:1"), object: "demoapp/web",
+		cause: "Pod/backend-", verdict: acts, text: "ImagePullBackOff",
+	},
+	{
+		name: "host of an older DemoApp", objects: named("older", "  ingress: {host: a.$NAMESPACE.example.com, className: none}"), first: "demoapp/older",
+		change: app("  ingress: {host: a.$NAMESPACE.example.com, className: none}"), object: "demoapp/web", cause: "DemoApp/web", verdict: acts, text: "belongs to DemoApp",
+	},
+	{
+		name: "application of an older AppConfig", objects: appconfig("older"), first: "appconfig/older", change: appconfig("conf"), object: "appconfig/conf",
+		cause: "AppConfig/conf", verdict: acts, text: "belongs to AppConfig",
+	},
+	{
+		name: "volume of the database of a platform", objects: platform, object: "ecommerceplatform/shop", cause: "PersistentVolumeClaim/data-shop-db-0",
+		verdict: acts, text: "no storage class",
+	},
 	{name: "missing dependency", objects: app("  waitFor: backend"), object: "demoapp/web", cause: "DemoApp/backend", verdict: acts, text: "does not exist"},
 	{
 		name: "dependency that is suspended", objects: app("  waitFor: backend") + "\n---" + named("backend", "  suspend: true"), object: "demoapp/web",
@@ -143,13 +270,7 @@ var faults = []fault{
 		objects: "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: more}\ndata: {values.yaml: '{'}\n---" + app("  valuesFrom: [{kind: ConfigMap, name: more}]"),
 		object:  "demoapp/web", cause: "ConfigMap/more", verdict: acts,
 	},
-	{
-		name: "Secret of a Backup", object: "backup/nightly", cause: "Secret/login", verdict: acts, text: "does not exist",
-		objects: "apiVersion: backup.example.com/v1\nkind: Backup\nmetadata: {name: nightly}\nspec:\n" +
-			"  source: {type: postgresql, connection: {host: db, port: 5432, database: shop, credentialsSecret: login}}\n" +
-			"  destination: {type: s3, bucket: backups, prefix: shop, endpoint: 'http://minio:9000', credentialsSecret: bucket}\n" +
-			"  schedule: 0 2 * * *\n  retention: 30d",
-	},
+	{name: "Secret of a Backup", objects: backup, object: "backup/nightly", cause: "Secret/login", verdict: acts, text: "does not exist"},
 
 	// The namespace.
 	{

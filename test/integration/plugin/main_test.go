@@ -9,6 +9,9 @@ import (
 	"bytes"
 	"errors"
 	"flag"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -41,11 +44,93 @@ func run(m *testing.M) int {
 		t.Fatal(err)
 	}
 	shared = t.Start(cluster.Options{KeepNamespaces: true})
-	if err := installKinds(t); err != nil {
+	if err := errors.Join(installKinds(t), installCaches(t)); err != nil {
 		t.Fatal(err)
 	}
-	cluster.StartOperator(t.Context(), t, shared, "--watches-file=artifacts/kinds/memcached/watches.yaml", "--logging-format=json")
+	licenses := httptest.NewServer(http.HandlerFunc(license))
+	t.Cleanup(licenses.Close)
+	cluster.StartOperator(t.Context(), t, shared, "--watches-file="+writeWatches(t), "--logging-format=json",
+		"--blocked-images=blocked.example.com/front", "--license-url="+licenses.URL+"/{{.Name}}")
 	return t.End(m.Run())
+}
+
+// license answers for a DemoApp by its name.
+func license(w http.ResponseWriter, r *http.Request) {
+	switch r.URL.Path {
+	case "/denied":
+		w.WriteHeader(http.StatusForbidden)
+	case "/unanswered":
+		w.WriteHeader(http.StatusInternalServerError)
+	}
+}
+
+// cacheKinds are kinds of the watches file, with further fields of their entries. The operator does
+// not serve Stranger.
+var cacheKinds = map[string]string{
+	"Cache": "", "Confined": ", scope: Namespace", "Deputy": ", serviceAccountName: deployer", "Stranger": "",
+}
+
+// writeWatches writes the watches file, and returns its path.
+func writeWatches(t *cluster.MainTest) string {
+	entries, err := os.ReadFile(filepath.Join(shared.Root(), "artifacts", "kinds", "memcached", "watches.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for kind, fields := range cacheKinds {
+		if kind != "Stranger" {
+			entries = fmt.Appendf(entries, "- {group: caches.example.com, version: v1, kind: %s, chart: test/integration/watches/testdata/cache%s}\n", kind, fields)
+		}
+	}
+	path := filepath.Join(t.TempDir(), "watches.yaml")
+	if err := os.WriteFile(path, entries, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// cachePermissions are those of the operator for the caches and the objects of their charts.
+const cachePermissions = `
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: caches}
+rules:
+  - {apiGroups: [caches.example.com], resources: ["*"], verbs: [get, list, watch, patch]}
+  - {apiGroups: [batch], resources: [jobs], verbs: [get, list, watch, create, patch, delete]}
+  - {apiGroups: [""], resources: [serviceaccounts], resourceNames: [deployer], verbs: [impersonate]}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: caches}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: caches}
+subjects: [{kind: ServiceAccount, name: demoapp-controller, namespace: demoapp-system}]
+`
+
+// installCaches installs the CRDs of the caches and the permissions for them.
+func installCaches(t *cluster.MainTest) error {
+	for kind := range cacheKinds {
+		lower := strings.ToLower(kind)
+		crd := fmt.Sprintf(`
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: %[1]ss.caches.example.com}
+spec:
+  group: caches.example.com
+  names: {kind: %[2]s, listKind: %[2]sList, plural: %[1]ss, singular: %[1]s, categories: [demoapp-controller]}
+  scope: Namespaced
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    subresources: {status: {}}
+    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
+`, lower, kind)
+		path := filepath.Join(t.TempDir(), lower+".yaml")
+		if err := errors.Join(os.WriteFile(path, []byte(crd), 0o600), shared.InstallCRDs(t.Context(), path)); err != nil {
+			return err
+		}
+	}
+	path := filepath.Join(t.TempDir(), "permissions.yaml")
+	return errors.Join(os.WriteFile(path, []byte(cachePermissions), 0o600), shared.ApplyFiles(t.Context(), "", path))
 }
 
 // installKinds installs all kinds of artifacts/kinds.

@@ -83,8 +83,9 @@ func shopHost(host string) func(*platformv1.EcommercePlatformSpec) {
 }
 
 func shopInProduction(spec *platformv1.EcommercePlatformSpec) {
-	two := int32(2)
+	two, off := int32(2), false
 	spec.Environment, spec.Backend.Replicas = platformv1.EnvironmentProduction, &two
+	spec.Database.Backup = &platformv1.PlatformBackup{Enabled: &off}
 }
 
 // change sends a merge patch of the spec.

@@ -238,6 +238,7 @@ func TestPostgreSQLBackup(t *testing.T) {
 	t.Parallel()
 	d := newDatabases(t, true)
 	backups := d.client.BackupV1().Backups(d.namespace)
+	createKeys(t, d.namespace, "bucket", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
 
 	d.create(func(s *databasev1.PostgreSQLSpec) {
 		s.Replicas = ptr.To(int32(1))

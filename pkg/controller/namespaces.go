@@ -6,7 +6,9 @@ package controller
 import (
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
+	"unicode"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,6 +16,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
+	"github.com/example/demoapp-controller/pkg/message"
 	"github.com/example/demoapp-controller/pkg/metacache"
 )
 
@@ -34,9 +37,26 @@ func keepNamespace(whole *metav1.PartialObjectMetadata) *metav1.PartialObjectMet
 	kept := metacache.Identity(whole)
 	kept.DeletionTimestamp = whole.DeletionTimestamp
 	if IsPaused(whole) {
-		kept.Annotations = map[string]string{apimeta.AnnotationPaused: "true"}
+		kept.Annotations = map[string]string{apimeta.AnnotationPaused: "true", apimeta.AnnotationPausedReason: PausedReason(whole)}
 	}
 	return kept
+}
+
+// maxPausedReason is the maximum length, in bytes, of the reason of a pause in a message.
+const maxPausedReason = 256
+
+// PausedReason returns why an object is paused, as its annotation says: one short line without
+// control characters, because a message repeats it. It is empty without the annotation.
+func PausedReason(object metav1.Object) string {
+	// The part that Truncate would drop is not processed.
+	text, _ := message.Beginning(object.GetAnnotations()[apimeta.AnnotationPausedReason], 4*maxPausedReason)
+	text = strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return ' '
+		}
+		return r
+	}, text)
+	return message.Truncate(message.OneLine(text), maxPausedReason)
 }
 
 // IsPaused reports whether an object has the annotation that pauses it.
@@ -55,6 +75,14 @@ func (n *Namespaces) IsPaused(namespace string) bool {
 func (n *Namespaces) IsTerminating(namespace string) bool {
 	found := n.get(namespace)
 	return found != nil && found.DeletionTimestamp != nil
+}
+
+// PausedReason returns the [PausedReason] of a Namespace.
+func (n *Namespaces) PausedReason(namespace string) string {
+	if found := n.get(namespace); found != nil {
+		return PausedReason(found)
+	}
+	return ""
 }
 
 func (n *Namespaces) get(namespace string) *metav1.PartialObjectMetadata {
@@ -96,7 +124,7 @@ func (h namespaceHandler) OnAdd(namespace *metav1.PartialObjectMetadata, isIniti
 
 // OnUpdate implements cache.TypedResourceEventHandler.
 func (h namespaceHandler) OnUpdate(before, after *metav1.PartialObjectMetadata) {
-	if IsPaused(before) != IsPaused(after) || (before.DeletionTimestamp == nil) != (after.DeletionTimestamp == nil) {
+	if IsPaused(before) != IsPaused(after) || PausedReason(before) != PausedReason(after) || (before.DeletionTimestamp == nil) != (after.DeletionTimestamp == nil) {
 		h(after.Name)
 	}
 }

@@ -139,6 +139,24 @@ func (c *Cluster) List(ctx context.Context, kind schema.GroupVersionKind, namesp
 	}
 }
 
+// Names returns the names of the first objects of a kind, at most [pageSize]. An empty namespace
+// means all namespaces.
+func (c *Cluster) Names(ctx context.Context, kind schema.GroupVersionKind, namespace string) ([]string, error) {
+	mapping, err := c.Mapper.RESTMapping(kind.GroupKind(), kind.Version)
+	if err != nil {
+		return nil, err
+	}
+	found, err := c.Metadata.Resource(mapping.Resource).Namespace(namespaceFor(mapping, namespace)).List(ctx, metav1.ListOptions{Limit: pageSize})
+	if err != nil {
+		return nil, err
+	}
+	names := make([]string, 0, len(found.Items))
+	for _, object := range found.Items {
+		names = append(names, object.Name)
+	}
+	return names, nil
+}
+
 // resource returns the client of a resource in a namespace; of the whole cluster without one.
 func (c *Cluster) resource(resource schema.GroupVersionResource, namespace string) dynamic.ResourceInterface {
 	if namespace == "" {

@@ -52,7 +52,7 @@ func (e *UnknownKindError) Error() string {
 	if len(names) == 0 {
 		return fmt.Sprintf("no kind %q: the API server serves no kind of the category %s; install the CRDs", e.Word, apimeta.Category)
 	}
-	if near := nearest(e.Word, names); near != "" {
+	if near := Nearest(e.Word, names); near != "" {
 		return fmt.Sprintf("no kind %q; did you mean %q?", e.Word, near)
 	}
 	return fmt.Sprintf("no kind %q; the kinds are %s", e.Word, strings.Join(names, ", "))
@@ -125,11 +125,11 @@ func (c *Cluster) Kind(ctx context.Context, word string) (Kind, error) {
 	}
 }
 
-// nearest returns the word that a user meant by a mistyped one; empty if none is near.
-func nearest(word string, words []string) string {
+// Nearest returns the word that a user meant by a mistyped one; empty if none is near.
+func Nearest(word string, words []string) string {
 	best, least := "", len(word)/3+2
 	for _, candidate := range words {
-		if d := distance(strings.ToLower(word), candidate); d < least {
+		if d := distance(strings.ToLower(word), strings.ToLower(candidate)); d < least {
 			best, least = candidate, d
 		}
 	}

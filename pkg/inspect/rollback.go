@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
+	"strconv"
 	"strings"
 
 	jsonpatch "github.com/evanphx/json-patch/v5"
@@ -15,18 +16,23 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// FieldManager is the field manager of what a user writes with the plugin.
-const FieldManager = "kubectl-demoapp"
+// FieldManager is the field manager of what a user writes with the plugin. The name does not begin
+// with "kubectl": Flux takes fields of such managers back when it applies the object.
+const FieldManager = "demoapp-plugin"
 
 // gitOpsManagers are the field managers of tools that write an object again from Git.
 var gitOpsManagers = []string{"argocd-controller", "argocd-application-controller", "kustomize-controller", "helm-controller", "fleetagent", "configsync"}
 
 // GitOpsOwner returns the field manager of a GitOps tool that wrote the spec of an object; empty if
 // there is none.
-func GitOpsOwner(object *unstructured.Unstructured) string {
+func GitOpsOwner(object *unstructured.Unstructured) string { return gitOpsManagerOf(object, "f:spec") }
+
+// gitOpsManagerOf returns the field manager of a GitOps tool that wrote a field, which is a key of
+// FieldsV1 such as "f:spec".
+func gitOpsManagerOf(object *unstructured.Unstructured, field string) string {
 	for _, entry := range object.GetManagedFields() {
 		if entry.Subresource == "" && entry.FieldsV1 != nil && slices.Contains(gitOpsManagers, entry.Manager) &&
-			strings.Contains(entry.FieldsV1.GetRawString(), `"f:spec"`) {
+			strings.Contains(entry.FieldsV1.GetRawString(), strconv.Quote(field)) {
 			return entry.Manager
 		}
 	}

@@ -6,6 +6,7 @@ package plugin
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -172,13 +173,7 @@ var orders = map[string]func(a, b inspect.Summary) int{
 }
 
 func (o getOptions) validate() error {
-	if orders[o.sort] == nil {
-		return fmt.Errorf("--sort: no order %q; use name, age, ready or chart", o.sort)
-	}
-	if !slices.Contains([]string{"", "wide", "json", "yaml", "name"}, o.output) {
-		return fmt.Errorf("--output: no format %q; use json, yaml, name or wide", o.output)
-	}
-	return nil
+	return errors.Join(oneOf("sort", o.sort, "name", "age", "ready", "chart"), oneOf("output", o.output, "", "json", "yaml", "name", "wide"))
 }
 
 // selected returns the objects that the flags select, in the order of --sort, and by default by

@@ -6,11 +6,13 @@ package plugin_test
 import (
 	"bytes"
 	"encoding/base64"
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -46,7 +48,7 @@ func newReleaseWorld(t *testing.T) *releaseWorld {
 		defer answer.Body.Close()
 		w.Header().Set("Content-Type", answer.Header.Get("Content-Type"))
 		w.WriteHeader(answer.StatusCode)
-		_, _ = io.Copy(w, answer.Body)
+		_, _ = io.Copy(flushing{w}, answer.Body)
 	}))
 	t.Cleanup(listener.Close)
 	kubeconfig := filepath.Join(t.TempDir(), "config")
@@ -110,13 +112,47 @@ func (w *releaseWorld) create(t *testing.T, text string) {
 	})
 }
 
-// run runs the plugin.
+// run runs the plugin without an answer to its questions.
 func (w *releaseWorld) run(t *testing.T, args ...string) (code int, out, errOut string) {
 	t.Helper()
+	return w.answering(t, "", args...)
+}
+
+// answering runs the plugin with an answer to its questions.
+func (w *releaseWorld) answering(t *testing.T, answer string, args ...string) (code int, out, errOut string) {
+	t.Helper()
 	var stdout, stderr bytes.Buffer
-	code = plugin.Execute(t.Context(), w.options, append(args, "--kubeconfig="+w.kubeconfig, "--cache-dir="+t.TempDir()),
-		genericiooptions.IOStreams{In: bytes.NewReader(nil), Out: &stdout, ErrOut: &stderr})
+	code = w.execute(t, genericiooptions.IOStreams{In: strings.NewReader(answer), Out: &stdout, ErrOut: &stderr}, args...)
 	return code, stdout.String(), stderr.String()
+}
+
+// execute runs the plugin.
+func (w *releaseWorld) execute(t *testing.T, streams genericiooptions.IOStreams, args ...string) (code int) {
+	t.Helper()
+	return plugin.Execute(t.Context(), w.options, append(args, "--kubeconfig="+w.kubeconfig, "--cache-dir="+t.TempDir()), streams)
+}
+
+// flushing sends each part of an answer at once, as a watch needs it.
+type flushing struct{ http.ResponseWriter }
+
+// Write implements io.Writer.
+func (f flushing) Write(part []byte) (int, error) {
+	n, err := f.ResponseWriter.Write(part)
+	return n, errors.Join(err, http.NewResponseController(f.ResponseWriter).Flush())
+}
+
+// onWrite collects output, and calls a function after each write.
+type onWrite struct {
+	bytes.Buffer
+
+	do func()
+}
+
+// Write implements io.Writer.
+func (w *onWrite) Write(part []byte) (int, error) {
+	n, err := w.Buffer.Write(part)
+	w.do()
+	return n, err
 }
 
 func TestHistoryCommand(t *testing.T) {

@@ -84,7 +84,7 @@ func Execute(ctx context.Context, options Options, args []string, streams generi
 	case errors.As(err, &answer):
 		return int(answer)
 	default:
-		fmt.Fprintf(streams.ErrOut, "error: %s\n", oneLine(err))
+		fmt.Fprintf(streams.ErrOut, "error: %s\n", printable(c.explain(ctx, err)))
 		return exitFailed
 	}
 }
@@ -101,12 +101,22 @@ func (c *command) root() *cobra.Command {
 	root := &cobra.Command{
 		Use: name, Short: "Show the operator's objects: their state, what they wait for, and what a change would do",
 		SilenceErrors: true, SilenceUsage: true, Annotations: annotations,
+		// Without a function, cobra's message about an unknown command has several lines.
+		Args: cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := explainCommand(cmd, args); err != nil {
+				return err
+			}
+			return cmd.Help()
+		},
 	}
+	root.SetFlagErrorFunc(explainFlag)
 	flags := root.PersistentFlags()
 	c.flags.AddFlags(flags)
 	flags.StringVar(&c.options.Operator.Namespace, "operator-namespace", c.options.Operator.Namespace, "namespace of the operator")
 	flags.StringVar(&c.options.Operator.Name, "operator-lease", c.options.Operator.Name, "name of the Lease of the operator's leader")
-	root.AddCommand(c.create(), c.diff(), c.get(), c.history(), c.report(), c.rollback(), c.status(), c.tree(), c.values(), c.why())
+	root.AddCommand(c.create(), c.diff(), c.get(), c.history(), c.reconcile(), c.report(), c.resume(), c.retry(), c.rollback(),
+		c.status(), c.suspend(), c.tree(), c.values(), c.wait(), c.why())
 	return root
 }
 

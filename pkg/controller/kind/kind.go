@@ -46,8 +46,8 @@ type Definition[T Object[T], S any] struct {
 	// objects of the namespace for a while, and no status is written.
 	Steps func(ctx context.Context, p *Pass[T]) error
 
-	// Annotations are further annotations whose change starts a pass, in addition to
-	// demo.example.com/paused. Optional.
+	// Annotations are further annotations whose change starts a pass, in addition to those that
+	// pause an object of any kind or request a pass over it. Optional.
 	Annotations []string
 	// Suspends says that Steps change nothing while Pass.Pause is set, and report it. By
 	// default, no step runs then. Optional.

@@ -87,7 +87,8 @@ func New[T Object[T], S any](kind Definition[T, S], deps Deps) (*Loop[T, S], err
 		recorder: deps.Recorder, clock: deps.Clock, resync: deps.ResyncPeriod, refuse: deps.Refuse,
 		metrics: deps.Metrics, becameReady: deps.Metrics.TimeToReady(kind.Name), namespaces: deps.Namespaces,
 	}
-	l.kind.Annotations = append(slices.Clone(kind.Annotations), apimeta.AnnotationPaused)
+	l.kind.Annotations = append(slices.Clone(kind.Annotations),
+		apimeta.AnnotationPaused, apimeta.AnnotationPausedReason, apimeta.AnnotationRequestedAt)
 	l.kind.Gates = append(slices.Clone(kind.Gates), heldByPause)
 	l.queue = controller.New(controller.ReconcilerFunc(l.Reconcile), controller.Options{
 		Name: kind.Name, Workers: deps.Workers, Clock: deps.Clock, Metrics: deps.Metrics,

@@ -17,6 +17,8 @@ type Pause struct {
 	Reason string
 	// By names the annotation and the object that has it, for messages.
 	By string
+	// Why says in one short line why the object is paused; empty if the user did not say it.
+	Why string
 }
 
 func (p Pause) isSet() bool { return p.By != "" }
@@ -28,10 +30,13 @@ var heldByPause = Gate{Name: "suspend", Condition: apimeta.ConditionSuspended, S
 func (l *Loop[T, S]) PauseOf(object T) Pause {
 	switch {
 	case controller.IsPaused(object):
-		return Pause{Reason: apimeta.ReasonSuspendedByAnnotation, By: "annotation " + apimeta.AnnotationPaused}
+		return Pause{
+			Reason: apimeta.ReasonSuspendedByAnnotation, By: "annotation " + apimeta.AnnotationPaused, Why: controller.PausedReason(object),
+		}
 	case l.namespaces.IsPaused(object.GetNamespace()):
 		return Pause{
 			Reason: apimeta.ReasonSuspendedByNamespace, By: "annotation " + apimeta.AnnotationPaused + " of Namespace " + object.GetNamespace(),
+			Why: l.namespaces.PausedReason(object.GetNamespace()),
 		}
 	default:
 		return Pause{}
@@ -42,8 +47,11 @@ func (l *Loop[T, S]) PauseOf(object T) Pause {
 // it. A change of the spec waits.
 func (l *Loop[T, S]) suspend(p *Pass[T]) {
 	conditions := p.Conditions()
-	conditions.Set(apimeta.ConditionSuspended, metav1.ConditionTrue, p.Pause.Reason,
-		"Nothing of the "+l.kind.GroupVersionKind.Kind+" is changed while "+p.Pause.By+" is true")
+	message := "Nothing of the " + l.kind.GroupVersionKind.Kind + " is changed while " + p.Pause.By + " is true"
+	if p.Pause.Why != "" {
+		message += ": " + p.Pause.Why
+	}
+	conditions.Set(apimeta.ConditionSuspended, metav1.ConditionTrue, p.Pause.Reason, message)
 	if _, current := conditions.Current(apimeta.ConditionReady); !current {
 		conditions.MarkReconciling(p.Pause.Reason, "A change waits until "+p.Pause.By+" is false")
 	}

@@ -6,6 +6,7 @@ package kind_test
 import (
 	"context"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -87,6 +88,33 @@ func TestPausedObjectIsNotChanged(t *testing.T) {
 	}, w.conditions())
 }
 
+// TestPausedReason: the condition shows the reason in one bounded line, and a new reason starts a
+// pass.
+func TestPausedReason(t *testing.T) {
+	tests := []struct{ name, reason, want string }{
+		{"reason", "moving the database", ": moving the database"},
+		{"lines and control characters", "a\n\nb\x1b[31mc\u202ed\t", ": a b [31mc d"},
+		{"only white space", " \n", ""},
+		{"long", strings.Repeat("é", 1<<16), ": " + strings.Repeat("é", 126) + "..."},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			var steps, deletions int
+			w := newWorld(t, pausable(&steps, &deletions))
+			w.change(func(c *cluster) {
+				c.Annotations = map[string]string{apimeta.AnnotationPaused: "true", apimeta.AnnotationPausedReason: test.reason}
+			})
+			w.sync()
+
+			_, err := w.pass()
+
+			expect.NoError(t, err)
+			expect.Equal(t, "message", "Nothing of the DemoAppCluster is changed while annotation demo.example.com/paused is true"+test.want,
+				w.stored().Status.Conditions[0].Message)
+		})
+	}
+}
+
 func TestPausedObjectIsDeleted(t *testing.T) {
 	var steps, deletions int
 	w := newWorld(t, pausable(&steps, &deletions))
@@ -128,8 +156,10 @@ func TestPausedNamespace(t *testing.T) {
 		expect.NoError(t, metav1.AddMetaToScheme(scheme))
 		namespace := func(paused string) *metav1.PartialObjectMetadata {
 			return &metav1.PartialObjectMetadata{
-				TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"},
-				ObjectMeta: metav1.ObjectMeta{Name: "ns", Annotations: map[string]string{apimeta.AnnotationPaused: paused, "other": "x"}},
+				TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"},
+				ObjectMeta: metav1.ObjectMeta{Name: "ns", Annotations: map[string]string{
+					apimeta.AnnotationPaused: paused, apimeta.AnnotationPausedReason: "night", "other": "x",
+				}},
 			}
 		}
 		resource := corev1.SchemeGroupVersion.WithResource("namespaces")
@@ -148,6 +178,7 @@ func TestPausedNamespace(t *testing.T) {
 		synctest.Wait()
 		expect.Equal(t, "synced", true, synced[0].HasSynced())
 		expect.Equal(t, "paused", true, namespaces.IsPaused("ns"))
+		expect.Equal(t, "reason", "night", namespaces.PausedReason("ns"))
 		expect.Equal(t, "another namespace is paused", false, namespaces.IsPaused("other"))
 		expect.Equal(t, "changes before", []string(nil), changed)
 

@@ -60,6 +60,9 @@ type Desired struct {
 	SuspendedBy string
 	// SuspendReason is the reason of the condition Suspended; by default SuspendedBySpec.
 	SuspendReason string
+	// SuspendedWhy says in one short line why the user suspends the object. The lifecycle reads it
+	// from an annotation.
+	SuspendedWhy string
 	// ChangeHeld says that a gate of the kind held a change in an earlier pass.
 	ChangeHeld bool
 	// DeployedIsAnyRevision says that the condition Deployed is True while any revision is

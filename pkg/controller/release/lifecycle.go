@@ -118,7 +118,7 @@ func Steps[T kind.Object[T]](l *Lifecycle, binding Binding[T]) func(context.Cont
 		if f.Desired.Release.Chart == nil {
 			return controller.Terminal(errors.Join(fmt.Errorf("the binding of %s returned a release without a chart", f.Key), err))
 		}
-		f.Desired.suspendFor(p.Pause)
+		f.Desired.suspendFor(p.Pause, p.Object)
 		if f.Desired.Redactor == nil {
 			f.Desired.Redactor = redact.New(nil)
 		}

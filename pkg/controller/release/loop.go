@@ -71,7 +71,7 @@ func NewLoop[T kind.Object[T], S any](
 func defaulted[T kind.Object[T], S any](definition kind.Definition[T, S], l *Lifecycle, binding Binding[T]) kind.Definition[T, S] {
 	definition.Steps = Steps(l, binding)
 	definition.Annotations = append(slices.Clone(definition.Annotations),
-		releasev1alpha1.AnnotationRequestedAt, releasev1alpha1.AnnotationForceAt, releasev1alpha1.AnnotationAdoptRelease)
+		releasev1alpha1.AnnotationForceAt, releasev1alpha1.AnnotationAdoptRelease)
 	if definition.Finalize == nil {
 		definition.Finalize = func(ctx context.Context, p *kind.Pass[T]) (event.Event, error) { return finalize(ctx, l, binding, p) }
 	}

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
+	"github.com/example/demoapp-controller/pkg/controller"
 	"github.com/example/demoapp-controller/pkg/controller/kind"
 	"github.com/example/demoapp-controller/pkg/helm"
 )
@@ -36,7 +37,8 @@ func suspend(s *subject, f Facts, found assessment) assessment {
 }
 
 // suspendFor suspends the release of a paused object, unless the binding suspends it.
-func (d *Desired) suspendFor(pause kind.Pause) {
+func (d *Desired) suspendFor(pause kind.Pause, object metav1.Object) {
+	d.SuspendedWhy = cmp.Or(pause.Why, controller.PausedReason(object))
 	if pause.By != "" && !d.Policy.Suspend {
 		d.Policy.Suspend, d.SuspendedBy, d.SuspendReason = true, pause.By, pause.Reason
 	}

@@ -23,6 +23,14 @@ const (
 // frozen object is changed. Its deletion works.
 const AnnotationPaused = "demo.example.com/paused"
 
+// AnnotationPausedReason says why the object, or the objects of the Namespace, are frozen. The
+// condition Suspended shows the first 256 bytes.
+const AnnotationPausedReason = "demo.example.com/paused-reason"
+
+// AnnotationRequestedAt requests one full pass over an object of any kind each time its value
+// changes.
+const AnnotationRequestedAt = "demo.example.com/requested-at"
+
 // ConditionSuspended is True while nothing of the object is changed. The message says what
 // suspends the object. It is absent otherwise.
 const ConditionSuspended = "Suspended"

@@ -5,14 +5,16 @@ package v1alpha1
 
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
 )
 
 // Annotations by which a user requests an action.
 const (
-	// AnnotationRequestedAt requests one full reconcile of the object each time its
-	// value changes. The value is any text of at most 256 characters, usually a time. The
-	// operator copies the value to status.lastHandledRequestedAt after the reconcile.
-	AnnotationRequestedAt = "demo.example.com/requested-at"
+	// AnnotationRequestedAt is [apimeta.AnnotationRequestedAt]. A release reads a value of at most
+	// 256 characters, usually a time, and copies it to status.lastHandledRequestedAt after the
+	// reconcile.
+	AnnotationRequestedAt = apimeta.AnnotationRequestedAt
 	// AnnotationForceAt requests an upgrade although nothing has changed. It takes effect
 	// once per value, and only if its value equals that of AnnotationRequestedAt.
 	AnnotationForceAt = "demo.example.com/force-at"

@@ -140,7 +140,7 @@ func (c *Controller) newLoop(deps Deps) (*kind.Loop[*v1alpha1.DemoApp, v1alpha1.
 		Client:      func(namespace string) controller.Patcher[*v1alpha1.DemoApp] { return deps.Apps.DemoApps(namespace) },
 		Status:      func(app *v1alpha1.DemoApp) *v1alpha1.DemoAppStatus { return &app.Status },
 		Conditions:  func(s *v1alpha1.DemoAppStatus) *[]metav1.Condition { return &s.Conditions },
-		Annotations: []string{releasev1alpha1.AnnotationRequestedAt, releasev1alpha1.AnnotationForceAt, releasev1alpha1.AnnotationAdoptRelease},
+		Annotations: []string{releasev1alpha1.AnnotationForceAt, releasev1alpha1.AnnotationAdoptRelease},
 		Steps:       c.steps, Suspends: true,
 		Finalizer: v1alpha1.Finalizer, Finalize: c.finalize, Finalized: reportUninstalled,
 		Hold: func(written, next v1alpha1.DemoAppStatus) time.Duration {

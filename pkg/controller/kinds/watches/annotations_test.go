@@ -272,8 +272,11 @@ func TestPauseAnnotation(t *testing.T) {
 		w.change("default/a", func(object *unstructured.Unstructured) {
 			object.Object["spec"] = map[string]any{"size": int64(7)}
 			annotate(object, "demo.example.com/paused", "true")
+			annotate(object, "demo.example.com/paused-reason", "audit")
 		})
 		w.equal("data while suspended", "5", w.field("ConfigMap", "default/a", "data", "size"))
+		w.equal("message while suspended", "Nothing is installed, upgraded or repaired while annotation demo.example.com/paused is true: audit",
+			w.message("default/a", "Suspended"))
 		w.has("conditions", w.conditions("default/a"), "Suspended True SuspendedByAnnotation", "Ready False SuspendedByAnnotation")
 		w.Delete("Memcached", "default/a")
 		w.settle()

@@ -20,6 +20,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
+	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	watchesv1alpha1 "github.com/example/demoapp-controller/pkg/apis/watches/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/helm"
@@ -163,7 +164,7 @@ func (k ReleaseKind) annotations() []string {
 		watchesv1alpha1.AnnotationUpgradeDescription, watchesv1alpha1.AnnotationUninstallDescription,
 		watchesv1alpha1.AnnotationUpgradeForce, watchesv1alpha1.AnnotationRollbackForce,
 		watchesv1alpha1.AnnotationUninstallWait, watchesv1alpha1.AnnotationReconcilePeriod, k.PauseAnnotation,
-		watchesv1alpha1.AnnotationPaused,
+		watchesv1alpha1.AnnotationPaused, apimeta.AnnotationPausedReason,
 	}
 	for _, annotation := range k.Annotations {
 		names = append(names, annotation.Name)

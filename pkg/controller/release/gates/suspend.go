@@ -18,9 +18,12 @@ func Suspend(_ context.Context, in release.GateInput) release.Verdict {
 	if !in.Desired.Policy.Suspend {
 		return release.Verdict{Remove: []string{releasev1alpha1.ConditionSuspended}}
 	}
+	message := "Nothing is installed, upgraded or repaired while " + in.SuspendedBy() + " is true"
+	if why := in.Desired.SuspendedWhy; why != "" {
+		message += ": " + why
+	}
 	verdict := release.Verdict{First: true, Condition: release.Condition(
-		releasev1alpha1.ConditionSuspended, metav1.ConditionTrue, in.SuspendReason(),
-		"Nothing is installed, upgraded or repaired while "+in.SuspendedBy()+" is true")}
+		releasev1alpha1.ConditionSuspended, metav1.ConditionTrue, in.SuspendReason(), message)}
 	if in.Plan.RollsOut() || in.Plan.Withheld {
 		verdict.Blockers = []release.Blocker{in.SuspendBlocker()}
 	}

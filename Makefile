@@ -121,8 +121,9 @@ build: ## Build the operator into bin/.
 	$(GO_BUILD) -o $(BINARY) ./cmd/demoapp-controller
 
 .PHONY: plugin
-plugin: ## Build the kubectl plugin into bin/.
+plugin: ## Build the kubectl plugin into bin/, and the link by which kubectl completes its arguments.
 	$(GO_BUILD) -o bin/kubectl-demoapp ./cmd/kubectl-demoapp
+	ln -sf kubectl-demoapp bin/kubectl_complete-demoapp
 
 # The binary of one platform, such as bin/linux_arm64/demoapp-controller.
 bin/%/demoapp-controller: FORCE

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	releasev1 "helm.sh/helm/v4/pkg/release/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -72,6 +73,40 @@ func TestReleaseOfAnotherOwner(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestReleaseThatWasLetGo: the owner that let a release go neither changes nor uninstalls it, although
+// its status still has the release. It takes the release back only with Adopt.
+func TestReleaseThatWasLetGo(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fixture) {
+		f.must(owned(t, nil), ActionInstall, CauseNotInstalled)
+		f.Edit("Secret", "default/"+record.SecretName("web", 1), "kubectl", func(secret *unstructured.Unstructured) {
+			labels := secret.GetLabels()
+			labels[record.OwnerLabel] = record.Released
+			delete(labels, record.OwnerKindLabel)
+			secret.SetLabels(labels)
+		})
+		synctest.Wait()
+		f.TakeRequests()
+		desired := owned(t, map[string]any{"replicaCount": 5})
+
+		decision, err := f.reconcile(desired)
+
+		_ = wantError[*OwnershipConflictError](t, err)
+		if decision.Action != ActionRefuse || decision.Cause != CauseOtherOwner {
+			t.Errorf("decided on %s (%s)", decision.Action, decision.Cause)
+		}
+		_ = wantError[*OwnershipConflictError](t, f.engine.Uninstall(t.Context(), desired, f.baseline))
+		wantRequests(t, f)
+		wantRecords(t, f, "web.v1 deployed")
+
+		desired.Adopt = true
+		if decision, err = f.reconcile(desired); err != nil || decision.Action != ActionUpgrade {
+			t.Errorf("with Adopt, decided on %s (%s): %v", decision.Action, decision.Cause, err)
+		}
+		desired.Adopt = false
+		f.must(desired, ActionNone, CauseNone)
+	})
 }
 
 // TestOwnerCreatedAgain: an owner of the same kind and name takes over the release of

@@ -41,6 +41,10 @@ func readStamp(explicit string) stamp {
 	return stampOf(explicit, releaseVersion, info)
 }
 
+// BuildVersion returns the version of this binary, for programs that are built together with an
+// operator.
+func BuildVersion() string { return readStamp("").version }
+
 func stampOf(explicit, release string, info *debug.BuildInfo) stamp {
 	s := stamp{version: develVersion, commit: unknownStamp, date: unknownStamp}
 	for _, version := range []string{explicit, release, info.Main.Version} {

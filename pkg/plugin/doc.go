@@ -4,9 +4,9 @@
 // Package plugin is the kubectl plugin as a library: [Execute] runs it. A program on the library
 // builds a plugin for its own kinds:
 //
-//	func main() {
-//		os.Exit(plugin.Execute(ctx, plugin.Options{Program: "kubectl-shop"}, os.Args[1:], streams))
-//	}
+//	streams := genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}
+//	options := plugin.Options{Program: "kubectl-shop", Operator: types.NamespacedName{Namespace: "shop-system", Name: "shop-operator"}}
+//	os.Exit(plugin.Execute(context.Background(), options, os.Args[1:], streams))
 //
 // Each command has a file. A command reads with package inspect and prints; it decides nothing
 // about the state of objects itself.

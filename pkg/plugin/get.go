@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -17,6 +18,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/example/demoapp-controller/pkg/inspect"
@@ -24,8 +26,8 @@ import (
 
 // getOptions are the flags of get.
 type getOptions struct {
-	allNamespaces, notReady, drifted bool
-	selector, chart, sort, output    string
+	allNamespaces, notReady, drifted, watch bool
+	selector, chart, sort, output           string
 }
 
 func (c *command) get() *cobra.Command {
@@ -46,6 +48,7 @@ func (c *command) get() *cobra.Command {
 	flags.StringVar(&o.chart, "chart", "", "list only releases of a chart, as NAME or NAME@VERSION")
 	flags.StringVar(&o.sort, "sort", "name", "order: name, age, ready or chart")
 	flags.StringVarP(&o.output, "output", "o", "", "output format: json, yaml, name or wide")
+	flags.BoolVarP(&o.watch, "watch", "w", false, "after the list, print each object that changes")
 	return cmd
 }
 
@@ -69,19 +72,82 @@ func (c *command) runGet(ctx context.Context, o getOptions, args []string) error
 	for _, warning := range query.warnings {
 		fmt.Fprintf(c.streams.ErrOut, "warning: %s\n", warning)
 	}
-	if o.output != "" && o.output != "wide" {
-		return printObjects(c.streams.Out, o.output, list)
-	}
-	if len(list) == 0 {
-		fmt.Fprintln(c.streams.ErrOut, "No objects found.")
-		return nil
-	}
-	waitsFor, err := cluster.WaitsFor(ctx)
+	show, err := c.listPrinter(ctx, cluster, o)
 	if err != nil {
 		return err
 	}
-	c.printList(o, list, waitsFor)
-	return nil
+	if err := show(list); err != nil || !o.watch {
+		return err
+	}
+	return c.watchList(ctx, cluster, query, list, func(object *unstructured.Unstructured) error {
+		if changed := o.selected([]*unstructured.Unstructured{object}); len(changed) > 0 {
+			return show(changed)
+		}
+		return nil
+	})
+}
+
+// listPrinter returns what prints a list, and then each object of the list that changes.
+func (c *command) listPrinter(ctx context.Context, cluster *inspect.Cluster, o getOptions) (func([]listed) error, error) {
+	if o.output != "" && o.output != "wide" {
+		return func(list []listed) error { return printObjects(c.streams.Out, o.output, list) }, nil
+	}
+	waitsFor, err := cluster.WaitsFor(ctx)
+	if err != nil {
+		return nil, err
+	}
+	t := &table{screen: c.screen()}
+	if o.output == "wide" {
+		t.width = 0
+	}
+	return func(list []listed) error {
+		if len(list) == 0 {
+			fmt.Fprintln(c.streams.ErrOut, "No objects found.")
+			return nil
+		}
+		t.add(c.listRows(o, t.widths == nil, list, waitsFor))
+		return nil
+	}, nil
+}
+
+// watchList calls changed with each object of the query that changes after it was listed, and once
+// more when it is deleted.
+func (c *command) watchList(
+	ctx context.Context, cluster *inspect.Cluster, q *query, list []listed, changed func(*unstructured.Unstructured) error,
+) error {
+	versions := map[types.UID]string{}
+	for _, shown := range list {
+		versions[shown.object.GetUID()] = shown.object.GetResourceVersion()
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	var mu sync.Mutex
+	for i, kind := range q.kinds {
+		if q.forbidden[i] != nil {
+			continue
+		}
+		what := inspect.Followed{Kind: kind.GroupVersionKind, Namespace: q.namespace, Name: q.name, Selector: q.selector}
+		group.Go(func() error {
+			return cluster.FollowObjects(ctx, what, func(object *unstructured.Unstructured, deleted bool) {
+				mu.Lock()
+				defer mu.Unlock()
+				if versions[object.GetUID()] == object.GetResourceVersion() && !deleted {
+					return
+				}
+				if deleted && object.GetDeletionTimestamp() == nil {
+					// An object without a finalizer disappears without a deletion timestamp.
+					object = object.DeepCopy()
+					now := metav1.NewTime(c.options.Now())
+					object.SetDeletionTimestamp(&now)
+				}
+				if err := changed(object); err != nil {
+					stop(err)
+				}
+			})
+		})
+	}
+	return group.Wait()
 }
 
 // query is what a list reads.
@@ -89,8 +155,9 @@ type query struct {
 	kinds []inspect.Kind
 	// namespace is empty for all namespaces, name for all objects.
 	namespace, name, selector string
-	// warnings say which kinds the user may not list.
-	warnings []string
+	// warnings say which kinds the user may not list, and forbidden has the error of each such kind.
+	warnings  []string
+	forbidden []error
 }
 
 func (c *command) query(ctx context.Context, cluster *inspect.Cluster, o getOptions, args []string) (*query, error) {
@@ -129,7 +196,7 @@ func (c *command) query(ctx context.Context, cluster *inspect.Cluster, o getOpti
 // list is a warning.
 func (q *query) list(ctx context.Context, cluster *inspect.Cluster) ([]*unstructured.Unstructured, error) {
 	found := make([][]*unstructured.Unstructured, len(q.kinds))
-	forbidden := make([]error, len(q.kinds))
+	q.forbidden = make([]error, len(q.kinds))
 	group, ctx := errgroup.WithContext(ctx)
 	for i, kind := range q.kinds {
 		group.Go(func() error {
@@ -140,7 +207,7 @@ func (q *query) list(ctx context.Context, cluster *inspect.Cluster) ([]*unstruct
 			}
 			objects, err := cluster.List(ctx, kind.GroupVersionKind, q.namespace, q.selector)
 			if apierrors.IsForbidden(err) && len(q.kinds) > 1 {
-				forbidden[i] = err
+				q.forbidden[i] = err
 				return nil
 			}
 			found[i] = objects
@@ -150,7 +217,7 @@ func (q *query) list(ctx context.Context, cluster *inspect.Cluster) ([]*unstruct
 	if err := group.Wait(); err != nil {
 		return nil, err
 	}
-	for _, err := range forbidden {
+	for _, err := range q.forbidden {
 		if err != nil {
 			q.warnings = append(q.warnings, err.Error())
 		}

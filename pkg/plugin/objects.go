@@ -9,8 +9,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/spf13/cobra"
-
 	"github.com/example/demoapp-controller/pkg/inspect"
 )
 
@@ -31,50 +29,6 @@ func splitObject(args []string) (kind, name string, err error) {
 	default:
 		return "", "", errors.New("name one object as KIND/NAME, as in demoapp/web")
 	}
-}
-
-// completeObjects completes KIND and KIND/NAME.
-func (c *command) completeObjects(cmd *cobra.Command, args []string, toComplete string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	if len(args) > 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	cluster, err := c.cluster()
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveError
-	}
-	word, prefix, named := strings.Cut(toComplete, "/")
-	if !named {
-		kinds, err := cluster.Kinds(cmd.Context())
-		if err != nil {
-			return nil, cobra.ShellCompDirectiveError
-		}
-		var found []cobra.Completion
-		for _, kind := range kinds {
-			if strings.HasPrefix(kind.Singular, word) {
-				found = append(found, kind.Singular+"/")
-			}
-		}
-		return found, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
-	}
-	kind, err := cluster.Kind(cmd.Context(), word)
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveError
-	}
-	namespace, err := c.namespace()
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveError
-	}
-	objects, err := cluster.List(cmd.Context(), kind.GroupVersionKind, namespace, "")
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveError
-	}
-	var found []cobra.Completion
-	for _, object := range objects {
-		if strings.HasPrefix(object.GetName(), prefix) {
-			found = append(found, word+"/"+object.GetName())
-		}
-	}
-	return found, cobra.ShellCompDirectiveNoFileComp
 }
 
 // object returns the reference of the object that the arguments KIND/NAME or KIND NAME name.

@@ -72,7 +72,7 @@ func Execute(ctx context.Context, options Options, args []string, streams generi
 	}
 	c := &command{options: options, streams: streams, flags: genericclioptions.NewConfigFlags(true)}
 	root := c.root() //nolint:contextcheck // Commands get the context from cobra.
-	root.SetArgs(args)
+	root.SetArgs(completing(os.Args[0], args))
 	root.SetIn(streams.In)
 	root.SetOut(streams.Out)
 	root.SetErr(streams.ErrOut)
@@ -115,8 +115,9 @@ func (c *command) root() *cobra.Command {
 	c.flags.AddFlags(flags)
 	flags.StringVar(&c.options.Operator.Namespace, "operator-namespace", c.options.Operator.Namespace, "namespace of the operator")
 	flags.StringVar(&c.options.Operator.Name, "operator-lease", c.options.Operator.Name, "name of the Lease of the operator's leader")
-	root.AddCommand(c.create(), c.diff(), c.get(), c.history(), c.reconcile(), c.report(), c.resume(), c.retry(), c.rollback(),
-		c.status(), c.suspend(), c.tree(), c.values(), c.wait(), c.why())
+	root.AddCommand(c.adopt(), c.create(), c.diff(), c.events(), c.get(), c.history(), c.logs(), c.orphan(), c.reconcile(), c.report(),
+		c.resume(), c.retry(), c.rollback(), c.status(), c.suspend(), c.tree(), c.values(), c.wait(), c.why())
+	c.completeFlags(root)
 	return root
 }
 

@@ -5,7 +5,6 @@ package plugin
 
 import (
 	"encoding/json"
-	"fmt"
 	"io"
 	"strconv"
 	"strings"
@@ -39,21 +38,22 @@ func printObjects(out io.Writer, format string, objects []listed) error {
 	return (&printers.OmitManagedFieldsPrinter{Delegate: printer}).PrintObj(list, out)
 }
 
-// printList prints objects as a table. What an object waits for is the last column, because only
-// that one is cut at the width of a terminal.
-func (c *command) printList(o getOptions, objects []listed, waitsFor func(inspect.Summary) string) {
-	s, wide := c.screen(), o.output == "wide"
+// listRows returns the table of objects, with its first row if isNew.
+func (c *command) listRows(o getOptions, isNew bool, objects []listed, waitsFor func(inspect.Summary) string) [][]cell {
+	wide := o.output == "wide"
 	head := []string{"NAME", "READY", "STATUS", "REVISION", "CHART", "AGE", "WAITS FOR"}
 	if o.allNamespaces {
 		head = append([]string{"NAMESPACE"}, head...)
 	}
 	if wide {
-		s.width = 0
 		head = append(head, "MESSAGE")
 	}
-	rows := [][]cell{make([]cell, 0, len(head))}
-	for _, name := range head {
-		rows[0] = append(rows[0], cell{text: name})
+	var rows [][]cell
+	if isNew {
+		rows = append(rows, make([]cell, 0, len(head)))
+		for _, name := range head {
+			rows[0] = append(rows[0], cell{text: name})
+		}
 	}
 	for _, object := range objects {
 		summary := object.summary
@@ -74,7 +74,7 @@ func (c *command) printList(o getOptions, objects []listed, waitsFor func(inspec
 		}
 		rows = append(rows, row)
 	}
-	s.table(rows)
+	return rows
 }
 
 // printAs prints a value as json or yaml.
@@ -88,7 +88,7 @@ func (c *command) printAs(format string, value any) error {
 	case "yaml":
 		text, err = yaml.Marshal(value)
 	default:
-		return fmt.Errorf("--output: no format %q; use json or yaml", format)
+		return oneOf("output", format, "json", "yaml")
 	}
 	if err != nil {
 		return err

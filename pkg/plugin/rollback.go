@@ -70,13 +70,12 @@ func (c *command) runRollback(ctx context.Context, o rollbackOptions, args []str
 		fmt.Fprintf(c.streams.ErrOut, "warning: %s wrote the spec of %s and will write it again; revert the commit instead\n", printable(manager), inspect.ReferenceOf(owner))
 	}
 	if !o.yes && !c.confirmed(fmt.Sprintf("Write the spec of revision %d to %s?", o.to, inspect.ReferenceOf(owner))) {
-		return errors.New("nothing was written; answer y, or use --yes")
+		return errNotConfirmed
 	}
 	if err := cluster.WriteSpec(ctx, owner, restored.Owner); err != nil {
 		return err
 	}
-	fmt.Fprintf(c.streams.Out, "%s.%s/%s rolled back to the spec of revision %d\n",
-		strings.ToLower(owner.GetKind()), owner.GroupVersionKind().Group, owner.GetName(), o.to)
+	fmt.Fprintf(c.streams.Out, "%s rolled back to the spec of revision %d\n", c.resourceName(owner), o.to)
 	return nil
 }
 

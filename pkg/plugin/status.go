@@ -74,9 +74,8 @@ func (c *command) printHead(s screen, root *inspect.Node) {
 	if root.Namespace != "" {
 		in = " in namespace " + root.Namespace
 	}
-	fmt.Fprintf(s.out, "%s%s, generation %d, age %s\n", root, in, root.Object.GetGeneration(), age(c.options.Now(), summary.Created))
-	fmt.Fprintf(s.out, "%s: ", s.paint(readyWord(summary), readyColor(summary)))
-	s.wrapped(printable(cmp.Or(summary.Message, summary.Reason)), "")
+	s.wrapped(printable(fmt.Sprintf("%s%s, generation %d, age %s", root, in, root.Object.GetGeneration(), age(c.options.Now(), summary.Created))), "")
+	s.wrappedBehind(cell{readyWord(summary) + ":", readyColor(summary)}, printable(cmp.Or(summary.Message, summary.Reason)), "")
 }
 
 // readyWord says in words whether an object is ready.
@@ -144,8 +143,7 @@ func conditionColor(condition metav1.Condition) color {
 func (c *command) printRelease(s screen, release releasev1alpha1.ReleaseStatus) {
 	if deployed := release.DeployedRelease; deployed != nil {
 		s.title("Release")
-		fmt.Fprintf(s.out, "%s, revision %d, chart %s %s\n",
-			printable(deployed.Name), deployed.Revision, printable(deployed.Chart), printable(deployed.ChartVersion))
+		s.wrapped(printable(fmt.Sprintf("%s, revision %d, chart %s %s", deployed.Name, deployed.Revision, deployed.Chart, deployed.ChartVersion)), "")
 	}
 	var rows [][]cell
 	for _, entry := range release.History {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -74,40 +75,95 @@ func (s screen) paint(text string, in color) string {
 	return fmt.Sprintf("\x1b[%dm%s\x1b[0m", in, text)
 }
 
-// table prints rows in columns. Only the last column is cut at the screen's width.
-func (s screen) table(rows [][]cell) {
-	var widths []int
+// minColumn is the width to which columns may be cut, and minLast the room that they leave for the
+// last column.
+const (
+	minColumn = 8
+	minLast   = 16
+	// gap is the space between two columns.
+	gap = 3
+)
+
+// table prints rows in columns. Rows that are added later have the same columns.
+type table struct {
+	screen
+
+	widths []int
+}
+
+// table prints rows in columns.
+func (s screen) table(rows [][]cell) { (&table{screen: s}).add(rows) }
+
+// add prints rows. Columns are as wide as their widest text so far. If they do not fit the screen,
+// the widest columns are cut.
+func (t *table) add(rows [][]cell) {
 	for _, row := range rows {
 		for i, cell := range row {
-			if i == len(widths) {
-				widths = append(widths, 0)
+			if i == len(t.widths) {
+				t.widths = append(t.widths, 0)
 			}
-			widths[i] = max(widths[i], utf8.RuneCountInString(cell.text))
+			t.widths[i] = max(t.widths[i], utf8.RuneCountInString(cell.text))
 		}
 	}
+	widths := t.fitting()
 	for _, row := range rows {
 		var line strings.Builder
 		used := 0
 		for i, cell := range row {
 			text, last := cell.text, i == len(row)-1
 			if last {
-				text = s.cut(text, used)
+				text = t.cut(text, used)
+			} else if t.width > 0 {
+				text = clip(text, widths[i])
 			}
-			line.WriteString(s.paint(text, cell.color))
+			line.WriteString(t.paint(text, cell.color))
 			if !last {
-				padding := widths[i] - utf8.RuneCountInString(text) + 3
-				line.WriteString(strings.Repeat(" ", padding))
-				used += widths[i] + 3
+				line.WriteString(strings.Repeat(" ", widths[i]-utf8.RuneCountInString(text)+gap))
+				used += widths[i] + gap
 			}
 		}
-		fmt.Fprintln(s.out, strings.TrimRight(line.String(), " "))
+		fmt.Fprintln(t.out, strings.TrimRight(line.String(), " "))
 	}
+}
+
+// fitting returns the widths with which the columns fit the screen.
+func (t *table) fitting() []int {
+	widths := slices.Clone(t.widths)
+	if t.width == 0 || len(widths) < 2 {
+		return widths
+	}
+	columns := widths[:len(widths)-1]
+	used := min(widths[len(widths)-1], minLast)
+	for _, width := range columns {
+		used += width + gap
+	}
+	for used > t.width {
+		widest := 0
+		for i, width := range columns {
+			if width > columns[widest] {
+				widest = i
+			}
+		}
+		if columns[widest] <= minColumn {
+			break
+		}
+		columns[widest]--
+		used--
+	}
+	return widths
 }
 
 // cut returns the beginning of a text that fits behind used columns.
 func (s screen) cut(text string, used int) string {
-	room := s.width - used
-	if s.width == 0 || utf8.RuneCountInString(text) <= room {
+	if s.width == 0 {
+		return text
+	}
+	return clip(text, s.width-used)
+}
+
+// clip returns the beginning of a text that fits a number of columns.
+func clip(text string, room int) string {
+	if utf8.RuneCountInString(text) <= room {
 		return text
 	}
 	if room < 2 {
@@ -117,23 +173,41 @@ func (s screen) cut(text string, used int) string {
 }
 
 // wrapped prints a text in lines that fit the screen, or 100 columns without one, behind an indent.
-func (s screen) wrapped(text, indent string) {
+func (s screen) wrapped(text, indent string) { s.wrappedBehind(cell{}, text, indent) }
+
+// wrappedBehind prints a text like wrapped, behind a lead such as "Ready:".
+func (s screen) wrappedBehind(lead cell, text, indent string) {
 	width := s.width
 	if width == 0 {
 		width = 100
 	}
-	line := ""
+	line, isFirst := lead.text, true
+	end := func() {
+		if isFirst && lead.text != "" {
+			line = s.paint(lead.text, lead.color) + strings.TrimPrefix(line, lead.text)
+		}
+		fmt.Fprintln(s.out, indent+line)
+		line, isFirst = "", false
+	}
 	for word := range strings.FieldsSeq(text) {
 		if line != "" && len(indent)+utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) > width {
-			fmt.Fprintln(s.out, indent+line)
-			line = ""
+			end()
 		}
 		if line != "" {
 			line += " "
 		}
 		line += word
+		// On a screen, a word that is longer than a line is broken.
+		for s.width > 0 && len(indent)+utf8.RuneCountInString(line) > width {
+			runes := []rune(line)
+			room := max(1, width-len(indent))
+			line = string(runes[:room])
+			rest := string(runes[room:])
+			end()
+			line = rest
+		}
 	}
 	if line != "" {
-		fmt.Fprintln(s.out, indent+line)
+		end()
 	}
 }

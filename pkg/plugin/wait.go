@@ -26,7 +26,7 @@ func (c *command) wait() *cobra.Command {
 		Long: "Wait until all objects are ready, or all others are ready and some need a person. Changes of the status are printed.\n\n" +
 			"Exit codes: 0 ready, 1 timeout, 2 needs a person, 3 the command failed.",
 		Example:           "  kubectl demoapp wait demoapp/web --timeout=2m\n\n  # After kubectl apply\n  kubectl demoapp wait --all -n shop",
-		ValidArgsFunction: c.completeObjects,
+		ValidArgsFunction: c.completeMany,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			cluster, err := c.cluster()
 			if err != nil {

@@ -79,12 +79,14 @@ func whyView(e *inspect.Explanation) explanationView {
 
 func (c *command) printWhy(s screen, e *inspect.Explanation) {
 	colors := map[inspect.Verdict]color{inspect.Ready: green, inspect.Waits: yellow, inspect.NeedsPerson: red}
-	fmt.Fprintf(s.out, "%s: %s\n", printable(e.Steps[0].Object.String()), s.paint(e.Verdict.String(), colors[e.Verdict]))
+	verdict := e.Verdict.String()
+	name := s.cut(printable(e.Steps[0].Object.String()), len(verdict)+len(": "))
+	fmt.Fprintf(s.out, "%s: %s\n", name, s.paint(verdict, colors[e.Verdict]))
 	said := ""
 	for i, step := range e.Steps {
 		indent := strings.Repeat("  ", i)
 		if i > 0 {
-			fmt.Fprintf(s.out, "%s└─%s\n", strings.Repeat("  ", i-1), printable(step.Object.String()))
+			fmt.Fprintf(s.out, "%s└─%s\n", strings.Repeat("  ", i-1), s.cut(printable(step.Object.String()), 2*i))
 		}
 		// An object often repeats the message of the object below it.
 		if step.Text != said {
@@ -93,7 +95,8 @@ func (c *command) printWhy(s screen, e *inspect.Explanation) {
 		said = step.Text
 	}
 	if e.Verdict != inspect.Ready {
-		fmt.Fprintf(s.out, "\n%s %s\n", s.paint("Cause:", blue), printable(e.Cause().Object.String()))
+		fmt.Fprint(s.out, "\n")
+		s.wrappedBehind(cell{"Cause:", blue}, printable(e.Cause().Object.String()), "")
 		for _, command := range e.Commands {
 			fmt.Fprintf(s.out, "%s  %s\n", s.paint("Next:", blue), printable(command))
 		}

@@ -4,7 +4,6 @@
 package plugin
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -72,7 +71,7 @@ func (c *command) resume() *cobra.Command {
 func (c *command) write(action inspect.Action, cmd *cobra.Command) *cobra.Command {
 	var o writeOptions
 	cmd.Use = string(action) + " (KIND/NAME ... | KIND -l LABELS | --all)"
-	cmd.ValidArgsFunction = c.completeObjects
+	cmd.ValidArgsFunction = c.completeMany
 	cmd.RunE = func(cmd *cobra.Command, args []string) error { return c.runWrite(cmd.Context(), action, o, args) }
 	flags := cmd.Flags()
 	o.addFlags(flags)
@@ -192,10 +191,16 @@ func (c *command) printWritten(o writeOptions, written []*unstructured.Unstructu
 	if o.output != "" {
 		return printObjects(c.streams.Out, o.output, getOptions{sort: "name"}.selected(written))
 	}
-	suffix := map[string]string{"client": " (dry run)", "server": " (server dry run)"}[request.DryRun]
 	for _, object := range written {
-		fmt.Fprintf(c.streams.Out, "%s.%s/%s %s%s\n", strings.ToLower(object.GetKind()), object.GroupVersionKind().Group, object.GetName(),
-			cmp.Or(done[request.Action], string(request.Action)), suffix)
+		fmt.Fprintf(c.streams.Out, "%s %s%s\n", c.resourceName(object), done[request.Action], dryRunSuffix[request.DryRun])
 	}
 	return nil
+}
+
+// dryRunSuffix ends the line about a written object, as in kubectl.
+var dryRunSuffix = map[string]string{"client": " (dry run)", "server": " (server dry run)"}
+
+// resourceName names an object as kubectl does after a write.
+func (c *command) resourceName(object *unstructured.Unstructured) string {
+	return printable(strings.ToLower(object.GetKind()) + "." + object.GroupVersionKind().Group + "/" + object.GetName())
 }

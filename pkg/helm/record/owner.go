@@ -27,6 +27,11 @@ const (
 	OwnerGenerationLabel = "engine.demo.example.com/owner-generation"
 )
 
+// Released is the value of OwnerLabel on the newest record of a release that its owner let go. It is
+// no UID, so the release belongs to no owner before one adopts it. Only clients that may write
+// Secrets can set it.
+const Released = "released"
+
 // maxLabelKind is the largest part of a kind's name in OwnerKindLabel, because a label's
 // value has at most 63 characters.
 const maxLabelKind = 40

@@ -29,8 +29,11 @@ import (
 // processors.
 const parallel = "12"
 
-// shared is the control plane of the tests, with an operator for all kinds.
-var shared *cluster.Cluster
+// shared is the control plane of the tests, and operator an operator for all kinds.
+var (
+	shared   *cluster.Cluster
+	operator *cluster.Operator
+)
 
 func TestMain(m *testing.M) {
 	flag.Parse()
@@ -49,7 +52,7 @@ func run(m *testing.M) int {
 	}
 	licenses := httptest.NewServer(http.HandlerFunc(license))
 	t.Cleanup(licenses.Close)
-	cluster.StartOperator(t.Context(), t, shared, "--watches-file="+writeWatches(t), "--logging-format=json",
+	operator = cluster.StartOperator(t.Context(), t, shared, "--watches-file="+writeWatches(t), "--logging-format=json",
 		"--blocked-images=blocked.example.com/front", "--license-url="+licenses.URL+"/{{.Name}}")
 	return t.End(m.Run())
 }
@@ -160,9 +163,15 @@ type answer struct {
 // kubectl runs a command of the plugin in a namespace.
 func kubectl(t *testing.T, namespace string, args ...string) answer {
 	t.Helper()
+	return execute(t, shared.Kubeconfig(), namespace, args...)
+}
+
+// execute runs a command of the plugin with a kubeconfig.
+func execute(t *testing.T, kubeconfig, namespace string, args ...string) answer {
+	t.Helper()
 	var out, errs bytes.Buffer
 	streams := genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: &errs}
-	args = append(args, "--kubeconfig", shared.Kubeconfig(), "--namespace", namespace)
+	args = append(args, "--kubeconfig", kubeconfig, "--namespace", namespace)
 	code := plugin.Execute(t.Context(), plugin.Options{}, args, streams)
 	return answer{code, out.String(), errs.String()}
 }

@@ -1,0 +1,136 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package inspect
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// maxLogLine is the limit of a line of the operator's log in bytes. The operator truncates each
+// text at 4 KiB, so only lines of other programs are longer. Longer lines are skipped.
+const maxLogLine = 64 << 10
+
+// LogLine is a line of the operator's JSON log.
+type LogLine struct {
+	Time time.Time
+	// Level is DEBUG, INFO, WARN or ERROR.
+	Level, Message string
+	// Fields are the other fields.
+	Fields map[string]any
+	// Raw is the whole line, without a line break.
+	Raw string
+}
+
+// ReadLog calls found with each line of a JSON log that is about an object. other is the number of
+// lines that are no JSON.
+func ReadLog(log io.Reader, object Reference, found func(LogLine)) (other int, err error) {
+	reader := bufio.NewReaderSize(log, maxLogLine)
+	for {
+		text, isPrefix, err := reader.ReadLine()
+		for isPrefix && err == nil {
+			text = nil
+			_, isPrefix, err = reader.ReadLine()
+		}
+		if errors.Is(err, io.EOF) {
+			return other, nil
+		}
+		if err != nil {
+			return other, err
+		}
+		if len(text) == 0 {
+			continue
+		}
+		line, ok := parseLogLine(text)
+		if !ok {
+			other++
+		} else if line.isAbout(object) {
+			found(line)
+		}
+	}
+}
+
+func parseLogLine(text []byte) (LogLine, bool) {
+	line := LogLine{Raw: string(text)}
+	if json.Unmarshal(text, &line.Fields) != nil || line.Fields == nil {
+		return line, false
+	}
+	take := func(field string) string {
+		value, _ := line.Fields[field].(string)
+		delete(line.Fields, field)
+		return value
+	}
+	line.Time, _ = time.Parse(time.RFC3339Nano, take("time"))
+	line.Level, line.Message = take("level"), take("msg")
+	return line, true
+}
+
+// isAbout reports whether a pass over the object wrote the line. A controller is named after its
+// kind; one of watches.yaml also after version and group.
+func (l LogLine) isAbout(object Reference) bool {
+	name, _ := l.Fields["object"].(map[string]any)
+	if name["name"] != object.Name || name["namespace"] != object.Namespace && (object.Namespace != "" || name["namespace"] != nil) {
+		return false
+	}
+	controller, _ := l.Fields["controller"].(string)
+	kind := strings.ToLower(object.Kind)
+	return controller == kind || strings.HasPrefix(controller, kind+".") && strings.HasSuffix(controller, "."+strings.ToLower(object.Group))
+}
+
+// ReadOperatorLogs calls found with each line about an object in the logs of all replicas of the
+// operator, since a time ago; all lines if it is 0. Lines of different pods are not sorted. With
+// follow, it ends when ctx ends or all pods have ended. other is the number of lines that are no
+// JSON.
+func (c *Cluster) ReadOperatorLogs(ctx context.Context, object Reference, since time.Duration, follow bool, found func(LogLine)) (other int, err error) {
+	deployment, err := c.Kubernetes.AppsV1().Deployments(c.Operator.Namespace).Get(ctx, c.Operator.Name, metav1.GetOptions{})
+	if err != nil {
+		return 0, fmt.Errorf("find the operator's pods: %w", err)
+	}
+	pods, err := c.Kubernetes.CoreV1().Pods(c.Operator.Namespace).List(ctx, metav1.ListOptions{
+		LabelSelector: metav1.FormatLabelSelector(deployment.Spec.Selector), Limit: pageSize,
+	})
+	if err != nil {
+		return 0, fmt.Errorf("find the operator's pods: %w", err)
+	}
+	var mu sync.Mutex
+	locked := func(line LogLine) {
+		mu.Lock()
+		defer mu.Unlock()
+		found(line)
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	for _, pod := range pods.Items {
+		for _, container := range pod.Spec.Containers {
+			options := &corev1.PodLogOptions{Container: container.Name, Follow: follow}
+			if seconds := int64(since.Seconds()); seconds > 0 {
+				options.SinceSeconds = &seconds
+			}
+			group.Go(func() error {
+				stream, err := c.Kubernetes.CoreV1().Pods(pod.Namespace).GetLogs(pod.Name, options).Stream(ctx)
+				if err != nil {
+					return fmt.Errorf("log of the pod %s: %w", pod.Name, err)
+				}
+				defer stream.Close()
+				unread, err := ReadLog(stream, object, locked)
+				mu.Lock()
+				defer mu.Unlock()
+				other += unread
+				return err
+			})
+		}
+	}
+	err = group.Wait()
+	return other, err
+}

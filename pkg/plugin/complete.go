@@ -1,0 +1,143 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plugin
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+)
+
+// completerPrefix begins the name of the program that kubectl runs to complete the arguments of a
+// plugin: kubectl_complete-demoapp for kubectl-demoapp. It prints what cobra's hidden command
+// prints. See https://kubernetes.io/docs/tasks/extend-kubectl/kubectl-plugins.
+const completerPrefix = "kubectl_complete-"
+
+// completing returns the arguments of a program, which completes if it runs under the name of a
+// completer, usually a symbolic link.
+func completing(program string, args []string) []string {
+	if strings.HasPrefix(filepath.Base(program), completerPrefix) {
+		return append([]string{cobra.ShellCompRequestCmd}, args...)
+	}
+	return args
+}
+
+// completeObjects completes KIND, KIND/NAME and KIND NAME for a command with one object.
+func (c *command) completeObjects(cmd *cobra.Command, args []string, toComplete string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	switch {
+	case len(args) == 0:
+		return c.complete(cmd, toComplete)
+	case len(args) == 1 && !strings.Contains(args[0], "/"):
+		return c.completeNames(cmd, args[0], "", toComplete)
+	default:
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// completeMany completes the arguments of a command with several objects, without those that it has.
+func (c *command) completeMany(cmd *cobra.Command, args []string, toComplete string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	var found []cobra.Completion
+	var directive cobra.ShellCompDirective
+	if len(args) > 0 && !strings.Contains(args[0], "/") {
+		found, directive = c.completeNames(cmd, args[0], "", toComplete)
+	} else {
+		found, directive = c.complete(cmd, toComplete)
+	}
+	return slices.DeleteFunc(found, func(word cobra.Completion) bool { return slices.Contains(args, word) }), directive
+}
+
+// complete completes KIND and KIND/NAME.
+func (c *command) complete(cmd *cobra.Command, toComplete string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	if word, prefix, named := strings.Cut(toComplete, "/"); named {
+		return c.completeNames(cmd, word, word+"/", prefix)
+	}
+	cluster, err := c.cluster()
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	kinds, err := cluster.Kinds(cmd.Context())
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	var found []cobra.Completion
+	for _, kind := range kinds {
+		if strings.HasPrefix(kind.Singular, toComplete) {
+			found = append(found, kind.Singular+"/")
+		}
+	}
+	return found, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+}
+
+// completeNames completes the name of an object of a kind, behind a text.
+func (c *command) completeNames(cmd *cobra.Command, word, before, prefix string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	cluster, err := c.cluster()
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	kind, err := cluster.Kind(cmd.Context(), word)
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	namespace, err := c.namespace()
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	names, err := cluster.Names(cmd.Context(), kind.GroupVersionKind, namespace)
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	slices.Sort(names)
+	var found []cobra.Completion
+	for _, name := range names {
+		if strings.HasPrefix(name, prefix) {
+			found = append(found, before+name)
+		}
+	}
+	return found, cobra.ShellCompDirectiveNoFileComp
+}
+
+// flagValues are the values of flags, as completions.
+var flagValues = map[string][]cobra.Completion{
+	"dry-run": {"none", "client", "server"},
+	"output":  {"json", "yaml", "name", "wide"},
+	"sort":    {"name", "age", "ready", "chart"},
+}
+
+// completeFlags adds the completion of flags to a command and those below it.
+func (c *command) completeFlags(cmd *cobra.Command) {
+	for flag, values := range flagValues {
+		// The flag output of some commands is a file.
+		if known := cmd.Flags().Lookup(flag); known != nil && (flag != "output" || known.Shorthand == "o") {
+			must(cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)))
+		}
+	}
+	if cmd.PersistentFlags().Lookup("namespace") != nil {
+		must(cmd.RegisterFlagCompletionFunc("namespace", c.completeNamespaces))
+	}
+	for _, below := range cmd.Commands() {
+		c.completeFlags(below)
+	}
+}
+
+// must panics on an error about a flag, which the caller has looked up.
+func must(err error) {
+	if err != nil {
+		panic(err)
+	}
+}
+
+func (c *command) completeNamespaces(cmd *cobra.Command, _ []string, toComplete string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	cluster, err := c.cluster()
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	names, err := cluster.Names(cmd.Context(), corev1.SchemeGroupVersion.WithKind("Namespace"), "")
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	return slices.DeleteFunc(names, func(name string) bool { return !strings.HasPrefix(name, toComplete) }), cobra.ShellCompDirectiveNoFileComp
+}

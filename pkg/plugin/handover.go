@@ -1,0 +1,150 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plugin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/example/demoapp-controller/pkg/inspect"
+)
+
+// handoverOptions are the flags of adopt and orphan.
+type handoverOptions struct {
+	yes, wait bool
+	dryRun    string
+	timeout   time.Duration
+}
+
+func (c *command) adopt() *cobra.Command {
+	var o handoverOptions
+	cmd := &cobra.Command{
+		Use:   "adopt KIND/NAME",
+		Short: "Take over a release that the helm command made",
+		Long: "Take over the release of an object that exists already, made by the helm command. The object takes the release over with all its\n" +
+			"objects, and upgrades it to what the spec says.",
+		Example: "  kubectl demoapp adopt demoapp/web --wait",
+		Args:    cobra.RangeArgs(1, 2), ValidArgsFunction: c.completeObjects,
+		RunE: func(cmd *cobra.Command, args []string) error { return c.runAdopt(cmd.Context(), o, args) },
+	}
+	flags := cmd.Flags()
+	flags.BoolVarP(&o.yes, "yes", "y", false, "do not ask")
+	flags.BoolVar(&o.wait, "wait", false, "follow the status until the object is ready, or needs a person")
+	flags.DurationVar(&o.timeout, "timeout", 5*time.Minute, "end of --wait")
+	flags.StringVar(&o.dryRun, "dry-run", "none", "none, client or server: show what would be taken over, and write nothing")
+	return cmd
+}
+
+func (c *command) runAdopt(ctx context.Context, o handoverOptions, args []string) error {
+	if err := oneOf("dry-run", o.dryRun, "none", "client", "server"); err != nil {
+		return err
+	}
+	cluster, object, err := c.read(ctx, args)
+	if err != nil {
+		return err
+	}
+	release, err := cluster.HandoverOf(ctx, object)
+	if err != nil {
+		return err
+	}
+	if release.Owned(object.GetUID()) {
+		return fmt.Errorf("release %s belongs to %s already", release.Name, inspect.ReferenceOf(object))
+	}
+	c.printHandover(release)
+	dryRun := o.dryRun
+	if dryRun == "none" {
+		dryRun = ""
+	}
+	if dryRun == "" && !o.yes && !c.confirmed(fmt.Sprintf("Take release %s over for %s?", release.Name, inspect.ReferenceOf(object))) {
+		return errNotConfirmed
+	}
+	outcome, err := cluster.Adopt(ctx, object, release, inspect.Request{At: c.options.Now(), DryRun: dryRun})
+	if err != nil {
+		return err
+	}
+	for _, warning := range outcome.Warnings {
+		fmt.Fprintf(c.streams.ErrOut, "warning: %s\n", printable(warning))
+	}
+	fmt.Fprintf(c.streams.Out, "%s requested to adopt release %s%s\n", c.resourceName(object), release.Name, dryRunSuffix[dryRun])
+	if !o.wait || dryRun != "" {
+		return nil
+	}
+	return c.await(ctx, cluster, awaited{objects: []*unstructured.Unstructured{outcome.Object}, handled: outcome.Handled}, o.timeout)
+}
+
+func (c *command) orphan() *cobra.Command {
+	var o handoverOptions
+	cmd := &cobra.Command{
+		Use:   "orphan KIND/NAME",
+		Short: "Delete an object and keep its release for the helm command",
+		Long: "Delete an object of the operator and keep its release with all objects. From then on, the helm command owns the release.\n\n" +
+			"The command marks the release as no longer owned, waits until the operator has seen that, and then deletes the object. If the\n" +
+			"operator does not answer in time, nothing is deleted, and " + `"adopt" takes the release back.`,
+		Example: "  kubectl demoapp orphan demoapp/web",
+		Args:    cobra.RangeArgs(1, 2), ValidArgsFunction: c.completeObjects,
+		RunE: func(cmd *cobra.Command, args []string) error { return c.runOrphan(cmd.Context(), o, args) },
+	}
+	cmd.Flags().BoolVarP(&o.yes, "yes", "y", false, "do not ask")
+	cmd.Flags().DurationVar(&o.timeout, "timeout", time.Minute, "time to wait for the operator")
+	return cmd
+}
+
+func (c *command) runOrphan(ctx context.Context, o handoverOptions, args []string) error {
+	cluster, object, err := c.read(ctx, args)
+	if err != nil {
+		return err
+	}
+	name := inspect.ReferenceOf(object)
+	if owner := metav1.GetControllerOf(object); owner != nil {
+		return fmt.Errorf("%s belongs to %s/%s, which would create it again", name, owner.Kind, owner.Name)
+	}
+	if object.GetDeletionTimestamp() != nil {
+		return fmt.Errorf("%s is being deleted already", name)
+	}
+	release, err := cluster.HandoverOf(ctx, object)
+	if err != nil {
+		return err
+	}
+	c.printHandover(release)
+	if manager := inspect.GitOpsOwner(object); manager != "" {
+		fmt.Fprintf(c.streams.ErrOut, "warning: %s wrote %s and will create it again; remove it from Git first\n", printable(manager), name)
+	}
+	if !o.yes && !c.confirmed(fmt.Sprintf("Delete %s and keep release %s with these objects?", name, release.Name)) {
+		return errNotConfirmed
+	}
+	waiting, cancel := context.WithTimeoutCause(ctx, o.timeout, errTimeout)
+	defer cancel()
+	err = cluster.LetGo(waiting, object, release)
+	if errors.Is(err, errTimeout) {
+		fmt.Fprintf(c.streams.ErrOut, "timeout after %s: the operator has not let release %s go, and nothing was deleted; run the command again, or kubectl demoapp adopt\n",
+			o.timeout, release.Name)
+		return answerError(exitWaits)
+	}
+	if err != nil {
+		return err
+	}
+	if err := cluster.DeleteOrphaned(ctx, object); err != nil {
+		return err
+	}
+	fmt.Fprintf(c.streams.Out, "%s deleted; release %s and its objects stay\n", c.resourceName(object), release.Name)
+	return nil
+}
+
+// printHandover shows what changes hands.
+func (c *command) printHandover(h *inspect.Handover) {
+	fmt.Fprintf(c.streams.ErrOut, "Release %s, revision %d (%s), chart %s:\n", printable(h.Name), h.Revision, printable(h.Status), printable(h.Chart))
+	for i, object := range h.Objects {
+		if i == maxTargets {
+			fmt.Fprintf(c.streams.ErrOut, "  and %d more\n", len(h.Objects)-maxTargets)
+			return
+		}
+		fmt.Fprintf(c.streams.ErrOut, "  %s\n", printable(object.String()))
+	}
+}

@@ -1,0 +1,131 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plugin_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/example/demoapp-controller/test/expect"
+	"github.com/example/demoapp-controller/test/fakeapi"
+)
+
+const newestRecord = "shop/sh.helm.release.v1.web.v2"
+
+// TestHandover lets releases go and takes them over. No operator runs: the status says beforehand what
+// it would answer.
+func TestHandover(t *testing.T) {
+	t.Parallel()
+	const shown = "Release web, revision 2 (deployed), chart demo-app@0.1.0:\n  ConfigMap/web\n"
+	conflict := conditions("Ready", "False", "OwnershipConflict", "")
+	tests := []struct {
+		name, args, answer string
+		// owner is the label of the newest record; "self" is the UID of the object.
+		owner       string
+		status      map[string]any
+		isChild     bool
+		frozen      bool
+		code        int
+		out, errors string
+		// label is a label of the newest record afterwards, as key=value.
+		label          string
+		gone, annotate bool
+	}{
+		{
+			name: "orphan", args: "orphan demoapp/web", answer: "y\n", owner: "self", status: conflict, gone: true,
+			out: "demoapp.demo.example.com/web deleted; release web and its objects stay\n", label: "engine.demo.example.com/owner=released",
+			errors: shown + "Delete DemoApp/web and keep release web with these objects? [y/N] ",
+		},
+		{
+			name: "orphan again after a timeout", args: "orphan demoapp/web -y", owner: "released", status: conflict, gone: true,
+			out: "demoapp.demo.example.com/web deleted; release web and its objects stay\n", label: "engine.demo.example.com/owner=released",
+		},
+		{
+			name: "the operator does not answer", args: "orphan demoapp/web -y --timeout=50ms", owner: "self", status: states["ready"], code: 1,
+			errors: "timeout after 50ms: the operator has not let release web go, and nothing was deleted", label: "engine.demo.example.com/owner=released",
+		},
+		{name: "not confirmed", args: "orphan demoapp/web", owner: "self", status: conflict, code: 3, errors: "nothing was written", label: "engine.demo.example.com/owner=self"},
+		{
+			name: "the release of another owner", args: "orphan demoapp/web -y", owner: "other", status: conflict, code: 3,
+			errors: "error: release web does not belong to DemoApp/web\n", label: "engine.demo.example.com/owner=other",
+		},
+		{
+			name: "a child", args: "orphan demoapp/web -y", owner: "self", isChild: true, code: 3,
+			errors: "error: DemoApp/web belongs to DemoAppCluster/all, which would create it again\n", label: "engine.demo.example.com/owner=self",
+		},
+		{
+			name: "a user who may not write Secrets", args: "orphan demoapp/web -y", owner: "self", status: conflict, frozen: true, code: 3,
+			errors: "shows what you may do\n", label: "engine.demo.example.com/owner=self",
+		},
+		{
+			name: "adopt", args: "adopt demoapp/web", answer: "y\n", annotate: true, label: "engine.demo.example.com/adopt=true",
+			out: "demoapp.demo.example.com/web requested to adopt release web\n", errors: shown + "Take release web over for DemoApp/web? [y/N] ",
+		},
+		{name: "adopt, not confirmed", args: "adopt demoapp/web", code: 3, errors: "nothing was written"},
+		{name: "adopt, dry run", args: "adopt demoapp/web --dry-run=client", out: "demoapp.demo.example.com/web requested to adopt release web (dry run)\n"},
+		{
+			name: "adopt without the permission to write Secrets", args: "adopt demoapp/web -y", frozen: true, annotate: true,
+			out: "demoapp.demo.example.com/web requested to adopt release web\n", errors: "warning: the record is not labeled, so only a DemoApp",
+		},
+		{
+			name: "adopt an own release", args: "adopt demoapp/web", owner: "self", code: 3, errors: "error: release web belongs to DemoApp/web already\n",
+			label: "engine.demo.example.com/owner=self",
+		},
+		{name: "no release", args: "adopt demoapp/db", code: 3, errors: "error: DemoApp/db has no release: there is no release db in namespace shop\n"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			w := newAppsWorld(t)
+			app := w.Edit("DemoApp", "shop/web", "kubectl", func(live *unstructured.Unstructured) {
+				if test.isChild {
+					isController := true
+					live.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "demo.example.com/v1alpha1", Kind: "DemoAppCluster", Name: "all", UID: "1", Controller: &isController}})
+				}
+			})
+			if test.status != nil {
+				w.EditSubresource("DemoApp", "shop/web", "demoapp-controller", "status", func(live *unstructured.Unstructured) { live.Object["status"] = test.status })
+			}
+			self := strings.NewReplacer("self", string(app.GetUID()))
+			w.Edit("Secret", newestRecord, "demoapp-controller", func(live *unstructured.Unstructured) {
+				labels := live.GetLabels()
+				if test.owner != "" {
+					labels["engine.demo.example.com/owner"] = self.Replace(test.owner)
+				}
+				live.SetLabels(labels)
+			})
+			w.Refuse = func(request fakeapi.Request, _ *unstructured.Unstructured) error {
+				if test.frozen && request.Verb == "patch" && request.Key.Resource.Resource == "secrets" {
+					return apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, request.Key.Name, nil)
+				}
+				return nil
+			}
+			w.TakeRequests()
+
+			code, out, errOut := w.answering(t, test.answer, strings.Fields(test.args)...)
+
+			expect.Equal(t, "output", test.out, out)
+			expect.Contains(t, "errors", errOut, test.errors)
+			expect.Equal(t, "exit code", test.code, code)
+			key, value, _ := strings.Cut(test.label, "=")
+			expect.Equal(t, "label "+key, self.Replace(value), w.Object("Secret", newestRecord).GetLabels()[key])
+			expect.Equal(t, "is gone", test.gone, !slices.Contains(w.Names(), "DemoApp shop/web"))
+			if !test.gone {
+				annotation := w.Object("DemoApp", "shop/web").GetAnnotations()["demo.example.com/adopt-release"]
+				expect.Equal(t, "annotation", test.annotate, annotation == "true")
+			}
+			for _, request := range w.Requests() {
+				if request.Verb == "delete" {
+					expect.Contains(t, "deletion", string(request.Body), `"propagationPolicy":"Orphan"`, `"uid":"`+string(app.GetUID())+`"`)
+				}
+			}
+		})
+	}
+}

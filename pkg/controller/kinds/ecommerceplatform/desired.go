@@ -15,8 +15,7 @@ import (
 var cacheArgs = []string{"--save", "", "--appendonly", "no", "--maxmemory", "192mb", "--maxmemory-policy", "allkeys-lru"}
 
 // desired returns the components of a platform in the order of their start. Monitoring and backups
-// hold nothing up. A platform that cannot have its host keeps the Ingress of the host before, if
-// any.
+// hold nothing up. A platform that cannot have its host keeps the Ingress of its former host.
 func desired(p *platformv1.EcommercePlatform, hasHost bool) []component.Component {
 	app := application(p)
 	components := app.Tiers()

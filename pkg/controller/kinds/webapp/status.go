@@ -17,8 +17,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller/kind/status"
 )
 
-// summarize sets the status from the result of Ensure. blockedBy is the entry that blocks the
-// image.
+// summarize sets the status after Ensure. blockedBy is the entry that blocks the image.
 func summarize(p *pass, state child.State, blockedBy string, err error) {
 	s, deployment := &p.Object.Status, state.Of("Deployment", p.Object.Name)
 	s.ObservedGeneration = p.Object.Generation

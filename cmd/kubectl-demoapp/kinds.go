@@ -14,23 +14,25 @@ import (
 
 	cachev1 "github.com/example/demoapp-controller/pkg/apis/cache/v1"
 	demov1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+	examplev1 "github.com/example/demoapp-controller/pkg/apis/example/v1"
 	"github.com/example/demoapp-controller/pkg/controller/child"
 	"github.com/example/demoapp-controller/pkg/controller/kinds/demoapp"
 	"github.com/example/demoapp-controller/pkg/controller/kinds/memcachedbackup"
 	"github.com/example/demoapp-controller/pkg/controller/kinds/webapp"
 	"github.com/example/demoapp-controller/pkg/controller/kinds/website"
+	"github.com/example/demoapp-controller/pkg/images"
 	"github.com/example/demoapp-controller/pkg/inspect"
 )
 
-// kinds returns the functions of the kinds whose desired state depends on their spec alone. Other
-// kinds also need the flags of the operator, or what it found out about the cluster.
+// kinds returns the functions of the kinds whose desired state depends on their spec and on the
+// images that the operator reports. Other kinds also need the flags of the operator, or what it found out about the cluster.
 func kinds() map[schema.GroupKind]inspect.KindFunctions {
 	return map[schema.GroupKind]inspect.KindFunctions{
 		demov1alpha1.SchemeGroupVersion.WithKind("DemoApp").GroupKind(): {Fields: demoAppFields, Restore: restoreDemoApp},
-		memcachedbackup.Kind.GroupKind(): children(memcachedbackup.Kind, func(m *cachev1.MemcachedBackup) []child.Desired {
-			return []child.Desired{memcachedbackup.Desired(m)}
+		memcachedbackup.Kind.GroupKind(): children(memcachedbackup.Kind, func(m *cachev1.MemcachedBackup, pull images.Table) []child.Desired {
+			return []child.Desired{memcachedbackup.Desired(m, pull)}
 		}),
-		webapp.Kind.GroupKind():  children(webapp.Kind, webapp.Desired),
+		webapp.Kind.GroupKind():  children(webapp.Kind, func(w *examplev1.WebApp, _ images.Table) []child.Desired { return webapp.Desired(w) }),
 		website.Kind.GroupKind(): children(website.Kind, website.Desired),
 	}
 }
@@ -39,14 +41,14 @@ func kinds() map[schema.GroupKind]inspect.KindFunctions {
 func children[T any, P interface {
 	*T
 	metav1.Object
-}](kind schema.GroupVersionKind, desired func(P) []child.Desired,
+}](kind schema.GroupVersionKind, desired func(P, images.Table) []child.Desired,
 ) inspect.KindFunctions {
-	return inspect.KindFunctions{Children: func(object *unstructured.Unstructured) ([]child.Rendered, error) {
+	return inspect.KindFunctions{Children: func(object *unstructured.Unstructured, pull images.Table) ([]child.Rendered, error) {
 		owner := P(new(T))
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, owner); err != nil {
 			return nil, err
 		}
-		return child.Render(owner, kind, desired(owner)...)
+		return child.Render(owner, kind, desired(owner, pull)...)
 	}}
 }
 
@@ -76,7 +78,7 @@ func demoAppFields(object *unstructured.Unstructured, in inspect.FieldsInput) (i
 		ingress = true // Nothing deployed tells what the cluster supports. Most clusters have Ingress.
 	}
 	return inspect.Fields{
-		Values: demoapp.FieldValues(app.Spec, apiKey, ingress, httpRoute), Secret: [][]string{{"apiKey"}},
+		Values: demoapp.FieldValues(app.Spec, in.Images, apiKey, ingress, httpRoute), Secret: [][]string{{"apiKey"}},
 		Sources: map[string]string{
 			"apiKey": cmp.Or(source, "spec.apiKey"), "ingress.enabled": "spec.ingress", "httpRoute.enabled": "spec.ingress", "httpRoute.host": "spec.ingress.host",
 			"httpRoute.gateway.name": "spec.ingress.gateway.name", "httpRoute.gateway.namespace": "spec.ingress.gateway.namespace",
@@ -112,7 +114,7 @@ func restoreDemoApp(object *unstructured.Unstructured, recorded map[string]any) 
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, app); err != nil {
 		return nil, err
 	}
-	now := demoapp.FieldValues(app.Spec, "", false, false)
+	now := demoapp.FieldValues(app.Spec, images.Table{}, "", false, false)
 	for _, of := range []string{"ingress", "httpRoute"} {
 		// The record has whether the cluster supported the object, which is not a field.
 		fields, _, _ := unstructured.NestedMap(recorded, of)

@@ -19,6 +19,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/generated/clientset/versioned"
 	"github.com/example/demoapp-controller/pkg/generated/clientset/versioned/scheme"
 	"github.com/example/demoapp-controller/pkg/generated/informers/externalversions"
+	"github.com/example/demoapp-controller/pkg/images"
 	"github.com/example/demoapp-controller/pkg/operator"
 )
 
@@ -54,7 +55,7 @@ func buildMemcachedBackups(env *operator.Environment) error {
 	if err != nil {
 		return err
 	}
-	loop, err := memcachedbackup.New(client.CacheV1(), child.NewSet(memcachedbackup.Kind, children...), pods, kind.Deps{
+	loop, err := memcachedbackup.New(client.CacheV1(), child.NewSet(memcachedbackup.Kind, children...), pods, images.Table{}, kind.Deps{
 		Informers: informers, Recorder: env.Recorder(scheme.Scheme), Metrics: env.Metrics, Clock: clock.RealClock{},
 		ResyncPeriod: 10 * time.Minute,
 	})

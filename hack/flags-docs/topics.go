@@ -26,7 +26,7 @@ var topics = []topic{
 	},
 	{
 		title: "Policies", introduction: "Rules of the cluster's administrators for all DemoApps, WebApps and PostgreSQLs. See [gates](gates.md).",
-		names: []string{"allowed-registries", "blocked-images", "webapp-cleanup-url", "platform-hosts", "postgresql-images"},
+		names: []string{"allowed-registries", "blocked-images", "webapp-cleanup-url", "platform-hosts", "image-registry", "images"},
 		prefixes: []string{
 			"license-", "max-concurrent-rollouts", "rollout-",
 		},
@@ -73,7 +73,8 @@ var explanations = map[string]string{
 	"webapp-cleanup-url":        "See [cleanup hook](webapp.md#cleanup-hook).",
 	"blocked-images":            "See [blocked images](webapp.md#blocked-images).",
 	"platform-hosts":            "See [the host is taken](ecommerceplatform.md#the-host-is-taken).",
-	"postgresql-images":         "See [versions](postgresql.md#versions).",
+	"image-registry":            "See [images](production.md#images).",
+	"images":                    "See [images](production.md#images).",
 	"webhook-cert-dir":          "See [certificates](admission.md#certificates).",
 	"leader-elect-renew-deadline": "It must be shorter than `--leader-elect-lease-duration`, because otherwise two replicas could " +
 		"lead at a time.",

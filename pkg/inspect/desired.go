@@ -19,13 +19,15 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller/child"
 	"github.com/example/demoapp-controller/pkg/controller/release/values"
 	"github.com/example/demoapp-controller/pkg/helm"
+	"github.com/example/demoapp-controller/pkg/images"
 )
 
 // KindFunctions are the pure functions of a kind that say what an object desires. The package of the
 // kind exports them, and the program registers them.
 type KindFunctions struct {
-	// Children returns the desired children of an object; nil for a kind with a release.
-	Children func(object *unstructured.Unstructured) ([]child.Rendered, error)
+	// Children returns the desired children of an object; nil for a kind with a release. pull says
+	// where the operator's images are pulled from.
+	Children func(object *unstructured.Unstructured, pull images.Table) ([]child.Rendered, error)
 	// Fields returns the values that the fields of the spec give to the chart; nil for a kind whose
 	// whole spec is the values.
 	Fields func(object *unstructured.Unstructured, in FieldsInput) (Fields, error)
@@ -39,6 +41,8 @@ type KindFunctions struct {
 type FieldsInput struct {
 	// Secret reads a key of a Secret in the namespace of the object.
 	Secret func(name, key string) (string, error)
+	// Images say where the operator's images are pulled from.
+	Images images.Table
 	// Deployed are the values of the deployed revision. They tell what the operator found out about
 	// the cluster.
 	Deployed map[string]any
@@ -98,7 +102,7 @@ func (c *Cluster) layers(
 		layers = append(layers, layer)
 	}
 	layers = append(layers, Layer{Source: "spec.values", Values: spec.Values})
-	fields, err := functions.Fields(object, FieldsInput{Deployed: recorded, Secret: func(name, key string) (string, error) {
+	fields, err := functions.Fields(object, FieldsInput{Deployed: recorded, Images: c.images(ctx), Secret: func(name, key string) (string, error) {
 		return c.key(ctx, releasev1alpha1.ValuesFromSecret, object.GetNamespace(), name, key)
 	}})
 	if err != nil {

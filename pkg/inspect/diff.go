@@ -160,7 +160,7 @@ func plainly(objects []*unstructured.Unstructured) []desiredObject {
 
 // children compares the desired children of an owner with the live ones.
 func (d Differ) children(ctx context.Context, owner *unstructured.Unstructured) ([]Difference, error) {
-	rendered, err := d.Functions.Children(owner)
+	rendered, err := d.Functions.Children(owner, d.images(ctx))
 	if err != nil {
 		return nil, err
 	}

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
+	"github.com/example/demoapp-controller/pkg/images"
 )
 
 // Report is what the operator reports about itself on the Lease of its leader.
@@ -58,4 +59,12 @@ func (c *Cluster) readReport(ctx context.Context) (Report, error) {
 		return report, fmt.Errorf("annotation %s of Lease %s: %w", apimeta.AnnotationReport, c.Operator, err)
 	}
 	return report, nil
+}
+
+// images returns where the operator's images are pulled from. Users who may not read the report get
+// the images as the operator names them.
+func (c *Cluster) images(ctx context.Context) images.Table {
+	report, _ := c.Report(ctx)
+	table, _ := images.Parse("", report.Images)
+	return table
 }

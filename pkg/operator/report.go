@@ -17,8 +17,8 @@ import (
 )
 
 // reportOf returns the report of the leader, as JSON.
-func reportOf(version string, kinds []Kind) (string, error) {
-	report := apimeta.OperatorReport{Version: version}
+func reportOf(version string, images map[string]string, kinds []Kind) (string, error) {
+	report := apimeta.OperatorReport{Version: version, Images: images}
 	for _, kind := range kinds {
 		if len(kind.Resources) > 0 {
 			report.Resources = append(report.Resources, kind.Resources[0].GroupResource().String())

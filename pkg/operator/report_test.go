@@ -20,7 +20,7 @@ import (
 func TestLeaderReportsItselfOnTheLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client := fake.NewClientset()
-		report, err := reportOf("v1.2.3", []Kind{
+		report, err := reportOf("v1.2.3", map[string]string{"redis:7": "mirror/redis:7"}, []Kind{
 			{Name: "webs", Resources: []schema.GroupVersionResource{{Group: "b.io", Version: "v1", Resource: "webs"}, {Resource: "services"}}},
 			{Name: "apps", Resources: []schema.GroupVersionResource{{Group: "a.io", Version: "v1", Resource: "apps"}}},
 			{Name: "off"},
@@ -35,7 +35,7 @@ func TestLeaderReportsItselfOnTheLease(t *testing.T) {
 
 		lease, err := client.CoordinationV1().Leases(leaseOptions.ResourceNamespace).Get(t.Context(), leaseOptions.ResourceName, metav1.GetOptions{})
 		expect.NoError(t, err)
-		expect.Equal(t, "report", `{"version":"v1.2.3","resources":["apps.a.io","webs.b.io"]}`, lease.Annotations[apimeta.AnnotationReport])
+		expect.Equal(t, "report", `{"version":"v1.2.3","resources":["apps.a.io","webs.b.io"],"images":{"redis:7":"mirror/redis:7"}}`, lease.Annotations[apimeta.AnnotationReport])
 		end()
 		expect.NoError(t, <-ended)
 	})

@@ -179,7 +179,7 @@ func prepare(
 	environment.lease = &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{
 		Namespace: cfg.LeaderElection.ResourceNamespace, Name: cfg.LeaderElection.ResourceName,
 	}}
-	report, err := reportOf(cfg.Version, kinds)
+	report, err := reportOf(cfg.Version, cfg.ReportedImages, kinds)
 	if err != nil {
 		return nil, err
 	}

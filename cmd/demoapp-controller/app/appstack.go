@@ -47,7 +47,7 @@ func buildAppStacks(env *operator.Environment, options *Options) error {
 	if err != nil {
 		return err
 	}
-	loop, err := appstack.New(client.AppV1(), child.NewSet(appstack.Kind, append(children, databases)...), kindDeps(env, options, informers))
+	loop, err := appstack.New(client.AppV1(), child.NewSet(appstack.Kind, append(children, databases)...), options.images, kindDeps(env, options, informers))
 	if err != nil {
 		return err
 	}

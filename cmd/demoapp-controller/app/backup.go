@@ -51,7 +51,7 @@ func buildBackups(env *operator.Environment, options *Options) error {
 	if err != nil {
 		return err
 	}
-	loop, err := backup.New(client.BackupV1(), child.NewSet(backup.Kind, children...), jobs, secrets, kindDeps(env, options, informers))
+	loop, err := backup.New(client.BackupV1(), child.NewSet(backup.Kind, children...), jobs, secrets, options.images, kindDeps(env, options, informers))
 	if err != nil {
 		return err
 	}

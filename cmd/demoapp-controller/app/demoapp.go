@@ -71,6 +71,7 @@ func buildDemoApps(env *operator.Environment, options *Options, shared *releasek
 		LicenseRetry:  options.LicenseRetry,
 		RolloutLimits: rollout.Limits{Active: options.MaxConcurrentRollouts, Failed: options.RolloutFailureThreshold},
 	}
+	deps.Images = options.images
 	if deps.Licenses, err = newLicenses(options); err != nil {
 		return err
 	}

@@ -87,7 +87,7 @@ func (p *platforms) build(env *operator.Environment) error {
 	p.client = client
 	p.children = child.NewSet(ecommerceplatform.Kind, append(builtin, postgreSQL.WithCondition(tier.BackupConfigured))...).
 		Optional(tier.ServiceMonitor, backupv1.SchemeGroupVersion.WithKind("Backup"))
-	loop, err := ecommerceplatform.New(client.PlatformV1(), p.children, credentials, p.options.PlatformHosts, kindDeps(env, p.options, informers))
+	loop, err := ecommerceplatform.New(client.PlatformV1(), p.children, credentials, p.options.PlatformHosts, p.options.images, kindDeps(env, p.options, informers))
 	if err != nil {
 		return err
 	}

@@ -46,7 +46,7 @@ func buildMemcachedBackups(env *operator.Environment, options *Options) error {
 	if err != nil {
 		return err
 	}
-	loop, err := memcachedbackup.New(client.CacheV1(), child.NewSet(memcachedbackup.Kind, children...), pods, kindDeps(env, options, informers))
+	loop, err := memcachedbackup.New(client.CacheV1(), child.NewSet(memcachedbackup.Kind, children...), pods, options.images, kindDeps(env, options, informers))
 	if err != nil {
 		return err
 	}

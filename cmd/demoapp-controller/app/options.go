@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -17,8 +16,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/example/demoapp-controller/pkg/controller/kinds/webapp/cleanup"
-	"github.com/example/demoapp-controller/pkg/controller/kinds/webapp/images"
+	blocked "github.com/example/demoapp-controller/pkg/controller/kinds/webapp/images"
 	"github.com/example/demoapp-controller/pkg/controller/release/gates/license"
+	"github.com/example/demoapp-controller/pkg/images"
 	"github.com/example/demoapp-controller/pkg/operator"
 	"github.com/example/demoapp-controller/pkg/registries"
 )
@@ -71,16 +71,21 @@ type Options struct {
 	ChartCacheDir string
 	// RegistryConfig is a Docker configuration file with the credentials of chart registries.
 	RegistryConfig string
-	// PostgreSQLImages are the images of PostgreSQLs by major version. The image of other versions
-	// is postgres:<version>.
-	PostgreSQLImages map[string]string
 	// PlatformHosts maps hosts to the namespaces whose EcommercePlatforms alone may serve them and
 	// their subdomains.
 	PlatformHosts map[string]string
+	// ImageRegistry is a mirror of Docker Hub for the images that the operator names. If it is empty,
+	// they are pulled from Docker Hub.
+	ImageRegistry string
+	// Images are the images to use in place of those that the operator names.
+	Images map[string]string
 	// StatusManifest writes the manifest of each release to the status of the custom resource.
 	StatusManifest bool
 	// Admission are the flags of the webhook of WebApps.
 	Admission AdmissionOptions
+
+	// images is the table of ImageRegistry and Images. Validate sets it.
+	images images.Table
 }
 
 // NewOptions returns the defaults.
@@ -137,12 +142,15 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 		"`directory` for charts that watches.yaml names by an oci:// or https:// reference")
 	fs.StringVar(&o.RegistryConfig, "registry-config", o.RegistryConfig,
 		"Docker configuration `file` with the credentials of the registries of charts (default those of helm and docker)")
-	fs.StringToStringVar(&o.PostgreSQLImages, "postgresql-images", o.PostgreSQLImages,
-		"comma-separated `version=image` pairs: the images of PostgreSQLs by major version, for example 17=postgres:17.2; they must be "+
-			"those of docker.io/library/postgres, or alike (default postgres:<version>)")
 	fs.StringToStringVar(&o.PlatformHosts, "platform-hosts", o.PlatformHosts,
 		"comma-separated `host=namespace` pairs: hosts, with their subdomains, that only EcommercePlatforms of the namespace may serve, "+
 			"for example shop.example.com=team-a (default none: the first platform gets a host)")
+	fs.StringVar(&o.ImageRegistry, "image-registry", o.ImageRegistry,
+		"`registry` that mirrors Docker Hub, a host or a host with a path, for the images that the operator names itself: "+
+			"registry.example.com/hub turns redis:7-alpine into registry.example.com/hub/library/redis:7-alpine (default none)")
+	fs.StringToStringVar(&o.Images, "images", o.Images,
+		"comma-separated `image=image` pairs: images in place of those that the operator names itself, for example "+
+			"postgres:17=registry.example.com/postgres:17.2; they must be alike, and win over --image-registry (default none)")
 	fs.BoolVar(&o.StatusManifest, "status-manifest", o.StatusManifest,
 		"write the manifest of the release, which may contain Secrets, to status.deployedRelease.manifest of the kinds of watches.yaml")
 	o.Admission.addFlags(fs)
@@ -190,11 +198,12 @@ func (o *Options) Validate() error {
 	if o.RolloutFailureThreshold < 0 {
 		bad("--rollout-failure-threshold", o.RolloutFailureThreshold, "must be at least 1, or 0 for no limit")
 	}
-	for version, image := range o.PostgreSQLImages {
-		if major, err := strconv.Atoi(version); err != nil || major < 12 || major > 18 || image == "" {
-			bad("--postgresql-images", version+"="+image, "must be a major version from 12 to 18 and an image, for example 17=postgres:17.2")
-		}
+	if _, err := images.Parse(o.ImageRegistry, nil); err != nil {
+		bad("--image-registry", o.ImageRegistry, "%v", err)
+	} else if o.images, err = images.Parse(o.ImageRegistry, o.Images); err != nil {
+		errs = append(errs, fmt.Errorf("--images: %w", err))
 	}
+	o.ReportedImages = o.images.Replaced()
 	for host, namespace := range o.PlatformHosts {
 		if len(validation.IsDNS1123Subdomain(host)) > 0 || len(validation.IsDNS1123Label(namespace)) > 0 {
 			bad("--platform-hosts", host+"="+namespace, "must be a host and a namespace, for example shop.example.com=team-a")
@@ -208,7 +217,7 @@ func (o *Options) Validate() error {
 			bad("--webapp-cleanup-url", "(not shown)", "%v", err)
 		}
 	}
-	if _, err := images.ParseBlocklist(o.BlockedImages); err != nil {
+	if _, err := blocked.ParseBlocklist(o.BlockedImages); err != nil {
 		bad("--blocked-images", strings.Join(o.BlockedImages, ","), "%v", err)
 	}
 	o.Admission.validate(bad)

@@ -56,7 +56,8 @@ func TestFlagsAndDefaults(t *testing.T) {
 		"metrics-cert-dir":                "",
 		"health-probe-bind-address":       ":8081",
 		"platform-hosts":                  "[]",
-		"postgresql-images":               "[]",
+		"image-registry":                  "",
+		"images":                          "[]",
 		"pprof-bind-address":              "0",
 		"shutdown-timeout":                "25s",
 		"logging-format":                  "text",
@@ -127,7 +128,12 @@ func TestValidate(t *testing.T) {
 		{name: "no approved registries without a webhook", args: []string{"--approved-registries="}},
 		{name: "no registries", args: []string{"--allowed-registries="}},
 		{name: "hosts of namespaces", args: []string{"--platform-hosts=shop.example.com=team-a,example.org=team-b"}},
-		{name: "images of PostgreSQLs", args: []string{"--postgresql-images=12=postgres:12.22,18=registry.example.com:5000/postgres:18"}},
+		{name: "images", args: []string{"--image-registry=registry.example.com/hub", "--images=postgres:12=postgres:12.22,postgres:18=registry.example.com:5000/postgres:18"}},
+		{
+			name: "mirror that is a URL",
+			args: []string{"--image-registry=https://registry.example.com"},
+			want: []string{`--image-registry=https://registry.example.com: "https://registry.example.com" is not a registry: `},
+		},
 		{
 			name: "registry that is a URL",
 			args: []string{"--allowed-registries=docker.io,https://quay.io"},
@@ -157,8 +163,8 @@ func TestValidate(t *testing.T) {
 		},
 		{
 			name: "image of an unknown version",
-			args: []string{"--postgresql-images=17.2=postgres:17.2"},
-			want: []string{"--postgresql-images=17.2=postgres:17.2: must be a major version from 12 to 18 and an image, for example "},
+			args: []string{"--images=postgres:17.2=registry.example.com/postgres:17.2"},
+			want: []string{`--images: "postgres:17.2" is none of the operator's images: `},
 		},
 		{name: "empty registry", args: []string{"--allowed-registries=quay.io,"}, want: []string{`--allowed-registries=quay.io,: "" is not a registry: `}},
 	}

@@ -65,7 +65,7 @@ func (b *builtPostgreSQLs) build(env *operator.Environment, options *Options) er
 		return err
 	}
 	b.children, b.backups = child.NewSet(postgresql.Kind, children...).Optional(postgresql.BackupKind), &postgresql.Backups{}
-	loop, err := postgresql.New(client.DatabaseV1(), b.children, observed, b.backups, options.PostgreSQLImages, kindDeps(env, options, informers))
+	loop, err := postgresql.New(client.DatabaseV1(), b.children, observed, b.backups, options.images, kindDeps(env, options, informers))
 	if err != nil {
 		return err
 	}

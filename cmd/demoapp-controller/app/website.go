@@ -42,7 +42,7 @@ func buildWebsites(env *operator.Environment, options *Options) error {
 	if err != nil {
 		return err
 	}
-	loop, err := website.New(client.WebappV1(), child.NewSet(website.Kind, children...), kindDeps(env, options, informers))
+	loop, err := website.New(client.WebappV1(), child.NewSet(website.Kind, children...), options.images, kindDeps(env, options, informers))
 	if err != nil {
 		return err
 	}

@@ -28,6 +28,7 @@ import (
 
 	backupv1 "github.com/example/demoapp-controller/pkg/apis/backup/v1"
 	"github.com/example/demoapp-controller/pkg/controller/kinds/backup/dump"
+	"github.com/example/demoapp-controller/pkg/images"
 	"github.com/example/demoapp-controller/test/cluster"
 	"github.com/example/demoapp-controller/test/expect"
 )
@@ -273,7 +274,7 @@ func newRun(t *testing.T, source backupv1.Source, destination backupv1.Destinati
 	pod := dump.Pod(&backupv1.Backup{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "orders", UID: "uid-1"},
 		Spec:       backupv1.BackupSpec{Source: source, Destination: destination},
-	}, "orders-scripts", 24*60*60)
+	}, images.Table{}, "orders-scripts", 24*60*60)
 	secrets := map[string]string{
 		backupv1.KeyUsername: username, backupv1.KeyPassword: password,
 		backupv1.KeyS3AccessKeyID: accessKey, backupv1.KeyS3SecretAccessKey: secretKey,

@@ -26,6 +26,16 @@
 {{- with ternary .Values.controllers (list "watches") (empty .Values.rbac.impersonate) -}}
 {{- $args = append $args (printf "--controllers=%s" (join "," .)) -}}
 {{- end -}}
+{{- with .Values.workloadImages.registry -}}
+{{- $args = append $args (printf "--image-registry=%s" .) -}}
+{{- end -}}
+{{- with .Values.workloadImages.replace -}}
+{{- $pairs := list -}}
+{{- range $image, $other := . -}}
+{{- $pairs = append $pairs (printf "%s=%s" $image $other) -}}
+{{- end -}}
+{{- $args = append $args (printf "--images=%s" (join "," $pairs)) -}}
+{{- end -}}
 {{- if ne .Values.auditNamespace "demoapp-audit" -}}
 {{- $args = append $args (printf "--audit-namespace=%s" .Values.auditNamespace) -}}
 {{- end -}}

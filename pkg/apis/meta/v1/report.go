@@ -16,4 +16,6 @@ type OperatorReport struct {
 	Version string `json:"version"`
 	// Resources are the custom resources that the operator serves, as resource.group, sorted.
 	Resources []string `json:"resources,omitempty"`
+	// Images are the images that the operator uses in place of those that it names itself.
+	Images map[string]string `json:"images,omitempty"`
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller/child/component"
 	"github.com/example/demoapp-controller/pkg/controller/kind"
 	appclient "github.com/example/demoapp-controller/pkg/generated/clientset/versioned/typed/app/v1"
+	"github.com/example/demoapp-controller/pkg/images"
 )
 
 // Name is the controller's name in logs and metrics.
@@ -29,14 +30,14 @@ type (
 )
 
 // New wires the controller of AppStacks and of their children. It starts nothing.
-func New(client appclient.AppStacksGetter, children *child.Set, deps kind.Deps) (*loop, error) {
+func New(client appclient.AppStacksGetter, children *child.Set, pull images.Table, deps kind.Deps) (*loop, error) {
 	l, err := kind.New(kind.Definition[*appv1.AppStack, appv1.AppStackStatus]{
 		Name: Name, GroupVersionKind: Kind, FieldManager: child.FieldManager,
 		Client:     func(namespace string) controller.Patcher[*appv1.AppStack] { return client.AppStacks(namespace) },
 		Status:     func(s *appv1.AppStack) *appv1.AppStackStatus { return &s.Status },
 		Conditions: func(s *appv1.AppStackStatus) *[]metav1.Condition { return &s.Conditions },
 		Steps: func(ctx context.Context, p *pass) error {
-			outcome := component.Ensure(ctx, children, p.Object, &p.Object.Status.Children, p.Now, components(p.Object)...)
+			outcome := component.Ensure(ctx, children, p.Object, &p.Object.Status.Children, p.Now, components(p.Object, pull)...)
 			summarize(p, outcome)
 			return outcome.Err
 		},

@@ -10,14 +10,15 @@ import (
 	backupv1 "github.com/example/demoapp-controller/pkg/apis/backup/v1"
 	"github.com/example/demoapp-controller/pkg/controller/child/component"
 	"github.com/example/demoapp-controller/pkg/controller/kinds/parts/tier"
+	"github.com/example/demoapp-controller/pkg/images"
 )
 
 // components returns the components of an AppStack in the order of their start. The replicas
 // of the PostgreSQL are left to users.
-func components(stack *appv1.AppStack) []component.Component {
+func components(stack *appv1.AppStack, pull images.Table) []component.Component {
 	given := stack.Spec
 	app := tier.Application{
-		Namespace: stack.Namespace, Name: stack.Name,
+		Namespace: stack.Namespace, Name: stack.Name, Images: pull,
 		Labels: func(component string) map[string]string {
 			return map[string]string{appv1.LabelStack: stack.Name, appv1.LabelComponent: component}
 		},

@@ -35,6 +35,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller/kinds/backup/secretkeys"
 	versionedfake "github.com/example/demoapp-controller/pkg/generated/clientset/versioned/fake"
 	"github.com/example/demoapp-controller/pkg/generated/informers/externalversions"
+	"github.com/example/demoapp-controller/pkg/images"
 	"github.com/example/demoapp-controller/test/expect"
 )
 
@@ -83,7 +84,7 @@ func (w *world) start() {
 	jobs, err3 := runs.New(w, w.kube, backupv1.LabelBackup)
 	keys, err4 := secretkeys.New(w, w.metadata, backup.SecretKeys()...)
 	expect.NoError(w.t, errors.Join(err1, err2, err3, err4))
-	loop, err := backup.New(w.client.BackupV1(), child.NewSet(backup.Kind, children...), jobs, keys, kind.Deps{
+	loop, err := backup.New(w.client.BackupV1(), child.NewSet(backup.Kind, children...), jobs, keys, images.Table{}, kind.Deps{
 		Informers: informers, Recorder: w, Clock: clock.RealClock{}, ResyncPeriod: 1000 * time.Hour,
 	})
 	expect.NoError(w.t, err)

@@ -20,6 +20,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller/kinds/backup/runs"
 	"github.com/example/demoapp-controller/pkg/controller/kinds/backup/secretkeys"
 	backupclient "github.com/example/demoapp-controller/pkg/generated/clientset/versioned/typed/backup/v1"
+	"github.com/example/demoapp-controller/pkg/images"
 	"github.com/example/demoapp-controller/pkg/window"
 )
 
@@ -42,11 +43,12 @@ type reconciler struct {
 	children *child.Set
 	runs     *runs.Runs
 	secrets  *secretkeys.Keys
+	images   images.Table
 }
 
 // New wires the controller of Backups, of their children and of their runs. It starts nothing.
 func New(
-	client backupclient.BackupsGetter, children *child.Set, jobs *runs.Runs, secrets *secretkeys.Keys, deps kind.Deps,
+	client backupclient.BackupsGetter, children *child.Set, jobs *runs.Runs, secrets *secretkeys.Keys, pull images.Table, deps kind.Deps,
 ) (*loop, error) {
 	l, err := kind.New(kind.Definition[*backupv1.Backup, backupv1.BackupStatus]{
 		Name: Name, GroupVersionKind: Kind, FieldManager: child.FieldManager,
@@ -54,7 +56,7 @@ func New(
 		Client:      func(namespace string) controller.Patcher[*backupv1.Backup] { return client.Backups(namespace) },
 		Status:      func(b *backupv1.Backup) *backupv1.BackupStatus { return &b.Status },
 		Conditions:  func(s *backupv1.BackupStatus) *[]metav1.Condition { return &s.Conditions },
-		Steps:       reconciler{children, jobs, secrets}.reconcile,
+		Steps:       reconciler{children, jobs, secrets, pull}.reconcile,
 		Hold: func(written, next backupv1.BackupStatus) time.Duration {
 			return child.Hold(written.Conditions, next.Conditions)
 		},
@@ -129,7 +131,7 @@ func (r reconciler) reconcile(ctx context.Context, p *pass) error {
 		return nil
 	}
 	b, s := p.Object, &p.Object.Status
-	children, template := desired(b, retention)
+	children, template := desired(b, r.images, retention)
 	state, err := r.children.Ensure(ctx, b, &s.Children, p.Now, children...)
 	record, runsErr := recordOf(s), error(nil)
 	if cronJob := state.Of("CronJob", cronJobName(b)); cronJob.Name != "" {

@@ -14,6 +14,7 @@ import (
 	backupv1 "github.com/example/demoapp-controller/pkg/apis/backup/v1"
 	"github.com/example/demoapp-controller/pkg/controller/child"
 	"github.com/example/demoapp-controller/pkg/controller/kinds/backup/dump"
+	"github.com/example/demoapp-controller/pkg/images"
 )
 
 // startingDeadline is how late a scheduled run may start, and activeDeadline is how long a run may
@@ -24,7 +25,7 @@ func cronJobName(b *backupv1.Backup) string { return b.Name + "-cronjob" }
 
 // desired returns the children of a Backup, and the template of its Jobs. The retention is in
 // seconds.
-func desired(b *backupv1.Backup, retention int64) ([]child.Desired, *batchv1ac.JobTemplateSpecApplyConfiguration) {
+func desired(b *backupv1.Backup, pull images.Table, retention int64) ([]child.Desired, *batchv1ac.JobTemplateSpecApplyConfiguration) {
 	labels, scripts, timeZone := child.Inherited(b), b.Name+"-scripts", b.Spec.TimeZone
 	labels[backupv1.LabelBackup] = b.Name
 	if timeZone == "" {
@@ -38,7 +39,7 @@ func desired(b *backupv1.Backup, retention int64) ([]child.Desired, *batchv1ac.J
 				WithOperator(batchv1.PodFailurePolicyOnExitCodesOpIn).WithValues(dump.FinalCodes()...)),
 			rule().WithAction(batchv1.PodFailurePolicyActionIgnore).WithOnPodConditions(batchv1ac.PodFailurePolicyOnPodConditionsPattern().
 				WithType(corev1.DisruptionTarget).WithStatus(corev1.ConditionTrue)))).
-		WithTemplate(corev1ac.PodTemplateSpec().WithLabels(labels).WithSpec(dump.Pod(b, scripts, retention))))
+		WithTemplate(corev1ac.PodTemplateSpec().WithLabels(labels).WithSpec(dump.Pod(b, pull, scripts, retention))))
 	return []child.Desired{
 		corev1ac.ConfigMap(scripts, "").WithLabels(labels).WithData(dump.Scripts()),
 		batchv1ac.CronJob(cronJobName(b), "").WithLabels(labels).WithSpec(batchv1ac.CronJobSpec().

@@ -21,6 +21,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller/release/gates"
 	"github.com/example/demoapp-controller/pkg/controller/release/values"
 	"github.com/example/demoapp-controller/pkg/helm"
+	"github.com/example/demoapp-controller/pkg/images"
 	"github.com/example/demoapp-controller/pkg/redact"
 )
 
@@ -68,13 +69,13 @@ func (b binding) Desired(ctx context.Context, p *pass) (release.Desired, error) 
 	desired.DependencyBecameReady, desired.Blockers = ready, append(desired.Blockers, blockers...)
 	if apiKey != "" && len(collected.Problems) == 0 {
 		desired.Known = true
-		desired.Release.Values = values.Merge(collected.Values, desiredValues(app.Spec, apiKey, found))
+		desired.Release.Values = values.Merge(collected.Values, desiredValues(app.Spec, b.images, apiKey, found))
 		desired.Variants = variants(app.Spec, desired.Release)
 	}
 	desired.InputVersion = b.inputVersion(app, found)
 	desired.Transient = found.awaitsKind
 	desired.Gates = []release.Gate{
-		b.validate(app), holdUnknownExposure(found), gates.License(b.licenses, b.licenseRetry, imageOf(app.Spec)),
+		b.validate(app), holdUnknownExposure(found), gates.License(b.licenses, b.licenseRetry, imageOf(app.Spec, b.images)),
 	}
 	return desired, nil
 }
@@ -111,12 +112,15 @@ func redactorOf(app *v1alpha1.DemoApp, apiKey string, collected values.Collected
 }
 
 // inputVersion identifies the inputs of the release besides the spec: the chart, the
-// capabilities of the cluster, and the ConfigMaps and Secrets. It is not a digest of the
+// capabilities of the cluster, the image in place of the default, and the ConfigMaps and Secrets. It is not a digest of the
 // inputs, because the status must not hold one: a short secret can be guessed from its
 // digest.
 func (c *Controller) inputVersion(app *v1alpha1.DemoApp, found exposure) string {
 	hash := sha256.New()
 	fmt.Fprintf(hash, "%q %t %t\n", c.chart.Digest(), found.ingress, found.httpRoute)
+	if image := imageOf(app.Spec, c.images); image != imageOf(app.Spec, images.Table{}) {
+		fmt.Fprintf(hash, "%q\n", image)
+	}
 	for _, key := range sourcesOf(app) {
 		fmt.Fprintf(hash, "%q %q\n", key.Object, c.sources.Version(key.Object))
 	}

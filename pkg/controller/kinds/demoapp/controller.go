@@ -27,6 +27,7 @@ import (
 	democlient "github.com/example/demoapp-controller/pkg/generated/clientset/versioned/typed/demo/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/helm"
 	"github.com/example/demoapp-controller/pkg/helm/chart"
+	"github.com/example/demoapp-controller/pkg/images"
 	"github.com/example/demoapp-controller/pkg/registries"
 )
 
@@ -75,6 +76,8 @@ type Deps struct {
 	RolloutLimits rollout.Limits
 	// Registries are the allowed registries.
 	Registries registries.List
+	// Images say where the default image is pulled from.
+	Images images.Table
 	// Namespaces shows which namespaces are paused; nil if the operator may not watch them.
 	Namespaces *controller.Namespaces
 	// Workers is the number of apps reconciled in parallel.
@@ -99,6 +102,7 @@ type Controller struct {
 	capabilities *capabilities
 	reservations reservations
 	registries   registries.List
+	images       images.Table
 	licenses     gates.Licenses
 	licenseRetry time.Duration
 	// valueNames are the names of values that the chart itself uses. They are not secret.
@@ -109,7 +113,7 @@ type Controller struct {
 func New(deps Deps) (*Controller, error) {
 	c := &Controller{
 		chart: deps.Chart, audit: deps.Audit, recorder: deps.Recorder, valueNames: deps.Chart.ValueNames(),
-		registries: deps.Registries, licenses: deps.Licenses, licenseRetry: deps.LicenseRetry,
+		registries: deps.Registries, images: deps.Images, licenses: deps.Licenses, licenseRetry: deps.LicenseRetry,
 	}
 	var err error
 	if c.Loop, err = c.newLoop(deps); err != nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller/release/gates/rollout"
 	"github.com/example/demoapp-controller/pkg/controller/release/releasetest"
 	"github.com/example/demoapp-controller/pkg/helm"
+	"github.com/example/demoapp-controller/pkg/images"
 	"github.com/example/demoapp-controller/pkg/registries"
 	"github.com/example/demoapp-controller/test/expect"
 )
@@ -32,7 +33,7 @@ func TestFirstPass(t *testing.T) {
 		"a Normal Installed Install Installed revision 1 of chart demo-app 1.0.0 (SpecGenerationChanged)",
 	}, w.recorder.Take())
 	desired, isController := w.engine.Desired, true
-	expect.Equal(t, "values", desiredValues(created.Spec, plainKey, exposure{}), desired.Values)
+	expect.Equal(t, "values", desiredValues(created.Spec, images.Table{}, plainKey, exposure{}), desired.Values)
 	expect.Equal(t, "owner", &metav1.OwnerReference{
 		APIVersion: "demo.example.com/v1alpha1", Kind: "DemoApp", Name: "a", UID: created.UID, Controller: &isController,
 	}, desired.Owner)

@@ -52,7 +52,7 @@ func (c *Controller) validate(app *v1alpha1.DemoApp) release.Gate {
 // act.
 func (c *Controller) check(app *v1alpha1.DemoApp, in release.GateInput, requested []claims) (kept, broken []string, stalled bool) {
 	if !c.registries.IsEmpty() {
-		name, err := c.registries.Check(imageOf(app.Spec))
+		name, err := c.registries.Check(imageOf(app.Spec, c.images))
 		if err != nil {
 			broken, stalled = append(broken, err.Error()), true
 		} else {

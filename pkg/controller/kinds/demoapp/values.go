@@ -9,22 +9,23 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+	"github.com/example/demoapp-controller/pkg/images"
 )
 
 // The defaults of the API, for objects that were stored before a field had a default.
 const (
 	defaultReplicas = 1
-	defaultImage    = "nginx:1.27-alpine"
+	defaultImage    = images.NGINX
 	defaultMessage  = "Hello from the hybrid operator"
 	defaultPort     = 80
 )
 
 // desiredValues returns the chart's values for a spec. It sets all of them, so that the
 // chart's own defaults never apply.
-func desiredValues(spec v1alpha1.DemoAppSpec, apiKey string, found exposure) map[string]any {
+func desiredValues(spec v1alpha1.DemoAppSpec, pull images.Table, apiKey string, found exposure) map[string]any {
 	return map[string]any{
 		"replicaCount": orDefault(spec.ReplicaCount, defaultReplicas),
-		"image":        imageOf(spec),
+		"image":        imageOf(spec, pull),
 		"message":      cmp.Or(spec.Message, defaultMessage),
 		"apiKey":       apiKey,
 		"service": map[string]any{
@@ -40,13 +41,16 @@ func desiredValues(spec v1alpha1.DemoAppSpec, apiKey string, found exposure) map
 }
 
 // FieldValues returns the values that the fields of a spec give to the chart. ingress and httpRoute
-// say which objects of spec.ingress the cluster supports.
-func FieldValues(spec v1alpha1.DemoAppSpec, apiKey string, ingress, httpRoute bool) map[string]any {
-	return desiredValues(spec, apiKey, exposure{known: true, ingress: ingress, httpRoute: httpRoute})
+// say which objects of spec.ingress the cluster supports, and pull where the default image is pulled
+// from.
+func FieldValues(spec v1alpha1.DemoAppSpec, pull images.Table, apiKey string, ingress, httpRoute bool) map[string]any {
+	return desiredValues(spec, pull, apiKey, exposure{known: true, ingress: ingress, httpRoute: httpRoute})
 }
 
-// imageOf is the image of a spec.
-func imageOf(spec v1alpha1.DemoAppSpec) string { return cmp.Or(spec.Image, defaultImage) }
+// imageOf is the image of the pods of a spec.
+func imageOf(spec v1alpha1.DemoAppSpec, pull images.Table) string {
+	return pull.Of(cmp.Or(spec.Image, defaultImage))
+}
 
 // nodePort is the node port that a spec requests; 0 for none.
 func nodePort(spec v1alpha1.DemoAppSpec) int64 {

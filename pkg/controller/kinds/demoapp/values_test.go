@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+	"github.com/example/demoapp-controller/pkg/images"
 	"github.com/example/demoapp-controller/test/expect"
 )
 
@@ -91,7 +92,7 @@ func TestDesiredValues(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			expect.Equal(t, "values", test.want, desiredValues(test.spec, test.apiKey, exposure{ingress: test.spec.Ingress != nil}))
+			expect.Equal(t, "values", test.want, desiredValues(test.spec, images.Table{}, test.apiKey, exposure{ingress: test.spec.Ingress != nil}))
 		})
 	}
 }

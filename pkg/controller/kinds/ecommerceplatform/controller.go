@@ -21,6 +21,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller/kinds/parts/claim"
 	"github.com/example/demoapp-controller/pkg/controller/kinds/parts/mysql"
 	platformclient "github.com/example/demoapp-controller/pkg/generated/clientset/versioned/typed/platform/v1"
+	"github.com/example/demoapp-controller/pkg/images"
 )
 
 // Name is the controller's name in logs and metrics.
@@ -57,7 +58,8 @@ func hostClaims(reserved map[string]string) claim.Claims[*platformv1.EcommercePl
 // New wires the controller of EcommercePlatforms and of their children. It starts nothing. reserved
 // maps hosts to the namespaces that alone may have them and their subdomains.
 func New(
-	client platformclient.EcommercePlatformsGetter, children *child.Set, credentials *mysql.Credentials, reserved map[string]string, deps kind.Deps,
+	client platformclient.EcommercePlatformsGetter, children *child.Set, credentials *mysql.Credentials, reserved map[string]string,
+	pull images.Table, deps kind.Deps,
 ) (*loop, error) {
 	hosts := hostClaims(reserved)
 	var l *loop
@@ -74,7 +76,7 @@ func New(
 			var outcome component.Outcome
 			if problem == nil && err == nil || len(p.Object.Status.Children.Applied) > 0 {
 				// Without credentials no component is created. Components that exist are kept.
-				outcome = component.Ensure(ctx, children, p.Object, &p.Object.Status.Children, p.Now, desired(p.Object, taken == "")...)
+				outcome = component.Ensure(ctx, children, p.Object, &p.Object.Status.Children, p.Now, desired(p.Object, pull, taken == "")...)
 			}
 			outcome.Err = errors.Join(err, outcome.Err)
 			summarize(p, outcome, taken, problem)

@@ -9,15 +9,14 @@ import (
 	platformv1 "github.com/example/demoapp-controller/pkg/apis/platform/v1"
 	"github.com/example/demoapp-controller/pkg/controller/child/component"
 	"github.com/example/demoapp-controller/pkg/controller/kinds/parts/tier"
+	"github.com/example/demoapp-controller/pkg/images"
 )
-
-// cacheArgs let the cache keep nothing on disk, and drop what was used least when it is full.
-var cacheArgs = []string{"--save", "", "--appendonly", "no", "--maxmemory", "192mb", "--maxmemory-policy", "allkeys-lru"}
 
 // desired returns the components of a platform in the order of their start. Monitoring and backups
 // hold nothing up. A platform that cannot have its host keeps the Ingress of its former host.
-func desired(p *platformv1.EcommercePlatform, hasHost bool) []component.Component {
+func desired(p *platformv1.EcommercePlatform, pull images.Table, hasHost bool) []component.Component {
 	app := application(p)
+	app.Images = pull
 	components := app.Tiers()
 	if app.Monitored {
 		components = append(components, app.Monitoring())
@@ -47,9 +46,7 @@ func application(p *platformv1.EcommercePlatform) tier.Application {
 		Backend: workloadOf(p.Spec.Backend), Frontend: workloadOf(p.Spec.Frontend), Monitored: ptr.Deref(p.Spec.Monitoring.Enabled, true),
 	}
 	if ptr.Deref(p.Spec.Cache.Enabled, true) {
-		app.Cache = &tier.Workload{
-			Image: "redis:7-alpine", Args: cacheArgs, Replicas: 1, Port: tier.CachePort, Resources: p.Spec.Cache.Resources,
-		}
+		app.Cache = tier.BoundedCache(p.Spec.Cache.Resources)
 	}
 	return app
 }

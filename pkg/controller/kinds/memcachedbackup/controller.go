@@ -15,6 +15,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller/child"
 	"github.com/example/demoapp-controller/pkg/controller/kind"
 	cacheclient "github.com/example/demoapp-controller/pkg/generated/clientset/versioned/typed/cache/v1"
+	"github.com/example/demoapp-controller/pkg/images"
 )
 
 // Name is the controller's name in logs and metrics.
@@ -30,7 +31,9 @@ type (
 
 // New wires the controller of MemcachedBackups, of their children and of their pods. It
 // starts nothing.
-func New(client cacheclient.MemcachedBackupsGetter, children *child.Set, pods *child.Pods, deps kind.Deps) (*loop, error) {
+func New(
+	client cacheclient.MemcachedBackupsGetter, children *child.Set, pods *child.Pods, from images.Table, deps kind.Deps,
+) (*loop, error) {
 	l, err := kind.New(kind.Definition[*cachev1.MemcachedBackup, cachev1.MemcachedBackupStatus]{
 		Name: Name, GroupVersionKind: Kind, FieldManager: child.FieldManager,
 		Client: func(namespace string) controller.Patcher[*cachev1.MemcachedBackup] {
@@ -39,7 +42,7 @@ func New(client cacheclient.MemcachedBackupsGetter, children *child.Set, pods *c
 		Status:     func(m *cachev1.MemcachedBackup) *cachev1.MemcachedBackupStatus { return &m.Status },
 		Conditions: func(s *cachev1.MemcachedBackupStatus) *[]metav1.Condition { return &s.Conditions },
 		Steps: func(ctx context.Context, p *pass) error {
-			state, err := children.Ensure(ctx, p.Object, &p.Object.Status.Children, p.Now, Desired(p.Object))
+			state, err := children.Ensure(ctx, p.Object, &p.Object.Status.Children, p.Now, Desired(p.Object, from))
 			summarize(p, state, pods.Names(p.Key()), err)
 			return err
 		},

@@ -28,6 +28,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller/kinds/memcachedbackup"
 	versionedfake "github.com/example/demoapp-controller/pkg/generated/clientset/versioned/fake"
 	"github.com/example/demoapp-controller/pkg/generated/informers/externalversions"
+	"github.com/example/demoapp-controller/pkg/images"
 	"github.com/example/demoapp-controller/test/expect"
 )
 
@@ -78,7 +79,7 @@ func (w *world) start() {
 	children, err2 := child.Builtin(w, w.kube, "Deployment")
 	pods, err3 := child.NewPods(w, w.metadata, cachev1.LabelMemcachedBackup)
 	expect.NoError(w.t, errors.Join(err1, err2, err3))
-	loop, err := memcachedbackup.New(w.client.CacheV1(), child.NewSet(memcachedbackup.Kind, children...), pods, kind.Deps{
+	loop, err := memcachedbackup.New(w.client.CacheV1(), child.NewSet(memcachedbackup.Kind, children...), pods, images.Table{}, kind.Deps{
 		Informers: informers, Recorder: w, Clock: clock.RealClock{}, ResyncPeriod: 10 * time.Hour,
 	})
 	expect.NoError(w.t, err)

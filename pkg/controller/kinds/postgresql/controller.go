@@ -20,6 +20,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller/kind/event"
 	"github.com/example/demoapp-controller/pkg/controller/kinds/parts/datastore"
 	databaseclient "github.com/example/demoapp-controller/pkg/generated/clientset/versioned/typed/database/v1"
+	"github.com/example/demoapp-controller/pkg/images"
 )
 
 // Name is the controller's name in logs and metrics.
@@ -63,15 +64,15 @@ type postgreSQLs struct {
 
 	children *child.Set
 	backups  *Backups
-	images   map[string]string
+	images   images.Table
 }
 
 // New wires the controller of PostgreSQLs and of their children. It starts nothing. [BackupKind] is
-// an optional kind of children. images are by major version; the default is postgres:<version>.
+// an optional kind of children. pull says where the images are pulled from.
 func New(
-	client databaseclient.PostgreSQLsGetter, children *child.Set, observed *Observed, backups *Backups, images map[string]string, deps kind.Deps,
+	client databaseclient.PostgreSQLsGetter, children *child.Set, observed *Observed, backups *Backups, pull images.Table, deps kind.Deps,
 ) (*loop, error) {
-	c := &postgreSQLs{observed, children, backups, images}
+	c := &postgreSQLs{observed, children, backups, pull}
 	l, err := kind.New(kind.Definition[*databasev1.PostgreSQL, databasev1.PostgreSQLStatus]{
 		Name: Name, GroupVersionKind: Kind, FieldManager: child.FieldManager,
 		Client: func(namespace string) controller.Patcher[*databasev1.PostgreSQL] {

@@ -4,7 +4,6 @@
 package postgresql
 
 import (
-	"cmp"
 	"embed"
 	"io/fs"
 	"maps"
@@ -20,6 +19,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller/child"
 	"github.com/example/demoapp-controller/pkg/controller/kinds/parts/datastore"
 	"github.com/example/demoapp-controller/pkg/controller/kinds/parts/workload"
+	"github.com/example/demoapp-controller/pkg/images"
 )
 
 const (
@@ -57,7 +57,7 @@ func readScripts() map[string]string {
 const initializedMark = "initialized"
 
 // desired returns the children of a PostgreSQL, except for the Backup.
-func desired(p *databasev1.PostgreSQL, images map[string]string, claim datastore.Template, mayHaveData bool) []child.Desired {
+func desired(p *databasev1.PostgreSQL, pull images.Table, claim datastore.Template, mayHaveData bool) []child.Desired {
 	files := maps.Clone(scripts)
 	files[parametersFile] = parametersOf(p)
 	if mayHaveData {
@@ -79,7 +79,7 @@ func desired(p *databasev1.PostgreSQL, images map[string]string, claim datastore
 			// A standby must run while the primary waits for a failover.
 			WithPodManagementPolicy(appsv1.ParallelPodManagement).
 			WithSelector(metav1ac.LabelSelector().WithMatchLabels(selector)).
-			WithTemplate(desiredPod(p, imageOf(images, claim.Version), selector)).
+			WithTemplate(desiredPod(p, pull.Of(images.PostgreSQL(claim.Version)), selector)).
 			WithVolumeClaimTemplates(claim.Desired(selector))),
 	}
 	if *p.Spec.Replicas > 1 {
@@ -103,11 +103,6 @@ func childLabels(p *databasev1.PostgreSQL) map[string]string {
 func headlessName(name string) string    { return name + "-headless" }
 func scriptsName(name string) string     { return name + "-scripts" }
 func credentialsName(name string) string { return name + "-credentials" }
-
-// imageOf returns the image for a major version: the image of the flag, or the official image.
-func imageOf(images map[string]string, version string) string {
-	return cmp.Or(images[version], "postgres:"+version)
-}
 
 // desiredPod returns the pods, which meet the restricted Pod Security profile.
 func desiredPod(p *databasev1.PostgreSQL, image string, labels map[string]string) *corev1ac.PodTemplateSpecApplyConfiguration {

@@ -29,6 +29,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller/kinds/postgresql"
 	versionedfake "github.com/example/demoapp-controller/pkg/generated/clientset/versioned/fake"
 	"github.com/example/demoapp-controller/pkg/generated/informers/externalversions"
+	"github.com/example/demoapp-controller/pkg/images"
 	"github.com/example/demoapp-controller/test/expect"
 )
 
@@ -74,7 +75,9 @@ func (w *world) start() {
 	children, err3 := child.Builtin(w, w.kube, "ConfigMap", "Secret", "Service", "StatefulSet", "PodDisruptionBudget")
 	expect.NoError(w.t, errors.Join(err1, err2, err3))
 	w.children, w.backups = child.NewSet(postgresql.Kind, children...).Optional(postgresql.BackupKind), &postgresql.Backups{}
-	loop, err := postgresql.New(w.client.DatabaseV1(), w.children, observed, w.backups, map[string]string{"17": "mirror.example.com/postgres:17.2"},
+	pull, err4 := images.Parse("", map[string]string{"postgres:17": "mirror.example.com/postgres:17.2"})
+	expect.NoError(w.t, err4)
+	loop, err := postgresql.New(w.client.DatabaseV1(), w.children, observed, w.backups, pull,
 		kind.Deps{Informers: informers, Recorder: w, Clock: clock.RealClock{}, ResyncPeriod: 10 * time.Hour})
 	expect.NoError(w.t, err)
 	w.loop = loop

@@ -14,6 +14,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller/child"
 	"github.com/example/demoapp-controller/pkg/controller/kind"
 	webappclient "github.com/example/demoapp-controller/pkg/generated/clientset/versioned/typed/webapp/v1"
+	"github.com/example/demoapp-controller/pkg/images"
 )
 
 // Name is the controller's name in logs and metrics.
@@ -28,14 +29,14 @@ type (
 )
 
 // New wires the controller of Websites and of their children. It starts nothing.
-func New(client webappclient.WebsitesGetter, children *child.Set, deps kind.Deps) (*loop, error) {
+func New(client webappclient.WebsitesGetter, children *child.Set, pull images.Table, deps kind.Deps) (*loop, error) {
 	l, err := kind.New(kind.Definition[*webappv1.Website, webappv1.WebsiteStatus]{
 		Name: Name, GroupVersionKind: Kind, FieldManager: child.FieldManager,
 		Client:     func(namespace string) controller.Patcher[*webappv1.Website] { return client.Websites(namespace) },
 		Status:     func(w *webappv1.Website) *webappv1.WebsiteStatus { return &w.Status },
 		Conditions: func(s *webappv1.WebsiteStatus) *[]metav1.Condition { return &s.Conditions },
 		Steps: func(ctx context.Context, p *pass) error {
-			state, err := children.Ensure(ctx, p.Object, &p.Object.Status.Children, p.Now, Desired(p.Object)...)
+			state, err := children.Ensure(ctx, p.Object, &p.Object.Status.Children, p.Now, Desired(p.Object, pull)...)
 			summarize(p, state, err)
 			return err
 		},

@@ -32,6 +32,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller/kinds/website"
 	versionedfake "github.com/example/demoapp-controller/pkg/generated/clientset/versioned/fake"
 	"github.com/example/demoapp-controller/pkg/generated/informers/externalversions"
+	"github.com/example/demoapp-controller/pkg/images"
 	"github.com/example/demoapp-controller/test/expect"
 )
 
@@ -71,7 +72,7 @@ func (w *world) start() {
 		return factory.Webapp().V1().Websites().Informer(), nil
 	})
 	children, err2 := child.Builtin(w, w.kube, "ConfigMap", "Deployment", "Service")
-	loop, err3 := website.New(w.client.WebappV1(), child.NewSet(website.Kind, children...), kind.Deps{
+	loop, err3 := website.New(w.client.WebappV1(), child.NewSet(website.Kind, children...), images.Table{}, kind.Deps{
 		Informers: informers, Recorder: w, Clock: clock.RealClock{}, ResyncPeriod: 10 * time.Hour,
 	})
 	expect.NoError(w.t, errors.Join(err1, err2, err3))

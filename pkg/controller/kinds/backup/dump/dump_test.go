@@ -14,6 +14,7 @@ import (
 
 	backupv1 "github.com/example/demoapp-controller/pkg/apis/backup/v1"
 	"github.com/example/demoapp-controller/pkg/controller/kinds/backup/dump"
+	"github.com/example/demoapp-controller/pkg/images"
 )
 
 func sample(change func(*backupv1.BackupSpec)) *backupv1.Backup {
@@ -47,7 +48,7 @@ func environment(container corev1ac.ContainerApplyConfiguration) []string {
 }
 
 func TestEnvironmentOfContainers(t *testing.T) {
-	pod := dump.Pod(sample(nil), "orders-scripts", 3600)
+	pod := dump.Pod(sample(nil), images.Table{}, "orders-scripts", 3600)
 
 	paths := []string{"BACKUP_TYPE=postgresql", "BACKUP_NAME=shop.orders", "BACKUP_DIR=/backup", "BACKUP_SECRETS_DIR=/secrets", "HOME=/backup", "TMPDIR=/backup"}
 	if diff := cmp.Diff(append(paths,
@@ -85,7 +86,7 @@ func TestDestinations(t *testing.T) {
 			b := sample(func(s *backupv1.BackupSpec) { s.Destination.Type, s.Destination.Endpoint = kind, "" })
 
 			var got, keys []string
-			for _, line := range environment(dump.Pod(b, "orders-scripts", 1).Containers[0]) {
+			for _, line := range environment(dump.Pod(b, images.Table{}, "orders-scripts", 1).Containers[0]) {
 				if strings.HasPrefix(line, "RCLONE") {
 					got = append(got, line)
 				}
@@ -119,7 +120,7 @@ func TestSources(t *testing.T) {
 		t.Run(test.kind, func(t *testing.T) {
 			b := sample(func(s *backupv1.BackupSpec) { s.Source.Type, s.Source.Connection.Port = test.kind, test.port })
 
-			dumper := dump.Pod(b, "orders-scripts", 1).InitContainers[0]
+			dumper := dump.Pod(b, images.Table{}, "orders-scripts", 1).InitContainers[0]
 
 			if *dumper.Image != test.image || !strings.Contains(strings.Join(environment(dumper), "\n"), test.want) {
 				t.Errorf("image is %s, environment is %q, want %s and %s", *dumper.Image, environment(dumper), test.image, test.want)

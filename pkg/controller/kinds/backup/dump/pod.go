@@ -14,14 +14,14 @@ import (
 
 	backupv1 "github.com/example/demoapp-controller/pkg/apis/backup/v1"
 	"github.com/example/demoapp-controller/pkg/controller/kinds/parts/workload"
+	"github.com/example/demoapp-controller/pkg/images"
 )
 
 const (
 	// dump and upload are the containers of a run.
 	dump, upload = "dump", "upload"
 	// user is no user of the images, because the programs need none.
-	user          = 65532
-	uploaderImage = "rclone/rclone:1.69"
+	user = 65532
 	// maxRetention bounds a retention, in seconds. Not all programs know dates before the year
 	// 1970.
 	maxRetention = 50 * 365 * 24 * 60 * 60
@@ -33,9 +33,9 @@ var databases = map[string]struct {
 	port  int32
 }{
 	// pg_dump must not be older than the server.
-	backupv1.SourcePostgreSQL: {"postgres:18-alpine", 5432},
-	backupv1.SourceMySQL:      {"mysql:8.4", 3306},
-	backupv1.SourceMongoDB:    {"mongo:8.0", 27017},
+	backupv1.SourcePostgreSQL: {images.PostgreSQLDump, 5432},
+	backupv1.SourceMySQL:      {images.MySQLDump, 3306},
+	backupv1.SourceMongoDB:    {images.MongoDBDump, 27017},
 }
 
 // The scripts. All values of a Backup reach them by environment.
@@ -67,20 +67,21 @@ func ParseRetention(text string) (int64, error) {
 }
 
 // Pod returns the pods of a Backup's runs: an init container dumps, and the main container uploads.
-// scripts is the name of the ConfigMap, and retention is in seconds.
-func Pod(b *backupv1.Backup, scripts string, retention int64) *corev1ac.PodSpecApplyConfiguration {
+// pull says where their images are pulled from, scripts is the name of the ConfigMap, and retention
+// is in seconds.
+func Pod(b *backupv1.Backup, pull images.Table, scripts string, retention int64) *corev1ac.PodSpecApplyConfiguration {
 	source, destination := b.Spec.Source, b.Spec.Destination
 	from := databases[source.Type]
 	port := source.Connection.Port
 	if port == 0 {
 		port = from.port
 	}
-	dumper := container(b, dump, from.image).WithEnv(
+	dumper := container(b, dump, pull.Of(from.image)).WithEnv(
 		workload.Value("BACKUP_HOST", source.Connection.Host), workload.Value("BACKUP_PORT", strconv.Itoa(int(port))),
 		workload.Value("BACKUP_DATABASE", source.Connection.Database),
 		workload.FromSecret("BACKUP_USERNAME", source.Connection.CredentialsSecret, backupv1.KeyUsername),
 		workload.FromSecret("BACKUP_PASSWORD", source.Connection.CredentialsSecret, backupv1.KeyPassword))
-	uploader := container(b, upload, uploaderImage).WithEnv(
+	uploader := container(b, upload, pull.Of(images.Rclone)).WithEnv(
 		workload.Value("BACKUP_BUCKET", destination.Bucket), workload.Value("BACKUP_PREFIX", destination.Prefix),
 		workload.Value("BACKUP_UID", string(b.UID)), workload.Value("BACKUP_RETENTION_SECONDS", strconv.FormatInt(retention, 10))).WithEnv(environment(destination)...)
 	return workload.Pod(user, uploader).WithInitContainers(dumper).WithRestartPolicy(corev1.RestartPolicyNever).WithVolumes(

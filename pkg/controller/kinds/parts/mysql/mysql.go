@@ -12,6 +12,7 @@ import (
 
 	"github.com/example/demoapp-controller/pkg/controller/child"
 	"github.com/example/demoapp-controller/pkg/controller/kinds/parts/workload"
+	"github.com/example/demoapp-controller/pkg/images"
 )
 
 const (
@@ -43,6 +44,8 @@ type Server struct {
 	workload.Named
 	// Version is a tag of the image mysql, such as 8.4.
 	Version string
+	// Images say where the image is pulled from.
+	Images images.Table
 	// Storage is the size of the volume, such as 10Gi. It cannot be changed later, because
 	// the API server refuses another template of the volume.
 	Storage string
@@ -74,7 +77,7 @@ func (s Server) Children() []child.Desired {
 // initialization.
 func (s Server) pod() *corev1ac.PodSpecApplyConfiguration {
 	secret := s.CredentialsSecret()
-	container := workload.Container("mysql", "mysql:"+s.Version).WithPorts(workload.Port(portName, Port)).
+	container := workload.Container("mysql", s.Images.Of(images.MySQL(s.Version))).WithPorts(workload.Port(portName, Port)).
 		WithEnv(
 			workload.FromSecret("MYSQL_USER", secret, KeyUsername), workload.FromSecret("MYSQL_PASSWORD", secret, KeyPassword),
 			workload.FromSecret("MYSQL_DATABASE", secret, KeyDatabase), workload.FromSecret("MYSQL_ROOT_PASSWORD", secret, KeyRootPassword),

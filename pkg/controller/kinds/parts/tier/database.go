@@ -128,7 +128,7 @@ func (a Application) EnsureCredentials(ctx context.Context, credentials *mysql.C
 
 func (a Application) mySQL() mysql.Server {
 	return mysql.Server{
-		Named: a.named(Database, databaseSuffix), Version: a.Database.Version, Storage: a.Database.Storage,
+		Named: a.named(Database, databaseSuffix), Version: a.Database.Version, Images: a.Images, Storage: a.Database.Storage,
 		Resources: workload.Resources(a.resources(a.Database.Resources, databaseResources)),
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller/child"
 	"github.com/example/demoapp-controller/pkg/controller/child/component"
 	"github.com/example/demoapp-controller/pkg/controller/kinds/parts/workload"
+	"github.com/example/demoapp-controller/pkg/images"
 )
 
 // Names of the components.
@@ -46,6 +47,8 @@ type Application struct {
 	// Cache is nil if the application has no cache.
 	Cache             *Workload
 	Backend, Frontend Workload
+	// Images say where the images that no field names are pulled from.
+	Images images.Table
 	// Monitored means that Prometheus scrapes the backend. See [Application.Monitoring].
 	Monitored bool
 	// Hardened adds limits, topology spread, PodDisruptionBudgets and NetworkPolicies.
@@ -89,6 +92,15 @@ func (a Application) resources(given *workloadv1alpha1.Resources, defaults defau
 	}
 }
 
+// BoundedCache returns a cache that keeps nothing on disk, and drops what was used least when it is
+// full.
+func BoundedCache(resources *workloadv1alpha1.Resources) *Workload {
+	return &Workload{
+		Image: images.Redis, Replicas: 1, Port: CachePort, Resources: resources,
+		Args: []string{"--save", "", "--appendonly", "no", "--maxmemory", "192mb", "--maxmemory-policy", "allkeys-lru"},
+	}
+}
+
 // Tiers returns the database, the cache, the backend and the frontend, in the order of their
 // start.
 func (a Application) Tiers() []component.Component {
@@ -110,7 +122,7 @@ func (a Application) endpoint(service string, port int32) string {
 
 // cache returns the cache, whose directory is lost with its pod.
 func (a Application) cache(w Workload) component.Component {
-	container := workload.Container(Cache, w.Image).WithVolumeMounts(corev1ac.VolumeMount().WithName("data").WithMountPath("/data"))
+	container := workload.Container(Cache, a.Images.Of(w.Image)).WithVolumeMounts(corev1ac.VolumeMount().WithName("data").WithMountPath("/data"))
 	container.SecurityContext.WithReadOnlyRootFilesystem(true)
 	return a.deployed(Cache, w, cacheUser, container, corev1ac.Volume().WithName("data").WithEmptyDir(corev1ac.EmptyDirVolumeSource()))
 }

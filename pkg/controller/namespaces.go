@@ -12,6 +12,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/tools/cache"
 
@@ -81,6 +82,14 @@ func (n *Namespaces) IsTerminating(namespace string) bool {
 func (n *Namespaces) PausedReason(namespace string) string {
 	if found := n.get(namespace); found != nil {
 		return PausedReason(found)
+	}
+	return ""
+}
+
+// UID returns the UID of a Namespace; empty if it is not known.
+func (n *Namespaces) UID(namespace string) types.UID {
+	if found := n.get(namespace); found != nil {
+		return found.UID
 	}
 	return ""
 }

@@ -69,6 +69,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &applyconfigurationbackupv1.FailureApplyConfiguration{}
 	case backupv1.SchemeGroupVersion.WithKind("Source"):
 		return &applyconfigurationbackupv1.SourceApplyConfiguration{}
+	case backupv1.SchemeGroupVersion.WithKind("Volume"):
+		return &applyconfigurationbackupv1.VolumeApplyConfiguration{}
 
 		// Group=cache.my.domain, Version=v1
 	case cachev1.SchemeGroupVersion.WithKind("MemcachedBackup"):

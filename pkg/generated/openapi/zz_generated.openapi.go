@@ -47,6 +47,7 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		backupv1.Destination{}.OpenAPIModelName():               schema_pkg_apis_backup_v1_Destination(ref),
 		backupv1.Failure{}.OpenAPIModelName():                   schema_pkg_apis_backup_v1_Failure(ref),
 		backupv1.Source{}.OpenAPIModelName():                    schema_pkg_apis_backup_v1_Source(ref),
+		backupv1.Volume{}.OpenAPIModelName():                    schema_pkg_apis_backup_v1_Volume(ref),
 		cachev1.MemcachedBackup{}.OpenAPIModelName():            schema_pkg_apis_cache_v1_MemcachedBackup(ref),
 		cachev1.MemcachedBackupList{}.OpenAPIModelName():        schema_pkg_apis_cache_v1_MemcachedBackupList(ref),
 		cachev1.MemcachedBackupSpec{}.OpenAPIModelName():        schema_pkg_apis_cache_v1_MemcachedBackupSpec(ref),
@@ -663,6 +664,12 @@ func schema_pkg_apis_backup_v1_BackupSpec(ref common.ReferenceCallback) common.O
 							Format:      "",
 						},
 					},
+					"volume": {
+						SchemaProps: spec.SchemaProps{
+							Description: "volume is the volume of the pods that holds a dump until it is stored, or loaded.",
+							Ref:         ref(backupv1.Volume{}.OpenAPIModelName()),
+						},
+					},
 					"suspend": {
 						SchemaProps: spec.SchemaProps{
 							Description: "suspend starts no further scheduled runs.",
@@ -675,7 +682,7 @@ func schema_pkg_apis_backup_v1_BackupSpec(ref common.ReferenceCallback) common.O
 			},
 		},
 		Dependencies: []string{
-			backupv1.Destination{}.OpenAPIModelName(), backupv1.Source{}.OpenAPIModelName()},
+			backupv1.Destination{}.OpenAPIModelName(), backupv1.Source{}.OpenAPIModelName(), backupv1.Volume{}.OpenAPIModelName()},
 	}
 }
 
@@ -842,6 +849,41 @@ func schema_pkg_apis_backup_v1_Destination(ref common.ReferenceCallback) common.
 							Format:      "",
 						},
 					},
+					"region": {
+						SchemaProps: spec.SchemaProps{
+							Description: "region is the region of the bucket, for s3.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"caBundle": {
+						SchemaProps: spec.SchemaProps{
+							Description: "caBundle has the certificates, in PEM, that may sign the certificate of the storage server. By default these are the public authorities.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"serverSideEncryption": {
+						SchemaProps: spec.SchemaProps{
+							Description: "serverSideEncryption is how the storage server encrypts the dumps, for s3. The setting of the bucket is the default.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"kmsKeyID": {
+						SchemaProps: spec.SchemaProps{
+							Description: "kmsKeyID is the key of aws:kms, as an ID or an ARN. The key of the account is the default.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"takeOverFrom": {
+						SchemaProps: spec.SchemaProps{
+							Description: "takeOverFrom is the UID of a Backup that is no longer in use. This Backup becomes the owner of its dumps, and deletes those past the retention. The reason DestinationInUse names the UID.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
 					"credentialsSecret": {
 						SchemaProps: spec.SchemaProps{
 							Description: "credentialsSecret is the name of a Secret with the credentials of the bucket. For s3, its keys are AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY. For gcs, its key is GOOGLE_CREDENTIALS, the JSON file of a service account. For azure, its keys are AZURE_STORAGE_ACCOUNT and AZURE_STORAGE_KEY.",
@@ -922,12 +964,46 @@ func schema_pkg_apis_backup_v1_Source(ref common.ReferenceCallback) common.OpenA
 							Ref:         ref(backupv1.Connection{}.OpenAPIModelName()),
 						},
 					},
+					"image": {
+						SchemaProps: spec.SchemaProps{
+							Description: "image has the programs of the database, such as mariadb:11.4. The operator's image for the type is the default. The programs of PostgreSQL must not be older than the server.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
 				},
 				Required: []string{"type", "connection"},
 			},
 		},
 		Dependencies: []string{
 			backupv1.Connection{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_backup_v1_Volume(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "Volume is the volume of a Backup's pods.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"size": {
+						SchemaProps: spec.SchemaProps{
+							Description: "size bounds the dump, which is compressed. Defaults to 50Gi.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"storageClassName": {
+						SchemaProps: spec.SchemaProps{
+							Description: "storageClassName is the class of a volume that lives as long as a pod. By default the volume is an emptyDir, on the disk of the node.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+			},
+		},
 	}
 }
 

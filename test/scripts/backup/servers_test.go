@@ -25,10 +25,10 @@ import (
 	"github.com/johannesboyne/gofakes3"
 	"github.com/johannesboyne/gofakes3/backend/s3mem"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 
 	backupv1 "github.com/example/demoapp-controller/pkg/apis/backup/v1"
 	"github.com/example/demoapp-controller/pkg/controller/kinds/backup/dump"
-	"github.com/example/demoapp-controller/pkg/images"
 	"github.com/example/demoapp-controller/test/cluster"
 	"github.com/example/demoapp-controller/test/expect"
 )
@@ -46,6 +46,8 @@ type database struct {
 	execute func(database, sql string) string
 	// create makes a database that the user of the Backup owns.
 	create func(database string)
+	// socket is the directory of the socket, in which the administrator of PostgreSQL logs in.
+	socket string
 }
 
 // databases starts a server of each kind.
@@ -61,7 +63,7 @@ func startPostgreSQL(t *testing.T) *database {
 		"--auth-host=scram-sha-256", "--encoding=UTF8", "--locale=C", "--no-sync")
 	serve(t, account, syscall.SIGINT, filepath.Join(bin, "postgres"), "-D", dir+"/data", "-p", strconv.Itoa(port), "-k", dir,
 		"-c", "listen_addresses=127.0.0.1", "-c", "fsync=off")
-	d := &database{kind: "postgresql", port: port}
+	d := &database{kind: "postgresql", port: port, socket: dir}
 	d.execute = func(database, sql string) string {
 		return command(t, account, "psql", "--host="+dir, "--port="+strconv.Itoa(port), "--username=admin", "--no-psqlrc", "--quiet",
 			"--tuples-only", "--no-align", "--set=ON_ERROR_STOP=1", "--dbname="+database, "--command="+sql)
@@ -233,8 +235,24 @@ func startStore(t *testing.T) *store {
 // put stores a file.
 func (s *store) put(name string) {
 	s.t.Helper()
-	_, err := s.backend.PutObject("backups", name, map[string]string{}, strings.NewReader("x"), 1, nil)
+	s.write(name, "x")
+}
+
+// write stores a file with a content.
+func (s *store) write(name, content string) {
+	s.t.Helper()
+	_, err := s.backend.PutObject("backups", name, map[string]string{}, strings.NewReader(content), int64(len(content)), nil)
 	expect.NoError(s.t, err)
+}
+
+// read returns the content of a file.
+func (s *store) read(name string) string {
+	s.t.Helper()
+	object, err := s.backend.GetObject("backups", name, nil)
+	expect.NoError(s.t, err)
+	content, err := io.ReadAll(object.Contents)
+	expect.NoError(s.t, err)
+	return string(content)
 }
 
 // files returns the names of all files but the owner objects, sorted.
@@ -259,6 +277,8 @@ type run struct {
 	dir         string
 	root        string
 	environment map[string]string
+	// destination is that of the Backup.
+	destination backupv1.Destination
 }
 
 // user64999 has no entry in the database of users, like the user of the pods.
@@ -270,26 +290,10 @@ func newRun(t *testing.T, source backupv1.Source, destination backupv1.Destinati
 	t.Helper()
 	require(t, "rclone", "rclone")
 	root := directory(t, user64999)
-	r := &run{t: t, root: root, dir: filepath.Join(root, "backup"), environment: map[string]string{}}
-	pod := dump.Pod(&backupv1.Backup{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "orders", UID: "uid-1"},
-		Spec:       backupv1.BackupSpec{Source: source, Destination: destination},
-	}, images.Table{}, "orders-scripts", 24*60*60)
-	secrets := map[string]string{
-		backupv1.KeyUsername: username, backupv1.KeyPassword: password,
-		backupv1.KeyS3AccessKeyID: accessKey, backupv1.KeyS3SecretAccessKey: secretKey,
-	}
+	r := &run{t: t, root: root, dir: filepath.Join(root, "backup"), environment: map[string]string{}, destination: destination}
+	pod := dump.Pod(backupOf(source, destination), dump.Settings{ConfigMap: "orders-scripts", Retention: 24 * 60 * 60, Namespace: "namespace-1"})
 	for _, container := range slices.Concat(pod.InitContainers, pod.Containers) {
-		for _, env := range container.Env {
-			switch {
-			case env.ValueFrom != nil:
-				r.environment[*env.Name] = secrets[*env.ValueFrom.SecretKeyRef.Key]
-			case strings.HasPrefix(*env.Value, "/"):
-				r.environment[*env.Name] = root + *env.Value // A volume.
-			default:
-				r.environment[*env.Name] = *env.Value
-			}
-		}
+		r.setEnvironment(container)
 	}
 	r.environment["PATH"], r.environment["TERMINATION_LOG"] = filepath.Join(root, "bin"), filepath.Join(root, "termination-log")
 	for _, dir := range []string{"backup", "secrets", "bin", "scripts"} {
@@ -298,7 +302,7 @@ func newRun(t *testing.T, source backupv1.Source, destination backupv1.Destinati
 			expect.NoError(t, os.Chown(filepath.Join(root, dir), 64999, 64999))
 		}
 	}
-	for name, script := range dump.Scripts() {
+	for name, script := range dump.Files(backupOf(source, destination)) {
 		expect.NoError(t, os.WriteFile(filepath.Join(root, "scripts", name), []byte(script), 0o644))
 	}
 	r.install()
@@ -306,12 +310,38 @@ func newRun(t *testing.T, source backupv1.Source, destination backupv1.Destinati
 	return r
 }
 
+// backupOf returns the Backup "orders" in namespace "shop".
+func backupOf(source backupv1.Source, destination backupv1.Destination) *backupv1.Backup {
+	return &backupv1.Backup{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "orders", UID: "uid-1"},
+		Spec:       backupv1.BackupSpec{Source: source, Destination: destination},
+	}
+}
+
+// setEnvironment adds the environment that a container has.
+func (r *run) setEnvironment(container corev1ac.ContainerApplyConfiguration) {
+	secrets := map[string]string{
+		backupv1.KeyUsername: username, backupv1.KeyPassword: password,
+		backupv1.KeyS3AccessKeyID: accessKey, backupv1.KeyS3SecretAccessKey: secretKey,
+	}
+	for _, env := range container.Env {
+		switch {
+		case env.ValueFrom != nil:
+			r.environment[*env.Name] = secrets[*env.ValueFrom.SecretKeyRef.Key]
+		case env.Value != nil && strings.HasPrefix(*env.Value, "/"):
+			r.environment[*env.Name] = r.root + *env.Value // A volume.
+		case env.Value != nil:
+			r.environment[*env.Name] = *env.Value
+		}
+	}
+}
+
 // install puts programs of this machine into the PATH of the scripts, behind a script that logs
 // their arguments.
 func (r *run) install() {
 	r.t.Helper()
 	for _, name := range []string{
-		"cat", "cut", "date", "grep", "gzip", "mv", "rm", "sed", "sort", "tail", "tr", "wc", "sh",
+		"awk", "cat", "cut", "date", "grep", "gzip", "mv", "rm", "sed", "sort", "tail", "tr", "wc", "sh",
 		"pg_dump", "pg_restore", "psql", "mariadb-dump", "mariadb", "rclone",
 	} {
 		path, err := exec.LookPath(name)

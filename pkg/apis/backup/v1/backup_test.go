@@ -20,16 +20,16 @@ func spec(changes ...string) string {
 	values := map[string]string{
 		"type": "postgresql", "host": "db", "port": "5432", "database": "shop", "source": "login",
 		"to": "s3", "bucket": "backups", "prefix": "team/db", "endpoint": `"https://s3.example.com:9000"`, "destination": "keys",
-		"schedule": `"0 2 * * *"`, "more": "",
+		"schedule": `"0 2 * * *"`, "more": "", "extra": "",
 	}
 	for _, change := range changes {
 		name, value, _ := strings.Cut(change, "=")
 		values[name] = value
 	}
 	return fmt.Sprintf(`{source: {type: %s, connection: {host: %s, port: %s, database: %s, credentialsSecret: %s}},
-		destination: {type: %s, bucket: %s, prefix: %s, endpoint: %s, credentialsSecret: %s}, schedule: %s %s}`,
+		destination: {type: %s, bucket: %s, prefix: %s, endpoint: %s, credentialsSecret: %s %s}, schedule: %s %s}`,
 		values["type"], values["host"], values["port"], values["database"], values["source"],
-		values["to"], values["bucket"], values["prefix"], values["endpoint"], values["destination"], values["schedule"], values["more"])
+		values["to"], values["bucket"], values["prefix"], values["endpoint"], values["destination"], values["extra"], values["schedule"], values["more"])
 }
 
 func TestBackupDefaults(t *testing.T) {
@@ -58,6 +58,16 @@ func TestBackupAdmission(t *testing.T) {
 	const label = "metadata.name must be a DNS-1035 label of at most 44 characters"
 	tests := crd.Cases{
 		{"all fields", "orders", spec(`more=, timeZone: Europe/Berlin, retention: 12h, suspend: true`), "", ""},
+		{"all options of s3", "orders", spec(`extra=, region: eu-1, serverSideEncryption: "aws:kms", kmsKeyID: "arn:aws:kms:eu-1:1:key/a", takeOverFrom: a-1`), "", ""},
+		{"a CA", "orders", spec(`extra=, caBundle: "-----BEGIN CERTIFICATE-----"`), "", ""},
+		{"a CA that is none", "orders", spec(`extra=, caBundle: /etc/passwd`), "spec.destination.caBundle", "should match"},
+		{"a region of gcs", "orders", spec("to=gcs", "extra=, region: eu-1"), "spec.destination", "need type s3"},
+		{"a key without encryption", "orders", spec("extra=, kmsKeyID: a"), "spec.destination", "kmsKeyID needs serverSideEncryption aws:kms"},
+		{"a key with AES256", "orders", spec("extra=, kmsKeyID: a, serverSideEncryption: AES256"), "spec.destination", "kmsKeyID needs"},
+		{"another encryption", "orders", spec("extra=, serverSideEncryption: rot13"), "spec.destination.serverSideEncryption", "Unsupported value"},
+		{"an owner with a command", "orders", spec(`extra=, takeOverFrom: "$(reboot)"`), "spec.destination.takeOverFrom", "should match"},
+		{"a volume", "orders", spec("more=, volume: {size: 2Ti, storageClassName: fast}"), "", ""},
+		{"a volume without unit", "orders", spec(`more=, volume: {size: "2"}`), "spec.volume.size", "should match"},
 		{"an IPv6 address", "orders", spec(`host="2001:db8::1"`), "", ""},
 		{"the longest name", strings.Repeat("a", 44), spec(), "", ""},
 		{"the longest retention", "orders", spec("more=, retention: 99999w"), "", ""},

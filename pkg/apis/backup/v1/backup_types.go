@@ -106,6 +106,10 @@ type BackupSpec struct {
 	// +optional
 	Retention string `json:"retention,omitempty"`
 
+	// volume is the volume of the pods that holds a dump until it is stored, or loaded.
+	// +optional
+	Volume *Volume `json:"volume,omitempty"`
+
 	// suspend starts no further scheduled runs.
 	// +optional
 	Suspend bool `json:"suspend,omitempty"`
@@ -121,6 +125,32 @@ type Source struct {
 	// connection says how the database is reached.
 	// +required
 	Connection Connection `json:"connection"`
+
+	// image has the programs of the database, such as mariadb:11.4. The operator's image for the type
+	// is the default. The programs of PostgreSQL must not be older than the server.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=1000
+	// +kubebuilder:validation:Pattern=`^[^\s]+$`
+	// +optional
+	Image string `json:"image,omitempty"`
+}
+
+// Volume is the volume of a Backup's pods.
+type Volume struct {
+	// size bounds the dump, which is compressed. Defaults to 50Gi.
+	// +kubebuilder:default="50Gi"
+	// +kubebuilder:validation:MaxLength=16
+	// +kubebuilder:validation:Pattern=`^[1-9][0-9]*(Mi|Gi|Ti)$`
+	// +optional
+	Size string `json:"size,omitempty"`
+
+	// storageClassName is the class of a volume that lives as long as a pod. By default the volume is
+	// an emptyDir, on the disk of the node.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
+	// +optional
+	StorageClassName string `json:"storageClassName,omitempty"`
 }
 
 // Connection says how a database is reached.
@@ -155,6 +185,8 @@ type Connection struct {
 }
 
 // Destination is the bucket of a Backup.
+// +kubebuilder:validation:XValidation:rule="self.type == 's3' || !(has(self.region) || has(self.serverSideEncryption) || has(self.kmsKeyID))",message="region, serverSideEncryption and kmsKeyID need type s3"
+// +kubebuilder:validation:XValidation:rule="!has(self.kmsKeyID) || has(self.serverSideEncryption) && self.serverSideEncryption == 'aws:kms'",message="kmsKeyID needs serverSideEncryption aws:kms"
 type Destination struct {
 	// type is the storage system.
 	// +kubebuilder:validation:Enum=s3;gcs;azure
@@ -180,6 +212,42 @@ type Destination struct {
 	// +kubebuilder:validation:Pattern=`^https?://[a-zA-Z0-9]([-a-zA-Z0-9.]*[a-zA-Z0-9])?(:[0-9]{1,5})?(/[-a-zA-Z0-9._~/]*)?$`
 	// +optional
 	Endpoint string `json:"endpoint,omitempty"`
+
+	// region is the region of the bucket, for s3.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:validation:Pattern=`^[a-zA-Z0-9][-a-zA-Z0-9]*$`
+	// +optional
+	Region string `json:"region,omitempty"`
+
+	// caBundle has the certificates, in PEM, that may sign the certificate of the storage server. By
+	// default these are the public authorities.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=65536
+	// +kubebuilder:validation:Pattern=`^-----BEGIN CERTIFICATE-----`
+	// +optional
+	CABundle string `json:"caBundle,omitempty"`
+
+	// serverSideEncryption is how the storage server encrypts the dumps, for s3. The setting of the
+	// bucket is the default.
+	// +kubebuilder:validation:Enum=AES256;aws:kms
+	// +optional
+	ServerSideEncryption string `json:"serverSideEncryption,omitempty"`
+
+	// kmsKeyID is the key of aws:kms, as an ID or an ARN. The key of the account is the default.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=2048
+	// +kubebuilder:validation:Pattern=`^[a-zA-Z0-9][-a-zA-Z0-9:/_]*$`
+	// +optional
+	KMSKeyID string `json:"kmsKeyID,omitempty"`
+
+	// takeOverFrom is the UID of a Backup that is no longer in use. This Backup becomes the owner of
+	// its dumps, and deletes those past the retention. The reason DestinationInUse names the UID.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:validation:Pattern=`^[-a-zA-Z0-9]+$`
+	// +optional
+	TakeOverFrom string `json:"takeOverFrom,omitempty"`
 
 	// credentialsSecret is the name of a Secret with the credentials of the bucket. For s3,
 	// its keys are AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY. For gcs, its key is

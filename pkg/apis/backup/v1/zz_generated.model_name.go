@@ -47,3 +47,8 @@ func (in Failure) OpenAPIModelName() string {
 func (in Source) OpenAPIModelName() string {
 	return "com.github.example.demoapp-controller.pkg.apis.backup.v1.Source"
 }
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in Volume) OpenAPIModelName() string {
+	return "com.github.example.demoapp-controller.pkg.apis.backup.v1.Volume"
+}

@@ -344,8 +344,8 @@ func TestFailedRun(t *testing.T) {
 		},
 		"the dumps belong to another Backup": {
 			uploadFails(25, "the dumps belong to another Backup"), backoff, backupv1.ReasonDestinationInUse,
-			"spec.destination.prefix: the dumps belong to another Backup: choose another prefix, or take the dumps over: " +
-				"delete the object ns.orders.owner from the bucket",
+			"spec.destination.prefix: the dumps belong to another Backup: choose another prefix, or set " +
+				"spec.destination.takeOverFrom to the UID of the other Backup if it is no longer in use",
 		},
 		"an exit code of another container": {
 			uploadFails(10, "x"), backoff, backupv1.ReasonUploadFailed, "spec.destination: x: look at the log",

@@ -44,6 +44,8 @@ type reconciler struct {
 	runs     *runs.Runs
 	secrets  *secretkeys.Keys
 	images   images.Table
+	// namespaces has the UIDs of namespaces, if the operator may watch them.
+	namespaces *controller.Namespaces
 }
 
 // New wires the controller of Backups, of their children and of their runs. It starts nothing.
@@ -56,7 +58,7 @@ func New(
 		Client:      func(namespace string) controller.Patcher[*backupv1.Backup] { return client.Backups(namespace) },
 		Status:      func(b *backupv1.Backup) *backupv1.BackupStatus { return &b.Status },
 		Conditions:  func(s *backupv1.BackupStatus) *[]metav1.Condition { return &s.Conditions },
-		Steps:       reconciler{children, jobs, secrets, pull}.reconcile,
+		Steps:       reconciler{children, jobs, secrets, pull, deps.Namespaces}.reconcile,
 		Hold: func(written, next backupv1.BackupStatus) time.Duration {
 			return child.Hold(written.Conditions, next.Conditions)
 		},
@@ -131,7 +133,7 @@ func (r reconciler) reconcile(ctx context.Context, p *pass) error {
 		return nil
 	}
 	b, s := p.Object, &p.Object.Status
-	children, template := desired(b, r.images, retention)
+	children, template := desired(b, r.images, retention, r.namespaces.UID(b.Namespace))
 	state, err := r.children.Ensure(ctx, b, &s.Children, p.Now, children...)
 	record, runsErr := recordOf(s), error(nil)
 	if cronJob := state.Of("CronJob", cronJobName(b)); cronJob.Name != "" {

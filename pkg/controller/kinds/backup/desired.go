@@ -8,6 +8,7 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	batchv1ac "k8s.io/client-go/applyconfigurations/batch/v1"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 
@@ -24,8 +25,10 @@ const startingDeadline, activeDeadline = time.Hour, 6 * time.Hour
 func cronJobName(b *backupv1.Backup) string { return b.Name + "-cronjob" }
 
 // desired returns the children of a Backup, and the template of its Jobs. The retention is in
-// seconds.
-func desired(b *backupv1.Backup, pull images.Table, retention int64) ([]child.Desired, *batchv1ac.JobTemplateSpecApplyConfiguration) {
+// seconds, and namespace is the UID of the namespace.
+func desired(
+	b *backupv1.Backup, pull images.Table, retention int64, namespace types.UID,
+) ([]child.Desired, *batchv1ac.JobTemplateSpecApplyConfiguration) {
 	labels, scripts, timeZone := child.Inherited(b), b.Name+"-scripts", b.Spec.TimeZone
 	labels[backupv1.LabelBackup] = b.Name
 	if timeZone == "" {
@@ -39,9 +42,11 @@ func desired(b *backupv1.Backup, pull images.Table, retention int64) ([]child.De
 				WithOperator(batchv1.PodFailurePolicyOnExitCodesOpIn).WithValues(dump.FinalCodes()...)),
 			rule().WithAction(batchv1.PodFailurePolicyActionIgnore).WithOnPodConditions(batchv1ac.PodFailurePolicyOnPodConditionsPattern().
 				WithType(corev1.DisruptionTarget).WithStatus(corev1.ConditionTrue)))).
-		WithTemplate(corev1ac.PodTemplateSpec().WithLabels(labels).WithSpec(dump.Pod(b, pull, scripts, retention))))
+		WithTemplate(corev1ac.PodTemplateSpec().WithLabels(labels).WithSpec(dump.Pod(b, dump.Settings{
+			Images: pull, ConfigMap: scripts, Retention: retention, Namespace: namespace,
+		}))))
 	return []child.Desired{
-		corev1ac.ConfigMap(scripts, "").WithLabels(labels).WithData(dump.Scripts()),
+		corev1ac.ConfigMap(scripts, "").WithLabels(labels).WithData(dump.Files(b)),
 		batchv1ac.CronJob(cronJobName(b), "").WithLabels(labels).WithSpec(batchv1ac.CronJobSpec().
 			WithSchedule(b.Spec.Schedule).WithTimeZone(timeZone).WithSuspend(b.Spec.Suspend).
 			WithConcurrencyPolicy(batchv1.ForbidConcurrent).WithStartingDeadlineSeconds(int64(startingDeadline / time.Second)).

@@ -13,6 +13,7 @@ import (
 	databasev1 "github.com/example/demoapp-controller/pkg/apis/database/v1"
 	"github.com/example/demoapp-controller/pkg/controller"
 	"github.com/example/demoapp-controller/pkg/controller/child"
+	"github.com/example/demoapp-controller/pkg/controller/kinds/parts/datastore"
 	backupv1ac "github.com/example/demoapp-controller/pkg/generated/applyconfiguration/backup/v1"
 )
 
@@ -26,18 +27,10 @@ func desiredBackup(p *databasev1.PostgreSQL, names map[string]string, initialize
 	if !initialized || !backupEnabled(p) {
 		return nil
 	}
-	to := p.Spec.Backup.Destination
-	destination := backupv1ac.Destination().WithType(to.Type).WithBucket(to.Bucket).WithCredentialsSecret(to.CredentialsSecret)
-	if to.Prefix != "" {
-		destination.WithPrefix(to.Prefix)
-	}
-	if to.Endpoint != "" {
-		destination.WithEndpoint(to.Endpoint)
-	}
 	desired := backupv1ac.Backup(backupName(p), "").WithLabels(childLabels(p)).WithSpec(backupv1ac.BackupSpec().
 		WithSource(backupv1ac.Source().WithType(backupv1.SourcePostgreSQL).WithConnection(backupv1ac.Connection().
 			WithHost(hostOf(p)).WithPort(port).WithDatabase(names[databasev1.KeyDatabase]).WithCredentialsSecret(credentialsName(p.Name)))).
-		WithDestination(destination).WithSchedule(p.Spec.Backup.Schedule).WithRetention(p.Spec.Backup.Retention))
+		WithDestination(datastore.Destination(*p.Spec.Backup.Destination)).WithSchedule(p.Spec.Backup.Schedule).WithRetention(p.Spec.Backup.Retention))
 	if names[databasev1.KeyDatabase] == "" {
 		return []child.Desired{child.Retain(desired)}
 	}

@@ -183,6 +183,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: timeZone
       type:
         scalar: string
+    - name: volume
+      type:
+        namedType: com.github.example.demoapp-controller.pkg.apis.backup.v1.Volume
 - name: com.github.example.demoapp-controller.pkg.apis.backup.v1.BackupStatus
   map:
     fields:
@@ -241,6 +244,9 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         scalar: string
       default: ""
+    - name: caBundle
+      type:
+        scalar: string
     - name: credentialsSecret
       type:
         scalar: string
@@ -248,7 +254,19 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: endpoint
       type:
         scalar: string
+    - name: kmsKeyID
+      type:
+        scalar: string
     - name: prefix
+      type:
+        scalar: string
+    - name: region
+      type:
+        scalar: string
+    - name: serverSideEncryption
+      type:
+        scalar: string
+    - name: takeOverFrom
       type:
         scalar: string
     - name: type
@@ -277,10 +295,22 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         namedType: com.github.example.demoapp-controller.pkg.apis.backup.v1.Connection
       default: {}
+    - name: image
+      type:
+        scalar: string
     - name: type
       type:
         scalar: string
       default: ""
+- name: com.github.example.demoapp-controller.pkg.apis.backup.v1.Volume
+  map:
+    fields:
+    - name: size
+      type:
+        scalar: string
+    - name: storageClassName
+      type:
+        scalar: string
 - name: com.github.example.demoapp-controller.pkg.apis.cache.v1.MemcachedBackup
   map:
     fields:

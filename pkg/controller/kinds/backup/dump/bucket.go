@@ -47,8 +47,12 @@ var providers = map[string]provider{
 func environment(d backupv1.Destination) []*corev1ac.EnvVarApplyConfiguration {
 	p := providers[d.Type]
 	options := maps.Clone(p.options)
+	optional := map[string]string{
+		"ENDPOINT": d.Endpoint, "REGION": d.Region, "SERVER_SIDE_ENCRYPTION": d.ServerSideEncryption, "SSE_KMS_KEY_ID": d.KMSKeyID,
+	}
+	maps.DeleteFunc(optional, func(_, value string) bool { return value == "" })
+	maps.Copy(options, optional)
 	if d.Endpoint != "" {
-		options["ENDPOINT"] = d.Endpoint
 		if d.Type == backupv1.DestinationS3 {
 			options["PROVIDER"], options["FORCE_PATH_STYLE"] = "Other", "true"
 		}
@@ -56,6 +60,9 @@ func environment(d backupv1.Destination) []*corev1ac.EnvVarApplyConfiguration {
 	var env []*corev1ac.EnvVarApplyConfiguration
 	for _, name := range slices.Sorted(maps.Keys(options)) {
 		env = append(env, workload.Value(prefix+name, options[name]))
+	}
+	if d.CABundle != "" {
+		env = append(env, workload.Value("RCLONE_CA_CERT", "/scripts/"+caFile))
 	}
 	for _, from := range p.credentials {
 		env = append(env, workload.FromSecret(prefix+from.option, d.CredentialsSecret, from.key))

@@ -4,7 +4,9 @@
 package dump_test
 
 import (
+	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -14,7 +16,7 @@ import (
 
 	backupv1 "github.com/example/demoapp-controller/pkg/apis/backup/v1"
 	"github.com/example/demoapp-controller/pkg/controller/kinds/backup/dump"
-	"github.com/example/demoapp-controller/pkg/images"
+	"github.com/example/demoapp-controller/test/expect"
 )
 
 func sample(change func(*backupv1.BackupSpec)) *backupv1.Backup {
@@ -48,7 +50,7 @@ func environment(container corev1ac.ContainerApplyConfiguration) []string {
 }
 
 func TestEnvironmentOfContainers(t *testing.T) {
-	pod := dump.Pod(sample(nil), images.Table{}, "orders-scripts", 3600)
+	pod := dump.Pod(sample(nil), dump.Settings{ConfigMap: "orders-scripts", Retention: 3600, Namespace: "namespace-1"})
 
 	paths := []string{"BACKUP_TYPE=postgresql", "BACKUP_NAME=shop.orders", "BACKUP_DIR=/backup", "BACKUP_SECRETS_DIR=/secrets", "HOME=/backup", "TMPDIR=/backup"}
 	if diff := cmp.Diff(append(paths,
@@ -57,7 +59,8 @@ func TestEnvironmentOfContainers(t *testing.T) {
 		t.Errorf("environment of the dump (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff(append(paths,
-		"BACKUP_BUCKET=backups", "BACKUP_PREFIX=team", "BACKUP_UID=uid-1", "BACKUP_RETENTION_SECONDS=3600",
+		"BACKUP_BUCKET=backups", "BACKUP_PREFIX=team", "BACKUP_UID=uid-1", "BACKUP_NAMESPACE_UID=namespace-1",
+		"BACKUP_TAKE_OVER_FROM=", "BACKUP_RETENTION_SECONDS=3600",
 		"RCLONE_CONFIG_DEST_ENDPOINT=https://s3.example.com", "RCLONE_CONFIG_DEST_FORCE_PATH_STYLE=true",
 		"RCLONE_CONFIG_DEST_NO_CHECK_BUCKET=true", "RCLONE_CONFIG_DEST_PROVIDER=Other", "RCLONE_CONFIG_DEST_TYPE=s3",
 		"RCLONE_CONFIG_DEST_ACCESS_KEY_ID from keys/AWS_ACCESS_KEY_ID", "RCLONE_CONFIG_DEST_SECRET_ACCESS_KEY from keys/AWS_SECRET_ACCESS_KEY",
@@ -86,7 +89,7 @@ func TestDestinations(t *testing.T) {
 			b := sample(func(s *backupv1.BackupSpec) { s.Destination.Type, s.Destination.Endpoint = kind, "" })
 
 			var got, keys []string
-			for _, line := range environment(dump.Pod(b, images.Table{}, "orders-scripts", 1).Containers[0]) {
+			for _, line := range environment(dump.Pod(b, dump.Settings{ConfigMap: "orders-scripts"}).Containers[0]) {
 				if strings.HasPrefix(line, "RCLONE") {
 					got = append(got, line)
 				}
@@ -101,6 +104,49 @@ func TestDestinations(t *testing.T) {
 			if diff := cmp.Diff(keys, dump.Keys(b.Spec.Destination)); diff != "" {
 				t.Errorf("keys of the Secret (-environment +Keys):\n%s", diff)
 			}
+		})
+	}
+}
+
+func TestOptionsOfS3(t *testing.T) {
+	b := sample(func(s *backupv1.BackupSpec) {
+		s.Destination.Region, s.Destination.ServerSideEncryption, s.Destination.KMSKeyID = "eu-central-1", "aws:kms", "alias/backups"
+		s.Destination.CABundle, s.Destination.TakeOverFrom = "-----BEGIN CERTIFICATE-----", "uid-0"
+	})
+
+	got := environment(dump.Pod(b, dump.Settings{ConfigMap: "orders-scripts"}).Containers[0])
+
+	for _, want := range []string{
+		"RCLONE_CONFIG_DEST_REGION=eu-central-1", "RCLONE_CONFIG_DEST_SERVER_SIDE_ENCRYPTION=aws:kms",
+		"RCLONE_CONFIG_DEST_SSE_KMS_KEY_ID=alias/backups", "RCLONE_CA_CERT=/scripts/ca.crt", "BACKUP_TAKE_OVER_FROM=uid-0",
+	} {
+		if !slices.Contains(got, want) {
+			t.Errorf("environment lacks %s:\n%s", want, strings.Join(got, "\n"))
+		}
+	}
+	expect.Equal(t, "certificates", "-----BEGIN CERTIFICATE-----", dump.Files(b)["ca.crt"])
+}
+
+func TestVolume(t *testing.T) {
+	tests := map[string]struct {
+		volume *backupv1.Volume
+		want   string
+	}{
+		"default":             {nil, `{"name":"backup","emptyDir":{"sizeLimit":"50Gi"}}`},
+		"a size":              {&backupv1.Volume{Size: "2Ti"}, `{"name":"backup","emptyDir":{"sizeLimit":"2Ti"}}`},
+		"a size that is none": {&backupv1.Volume{Size: "much"}, `{"name":"backup","emptyDir":{"sizeLimit":"50Gi"}}`},
+		"a storage class": {&backupv1.Volume{Size: "1Gi", StorageClassName: "fast"}, `{"name":"backup","ephemeral":{"volumeClaimTemplate":` +
+			`{"spec":{"accessModes":["ReadWriteOnce"],"resources":{"requests":{"storage":"1Gi"}},"storageClassName":"fast"}}}}`},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			pod := dump.Pod(sample(func(s *backupv1.BackupSpec) { s.Volume = test.volume }), dump.Settings{})
+
+			got, err := json.Marshal(pod.Volumes[1])
+
+			expect.NoError(t, err)
+			expect.Equal(t, "volume", test.want, string(got))
+			expect.Equal(t, "group of the volume", strings.Contains(test.want, "ephemeral"), pod.SecurityContext.FSGroup != nil)
 		})
 	}
 }
@@ -120,13 +166,21 @@ func TestSources(t *testing.T) {
 		t.Run(test.kind, func(t *testing.T) {
 			b := sample(func(s *backupv1.BackupSpec) { s.Source.Type, s.Source.Connection.Port = test.kind, test.port })
 
-			dumper := dump.Pod(b, images.Table{}, "orders-scripts", 1).InitContainers[0]
+			dumper := dump.Pod(b, dump.Settings{ConfigMap: "orders-scripts"}).InitContainers[0]
 
 			if *dumper.Image != test.image || !strings.Contains(strings.Join(environment(dumper), "\n"), test.want) {
 				t.Errorf("image is %s, environment is %q, want %s and %s", *dumper.Image, environment(dumper), test.image, test.want)
 			}
 		})
 	}
+}
+
+func TestImageOfTheSource(t *testing.T) {
+	b := sample(func(s *backupv1.BackupSpec) { s.Source.Image = "postgres:16" })
+
+	pod := dump.Pod(b, dump.Settings{})
+
+	expect.Equal(t, "image", "postgres:16", *pod.InitContainers[0].Image)
 }
 
 func TestParseRetention(t *testing.T) {

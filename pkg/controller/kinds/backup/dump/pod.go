@@ -4,12 +4,14 @@
 package dump
 
 import (
+	"cmp"
 	_ "embed" // For the scripts.
 	"fmt"
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/types"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 
 	backupv1 "github.com/example/demoapp-controller/pkg/apis/backup/v1"
@@ -25,6 +27,10 @@ const (
 	// maxRetention bounds a retention, in seconds. Not all programs know dates before the year
 	// 1970.
 	maxRetention = 50 * 365 * 24 * 60 * 60
+	// caFile is the key of the ConfigMap that holds spec.destination.caBundle.
+	caFile = "ca.crt"
+	// defaultSize bounds a dump.
+	defaultSize = "50Gi"
 )
 
 // databases are the images with the programs of the databases, and the default ports.
@@ -50,7 +56,17 @@ var (
 	restoreScript string
 )
 
-// Scripts returns the data of the ConfigMap with the scripts.
+// Files returns the data of the ConfigMap of a Backup: the scripts, and the certificates of the
+// storage server.
+func Files(b *backupv1.Backup) map[string]string {
+	files := Scripts()
+	if bundle := b.Spec.Destination.CABundle; bundle != "" {
+		files[caFile] = bundle
+	}
+	return files
+}
+
+// Scripts returns the scripts by name.
 func Scripts() map[string]string {
 	return map[string]string{"lib.sh": libScript, "dump.sh": dumpScript, "upload.sh": uploadScript, "restore.sh": restoreScript}
 }
@@ -66,29 +82,59 @@ func ParseRetention(text string) (int64, error) {
 	return 0, fmt.Errorf("%q is no number of hours, days or weeks, such as 12h, 30d or 8w", text)
 }
 
+// Settings are what the pods of a Backup need besides its spec.
+type Settings struct {
+	// Images says where images are pulled from.
+	Images images.Table
+	// ConfigMap has the files.
+	ConfigMap string
+	// Retention is in seconds.
+	Retention int64
+	// Namespace is the UID of the Backup's namespace; empty if it is not known.
+	Namespace types.UID
+}
+
 // Pod returns the pods of a Backup's runs: an init container dumps, and the main container uploads.
-// pull says where their images are pulled from, scripts is the name of the ConfigMap, and retention
-// is in seconds.
-func Pod(b *backupv1.Backup, pull images.Table, scripts string, retention int64) *corev1ac.PodSpecApplyConfiguration {
+func Pod(b *backupv1.Backup, s Settings) *corev1ac.PodSpecApplyConfiguration {
 	source, destination := b.Spec.Source, b.Spec.Destination
 	from := databases[source.Type]
-	port := source.Connection.Port
-	if port == 0 {
-		port = from.port
-	}
-	dumper := container(b, dump, pull.Of(from.image)).WithEnv(
-		workload.Value("BACKUP_HOST", source.Connection.Host), workload.Value("BACKUP_PORT", strconv.Itoa(int(port))),
+	dumper := container(b, dump, cmp.Or(source.Image, s.Images.Of(from.image))).WithEnv(
+		workload.Value("BACKUP_HOST", source.Connection.Host),
+		workload.Value("BACKUP_PORT", strconv.Itoa(int(cmp.Or(source.Connection.Port, from.port)))),
 		workload.Value("BACKUP_DATABASE", source.Connection.Database),
 		workload.FromSecret("BACKUP_USERNAME", source.Connection.CredentialsSecret, backupv1.KeyUsername),
 		workload.FromSecret("BACKUP_PASSWORD", source.Connection.CredentialsSecret, backupv1.KeyPassword))
-	uploader := container(b, upload, pull.Of(images.Rclone)).WithEnv(
+	uploader := container(b, upload, s.Images.Of(images.Rclone)).WithEnv(
 		workload.Value("BACKUP_BUCKET", destination.Bucket), workload.Value("BACKUP_PREFIX", destination.Prefix),
-		workload.Value("BACKUP_UID", string(b.UID)), workload.Value("BACKUP_RETENTION_SECONDS", strconv.FormatInt(retention, 10))).WithEnv(environment(destination)...)
-	return workload.Pod(user, uploader).WithInitContainers(dumper).WithRestartPolicy(corev1.RestartPolicyNever).WithVolumes(
-		corev1ac.Volume().WithName("scripts").WithConfigMap(corev1ac.ConfigMapVolumeSource().WithName(scripts)),
-		corev1ac.Volume().WithName("backup").WithEmptyDir(corev1ac.EmptyDirVolumeSource().WithSizeLimit(resource.MustParse("50Gi"))),
+		workload.Value("BACKUP_UID", string(b.UID)), workload.Value("BACKUP_NAMESPACE_UID", string(s.Namespace)),
+		workload.Value("BACKUP_TAKE_OVER_FROM", destination.TakeOverFrom),
+		workload.Value("BACKUP_RETENTION_SECONDS", strconv.FormatInt(s.Retention, 10))).WithEnv(environment(destination)...)
+	pod := workload.Pod(user, uploader).WithInitContainers(dumper).WithRestartPolicy(corev1.RestartPolicyNever)
+	return pod.WithVolumes(
+		corev1ac.Volume().WithName("scripts").WithConfigMap(corev1ac.ConfigMapVolumeSource().WithName(s.ConfigMap)),
+		volume(b.Spec.Volume, pod),
 		corev1ac.Volume().WithName("secrets").WithEmptyDir(corev1ac.EmptyDirVolumeSource().
 			WithMedium(corev1.StorageMediumMemory).WithSizeLimit(resource.MustParse("1Mi"))))
+}
+
+// volume returns the volume of the dump, and lets the pod write to it.
+func volume(given *backupv1.Volume, pod *corev1ac.PodSpecApplyConfiguration) *corev1ac.VolumeApplyConfiguration {
+	if given == nil {
+		given = &backupv1.Volume{}
+	}
+	// Admission refuses a size that is none.
+	size, err := resource.ParseQuantity(cmp.Or(given.Size, defaultSize))
+	if err != nil {
+		size = resource.MustParse(defaultSize)
+	}
+	desired := corev1ac.Volume().WithName("backup")
+	if given.StorageClassName == "" {
+		return desired.WithEmptyDir(corev1ac.EmptyDirVolumeSource().WithSizeLimit(size))
+	}
+	pod.SecurityContext.WithFSGroup(user)
+	return desired.WithEphemeral(corev1ac.EphemeralVolumeSource().WithVolumeClaimTemplate(corev1ac.PersistentVolumeClaimTemplate().
+		WithSpec(corev1ac.PersistentVolumeClaimSpec().WithAccessModes(corev1.ReadWriteOnce).WithStorageClassName(given.StorageClassName).
+			WithResources(corev1ac.VolumeResourceRequirements().WithRequests(corev1.ResourceList{corev1.ResourceStorage: size})))))
 }
 
 // container returns a container that runs the script of its name.

@@ -32,8 +32,8 @@ func Verdicts(b *backupv1.Backup) runs.Verdicts {
 				21: verdict(backupv1.ReasonBucketNotFound, "spec.destination.bucket", "create the bucket, or correct bucket or endpoint"),
 				24: verdict(backupv1.ReasonPruneFailed, credentials,
 					fmt.Sprintf("let the keys in Secret %q list and delete in the bucket", destination)),
-				25: verdict(backupv1.ReasonDestinationInUse, "spec.destination.prefix", fmt.Sprintf(
-					"choose another prefix, or take the dumps over: delete the object %s.%s.owner from the bucket", b.Namespace, b.Name)),
+				25: verdict(backupv1.ReasonDestinationInUse, "spec.destination.prefix",
+					"choose another prefix, or set spec.destination.takeOverFrom to the UID of the other Backup if it is no longer in use"),
 			},
 		},
 		Deadline: verdict(backupv1.ReasonDeadlineExceeded, "", "look at the events: kubectl describe job {job}"),

@@ -111,7 +111,7 @@ func (a Application) postgreSQL() *databasev1ac.PostgreSQLSpecApplyConfiguration
 	}
 	if backups := a.Database.Backups; backups != nil {
 		spec.WithBackup(databasev1ac.PostgreSQLBackup().WithEnabled(true).WithSchedule(backups.Schedule).
-			WithRetention(backups.Retention).WithDestination(destination(backups.Destination)))
+			WithRetention(backups.Retention).WithDestination(datastore.Destination(backups.Destination)))
 	}
 	resources := a.resources(a.Database.Resources, databaseResources)
 	return spec.WithResources(workloadv1alpha1ac.Resources().WithRequests(resources.Requests).WithLimits(resources.Limits))
@@ -157,18 +157,7 @@ func (a Application) Backups() (component.Component, bool) {
 	return component.Component{
 		Name: Backup, Field: "spec.database.backup", After: []string{Database}, IgnoreHealth: true,
 		Children: []child.Desired{backupv1ac.Backup(n.Name, "").WithLabels(n.PodLabels()).WithSpec(backupv1ac.BackupSpec().
-			WithSource(source).WithDestination(destination(backups.Destination)).
+			WithSource(source).WithDestination(datastore.Destination(backups.Destination)).
 			WithSchedule(backups.Schedule).WithRetention(backups.Retention))},
 	}, true
-}
-
-func destination(given backupv1.Destination) *backupv1ac.DestinationApplyConfiguration {
-	desired := backupv1ac.Destination().WithType(given.Type).WithBucket(given.Bucket).WithCredentialsSecret(given.CredentialsSecret)
-	if given.Prefix != "" {
-		desired.WithPrefix(given.Prefix)
-	}
-	if given.Endpoint != "" {
-		desired.WithEndpoint(given.Endpoint)
-	}
-	return desired
 }

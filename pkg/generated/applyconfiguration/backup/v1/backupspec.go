@@ -22,6 +22,8 @@ type BackupSpecApplyConfiguration struct {
 	// retention is the age at which dumps are removed, in hours, days or weeks: 12h, 30d, 8w.
 	// The newest dump is never removed. Defaults to 30d.
 	Retention *string `json:"retention,omitempty"`
+	// volume is the volume of the pods that holds a dump until it is stored, or loaded.
+	Volume *VolumeApplyConfiguration `json:"volume,omitempty"`
 	// suspend starts no further scheduled runs.
 	Suspend *bool `json:"suspend,omitempty"`
 }
@@ -69,6 +71,14 @@ func (b *BackupSpecApplyConfiguration) WithTimeZone(value string) *BackupSpecApp
 // If called multiple times, the Retention field is set to the value of the last call.
 func (b *BackupSpecApplyConfiguration) WithRetention(value string) *BackupSpecApplyConfiguration {
 	b.Retention = &value
+	return b
+}
+
+// WithVolume sets the Volume field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Volume field is set to the value of the last call.
+func (b *BackupSpecApplyConfiguration) WithVolume(value *VolumeApplyConfiguration) *BackupSpecApplyConfiguration {
+	b.Volume = value
 	return b
 }
 

@@ -18,6 +18,19 @@ type DestinationApplyConfiguration struct {
 	Prefix *string `json:"prefix,omitempty"`
 	// endpoint is the URL of the storage server. The default is that of the provider.
 	Endpoint *string `json:"endpoint,omitempty"`
+	// region is the region of the bucket, for s3.
+	Region *string `json:"region,omitempty"`
+	// caBundle has the certificates, in PEM, that may sign the certificate of the storage server. By
+	// default these are the public authorities.
+	CABundle *string `json:"caBundle,omitempty"`
+	// serverSideEncryption is how the storage server encrypts the dumps, for s3. The setting of the
+	// bucket is the default.
+	ServerSideEncryption *string `json:"serverSideEncryption,omitempty"`
+	// kmsKeyID is the key of aws:kms, as an ID or an ARN. The key of the account is the default.
+	KMSKeyID *string `json:"kmsKeyID,omitempty"`
+	// takeOverFrom is the UID of a Backup that is no longer in use. This Backup becomes the owner of
+	// its dumps, and deletes those past the retention. The reason DestinationInUse names the UID.
+	TakeOverFrom *string `json:"takeOverFrom,omitempty"`
 	// credentialsSecret is the name of a Secret with the credentials of the bucket. For s3,
 	// its keys are AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY. For gcs, its key is
 	// GOOGLE_CREDENTIALS, the JSON file of a service account. For azure, its keys are
@@ -60,6 +73,46 @@ func (b *DestinationApplyConfiguration) WithPrefix(value string) *DestinationApp
 // If called multiple times, the Endpoint field is set to the value of the last call.
 func (b *DestinationApplyConfiguration) WithEndpoint(value string) *DestinationApplyConfiguration {
 	b.Endpoint = &value
+	return b
+}
+
+// WithRegion sets the Region field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Region field is set to the value of the last call.
+func (b *DestinationApplyConfiguration) WithRegion(value string) *DestinationApplyConfiguration {
+	b.Region = &value
+	return b
+}
+
+// WithCABundle sets the CABundle field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the CABundle field is set to the value of the last call.
+func (b *DestinationApplyConfiguration) WithCABundle(value string) *DestinationApplyConfiguration {
+	b.CABundle = &value
+	return b
+}
+
+// WithServerSideEncryption sets the ServerSideEncryption field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the ServerSideEncryption field is set to the value of the last call.
+func (b *DestinationApplyConfiguration) WithServerSideEncryption(value string) *DestinationApplyConfiguration {
+	b.ServerSideEncryption = &value
+	return b
+}
+
+// WithKMSKeyID sets the KMSKeyID field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the KMSKeyID field is set to the value of the last call.
+func (b *DestinationApplyConfiguration) WithKMSKeyID(value string) *DestinationApplyConfiguration {
+	b.KMSKeyID = &value
+	return b
+}
+
+// WithTakeOverFrom sets the TakeOverFrom field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the TakeOverFrom field is set to the value of the last call.
+func (b *DestinationApplyConfiguration) WithTakeOverFrom(value string) *DestinationApplyConfiguration {
+	b.TakeOverFrom = &value
 	return b
 }
 

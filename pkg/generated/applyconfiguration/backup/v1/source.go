@@ -14,6 +14,9 @@ type SourceApplyConfiguration struct {
 	Type *string `json:"type,omitempty"`
 	// connection says how the database is reached.
 	Connection *ConnectionApplyConfiguration `json:"connection,omitempty"`
+	// image has the programs of the database, such as mariadb:11.4. The operator's image for the type
+	// is the default. The programs of PostgreSQL must not be older than the server.
+	Image *string `json:"image,omitempty"`
 }
 
 // SourceApplyConfiguration constructs a declarative configuration of the Source type for use with
@@ -35,5 +38,13 @@ func (b *SourceApplyConfiguration) WithType(value string) *SourceApplyConfigurat
 // If called multiple times, the Connection field is set to the value of the last call.
 func (b *SourceApplyConfiguration) WithConnection(value *ConnectionApplyConfiguration) *SourceApplyConfiguration {
 	b.Connection = value
+	return b
+}
+
+// WithImage sets the Image field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Image field is set to the value of the last call.
+func (b *SourceApplyConfiguration) WithImage(value string) *SourceApplyConfiguration {
+	b.Image = &value
 	return b
 }

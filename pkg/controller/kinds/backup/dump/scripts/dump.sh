@@ -36,6 +36,8 @@ dump_mysql() {
 dump_mongodb() {
 	mongodump --config="$login" --host="$BACKUP_HOST" --port="$BACKUP_PORT" --username="$BACKUP_USERNAME" \
 		--authenticationDatabase=admin --db="$BACKUP_DATABASE" --archive="$part" --gzip 2>"$log" || source_failed 'mongodump failed'
+	# mongodump succeeds if there is no such database.
+	grep -q 'done dumping' "$log" || fail 10 "database $BACKUP_DATABASE does not exist, or has no collections"
 }
 
 name=$BACKUP_NAME-$(date -u +%Y%m%dT%H%M%SZ).$(extension)

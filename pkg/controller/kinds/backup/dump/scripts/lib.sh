@@ -63,6 +63,16 @@ cause() {
 	shown "${line:-there is no message}" | cut -c 1-500
 }
 
+# source_cause prints the first line with an error of a program of the database. The lines after it only have details.
+source_cause() {
+	line=$(grep -m 1 -E '(ERROR|FATAL)[: ]|[Ee]rror: |Failed: ' "$log") || :
+	if [ -z "$line" ]; then
+		cause
+	else
+		shown "$line" | cut -c 1-500
+	fi
+}
+
 # extension prints how the name of a dump of this type ends.
 extension() {
 	case $BACKUP_TYPE in
@@ -114,16 +124,18 @@ escaped() {
 	printf '%s' "$1" | sed 's/[\\"]/\\&/g'
 }
 
-# source_failed ends the script after a program of the database failed.
+# source_failed PROGRAM [STATE] ends the script after a program of the database failed. STATE says what the database has now.
+# An error of a statement can have the same words as a refused login, but without FATAL.
 source_failed() {
 	report
 	case $(cat "$log") in
-	*'authentication failed'* | *'authentication method requirement'* | *'Authentication failed'* | *'Access denied'* | *'no pg_hba.conf entry'* | \
-		*'Unknown database'* | *'role "'*'" does not exist'* | *'database "'*'" does not exist'*)
-		fail 10 "the database refuses the login: $(cause)"
+	*'authentication failed'* | *'authentication method requirement'* | *'Authentication failed'* | *'Access denied for user'* | \
+		*'no pg_hba.conf entry'* | *'pg_hba.conf rejects connection'* | *'Unknown database'* | *'FATAL:  role "'*'" does not exist'* | \
+		*'FATAL:  database "'*'" does not exist'*)
+		fail 10 "the database refuses the login: $(source_cause)"
 		;;
 	esac
-	fail 11 "$1: $(cause)"
+	fail 11 "$1: $(source_cause)${2:+: $2}"
 }
 
 # destination prints where the dumps are, in rclone's notation.

@@ -7,7 +7,8 @@
 #   fetch  downloads the dump RESTORE_FILE, by default the newest (rclone's image)
 #   load   loads the downloaded dump into the database (the database's image)
 #
-# load fails if the database has tables, unless RESTORE_REPLACE is "true". It then replaces the tables of the dump.
+# load fails if the database has tables, unless RESTORE_REPLACE is "true". It then replaces the tables of the dump. The
+# database is RESTORE_DATABASE, by default the database of the Backup.
 
 . "${0%/*}/lib.sh"
 
@@ -33,42 +34,158 @@ fetch() {
 	echo "fetched $name"
 }
 
+# load_postgresql loads the dump in one transaction. A superuser restores owners and privileges. Any other user becomes the
+# owner of all objects. What only a superuser may make is left out, or must exist.
 load_postgresql() {
-	tables=$(psql --no-password --no-psqlrc --tuples-only --no-align --command "SELECT count(*) FROM pg_stat_user_tables" 2>"$log") ||
-		source_failed 'psql failed'
-	must_be_empty "$tables"
-	set -- --no-owner --no-privileges
-	if [ "${RESTORE_REPLACE:-}" = true ]; then set -- "$@" --clean --if-exists; fi
-	pg_restore "$@" --file="$BACKUP_DIR/.sql" "$file" 2>"$log" || source_failed 'pg_restore failed'
-	# Servers before version 17 do not know this parameter, which pg_restore sets at the beginning since version 17.
-	sed '1,50{/^SET transaction_timeout = 0;$/d;}' "$BACKUP_DIR/.sql" |
-		psql --no-password --no-psqlrc --quiet --set=ON_ERROR_STOP=1 --single-transaction --file=- 2>"$log" >/dev/null ||
-		source_failed 'psql failed'
-	rm -f "$BACKUP_DIR/.sql"
+	export PGDATABASE="$target"
+	objects=$(query "SELECT count(*) FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace WHERE relkind IN ('r', 'p', 'v', 'm', 'f')
+		AND nspname NOT IN ('pg_catalog', 'information_schema') AND nspname !~ '^pg_(toast|temp)'
+		AND NOT EXISTS (SELECT FROM pg_depend WHERE classid = 'pg_class'::regclass AND objid = c.oid AND deptype = 'e')")
+	must_be_empty "$objects"
+	superuser=$(query 'SELECT rolsuper FROM pg_roles WHERE rolname = current_user')
+	select_entries
+	require_extensions
+	set -- --use-list="$BACKUP_DIR/.entries"
+	if [ "$superuser" != t ]; then set -- "$@" --no-owner --no-privileges; fi
+	if [ "$replace" = true ]; then set -- "$@" --clean --if-exists; fi
+	rm -f "$BACKUP_DIR/.failed"
+	{
+		echo 'BEGIN;'
+		# Servers before version 17 do not know this parameter, which pg_restore sets at the beginning since version 17.
+		{ pg_restore "$@" --file=- "$file" 2>"$BACKUP_DIR/.restore" || : >"$BACKUP_DIR/.failed"; } |
+			sed '1,50{/^SET transaction_timeout = 0;$/d;}'
+		if [ ! -e "$BACKUP_DIR/.failed" ]; then echo 'COMMIT;'; fi
+	} | psql --no-password --no-psqlrc --quiet --set=ON_ERROR_STOP=1 --file=- 2>"$log" >/dev/null ||
+		source_failed 'psql failed' "database $target is unchanged"
+	if [ -e "$BACKUP_DIR/.failed" ]; then
+		log=$BACKUP_DIR/.restore
+		source_failed 'pg_restore failed' "database $target is unchanged"
+	fi
 }
 
+# query SQL [OPTION...] prints the rows of a query. The options are those of psql.
+query() {
+	sql=$1
+	shift
+	printf '%s;\n' "$sql" | psql --no-password --no-psqlrc --quiet --tuples-only --no-align --set=ON_ERROR_STOP=1 "$@" --file=- 2>"$log" ||
+		source_failed 'psql failed' "database $target is unchanged"
+}
+
+# select_entries writes the entries of the dump that are restored to the file .entries. Schemas and extensions that exist
+# stay as they are.
+select_entries() {
+	query "SELECT 'SCHEMA - ' || nspname || ' ' FROM pg_namespace UNION ALL SELECT 'COMMENT - SCHEMA ' || nspname || ' ' FROM pg_namespace
+		UNION ALL SELECT 'EXTENSION - ' || extname || ' ' FROM pg_extension" >"$BACKUP_DIR/.existing"
+	pg_restore --list "$file" 2>"$log" >"$BACKUP_DIR/.all" || source_failed 'pg_restore failed' "database $target is unchanged"
+	: >"$BACKUP_DIR/.left-out"
+	awk -v superuser="$superuser" -v left_out="$BACKUP_DIR/.left-out" '
+		FILENAME == ARGV[1] { existing[$0]; next }
+		/^;/ { next }
+		{
+			entry = $0
+			sub(/^[0-9]+; [0-9]+ [0-9]+ /, "", entry)
+			if (entry ~ /^COMMENT - EXTENSION /) next
+			for (name in existing) if (index(entry, name) == 1) next
+			if (superuser != "t" && entry ~ /^(COMMENT - )?(EVENT TRIGGER|PUBLICATION|SUBSCRIPTION) /) {
+				print entry >left_out
+				next
+			}
+			print
+		}' "$BACKUP_DIR/.existing" "$BACKUP_DIR/.all" >"$BACKUP_DIR/.entries"
+	while read -r entry; do
+		echo "left out, because only a superuser may make it: $entry"
+	done <"$BACKUP_DIR/.left-out"
+}
+
+# require_extensions ends the script if an extension of the dump does not exist in the database, and the user may not create
+# it.
+require_extensions() {
+	sed -n 's/^[0-9]*; [0-9]* [0-9]* EXTENSION - \(.*\) $/\1/p' "$BACKUP_DIR/.entries" >"$BACKUP_DIR/.extensions"
+	missing=
+	while read -r extension; do
+		# source_failed ends the subshell only.
+		if ! (query 'BEGIN; CREATE EXTENSION :"extension" CASCADE; ROLLBACK' --set="extension=$extension") >/dev/null 2>&1; then
+			report
+			missing="$missing CREATE EXTENSION \"$extension\";"
+		fi
+	done <"$BACKUP_DIR/.extensions"
+	if [ -n "$missing" ]; then
+		fail 11 "database $target is unchanged: it lacks extensions that user $BACKUP_USERNAME may not create: as a superuser, run in it:$missing"
+	fi
+}
+
+# load_mysql loads the dump statement by statement. If that fails in a database that was empty, the database is emptied
+# again.
 load_mysql() {
 	program=mysql
 	if command -v mariadb >/dev/null; then program=mariadb; fi
-	set -- --defaults-extra-file="$login" --host="$BACKUP_HOST" --port="$BACKUP_PORT" --protocol=tcp --batch --skip-column-names
-	tables=$("$program" "$@" --execute='SELECT count(*) FROM information_schema.tables WHERE table_schema = database()' \
-		--database="$BACKUP_DATABASE" 2>"$log") || source_failed "$program failed"
-	must_be_empty "$tables"
+	set -- --defaults-extra-file="$login" --host="$BACKUP_HOST" --port="$BACKUP_PORT" --protocol=tcp --batch --raw --skip-column-names \
+		--database="$target"
+	objects=$(drops | "$program" "$@" 2>"$log") || source_failed "$program failed"
+	must_be_empty "$(printf '%s' "$objects" | grep -c '' || :)"
 	gzip -t "$file" || fail 11 'the dump cannot be read'
-	gzip -dc "$file" | "$program" "$@" --database="$BACKUP_DATABASE" 2>"$log" || source_failed "$program failed"
+	keeps_definers=$(may_set_definers | "$program" "$@" 2>"$log") || source_failed "$program failed"
+	if [ "$keeps_definers" = 0 ]; then echo "user $BACKUP_USERNAME becomes the definer of views, triggers, routines and events"; fi
+	if [ -n "$objects" ]; then echo "a restore that fails from here on leaves database $target with objects of the dump and of before"; fi
+	if gzip -dc "$file" | definers "$keeps_definers" | "$program" "$@" 2>"$log"; then return; fi
+	if [ -n "$objects" ]; then source_failed "$program failed" "database $target has objects of the dump and of before"; fi
+	{ echo 'SET FOREIGN_KEY_CHECKS = 0;' && drops | "$program" "$@"; } 2>/dev/null | "$program" "$@" 2>/dev/null ||
+		source_failed "$program failed" "database $target has a part of the dump"
+	source_failed "$program failed" "database $target is empty again"
+}
+
+# definers NUMBER copies a dump. If NUMBER is 0, it drops the definers, so the user who restores becomes the definer. Rows of
+# tables are never at the beginning of a line.
+definers() {
+	if [ "$1" = 0 ]; then
+		sed -E '/^(\/\*!50013|\/\*!50003 CREATE\*\/ \/\*!50017|\/\*!50106 CREATE\*\/ \/\*!50117|CREATE) DEFINER=/s/ DEFINER=(`([^`]|``)*`|[^ @`]+)@(`([^`]|``)*`|[^ `*]+)//'
+	else
+		cat
+	fi
+}
+
+# may_set_definers prints a query that returns 0 if the user may not make objects of other definers.
+may_set_definers() {
+	cat <<'SQL'
+SELECT count(*) FROM information_schema.user_privileges
+	WHERE privilege_type IN ('SUPER', 'SET USER', 'SET_USER_ID', 'SET_ANY_DEFINER')
+	AND grantee = CONCAT('''', LEFT(CURRENT_USER(), CHAR_LENGTH(CURRENT_USER()) - LOCATE('@', REVERSE(CURRENT_USER()))),
+		'''@''', SUBSTRING_INDEX(CURRENT_USER(), '@', -1), '''');
+SQL
+}
+
+# drops prints a query that returns a statement for each object of a database of MySQL, which drops the object. Triggers are
+# dropped with their tables.
+drops() {
+	cat <<'SQL'
+SELECT CONCAT('DROP ', IF(table_type = 'VIEW', 'VIEW', 'TABLE'), ' IF EXISTS `', REPLACE(table_name, '`', '``'), '`;')
+	FROM information_schema.tables WHERE table_schema = database()
+UNION ALL SELECT CONCAT('DROP ', routine_type, ' IF EXISTS `', REPLACE(routine_name, '`', '``'), '`;')
+	FROM information_schema.routines WHERE routine_schema = database()
+UNION ALL SELECT CONCAT('DROP EVENT IF EXISTS `', REPLACE(event_name, '`', '``'), '`;')
+	FROM information_schema.events WHERE event_schema = database();
+SQL
 }
 
 load_mongodb() {
+	echo "a restore that fails from here on leaves the documents that it loaded until then in database $target"
 	set -- --config="$login" --host="$BACKUP_HOST" --port="$BACKUP_PORT" --username="$BACKUP_USERNAME" \
-		--authenticationDatabase=admin --archive="$file" --gzip --nsInclude="$BACKUP_DATABASE.*"
-	if [ "${RESTORE_REPLACE:-}" = true ]; then set -- "$@" --drop; fi
+		--authenticationDatabase=admin --archive="$file" --gzip --nsInclude="$BACKUP_DATABASE.*" \
+		--nsFrom="$BACKUP_DATABASE.*" --nsTo="$target.*"
+	if [ "$replace" = true ]; then set -- "$@" --drop; fi
 	mongorestore "$@" 2>"$log" || source_failed 'mongorestore failed'
+	# mongorestore succeeds if it loads nothing, and if the database refuses documents.
+	grep -q 'finished restoring' "$log" || fail 11 "nothing was loaded: the dump has no collections of database $BACKUP_DATABASE"
+	if ! grep -q '[^0-9]0 document(s) failed to restore' "$log"; then
+		report
+		fail 11 "database $target refused documents, for example because it has others with the same _id: $(cause)"
+	fi
 }
 
-# must_be_empty NUMBER ends the script if the database has tables that may not be replaced.
+# must_be_empty NUMBER ends the script if the database has objects that may not be replaced.
 must_be_empty() {
-	if [ "$1" -gt 0 ] && [ "${RESTORE_REPLACE:-}" != true ]; then
-		fail 11 "database $BACKUP_DATABASE has $1 tables: restore into an empty database, or set RESTORE_REPLACE to true"
+	if [ "$1" -gt 0 ] && [ "$replace" != true ]; then
+		fail 11 "database $target has $1 tables or other objects: restore into an empty database, or replace them"
 	fi
 }
 
@@ -78,10 +195,12 @@ load() {
 		if is_dump "${found##*/}"; then file=$found; fi
 	done
 	if [ -z "$file" ]; then fail 11 'there is no dump to load: run fetch first'; fi
+	target=${RESTORE_DATABASE:-$BACKUP_DATABASE}
+	replace=${RESTORE_REPLACE:-false}
 	connect
 	"load_$BACKUP_TYPE"
 	rm -f "$login"
-	echo "loaded ${file##*/} into database $BACKUP_DATABASE of $BACKUP_HOST"
+	echo "loaded ${file##*/} into database $target of $BACKUP_HOST"
 }
 
 case ${1:-} in

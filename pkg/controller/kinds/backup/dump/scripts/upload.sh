@@ -3,23 +3,35 @@
 # SPDX-License-Identifier: Apache-2.0
 
 # Uploads the dump, compares the stored file with it, and then deletes the dumps that are older than the retention. Before
-# both steps, the object BACKUP_NAME.owner must have the UID of this Backup.
+# both steps, the object BACKUP_NAME.owner must name this Backup.
 
 . "${0%/*}/lib.sh"
 
-# claim makes this Backup the owner of the dumps of its name, unless another Backup is. The other may be in another
-# cluster, or a deleted one of the same name. Only a user can tell whether its dumps may be pruned.
+# claim makes this Backup the owner of the dumps of its name, unless another Backup is. The record has the UID of the owner
+# and the UID of its namespace. A record with another UID and the same namespace is that of a deleted Backup, because a
+# namespace has one Backup of a name. Any other owner may be in use in another cluster. Only a user can tell whether its
+# dumps may be pruned, by BACKUP_TAKE_OVER_FROM.
 claim() {
 	transfer cat --max-depth 1 --include "/$BACKUP_NAME.owner" "$(destination)" >"$BACKUP_DIR/.owner" ||
 		destination_failed 22 "the upload failed: $BACKUP_NAME.owner cannot be read"
-	owner=$(sed 1q "$BACKUP_DIR/.owner" | cut -c 1-100)
-	if [ -z "$owner" ]; then
-		printf '%s\n' "$BACKUP_UID" >"$BACKUP_DIR/.owner"
-		transfer copyto "$BACKUP_DIR/.owner" "$(destination)/$BACKUP_NAME.owner" ||
-			destination_failed 22 "the upload failed: $BACKUP_NAME.owner cannot be written"
-	elif [ "$owner" != "$BACKUP_UID" ]; then
-		fail 25 "the dumps in $(destination) belong to another Backup, which has the UID $owner"
+	owner=$(sed -n 1p "$BACKUP_DIR/.owner" | cut -c 1-100)
+	namespace=$(sed -n 2p "$BACKUP_DIR/.owner" | cut -c 1-100)
+	if [ "$owner" = "$BACKUP_UID" ] && { [ -z "$BACKUP_NAMESPACE_UID" ] || [ "$namespace" = "$BACKUP_NAMESPACE_UID" ]; }; then
+		return
 	fi
+	case $owner in
+	'' | "$BACKUP_UID") ;;
+	"$BACKUP_TAKE_OVER_FROM") echo "took over the dumps of the Backup with the UID $owner, because spec.destination.takeOverFrom names it" ;;
+	*)
+		if [ -z "$namespace" ] || [ "$namespace" != "$BACKUP_NAMESPACE_UID" ]; then
+			fail 25 "the dumps in $(destination) belong to another Backup, which has the UID $owner"
+		fi
+		echo "took over the dumps of the deleted Backup with the UID $owner"
+		;;
+	esac
+	printf '%s\n%s\n' "$BACKUP_UID" "$BACKUP_NAMESPACE_UID" >"$BACKUP_DIR/.owner"
+	transfer copyto "$BACKUP_DIR/.owner" "$(destination)/$BACKUP_NAME.owner" ||
+		destination_failed 22 "the upload failed: $BACKUP_NAME.owner cannot be written"
 }
 
 # prune deletes dumps of this Backup by the time in their names. Other files, and the newest dump, are never deleted.

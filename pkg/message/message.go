@@ -1,12 +1,13 @@
 // Copyright The DemoApp Controller Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package message makes texts of any length fit a field of the API that holds a message: a
-// condition, an event.
+// Package message makes texts of any length and content fit the place that shows them: a field of
+// the API such as the message of a condition, a terminal, a page.
 package message
 
 import (
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -41,3 +42,14 @@ func Beginning(text string, limit int) (kept string, isCut bool) {
 
 // OneLine returns a text with single spaces in place of line breaks and other white space.
 func OneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
+
+// Printable returns a text without characters that would control a terminal or the order of the
+// text on a screen. Spaces and tabs stay.
+func Printable(text string) string {
+	return strings.Map(func(r rune) rune {
+		if r != ' ' && r != '\t' && !unicode.IsPrint(r) {
+			return unicode.ReplacementChar
+		}
+		return r
+	}, text)
+}

@@ -51,3 +51,19 @@ func TestBeginning(t *testing.T) {
 		})
 	}
 }
+
+func TestPrintable(t *testing.T) {
+	tests := []struct{ name, text, want string }{
+		{"plain", "two words\tand ü", "two words\tand ü"},
+		{"escape of a terminal", "a\x1b[31mb", "a\uFFFD[31mb"},
+		{"line break", "a\nb", "a\uFFFDb"},
+		{"order of the text", "a\u202Eb\u2066c", "a\uFFFDb\uFFFDc"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			if got := Printable(test.text); got != test.want {
+				t.Errorf("got %q, want %q", got, test.want)
+			}
+		})
+	}
+}

@@ -15,6 +15,7 @@ import (
 
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/inspect"
+	"github.com/example/demoapp-controller/pkg/message"
 )
 
 // historyOptions are the flags of history.
@@ -171,7 +172,7 @@ func (c *command) printDifferences(differences []inspect.Difference, from, to st
 // unified prints the text of a unified diff.
 func (s screen) unified(text string) {
 	for line := range strings.Lines(text) {
-		line = printableLine(strings.TrimSuffix(line, "\n"))
+		line = message.Printable(strings.TrimSuffix(line, "\n"))
 		paint := color(0)
 		switch {
 		case strings.HasPrefix(line, "---"), strings.HasPrefix(line, "+++"):

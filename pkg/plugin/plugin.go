@@ -116,7 +116,7 @@ func (c *command) root() *cobra.Command {
 	flags.StringVar(&c.options.Operator.Namespace, "operator-namespace", c.options.Operator.Namespace, "namespace of the operator")
 	flags.StringVar(&c.options.Operator.Name, "operator-lease", c.options.Operator.Name, "name of the Lease of the operator's leader")
 	root.AddCommand(c.adopt(), c.create(), c.diff(), c.events(), c.get(), c.history(), c.logs(), c.orphan(), c.reconcile(), c.report(),
-		c.restore(), c.resume(), c.retry(), c.rollback(), c.status(), c.suspend(), c.tree(), c.values(), c.wait(), c.why())
+		c.restore(), c.resume(), c.retry(), c.rollback(), c.status(), c.suspend(), c.tree(), c.ui(), c.values(), c.wait(), c.why())
 	c.completeFlags(root)
 	return root
 }

@@ -75,28 +75,14 @@ func (c *command) printHead(s screen, root *inspect.Node) {
 		in = " in namespace " + root.Namespace
 	}
 	s.wrapped(printable(fmt.Sprintf("%s%s, generation %d, age %s", root, in, root.Object.GetGeneration(), age(c.options.Now(), summary.Created))), "")
-	s.wrappedBehind(cell{readyWord(summary) + ":", readyColor(summary)}, printable(cmp.Or(summary.Message, summary.Reason)), "")
-}
-
-// readyWord says in words whether an object is ready.
-func readyWord(s inspect.Summary) string {
-	switch {
-	case s.Deleting:
-		return "Deleting"
-	case s.Ready == metav1.ConditionTrue:
-		return "Ready"
-	case s.Stalled:
-		return "Needs a person"
-	default:
-		return "Not ready"
-	}
+	s.wrappedBehind(cell{summary.State().String() + ":", readyColor(summary)}, printable(cmp.Or(summary.Message, summary.Reason)), "")
 }
 
 func readyColor(s inspect.Summary) color {
-	switch {
-	case s.Ready == metav1.ConditionTrue && !s.Deleting:
+	switch s.State() {
+	case inspect.StateReady:
 		return green
-	case s.Stalled:
+	case inspect.StateStalled:
 		return red
 	default:
 		return yellow

@@ -9,7 +9,6 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 
 	"golang.org/x/term"
@@ -19,17 +18,7 @@ import (
 
 // printable returns a text of the cluster in one line, without characters that would control a
 // terminal: whoever writes a status or names a container is not trusted.
-func printable(text string) string { return printableLine(message.OneLine(text)) }
-
-// printableLine is printable for a line in which spaces and tabs matter.
-func printableLine(text string) string {
-	return strings.Map(func(r rune) rune {
-		if r != ' ' && r != '\t' && !unicode.IsPrint(r) {
-			return unicode.ReplacementChar
-		}
-		return r
-	}, text)
-}
+func printable(text string) string { return message.Printable(message.OneLine(text)) }
 
 // color is the number of an ANSI color; 0 is the terminal's own.
 type color int

@@ -65,7 +65,8 @@ var layers = []layer{
 	{folder: "pkg/operator/releasekinds", may: []string{"pkg/operator", engine, pass, plumbing, kinds + "/watches"}},
 	{folder: "pkg/inspect", may: []string{children, engine, lifecycle, plumbing, "pkg/apis"}},
 	{folder: "pkg/scaffold", may: []string{engine, shared}, mayInTests: []string{kinds + "/watches/file"}},
-	{folder: "pkg/plugin", may: []string{"pkg/inspect", "pkg/scaffold", "pkg/apis", engine + "/chart"}},
+	{folder: "pkg/ui", may: []string{"pkg/inspect"}, mayInTests: []string{children, shared}},
+	{folder: "pkg/plugin", may: []string{"pkg/inspect", "pkg/ui", "pkg/scaffold", "pkg/apis", engine + "/chart"}},
 	{folder: "pkg/webhook"},
 	{folder: "pkg/webhook/webapp", may: []string{"pkg/webhook", "pkg/apis"}},
 }

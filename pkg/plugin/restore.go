@@ -21,6 +21,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/rand"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
+
+	"github.com/example/demoapp-controller/pkg/message"
 )
 
 const (
@@ -261,7 +263,7 @@ func (c *command) printLogs(ctx context.Context, kube kubernetes.Interface, pod 
 		text, _ := io.ReadAll(io.LimitReader(stream, maxRestoreLog))
 		_ = stream.Close()
 		for line := range strings.Lines(string(text)) {
-			fmt.Fprintln(c.streams.Out, printableLine(strings.TrimRight(line, "\r\n")))
+			fmt.Fprintln(c.streams.Out, message.Printable(strings.TrimRight(line, "\r\n")))
 		}
 	}
 }

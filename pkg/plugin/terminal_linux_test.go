@@ -84,7 +84,7 @@ func TestTerminal(t *testing.T) {
 	long := "demoapp/" + strings.Repeat("a-very-long-name-", 4) + "x"
 	w := newWideWorld(t)
 	for _, args := range [][]string{
-		{"get"}, {"get", "-o", "wide"}, {"get", "-A"}, {"status", long}, {"tree", long}, {"why", long}, {"history", long}, {"events", long},
+		{"get"}, {"get", "-A"}, {"status", long}, {"tree", long}, {"why", long}, {"history", long}, {"events", long},
 	} {
 		t.Run(args[0]+strings.Join(args[1:], ""), func(t *testing.T) {
 			t.Setenv("NO_COLOR", "")

@@ -31,12 +31,12 @@ func TestGetWatch(t *testing.T) {
 		func() { setState("web", "stalled") },
 		func() { w.Remove("DemoApp", "shop/db") },
 	}, "get", "demoapp", "-w")
-	expect.Equal(t, "output", `NAME          READY     STATUS        REVISION   CHART            AGE
-demoapp/db    Unknown   NotObserved                               <invalid>
-demoapp/web   Unknown   NotObserved   2          demo-app@0.1.0   <invalid>
+	expect.Equal(t, "output", `NAME          READY     STATUS        REVISION   CHART            AGE         WAITS FOR
+demoapp/db    Unknown   NotObserved                               <invalid>   operator
+demoapp/web   Unknown   NotObserved   2          demo-app@0.1.0   <invalid>   operator
 demoapp/web   True      Healthy                                   <invalid>
-demoapp/web   False     ValuesInvalid                              <invalid>
-demoapp/db    Unknown   NotObserved,Deleting                              <invalid>
+demoapp/web   False     ValuesInvalid                               <invalid>
+demoapp/db    Unknown   NotObserved,Deleting                               <invalid>   operator
 `, got)
 }
 

@@ -121,7 +121,8 @@ func (r Request) selects(key Key, object *unstructured.Unstructured) bool {
 		return false
 	}
 	byField, err := fields.ParseSelector(r.Query.Get("fieldSelector"))
-	return err == nil && byField.Matches(fields.Set{metav1.ObjectNameField: key.Name})
+	about, _, _ := unstructured.NestedString(object.Object, "involvedObject", "uid") // Of events.
+	return err == nil && byField.Matches(fields.Set{metav1.ObjectNameField: key.Name, "involvedObject.uid": about})
 }
 
 // metadataOnly reports whether the client wants PartialObjectMetadata.

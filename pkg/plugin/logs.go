@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"os"
 	"slices"
@@ -106,7 +105,7 @@ func (c *command) since(age time.Duration, found func(inspect.LogLine)) func(ins
 }
 
 func (c *command) readLogFile(name string, object inspect.Reference, found func(inspect.LogLine)) (other int, err error) {
-	var log io.Reader = c.streams.In
+	log := c.streams.In
 	if name != "-" {
 		file, err := os.Open(name) //nolint:gosec // The user names the file.
 		if err != nil {

@@ -73,22 +73,22 @@ func (u user) must(t *testing.T, code int, args ...string) answer {
 func TestRequests(t *testing.T) {
 	t.Parallel()
 	namespace := shared.Namespace(t)
-	editor := newUser(t, namespace, "editor", "get,list,watch,patch memcacheds.cache.my.domain", "get,list,watch,patch websites.webapp.example.com")
+	editor := newUser(t, namespace, "editor", "get,list,watch,patch memcacheds.cache.my.domain", "get,list,watch,patch appconfigs.config.example.com")
 	reader := newUser(t, namespace, "reader", "get,list,watch memcacheds.cache.my.domain")
-	apply(t, namespace, memcached("0")+"\n---\n{apiVersion: webapp.example.com/v1, kind: Website, metadata: {name: site}, spec: {html: hi, replicas: 0}}")
+	apply(t, namespace, memcached("0")+"\n---\n"+appconfig("conf"))
 
-	editor.must(t, 0, "wait", "memcached/web", "website/site", "--timeout=2m")
-	suspended := editor.must(t, 0, "suspend", "memcached/web", "website/site", "--reason=maintenance", "--yes", "--wait")
-	expect.Contains(t, "suspend", suspended.out, "memcached.cache.my.domain/web suspended\n", "website.webapp.example.com/site suspended\n")
-	expect.Contains(t, "status of the website", editor.must(t, 0, "get", "-o", "json").out,
-		"Nothing of the Website is changed while annotation demo.example.com/paused is true: maintenance",
+	editor.must(t, 0, "wait", "memcached/web", "appconfig/conf", "--timeout=2m")
+	suspended := editor.must(t, 0, "suspend", "memcached/web", "appconfig/conf", "--reason=maintenance", "--yes", "--wait")
+	expect.Contains(t, "suspend", suspended.out, "memcached.cache.my.domain/web suspended\n", "appconfig.config.example.com/conf suspended\n")
+	expect.Contains(t, "status", editor.must(t, 0, "get", "-o", "json").out,
+		"Nothing of the AppConfig is changed while annotation demo.example.com/paused is true: maintenance",
 		"Nothing is installed, upgraded or repaired while annotation demo.example.com/paused is true: maintenance")
 
 	editor.must(t, 0, "resume", "--all", "--yes", "--wait")
 	retried := editor.must(t, 0, "retry", "memcached/web", "--yes", "--wait")
 	expect.Contains(t, "retry", retried.errors, "Revision 2 is deployed")
-	editor.must(t, 0, "reconcile", "website/site", "memcached", "--yes", "--dry-run=server") //nolint:dupword // Two objects.
-	editor.must(t, 0, "reconcile", "website/site", "--yes", "--wait")
+	editor.must(t, 0, "reconcile", "appconfig/conf", "memcached/web", "--dry-run=server")
+	editor.must(t, 0, "reconcile", "appconfig/conf", "--yes", "--wait")
 
 	apply(t, namespace, strings.ReplaceAll(memcached("0"), "replicaCount", "noSuchValue"))
 	refused := reader.must(t, 3, "suspend", "memcached/web", "--yes")

@@ -16,6 +16,7 @@ import (
 
 func (c *command) ui() *cobra.Command {
 	var port int
+	var write bool
 	cmd := &cobra.Command{
 		Use:   "ui",
 		Short: "Show all objects on a local page in the browser",
@@ -23,13 +24,14 @@ func (c *command) ui() *cobra.Command {
 			"The printed URL has a secret token. Whoever has it and can reach the port sees what you may see.",
 		Example: "  kubectl demoapp ui\n\n  # On a remote machine, with a port that SSH forwards: ssh -L 8001:localhost:8001 HOST\n  kubectl demoapp ui --port 8001",
 		Args:    cobra.NoArgs, ValidArgsFunction: cobra.NoFileCompletions,
-		RunE: func(cmd *cobra.Command, _ []string) error { return c.runUI(cmd.Context(), port) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return c.runUI(cmd.Context(), port, write) },
 	}
 	cmd.Flags().IntVar(&port, "port", 0, "port on loopback; 0 is a random one")
+	cmd.Flags().BoolVar(&write, "write", false, "let the page reconcile, retry, suspend and resume objects")
 	return cmd
 }
 
-func (c *command) runUI(ctx context.Context, port int) error {
+func (c *command) runUI(ctx context.Context, port int, write bool) error {
 	cluster, err := c.cluster()
 	if err != nil {
 		return err
@@ -51,7 +53,7 @@ func (c *command) runUI(ctx context.Context, port int) error {
 		return fmt.Errorf("--port: %w", err)
 	}
 	server := ui.New(ui.Options{
-		Cluster: cluster, Namespace: *c.flags.Namespace, Context: name, Kinds: c.options.Kinds, Version: c.options.Version, Getter: c.flags, Now: c.options.Now,
+		Cluster: cluster, Namespace: *c.flags.Namespace, Write: write, Context: name, Kinds: c.options.Kinds, Version: c.options.Version, Getter: c.flags, Now: c.options.Now,
 	})
 	fmt.Fprintf(c.streams.Out, "%s\nOpen this URL in a browser on this machine. Ctrl-C ends the page.\n", server.URL(listener.Addr()))
 	return server.Run(ctx, listener)

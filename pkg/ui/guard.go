@@ -48,7 +48,7 @@ func isLoopback(host string) bool {
 }
 
 // authorized refuses requests without the token, and those of pages of another origin.
-func (s *Server) authorized(next http.Handler) http.Handler {
+func (s *Server) authorized(next http.HandlerFunc) http.Handler {
 	origin := http.NewCrossOriginProtection()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		token, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")

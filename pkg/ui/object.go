@@ -66,6 +66,12 @@ func (s *Server) readPage(ctx context.Context, object inspect.Reference) (pageVi
 		App: appViewOf(inspect.Summarize(root.Object)), Generation: root.Object.GetGeneration(),
 		Conditions: conditionViews(inspect.StatusOf(root.Object).Conditions), Why: whyViewOf(why, err),
 	}
+	if s.Write {
+		view.Actions = []inspect.Action{inspect.Reconcile, inspect.Retry, inspect.Suspend}
+		if view.App.Suspended {
+			view.Actions = []inspect.Action{inspect.Resume}
+		}
+	}
 	room := maxNodes
 	view.Tree = nodeViewOf(root, &room)
 	var events []corev1.Event

@@ -39,6 +39,8 @@ type Options struct {
 	Cluster *inspect.Cluster
 	// Namespace is the namespace that the page shows; empty for all.
 	Namespace string
+	// Write allows the actions of the page. Without it, the page writes nothing.
+	Write bool
 	// Context names the cluster on the page.
 	Context string
 	// Kinds are the functions of kinds, and Version is the version of the operator that they belong
@@ -85,6 +87,9 @@ func (s *Server) Handler() http.Handler {
 		"GET /api/apps": s.streamApps, "GET /api/app": s.streamApp, "GET /api/drift": s.drift, "GET /api/revisions": s.revisions,
 	} {
 		mux.Handle(path, s.authorized(handle))
+	}
+	if s.Write {
+		mux.Handle("POST /api/action", s.authorized(s.act))
 	}
 	return guarded(mux)
 }

@@ -52,6 +52,12 @@ type world struct {
 // start starts a server with DemoApps and Websites. refused may be nil.
 func start(t *testing.T, refused clienttesting.ReactionFunc, objects ...runtime.Object) *world {
 	t.Helper()
+	return startWith(t, ui.Options{}, refused, objects...)
+}
+
+// startWith is start with options.
+func startWith(t *testing.T, options ui.Options, refused clienttesting.ReactionFunc, objects ...runtime.Object) *world {
+	t.Helper()
 	kube := kubefake.NewClientset()
 	discovery, ok := kube.Discovery().(*fakediscovery.FakeDiscovery)
 	if !ok {
@@ -86,9 +92,9 @@ func start(t *testing.T, refused clienttesting.ReactionFunc, objects ...runtime.
 	cluster := inspect.New(inspect.Clients{
 		Dynamic: w.dynamic, Kubernetes: kube, Metadata: metadatafake.NewSimpleMetadataClient(metadataScheme), Discovery: discovery, Mapper: mapper,
 	}, types.NamespacedName{Namespace: "demoapp-system", Name: "demoapp-controller"})
-	server := ui.New(ui.Options{Cluster: cluster, Context: "test", Now: time.Now, Kinds: map[schema.GroupKind]inspect.KindFunctions{
-		{Group: "webapp.example.com", Kind: "Website"}: {Children: desiredSecret},
-	}})
+	options.Cluster, options.Context, options.Now = cluster, "test", time.Now
+	options.Kinds = map[schema.GroupKind]inspect.KindFunctions{{Group: "webapp.example.com", Kind: "Website"}: {Children: desiredSecret}}
+	server := ui.New(options)
 	var config net.ListenConfig
 	listener, err := config.Listen(t.Context(), "tcp", "127.0.0.1:0")
 	expect.NoError(t, err)
@@ -375,5 +381,43 @@ func TestDriftIsMasked(t *testing.T) {
 		if strings.Contains(string(content), text) {
 			t.Errorf("the comparison has %q: %s", text, content)
 		}
+	}
+}
+
+// TestActions: the page writes only with --write, with the token, and from its own origin.
+func TestActions(t *testing.T) {
+	t.Parallel()
+	const path = "/api/action?id=DemoApp.demo.example.com/shop/web"
+	tests := []struct {
+		name, body, site string
+		readOnly         bool
+		want             int
+		paused           string
+	}{
+		{name: "suspend", body: `{"action":"suspend","reason":"audit"}`, want: 200, paused: "true"},
+		{name: "read-only", body: `{"action":"suspend"}`, readOnly: true, want: 405},
+		{name: "of another origin", body: `{"action":"suspend"}`, site: "cross-site", want: 403},
+		{name: "of another port of the host", body: `{"action":"suspend"}`, site: "same-site", want: 403},
+		{name: "an unknown action", body: `{"action":"delete"}`, want: 400},
+		{name: "an unknown field", body: `{"action":"suspend","dryRun":"x"}`, want: 400},
+		{name: "too large", body: `{"action":"suspend","reason":"` + strings.Repeat("a", 5000) + `"}`, want: 400},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			w := startWith(t, ui.Options{Write: !test.readOnly}, nil, demoApp("web", "fine"))
+
+			response := w.do(t, http.MethodPost, path, func(r *http.Request) {
+				r.Body = io.NopCloser(strings.NewReader(test.body))
+				if test.site != "" {
+					r.Header.Set("Sec-Fetch-Site", test.site)
+				}
+			})
+
+			expect.Equal(t, "code", test.want, response.StatusCode)
+			live, err := w.dynamic.Resource(demoApps).Namespace("shop").Get(t.Context(), "web", metav1.GetOptions{})
+			expect.NoError(t, err)
+			expect.Equal(t, "annotation", test.paused, live.GetAnnotations()[apimeta.AnnotationPaused])
+		})
 	}
 }

@@ -99,15 +99,17 @@ func (s *Server) appsMessage(changes inspect.Changes) appsMessage {
 
 // pageView is the page of an object.
 type pageView struct {
-	App          appView         `json:"app"`
-	Generation   int64           `json:"generation"`
-	Conditions   []conditionView `json:"conditions"`
-	Tree         nodeView        `json:"tree"`
-	Why          whyView         `json:"why"`
-	Events       []eventView     `json:"events"`
-	EventsError  string          `json:"eventsError,omitempty"`
-	History      []historyView   `json:"history"`
-	HistoryError string          `json:"historyError,omitempty"`
+	App         appView         `json:"app"`
+	Generation  int64           `json:"generation"`
+	Conditions  []conditionView `json:"conditions"`
+	Tree        nodeView        `json:"tree"`
+	Why         whyView         `json:"why"`
+	Events      []eventView     `json:"events"`
+	EventsError string          `json:"eventsError,omitempty"`
+	// Actions are what the page offers; none without --write.
+	Actions      []inspect.Action `json:"actions,omitempty"`
+	History      []historyView    `json:"history"`
+	HistoryError string           `json:"historyError,omitempty"`
 }
 
 // conditionView is a condition. Tone is good, bad or neutral.

@@ -5,7 +5,7 @@
 
 import { badge, el, icon, linkTo, replace, time } from './dom.js';
 import { drawComparison } from './compare.js';
-import { get } from './net.js';
+import { get, post } from './net.js';
 
 const tabs = [
   { key: 'overview', text: 'Overview' },
@@ -41,6 +41,8 @@ export class AppView {
   show(parent) {
     this.head = el('div', { class: 'head' });
     this.notice = el('div', { role: 'status' });
+    this.outcome = el('div', { role: 'status' });
+    this.actions = el('div', { class: 'actions' });
     this.buttons = tabs.map((tab) => el('a', {
       role: 'tab', id: 'tab-' + tab.key, href: linkTo(this.id, tab.key), 'aria-controls': 'panel', click: (event) => {
         event.preventDefault();
@@ -50,7 +52,7 @@ export class AppView {
     this.panel = el('div', { role: 'tabpanel', id: 'panel', tabindex: '-1' });
     parent.replaceChildren(el('article', { class: 'app' },
       el('a', { class: 'back', href: '#/', click: (event) => this.back(event) }, '← All objects'),
-      this.head, this.notice, el('div', { role: 'tablist', 'aria-label': "Parts of the object's page" }, this.buttons), this.panel));
+      this.head, this.actions, this.outcome, this.notice, el('div', { role: 'tablist', 'aria-label': "Parts of the object's page" }, this.buttons), this.panel));
     this.drawHead(this.first);
     this.select(this.tab);
   }
@@ -69,7 +71,7 @@ export class AppView {
       this.buttons[i].tabIndex = key === this.tab ? 0 : -1;
     });
     this.panel.setAttribute('aria-labelledby', 'tab-' + this.tab);
-    this.drawn = { head: this.drawn.head };
+    this.drawn = { head: this.drawn.head, actions: this.drawn.actions };
     this.draw();
     if (this.tab === 'drift') this.readDrift();
   }
@@ -95,6 +97,7 @@ export class AppView {
     this.page = page;
     this.failed();
     this.drawHead(page.app);
+    this.drawActions(page.actions ?? []);
     this.draw();
     if (this.tab === 'drift') this.readDrift();
   }
@@ -122,6 +125,37 @@ export class AppView {
         icon(app.state), el('strong', {}, app.stateText), app.drifted && badge('Drifted', 'drifted'), app.suspended && badge('Suspended', 'suspended')),
       el('p', { class: 'facts' },
         app.chart && el('span', {}, app.chart), app.revision && el('span', {}, 'revision ' + app.revision), time(app.created, 'created ', ' ago')));
+  }
+
+  // drawActions offers actions, if the server allows them.
+  drawActions(actions) {
+    if (!this.changed('actions', actions)) return;
+    replace(this.actions, actions.map((action) => el('button', {
+      type: 'button', 'data-key': action, click: () => (action === 'suspend' ? this.askReason() : this.act(action)),
+    }, action[0].toUpperCase() + action.slice(1))));
+  }
+
+  // askReason asks why the object is suspended.
+  askReason() {
+    const reason = el('input', { id: 'reason', maxlength: '200', autocomplete: 'off' });
+    const form = el('form', { class: 'card reason', submit: (event) => {
+      event.preventDefault();
+      this.act('suspend', reason.value);
+    } }, el('label', { for: 'reason' }, 'Why is it suspended? (optional)'), reason, el('button', { type: 'submit' }, 'Suspend'),
+    el('button', { type: 'button', class: 'quiet', click: () => replace(this.outcome) }, 'Cancel'));
+    replace(this.outcome, form);
+    reason.focus();
+  }
+
+  async act(action, reason = '') {
+    replace(this.outcome, el('p', { class: 'note' }, 'Sending…'));
+    try {
+      const answer = await post('api/action?id=' + encodeURIComponent(this.id), { action, reason });
+      replace(this.outcome, el('p', { class: 'note' }, answer.changed ? `Sent: ${action}.` : `Nothing to change for ${action}.`),
+        (answer.warnings ?? []).map((warning) => el('p', { class: 'notice' }, warning)));
+    } catch (error) {
+      replace(this.outcome, el('p', { class: 'notice' }, error.message));
+    }
   }
 
   draw() {

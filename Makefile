@@ -237,7 +237,7 @@ test-unit: ## Run the unit tests. They need no cluster.
 # Each package starts a control plane of its own, and most of its time goes by in waits, so several run side by side. The
 # longest come first. The operator runs without the race detector, which the unit tests have.
 LONGEST := $(addprefix test/,conformance integration integration/lifecycle integration/handover integration/variants upgrade install)
-CLUSTER_PACKAGES = $(addprefix ./,$(LONGEST) $(filter-out $(LONGEST) test/docs test/monitoring/% test/scripts/%,$(sort $(patsubst %/,%,$(dir \
+CLUSTER_PACKAGES = $(addprefix ./,$(LONGEST) $(filter-out $(LONGEST) test/docs test/ui test/monitoring/% test/scripts/%,$(sort $(patsubst %/,%,$(dir \
 	$(shell grep -rlE '^//go:build (integration|conformance)' --include='*_test.go' test))))))
 CLUSTER_TEST := DEMOAPP_CONTROLLER_BINARY=$(CURDIR)/$(BINARY) $(GO_TEST) -timeout 40m -p 4 -tags integration,conformance
 
@@ -245,12 +245,13 @@ CLUSTER_TEST := DEMOAPP_CONTROLLER_BINARY=$(CURDIR)/$(BINARY) $(GO_TEST) -timeou
 test-cluster: build ## Run the operator on real API servers, and compare the Helm engine with the stock Helm SDK.
 	$(CLUSTER_TEST) -short $(CLUSTER_PACKAGES)
 
-# The operator has the race detector here, so the tests build it. The dashboards with a real Prometheus are in a module of
-# their own.
+# The operator has the race detector here, so the tests build it. The dashboards with a real Prometheus, and the page in a
+# real browser, are in modules of their own.
 .PHONY: test-cluster-all
 test-cluster-all: test-programs
 	UPGRADE_DEMOAPPS=200 $(GO_TEST) $(RACE) -timeout 90m -p 2 -tags integration,conformance $(CLUSTER_PACKAGES) ./test/docs
 	go -C test/monitoring test -vet=off -tags integration ./integration
+	go -C test/ui test -vet=off -count=1 -tags integration .
 
 .PHONY: test-databases
 test-databases: test-programs ## Run the scripts of the kinds PostgreSQL and Backup with real servers.
@@ -279,6 +280,10 @@ bench: build ## Measure the operator on local control planes and write the figur
 .PHONY: dashboards
 dashboards: ## Play the tour with a Prometheus and draw the dashboards into docs/images.
 	go -C test/monitoring run ./dashboards -root ../..
+
+.PHONY: pictures
+pictures: ## Draw the pictures of kubectl demoapp ui into docs/images, with a headless Chromium.
+	UI_PICTURES=$(CURDIR)/docs/images go -C test/ui test -vet=off -count=1 -tags integration -run TestViews .
 
 .PHONY: verify
 verify: verify-codegen verify-modules verify-format verify-headers verify-vet ## Check generated code, modules, format, headers and vet. Changes nothing.

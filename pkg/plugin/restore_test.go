@@ -97,7 +97,7 @@ func newRestoreWorld(t *testing.T, created *string, job, pod string) *releaseWor
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
-		answer := ""
+		var answer string
 		switch path := request.Method + " " + request.URL.Path; {
 		case strings.HasSuffix(path, "/cronjobs/orders-cronjob"):
 			answer = cronJob

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/example/demoapp-controller/pkg/inspect"
@@ -135,12 +136,11 @@ func (s *Server) streamApp(w http.ResponseWriter, r *http.Request) {
 	defer done()
 	ctx, stop := context.WithCancel(r.Context())
 	signs := make(chan struct{}, 1)
-	ended := make(chan error, 1)
-	go func() { ended <- s.signs(ctx, object.Namespace, signs) }()
-	defer func() {
-		stop()
-		<-ended
-	}()
+	// Without signs, the page is still read again from time to time.
+	var watching sync.WaitGroup
+	watching.Go(func() { _ = s.signs(ctx, object.Namespace, signs) })
+	defer watching.Wait()
+	defer stop()
 	var last []byte
 	for {
 		event, content := s.page(ctx, object)

@@ -141,8 +141,15 @@ func website(name string) *unstructured.Unstructured {
 	return object(websites.GroupVersion().WithKind("Website"), name, "fine")
 }
 
+// answer is the answer to a request. The end of the test closes the body.
+type answer struct {
+	StatusCode int
+	Header     http.Header
+	Body       io.Reader
+}
+
 // do sends a request. change may change it before.
-func (w *world) do(t *testing.T, method, path string, change func(*http.Request)) *http.Response {
+func (w *world) do(t *testing.T, method, path string, change func(*http.Request)) answer {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), method, w.base+path, http.NoBody)
 	expect.NoError(t, err)
@@ -153,7 +160,7 @@ func (w *world) do(t *testing.T, method, path string, change func(*http.Request)
 	response, err := http.DefaultClient.Do(request)
 	expect.NoError(t, err)
 	t.Cleanup(func() { response.Body.Close() })
-	return response
+	return answer{response.StatusCode, response.Header, response.Body}
 }
 
 func TestRefusedRequests(t *testing.T) {
@@ -228,7 +235,7 @@ type event struct {
 }
 
 // events reads the events of a stream.
-func events(t *testing.T, response *http.Response) func() event {
+func events(t *testing.T, response answer) func() event {
 	t.Helper()
 	expect.Equal(t, "content type", "text/event-stream", response.Header.Get("Content-Type"))
 	lines := bufio.NewReader(response.Body)

@@ -200,11 +200,11 @@ func whyViewOf(e *inspect.Explanation, err error) whyView {
 }
 
 func cleaned(texts []string) []string {
-	var clear []string
+	var found []string
 	for _, text := range texts {
-		clear = append(clear, clean(text))
+		found = append(found, clean(text))
 	}
-	return clear
+	return found
 }
 
 // maxEvents is the number of events on the page.

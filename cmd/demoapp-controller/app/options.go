@@ -158,6 +158,19 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.Lookup("controllers").Usage += "; watches is the name of all kinds of watches.yaml"
 }
 
+// parseImages sets the table of images.
+func (o *Options) parseImages() error {
+	if _, err := images.Parse(o.ImageRegistry, nil); err != nil {
+		return fmt.Errorf("--image-registry=%s: %w", o.ImageRegistry, err)
+	}
+	var err error
+	if o.images, err = images.Parse(o.ImageRegistry, o.Images); err != nil {
+		return fmt.Errorf("--images: %w", err)
+	}
+	o.ReportedImages = o.images.Replaced()
+	return nil
+}
+
 // Validate checks all flags and returns one error for each invalid flag. An error is one line with
 // the flag, the value and the valid form.
 func (o *Options) Validate() error {
@@ -198,12 +211,9 @@ func (o *Options) Validate() error {
 	if o.RolloutFailureThreshold < 0 {
 		bad("--rollout-failure-threshold", o.RolloutFailureThreshold, "must be at least 1, or 0 for no limit")
 	}
-	if _, err := images.Parse(o.ImageRegistry, nil); err != nil {
-		bad("--image-registry", o.ImageRegistry, "%v", err)
-	} else if o.images, err = images.Parse(o.ImageRegistry, o.Images); err != nil {
-		errs = append(errs, fmt.Errorf("--images: %w", err))
+	if err := o.parseImages(); err != nil {
+		errs = append(errs, err)
 	}
-	o.ReportedImages = o.images.Replaced()
 	for host, namespace := range o.PlatformHosts {
 		if len(validation.IsDNS1123Subdomain(host)) > 0 || len(validation.IsDNS1123Label(namespace)) > 0 {
 			bad("--platform-hosts", host+"="+namespace, "must be a host and a namespace, for example shop.example.com=team-a")

@@ -69,7 +69,8 @@ func TestEcommercePlatformAdmission(t *testing.T) {
 }
 
 func TestEcommercePlatformColumns(t *testing.T) {
-	crd.Load(t, file).TestColumns(t, "shop", with(`environment: staging`), map[string]any{"phase": "Running", "endpoints": map[string]any{"frontend": "https://shop.example.com"},
+	crd.Load(t, file).TestColumns(t, "shop", with(`environment: staging`), map[string]any{
+		"phase": "Running", "endpoints": map[string]any{"frontend": "https://shop.example.com"},
 		"conditions": []any{map[string]any{"type": "BackupConfigured", "status": "False", "reason": "NoDestination"}},
 	}, map[string]any{"Name": "shop", "Environment": "staging", "Phase": "Running", "Frontend": "https://shop.example.com", "Backups": "NoDestination"})
 }

@@ -124,6 +124,12 @@ func TestNotRun(t *testing.T) {
 		"docs/production.md: $ prometheus --config.file=bin/production/prometheus.yaml",
 		"docs/tour.md: $ make up",
 		"docs/tour.md: $ make down",
+		"docs/cli.md: $ ln -s",
+		"docs/cli.md: $ kubectl demoapp",
+		"docs/cli.md: $ kubectl logs",
+		"docs/cli.md: $ kubectl demoapp",
+		"docs/cli.md: $ kubectl demoapp",
+		"docs/cli.md: $ kubectl demoapp",
 	}
 
 	var got []string

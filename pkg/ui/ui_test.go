@@ -49,14 +49,15 @@ type world struct {
 	token   string
 }
 
-// start starts a server with DemoApps and Websites. refused may be nil.
-func start(t *testing.T, refused clienttesting.ReactionFunc, objects ...runtime.Object) *world {
+// start starts a server with DemoApps and Websites. answer answers some requests in place of the API
+// server; it may be nil.
+func start(t *testing.T, answer clienttesting.ReactionFunc, objects ...runtime.Object) *world {
 	t.Helper()
-	return startWith(t, ui.Options{}, refused, objects...)
+	return startWith(t, ui.Options{}, answer, objects...)
 }
 
 // startWith is start with options.
-func startWith(t *testing.T, options ui.Options, refused clienttesting.ReactionFunc, objects ...runtime.Object) *world {
+func startWith(t *testing.T, options ui.Options, answer clienttesting.ReactionFunc, objects ...runtime.Object) *world {
 	t.Helper()
 	kube := kubefake.NewClientset()
 	discovery, ok := kube.Discovery().(*fakediscovery.FakeDiscovery)
@@ -86,8 +87,8 @@ func startWith(t *testing.T, options ui.Options, refused clienttesting.ReactionF
 	metadataScheme := metadatafake.NewTestScheme()
 	expect.NoError(t, metav1.AddMetaToScheme(metadataScheme))
 	w := &world{dynamic: dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), lists, objects...)}
-	if refused != nil {
-		w.dynamic.PrependReactor("list", "*", refused)
+	if answer != nil {
+		w.dynamic.PrependReactor("*", "*", answer)
 	}
 	cluster := inspect.New(inspect.Clients{
 		Dynamic: w.dynamic, Kubernetes: kube, Metadata: metadatafake.NewSimpleMetadataClient(metadataScheme), Discovery: discovery, Mapper: mapper,
@@ -339,7 +340,7 @@ func TestStreamIsBatched(t *testing.T) {
 func TestMissingPermission(t *testing.T) {
 	t.Parallel()
 	w := start(t, func(action clienttesting.Action) (bool, runtime.Object, error) {
-		return action.GetResource() == websites, nil, apierrors.NewForbidden(websites.GroupResource(), "", fmt.Errorf("user cannot list"))
+		return action.Matches("list", "websites"), nil, apierrors.NewForbidden(websites.GroupResource(), "", fmt.Errorf("user cannot list"))
 	}, demoApp("web", "fine"))
 	next := events(t, w.do(t, http.MethodGet, "/api/apps", nil))
 	hasApp, hasError := false, false
@@ -374,10 +375,9 @@ func TestStreamOfOneObject(t *testing.T) {
 // TestDriftIsMasked: a comparison says that a secret differs, and does not show it.
 func TestDriftIsMasked(t *testing.T) {
 	t.Parallel()
-	w := start(t, nil, website("site"), secret("site", "b2xkLXBhc3N3b3Jk"))
-	w.dynamic.PrependReactor("patch", "secrets", func(clienttesting.Action) (bool, runtime.Object, error) {
-		return true, secret("site", "bmV3LXBhc3N3b3Jk"), nil
-	})
+	w := start(t, func(action clienttesting.Action) (bool, runtime.Object, error) {
+		return action.Matches("patch", "secrets"), secret("site", "bmV3LXBhc3N3b3Jk"), nil
+	}, website("site"), secret("site", "b2xkLXBhc3N3b3Jk"))
 
 	response := w.do(t, http.MethodGet, "/api/drift?id=Website.webapp.example.com/shop/site", nil)
 

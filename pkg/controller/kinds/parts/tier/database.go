@@ -114,7 +114,15 @@ func (a Application) postgreSQL() *databasev1ac.PostgreSQLSpecApplyConfiguration
 			WithRetention(backups.Retention).WithDestination(datastore.Destination(backups.Destination)))
 	}
 	resources := a.resources(a.Database.Resources, databaseResources)
-	return spec.WithResources(workloadv1alpha1ac.Resources().WithRequests(resources.Requests).WithLimits(resources.Limits))
+	// An empty list would be applied as null, which admission refuses.
+	given := workloadv1alpha1ac.Resources()
+	if len(resources.Requests) > 0 {
+		given.WithRequests(resources.Requests)
+	}
+	if len(resources.Limits) > 0 {
+		given.WithLimits(resources.Limits)
+	}
+	return spec.WithResources(given)
 }
 
 // EnsureCredentials creates the credentials of a mysql. It does nothing for a PostgreSQL,

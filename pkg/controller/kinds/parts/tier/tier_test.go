@@ -18,6 +18,8 @@ import (
 	backupv1 "github.com/example/demoapp-controller/pkg/apis/backup/v1"
 	"github.com/example/demoapp-controller/pkg/controller/child/component"
 	"github.com/example/demoapp-controller/pkg/controller/kinds/parts/tier"
+	databasev1ac "github.com/example/demoapp-controller/pkg/generated/applyconfiguration/database/v1"
+	"github.com/example/demoapp-controller/test/expect"
 )
 
 // newApplication returns an application with all components.
@@ -201,6 +203,23 @@ func labels(selector map[string]string) string {
 	}
 	slices.Sort(pairs)
 	return strings.Join(pairs, ",")
+}
+
+// TestPostgreSQLWithoutLimitsIsApplied: the API server refuses null as a list of limits.
+func TestPostgreSQLWithoutLimitsIsApplied(t *testing.T) {
+	for _, c := range newApplication().Tiers() {
+		database := child[*databasev1ac.PostgreSQLApplyConfiguration](c)
+		if database == nil {
+			continue
+		}
+		applied, err := json.Marshal(database)
+		expect.NoError(t, err)
+		if strings.Contains(string(applied), "null") {
+			t.Errorf("the PostgreSQL has a field that is null: %s", applied)
+		}
+		return
+	}
+	t.Error("the application has no PostgreSQL")
 }
 
 // TestNoPodIsBestEffort: pods of this QoS class are evicted first.

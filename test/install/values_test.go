@@ -57,6 +57,8 @@ var effects = []effect{
 	{path: "watchNamespaces", to: "[team-a, team-b]", adds: "--namespaces=team-a,team-b", removes: "kind: ClusterRoleBinding"},
 	{path: "controllers", to: "['*', -website]", adds: "--controllers=*,-website"},
 	{path: "kinds", to: "[website]", adds: "name: demoapp-controller-website"},
+	{path: "workloadImages.registry", to: "registry.example.com/hub", adds: "--image-registry=registry.example.com/hub"},
+	{path: "workloadImages.replace", to: "{redis:7-alpine: redis:7.4}", adds: "--images=redis:7-alpine=redis:7.4"},
 	{path: "auditNamespace", to: "records", adds: "--audit-namespace=records"},
 	{path: "shutdownTimeoutSeconds", to: "60", adds: "terminationGracePeriodSeconds: 75"},
 	{path: "crds.install", to: "false", removes: "kind: CustomResourceDefinition"},

@@ -195,10 +195,11 @@ func TestPlatformLife(t *testing.T) {
 	t.Logf("requests of the creation: %v", requests)
 	assertStatusWrites(t, requests, "ecommerceplatforms", 2, begin)
 	delete(requests, "create events")
-	// The second patch of the PostgreSQL is its finalizer.
+	// The second patch of the PostgreSQL is its finalizer. Its claims get the labels of the platform.
 	want := map[string]int{
 		"patch postgresqls": 2, "patch deployments": 3, "patch services": 3, "patch configmaps": 1, "patch ingresses": 1,
 		"patch poddisruptionbudgets": 1, "patch networkpolicies": 4, "patch servicemonitors": 1,
+		"patch persistentvolumeclaims": 3,
 	}
 	if !maps.Equal(requests, want) {
 		t.Errorf("requests of the creation, without status and events, are %v, want %v", requests, want)

@@ -76,6 +76,7 @@ func assertRefusedOnce(t *testing.T, since time.Time, namespace string, resource
 func TestPostgreSQLBackupThatAdmissionRefuses(t *testing.T) {
 	t.Parallel()
 	d := newDatabases(t, true)
+	createKeys(t, d.namespace, "bucket", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
 	d.create(func(s *databasev1.PostgreSQLSpec) {
 		s.Replicas = ptr.To(int32(1))
 		s.Backup = &databasev1.PostgreSQLBackup{Enabled: true, Destination: &backupv1.Destination{Type: "s3", Bucket: "dumps", CredentialsSecret: "bucket"}}

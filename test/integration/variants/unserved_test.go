@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
@@ -49,6 +50,13 @@ func TestChildReturnsWithItsCRD(t *testing.T) {
 	}
 	namespace := shared.Namespace(t)
 	shared.Volume(t, namespace, "data-db-0", "1Gi")
+	_, err = shared.Client.CoreV1().Secrets(namespace).Create(t.Context(), &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Name: "bucket"},
+		StringData: map[string]string{"AWS_ACCESS_KEY_ID": "key", "AWS_SECRET_ACCESS_KEY": "secret"},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
 	cluster.StartOperator(t.Context(), t, shared)
 	databases, backups := client.DatabaseV1().PostgreSQLs(namespace), client.BackupV1().Backups(namespace)
 	_, err = databases.Create(t.Context(), &databasev1.PostgreSQL{

@@ -354,6 +354,7 @@ type PostgreSQLStatus struct {
 	// data. More replicas use them again. Else delete them with kubectl delete pvc.
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:items:MaxLength=253
 	// +optional
 	UnusedClaims []string `json:"unusedClaims,omitempty"`
 

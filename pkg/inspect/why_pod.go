@@ -4,6 +4,7 @@
 package inspect
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
@@ -70,7 +71,7 @@ func (f facts) ofContainer(node *Node, container corev1.ContainerStatus) (findin
 			found.text += ", " + exit(terminated)
 			found.commands = []string{logs}
 		case strings.Contains(waiting.Reason, "Image"):
-			found.text += fmt.Sprintf(" of image %s: %s", container.Image, firstOf(f.lastEvent(node, "Failed"), waiting.Message))
+			found.text += fmt.Sprintf(" of image %s: %s", container.Image, cmp.Or(f.lastEvent(node, "Failed"), waiting.Message))
 		default:
 			found.text += ": " + waiting.Message
 			found.next = mentionedVolume(node, waiting.Message)
@@ -95,15 +96,6 @@ func exit(terminated *corev1.ContainerStateTerminated) string {
 	return text
 }
 
-func firstOf(texts ...string) string {
-	for _, text := range texts {
-		if text != "" {
-			return text
-		}
-	}
-	return ""
-}
-
 // volumeSource is a Secret or ConfigMap in a message of the kubelet, such as: secret "web" not
 // found, or: couldn't find key token in Secret shop/web.
 var volumeSource = regexp.MustCompile(`(?i)\b(secret|configmap)s? (?:"([^"]+)" not found|[a-z0-9-]+/([a-z0-9.-]+))`)
@@ -118,7 +110,7 @@ func mentionedVolume(node *Node, message string) *Reference {
 	if strings.EqualFold(match[1], "secret") {
 		kind = secrets
 	}
-	return &Reference{kind, node.Namespace, firstOf(match[2], match[3])}
+	return &Reference{kind, node.Namespace, cmp.Or(match[2], match[3])}
 }
 
 // missingClaim is a claim in a message of the scheduler.

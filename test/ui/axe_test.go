@@ -35,7 +35,7 @@ var axeScript = sync.OnceValues(func() (string, error) {
 		return "", err
 	}
 	defer os.RemoveAll(folder)
-	command := exec.Command("npm", "pack", axePackage, "--pack-destination", folder) //nolint:noctx // It runs once for all tests.
+	command := exec.Command("npm", "pack", axePackage, "--pack-destination", folder)
 	command.Stderr = os.Stderr
 	if err := command.Run(); err != nil {
 		return "", err

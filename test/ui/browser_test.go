@@ -171,7 +171,7 @@ func (b *browser) picture(t *testing.T, folder, name string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(folder, name+".png"), content, 0o644); err != nil { //nolint:gosec // A picture is no secret.
+	if err := os.WriteFile(filepath.Join(folder, name+".png"), content, 0o644); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -36,11 +36,15 @@ var shared *cluster.Cluster
 
 func TestMain(m *testing.M) {
 	flag.Parse()
+	os.Exit(run(m))
+}
+
+func run(m *testing.M) int {
 	t := &cluster.MainTest{}
 	defer t.CleanUp()
 	shared = t.Start(cluster.Options{KeepNamespaces: true})
 	prepare(t)
-	os.Exit(t.End(m.Run()))
+	return t.End(m.Run())
 }
 
 // prepare starts the operator and creates the objects.

@@ -20,6 +20,8 @@ import (
 	"k8s.io/client-go/util/csaupgrade"
 	"k8s.io/client-go/util/retry"
 
+	"github.com/example/demoapp-controller/pkg/helm/fields"
+	"github.com/example/demoapp-controller/pkg/helm/live"
 	"github.com/example/demoapp-controller/pkg/helm/manifest"
 	"github.com/example/demoapp-controller/pkg/helm/record"
 	"github.com/example/demoapp-controller/pkg/ssa"
@@ -36,7 +38,7 @@ func (o *operation) apply(info *resource.Info, object *unstructured.Unstructured
 		return nil, fmt.Errorf("%s: %w", reference(info), err)
 	}
 	o.engine.attempts.send(o.release, reference(info))
-	applied, err := o.engine.sources.apply(o.ctx, info, data, options)
+	applied, err := o.engine.sources.Apply(o.ctx, info, data, options)
 	if err != nil && o.malformed(info, desired, err) {
 		return nil, &RefusedError{Object: reference(info), Err: err}
 	}
@@ -47,7 +49,7 @@ func (o *operation) apply(info *resource.Info, object *unstructured.Unstructured
 		o.touched = true
 	}
 	o.engine.flights.Wrote(o.release, applied)
-	o.engine.watcher.view(info.Mapping, info.Namespace).Wrote(observe(applied))
+	o.engine.watcher.Wrote(info.Mapping, info.Namespace, applied)
 	return applied, nil
 }
 
@@ -67,7 +69,7 @@ func (o *operation) put(info *resource.Info, object *unstructured.Unstructured) 
 			applied, _, err = o.settle(info, object, made, err)
 		}
 		return applied, err
-	case got != nil && o.established && got.release == o.release:
+	case got != nil && o.established && got.Release == o.release:
 		applied, _, err := o.settle(info, object, "", nil)
 		return applied, err
 	default:
@@ -265,26 +267,26 @@ func (o *operation) holder(object *unstructured.Unstructured) string {
 // remove deletes an object of the release. It does nothing if the object is gone, belongs to
 // another owner, or is kept by its own policy or by the manifest.
 func (o *operation) remove(info *resource.Info, policy metav1.DeletionPropagation) error {
-	if !o.bounds.allow(info.Namespace) {
+	if !o.bounds.Allow(info.Namespace) {
 		o.logger.Warn("Left alone an object that the release may not have", slog.String("target", reference(info).String()))
 		return nil
 	}
 	got, watched := o.observed(info)
 	made, controlled, foreign := o.made(reference(info)), false, false
-	if !watched || got == nil || got.release != o.release || got.UID != made {
+	if !watched || got == nil || got.Release != o.release || got.UID != made {
 		// The watch may lag, does not show the controller, and selects by a label that may have
 		// been removed.
-		live, err := o.client(info).Get(o.ctx, info.Name, metav1.GetOptions{})
+		found, err := o.client(info).Get(o.ctx, info.Name, metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
 			return nil
 		}
 		if err != nil {
 			return fmt.Errorf("%s: %w", reference(info), err)
 		}
-		got, controlled = observe(live), o.isController(live)
-		foreign = o.hasOtherController(live) || live.GetUID() != made && !controlled && !o.provesOwner(live)
+		got, controlled = live.Of(found), o.isController(found)
+		foreign = o.hasOtherController(found) || found.GetUID() != made && !controlled && !o.provesOwner(found)
 	}
-	if got.kept {
+	if got.Kept {
 		return nil
 	}
 	if isKept(info) {
@@ -313,8 +315,8 @@ func (o *operation) remove(info *resource.Info, policy metav1.DeletionPropagatio
 // marks may be deleted. An object that lost some marks, and has no mark of another release, may be
 // deleted if its owner, or without an owner its UID, shows that it belongs to the release. An
 // object of a takeover may never have had the marks, so only its owner counts.
-func (o *operation) deletable(got *observed, made types.UID, controlled bool) bool {
-	manager, holder := got.manager, got.release
+func (o *operation) deletable(got *live.Object, made types.UID, controlled bool) bool {
+	manager, holder := got.Manager, got.Release
 	if manager == manifest.ManagedByHelm && holder == o.release {
 		return o.established || got.UID == made
 	}
@@ -365,16 +367,16 @@ func (o *operation) removeHook(info *resource.Info, policy metav1.DeletionPropag
 	case err != nil && !apierrors.IsNotFound(err):
 		return fmt.Errorf("delete hook %s: %w", reference(info), err)
 	case replaced != nil:
-		o.noteRemoved(info, observe(replaced))
+		o.noteRemoved(info, live.Of(replaced))
 		o.touched = true
 	}
 	return nil
 }
 
 // noteRemoved records that the operation deleted an object, before watches show the deletion.
-func (o *operation) noteRemoved(info *resource.Info, got *observed) {
+func (o *operation) noteRemoved(info *resource.Info, got *live.Object) {
 	o.engine.flights.Deleted(o.release, got)
-	o.engine.watcher.view(info.Mapping, info.Namespace).Deleted(got)
+	o.engine.watcher.View(info.Mapping, info.Namespace).Deleted(got)
 }
 
 func (o *operation) client(info *resource.Info) dynamic.ResourceInterface {
@@ -383,4 +385,21 @@ func (o *operation) client(info *resource.Info) dynamic.ResourceInterface {
 		return client
 	}
 	return client.Namespace(info.Namespace)
+}
+
+// spare returns the object with the live values of the ignored fields, so that an apply
+// does not change them.
+func (o *operation) spare(info *resource.Info, object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	paths := fields.IgnoredPaths(o.ignore, object.GetKind(), object.GetName())
+	if len(paths) == 0 {
+		return object, nil
+	}
+	live, err := o.client(info).Get(o.ctx, info.Name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return object, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("look at the ignored fields of %s: %w", reference(info), err)
+	}
+	return fields.Sparing(object, live, paths), nil
 }

@@ -163,7 +163,7 @@ func (o *operation) flatten(object *unstructured.Unstructured, list *kube.Resour
 	info := &resource.Info{
 		Client: o.existence, Mapping: mapping, Namespace: namespace, Name: object.GetName(), Object: object,
 	}
-	if !o.bounds.allow(namespace) {
+	if !o.bounds.Allow(namespace) {
 		return o.outOfScope(reference(info))
 	}
 	list.Append(info)
@@ -172,8 +172,8 @@ func (o *operation) flatten(object *unstructured.Unstructured, list *kube.Resour
 
 // outOfScope returns the error about an object that the release may not have.
 func (o *operation) outOfScope(object ObjectReference) error {
-	if o.bounds.scope == ScopeCluster {
-		return &OutOfScopeError{Object: object, Namespaces: o.bounds.namespaces}
+	if o.bounds.Scope == ScopeCluster {
+		return &OutOfScopeError{Object: object, Namespaces: o.bounds.Namespaces}
 	}
 	return &OutOfScopeError{Object: object, Namespaces: []string{o.release.Namespace}}
 }

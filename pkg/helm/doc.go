@@ -16,6 +16,11 @@
 // measured against the baseline, and release records are verified against it. [Engine.Subscribe]
 // reports when a release should be observed again. [Engine.Uninstall] removes the release.
 //
+// This package decides and runs operations. Each package below it is a subject that can be read
+// alone: package chart loads charts, functions limits their template functions, and manifest reads
+// what they render. Package record stores revisions. Package live observes the objects in the
+// cluster, and fields compares their fields. Package guard refuses requests beyond a release.
+//
 // # Compatibility with Helm
 //
 // Release records have the format of Helm's own Secrets driver, except for the order of

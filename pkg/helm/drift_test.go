@@ -10,18 +10,19 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/example/demoapp-controller/pkg/helm/live"
 	"github.com/example/demoapp-controller/pkg/ssa"
 )
 
 func TestCompare(t *testing.T) {
 	want := InventoryEntry{UID: "a", Digest: "1"}
-	is := func(uid, digest string) *observed {
-		object := &observed{trace: ssa.Trace{Fingerprint: digest}}
+	is := func(uid, digest string) *live.Object {
+		object := &live.Object{Trace: ssa.Trace{Fingerprint: digest}}
 		object.UID = types.UID(uid)
 		return object
 	}
 	tests := map[string]struct {
-		got     *observed
+		got     *live.Object
 		doubted bool
 		want    DriftKind
 	}{

@@ -26,6 +26,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
 
+	"github.com/example/demoapp-controller/pkg/helm/guard"
+	"github.com/example/demoapp-controller/pkg/helm/live"
 	"github.com/example/demoapp-controller/pkg/helm/record"
 	"github.com/example/demoapp-controller/pkg/overlay"
 	"github.com/example/demoapp-controller/pkg/served"
@@ -128,13 +130,11 @@ type Engine struct {
 	metadata  metadata.Interface
 	mapper    *kindMapper
 	records   *record.Index
-	sources   *sources
-	watcher   *watcher
+	sources   *live.Sources
+	watcher   *live.Watcher
 	bodies    *record.Cache
 	locks     keyedMutex
 	flights   overlay.Flights[Change]
-	foreign   foreignWatch
-	drifted   driftWatch
 	attempts  attempts
 	digests   record.Digests
 	creations creations
@@ -170,8 +170,8 @@ func New(config Config) (*Engine, error) {
 		return nil, fmt.Errorf("helm engine: %w", err)
 	}
 	guarded := *client
-	guarded.Transport = &guard{
-		next: cmp.Or(client.Transport, http.DefaultTransport), root: strings.TrimSuffix(server.Path, "/"), namespaces: config.Namespaces,
+	guarded.Transport = &guard.Transport{
+		Next: cmp.Or(client.Transport, http.DefaultTransport), Root: strings.TrimSuffix(server.Path, "/"), Namespaces: config.Namespaces,
 	}
 	client = &guarded
 	// Release records are large. Protobuf avoids a second base64 encoding.
@@ -205,8 +205,8 @@ func New(config Config) (*Engine, error) {
 	e.mapper = &kindMapper{Cache: served.NewCache(served.CacheConfig{
 		Discovery: discoveryClient, Metadata: metadataClient, Clock: e.clock, Logger: e.logger, OnWatchError: config.OnWatchError,
 	})}
-	e.sources = newSources(builtin, client, dynamicClient, metadataClient)
-	e.watcher = newWatcher(e.sources, config.Namespaces, &e.foreign, &e.drifted, watchErrors, e.publish)
+	e.sources = live.NewSources(builtin, client, dynamicClient, metadataClient)
+	e.watcher = live.NewWatcher(e.sources, config.Namespaces, watchErrors, e.publishObject)
 	if e.records, err = record.NewIndex(metadataClient, config.Namespaces, watchErrors(WatchedRecords), e.publishRecord); err != nil {
 		return nil, fmt.Errorf("helm engine: %w", err)
 	}
@@ -263,7 +263,7 @@ func (e *Engine) Run(ctx context.Context) {
 	})
 	running.Go(func() { e.mapper.Run(ctx) })
 	running.Go(func() { e.records.Run(ctx) })
-	running.Go(func() { e.watcher.run(ctx) })
+	running.Go(func() { e.watcher.Run(ctx) })
 	running.Wait()
 }
 
@@ -294,6 +294,15 @@ func (e *Engine) publish(n overlay.Notice[Change]) {
 	for _, subscriber := range subscribers {
 		subscriber(n.Owner, n.Change)
 	}
+}
+
+// publishObject reports a change of an object.
+func (e *Engine) publishObject(event live.Event) {
+	change := ObjectChanged
+	if event.HealthOnly {
+		change = HealthChanged
+	}
+	e.publish(overlay.NoticeOf(event.View, event.Release, change, event.Object, event.Gone))
 }
 
 // publishRecord reports a change of a release record.
@@ -335,7 +344,7 @@ func (e *Engine) limitsOf(release Release) limits {
 
 // Forget drops the state of a release that will not be observed again.
 func (e *Engine) Forget(release cache.ObjectName) {
-	e.watcher.forget(release)
+	e.watcher.Forget(release)
 	e.forgetRecords(release)
 }
 
@@ -344,8 +353,8 @@ func (e *Engine) forgetRecords(release cache.ObjectName) {
 	e.attempts.forget(release)
 	e.digests.Forget(release)
 	e.creations.forget(release)
-	e.foreign.set(release, false, nil)
-	e.drifted.note(release, nil)
+	e.watcher.Foreign.Set(release, false, nil)
+	e.watcher.Drifted.Note(release, nil)
 }
 
 // keyedMutex has a lock for each release.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -15,6 +16,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/example/demoapp-controller/pkg/helm/chart"
+	"github.com/example/demoapp-controller/pkg/helm/live"
 )
 
 // ErrInvalidServiceAccount means that [Release.ServiceAccount] is not a valid name. Nothing
@@ -23,7 +25,7 @@ var ErrInvalidServiceAccount = errors.New("invalid name of a service account")
 
 // ErrNotSynced means that a cache is not filled yet, or that the release has changed since
 // it was observed. A retry helps.
-var ErrNotSynced = errors.New("cache is not synced")
+var ErrNotSynced = live.ErrNotSynced
 
 // maxErrorText is the largest text in bytes of an error that an operation returns. Helm, a
 // template and the API server can repeat megabytes of values. Callers that redact secrets
@@ -244,4 +246,23 @@ func refused(object ObjectReference, err error) error {
 		return &RefusedError{Object: object, Err: err}
 	}
 	return fmt.Errorf("%s: %w", object, err)
+}
+
+// nestedCall separates the calls in the error of a template. The last call has the cause.
+// maxNestedCalls is the number of calls that such an error keeps.
+const (
+	nestedCall     = ": error calling include: "
+	maxNestedCalls = 10
+)
+
+// withoutNesting leaves out calls in the error of a template that includes itself. The
+// text otherwise has thousands of calls before the cause.
+func withoutNesting(err error) error {
+	calls := strings.Split(err.Error(), nestedCall)
+	left := len(calls) - maxNestedCalls
+	if left <= 0 {
+		return err
+	}
+	kept := slices.Concat(calls[:maxNestedCalls-1], []string{fmt.Sprintf("(%d calls left out)", left)}, calls[len(calls)-1:])
+	return &shortError{text: strings.Join(kept, nestedCall), err: err}
 }

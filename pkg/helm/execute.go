@@ -25,6 +25,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/example/demoapp-controller/pkg/helm/chart"
+	"github.com/example/demoapp-controller/pkg/helm/functions"
+	"github.com/example/demoapp-controller/pkg/helm/guard"
 	"github.com/example/demoapp-controller/pkg/helm/manifest"
 	"github.com/example/demoapp-controller/pkg/helm/record"
 )
@@ -109,7 +111,7 @@ func (e *Engine) measured(ctx context.Context, desired Release, decision Decisio
 	if err != nil {
 		return nil, err
 	}
-	ctx = withBounds(context.WithoutCancel(ctx), within)
+	ctx = guard.With(context.WithoutCancel(ctx), within)
 	cleanup, cancelCleanup := context.WithTimeout(ctx, limits.timeout+cleanupGrace)
 	defer cancelCleanup()
 	ctx, cancel := context.WithTimeout(cleanup, limits.timeout)
@@ -190,7 +192,7 @@ func (o *operation) configuration() (*action.Configuration, error) {
 	cfg.RESTClientGetter = o.lookups
 	cfg.KubeClient = o
 	cfg.Capabilities = capabilities
-	cfg.CustomTemplateFuncs = boundedFunctions()
+	cfg.CustomTemplateFuncs = functions.Bounded()
 	cfg.Releases = storage.Init(o.store)
 	cfg.Releases.MaxHistory = o.limits.maxHistory
 	cfg.Releases.SetLogger(quiet)
@@ -261,7 +263,7 @@ func (o *operation) attempted() *Deployed {
 		return nil
 	}
 	return &Deployed{
-		Revision: o.baseline.Revision, Inventory: mergeInventory(o.baseline.Inventory, o.inventory), Scope: o.bounds.scope,
+		Revision: o.baseline.Revision, Inventory: mergeInventory(o.baseline.Inventory, o.inventory), Scope: o.bounds.Scope,
 		Revisions: o.engine.digests.Of(o.release, o.baseline.Revisions, o.engine.records.History(o.release)),
 	}
 }
@@ -287,7 +289,7 @@ func (o *operation) install(cfg *action.Configuration, desired Release, inputs s
 	if err != nil {
 		return nil, err
 	}
-	if crds := parsed.CRDObjects(); len(crds) > 0 && !o.bounds.allow("") {
+	if crds := parsed.CRDObjects(); len(crds) > 0 && !o.bounds.Allow("") {
 		return nil, o.note(o.outOfScope(ObjectReference{Kind: crdKind.Kind, Name: crds[0].Name}))
 	}
 	o.installing, o.phase = desired.Chart.Name(), "install"
@@ -462,7 +464,7 @@ func (o *operation) deployed(rls *releasev1.Release) *Deployed {
 		Revision:     rls.Version,
 		ManifestHash: o.manifestHash(rls),
 		Inventory:    o.inventory,
-		Scope:        o.bounds.scope,
+		Scope:        o.bounds.Scope,
 		Revisions:    o.engine.digests.Of(o.release, o.baseline.Revisions, o.engine.records.History(o.release)),
 	}
 	if record := o.store.recordAt(record.SecretName(o.release.Name, rls.Version)); record != nil {

@@ -17,6 +17,7 @@ import (
 	"k8s.io/cli-runtime/pkg/resource"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
+	"github.com/example/demoapp-controller/pkg/helm/fields"
 	"github.com/example/demoapp-controller/pkg/helm/record"
 	"github.com/example/demoapp-controller/pkg/ssa"
 )
@@ -127,16 +128,16 @@ func (o *operation) explainObject(info *resource.Info, seen map[ObjectReference]
 // sets is not an addition, even if another client is its only owner. If no field may be
 // removed, the fields are accepted.
 func (o *operation) explainForeign(info *resource.Info, object, live *unstructured.Unstructured, explanation *Explanation) error {
-	fields, err := o.additions(info, object, live)
+	added, err := o.additions(info, object, live)
 	if err != nil {
 		return err
 	}
-	for _, path := range pathsOf(fields.Difference(chartFields(object, fields))) {
+	for _, path := range fields.Paths(added.Difference(fields.OfChart(object, added))) {
 		explanation.Fields = append(explanation.Fields, path.String())
 	}
 	explanation.Fields = nameable(reference(info), explanation.Fields)
-	if explanation.Acceptable = fields.Empty(); explanation.Acceptable {
-		o.engine.foreign.accept(o.release, live.GetUID(), foreignDigest(ssa.ManagedFields(live)))
+	if explanation.Acceptable = added.Empty(); explanation.Acceptable {
+		o.engine.watcher.Foreign.Accept(o.release, live.GetUID(), fields.Digest(ssa.ManagedFields(live)))
 	}
 	return nil
 }
@@ -145,18 +146,18 @@ func (o *operation) explainForeign(info *resource.Info, object, live *unstructur
 // the engine would become the owner of only ignored fields.
 func (o *operation) explainChange(info *resource.Info, object, live *unstructured.Unstructured, explanation *Explanation) error {
 	ref := reference(info)
-	applied, err := o.applyDry(info, sparing(object, live, IgnoredPaths(o.ignore, ref)))
+	applied, err := o.applyDry(info, fields.Sparing(object, live, fields.IgnoredPaths(o.ignore, ref.Kind, ref.Name)))
 	if err != nil {
 		return fmt.Errorf("compare %s: %w", ref, err)
 	}
-	lost, err := lostFields(applied, live)
+	lost, err := fields.Lost(applied, live)
 	if err != nil {
 		return fmt.Errorf("compare %s: %w", ref, err)
 	}
-	explanation.Fields = nameable(ref, differences(stable(applied), stable(live), ""))
-	ignored := newIgnoredFields(o.ignore, ref, object)
+	explanation.Fields = nameable(ref, fields.Differences(stable(applied), stable(live)))
+	ignored := fields.NewIgnored(o.ignore, object)
 	explanation.Acceptable = explanation.Drift.Kind == DriftChanged && live.GetUID() == o.known[ref].UID &&
-		len(explanation.Fields) == 0 && !slices.ContainsFunc(pathsOf(lost), func(path fieldpath.Path) bool { return !ignored.cover(path) })
+		len(explanation.Fields) == 0 && !slices.ContainsFunc(fields.Paths(lost), func(path fieldpath.Path) bool { return !ignored.Cover(path) })
 	return nil
 }
 

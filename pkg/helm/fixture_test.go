@@ -24,6 +24,7 @@ import (
 
 	"github.com/example/demoapp-controller/pkg/helm/chart"
 	"github.com/example/demoapp-controller/pkg/helm/charts"
+	"github.com/example/demoapp-controller/pkg/helm/guard"
 	"github.com/example/demoapp-controller/test/fakeapi"
 )
 
@@ -206,7 +207,7 @@ func (f *fixture) record(desired Release) *releasev1.Release {
 // open returns the records of the release as an operation sees them.
 func (f *fixture) open(release Release) *store {
 	f.t.Helper()
-	store, err := f.engine.newStore(f.t.Context(), release, f.baseline, bounds{namespace: release.Namespace}, time.Now().Add(time.Minute), f.engine.logger)
+	store, err := f.engine.newStore(f.t.Context(), release, f.baseline, guard.Bounds{Namespace: release.Namespace}, time.Now().Add(time.Minute), f.engine.logger)
 	if err != nil {
 		f.t.Fatal(err)
 	}

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/cli-runtime/pkg/resource"
 
+	"github.com/example/demoapp-controller/pkg/helm/guard"
 	"github.com/example/demoapp-controller/pkg/helm/manifest"
 )
 
@@ -29,7 +30,7 @@ func (e *Engine) InTheWay(ctx context.Context, release Release, object ObjectRef
 	if err != nil {
 		return "", err
 	}
-	ctx = withBounds(ctx, within)
+	ctx = guard.With(ctx, within)
 	mapping, err := e.mapper.Mapping(InventoryEntry{ObjectReference: object}.groupVersionKind())
 	if meta.IsNoMatchError(err) {
 		return "", nil // The object is gone with its kind.

@@ -33,7 +33,7 @@ func (o *operation) disownKept(manifest string) error {
 		return err
 	}
 	for _, info := range list {
-		if got, _ := o.observed(info); !isKept(info) || got != nil && got.kept {
+		if got, _ := o.observed(info); !isKept(info) || got != nil && got.Kept {
 			continue
 		}
 		if err := o.disown(info); err != nil {

@@ -16,6 +16,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
+
+	"github.com/example/demoapp-controller/pkg/helm/guard"
 )
 
 // lookups is the source of the client for the template function lookup, for one operation.
@@ -100,7 +102,7 @@ func (t *lookupTransport) RoundTrip(request *http.Request) (*http.Response, erro
 // Values can choose the objects that a template looks up.
 func (l *lookups) allow(path string) error {
 	bounds := l.operation.bounds
-	if requestNamespace(path) != "" || bounds.scope == ScopeCluster && len(bounds.namespaces) == 0 {
+	if guard.RequestNamespace(path) != "" || bounds.Scope == ScopeCluster && len(bounds.Namespaces) == 0 {
 		return nil // The transport checks lookups in one namespace.
 	}
 	version, resource := requestResource(path)

@@ -16,6 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/example/demoapp-controller/pkg/helm/guard"
+	"github.com/example/demoapp-controller/pkg/helm/live"
 	"github.com/example/demoapp-controller/pkg/helm/record"
 )
 
@@ -76,11 +78,11 @@ func (e *Engine) Observe(ctx context.Context, release cache.ObjectName, baseline
 	if deployed == nil {
 		return snapshot, nil
 	}
-	within := bounds{namespace: release.Namespace, scope: baseline.Scope, namespaces: e.namespaces}
-	inventory := slices.DeleteFunc(slices.Clone(baseline.Inventory), func(entry InventoryEntry) bool { return !within.allow(entry.Namespace) })
+	within := guard.Bounds{Namespace: release.Namespace, Scope: baseline.Scope, Namespaces: e.namespaces}
+	inventory := slices.DeleteFunc(slices.Clone(baseline.Inventory), func(entry InventoryEntry) bool { return !within.Allow(entry.Namespace) })
 	mappings, err := e.mappings(inventory)
 	if err == nil {
-		err = e.watcher.need(ctx, release, slices.Collect(maps.Values(mappings)))
+		err = e.watcher.Need(ctx, release, slices.Collect(maps.Values(mappings)))
 	}
 	if err != nil {
 		return snapshot, fmt.Errorf("observe release %s: %w", release, err)
@@ -89,14 +91,14 @@ func (e *Engine) Observe(ctx context.Context, release cache.ObjectName, baseline
 		snapshot.StillDeployed = deployed
 	}
 	e.creations.forget(release)
-	e.foreign.set(release, baseline.RemoveForeign, baseline.Ignore)
+	e.watcher.Foreign.Set(release, baseline.RemoveForeign, baseline.Ignore)
 	var drifted []types.UID
 	states := sha256.New()
 	for i, entry := range inventory {
-		got, doubted := (*observed)(nil), false
+		got, doubted := (*live.Object)(nil), false
 		mapping, served := mappings[entry.groupVersionKind()]
 		if served {
-			view := e.watcher.view(mapping, entry.Namespace)
+			view := e.watcher.View(mapping, entry.Namespace)
 			if view == nil {
 				continue // Its namespace is not watched.
 			}
@@ -106,33 +108,33 @@ func (e *Engine) Observe(ctx context.Context, release cache.ObjectName, baseline
 		}
 		found := e.driftsOf(release, entry, got, served, doubted)
 		snapshot.Drifts = append(snapshot.Drifts, found...)
-		if len(found) == 0 && got.trace.Fingerprint != entry.Digest {
-			entry.Digest = got.trace.Fingerprint
+		if len(found) == 0 && got.Trace.Fingerprint != entry.Digest {
+			entry.Digest = got.Trace.Fingerprint
 			snapshot.Completed = append(snapshot.Completed, entry)
 		}
 		for _, drift := range found {
 			fmt.Fprintln(states, i, drift.Kind)
 		}
 		if len(found) > 0 && got != nil {
-			fmt.Fprintln(states, got.UID, got.trace.Fingerprint, got.edition())
+			fmt.Fprintln(states, got.UID, got.Trace.Fingerprint, got.Edition())
 			drifted = append(drifted, got.UID)
 		}
 		if got != nil {
-			snapshot.Health = append(snapshot.Health, ObjectHealth{Object: entry.ObjectReference, Health: got.health})
+			snapshot.Health = append(snapshot.Health, ObjectHealth{Object: entry.ObjectReference, Health: got.Health})
 		}
 	}
 	if len(snapshot.Drifts) > 0 {
 		snapshot.Drifted = hex.EncodeToString(states.Sum(nil)[:16])
 	}
-	e.drifted.note(release, drifted)
+	e.watcher.Drifted.Note(release, drifted)
 	return snapshot, nil
 }
 
 // driftsOf returns how an object differs from its baseline: in fields that other clients
 // added, and in fields that the engine applied.
-func (e *Engine) driftsOf(release cache.ObjectName, entry InventoryEntry, got *observed, served, doubted bool) []Drift {
+func (e *Engine) driftsOf(release cache.ObjectName, entry InventoryEntry, got *live.Object, served, doubted bool) []Drift {
 	var found []Drift
-	if got != nil && e.foreign.has(release, got) {
+	if got != nil && e.watcher.Foreign.Has(release, got) {
 		found = append(found, Drift{Object: entry.ObjectReference, Kind: DriftForeign})
 	}
 	if kind := compare(entry, got, doubted); kind != "" {

@@ -15,6 +15,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/example/demoapp-controller/pkg/helm/live"
 	"github.com/example/demoapp-controller/test/fakeapi"
 )
 
@@ -74,7 +75,7 @@ func TestObserveFails(t *testing.T) {
 			if !apierrors.IsForbidden(err) {
 				t.Errorf("error is %v, want the API server's refusal", err)
 			}
-			if waited := time.Since(started); waited >= watchSyncTimeout {
+			if waited := time.Since(started); waited >= live.SyncTimeout {
 				t.Errorf("waited %s for a permission", waited)
 			}
 			f.expectWatchErrors("services")
@@ -175,10 +176,10 @@ func TestNamespaces(t *testing.T) {
 // last.
 func TestWatchesEnd(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
+		before := f.Watches()
 		kinds := func() int {
-			f.engine.watcher.mu.Lock()
-			defer f.engine.watcher.mu.Unlock()
-			return len(f.engine.watcher.kinds)
+			synctest.Wait()
+			return f.Watches() - before
 		}
 		first, second := demo(t, nil), made(t, map[string]string{"templates/a.yaml": configMap("a", "1")})
 		second.Name = "second"

@@ -22,6 +22,8 @@ import (
 	"k8s.io/cli-runtime/pkg/resource"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/example/demoapp-controller/pkg/helm/guard"
+	"github.com/example/demoapp-controller/pkg/helm/live"
 	"github.com/example/demoapp-controller/pkg/helm/manifest"
 	"github.com/example/demoapp-controller/pkg/helm/record"
 	"github.com/example/demoapp-controller/pkg/ssa"
@@ -51,7 +53,7 @@ type operation struct {
 	// [Release.Takeover].
 	takeover *metav1.OwnerReference
 	// bounds are the namespaces of the objects.
-	bounds bounds
+	bounds guard.Bounds
 	// replaces says that objects may be deleted and created again, see Release.ForceReplace
 	// and Release.RollbackForceReplace.
 	replaces bool
@@ -366,13 +368,13 @@ func (o *operation) watch(resources kube.ResourceList) error {
 	if len(mappings) == 0 {
 		return nil
 	}
-	return o.engine.watcher.need(o.ctx, o.release, mappings)
+	return o.engine.watcher.Need(o.ctx, o.release, mappings)
 }
 
 // observed returns the watched state of the object. It returns false if its kind or namespace is
 // not watched.
-func (o *operation) observed(info *resource.Info) (*observed, bool) {
-	view := o.engine.watcher.view(info.Mapping, info.Namespace)
+func (o *operation) observed(info *resource.Info) (*live.Object, bool) {
+	view := o.engine.watcher.View(info.Mapping, info.Namespace)
 	if view == nil {
 		return nil, false
 	}
@@ -382,8 +384,8 @@ func (o *operation) observed(info *resource.Info) (*observed, bool) {
 
 // isDoubted reports whether another client may have changed an observed object without a new
 // fingerprint.
-func (o *operation) isDoubted(info *resource.Info, got *observed) bool {
-	return got != nil && o.engine.watcher.view(info.Mapping, info.Namespace).IsDoubted(got)
+func (o *operation) isDoubted(info *resource.Info, got *live.Object) bool {
+	return got != nil && o.engine.watcher.View(info.Mapping, info.Namespace).IsDoubted(got)
 }
 
 // made returns the UID of an object that this operation, or else the last operation, created. It is

@@ -17,13 +17,14 @@ import (
 	"k8s.io/cli-runtime/pkg/resource"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/example/demoapp-controller/pkg/helm/guard"
 	"github.com/example/demoapp-controller/pkg/helm/manifest"
 )
 
 func newOperation(f *fixture) *operation {
 	return &operation{
 		engine: f.engine, release: cache.ObjectName{Namespace: "default", Name: "web"}, logger: slog.New(slog.DiscardHandler),
-		store: &store{}, known: map[ObjectReference]InventoryEntry{}, bounds: bounds{namespace: "default", scope: ScopeCluster},
+		store: &store{}, known: map[ObjectReference]InventoryEntry{}, bounds: guard.Bounds{Namespace: "default", Scope: ScopeCluster},
 	}
 }
 

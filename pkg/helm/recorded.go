@@ -23,6 +23,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/example/demoapp-controller/pkg/helm/fields"
+	"github.com/example/demoapp-controller/pkg/helm/functions"
 	"github.com/example/demoapp-controller/pkg/helm/manifest"
 	"github.com/example/demoapp-controller/pkg/helm/record"
 	"github.com/example/demoapp-controller/pkg/ssa"
@@ -94,7 +96,7 @@ func (r *Recorded) Render(
 	info.Status = common.StatusDeployed
 	previous.Info = &info
 	cfg := action.NewConfiguration()
-	cfg.RESTClientGetter, cfg.KubeClient, cfg.CustomTemplateFuncs = client, renderOnly{}, boundedFunctions()
+	cfg.RESTClientGetter, cfg.KubeClient, cfg.CustomTemplateFuncs = client, renderOnly{}, functions.Bounded()
 	memory := driver.NewMemory()
 	memory.SetNamespace(previous.Namespace)
 	cfg.Releases = storage.Init(memory)
@@ -168,9 +170,7 @@ func (r *Recorded) objects(text string, owners *manifest.Owners) ([]*unstructure
 // Sparing returns an object for a comparison with its live version by a dry run: in the fields that
 // the rules ignore it has the live values.
 func Sparing(object, live *unstructured.Unstructured, rules []IgnoreRule) *unstructured.Unstructured {
-	apiVersion, kind := object.GroupVersionKind().ToAPIVersionAndKind()
-	ref := ObjectReference{APIVersion: apiVersion, Kind: kind, Namespace: object.GetNamespace(), Name: object.GetName()}
-	return sparing(object, live, IgnoredPaths(rules, ref))
+	return fields.Sparing(object, live, fields.IgnoredPaths(rules, object.GetKind(), object.GetName()))
 }
 
 // renderOnly is the client of an action that only renders. Helm builds the objects of the manifests

@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/example/demoapp-controller/pkg/helm/chart"
+	"github.com/example/demoapp-controller/pkg/helm/fields"
 	"github.com/example/demoapp-controller/pkg/helm/record"
 	"github.com/example/demoapp-controller/pkg/message"
 )
@@ -93,6 +94,10 @@ type Release struct {
 	// uninstalled release are gone. Subscribers are then notified when the objects disappear.
 	AwaitRemoval bool
 }
+
+// IgnoreRule names fields of a release's objects that other clients may change. See
+// [fields.IgnoreRule].
+type IgnoreRule = fields.IgnoreRule
 
 // ActionOptions are options of an action.
 type ActionOptions struct {

@@ -9,6 +9,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/example/demoapp-controller/pkg/helm/live"
 	"github.com/example/demoapp-controller/pkg/overlay"
 )
 
@@ -25,12 +26,12 @@ func (e *Engine) Remaining(ctx context.Context, release Release, baseline Baseli
 	if err != nil {
 		return nil, err
 	}
-	inventory := slices.DeleteFunc(slices.Clone(baseline.Inventory), func(entry InventoryEntry) bool { return !within.allow(entry.Namespace) })
+	inventory := slices.DeleteFunc(slices.Clone(baseline.Inventory), func(entry InventoryEntry) bool { return !within.Allow(entry.Namespace) })
 	mappings, err := e.mappings(inventory)
 	if err != nil {
 		return nil, fmt.Errorf("look for the objects of release %s: %w", release.Key(), err)
 	}
-	if err := e.watcher.need(ctx, release.Key(), slices.Collect(maps.Values(mappings))); err != nil {
+	if err := e.watcher.Need(ctx, release.Key(), slices.Collect(maps.Values(mappings))); err != nil {
 		return nil, fmt.Errorf("look for the objects of release %s: %w", release.Key(), err)
 	}
 	var remaining []ObjectReference
@@ -39,7 +40,7 @@ func (e *Engine) Remaining(ctx context.Context, release Release, baseline Baseli
 		if !served {
 			continue
 		}
-		if isLeaving(e.watcher.view(mapping, entry.Namespace), entry) {
+		if isLeaving(e.watcher.View(mapping, entry.Namespace), entry) {
 			remaining = append(remaining, entry.ObjectReference)
 		}
 	}
@@ -47,7 +48,7 @@ func (e *Engine) Remaining(ctx context.Context, release Release, baseline Baseli
 }
 
 // isLeaving reports whether the object of the entry exists and is being deleted.
-func isLeaving(view *overlay.View[*observed], entry InventoryEntry) bool {
+func isLeaving(view *overlay.View[*live.Object], entry InventoryEntry) bool {
 	if got, ok := view.Leaving(entry.Namespace, entry.Name); ok {
 		return got.UID == entry.UID
 	}

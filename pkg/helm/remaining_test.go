@@ -141,7 +141,7 @@ func TestForgetEndsWaitForRemoval(t *testing.T) {
 
 		f.engine.Forget(release.Key())
 
-		if f.engine.watcher.awaits(release.Key()) {
+		if f.engine.watcher.Awaits(release.Key()) {
 			t.Error("the release is still awaited")
 		}
 	})

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/cli-runtime/pkg/resource"
 
+	"github.com/example/demoapp-controller/pkg/helm/live"
 	"github.com/example/demoapp-controller/pkg/helm/manifest"
 	"github.com/example/demoapp-controller/pkg/ssa"
 )
@@ -109,8 +110,8 @@ func irreplaceable(live *unstructured.Unstructured) string {
 }
 
 // removeReplaced deletes an object and waits until it is gone.
-func (o *operation) removeReplaced(info *resource.Info, live *unstructured.Unstructured) error {
-	policy, uid := metav1.DeletePropagationBackground, live.GetUID()
+func (o *operation) removeReplaced(info *resource.Info, replaced *unstructured.Unstructured) error {
+	policy, uid := metav1.DeletePropagationBackground, replaced.GetUID()
 	err := o.client(info).Delete(o.ctx, info.Name, metav1.DeleteOptions{
 		PropagationPolicy: &policy, Preconditions: metav1.NewUIDPreconditions(string(uid)),
 	})
@@ -118,7 +119,7 @@ func (o *operation) removeReplaced(info *resource.Info, live *unstructured.Unstr
 		return err
 	}
 	o.touched = true
-	o.noteRemoved(info, observe(live))
+	o.noteRemoved(info, live.Of(replaced))
 	waiter := &hookWaiter{operation: o}
 	return waiter.until(info, 0, func(now *unstructured.Unstructured) (bool, error) { return now.GetUID() != uid, nil })
 }

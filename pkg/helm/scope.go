@@ -3,140 +3,22 @@
 
 package helm
 
-import (
-	"context"
-	"fmt"
-	"maps"
-	"net/http"
-	"slices"
-	"strings"
+import "github.com/example/demoapp-controller/pkg/helm/guard"
 
-	authenticationv1 "k8s.io/api/authentication/v1"
-)
+// Scope limits the namespaces of a release's objects. See [guard.Scope].
+type Scope = guard.Scope
 
-// Scope limits the namespaces of a release's objects.
-type Scope string
-
+// The values of Scope.
 const (
-	// ScopeNamespace allows objects in the release's own namespace only. It is the default.
-	ScopeNamespace Scope = "Namespace"
-	// ScopeCluster allows objects in all namespaces and cluster-scoped objects. A user who can
-	// choose a chart's values, or edit its release records, can then use the engine's permissions
-	// in all namespaces. So the operator's administrator should choose the scope, and not the
-	// authors of custom resources.
-	ScopeCluster Scope = "Cluster"
+	ScopeNamespace = guard.ScopeNamespace
+	ScopeCluster   = guard.ScopeCluster
 )
-
-// bounds limit the objects of the requests of an operation, and name the account that sends them.
-type bounds struct {
-	namespace string
-	scope     Scope
-	// namespaces are those that the engine is limited to; empty means all.
-	namespaces []string
-	// user is the user name of the release's service account; empty for the engine's own
-	// account.
-	user string
-}
 
 // boundsOf returns the bounds of the operations on a release.
-func (e *Engine) boundsOf(release Release) (bounds, error) {
+func (e *Engine) boundsOf(release Release) (guard.Bounds, error) {
 	user, err := release.user()
 	if err != nil {
-		return bounds{}, err
+		return guard.Bounds{}, err
 	}
-	return bounds{namespace: release.Namespace, scope: release.Scope, namespaces: e.namespaces, user: user}, nil
-}
-
-// allow reports whether an object of the namespace, empty for none, may be part of
-// the release.
-func (b bounds) allow(namespace string) bool {
-	if b.scope != ScopeCluster {
-		return namespace == b.namespace
-	}
-	return namespace == "" || len(b.namespaces) == 0 || slices.Contains(b.namespaces, namespace)
-}
-
-type boundsKey struct{}
-
-// withBounds returns a context whose requests have to stay within the bounds.
-func withBounds(ctx context.Context, b bounds) context.Context {
-	return context.WithValue(ctx, boundsKey{}, b)
-}
-
-// guard is a transport that refuses requests out of bounds, so that no code path in Helm or the
-// engine can bypass the check. A write has to be part of an operation and about an object within
-// its bounds. With namespaces, objects in other namespaces are neither read nor written. The guard
-// also sends each request of an operation as the release's service account, so that no code path
-// uses the engine's own permissions by mistake.
-type guard struct {
-	next http.RoundTripper
-	// root is the root path of the API server, which is usually empty.
-	root string
-	// namespaces are those that the engine is limited to; empty means all.
-	namespaces []string
-}
-
-// RoundTrip implements http.RoundTripper.
-func (g *guard) RoundTrip(request *http.Request) (*http.Response, error) {
-	if err := g.check(request); err != nil {
-		if request.Body != nil {
-			_ = request.Body.Close()
-		}
-		return nil, err
-	}
-	if within, ok := request.Context().Value(boundsKey{}).(bounds); ok && within.user != "" {
-		request = impersonating(request, within.user)
-	}
-	return g.next.RoundTrip(request)
-}
-
-// impersonating returns a copy of the request that impersonates the user. It names no groups,
-// because the API server knows the groups of a service account. With groups, the engine would need
-// a permission for each of them.
-func impersonating(request *http.Request, user string) *http.Request {
-	request = request.Clone(request.Context())
-	maps.DeleteFunc(request.Header, func(name string, _ []string) bool { return strings.HasPrefix(name, "Impersonate-") })
-	request.Header.Set(authenticationv1.ImpersonateUserHeader, user)
-	return request
-}
-
-// WrappedRoundTripper implements net.RoundTripperWrapper of apimachinery.
-func (g *guard) WrappedRoundTripper() http.RoundTripper { return g.next }
-
-func (g *guard) check(request *http.Request) error {
-	namespace := requestNamespace(strings.TrimPrefix(request.URL.Path, g.root))
-	if namespace != "" && len(g.namespaces) > 0 && !slices.Contains(g.namespaces, namespace) {
-		return fmt.Errorf("%s %s: namespace %q is not among those that the engine is limited to", request.Method, request.URL.Path, namespace)
-	}
-	within, ok := request.Context().Value(boundsKey{}).(bounds)
-	reads := request.Method == http.MethodGet || request.Method == http.MethodHead
-	switch {
-	case !ok && !reads:
-		return fmt.Errorf("%s %s: not part of an operation on a release", request.Method, request.URL.Path)
-	case !ok, reads && namespace == "", within.allow(namespace):
-		return nil
-	case namespace == "":
-		return fmt.Errorf("%s %s: release in namespace %q may have no cluster-scoped objects", request.Method, request.URL.Path, within.namespace)
-	default:
-		return fmt.Errorf("%s %s: release in namespace %q may have no objects in other namespaces", request.Method, request.URL.Path, within.namespace)
-	}
-}
-
-// requestNamespace returns the namespace in the path of a request's URL:
-// /api/v1/namespaces/NAME/RESOURCE or /apis/GROUP/VERSION/namespaces/NAME/RESOURCE. It is
-// empty for a request about a Namespace itself.
-func requestNamespace(path string) string {
-	parts := strings.Split(strings.Trim(path, "/"), "/")
-	switch parts[0] {
-	case "api":
-		parts = parts[min(2, len(parts)):]
-	case "apis":
-		parts = parts[min(3, len(parts)):]
-	default:
-		return ""
-	}
-	if len(parts) < 3 || parts[0] != "namespaces" || len(parts) == 3 && (parts[2] == "status" || parts[2] == "finalize") {
-		return ""
-	}
-	return parts[1]
+	return guard.Bounds{Namespace: release.Namespace, Scope: release.Scope, Namespaces: e.namespaces, User: user}, nil
 }

@@ -6,13 +6,11 @@ package helm
 import (
 	"errors"
 	"fmt"
-	"net/http"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -197,37 +195,4 @@ func TestInvalidServiceAccount(t *testing.T) {
 		}
 		wantRequests(t, f)
 	})
-}
-
-// TestGuardImpersonates: the account of the release replaces every identity that a client set.
-func TestGuardImpersonates(t *testing.T) {
-	var sent http.Header
-	g := &guard{next: roundTripper(func(request *http.Request) (*http.Response, error) {
-		sent = request.Header
-		return &http.Response{Body: http.NoBody}, nil
-	})}
-	ctx := withBounds(t.Context(), bounds{namespace: "a", user: "system:serviceaccount:a:b"})
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://server/api/v1/namespaces/a/pods", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	before := http.Header{
-		"Accept": {"x"}, "Impersonate-User": {"admin"}, "Impersonate-Group": {"system:masters"}, "Impersonate-Uid": {"1"}, "Impersonate-Extra-Scopes": {"all"},
-	}
-	request.Header = before.Clone()
-
-	response, err := g.RoundTrip(request)
-	if err == nil {
-		err = response.Body.Close()
-	}
-
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(http.Header{"Accept": {"x"}, "Impersonate-User": {"system:serviceaccount:a:b"}}, sent); diff != "" {
-		t.Errorf("headers (-want +got):\n%s", diff)
-	}
-	if diff := cmp.Diff(before, request.Header); diff != "" {
-		t.Errorf("the caller's request has changed (-want +got):\n%s", diff)
-	}
 }

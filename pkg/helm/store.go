@@ -23,6 +23,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/example/demoapp-controller/pkg/helm/guard"
 	"github.com/example/demoapp-controller/pkg/helm/record"
 )
 
@@ -82,7 +83,7 @@ type store struct {
 
 // newStore returns the store of an operation on the release. Its requests end at the
 // deadline, not with ctx.
-func (e *Engine) newStore(ctx context.Context, desired Release, baseline Baseline, within bounds, deadline time.Time, logger *slog.Logger) (*store, error) {
+func (e *Engine) newStore(ctx context.Context, desired Release, baseline Baseline, within guard.Bounds, deadline time.Time, logger *slog.Logger) (*store, error) {
 	name := desired.Key()
 	view := e.records.View(name.Namespace)
 	if view == nil {
@@ -98,7 +99,7 @@ func (e *Engine) newStore(ctx context.Context, desired Release, baseline Baselin
 		secrets: &recordClient{
 			secrets:  e.clientset.CoreV1().Secrets(name.Namespace),
 			release:  name,
-			ctx:      withBounds(context.WithoutCancel(ctx), within),
+			ctx:      guard.With(context.WithoutCancel(ctx), within),
 			deadline: deadline,
 			view:     view,
 			bodies:   e.bodies,

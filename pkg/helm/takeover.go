@@ -96,7 +96,7 @@ func (o *operation) controlsObjects(rls *releasev1.Release, conflict *OwnershipC
 		if err != nil {
 			return fmt.Errorf("look for the owner of %s: %w", reference(info), err)
 		}
-		if observe(live).kept {
+		if manifest.IsKept(live) {
 			continue
 		}
 		if !o.isController(live) {

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/example/demoapp-controller/pkg/helm/chart"
+	"github.com/example/demoapp-controller/pkg/helm/functions"
 	"github.com/example/demoapp-controller/pkg/helm/manifest"
 )
 
@@ -31,7 +32,7 @@ func Template(ctx context.Context, c *chart.Chart, namespace, name string, value
 		return nil, err
 	}
 	cfg := action.NewConfiguration(action.ConfigurationSetLogger(discard{}))
-	cfg.CustomTemplateFuncs = boundedFunctions()
+	cfg.CustomTemplateFuncs = functions.Bounded()
 	install := action.NewInstall(cfg)
 	install.DryRunStrategy, install.ReleaseName, install.Namespace = action.DryRunClient, name, namespace
 	if install.SkipSchemaValidation, err = c.CheckValues(parsed, values); err != nil {

@@ -34,7 +34,7 @@ func (e *Engine) Uninstall(ctx context.Context, release Release, baseline Baseli
 	name := release.Key()
 	defer e.locks.lock(name)()
 	hasRecord := e.records.Latest(name) != nil || e.attempts.mayHaveRecord(name)
-	if !hasRecord && release.AwaitRemoval && e.watcher.awaits(name) {
+	if !hasRecord && release.AwaitRemoval && e.watcher.Awaits(name) {
 		return nil // The release is uninstalled, and the caller waits for its objects.
 	}
 	if !hasRecord && len(baseline.Inventory) == 0 {
@@ -46,7 +46,7 @@ func (e *Engine) Uninstall(ctx context.Context, release Release, baseline Baseli
 	})
 	if err == nil && release.AwaitRemoval {
 		e.forgetRecords(name)
-		e.watcher.await(name)
+		e.watcher.Await(name)
 		return nil
 	}
 	if err == nil {

@@ -31,6 +31,7 @@ type Server struct {
 	changed  chan struct{} // Closed and replaced when there are events to deliver.
 	held     bool
 	broken   chan struct{} // Closed and replaced to end all watches.
+	watches  int           // Watches in progress.
 	oldest   int           // Events after this version are known.
 	requests []Request
 

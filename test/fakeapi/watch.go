@@ -54,7 +54,11 @@ func (s *Server) watch(request *http.Request, parsed Request) (*http.Response, e
 	}
 	ctx := request.Context()
 	context.AfterFunc(ctx, func() { _ = writer.CloseWithError(ctx.Err()) })
-	go stream.run(ctx, writer, initial)
+	s.watches++
+	go func() {
+		stream.run(ctx, writer, initial)
+		s.With(func() { s.watches-- })
+	}()
 	response := s.answer(request, nil, nil)
 	response.Body, response.ContentLength = reader, -1
 	return response, nil
@@ -146,6 +150,13 @@ func (w *stream) event(kind watch.EventType, object *unstructured.Unstructured, 
 		w.server.t.Errorf("fake server: %v", err)
 	}
 	return metav1.WatchEvent{Type: string(kind), Object: runtime.RawExtension{Raw: raw}}
+}
+
+// Watches returns the number of watches in progress.
+func (s *Server) Watches() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.watches
 }
 
 // HoldWatches stops or resumes the delivery of watch events.

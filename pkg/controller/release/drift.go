@@ -14,6 +14,7 @@ import (
 
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/helm"
+	"github.com/example/demoapp-controller/pkg/helm/fields"
 )
 
 // driftOf describes the changes of other clients. It returns nothing if the decision is
@@ -53,7 +54,9 @@ func (l *Lifecycle) applyDriftPolicy(ctx context.Context, s *subject, f Facts, p
 		plan.Observed.Drifts = nil
 		return plan.leaveDrift(), nil
 	}
-	mayBeIgnored := func(drift helm.Drift) bool { return len(helm.IgnoredPaths(rules, drift.Object)) > 0 }
+	mayBeIgnored := func(drift helm.Drift) bool {
+		return len(fields.IgnoredPaths(rules, drift.Object.Kind, drift.Object.Name)) > 0
+	}
 	if mode == releasev1alpha1.DriftCorrect && !slices.ContainsFunc(plan.Decision.Drifts, mayBeIgnored) {
 		return plan, nil
 	}

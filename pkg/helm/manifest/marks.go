@@ -15,6 +15,10 @@ const (
 	HookAnnotation             = "helm.sh/hook"
 )
 
+// FieldManager is the field manager of the engine's applies. The helm command uses the same field
+// manager, so both share the ownership of fields.
+const FieldManager = "helm"
+
 // IsKept reports whether an object outlives its release.
 func IsKept(object metav1.Object) bool {
 	return object.GetAnnotations()[ResourcePolicyAnnotation] == "keep"

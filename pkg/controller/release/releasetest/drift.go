@@ -11,6 +11,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/example/demoapp-controller/pkg/helm"
+	"github.com/example/demoapp-controller/pkg/helm/fields"
 )
 
 // foreignChanges are the changes of other clients to one object.
@@ -64,7 +65,7 @@ func (r *Release) drifts(entry helm.InventoryEntry, baseline helm.Baseline) []he
 
 // explain returns the drifted fields of an object, as the engine does.
 func (r *Release) explain(drift helm.Drift, baseline helm.Baseline) helm.Explanation {
-	ignored := helm.IgnoredPaths(baseline.Ignore, drift.Object)
+	ignored := fields.IgnoredPaths(baseline.Ignore, drift.Object.Kind, drift.Object.Name)
 	counted := func(fields []string) []string {
 		return slices.DeleteFunc(slices.Clone(fields), func(field string) bool { return slices.Contains(ignored, field) })
 	}

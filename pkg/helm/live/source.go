@@ -1,7 +1,7 @@
 // Copyright The DemoApp Controller Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package helm
+package live
 
 import (
 	"context"
@@ -27,14 +27,14 @@ import (
 	"github.com/example/demoapp-controller/pkg/helm/manifest"
 )
 
-// sources lists, watches and applies objects, each kind in the cheapest form: metadata for
+// Sources lists, watches and applies objects, each kind in the cheapest form: metadata for
 // kinds without a status; protobuf for built-in kinds, which the API server has already
 // encoded for its own controllers; and JSON for other kinds.
 //
 // The answer to an apply has the same form as a watched object. Otherwise their digests
 // would differ, because JSON that was decoded and encoded again has its keys in another
 // order.
-type sources struct {
+type Sources struct {
 	// builtin has protobuf as its content type.
 	builtin  *rest.Config
 	http     *http.Client
@@ -45,8 +45,10 @@ type sources struct {
 	typed map[schema.GroupVersion]*rest.RESTClient
 }
 
-func newSources(builtin *rest.Config, client *http.Client, dynamicClient dynamic.Interface, metadataClient metadata.Interface) *sources {
-	return &sources{
+// NewSources returns the sources of the clients, which share the HTTP client. builtin has protobuf
+// as its content type.
+func NewSources(builtin *rest.Config, client *http.Client, dynamicClient dynamic.Interface, metadataClient metadata.Interface) *Sources {
+	return &Sources{
 		builtin: builtin, http: client, dynamic: dynamicClient, metadata: metadataClient,
 		typed: map[schema.GroupVersion]*rest.RESTClient{},
 	}
@@ -62,7 +64,7 @@ type source struct {
 }
 
 // of returns the source of a kind. An empty namespace stands for all, or for none.
-func (s *sources) of(mapping *meta.RESTMapping, namespace string) (source, error) {
+func (s *Sources) of(mapping *meta.RESTMapping, namespace string) (source, error) {
 	kind := mapping.GroupVersionKind
 	switch {
 	case health.Statusless[kind.GroupKind()]:
@@ -86,7 +88,7 @@ func (s *sources) of(mapping *meta.RESTMapping, namespace string) (source, error
 	}
 }
 
-func (s *sources) ofBuiltin(mapping *meta.RESTMapping, namespace string) (source, error) {
+func (s *Sources) ofBuiltin(mapping *meta.RESTMapping, namespace string) (source, error) {
 	kind := mapping.GroupVersionKind
 	client, err := s.client(kind.GroupVersion())
 	if err != nil {
@@ -117,7 +119,7 @@ func (s *sources) ofBuiltin(mapping *meta.RESTMapping, namespace string) (source
 }
 
 // client returns the client for a version of a built-in API group.
-func (s *sources) client(version schema.GroupVersion) (*rest.RESTClient, error) {
+func (s *Sources) client(version schema.GroupVersion) (*rest.RESTClient, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if client, ok := s.typed[version]; ok {
@@ -137,8 +139,8 @@ func (s *sources) client(version schema.GroupVersion) (*rest.RESTClient, error) 
 	return client, nil
 }
 
-// apply sends a server-side apply and returns the resulting object.
-func (s *sources) apply(ctx context.Context, info *resource.Info, data []byte, options metav1.PatchOptions) (metav1.Object, error) {
+// Apply sends a server-side apply and returns the resulting object.
+func (s *Sources) Apply(ctx context.Context, info *resource.Info, data []byte, options metav1.PatchOptions) (metav1.Object, error) {
 	mapping, kind := info.Mapping, info.Mapping.GroupVersionKind
 	switch {
 	case health.Statusless[kind.GroupKind()]:

@@ -1,19 +1,15 @@
 // Copyright The DemoApp Controller Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package helm
+package fields
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"strconv"
 	"strings"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/cli-runtime/pkg/resource"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 	"sigs.k8s.io/structured-merge-diff/v6/value"
 
@@ -33,52 +29,53 @@ type IgnoreRule struct {
 }
 
 // matches reports whether the rule applies to the object.
-func (r IgnoreRule) matches(ref ObjectReference) bool {
-	return r.Kind == ref.Kind && (r.Name == "" || r.Name == ref.Name)
+func (r IgnoreRule) matches(kind, name string) bool {
+	return r.Kind == kind && (r.Name == "" || r.Name == name)
 }
 
 // IgnoredPaths returns the paths of the rules that match the object.
-func IgnoredPaths(rules []IgnoreRule, ref ObjectReference) []string {
+func IgnoredPaths(rules []IgnoreRule, kind, name string) []string {
 	var paths []string
 	for _, rule := range rules {
-		if rule.matches(ref) {
+		if rule.matches(kind, name) {
 			paths = append(paths, rule.Paths...)
 		}
 	}
 	return paths
 }
 
-// sameRules reports whether two lists of rules are equal.
-func sameRules(a, b []IgnoreRule) bool {
+// SameRules reports whether two lists of rules are equal.
+func SameRules(a, b []IgnoreRule) bool {
 	return slices.EqualFunc(a, b, func(a, b IgnoreRule) bool {
 		return a.Kind == b.Kind && a.Name == b.Name && slices.Equal(a.Paths, b.Paths)
 	})
 }
 
-// ignoredFields finds the ignored fields of an object among paths of managedFields.
-type ignoredFields struct {
+// Ignored finds the ignored fields of an object among paths of managedFields.
+type Ignored struct {
 	// object is the chart's object, whose lists the indexes count.
 	object   map[string]any
 	pointers [][]string
 }
 
-func newIgnoredFields(rules []IgnoreRule, ref ObjectReference, object *unstructured.Unstructured) ignoredFields {
-	fields := ignoredFields{object: object.Object}
-	for _, path := range IgnoredPaths(rules, ref) {
+// NewIgnored returns the ignored fields of the chart's object.
+func NewIgnored(rules []IgnoreRule, object *unstructured.Unstructured) Ignored {
+	fields := Ignored{object: object.Object}
+	for _, path := range IgnoredPaths(rules, object.GetKind(), object.GetName()) {
 		fields.pointers = append(fields.pointers, pointerTokens(path))
 	}
 	return fields
 }
 
-// cover reports whether the field, or a field above it, is ignored.
-func (f ignoredFields) cover(path fieldpath.Path) bool {
+// Cover reports whether the field, or a field above it, is ignored.
+func (f Ignored) Cover(path fieldpath.Path) bool {
 	return slices.ContainsFunc(f.pointers, func(pointer []string) bool {
 		return len(pointer) <= len(path) && meet(f.object, pointer, path)
 	})
 }
 
-// without returns the fields that can be removed without removing an ignored field.
-func (f ignoredFields) without(fields *fieldpath.Set) *fieldpath.Set {
+// Without returns the fields that can be removed without removing an ignored field.
+func (f Ignored) Without(fields *fieldpath.Set) *fieldpath.Set {
 	if len(f.pointers) == 0 {
 		return fields
 	}
@@ -166,25 +163,8 @@ func hasField(object any, path fieldpath.Path) bool {
 	return true
 }
 
-// spare returns the object with the live values of the ignored fields, so that an apply
-// does not change them.
-func (o *operation) spare(info *resource.Info, object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	paths := IgnoredPaths(o.ignore, reference(info))
-	if len(paths) == 0 {
-		return object, nil
-	}
-	live, err := o.client(info).Get(o.ctx, info.Name, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
-		return object, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("look at the ignored fields of %s: %w", reference(info), err)
-	}
-	return sparing(object, live, paths), nil
-}
-
-// sparing returns the object for an apply, with the live values of the fields at the paths.
-func sparing(object, live *unstructured.Unstructured, paths []string) *unstructured.Unstructured {
+// Sparing returns the object for an apply, with the live values of the fields at the paths.
+func Sparing(object, live *unstructured.Unstructured, paths []string) *unstructured.Unstructured {
 	spared := ssa.Prepare(object)
 	for _, path := range paths {
 		adopt(spared.Object, live.Object, pointerTokens(path))
@@ -248,8 +228,10 @@ func pointerToken(field string) string {
 	return "/" + strings.ReplaceAll(strings.ReplaceAll(field, "~", "~0"), "/", "~1")
 }
 
-// differences returns the fields whose values differ, as JSON pointers into the desired
+// Differences returns the fields whose values differ, as JSON pointers into the desired
 // object. It returns no values, because some are secret.
+func Differences(desired, live map[string]any) []string { return differences(desired, live, "") }
+
 func differences(desired, live any, path string) []string {
 	switch w := desired.(type) {
 	case map[string]any:

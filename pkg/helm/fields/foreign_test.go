@@ -1,7 +1,7 @@
 // Copyright The DemoApp Controller Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package helm
+package fields
 
 import (
 	"testing"
@@ -56,19 +56,19 @@ func TestForeignFields(t *testing.T) {
 	if err := yaml.Unmarshal([]byte(shared), &live.Object); err != nil {
 		t.Fatal(err)
 	}
-	fields, err := foreignFields(live)
+	fields, err := Foreign(live)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var paths []string
-	for _, path := range pathsOf(fields) {
+	for _, path := range Paths(fields) {
 		paths = append(paths, path.String())
 	}
 	containers := `.spec.template.spec.containers[name="extra"]`
 	if diff := cmp.Diff([]string{".metadata.labels.theirs", containers, containers + ".image", containers + ".name"}, paths); diff != "" {
 		t.Errorf("foreign fields (-want +got):\n%s", diff)
 	}
-	left, err := withoutFields(live, fields)
+	left, err := Without(live, fields)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,11 +103,11 @@ spec: {ours: 1, theirs: {deep: [1, 2]}}
 `), &live.Object); err != nil {
 		t.Fatal(err)
 	}
-	fields, err := foreignFields(live)
+	fields, err := Foreign(live)
 	if err != nil {
 		t.Fatal(err)
 	}
-	left, err := withoutFields(live, fields)
+	left, err := Without(live, fields)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,38 +117,4 @@ spec: {ours: 1, theirs: {deep: [1, 2]}}
 	if _, there, err := unstructured.NestedFieldNoCopy(left.Object, "spec", "ours"); !there || err != nil {
 		t.Errorf("left is %v, %v", left.Object, err)
 	}
-}
-
-func TestForeignWatch(t *testing.T) {
-	var f foreignWatch
-	release := (Release{Namespace: "ns", Name: "web"}).Key()
-	got := &observed{foreign: "1"}
-	got.UID = "uid"
-	check := func(step string, want bool) {
-		t.Helper()
-		if has := f.has(release, got); has != want {
-			t.Errorf("%s: has is %t", step, has)
-		}
-	}
-	check("nobody asked", false)
-	f.set(release, true, nil)
-	check("asked", true)
-	f.accept(release, "uid", "1")
-	check("accepted", false)
-	f.set(release, true, nil)
-	check("asked again", false)
-	got.foreign = "2"
-	check("more of it", true)
-	got.foreign = ""
-	check("nothing", false)
-	f.set(release, false, nil)
-	f.set(release, true, nil)
-	got.foreign = "1"
-	check("after a while", true)
-	f.accept(release, "uid", "1")
-	f.set(release, true, []IgnoreRule{{Kind: "ConfigMap", Paths: []string{"/data"}}})
-	check("other fields are ignored", true)
-	f.accept(release, "uid", "1")
-	f.set(release, true, []IgnoreRule{{Kind: "ConfigMap", Paths: []string{"/data"}}})
-	check("the same fields are ignored", false)
 }

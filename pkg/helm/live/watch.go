@@ -1,7 +1,7 @@
 // Copyright The DemoApp Controller Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package helm
+package live
 
 import (
 	"context"
@@ -19,46 +19,50 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/example/demoapp-controller/pkg/health"
+	"github.com/example/demoapp-controller/pkg/helm/fields"
 	"github.com/example/demoapp-controller/pkg/helm/manifest"
 	"github.com/example/demoapp-controller/pkg/overlay"
 	"github.com/example/demoapp-controller/pkg/ssa"
 )
 
-// watchSyncTimeout bounds the time to fill the watch of a kind.
-const watchSyncTimeout = 30 * time.Second
+// ErrNotSynced means that a watch is not filled yet. A retry helps.
+var ErrNotSynced = errors.New("cache is not synced")
 
-// observed is the cached part of a watched object, which shows drift and health. It has about a
+// SyncTimeout bounds the time to fill the watch of a kind.
+const SyncTimeout = 30 * time.Second
+
+// Object is the cached part of a watched object, which shows drift and health. It has about a
 // hundredth of the object's size.
-type observed struct {
+type Object struct {
 	metav1.ObjectMeta
 
-	// manager is the value of Helm's label.
-	manager string
-	// release is the release that the object's annotations name.
-	release cache.ObjectName
-	// kept means that the object outlives its release.
-	kept  bool
-	trace ssa.Trace
-	// foreign identifies the fields that other clients own.
-	foreign string
+	// Manager is the value of Helm's label.
+	Manager string
+	// Release is the release that the object's annotations name.
+	Release cache.ObjectName
+	// Kept means that the object outlives its release.
+	Kept  bool
+	Trace ssa.Trace
+	// Foreign identifies the fields that other clients own.
+	Foreign string
 	// edited is the time when other clients last set fields, in Unix seconds.
 	edited int64
-	health Health
+	Health health.Health
 }
 
-// edition changes with every change by other clients, except for changes of the status. If the kind
+// Edition changes with every change by other clients, except for changes of the status. If the kind
 // has a generation, two changes of the metadata within one second may count as one.
-func (o *observed) edition() string {
+func (o *Object) Edition() string {
 	if o.Generation == 0 {
 		return o.ResourceVersion
 	}
-	return fmt.Sprintf("%d %d %s", o.Generation, o.edited, o.foreign)
+	return fmt.Sprintf("%d %d %s", o.Generation, o.edited, o.Foreign)
 }
 
-// observe reduces an object, complete or metadata only, to its cached part.
-func observe(object metav1.Object) *observed {
+// Of reduces an object, complete or metadata only, to its cached part.
+func Of(object metav1.Object) *Object {
 	managed, annotations := ssa.ManagedFields(object), object.GetAnnotations()
-	slim := &observed{
+	slim := &Object{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace:         object.GetNamespace(),
 			Name:              object.GetName(),
@@ -67,47 +71,62 @@ func observe(object metav1.Object) *observed {
 			Generation:        object.GetGeneration(),
 			DeletionTimestamp: object.GetDeletionTimestamp(),
 		},
-		manager: object.GetLabels()[manifest.ManagedByLabel],
-		release: cache.ObjectName{Namespace: annotations[manifest.ReleaseNamespaceAnnotation], Name: annotations[manifest.ReleaseNameAnnotation]},
-		kept:    manifest.IsKept(object),
-		trace:   ssa.TraceOf(object, managed, FieldManager),
-		foreign: foreignDigest(managed),
-		edited:  foreignTime(managed),
+		Manager: object.GetLabels()[manifest.ManagedByLabel],
+		Release: cache.ObjectName{Namespace: annotations[manifest.ReleaseNamespaceAnnotation], Name: annotations[manifest.ReleaseNameAnnotation]},
+		Kept:    manifest.IsKept(object),
+		Trace:   ssa.TraceOf(object, managed, manifest.FieldManager),
+		Foreign: fields.Digest(managed),
+		edited:  fields.LastSet(managed),
 	}
 	switch whole := object.(type) {
 	case *metav1.PartialObjectMetadata:
-		slim.health = health.OfStatusless(whole)
+		slim.Health = health.OfStatusless(whole)
 	case *unstructured.Unstructured:
-		slim.health = health.Of(whole)
+		slim.Health = health.Of(whole)
 	default:
-		slim.health = health.OfTyped(whole)
+		slim.Health = health.OfTyped(whole)
 	}
 	return slim
 }
 
-// transform calls observe for an informer.
+// transform calls Of for an informer.
 func transform(object any) (any, error) {
-	if _, done := object.(*observed); done {
+	if _, done := object.(*Object); done {
 		return object, nil
 	}
 	accessor, err := meta.Accessor(object)
 	if err != nil {
 		return nil, fmt.Errorf("transform %T: %w", object, err)
 	}
-	return observe(accessor), nil
+	return Of(accessor), nil
 }
 
-// watcher watches the kinds of the releases' objects, each from the first release that needs
+// Event is a change of an object that this process did not make.
+type Event struct {
+	View    *overlay.View[*Object]
+	Release cache.ObjectName
+	// Object is the object after the change; before it if Gone.
+	Object *Object
+	// Gone means that the object was deleted.
+	Gone bool
+	// HealthOnly means that the object changed in nothing but its health.
+	HealthOnly bool
+}
+
+// Watcher watches the kinds of the releases' objects, each from the first release that needs
 // it to the last. It selects by Helm's label, so that other objects cost nothing.
-type watcher struct {
-	sources    *sources
+type Watcher struct {
+	// Foreign has the releases in which fields of other clients are drift.
+	Foreign Foreign
+	// Drifted has the objects that had drifted at the last observation.
+	Drifted Drifted
+
+	sources    *Sources
 	namespaces []string
-	foreign    *foreignWatch
-	drifted    *driftWatch
 	// watchErrors returns the watch error handler of an informer.
 	watchErrors func(watched string) cache.WatchErrorHandlerWithContext
 	// notify is called for every change that this process did not make.
-	notify func(overlay.Notice[Change])
+	notify func(Event)
 
 	// wake signals run that kinds are pending.
 	wake chan struct{}
@@ -126,27 +145,28 @@ type watchedKind struct {
 	dropped   chan struct{}
 	users     sets.Set[cache.ObjectName]
 	informers []cache.SharedIndexInformer
-	views     overlay.Views[*observed]
+	views     overlay.Views[*Object]
 	synced    []<-chan struct{}
 	failure   *watchFailure
 }
 
-func newWatcher(
-	sources *sources, namespaces []string, foreign *foreignWatch, drifted *driftWatch,
-	watchErrors func(watched string) cache.WatchErrorHandlerWithContext, notify func(overlay.Notice[Change]),
-) *watcher {
+// NewWatcher returns a watcher of the namespaces; without any, of all. notify must not block.
+func NewWatcher(
+	sources *Sources, namespaces []string,
+	watchErrors func(watched string) cache.WatchErrorHandlerWithContext, notify func(Event),
+) *Watcher {
 	if len(namespaces) == 0 {
 		namespaces = []string{metav1.NamespaceAll}
 	}
-	return &watcher{
-		sources: sources, namespaces: namespaces, foreign: foreign, drifted: drifted, watchErrors: watchErrors, notify: notify,
+	return &Watcher{
+		sources: sources, namespaces: namespaces, watchErrors: watchErrors, notify: notify,
 		wake: make(chan struct{}, 1), kinds: map[schema.GroupVersionResource]*watchedKind{},
 		awaited: sets.New[cache.ObjectName](),
 	}
 }
 
-// run runs the watches until ctx ends, and returns when all have ended.
-func (w *watcher) run(ctx context.Context) {
+// Run runs the watches until ctx ends, and returns when all have ended.
+func (w *Watcher) Run(ctx context.Context) {
 	var running sync.WaitGroup
 	defer running.Wait()
 	for {
@@ -171,7 +191,7 @@ func (w *watcher) run(ctx context.Context) {
 	}
 }
 
-func (w *watcher) takePending() []*watchedKind {
+func (w *Watcher) takePending() []*watchedKind {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	pending := w.pending
@@ -179,9 +199,9 @@ func (w *watcher) takePending() []*watchedKind {
 	return pending
 }
 
-// need watches the kinds for the release, and waits until the watches are filled. It drops
+// Need watches the kinds for the release, and waits until the watches are filled. It drops
 // kinds that the release no longer needs.
-func (w *watcher) need(ctx context.Context, release cache.ObjectName, mappings []*meta.RESTMapping) error {
+func (w *Watcher) Need(ctx context.Context, release cache.ObjectName, mappings []*meta.RESTMapping) error {
 	desired := sets.New[schema.GroupVersionResource]()
 	var waitFor []*watchedKind
 	w.mu.Lock()
@@ -209,7 +229,7 @@ func (w *watcher) need(ctx context.Context, release cache.ObjectName, mappings [
 	}
 	w.mu.Unlock()
 
-	ctx, cancel := context.WithTimeout(ctx, watchSyncTimeout)
+	ctx, cancel := context.WithTimeout(ctx, SyncTimeout)
 	defer cancel()
 	for i, kind := range waitFor {
 		if err := kind.wait(ctx); err != nil {
@@ -219,28 +239,29 @@ func (w *watcher) need(ctx context.Context, release cache.ObjectName, mappings [
 	return nil
 }
 
-// forget drops all kinds that the release needed.
-func (w *watcher) forget(release cache.ObjectName) {
+// Forget drops all kinds that the release needed.
+func (w *Watcher) Forget(release cache.ObjectName) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.drop(release, nil)
 	w.awaited.Delete(release)
 }
 
-// await enables reports when objects of the release disappear, although this process deleted them.
-func (w *watcher) await(release cache.ObjectName) {
+// Await enables reports when objects of the release disappear, although this process deleted them.
+func (w *Watcher) Await(release cache.ObjectName) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.awaited.Insert(release)
 }
 
-func (w *watcher) awaits(release cache.ObjectName) bool {
+// Awaits reports whether Await was called for the release.
+func (w *Watcher) Awaits(release cache.ObjectName) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.awaited.Has(release)
 }
 
-func (w *watcher) drop(release cache.ObjectName, desired sets.Set[schema.GroupVersionResource]) {
+func (w *Watcher) drop(release cache.ObjectName, desired sets.Set[schema.GroupVersionResource]) {
 	for resource, kind := range w.kinds {
 		if desired.Has(resource) || !kind.users.Has(release) {
 			continue
@@ -253,9 +274,9 @@ func (w *watcher) drop(release cache.ObjectName, desired sets.Set[schema.GroupVe
 	}
 }
 
-// view returns the view of the objects of a kind in a namespace; nil when they are not
+// View returns the view of the objects of a kind in a namespace; nil when they are not
 // watched, or the watch is not filled yet.
-func (w *watcher) view(mapping *meta.RESTMapping, namespace string) *overlay.View[*observed] {
+func (w *Watcher) View(mapping *meta.RESTMapping, namespace string) *overlay.View[*Object] {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	kind, ok := w.kinds[mapping.Resource]
@@ -265,11 +286,16 @@ func (w *watcher) view(mapping *meta.RESTMapping, namespace string) *overlay.Vie
 	return kind.views.In(namespace)
 }
 
-func (w *watcher) newKind(mapping *meta.RESTMapping) (*watchedKind, error) {
+// Wrote notes the API server's answer to a write of an object whose kind is watched.
+func (w *Watcher) Wrote(mapping *meta.RESTMapping, namespace string, written metav1.Object) {
+	w.View(mapping, namespace).Wrote(Of(written))
+}
+
+func (w *Watcher) newKind(mapping *meta.RESTMapping) (*watchedKind, error) {
 	kind := &watchedKind{
 		dropped: make(chan struct{}),
 		users:   sets.New[cache.ObjectName](),
-		views:   overlay.Views[*observed]{},
+		views:   overlay.Views[*Object]{},
 		failure: &watchFailure{permanent: make(chan struct{})},
 	}
 	namespaces := w.namespaces
@@ -282,8 +308,8 @@ func (w *watcher) newKind(mapping *meta.RESTMapping) (*watchedKind, error) {
 			return nil, err
 		}
 		informer := source.informer(mapping.Resource)
-		view := overlay.New[*observed](informer.GetIndexer())
-		registration, err := cache.NewTypedSharedIndexInformer[*observed](informer).AddTypedEventHandler(w.handler(view))
+		view := overlay.New[*Object](informer.GetIndexer())
+		registration, err := cache.NewTypedSharedIndexInformer[*Object](informer).AddTypedEventHandler(w.handler(view))
 		if err := errors.Join(
 			err,
 			informer.SetTransform(transform),
@@ -304,31 +330,31 @@ func (w *watcher) newKind(mapping *meta.RESTMapping) (*watchedKind, error) {
 // handler reports changes by other clients. It reports only changes of drift and health, by
 // comparison with the previous version. It also reports when objects of an awaited release
 // disappear.
-func (w *watcher) handler(view *overlay.View[*observed]) overlay.Handler[*observed] {
-	return overlay.Handler[*observed]{
+func (w *Watcher) handler(view *overlay.View[*Object]) overlay.Handler[*Object] {
+	return overlay.Handler[*Object]{
 		View: view,
-		Added: func(added, written *observed) {
+		Added: func(added, written *Object) {
 			if written != nil {
 				doubt(view, written, added)
 			}
-			w.notify(overlay.NoticeOf(view, added.release, ObjectChanged, added, false))
+			w.notify(Event{View: view, Release: added.Release, Object: added})
 		},
-		Updated: func(was, is *observed) {
-			release, doubted := was.release, doubt(view, was, is)
-			if is.release != release && is.release.Name != "" {
-				w.notify(overlay.NoticeOf(view, is.release, ObjectChanged, is, false))
+		Updated: func(was, is *Object) {
+			release, doubted := was.Release, doubt(view, was, is)
+			if is.Release != release && is.Release.Name != "" {
+				w.notify(Event{View: view, Release: is.Release, Object: is})
 			}
 			switch {
-			case doubted || was.trace.Fingerprint != is.trace.Fingerprint || was.UID != is.UID || was.foreign != is.foreign && w.foreign.has(release, is),
-				w.drifted.has(release, is.UID) && was.edition() != is.edition():
-				w.notify(overlay.NoticeOf(view, release, ObjectChanged, is, false))
-			case was.health != is.health:
-				w.notify(overlay.NoticeOf(view, release, HealthChanged, is, false))
+			case doubted || was.Trace.Fingerprint != is.Trace.Fingerprint || was.UID != is.UID || was.Foreign != is.Foreign && w.Foreign.Has(release, is),
+				w.Drifted.has(release, is.UID) && was.Edition() != is.Edition():
+				w.notify(Event{View: view, Release: release, Object: is})
+			case was.Health != is.Health:
+				w.notify(Event{View: view, Release: release, Object: is, HealthOnly: true})
 			}
 		},
-		Deleted: func(gone *observed, own bool) {
-			if !own || w.awaits(gone.release) {
-				w.notify(overlay.NoticeOf(view, gone.release, ObjectChanged, gone, true))
+		Deleted: func(gone *Object, own bool) {
+			if !own || w.Awaits(gone.Release) {
+				w.notify(Event{View: view, Release: gone.Release, Object: gone, Gone: true})
 			}
 		},
 	}
@@ -336,8 +362,8 @@ func (w *watcher) handler(view *overlay.View[*observed]) overlay.Handler[*observ
 
 // doubt records that the change to a later version may hide a change of the engine's fields, and
 // reports whether that is possible.
-func doubt(view *overlay.View[*observed], was, is *observed) bool {
-	doubted := was.UID == is.UID && was.trace.MayHide(is.trace)
+func doubt(view *overlay.View[*Object], was, is *Object) bool {
+	doubted := was.UID == is.UID && was.Trace.MayHide(is.Trace)
 	if doubted {
 		view.Doubt(is)
 	}

@@ -1,7 +1,7 @@
 // Copyright The DemoApp Controller Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package helm
+package fields
 
 import (
 	"encoding/json"
@@ -41,11 +41,10 @@ func FuzzIgnoredPaths(f *testing.F) {
 		}
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		ref := ObjectReference{Kind: "Deployment", Name: "web"}
-		ignored := newIgnoredFields([]IgnoreRule{{Kind: "Deployment", Paths: []string{path}}}, ref, &unstructured.Unstructured{Object: desired})
-		kept := ignored.without(set)
+		ignored := NewIgnored([]IgnoreRule{{Paths: []string{path}}}, &unstructured.Unstructured{Object: desired})
+		kept := ignored.Without(set)
 		set.Iterate(func(field fieldpath.Path) {
-			if ignored.cover(field) && kept.Has(field) {
+			if ignored.Cover(field) && kept.Has(field) {
 				t.Errorf("%s is ignored and could be removed", field)
 			}
 			hasField(desired, field)
@@ -59,7 +58,7 @@ func FuzzIgnoredPaths(f *testing.F) {
 			}
 		}
 		adopt(desired, observed, pointerTokens(path))
-		differences(desired, observed, "")
+		Differences(desired, observed)
 		runtime.ReadMemStats(&after)
 		if took := after.TotalAlloc - before.TotalAlloc; took > memory.Limit {
 			t.Errorf("allocated %d MiB", took>>20)

@@ -1,12 +1,10 @@
 // Copyright The DemoApp Controller Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package helm
+package functions
 
 import (
 	"fmt"
-	"slices"
-	"strings"
 	"text/template"
 
 	"github.com/Masterminds/sprig/v3"
@@ -28,9 +26,9 @@ type rendering struct {
 	items, bytes int
 }
 
-// boundedFunctions returns Helm's template functions that produce a number of items or bytes, with
+// Bounded returns Helm's template functions that produce a number of items or bytes, with
 // limits for one rendering.
-func boundedFunctions() template.FuncMap {
+func Bounded() template.FuncMap {
 	var (
 		r         rendering
 		helm      = sprig.TxtFuncMap()
@@ -110,23 +108,4 @@ func (r *rendering) write(function string, count, size int) error {
 			function, r.bytes, maxRenderedBytes)
 	}
 	return nil
-}
-
-// nestedCall separates the calls in the error of a template. The last call has the cause.
-// maxNestedCalls is the number of calls that such an error keeps.
-const (
-	nestedCall     = ": error calling include: "
-	maxNestedCalls = 10
-)
-
-// withoutNesting leaves out calls in the error of a template that includes itself. The
-// text otherwise has thousands of calls before the cause.
-func withoutNesting(err error) error {
-	calls := strings.Split(err.Error(), nestedCall)
-	left := len(calls) - maxNestedCalls
-	if left <= 0 {
-		return err
-	}
-	kept := slices.Concat(calls[:maxNestedCalls-1], []string{fmt.Sprintf("(%d calls left out)", left)}, calls[len(calls)-1:])
-	return &shortError{text: strings.Join(kept, nestedCall), err: err}
 }

@@ -1,7 +1,7 @@
 // Copyright The DemoApp Controller Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package helm
+package live
 
 import (
 	"testing"
@@ -13,13 +13,25 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/yaml"
 
+	"github.com/example/demoapp-controller/pkg/helm/fields"
 	"github.com/example/demoapp-controller/pkg/helm/manifest"
 	"github.com/example/demoapp-controller/pkg/ssa"
 )
 
-// TestObserve: the watch caches only the fields that show drift, ownership and health.
-func TestObserve(t *testing.T) {
+// object reads an object as the API server returns it.
+func object(t *testing.T, text string) *unstructured.Unstructured {
+	t.Helper()
+	o := &unstructured.Unstructured{}
+	if err := yaml.Unmarshal([]byte(text), o); err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+// TestOf: the watch caches only the fields that show drift, ownership and health.
+func TestOf(t *testing.T) {
 	whole := object(t, `
 apiVersion: v1
 kind: Service
@@ -42,22 +54,22 @@ spec: {type: LoadBalancer}
 	want := metav1.ObjectMeta{
 		Namespace: "default", Name: "web", UID: "a", ResourceVersion: "7", Generation: 3,
 	}
-	got := observe(whole)
+	got := Of(whole)
 	if diff := cmp.Diff(want, got.ObjectMeta); diff != "" {
 		t.Errorf("kept (-want +got):\n%s", diff)
 	}
-	if got.trace.Fingerprint == "" || got.trace.Fingerprint != fingerprint(whole.GetManagedFields()) {
-		t.Errorf("digest = %q", got.trace.Fingerprint)
+	if got.Trace.Fingerprint == "" || got.Trace.Fingerprint != ssa.Fingerprint(whole.GetManagedFields(), manifest.FieldManager) {
+		t.Errorf("digest = %q", got.Trace.Fingerprint)
 	}
-	if got.health.Status != status.InProgressStatus {
-		t.Errorf("health = %+v, want the load balancer to be waited for", got.health)
+	if got.Health.Status != status.InProgressStatus {
+		t.Errorf("health = %+v, want the load balancer to be waited for", got.Health)
 	}
-	if want := (cache.ObjectName{Namespace: "space", Name: "rel"}); got.release != want || !got.kept || got.manager != manifest.ManagedByHelm {
-		t.Errorf("release = %s, kept = %t, manager = %q, want %s, to be kept, of Helm", got.release, got.kept, got.manager, want)
+	if want := (cache.ObjectName{Namespace: "space", Name: "rel"}); got.Release != want || !got.Kept || got.Manager != manifest.ManagedByHelm {
+		t.Errorf("release = %s, kept = %t, manager = %q, want %s, to be kept, of Helm", got.Release, got.Kept, got.Manager, want)
 	}
 
-	bare := observe(&metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "web"}})
-	if bare.release.Name != "" || bare.kept || bare.trace.Fingerprint != "" || bare.health.Status != status.CurrentStatus {
+	bare := Of(&metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "web"}})
+	if bare.Release.Name != "" || bare.Kept || bare.Trace.Fingerprint != "" || bare.Health.Status != status.CurrentStatus {
 		t.Errorf("an object of nobody is observed as %+v", bare)
 	}
 }
@@ -77,10 +89,10 @@ metadata:
     - {manager: bare, operation: Update}
 `)
 	slow, fast := whole.GetManagedFields(), ssa.ManagedFields(whole)
-	if got, want := fingerprint(fast), fingerprint(slow); got != want || got == "" {
+	if got, want := ssa.Fingerprint(fast, manifest.FieldManager), ssa.Fingerprint(slow, manifest.FieldManager); got != want || got == "" {
 		t.Errorf("fingerprint is %q, want %q", got, want)
 	}
-	if got, want := foreignDigest(fast), foreignDigest(slow); got != want || got == "" {
+	if got, want := fields.Digest(fast), fields.Digest(slow); got != want || got == "" {
 		t.Errorf("digest of the fields of others is %q, want %q", got, want)
 	}
 	if got := ssa.ManagedFields(object(t, "{apiVersion: v1, kind: Service, metadata: {name: web}}")); len(got) > 0 {
@@ -93,7 +105,7 @@ metadata:
 func TestManagedFieldsInServerOrder(t *testing.T) {
 	const ports = `{"f:spec":{"f:ports":{".":{},"k:{\"port\":80,\"protocol\":\"TCP\"}":{".":{},"f:name":{}},"k:{\"port\":443,\"protocol\":\"TCP\"}":{}}}}`
 	typed := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "web"}}
-	for _, manager := range []string{FieldManager, "other"} {
+	for _, manager := range []string{manifest.FieldManager, "other"} {
 		entry := metav1.ManagedFieldsEntry{
 			Manager: manager, Operation: metav1.ManagedFieldsOperationApply, APIVersion: "v1", FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{},
 		}
@@ -104,12 +116,12 @@ func TestManagedFieldsInServerOrder(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, want := observe(&unstructured.Unstructured{Object: content}), observe(typed)
-	if got.trace.Fingerprint != want.trace.Fingerprint || got.trace.Fingerprint == "" {
-		t.Errorf("digest is %q, want %q", got.trace.Fingerprint, want.trace.Fingerprint)
+	got, want := Of(&unstructured.Unstructured{Object: content}), Of(typed)
+	if got.Trace.Fingerprint != want.Trace.Fingerprint || got.Trace.Fingerprint == "" {
+		t.Errorf("digest is %q, want %q", got.Trace.Fingerprint, want.Trace.Fingerprint)
 	}
-	if got.foreign != want.foreign || got.foreign == "" {
-		t.Errorf("digest of the fields of others is %q, want %q", got.foreign, want.foreign)
+	if got.Foreign != want.Foreign || got.Foreign == "" {
+		t.Errorf("digest of the fields of others is %q, want %q", got.Foreign, want.Foreign)
 	}
 }
 

@@ -1,7 +1,7 @@
 // Copyright The DemoApp Controller Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package helm
+package fields
 
 import (
 	"testing"
@@ -63,7 +63,7 @@ func TestDifferences(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			if diff := cmp.Diff(test.want, differences(parsed(t, test.desired), parsed(t, test.live), "")); diff != "" {
+			if diff := cmp.Diff(test.want, Differences(parsed(t, test.desired), parsed(t, test.live))); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
@@ -87,7 +87,7 @@ func TestIgnoredPaths(t *testing.T) {
 		{"Secret", "a", nil},
 	}
 	for _, test := range tests {
-		if diff := cmp.Diff(test.want, IgnoredPaths(rules, ObjectReference{Kind: test.kind, Name: test.name})); diff != "" {
+		if diff := cmp.Diff(test.want, IgnoredPaths(rules, test.kind, test.name)); diff != "" {
 			t.Errorf("%s %s (-want +got):\n%s", test.kind, test.name, diff)
 		}
 	}
@@ -96,6 +96,8 @@ func TestIgnoredPaths(t *testing.T) {
 // TestIgnoredFields finds what a JSON pointer means in the paths of managedFields.
 func TestIgnoredFields(t *testing.T) {
 	chart := &unstructured.Unstructured{Object: parsed(t, `
+kind: Thing
+metadata: {name: web}
 spec:
   replicas: 1
   selector: {a: b}
@@ -138,12 +140,11 @@ spec:
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			ref := ObjectReference{Kind: "Thing", Name: "web"}
-			ignored := newIgnoredFields([]IgnoreRule{{Kind: "Thing", Paths: []string{test.pointer}}}, ref, chart)
-			if got := ignored.cover(test.path); got != test.covered {
+			ignored := NewIgnored([]IgnoreRule{{Kind: "Thing", Paths: []string{test.pointer}}}, chart)
+			if got := ignored.Cover(test.path); got != test.covered {
 				t.Errorf("%s covers %s: %t", test.pointer, test.path, got)
 			}
-			if got := !ignored.without(fieldpath.NewSet(test.path)).Empty(); got != test.removable {
+			if got := !ignored.Without(fieldpath.NewSet(test.path)).Empty(); got != test.removable {
 				t.Errorf("%s leaves %s: %t", test.pointer, test.path, got)
 			}
 		})

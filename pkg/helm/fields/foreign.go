@@ -1,0 +1,186 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package fields
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"sync"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/managedfields"
+	"k8s.io/client-go/applyconfigurations"
+	"k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+	smd "sigs.k8s.io/structured-merge-diff/v6/typed"
+
+	"github.com/example/demoapp-controller/pkg/helm/manifest"
+	"github.com/example/demoapp-controller/pkg/ssa"
+)
+
+// clusterManagers are the field managers of the cluster's own controllers. Objects need the fields
+// that these controllers add.
+var clusterManagers = []string{
+	"kube-apiserver", "kube-controller-manager", "clusterrole-aggregation-controller", "kube-scheduler", "kubelet",
+	"cloud-controller-manager", "cluster-autoscaler",
+}
+
+// isForeign reports whether an entry has fields of a client that is neither the engine nor
+// one of the cluster's controllers.
+func isForeign(entry *metav1.ManagedFieldsEntry) bool {
+	return entry.Manager != manifest.FieldManager && entry.Subresource == "" && entry.FieldsV1 != nil &&
+		!slices.Contains(clusterManagers, entry.Manager)
+}
+
+// Digest identifies the fields that other clients own in an object. It is empty if they own
+// no fields.
+func Digest(managed []metav1.ManagedFieldsEntry) string {
+	hash := sha256.New()
+	found := false
+	for i := range managed {
+		if entry := &managed[i]; isForeign(entry) {
+			found = true
+			fmt.Fprintf(hash, "%s\x00%s\x00", entry.Manager, entry.Operation)
+			hash.Write(entry.FieldsV1.GetRawBytes())
+		}
+	}
+	if !found {
+		return ""
+	}
+	return hex.EncodeToString(hash.Sum(nil)[:16])
+}
+
+// LastSet returns the time when other clients last set fields of an object, in Unix seconds. It
+// is 0 if they own no fields.
+func LastSet(managed []metav1.ManagedFieldsEntry) int64 {
+	newest := int64(0)
+	for i := range managed {
+		if entry := &managed[i]; isForeign(entry) && entry.Time != nil {
+			newest = max(newest, entry.Time.Unix())
+		}
+	}
+	return newest
+}
+
+// Foreign returns the fields that only other clients own, without finalizers and owner
+// references, because other controllers depend on these.
+func Foreign(live *unstructured.Unstructured) (*fieldpath.Set, error) {
+	foreign, others := fieldpath.NewSet(), fieldpath.NewSet()
+	managed := live.GetManagedFields()
+	for i := range managed {
+		entry := &managed[i]
+		if entry.FieldsV1 == nil {
+			continue
+		}
+		set := fieldpath.NewSet()
+		if err := set.FromJSON(bytes.NewReader(entry.FieldsV1.GetRawBytes())); err != nil {
+			return nil, fmt.Errorf("managedFields of %q: %w", entry.Manager, err)
+		}
+		if isForeign(entry) {
+			foreign = foreign.Union(set)
+		} else {
+			others = others.Union(set)
+		}
+	}
+	return removable(foreign.Difference(others)), nil
+}
+
+// removable returns the fields that can be removed without removing fields of other owners:
+// leaves, and items of lists.
+func removable(fields *fieldpath.Set) *fieldpath.Set {
+	leaves, found := fields.Leaves(), fieldpath.NewSet()
+	fields.Iterate(func(path fieldpath.Path) {
+		last := path[len(path)-1]
+		if path[0].FieldName == nil || last.FieldName != nil && !leaves.Has(path) || isAgreement(path) {
+			return
+		}
+		found.Insert(path.Copy())
+	})
+	return found
+}
+
+// isAgreement reports whether other controllers depend on the field, or it is in the status.
+func isAgreement(path fieldpath.Path) bool {
+	if *path[0].FieldName != "metadata" || len(path) < 2 || path[1].FieldName == nil {
+		return *path[0].FieldName == "status"
+	}
+	return slices.Contains([]string{"finalizers", "ownerReferences"}, *path[1].FieldName)
+}
+
+// Paths returns the paths of the fields in their order.
+func Paths(fields *fieldpath.Set) []fieldpath.Path {
+	var paths []fieldpath.Path
+	fields.Iterate(func(path fieldpath.Path) { paths = append(paths, path.Copy()) })
+	return paths
+}
+
+// schemas has the schemas of the kinds that client-go knows. They are parsed at the first
+// use, because that takes long.
+var schemas = sync.OnceValue(func() managedfields.TypeConverter {
+	return applyconfigurations.NewTypeConverter(scheme.Scheme)
+})
+
+func typedObject(live *unstructured.Unstructured) (*smd.TypedValue, managedfields.TypeConverter, error) {
+	converter := managedfields.NewDeducedTypeConverter()
+	object := runtime.Object(live)
+	if known, err := scheme.Scheme.New(live.GroupVersionKind()); err == nil {
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(live.Object, known); err != nil {
+			return nil, nil, err
+		}
+		converter, object = schemas(), known
+	}
+	value, err := converter.ObjectToTyped(object)
+	return value, converter, err
+}
+
+// Without returns the object without the fields.
+func Without(live *unstructured.Unstructured, fields *fieldpath.Set) (*unstructured.Unstructured, error) {
+	value, converter, err := typedObject(live)
+	if err != nil {
+		return nil, err
+	}
+	left, err := converter.TypedToObject(value.RemoveItems(fields))
+	if err != nil {
+		return nil, err
+	}
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(left)
+	if err != nil {
+		return nil, err
+	}
+	return &unstructured.Unstructured{Object: content}, nil
+}
+
+// OfChart returns the fields that the chart's object also sets.
+func OfChart(object *unstructured.Unstructured, fields *fieldpath.Set) *fieldpath.Set {
+	prepared := ssa.Prepare(object)
+	found := fieldpath.NewSet()
+	fields.Iterate(func(path fieldpath.Path) {
+		if hasField(prepared.Object, path) {
+			found.Insert(path.Copy())
+		}
+	})
+	return found
+}
+
+// Lost returns the fields that the engine would own after an apply, but does not own in the
+// live object.
+func Lost(applied, live metav1.Object) (*fieldpath.Set, error) {
+	var sets [2]*fieldpath.Set
+	for i, object := range []metav1.Object{applied, live} {
+		sets[i] = fieldpath.NewSet()
+		owned := ssa.OwnedFields(ssa.ManagedFields(object), manifest.FieldManager)
+		if owned == nil {
+			continue
+		}
+		if err := sets[i].FromJSON(bytes.NewReader(owned.GetRawBytes())); err != nil {
+			return nil, fmt.Errorf("managedFields of %q: %w", manifest.FieldManager, err)
+		}
+	}
+	return sets[0].Difference(sets[1]), nil
+}

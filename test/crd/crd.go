@@ -185,6 +185,42 @@ func (d *Definition) Unbounded() []string {
 	return found
 }
 
+// Wordless returns the fields of spec with a pattern, and those with a rule that has no message, or
+// whose message begins with the name of the field. Each is a line that names the field.
+func (d *Definition) Wordless() []string {
+	var found []string
+	var check func(path *field.Path, name string, property apiextensions.JSONSchemaProps)
+	check = func(path *field.Path, name string, property apiextensions.JSONSchemaProps) {
+		if property.Pattern != "" {
+			found = append(found, path.String()+" has a pattern")
+		}
+		for _, rule := range property.XValidations {
+			if rule.Message == "" && rule.MessageExpression == "" {
+				found = append(found, path.String()+" has a rule without a message")
+			}
+			of := name
+			if rule.FieldPath != "" {
+				of = rule.FieldPath[strings.LastIndex(rule.FieldPath, ".")+1:]
+			}
+			// A rule about two fields names both.
+			if strings.HasPrefix(rule.Message, of+" ") && !strings.HasPrefix(rule.Message, of+" or ") {
+				found = append(found, path.String()+" has a message that repeats the field: "+rule.Message)
+			}
+		}
+		for child, schema := range property.Properties {
+			check(path.Child(child), child, schema)
+		}
+		if property.Items != nil {
+			check(path.Key("*"), name, *property.Items.Schema)
+		}
+		if property.AdditionalProperties != nil {
+			check(path.Key("*"), name, *property.AdditionalProperties.Schema)
+		}
+	}
+	check(field.NewPath("spec"), "spec", d.root().Properties["spec"])
+	return found
+}
+
 func checkProperty(path *field.Path, property *apiextensions.JSONSchemaProps, report func(*field.Path, string)) {
 	if property.Description == "" {
 		report(path, "has no description")

@@ -30,3 +30,15 @@ func TestCRDsAreDocumentedAndBounded(t *testing.T) {
 		})
 	}
 }
+
+// TestRulesOfSpecSayWhatToWrite holds that no field of a spec has a pattern, because its message is
+// the regular expression, and that no message repeats the field, which the API server puts before it.
+func TestRulesOfSpecSayWhatToWrite(t *testing.T) {
+	for _, file := range Files(t) {
+		t.Run(file, func(t *testing.T) {
+			for _, problem := range Load(t, file).Wordless() {
+				t.Error(problem)
+			}
+		})
+	}
+}

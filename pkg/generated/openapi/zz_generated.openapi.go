@@ -1751,11 +1751,17 @@ func schema_pkg_apis_database_v1_PostgreSQLBackup(ref common.ReferenceCallback) 
 							Ref:         ref(backupv1.Destination{}.OpenAPIModelName()),
 						},
 					},
+					"volume": {
+						SchemaProps: spec.SchemaProps{
+							Description: "volume holds a dump until it is stored. Defaults to 50Gi on the disk of the node.",
+							Ref:         ref(backupv1.Volume{}.OpenAPIModelName()),
+						},
+					},
 				},
 			},
 		},
 		Dependencies: []string{
-			backupv1.Destination{}.OpenAPIModelName()},
+			backupv1.Destination{}.OpenAPIModelName(), backupv1.Volume{}.OpenAPIModelName()},
 	}
 }
 
@@ -1852,7 +1858,7 @@ func schema_pkg_apis_database_v1_PostgreSQLSpec(ref common.ReferenceCallback) co
 					},
 					"parameters": {
 						SchemaProps: spec.SchemaProps{
-							Description: "parameters are settings of the servers, by name. Only the names of the table in docs/postgresql.md are allowed. Defaults for memory and connections follow from the memory limit in resources. A change of a setting that needs a restart rolls the pods, the primary last.",
+							Description: "parameters are settings of the servers, by name. Only the names of the table in docs/postgresql.md are allowed. Defaults for memory and connections follow from the memory limit in resources, and shared_buffers must be less than the limit. A change of a setting that needs a restart rolls the pods, the primary last.",
 							Type:        []string{"object"},
 							AdditionalProperties: &spec.SchemaOrBool{
 								Allows: true,
@@ -3434,11 +3440,17 @@ func schema_pkg_apis_platform_v1_PlatformBackup(ref common.ReferenceCallback) co
 							Ref:         ref(backupv1.Destination{}.OpenAPIModelName()),
 						},
 					},
+					"volume": {
+						SchemaProps: spec.SchemaProps{
+							Description: "volume holds a dump until it is stored. Defaults to 50Gi on the disk of the node.",
+							Ref:         ref(backupv1.Volume{}.OpenAPIModelName()),
+						},
+					},
 				},
 			},
 		},
 		Dependencies: []string{
-			backupv1.Destination{}.OpenAPIModelName()},
+			backupv1.Destination{}.OpenAPIModelName(), backupv1.Volume{}.OpenAPIModelName()},
 	}
 }
 
@@ -4553,7 +4565,7 @@ func schema_pkg_apis_webapp_v1_WebsiteSpec(ref common.ReferenceCallback) common.
 					},
 					"html": {
 						SchemaProps: spec.SchemaProps{
-							Description: "html is the page, 1 character to 512 KiB. A change rolls the pods.",
+							Description: "html is the page, 1 character to 512 KiB. A change rolls the pods. Pages over 256 KiB need kubectl apply --server-side, because kubectl apply keeps a copy in an annotation.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",

@@ -102,7 +102,7 @@ type BackupSpec struct {
 	// The newest dump is never removed. Defaults to 30d.
 	// +kubebuilder:default="30d"
 	// +kubebuilder:validation:MaxLength=8
-	// +kubebuilder:validation:Pattern=`^[1-9][0-9]{0,4}[hdw]$`
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[1-9][0-9]{0,4}[hdw]$')",message="must be a number of hours, days or weeks, such as 12h, 30d or 8w"
 	// +optional
 	Retention string `json:"retention,omitempty"`
 
@@ -130,7 +130,7 @@ type Source struct {
 	// is the default. The programs of PostgreSQL must not be older than the server.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1000
-	// +kubebuilder:validation:Pattern=`^[^\s]+$`
+	// +kubebuilder:validation:XValidation:rule=`self.matches('^((([a-zA-Z0-9]([-a-zA-Z0-9]*[a-zA-Z0-9])?)([.][a-zA-Z0-9]([-a-zA-Z0-9]*[a-zA-Z0-9])?)*|[\\[][a-fA-F0-9]*:[a-fA-F0-9:]*[\\]])(:[0-9]+)?/)?[a-z0-9]+(([.]|_|__|-+)[a-z0-9]+)*(/[a-z0-9]+(([.]|_|__|-+)[a-z0-9]+)*)*(:[a-zA-Z0-9_][-a-zA-Z0-9_.]{0,127})?(@sha256:[a-f0-9]{64})?$')`,message="must be an image reference such as mariadb:11.4, registry.example.com/team/tools:v1 or mysql@sha256:<digest>"
 	// +optional
 	Image string `json:"image,omitempty"`
 }
@@ -140,7 +140,7 @@ type Volume struct {
 	// size bounds the dump, which is compressed. Defaults to 50Gi.
 	// +kubebuilder:default="50Gi"
 	// +kubebuilder:validation:MaxLength=16
-	// +kubebuilder:validation:Pattern=`^[1-9][0-9]*(Mi|Gi|Ti)$`
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[1-9][0-9]*(Mi|Gi|Ti)$')",message="must be a size in Mi, Gi or Ti of at least 1Mi, such as 50Gi"
 	// +optional
 	Size string `json:"size,omitempty"`
 
@@ -148,7 +148,7 @@ type Volume struct {
 	// an emptyDir, on the disk of the node.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
-	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="must be the name of a StorageClass: lower-case letters, digits, '-' and '.', beginning and ending with a letter or digit"
 	// +optional
 	StorageClassName string `json:"storageClassName,omitempty"`
 }
@@ -158,7 +158,7 @@ type Connection struct {
 	// host is the DNS name or the address of the server.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
-	// +kubebuilder:validation:Pattern=`^[a-zA-Z0-9]([-a-zA-Z0-9.:]*[a-zA-Z0-9])?$`
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-zA-Z0-9]([-a-zA-Z0-9.:]*[a-zA-Z0-9])?$')",message="must be a DNS name or an IP address, such as db.shop.svc.cluster.local"
 	// +required
 	Host string `json:"host"`
 
@@ -172,21 +172,21 @@ type Connection struct {
 	// database is the name of the database.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
-	// +kubebuilder:validation:Pattern=`^[a-zA-Z0-9_][-a-zA-Z0-9_]*$`
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-zA-Z0-9_][-a-zA-Z0-9_]*$')",message="must be the name of a database: letters, digits, '-' and '_', not beginning with '-'"
 	// +required
 	Database string `json:"database"`
 
 	// credentialsSecret is the name of a Secret with the keys username and password.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
-	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="must be the name of a Secret: lower-case letters, digits, '-' and '.', beginning and ending with a letter or digit"
 	// +required
 	CredentialsSecret string `json:"credentialsSecret"`
 }
 
 // Destination is the bucket of a Backup.
-// +kubebuilder:validation:XValidation:rule="self.type == 's3' || !(has(self.region) || has(self.serverSideEncryption) || has(self.kmsKeyID))",message="region, serverSideEncryption and kmsKeyID need type s3"
-// +kubebuilder:validation:XValidation:rule="!has(self.kmsKeyID) || has(self.serverSideEncryption) && self.serverSideEncryption == 'aws:kms'",message="kmsKeyID needs serverSideEncryption aws:kms"
+// +kubebuilder:validation:XValidation:rule="self.type == 's3' || !(has(self.region) || has(self.serverSideEncryption) || has(self.kmsKeyID))",message="region, serverSideEncryption and kmsKeyID need type s3: remove them, or set type to s3"
+// +kubebuilder:validation:XValidation:rule="!has(self.kmsKeyID) || has(self.serverSideEncryption) && self.serverSideEncryption == 'aws:kms'",message="needs serverSideEncryption aws:kms: set it, or remove kmsKeyID",fieldPath=".kmsKeyID"
 type Destination struct {
 	// type is the storage system.
 	// +kubebuilder:validation:Enum=s3;gcs;azure
@@ -196,27 +196,27 @@ type Destination struct {
 	// bucket is the name of the bucket; in Azure, of the container.
 	// +kubebuilder:validation:MinLength=3
 	// +kubebuilder:validation:MaxLength=222
-	// +kubebuilder:validation:Pattern=`^[a-zA-Z0-9][-a-zA-Z0-9._]*[a-zA-Z0-9]$`
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-zA-Z0-9][-a-zA-Z0-9._]*[a-zA-Z0-9]$')",message="must be the name of a bucket, without a path: letters, digits, '-', '.' and '_', beginning and ending with a letter or digit"
 	// +required
 	Bucket string `json:"bucket"`
 
 	// prefix is put before the names of the dumps, as a path.
 	// +kubebuilder:validation:MaxLength=512
-	// +kubebuilder:validation:Pattern=`^[a-zA-Z0-9]([-a-zA-Z0-9._/]*[-a-zA-Z0-9._])?$`
-	// +kubebuilder:validation:XValidation:rule="!self.contains('..') && !self.contains('//')",message="prefix must not contain .. or //"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-zA-Z0-9]([-a-zA-Z0-9._/]*[-a-zA-Z0-9._])?$')",message="must be a path such as team/orders: letters, digits, '-', '.', '_' and '/', beginning with a letter or digit, and not ending with '/'"
+	// +kubebuilder:validation:XValidation:rule="!self.contains('..') && !self.contains('//')",message="must not contain '..' or '//'"
 	// +optional
 	Prefix string `json:"prefix,omitempty"`
 
 	// endpoint is the URL of the storage server. The default is that of the provider.
 	// +kubebuilder:validation:MaxLength=512
-	// +kubebuilder:validation:Pattern=`^https?://[a-zA-Z0-9]([-a-zA-Z0-9.]*[a-zA-Z0-9])?(:[0-9]{1,5})?(/[-a-zA-Z0-9._~/]*)?$`
+	// +kubebuilder:validation:XValidation:rule="self.matches('^https?://[a-zA-Z0-9]([-a-zA-Z0-9.]*[a-zA-Z0-9])?(:[0-9]{1,5})?(/[-a-zA-Z0-9._~/]*)?$')",message="must be a URL without a login, such as https://s3.example.com or http://minio.storage:9000"
 	// +optional
 	Endpoint string `json:"endpoint,omitempty"`
 
 	// region is the region of the bucket, for s3.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=64
-	// +kubebuilder:validation:Pattern=`^[a-zA-Z0-9][-a-zA-Z0-9]*$`
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-zA-Z0-9][-a-zA-Z0-9]*$')",message="must be the name of a region, such as eu-central-1: letters, digits and '-'"
 	// +optional
 	Region string `json:"region,omitempty"`
 
@@ -224,7 +224,7 @@ type Destination struct {
 	// default these are the public authorities.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=65536
-	// +kubebuilder:validation:Pattern=`^-----BEGIN CERTIFICATE-----`
+	// +kubebuilder:validation:XValidation:rule="self.startsWith('-----BEGIN CERTIFICATE-----')",message="must be certificates in PEM: the text between and with -----BEGIN CERTIFICATE----- and -----END CERTIFICATE-----"
 	// +optional
 	CABundle string `json:"caBundle,omitempty"`
 
@@ -237,7 +237,7 @@ type Destination struct {
 	// kmsKeyID is the key of aws:kms, as an ID or an ARN. The key of the account is the default.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=2048
-	// +kubebuilder:validation:Pattern=`^[a-zA-Z0-9][-a-zA-Z0-9:/_]*$`
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-zA-Z0-9][-a-zA-Z0-9:/_]*$')",message="must be the ID or the ARN of a key: letters, digits, '-', ':', '/' and '_'"
 	// +optional
 	KMSKeyID string `json:"kmsKeyID,omitempty"`
 
@@ -245,7 +245,7 @@ type Destination struct {
 	// its dumps, and deletes those past the retention. The reason DestinationInUse names the UID.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=64
-	// +kubebuilder:validation:Pattern=`^[-a-zA-Z0-9]+$`
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[-a-zA-Z0-9]+$')",message="must be the UID of a Backup, which the reason DestinationInUse names: letters, digits and '-'"
 	// +optional
 	TakeOverFrom string `json:"takeOverFrom,omitempty"`
 
@@ -255,7 +255,7 @@ type Destination struct {
 	// AZURE_STORAGE_ACCOUNT and AZURE_STORAGE_KEY.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
-	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="must be the name of a Secret: lower-case letters, digits, '-' and '.', beginning and ending with a letter or digit"
 	// +required
 	CredentialsSecret string `json:"credentialsSecret"`
 }

@@ -33,7 +33,7 @@ func TestAppConfigAdmission(t *testing.T) {
 		{"a template of 65,536 characters", "shop", `{application: shop, environment: dev, config: {a: ` + strings.Repeat("x", 65536) + `}}`, "", ""},
 		{"no spec", "shop", `null`, "spec", "Required value"},
 		{"no application", "shop", `{environment: dev, config: {a: b}}`, "spec.application", "Required value"},
-		{"an application that is no label", "shop", `{application: Shop, environment: dev, config: {a: b}}`, "spec.application", "should match"},
+		{"an application that is no label", "shop", `{application: Shop, environment: dev, config: {a: b}}`, "spec.application", "must be a DNS label, such as shop"},
 		{"an application too long", "shop", `{application: ` + strings.Repeat("a", 57) + `, environment: dev, config: {a: b}}`, "spec.application", "56"},
 		{"no environment", "shop", `{application: shop, config: {a: b}}`, "spec.environment", "Required value"},
 		{"another environment", "shop", `{application: shop, environment: production, config: {a: b}}`, "spec.environment", `supported values: "dev", "staging", "prod"`},

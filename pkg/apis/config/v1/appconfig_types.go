@@ -98,7 +98,7 @@ type AppConfigSpec struct {
 	// <application>-config.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=56
-	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="must be a DNS label, such as shop: lower-case letters, digits and '-', beginning and ending with a letter or digit"
 	// +required
 	Application string `json:"application"`
 

@@ -97,7 +97,7 @@ const (
 	ReasonDataRetained = "DataRetained"
 	// ReasonDataDeleted means that the volumes and the credentials are deleted.
 	ReasonDataDeleted = "DataDeleted"
-	// ReasonVolumesDeleted means that the volumes are deleted, and that the credentials are kept,
+	// ReasonVolumesDeleted means that the volumes are deleted, and that the credentials are not,
 	// because a user created them.
 	ReasonVolumesDeleted = "VolumesDeleted"
 )
@@ -185,6 +185,8 @@ type PostgreSQLList struct {
 }
 
 // PostgreSQLSpec is the desired state of a PostgreSQL.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.parameters) || !('shared_buffers' in self.parameters) || !self.parameters['shared_buffers'].matches('^[1-9][0-9]{0,5}(MB|GB)$') || !has(self.resources) || !has(self.resources.limits) || !('memory' in self.resources.limits) || !isQuantity(string(self.resources.limits['memory'])) || quantity(self.parameters['shared_buffers'].replace('B', 'i')).isLessThan(quantity(string(self.resources.limits['memory'])))",message="shared_buffers must be less than the memory limit in spec.resources.limits: lower it, or raise the limit",fieldPath=".parameters"
 type PostgreSQLSpec struct {
 	// version is the major version, 12 to 18. While data of another major version exists, a
 	// change is not carried out, because the server does not start on it: the conditions say
@@ -220,8 +222,8 @@ type PostgreSQLSpec struct {
 
 	// parameters are settings of the servers, by name. Only the names of the table in
 	// docs/postgresql.md are allowed. Defaults for memory and connections follow from the memory
-	// limit in resources. A change of a setting that needs a restart rolls the pods, the primary
-	// last.
+	// limit in resources, and shared_buffers must be less than the limit. A change of a setting that
+	// needs a restart rolls the pods, the primary last.
 	// +kubebuilder:validation:MaxProperties=32
 	// +kubebuilder:validation:XValidation:rule="self.all(k, k in ['auto_explain.log_min_duration', 'autovacuum', 'autovacuum_analyze_scale_factor', 'autovacuum_analyze_threshold', 'autovacuum_max_workers', 'autovacuum_naptime', 'autovacuum_vacuum_cost_limit', 'autovacuum_vacuum_scale_factor', 'autovacuum_vacuum_threshold', 'autovacuum_work_mem', 'checkpoint_completion_target', 'checkpoint_timeout', 'deadlock_timeout', 'default_statistics_target', 'default_transaction_isolation', 'effective_cache_size', 'effective_io_concurrency', 'hot_standby_feedback', 'idle_in_transaction_session_timeout', 'jit', 'lock_timeout', 'log_autovacuum_min_duration', 'log_checkpoints', 'log_connections', 'log_disconnections', 'log_lock_waits', 'log_min_duration_statement', 'log_statement', 'maintenance_work_mem', 'max_connections', 'max_locks_per_transaction', 'max_parallel_maintenance_workers', 'max_parallel_workers', 'max_parallel_workers_per_gather', 'max_prepared_transactions', 'max_standby_streaming_delay', 'max_worker_processes', 'pg_stat_statements.max', 'pg_stat_statements.track', 'random_page_cost', 'seq_page_cost', 'shared_buffers', 'shared_preload_libraries', 'statement_timeout', 'synchronous_commit', 'temp_buffers', 'track_io_timing', 'work_mem'])",messageExpression="self.filter(k, !(k in ['auto_explain.log_min_duration', 'autovacuum', 'autovacuum_analyze_scale_factor', 'autovacuum_analyze_threshold', 'autovacuum_max_workers', 'autovacuum_naptime', 'autovacuum_vacuum_cost_limit', 'autovacuum_vacuum_scale_factor', 'autovacuum_vacuum_threshold', 'autovacuum_work_mem', 'checkpoint_completion_target', 'checkpoint_timeout', 'deadlock_timeout', 'default_statistics_target', 'default_transaction_isolation', 'effective_cache_size', 'effective_io_concurrency', 'hot_standby_feedback', 'idle_in_transaction_session_timeout', 'jit', 'lock_timeout', 'log_autovacuum_min_duration', 'log_checkpoints', 'log_connections', 'log_disconnections', 'log_lock_waits', 'log_min_duration_statement', 'log_statement', 'maintenance_work_mem', 'max_connections', 'max_locks_per_transaction', 'max_parallel_maintenance_workers', 'max_parallel_workers', 'max_parallel_workers_per_gather', 'max_prepared_transactions', 'max_standby_streaming_delay', 'max_worker_processes', 'pg_stat_statements.max', 'pg_stat_statements.track', 'random_page_cost', 'seq_page_cost', 'shared_buffers', 'shared_preload_libraries', 'statement_timeout', 'synchronous_commit', 'temp_buffers', 'track_io_timing', 'work_mem']))[0] + ' cannot be set: remove it, or see the names in docs/postgresql.md#parameters'"
 	// +kubebuilder:validation:XValidation:rule="self.all(k, !(k in ['shared_buffers', 'effective_cache_size', 'work_mem', 'maintenance_work_mem', 'autovacuum_work_mem', 'temp_buffers']) || self[k].matches('^([1-9][0-9]{0,5}MB|[1-9][0-9]{0,2}GB)$'))",message="shared_buffers, effective_cache_size, work_mem, maintenance_work_mem, autovacuum_work_mem, temp_buffers: a size must be a number of MB or GB, such as 512MB"
@@ -234,7 +236,7 @@ type PostgreSQLSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self.all(k, !(k in ['random_page_cost', 'seq_page_cost']) || self[k].matches('^[0-9]{1,4}([.][0-9]{1,4})?$'))",message="random_page_cost, seq_page_cost: a cost must be a number such as 1.1"
 	// +kubebuilder:validation:XValidation:rule="self.all(k, !(k in ['checkpoint_completion_target', 'autovacuum_vacuum_scale_factor', 'autovacuum_analyze_scale_factor']) || self[k].matches('^(0|1|[01][.]0{1,4}|0[.][0-9]{1,4})$'))",message="checkpoint_completion_target, autovacuum_vacuum_scale_factor, autovacuum_analyze_scale_factor: a fraction must be a number from 0 to 1, such as 0.9"
 	// +kubebuilder:validation:XValidation:rule="self.all(k, !(k in ['statement_timeout', 'lock_timeout', 'idle_in_transaction_session_timeout', 'log_min_duration_statement', 'log_autovacuum_min_duration', 'auto_explain.log_min_duration', 'max_standby_streaming_delay']) || self[k].matches('^(0|[1-9][0-9]{0,6}ms|[1-9][0-9]{0,5}s|[1-9][0-9]{0,3}min|[1-9][0-9]?h)$'))",message="statement_timeout, lock_timeout, idle_in_transaction_session_timeout, log_min_duration_statement, log_autovacuum_min_duration, auto_explain.log_min_duration, max_standby_streaming_delay: a duration must be 0, or a number of ms, s, min or h, such as 30s"
-	// +kubebuilder:validation:XValidation:rule="self.all(k, !(k in ['checkpoint_timeout', 'deadlock_timeout', 'autovacuum_naptime']) || self[k].matches('^([1-9][0-9]{0,2}min|[1-9]h|[3-9][0-9]s)$'))",message="checkpoint_timeout, deadlock_timeout, autovacuum_naptime: checkpoint_timeout, deadlock_timeout and autovacuum_naptime must be a number of min or h, or 30s to 99s"
+	// +kubebuilder:validation:XValidation:rule="self.all(k, !(k in ['checkpoint_timeout', 'deadlock_timeout', 'autovacuum_naptime']) || self[k].matches('^([1-9][0-9]{0,2}min|[1-9]h|[3-9][0-9]s)$'))",message="checkpoint_timeout, deadlock_timeout, autovacuum_naptime: must be a number of min or h, or 30s to 99s"
 	// +kubebuilder:validation:XValidation:rule="self.all(k, !(k in ['autovacuum', 'log_connections', 'log_disconnections', 'log_lock_waits', 'log_checkpoints', 'hot_standby_feedback', 'track_io_timing', 'jit', 'synchronous_commit']) || self[k].matches('^(on|off)$'))",message="autovacuum, log_connections, log_disconnections, log_lock_waits, log_checkpoints, hot_standby_feedback, track_io_timing, jit, synchronous_commit: a switch must be on or off"
 	// +kubebuilder:validation:XValidation:rule="!('log_statement' in self) || self['log_statement'].matches('^(none|ddl|mod|all)$')",message="log_statement must be none, ddl, mod or all"
 	// +kubebuilder:validation:XValidation:rule="!('pg_stat_statements.track' in self) || self['pg_stat_statements.track'].matches('^(none|top|all)$')",message="pg_stat_statements.track must be none, top or all"
@@ -311,6 +313,10 @@ type PostgreSQLBackup struct {
 	// destination is where the dumps are kept. It is required when backups are enabled.
 	// +optional
 	Destination *backupv1.Destination `json:"destination,omitempty"`
+
+	// volume holds a dump until it is stored. Defaults to 50Gi on the disk of the node.
+	// +optional
+	Volume *backupv1.Volume `json:"volume,omitempty"`
 }
 
 // PostgreSQLStatus is the observed state of a PostgreSQL.

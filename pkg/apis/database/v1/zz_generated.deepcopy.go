@@ -51,6 +51,11 @@ func (in *PostgreSQLBackup) DeepCopyInto(out *PostgreSQLBackup) {
 		*out = new(backupv1.Destination)
 		**out = **in
 	}
+	if in.Volume != nil {
+		in, out := &in.Volume, &out.Volume
+		*out = new(backupv1.Volume)
+		**out = **in
+	}
 	return
 }
 

@@ -48,7 +48,7 @@ const (
 // +kubebuilder:printcolumn:name="Why",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].message`,description="Why the app is ready or not ready, in a sentence."
 // +kubebuilder:validation:XValidation:rule="self.metadata.name.size() <= 53",message="metadata.name must have at most 53 characters: the Helm release is named after the DemoApp",fieldPath=".metadata"
 // +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",message="metadata.name must be a DNS-1035 label (lower-case letters, digits and '-', beginning with a letter, ending with a letter or digit): the Service is named after the DemoApp",fieldPath=".metadata"
-// +kubebuilder:validation:XValidation:rule="!has(self.spec.waitFor) || self.spec.waitFor != self.metadata.name",message="waitFor must name another DemoApp, not this one",fieldPath=".spec.waitFor"
+// +kubebuilder:validation:XValidation:rule="!has(self.spec.waitFor) || self.spec.waitFor != self.metadata.name",message="must name another DemoApp, not this one",fieldPath=".spec.waitFor"
 
 // DemoApp is a small web page, served by the Helm chart demo-app that is embedded in the
 // operator. The operator installs one release of the chart with the name and namespace of
@@ -98,7 +98,7 @@ type DemoAppList struct {
 // required. All other fields have defaults or are optional.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.apiKey) || has(self.apiKeyFrom)",message="apiKey or apiKeyFrom is required",fieldPath=".apiKey",reason=FieldValueRequired
-// +kubebuilder:validation:XValidation:rule="!has(self.apiKey) || !has(self.apiKeyFrom)",message="apiKeyFrom must not be set together with apiKey",fieldPath=".apiKeyFrom",reason=FieldValueForbidden
+// +kubebuilder:validation:XValidation:rule="!has(self.apiKey) || !has(self.apiKeyFrom)",message="must not be set together with apiKey",fieldPath=".apiKeyFrom",reason=FieldValueForbidden
 type DemoAppSpec struct {
 	// replicaCount is the number of pods, 0 to 100. Defaults to 1. "kubectl scale" sets
 	// this field.
@@ -114,7 +114,7 @@ type DemoAppSpec struct {
 	// +kubebuilder:default="nginx:1.27-alpine"
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=512
-	// +kubebuilder:validation:XValidation:rule=`self.matches('^((([a-zA-Z0-9]([-a-zA-Z0-9]*[a-zA-Z0-9])?)([.][a-zA-Z0-9]([-a-zA-Z0-9]*[a-zA-Z0-9])?)*|[\\[][a-fA-F0-9:]+[\\]])(:[0-9]+)?/)?[a-z0-9]+(([.]|_|__|-+)[a-z0-9]+)*(/[a-z0-9]+(([.]|_|__|-+)[a-z0-9]+)*)*(:[a-zA-Z0-9_][-a-zA-Z0-9_.]{0,127})?(@[a-zA-Z][a-zA-Z0-9]*([-_+.][a-zA-Z][a-zA-Z0-9]*)*:[a-fA-F0-9]{32,})?$')`,message="image must be an image reference such as nginx:1.27-alpine, registry.example.com/team/web:v1 or nginx@sha256:<digest>"
+	// +kubebuilder:validation:XValidation:rule=`self.matches('^((([a-zA-Z0-9]([-a-zA-Z0-9]*[a-zA-Z0-9])?)([.][a-zA-Z0-9]([-a-zA-Z0-9]*[a-zA-Z0-9])?)*|[\\[][a-fA-F0-9:]+[\\]])(:[0-9]+)?/)?[a-z0-9]+(([.]|_|__|-+)[a-z0-9]+)*(/[a-z0-9]+(([.]|_|__|-+)[a-z0-9]+)*)*(:[a-zA-Z0-9_][-a-zA-Z0-9_.]{0,127})?(@[a-zA-Z][a-zA-Z0-9]*([-_+.][a-zA-Z][a-zA-Z0-9]*)*:[a-fA-F0-9]{32,})?$')`,message="must be an image reference such as nginx:1.27-alpine, registry.example.com/team/web:v1 or nginx@sha256:<digest>"
 	// +optional
 	Image string `json:"image,omitempty"`
 
@@ -157,14 +157,14 @@ type DemoAppSpec struct {
 	// deployed revision must also have been healthy once. Absent means not to wait.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=53
-	// +kubebuilder:validation:Pattern=`^[a-z]([-a-z0-9]*[a-z0-9])?$`
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",message="must be the name of a DemoApp: lower-case letters, digits and '-', beginning with a letter, ending with a letter or digit"
 	// +optional
 	WaitFor string `json:"waitFor,omitempty"`
 
 	// nodeName is the name of the node that the pods run on. Absent means any node.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
-	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="must be the name of a node: lower-case letters, digits, '-' and '.', beginning and ending with a letter or digit"
 	// +optional
 	NodeName string `json:"nodeName,omitempty"`
 
@@ -193,14 +193,14 @@ type SecretKeyReference struct {
 	// name is the name of the Secret.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
-	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="must be the name of a Secret: lower-case letters, digits, '-' and '.', beginning and ending with a letter or digit"
 	// +required
 	Name string `json:"name"`
 
 	// key is the key within the Secret's data.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
-	// +kubebuilder:validation:Pattern=`^[-._a-zA-Z0-9]+$`
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[-._a-zA-Z0-9]+$')",message="must be a key of the Secret: letters, digits, '-', '_' and '.'"
 	// +required
 	Key string `json:"key"`
 }
@@ -222,7 +222,7 @@ const (
 
 // ServiceSpec configures the Service.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.nodePort) || self.type != 'ClusterIP'",message="nodePort needs type NodePort or LoadBalancer",fieldPath=".nodePort",reason=FieldValueForbidden
+// +kubebuilder:validation:XValidation:rule="!has(self.nodePort) || self.type != 'ClusterIP'",message="needs type NodePort or LoadBalancer",fieldPath=".nodePort",reason=FieldValueForbidden
 type ServiceSpec struct {
 	// type is ClusterIP (reachable inside the cluster only), NodePort (also a port on
 	// every node) or LoadBalancer (also a load balancer of the cloud provider). Defaults

@@ -96,7 +96,7 @@ type DemoAppTemplate struct {
 
 	// spec is the spec of the DemoApps. The operator sets nodeName to the node of each
 	// DemoApp.
-	// +kubebuilder:validation:XValidation:rule="!has(self.nodeName)",message="nodeName must not be set: the operator sets it to the node of each DemoApp",fieldPath=".nodeName",reason=FieldValueForbidden
+	// +kubebuilder:validation:XValidation:rule="!has(self.nodeName)",message="must not be set: the operator sets it to the node of each DemoApp",fieldPath=".nodeName",reason=FieldValueForbidden
 	// +required
 	Spec DemoAppSpec `json:"spec"`
 }
@@ -119,7 +119,7 @@ type TemplateMetadata struct {
 // LabelValue is the value of a label: at most 63 characters.
 //
 // +kubebuilder:validation:MaxLength=63
-// +kubebuilder:validation:Pattern=`^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$`
+// +kubebuilder:validation:XValidation:rule="self.matches('^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$')",message="must be the value of a label: letters, digits, '-', '_' and '.', beginning and ending with a letter or digit"
 type LabelValue string
 
 // AnnotationValue is the value of an annotation: at most 4096 characters.
@@ -134,7 +134,7 @@ type UpdateStrategy struct {
 	// up. Defaults to 1.
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:XIntOrString
-	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 1 : self.matches('^([1-9][0-9]?|100)%$')",message="maxUnavailable must be a number, at least 1, or 1% to 100%"
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 1 : self.matches('^([1-9][0-9]?|100)%$')",message="must be a number, at least 1, or 1% to 100%"
 	// +optional
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
 }

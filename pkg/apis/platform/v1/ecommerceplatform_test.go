@@ -41,7 +41,7 @@ func TestEcommercePlatformAdmission(t *testing.T) {
 		{"no frontend", "shop", `{backend: {image: backend}}`, "spec.frontend", "Required value"},
 		{"no backend", "shop", `{frontend: {image: frontend}}`, "spec.backend", "Required value"},
 		{"no pods", "shop", `{frontend: {image: frontend, replicas: 0}, backend: {image: backend}}`, "spec.frontend.replicas", "greater than or equal to 1"},
-		{"an image with a space", "shop", `{frontend: {image: a b}, backend: {image: backend}}`, "spec.frontend.image", "image must be an image reference"},
+		{"an image with a space", "shop", `{frontend: {image: a b}, backend: {image: backend}}`, "spec.frontend.image", ": must be an image reference"},
 		{"another environment", "shop", with(`environment: test`), "spec.environment", "Unsupported value"},
 		{"another database", "shop", with(`database: {type: oracle}`), "spec.database.type", "Unsupported value"},
 		{"a version that PostgreSQL does not have", "shop", with(`database: {version: "11"}`), "spec.database.version", "12 to 18"},

@@ -123,7 +123,7 @@ type PlatformComponent struct {
 	// image is the container image.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=512
-	// +kubebuilder:validation:XValidation:rule=`self.matches('^((([a-zA-Z0-9]([-a-zA-Z0-9]*[a-zA-Z0-9])?)([.][a-zA-Z0-9]([-a-zA-Z0-9]*[a-zA-Z0-9])?)*|[\\[][a-fA-F0-9:]+[\\]])(:[0-9]+)?/)?[a-z0-9]+(([.]|_|__|-+)[a-z0-9]+)*(/[a-z0-9]+(([.]|_|__|-+)[a-z0-9]+)*)*(:[a-zA-Z0-9_][-a-zA-Z0-9_.]{0,127})?(@[a-zA-Z][a-zA-Z0-9]*([-_+.][a-zA-Z][a-zA-Z0-9]*)*:[a-fA-F0-9]{32,})?$')`,message="image must be an image reference such as nginx:1.27-alpine, registry.example.com/team/web:v1 or nginx@sha256:<digest>"
+	// +kubebuilder:validation:XValidation:rule=`self.matches('^((([a-zA-Z0-9]([-a-zA-Z0-9]*[a-zA-Z0-9])?)([.][a-zA-Z0-9]([-a-zA-Z0-9]*[a-zA-Z0-9])?)*|[\\[][a-fA-F0-9:]+[\\]])(:[0-9]+)?/)?[a-z0-9]+(([.]|_|__|-+)[a-z0-9]+)*(/[a-z0-9]+(([.]|_|__|-+)[a-z0-9]+)*)*(:[a-zA-Z0-9_][-a-zA-Z0-9_.]{0,127})?(@[a-zA-Z][a-zA-Z0-9]*([-_+.][a-zA-Z][a-zA-Z0-9]*)*:[a-fA-F0-9]{32,})?$')`,message="must be an image reference such as nginx:1.27-alpine, registry.example.com/team/web:v1 or nginx@sha256:<digest>"
 	// +required
 	Image string `json:"image"`
 
@@ -149,7 +149,7 @@ type PlatformDatabase struct {
 	// type is postgresql or mysql. It cannot be changed. Defaults to postgresql.
 	// +kubebuilder:default=postgresql
 	// +kubebuilder:validation:Enum=postgresql;mysql
-	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="type cannot be changed, because the data stays in the old database: create another EcommercePlatform"
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="cannot be changed, because the data stays in the old database: create another EcommercePlatform"
 	// +optional
 	Type string `json:"type,omitempty"`
 
@@ -212,6 +212,10 @@ type PlatformBackup struct {
 	// default, the platform is not Ready without a destination.
 	// +optional
 	Destination *backupv1.Destination `json:"destination,omitempty"`
+
+	// volume holds a dump until it is stored. Defaults to 50Gi on the disk of the node.
+	// +optional
+	Volume *backupv1.Volume `json:"volume,omitempty"`
 }
 
 // PlatformCache is the cache of an EcommercePlatform.
@@ -247,7 +251,7 @@ type PlatformIngress struct {
 
 	// className is the IngressClass. The default is that of the cluster.
 	// +kubebuilder:validation:MaxLength=253
-	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="must be the name of a IngressClass: lower-case letters, digits, '-' and '.', beginning and ending with a letter or digit"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="must be the name of an IngressClass: lower-case letters, digits, '-' and '.', beginning and ending with a letter or digit"
 	// +optional
 	ClassName string `json:"className,omitempty"`
 

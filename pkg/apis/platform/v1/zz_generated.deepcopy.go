@@ -140,6 +140,11 @@ func (in *PlatformBackup) DeepCopyInto(out *PlatformBackup) {
 		*out = new(backupv1.Destination)
 		**out = **in
 	}
+	if in.Volume != nil {
+		in, out := &in.Volume, &out.Volume
+		*out = new(backupv1.Volume)
+		**out = **in
+	}
 	return
 }
 

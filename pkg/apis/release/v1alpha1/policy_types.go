@@ -61,8 +61,7 @@ type ReleasePolicy struct {
 	// operation takes at most 1h even if timeout is longer.
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`
-	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s') && duration(self) <= duration('24h')",message="timeout must be 1s to 24h"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]+([.][0-9]+)?(ms|s|m|h))+$') && duration(self) >= duration('1s') && duration(self) <= duration('24h')",message="must be a duration from 1s to 24h, such as 90s or 1h30m"
 	// +optional
 	Timeout *metav1.Duration `json:"timeout,omitempty"`
 
@@ -82,15 +81,14 @@ type UpgradeWindow struct {
 	// opens the window one hour later. A time that occurs twice opens the window once.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=100
-	// +kubebuilder:validation:Pattern=`^(@(yearly|annually|monthly|weekly|daily|midnight|hourly)|[^@ ]+( +[^ ]+){4})$`
+	// +kubebuilder:validation:XValidation:rule="self.matches('^(@(yearly|annually|monthly|weekly|daily|midnight|hourly)|[^@ ]+( +[^ ]+){4})$')",message="must be the five fields of cron, such as 0 2 * * *, or one of @hourly, @daily, @weekly, @monthly and @yearly"
 	// +required
 	Schedule string `json:"schedule"`
 
 	// duration is how long the window stays open, 1m to 168h.
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(s|m|h))+$`
-	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1m') && duration(self) <= duration('168h')",message="duration must be 1m to 168h"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]+([.][0-9]+)?(s|m|h))+$') && duration(self) >= duration('1m') && duration(self) <= duration('168h')",message="must be a duration from 1m to 168h, such as 90m or 8h"
 	// +required
 	Duration metav1.Duration `json:"duration"`
 
@@ -99,7 +97,7 @@ type UpgradeWindow struct {
 	// +kubebuilder:default=UTC
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=64
-	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9_+-]+(/[A-Za-z0-9_+-]+)*$`
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z0-9_+-]+(/[A-Za-z0-9_+-]+)*$')",message="must be the name of a time zone in the IANA database, such as Europe/Berlin"
 	// +optional
 	TimeZone string `json:"timeZone,omitempty"`
 }
@@ -213,7 +211,7 @@ type DriftIgnore struct {
 	// +kubebuilder:validation:MaxItems=32
 	// +kubebuilder:validation:items:MinLength=2
 	// +kubebuilder:validation:items:MaxLength=512
-	// +kubebuilder:validation:items:Pattern=`^(/([^~/]|~0|~1)+)+$`
+	// +kubebuilder:validation:items:XValidation:rule="self.matches('^(/([^~/]|~0|~1)+)+$')",message="must be a JSON pointer, such as /spec/replicas, with ~1 for '/' and ~0 for '~' within a name"
 	// +kubebuilder:validation:items:XValidation:rule="!((self + '/').startsWith('/apiVersion/') || (self + '/').startsWith('/kind/'))",message="apiVersion and kind cannot be ignored: name a field below spec, data or another part of the object"
 	// +kubebuilder:validation:items:XValidation:rule="!(self + '/').startsWith('/metadata/') || self.startsWith('/metadata/labels/') || self.startsWith('/metadata/annotations/')",message="in the metadata, only single labels and annotations can be ignored, such as /metadata/labels/team"
 	// +kubebuilder:validation:items:XValidation:rule="!['/metadata/labels/app.kubernetes.io~1managed-by/', '/metadata/annotations/meta.helm.sh~1release-name/', '/metadata/annotations/meta.helm.sh~1release-namespace/'].exists(mark, (self + '/').startsWith(mark))",message="the label app.kubernetes.io/managed-by and the annotations of meta.helm.sh cannot be ignored: the operator identifies its objects by them"

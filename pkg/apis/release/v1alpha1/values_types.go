@@ -30,7 +30,7 @@ type ValuesReference struct {
 	// name is the name of the object.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
-	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="must be the name of a ConfigMap or Secret: lower-case letters, digits, '-' and '.', beginning and ending with a letter or digit"
 	// +required
 	Name string `json:"name"`
 
@@ -39,7 +39,7 @@ type ValuesReference struct {
 	// +kubebuilder:default=values.yaml
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
-	// +kubebuilder:validation:Pattern=`^[-._a-zA-Z0-9]+$`
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[-._a-zA-Z0-9]+$')",message="must be a key of a ConfigMap or Secret: letters, digits, '-', '_' and '.'"
 	// +optional
 	Key string `json:"key,omitempty"`
 

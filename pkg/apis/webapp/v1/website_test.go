@@ -29,7 +29,7 @@ func TestWebsiteAdmission(t *testing.T) {
 		{"no replicas", "web", `{html: x, replicas: 0}`, "spec.replicas", "greater than or equal to 1"},
 		{"too many replicas", "web", `{html: x, replicas: 11}`, "spec.replicas", "less than or equal to 10"},
 		{"an empty image", "web", `{html: x, image: ""}`, "spec.image", "at least 1"},
-		{"an image with a space", "web", `{html: x, image: "nginx latest"}`, "spec.image", "image must be an image reference"},
+		{"an image with a space", "web", `{html: x, image: "nginx latest"}`, "spec.image", ": must be an image reference"},
 		{"a name too long", strings.Repeat("a", 64), `{html: x}`, "metadata", label},
 		{"a name with a dot", "web.example", `{html: x}`, "metadata", label},
 		{"a name beginning with a digit", "1web", `{html: x}`, "metadata", label},

@@ -22,6 +22,7 @@ type Resources struct {
 //
 // +kubebuilder:validation:MaxProperties=16
 // +kubebuilder:validation:XValidation:rule="self.all(name, name.size() <= 253 && (type(self[name]) == int || self[name].size() <= 32))",message="names have at most 253 characters, and quantities at most 32"
+// +kubebuilder:validation:XValidation:rule="self.all(name, type(self[name]) == int || isQuantity(self[name]))",message="quantities must be numbers with an optional unit, such as 500m, 256Mi or 2Gi"
 type ResourceList map[string]resource.Quantity
 
 // SecurityContext is the part of a container's security context that may be set, with the

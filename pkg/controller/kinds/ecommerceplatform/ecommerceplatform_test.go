@@ -293,7 +293,7 @@ func TestNoDestinationMeansNoBackups(t *testing.T) {
 		}
 		ready := w.ready()
 		expect.Equal(t, "Ready", [2]string{"False", platformv1.ReasonNoDestination}, [2]string{string(ready.Status), ready.Reason})
-		expect.Equal(t, "phase", childv1alpha1.PhaseDegraded, w.platform("ns", "shop").Status.Phase)
+		expect.Equal(t, "phase", childv1alpha1.PhaseFailed, w.platform("ns", "shop").Status.Phase)
 
 		w.change(func(p *platformv1.EcommercePlatform) {
 			p.Spec.Database.Backup = &platformv1.PlatformBackup{Enabled: ptr.To(false)}

@@ -51,8 +51,9 @@ func summarize(p *pass, outcome component.Outcome, taken string, problem *datast
 		Database: outcome.Of(tier.Database).Endpoint, Cache: outcome.Of(tier.Cache).Endpoint, Backend: outcome.Of(tier.Backend).Endpoint,
 		Frontend: cmp.Or(outcome.Of(tier.Ingress).Endpoint, outcome.Of(tier.Frontend).Endpoint),
 	}
+	degraded := reportMissingBackups(p, configured, reason, message)
 	s.Phase = outcome.Phase(s.Conditions)
-	if reportMissingBackups(p, configured, reason, message) {
+	if degraded {
 		s.Phase = childv1alpha1.PhaseDegraded
 	}
 }
@@ -65,11 +66,12 @@ func reportMissingBackups(p *pass, configured metav1.ConditionStatus, reason, me
 	if ready.Status != metav1.ConditionTrue || !backupsOn(p.Object.Spec) || configured == metav1.ConditionTrue {
 		return false
 	}
-	if reason == platformv1.ReasonNoDestination || reason == platformv1.ReasonNotServed {
+	if reason == platformv1.ReasonNoDestination {
+		// Only a user can name a destination.
 		conditions.MarkStalled(reason, message)
-	} else {
-		conditions.MarkReconciling(reason, message)
+		return false
 	}
+	conditions.MarkReconciling(reason, message)
 	return true
 }
 

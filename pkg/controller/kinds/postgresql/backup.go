@@ -30,7 +30,8 @@ func desiredBackup(p *databasev1.PostgreSQL, names map[string]string, initialize
 	desired := backupv1ac.Backup(backupName(p), "").WithLabels(childLabels(p)).WithSpec(backupv1ac.BackupSpec().
 		WithSource(backupv1ac.Source().WithType(backupv1.SourcePostgreSQL).WithConnection(backupv1ac.Connection().
 			WithHost(hostOf(p)).WithPort(port).WithDatabase(names[databasev1.KeyDatabase]).WithCredentialsSecret(credentialsName(p.Name)))).
-		WithDestination(datastore.Destination(*p.Spec.Backup.Destination)).WithSchedule(p.Spec.Backup.Schedule).WithRetention(p.Spec.Backup.Retention))
+		WithDestination(datastore.Destination(*p.Spec.Backup.Destination)).WithSchedule(p.Spec.Backup.Schedule).WithRetention(p.Spec.Backup.Retention).
+		WithVolume(datastore.Volume(p.Spec.Backup.Volume)))
 	if names[databasev1.KeyDatabase] == "" {
 		return []child.Desired{child.Retain(desired)}
 	}

@@ -7,15 +7,19 @@ import (
 	"bytes"
 	"crypto/tls"
 	"crypto/x509"
+	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	databasev1 "github.com/example/demoapp-controller/pkg/apis/database/v1"
+	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
 	workloadv1alpha1 "github.com/example/demoapp-controller/pkg/apis/workload/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller/controllertest"
 	"github.com/example/demoapp-controller/test/expect"
@@ -117,6 +121,52 @@ func TestCertificateOfOperator(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestSecretOfOthersIsNoCertificate: a Secret or ConfigMap with the name of a certificate's object
+// belongs to its creator, also with the operator's label.
+func TestSecretOfOthersIsNoCertificate(t *testing.T) {
+	tests := map[string]struct {
+		name, kind string
+		labels     map[string]string
+	}{
+		"a Secret":                 {"db-tls", "Secret", nil},
+		"a Secret with the label":  {"db-tls", "Secret", map[string]string{databasev1.LabelCertificate: "db"}},
+		"the ConfigMap of clients": {"db-ca", "ConfigMap", nil},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(w *world) {
+				metadata := metav1.ObjectMeta{Name: test.name, Namespace: "ns", Labels: test.labels}
+				secrets, configMaps := w.kube.CoreV1().Secrets("ns"), w.kube.CoreV1().ConfigMaps("ns")
+				if test.kind == "Secret" {
+					controllertest.Create(w.World, secrets.Create, &corev1.Secret{ObjectMeta: metadata, Data: map[string][]byte{"tls.crt": []byte("theirs")}})
+				} else {
+					controllertest.Create(w.World, configMaps.Create, &corev1.ConfigMap{ObjectMeta: metadata, Data: map[string]string{"ca.crt": "theirs"}})
+				}
+
+				w.change(func(p *databasev1.PostgreSQL) { p.Spec.TLS = &databasev1.PostgreSQLTLS{} })
+
+				stalled := w.condition("Stalled")
+				expect.Equal(w.t, "reason", apimeta.ReasonOwnershipConflict, stalled.Reason)
+				if want := fmt.Sprintf("%s %q exists and belongs to no owner", test.kind, test.name); !strings.Contains(stalled.Message, want) {
+					w.t.Errorf("message is %q, want %q in it", stalled.Message, want)
+				}
+				if test.kind == "Secret" {
+					expect.Equal(w.t, "data", map[string][]byte{"tls.crt": []byte("theirs")}, controllertest.Get(w.World, secrets.Get, test.name).Data)
+				} else {
+					expect.Equal(w.t, "data", map[string]string{"ca.crt": "theirs"}, w.configMap(test.name))
+				}
+				w.Take()
+				w.Wait(time.Hour)
+				for _, request := range w.Take() {
+					if strings.Contains(request, test.name) && !strings.HasPrefix(request, "get ") {
+						w.t.Errorf("the object was written: %s", request)
+					}
+				}
+			})
+		})
+	}
 }
 
 func TestCertificateIsRenewed(t *testing.T) {

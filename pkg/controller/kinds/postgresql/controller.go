@@ -138,17 +138,17 @@ func (c *postgreSQLs) finalize(ctx context.Context, p *pass) (event.Event, error
 			"Kept the PersistentVolumeClaims and the Secret with the credentials for a PostgreSQL of the same name"), nil
 	}
 	err := c.claims.Delete(ctx, p.Key())
-	stays := false
+	deleted := false
 	if err == nil {
-		stays, err = c.secrets.Delete(ctx, p.Object, credentialsName(p.Object.Name))
+		deleted, err = c.secrets.Delete(ctx, p.Object, credentialsName(p.Object.Name))
 	}
 	if err != nil {
 		p.Conditions().MarkReconciling(apimeta.ReasonFinalizerFailed, "Deletion waits: "+err.Error())
 		return event.Event{}, err
 	}
-	if stays {
+	if !deleted {
 		return event.Normal(databasev1.ReasonVolumesDeleted, "Delete",
-			"Deleted the PersistentVolumeClaims. Kept the Secret with the credentials, because a user created it"), nil
+			"Deleted the PersistentVolumeClaims. A Secret with credentials that a user created is kept"), nil
 	}
 	return event.Normal(databasev1.ReasonDataDeleted, "Delete", "Deleted the PersistentVolumeClaims and the Secret with the credentials"), nil
 }

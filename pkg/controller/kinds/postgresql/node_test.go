@@ -6,6 +6,7 @@ package postgresql_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -16,6 +17,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	databasev1 "github.com/example/demoapp-controller/pkg/apis/database/v1"
+	"github.com/example/demoapp-controller/pkg/controller/controllertest"
 	"github.com/example/demoapp-controller/test/expect"
 )
 
@@ -136,5 +138,26 @@ func TestSecretOfUserGetsNoLabels(t *testing.T) {
 		w.create(func(p *databasev1.PostgreSQL) { p.Labels = map[string]string{"platform": "shop"} })
 
 		expect.Equal(t, "labels", consent("db").Labels, w.secret().Labels)
+	})
+}
+
+// TestSecretWithoutLabelOutlivesDeletion: the operator does not watch the Secret any more, so the event
+// must not report that it was deleted.
+func TestSecretWithoutLabelOutlivesDeletion(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.change(func(p *databasev1.PostgreSQL) { p.Spec.DeletionPolicy = databasev1.DeletionPolicyDelete })
+		secret := w.secret()
+		secret.Labels = nil
+		controllertest.Update(w.World, w.kube.CoreV1().Secrets("ns").Update, secret)
+		w.Take()
+
+		w.remove()
+
+		if w.secret() == nil {
+			t.Error("the Secret was deleted")
+		}
+		if requests := w.Take(); !slices.Contains(requests, "event Normal VolumesDeleted") {
+			t.Errorf("requests and events are %q", requests)
+		}
 	})
 }

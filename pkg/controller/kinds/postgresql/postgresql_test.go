@@ -711,7 +711,10 @@ func TestBackupIsCreatedWhenDatabaseIsReady(t *testing.T) {
 		w := newWorld(t)
 		w.serveBackups()
 
-		w.create(withBackup)
+		w.create(func(p *databasev1.PostgreSQL) {
+			withBackup(p)
+			p.Spec.Backup.Volume = &backupv1.Volume{Size: "200Gi", StorageClassName: "fast"}
+		})
 		expect.Equal(t, "requests of the creation", created, w.Take())
 		expect.Equal(t, "BackupConfigured", databasev1.ReasonWaitingForDatabase, w.condition(databasev1.ConditionBackupConfigured).Reason)
 		w.makeServersReady()
@@ -721,6 +724,7 @@ func TestBackupIsCreatedWhenDatabaseIsReady(t *testing.T) {
 		expect.Equal(t, "source", backupv1.Source{Type: "postgresql", Connection: backupv1.Connection{
 			Host: "db.ns.svc.cluster.local", Port: 5432, Database: "app", CredentialsSecret: "db-credentials",
 		}}, backup.Spec.Source)
+		expect.Equal(t, "volume", backupv1.Volume{Size: "200Gi", StorageClassName: "fast"}, *backup.Spec.Volume)
 		expect.Equal(t, "BackupConfigured", databasev1.ReasonBackupNotReady, w.condition(databasev1.ConditionBackupConfigured).Reason)
 		w.setBackup(metav1.ConditionTrue, "scheduled", nil)
 		expect.Equal(t, "BackupConfigured of a Backup that is Ready", databasev1.ReasonBackupReady, w.condition(databasev1.ConditionBackupConfigured).Reason)
@@ -769,15 +773,25 @@ func TestDatabaseWithFailingBackupIsDegraded(t *testing.T) {
 }
 
 func TestMessageOfBackupNamesFieldOfDatabase(t *testing.T) {
-	inWorld(t, func(w *world) {
-		w.serveBackups()
-		w.change(withBackup)
+	tests := map[string]string{
+		`spec.schedule: schedule "daily" cannot be understood`: `spec.backup.schedule: schedule "daily" cannot be understood`,
+		"spec.destination.prefix: the dumps belong to another Backup, which has the UID a: set spec.destination.takeOverFrom": "" +
+			"spec.backup.destination.prefix: the dumps belong to another Backup, which has the UID a: set spec.backup.destination.takeOverFrom",
+	}
+	for ofBackup, want := range tests {
+		t.Run(want, func(t *testing.T) {
+			inWorld(t, func(w *world) {
+				w.serveBackups()
+				w.change(withBackup)
 
-		w.setBackup(metav1.ConditionFalse, `spec.schedule: schedule "daily" cannot be understood`, nil)
+				w.setBackup(metav1.ConditionFalse, ofBackup, nil)
 
-		want := `Backup "db-backup" is not Ready: spec.backup.schedule: schedule "daily" cannot be understood`
-		expect.Equal(w.t, "message", want, w.condition(databasev1.ConditionBackupConfigured).Message)
-	})
+				want := `Backup "db-backup" is not Ready: ` + want
+				expect.Equal(w.t, "message", want, w.condition(databasev1.ConditionBackupConfigured).Message)
+				expect.Equal(w.t, "message of Ready", want, w.ready().Message)
+			})
+		})
+	}
 }
 
 // TestBackupIsKeptWhileSecretIsMissing: the name of the database is in the Secret.

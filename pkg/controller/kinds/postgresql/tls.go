@@ -74,8 +74,8 @@ func (c certificates) desired(p *databasev1.PostgreSQL, now time.Time) ([]child.
 	labels[databasev1.LabelCertificate] = p.Name
 	pair := corev1ac.Secret(tlsName(p.Name), "").WithLabels(labels).WithType(corev1.SecretTypeTLS).WithData(data)
 	// The cache may lag behind the creation of the Secret. New certificates must not replace those of
-	// a Secret that is not cached yet.
-	uncached := func(got *child.Observed) bool { return got != nil && !cached }
+	// a Secret that is not cached yet. An object of others is no reason to wait: it is a conflict.
+	uncached := func(got *child.Observed) bool { return got != nil && !cached && metav1.IsControlledBy(got, p) }
 	return []child.Desired{child.RetainIf(pair, uncached), child.RetainIf(authority, uncached)}, next.Wake(), nil
 }
 

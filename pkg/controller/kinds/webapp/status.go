@@ -25,6 +25,9 @@ func summarize(p *pass, state child.State, blockedBy string, err error) {
 	child.Report(p, state, err)
 	conditions, refusal := p.Conditions(), deployment.Health.PodsRefused
 	reportAvailable(conditions, deployment)
+	if ready, _ := conditions.Current(apimeta.ConditionReady); ready.Reason == apimeta.ReasonRefused {
+		conditions.MarkStalled(ready.Reason, fieldsOfWebApp.Replace(ready.Message))
+	}
 	switch {
 	case blockedBy != "":
 		conditions.MarkStalled(examplev1.ReasonImageBlocked, blockedMessage(p.Object.Spec.Image, blockedBy, deployment))
@@ -46,6 +49,10 @@ func reportAvailable(conditions status.Editor, deployment *child.Observed) {
 		conditions.Set(available, metav1.ConditionFalse, examplev1.ReasonMinimumReplicasUnavailable, "Too few pods are available")
 	}
 }
+
+// fieldsOfWebApp maps fields of the Deployment to fields of the WebApp.
+var fieldsOfWebApp = strings.NewReplacer("spec.template.spec.containers[0].ports[0].containerPort", "spec.port",
+	"spec.template.spec.containers[0].", "spec.")
 
 func blockedMessage(image, blockedBy string, deployment *child.Observed) string {
 	effect := "no pods are created"

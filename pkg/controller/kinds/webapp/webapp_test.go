@@ -323,6 +323,41 @@ func TestRefusedChildStalls(t *testing.T) {
 	})
 }
 
+// TestRefusedChildNamesFieldOfWebApp: users know the fields of the WebApp, not of the Deployment.
+func TestRefusedChildNamesFieldOfWebApp(t *testing.T) {
+	container := field.NewPath("spec", "template", "spec", "containers").Index(0)
+	tests := map[string]struct{ refusal, want *field.Error }{
+		"resources": {
+			field.Invalid(container.Child("resources", "requests"), "2", "must be less than or equal to cpu limit of 1"),
+			field.Invalid(field.NewPath("spec", "resources", "requests"), "", "must be less than or equal to cpu limit of 1"),
+		},
+		"security context": {
+			field.Invalid(container.Child("securityContext"), "{}", "cannot set `allowPrivilegeEscalation` to false and `privileged` to true"),
+			field.Invalid(field.NewPath("spec", "securityContext"), "", "cannot set `allowPrivilegeEscalation` to false and `privileged` to true"),
+		},
+		"port": {
+			field.Invalid(container.Child("ports").Index(0).Child("containerPort"), 1, "is reserved"),
+			field.Invalid(field.NewPath("spec", "port"), "", "is reserved"),
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, webapp.Options{}, func(t *testing.T, w *world) {
+				w.Refuse(func(request string) error {
+					if request != "patch deployments/web" {
+						return nil
+					}
+					return apierrors.NewInvalid(schema.GroupKind{Group: "apps", Kind: "Deployment"}, "web", field.ErrorList{test.refusal})
+				})
+
+				w.change(func(web *examplev1.WebApp) { web.Spec.Image = "nginx:2" })
+
+				expect.Equal(t, "message", fmt.Sprintf(`Deployment "web" was refused: %s: %s`, test.want.Field, test.want.Detail), w.ready().Message)
+			})
+		})
+	}
+}
+
 func TestConflictingObjectStalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, webapp.Options{})

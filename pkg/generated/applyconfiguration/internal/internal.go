@@ -555,6 +555,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: schedule
       type:
         scalar: string
+    - name: volume
+      type:
+        namedType: com.github.example.demoapp-controller.pkg.apis.backup.v1.Volume
 - name: com.github.example.demoapp-controller.pkg.apis.database.v1.PostgreSQLSpec
   map:
     fields:
@@ -1112,6 +1115,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: schedule
       type:
         scalar: string
+    - name: volume
+      type:
+        namedType: com.github.example.demoapp-controller.pkg.apis.backup.v1.Volume
 - name: com.github.example.demoapp-controller.pkg.apis.platform.v1.PlatformCache
   map:
     fields:

@@ -29,3 +29,15 @@ func Destination(given backupv1.Destination) *backupv1ac.DestinationApplyConfigu
 	}
 	return desired
 }
+
+// Volume returns the volume of a Backup that a database owns, or nil for the default.
+func Volume(given *backupv1.Volume) *backupv1ac.VolumeApplyConfiguration {
+	if given == nil {
+		return nil
+	}
+	desired := backupv1ac.Volume().WithSize(given.Size)
+	if given.StorageClassName != "" {
+		desired.WithStorageClassName(given.StorageClassName)
+	}
+	return desired
+}

@@ -238,18 +238,14 @@ func (s *Secrets) Inherit(ctx context.Context, owner metav1.Object) error {
 		func(secret *corev1.Secret) bool { return secret.Labels[child.ManagedByLabel] == child.FieldManager })
 }
 
-// Delete deletes the Secret of an owner if the operator created it. It reports whether a Secret of
-// a user stays.
-func (s *Secrets) Delete(ctx context.Context, owner metav1.Object, name string) (stays bool, err error) {
+// Delete deletes the Secret of an owner if the operator created it. It reports whether it did so.
+func (s *Secrets) Delete(ctx context.Context, owner metav1.Object, name string) (deleted bool, err error) {
 	secret, ok := s.Get(owner.GetNamespace(), name)
-	if !ok {
+	if !ok || secret.Labels[child.ManagedByLabel] != child.FieldManager || metav1.GetControllerOf(secret) != nil {
 		return false, nil
-	}
-	if secret.Labels[child.ManagedByLabel] != child.FieldManager || metav1.GetControllerOf(secret) != nil {
-		return true, nil
 	}
 	if err := gone(s.kube.CoreV1().Secrets(secret.Namespace).Delete(ctx, name, bound(secret))); err != nil {
 		return false, fmt.Errorf("delete Secret %q: %w", name, err)
 	}
-	return false, nil
+	return true, nil
 }

@@ -56,6 +56,8 @@ type Server struct {
 type Backups struct {
 	Schedule, Retention string
 	Destination         backupv1.Destination
+	// Volume is nil for the default.
+	Volume *backupv1.Volume
 }
 
 func (s Server) isMySQL() bool { return s.Type == backupv1.SourceMySQL }
@@ -111,7 +113,8 @@ func (a Application) postgreSQL() *databasev1ac.PostgreSQLSpecApplyConfiguration
 	}
 	if backups := a.Database.Backups; backups != nil {
 		spec.WithBackup(databasev1ac.PostgreSQLBackup().WithEnabled(true).WithSchedule(backups.Schedule).
-			WithRetention(backups.Retention).WithDestination(datastore.Destination(backups.Destination)))
+			WithRetention(backups.Retention).WithDestination(datastore.Destination(backups.Destination)).
+			WithVolume(datastore.Volume(backups.Volume)))
 	}
 	resources := a.resources(a.Database.Resources, databaseResources)
 	// An empty list would be applied as null, which admission refuses.
@@ -166,6 +169,6 @@ func (a Application) Backups() (component.Component, bool) {
 		Name: Backup, Field: "spec.database.backup", After: []string{Database}, IgnoreHealth: true,
 		Children: []child.Desired{backupv1ac.Backup(n.Name, "").WithLabels(n.PodLabels()).WithSpec(backupv1ac.BackupSpec().
 			WithSource(source).WithDestination(datastore.Destination(backups.Destination)).
-			WithSchedule(backups.Schedule).WithRetention(backups.Retention))},
+			WithSchedule(backups.Schedule).WithRetention(backups.Retention).WithVolume(datastore.Volume(backups.Volume)))},
 	}, true
 }

@@ -22,6 +22,8 @@ type PostgreSQLBackupApplyConfiguration struct {
 	Retention *string `json:"retention,omitempty"`
 	// destination is where the dumps are kept. It is required when backups are enabled.
 	Destination *backupv1.DestinationApplyConfiguration `json:"destination,omitempty"`
+	// volume holds a dump until it is stored. Defaults to 50Gi on the disk of the node.
+	Volume *backupv1.VolumeApplyConfiguration `json:"volume,omitempty"`
 }
 
 // PostgreSQLBackupApplyConfiguration constructs a declarative configuration of the PostgreSQLBackup type for use with
@@ -59,5 +61,13 @@ func (b *PostgreSQLBackupApplyConfiguration) WithRetention(value string) *Postgr
 // If called multiple times, the Destination field is set to the value of the last call.
 func (b *PostgreSQLBackupApplyConfiguration) WithDestination(value *backupv1.DestinationApplyConfiguration) *PostgreSQLBackupApplyConfiguration {
 	b.Destination = value
+	return b
+}
+
+// WithVolume sets the Volume field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Volume field is set to the value of the last call.
+func (b *PostgreSQLBackupApplyConfiguration) WithVolume(value *backupv1.VolumeApplyConfiguration) *PostgreSQLBackupApplyConfiguration {
+	b.Volume = value
 	return b
 }

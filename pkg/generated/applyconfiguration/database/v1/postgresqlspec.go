@@ -32,8 +32,8 @@ type PostgreSQLSpecApplyConfiguration struct {
 	Resources *v1alpha1.ResourcesApplyConfiguration `json:"resources,omitempty"`
 	// parameters are settings of the servers, by name. Only the names of the table in
 	// docs/postgresql.md are allowed. Defaults for memory and connections follow from the memory
-	// limit in resources. A change of a setting that needs a restart rolls the pods, the primary
-	// last.
+	// limit in resources, and shared_buffers must be less than the limit. A change of a setting that
+	// needs a restart rolls the pods, the primary last.
 	Parameters map[string]databasev1.ParameterValue `json:"parameters,omitempty"`
 	// tls encrypts connections of clients and standbys. A change rolls the pods. The default is no
 	// TLS.

@@ -24,6 +24,8 @@ type PlatformBackupApplyConfiguration struct {
 	// destination is where the dumps are kept. Required if enabled is true. Where backups are on by
 	// default, the platform is not Ready without a destination.
 	Destination *backupv1.DestinationApplyConfiguration `json:"destination,omitempty"`
+	// volume holds a dump until it is stored. Defaults to 50Gi on the disk of the node.
+	Volume *backupv1.VolumeApplyConfiguration `json:"volume,omitempty"`
 }
 
 // PlatformBackupApplyConfiguration constructs a declarative configuration of the PlatformBackup type for use with
@@ -61,5 +63,13 @@ func (b *PlatformBackupApplyConfiguration) WithRetention(value string) *Platform
 // If called multiple times, the Destination field is set to the value of the last call.
 func (b *PlatformBackupApplyConfiguration) WithDestination(value *backupv1.DestinationApplyConfiguration) *PlatformBackupApplyConfiguration {
 	b.Destination = value
+	return b
+}
+
+// WithVolume sets the Volume field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Volume field is set to the value of the last call.
+func (b *PlatformBackupApplyConfiguration) WithVolume(value *backupv1.VolumeApplyConfiguration) *PlatformBackupApplyConfiguration {
+	b.Volume = value
 	return b
 }

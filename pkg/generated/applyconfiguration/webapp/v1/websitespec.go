@@ -15,7 +15,8 @@ type WebsiteSpecApplyConfiguration struct {
 	// image is the container image of the web server, which serves
 	// /usr/share/nginx/html on port 80 as user 101. Defaults to nginx:1.27-alpine.
 	Image *string `json:"image,omitempty"`
-	// html is the page, 1 character to 512 KiB. A change rolls the pods.
+	// html is the page, 1 character to 512 KiB. A change rolls the pods. Pages over 256 KiB need
+	// kubectl apply --server-side, because kubectl apply keeps a copy in an annotation.
 	HTML *string `json:"html,omitempty"`
 }
 

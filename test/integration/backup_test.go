@@ -27,7 +27,7 @@ import (
 	"github.com/example/demoapp-controller/test/cluster"
 )
 
-// vault is a namespace for the Backup "orders".
+// vault is a namespace for one Backup.
 type vault struct {
 	*plain[*backupv1.Backup]
 }
@@ -74,7 +74,7 @@ func (v *vault) create(schedule string) *backupv1.Backup {
 
 func (v *vault) cronJob() *batchv1.CronJob {
 	v.t.Helper()
-	found, err := shared.Client.BatchV1().CronJobs(v.namespace).Get(v.t.Context(), "orders-cronjob", metav1.GetOptions{})
+	found, err := shared.Client.BatchV1().CronJobs(v.namespace).Get(v.t.Context(), v.name+"-cronjob", metav1.GetOptions{})
 	if err != nil {
 		v.t.Fatal(err)
 	}

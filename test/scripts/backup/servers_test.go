@@ -72,6 +72,7 @@ func startPostgreSQL(t *testing.T) *database {
 	awaitPort(t, port, func() error {
 		return commandOf(account, filepath.Join(bin, "pg_isready"), "--host="+dir, "--port="+strconv.Itoa(port)).Run()
 	})
+	t.Logf("PostgreSQL %s", d.execute("postgres", "SHOW server_version"))
 	d.execute("postgres", "CREATE ROLE "+username+" LOGIN PASSWORD '"+strings.ReplaceAll(password, "'", "''")+"'")
 	return d
 }
@@ -97,6 +98,7 @@ func startMariaDB(t *testing.T) *database {
 	awaitPort(t, port, func() error {
 		return commandOf(account, "mariadb-admin", "--no-defaults", "--socket="+socket, "--user=root", "ping").Run()
 	})
+	t.Log(d.execute("mysql", "SELECT version()"))
 	quoted := strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(password)
 	d.execute("mysql", "CREATE USER "+username+" IDENTIFIED BY '"+quoted+"'")
 	return d

@@ -52,6 +52,9 @@ func newDatabase(t *testing.T) *database {
 	if _, err := os.Stat(filepath.Join(binaries, "postgres")); err != nil {
 		t.Fatalf("install the Debian package postgresql: %v", err)
 	}
+	version, err := exec.CommandContext(t.Context(), filepath.Join(binaries, "postgres"), "--version").Output()
+	expect.NoError(t, err)
+	t.Logf("%s", version)
 	account, err := user.Lookup("postgres")
 	expect.NoError(t, err)
 	uid, err1 := strconv.ParseUint(account.Uid, 10, 32)

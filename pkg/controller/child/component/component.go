@@ -6,6 +6,7 @@ package component
 import (
 	"context"
 	"slices"
+	"strings"
 	"time"
 
 	kstatus "github.com/fluxcd/cli-utils/pkg/kstatus/status"
@@ -30,6 +31,8 @@ type Component struct {
 	// Advice returns a remedy for the text of a failure or a refusal of the children, for example
 	// "check spec.backend.image". It may return an empty text. Optional.
 	Advice func(problem string) string
+	// Fields maps fields of the children to fields of the owner in messages. Optional.
+	Fields *strings.Replacer
 	// IgnoreHealth excludes the health of the component's children from the condition Ready. A
 	// child that cannot be written, or that other clients change repeatedly, still counts. No other
 	// component may have children of the same kinds.

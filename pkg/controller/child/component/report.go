@@ -73,6 +73,9 @@ func (p part) text() string {
 		return ""
 	}
 	text, reason := p.Field+": "+p.verdict.Message, p.verdict.Reason
+	if p.Fields != nil {
+		text = p.Fields.Replace(text)
+	}
 	if p.Advice != nil && (reason == apimeta.ReasonUnhealthy || reason == apimeta.ReasonRefused) {
 		if advice := p.Advice(p.verdict.Message); advice != "" {
 			text += ": " + advice

@@ -15,19 +15,16 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller/child"
 	"github.com/example/demoapp-controller/pkg/controller/kind/event"
 	"github.com/example/demoapp-controller/pkg/controller/kind/status"
+	"github.com/example/demoapp-controller/pkg/controller/kinds/parts/workload"
 )
 
 // summarize sets the status after Ensure. blockedBy is the entry that blocks the image.
 func summarize(p *pass, state child.State, blockedBy string, err error) {
 	s, deployment := &p.Object.Status, state.Of("Deployment", p.Object.Name)
-	s.ObservedGeneration = p.Object.Generation
-	s.ReadyReplicas = deployment.Health.ReadyReplicas
-	child.Report(p, state, err)
+	s.ObservedGeneration, s.ReadyReplicas = p.Object.Generation, deployment.Health.ReadyReplicas
+	workload.Report(p, state, err, "spec")
 	conditions, refusal := p.Conditions(), deployment.Health.PodsRefused
 	reportAvailable(conditions, deployment)
-	if ready, _ := conditions.Current(apimeta.ConditionReady); ready.Reason == apimeta.ReasonRefused {
-		conditions.MarkStalled(ready.Reason, fieldsOfWebApp.Replace(ready.Message))
-	}
 	switch {
 	case blockedBy != "":
 		conditions.MarkStalled(examplev1.ReasonImageBlocked, blockedMessage(p.Object.Spec.Image, blockedBy, deployment))
@@ -49,10 +46,6 @@ func reportAvailable(conditions status.Editor, deployment *child.Observed) {
 		conditions.Set(available, metav1.ConditionFalse, examplev1.ReasonMinimumReplicasUnavailable, "Too few pods are available")
 	}
 }
-
-// fieldsOfWebApp maps fields of the Deployment to fields of the WebApp.
-var fieldsOfWebApp = strings.NewReplacer("spec.template.spec.containers[0].ports[0].containerPort", "spec.port",
-	"spec.template.spec.containers[0].", "spec.")
 
 func blockedMessage(image, blockedBy string, deployment *child.Observed) string {
 	effect := "no pods are created"

@@ -100,7 +100,7 @@ func (a Application) database() component.Component {
 		children = a.mySQL().Children()
 	}
 	return component.Component{
-		Name: Database, Field: "spec.database", Children: append(children, a.policies(Database)...),
+		Name: Database, Field: "spec.database", Fields: workload.Fields("spec.database"), Children: append(children, a.policies(Database)...),
 		Endpoint: a.endpoint(n.Name, a.Database.port()), Advice: a.Database.advice,
 	}
 }

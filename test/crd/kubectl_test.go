@@ -20,19 +20,8 @@ import (
 // TestKubectlFindsObjectsByEachName asks kubectl for the example of each kind by all names of the
 // kind. No operator runs, so the objects stay as they are.
 func TestKubectlFindsObjectsByEachName(t *testing.T) {
-	c, err := cluster.Start(t.Context(), cluster.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := c.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
 	files := Files(t)
-	if err := c.InstallCRDs(t.Context(), files...); err != nil {
-		t.Fatal(err)
-	}
+	c := start(t, files)
 	namespace, objects, cache := c.Namespace(t), examples(t, c), t.TempDir()
 	get := func(args ...string) string {
 		t.Helper()
@@ -71,6 +60,82 @@ func TestKubectlFindsObjectsByEachName(t *testing.T) {
 				t.Errorf("kubectl get %s: got %q, expected %q among them", category, found, expected)
 			}
 		}
+	}
+}
+
+// start starts a control plane with the CRDs.
+func start(t *testing.T, files []string) *cluster.Cluster {
+	t.Helper()
+	c, err := cluster.Start(t.Context(), cluster.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := c.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := c.InstallCRDs(t.Context(), files...); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// TestKubectlSaysWhatToWrite shows the whole message that a user gets: the field, the value, and what
+// the field wants.
+func TestKubectlSaysWhatToWrite(t *testing.T) {
+	const backup = `{source: {type: postgresql, connection: {host: db, database: shop, credentialsSecret: login}},
+		destination: {type: s3, bucket: dumps, credentialsSecret: keys}, schedule: "@daily"}`
+	tests := map[string]struct{ apiVersion, kind, spec, want string }{
+		"an image": {
+			"example.com/v1", "WebApp", `{replicas: 1, image: "a b"}`,
+			`spec.image: Invalid value: "a b": must be an image reference such as nginx:1.27-alpine, registry.example.com/team/web:v1 or nginx@sha256:<digest>`,
+		},
+		"a quantity": {
+			"example.com/v1", "WebApp", `{replicas: 1, image: nginx, resources: {limits: {memory: lots}}}`,
+			`spec.resources.limits: Invalid value: quantities must be numbers with an optional unit, such as 500m, 256Mi or 2Gi`,
+		},
+		"a bucket": {
+			"backup.example.com/v1", "Backup", strings.Replace(backup, "bucket: dumps", "bucket: a/b", 1),
+			`spec.destination.bucket: Invalid value: "a/b": must be the name of a bucket, without a path`,
+		},
+		"a retention in months": {
+			"backup.example.com/v1", "Backup", strings.Replace(backup, "schedule:", "retention: 3m, schedule:", 1),
+			`spec.retention: Invalid value: "3m": must be a number of hours, days or weeks, such as 12h, 30d or 8w`,
+		},
+		"a host": {
+			"demo.example.com/v1alpha1", "DemoApp", `{apiKey: verysecret, ingress: {host: "https://web", className: nginx}}`,
+			`spec.ingress.host: Invalid value: "https://web": must be a DNS name in lower case, such as shop.example.com or *.example.com`,
+		},
+		"buffers": {
+			"database.example.com/v1", "PostgreSQL", `{version: "17", resources: {limits: {memory: 1Gi}}, parameters: {shared_buffers: 2GB}}`,
+			"shared_buffers must be less than the memory limit in spec.resources.limits: lower it, or raise the limit",
+		},
+		"backups of a PostgreSQL": {
+			"database.example.com/v1", "PostgreSQL", `{version: "17", backup: {enabled: true}}`,
+			"spec.backup.destination: Required value: needed while spec.backup.enabled is true: set it, or set spec.backup.enabled to false",
+		},
+		"backups of a platform": {
+			"platform.example.com/v1", "EcommercePlatform",
+			`{frontend: {image: a}, backend: {image: b}, database: {backup: {enabled: true}}}`,
+			"spec.database.backup.destination: Required value: needed while spec.database.backup.enabled is true: set it, or set spec.database.backup.enabled to false",
+		},
+	}
+	c := start(t, Files(t))
+	namespace, cache := c.Namespace(t), t.TempDir()
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			command := exec.CommandContext(t.Context(), c.Kubectl(), "--kubeconfig="+c.Kubeconfig(), "--cache-dir="+cache,
+				"--namespace="+namespace, "apply", "--filename=-")
+			command.Stdin = strings.NewReader("{apiVersion: " + test.apiVersion + ", kind: " + test.kind + ", metadata: {name: a}, spec: " + test.spec + "}")
+
+			output, err := command.CombinedOutput()
+
+			if err == nil || !strings.Contains(string(output), test.want) {
+				t.Errorf("kubectl says %q (%v), want %q in it", output, err, test.want)
+			}
+			t.Logf("%s", output)
+		})
 	}
 }
 

@@ -43,7 +43,7 @@ func TestPostgreSQLValidation(t *testing.T) {
 		{"no servers", "db", `{version: "17", replicas: 0}`, "spec.replicas", "greater than or equal to 1"},
 		{"too many servers", "db", `{version: "17", replicas: 6}`, "spec.replicas", "less than or equal to 5"},
 		{"another deletion policy", "db", `{version: "17", deletionPolicy: Keep}`, "spec.deletionPolicy", "Unsupported value"},
-		{"a backup without a destination", "db", `{version: "17", backup: {enabled: true}}`, "spec.backup.destination", "is required while spec.backup.enabled is true: set it, or set"},
+		{"a backup without a destination", "db", `{version: "17", backup: {enabled: true}}`, "spec.backup.destination", ": Required value: needed while spec.backup.enabled is true: set it, or set"},
 		{"parameters", "db", `{version: "17", parameters: {max_connections: "300", shared_buffers: 512MB, random_page_cost: "1.1", statement_timeout: 30s,
 			log_statement: ddl, jit: "off", shared_preload_libraries: "pg_stat_statements,auto_explain", pg_stat_statements.max: "10000"}}`, "", ""},
 		{"a parameter that runs a program", "db", `{version: "17", parameters: {archive_command: "cp %p /tmp"}}`, "spec.parameters", "archive_command cannot be set: remove it"},

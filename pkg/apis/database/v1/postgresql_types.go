@@ -290,7 +290,7 @@ type PostgreSQLTLS struct {
 
 // PostgreSQLBackup makes backups of a PostgreSQL, through a Backup.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.enabled) || !self.enabled || has(self.destination)",message="is required while spec.backup.enabled is true: set it, or set spec.backup.enabled to false",fieldPath=".destination"
+// +kubebuilder:validation:XValidation:rule="!has(self.enabled) || !self.enabled || has(self.destination)",message="needed while spec.backup.enabled is true: set it, or set spec.backup.enabled to false",fieldPath=".destination",reason=FieldValueRequired
 type PostgreSQLBackup struct {
 	// enabled makes backups. Defaults to false.
 	// +optional

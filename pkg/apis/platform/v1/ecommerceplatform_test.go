@@ -48,7 +48,7 @@ func TestEcommercePlatformAdmission(t *testing.T) {
 		{"a version of a mysql for a postgresql", "shop", with(`database: {version: "8.4"}`), "spec.database.version", "12 to 18"},
 		{"a version that is no tag", "shop", with(`database: {type: mysql, version: "8.4; id"}`), "spec.database.version", "must be a version of MySQL"},
 		{"a version of PostgreSQL for a mysql", "shop", with(`database: {type: mysql, version: "17"}`), "spec.database.version", "must be a version of MySQL, 5.7, 8 or 9, such as 8.4"},
-		{"backups without a destination", "shop", with(`database: {backup: {enabled: true}}`), "spec.database.backup.destination", "is required while spec.database.backup.enabled is true: set it"},
+		{"backups without a destination", "shop", with(`database: {backup: {enabled: true}}`), "spec.database.backup.destination", ": Required value: needed while spec.database.backup.enabled is true: set it"},
 		{"no backups in production", "shop", with(`environment: production, database: {backup: {enabled: false}}`), "", ""},
 		{"resources", "shop", with(`database: {resources: {requests: {cpu: 1}}}, cache: {resources: {limits: {memory: 1Gi}}}`), "", ""},
 		{"several servers of a mysql", "shop", with(`database: {type: mysql, replicas: 3}`), "spec.database.replicas", "must be 1 for a mysql"},

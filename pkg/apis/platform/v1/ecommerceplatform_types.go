@@ -187,7 +187,7 @@ type PlatformDatabase struct {
 
 // PlatformBackup overrides the backups of an environment.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.enabled) || !self.enabled || has(self.destination)",message="is required while spec.database.backup.enabled is true: set it, or set spec.database.backup.enabled to false",fieldPath=".destination"
+// +kubebuilder:validation:XValidation:rule="!has(self.enabled) || !self.enabled || has(self.destination)",message="needed while spec.database.backup.enabled is true: set it, or set spec.database.backup.enabled to false",fieldPath=".destination",reason=FieldValueRequired
 type PlatformBackup struct {
 	// enabled makes backups. Defaults to false in development, else to true. Where the default is
 	// true, false is the decision to run without backups.

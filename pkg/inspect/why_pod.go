@@ -13,6 +13,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/example/demoapp-controller/pkg/health"
 )
 
 // ofPod says why a pod is not ready.
@@ -46,13 +48,6 @@ func (f facts) ofPod(node *Node) finding {
 	return found
 }
 
-// failures of containers that do not go away before someone changes an object.
-var containerFailures = []string{
-	"CrashLoopBackOff", "CreateContainerConfigError", "CreateContainerError", "ErrImageNeverPull", "ErrImagePull", "ImageInspectError",
-	"ImagePullBackOff", "InvalidImageName", "PreCreateHookError", "PreStartHookError", "RegistryUnavailable", "RunContainerError",
-	"SignatureValidationFailed",
-}
-
 // ofContainer says why a container does not run.
 func (f facts) ofContainer(node *Node, container corev1.ContainerStatus) (finding, bool) {
 	describe := kubectl("describe", node.Reference)
@@ -61,9 +56,12 @@ func (f facts) ofContainer(node *Node, container corev1.ContainerStatus) (findin
 	if container.State.Terminated != nil && container.State.Terminated.ExitCode != 0 {
 		terminated = container.State.Terminated
 	}
-	waiting := container.State.Waiting
+	waiting, remedy := container.State.Waiting, ""
+	if waiting != nil {
+		remedy = health.ContainerFailures[waiting.Reason]
+	}
 	switch {
-	case waiting != nil && slices.Contains(containerFailures, waiting.Reason):
+	case remedy != "":
 		found := finding{verdict: NeedsPerson, commands: []string{describe}}
 		found.text = fmt.Sprintf("Container %s: %s", container.Name, waiting.Reason)
 		switch {
@@ -76,6 +74,7 @@ func (f facts) ofContainer(node *Node, container corev1.ContainerStatus) (findin
 			found.text += ": " + waiting.Message
 			found.next = mentionedVolume(node, waiting.Message)
 		}
+		found.text += "; " + remedy
 		return found, true
 	case container.State.Terminated != nil && container.State.Terminated.ExitCode != 0:
 		return finding{verdict: NeedsPerson, text: fmt.Sprintf("Container %s %s", container.Name, exit(terminated)), commands: []string{strings.TrimSuffix(logs, " --previous")}}, true

@@ -23,6 +23,7 @@ func appStacks(options *Options) operator.Kind {
 		Resources: []schema.GroupVersionResource{
 			appv1.SchemeGroupVersion.WithResource("appstacks"), databasev1.SchemeGroupVersion.WithResource("postgresqls"),
 			appsv1.SchemeGroupVersion.WithResource("deployments"), corev1.SchemeGroupVersion.WithResource("services"),
+			corev1.SchemeGroupVersion.WithResource("pods"),
 		},
 		Build: func(env *operator.Environment) error { return buildAppStacks(env, options) },
 	}
@@ -47,7 +48,11 @@ func buildAppStacks(env *operator.Environment, options *Options) error {
 	if err != nil {
 		return err
 	}
-	loop, err := appstack.New(client.AppV1(), child.NewSet(appstack.Kind, append(children, databases)...), options.images, kindDeps(env, options, informers))
+	set, err := explainedSet(env, appstack.Kind, appv1.LabelStack, append(children, databases)...)
+	if err != nil {
+		return err
+	}
+	loop, err := appstack.New(client.AppV1(), set, options.images, kindDeps(env, options, informers))
 	if err != nil {
 		return err
 	}

@@ -41,7 +41,7 @@ func ecommercePlatforms(options *Options) operator.Kind {
 		Resources: []schema.GroupVersionResource{
 			platformv1.SchemeGroupVersion.WithResource("ecommerceplatforms"), databasev1.SchemeGroupVersion.WithResource("postgresqls"),
 			corev1.SchemeGroupVersion.WithResource("configmaps"), corev1.SchemeGroupVersion.WithResource("secrets"),
-			corev1.SchemeGroupVersion.WithResource("persistentvolumeclaims"),
+			corev1.SchemeGroupVersion.WithResource("persistentvolumeclaims"), corev1.SchemeGroupVersion.WithResource("pods"),
 			corev1.SchemeGroupVersion.WithResource("services"), appsv1.SchemeGroupVersion.WithResource("deployments"),
 			appsv1.SchemeGroupVersion.WithResource("statefulsets"), networkingv1.SchemeGroupVersion.WithResource("ingresses"),
 			networkingv1.SchemeGroupVersion.WithResource("networkpolicies"), policyv1.SchemeGroupVersion.WithResource("poddisruptionbudgets"),
@@ -84,9 +84,12 @@ func (p *platforms) build(env *operator.Environment) error {
 	if err := errors.Join(err1, err2, err3); err != nil {
 		return err
 	}
+	set, err := explainedSet(env, ecommerceplatform.Kind, platformv1.LabelPlatform, append(builtin, postgreSQL.WithCondition(tier.BackupConfigured))...)
+	if err != nil {
+		return err
+	}
 	p.client = client
-	p.children = child.NewSet(ecommerceplatform.Kind, append(builtin, postgreSQL.WithCondition(tier.BackupConfigured))...).
-		Optional(tier.ServiceMonitor, backupv1.SchemeGroupVersion.WithKind("Backup"))
+	p.children = set.Optional(tier.ServiceMonitor, backupv1.SchemeGroupVersion.WithKind("Backup"))
 	loop, err := ecommerceplatform.New(client.PlatformV1(), p.children, credentials, p.options.PlatformHosts, p.options.images, kindDeps(env, p.options, informers))
 	if err != nil {
 		return err

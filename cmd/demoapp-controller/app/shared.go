@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
 
@@ -79,4 +80,14 @@ func addChildren(env *operator.Environment, name string, set *child.Set, loop ch
 	}
 	env.AddController(name, added.Run, added.Synced()...)
 	return nil
+}
+
+// explainedSet returns a set that says which pods with a label do not start. The value of the label
+// is the name of the owner.
+func explainedSet(env *operator.Environment, owner schema.GroupVersionKind, label string, kinds ...child.ManagedKind) (*child.Set, error) {
+	pods, err := child.NewPodHealth(env, env.Clients.Kube, label)
+	if err != nil {
+		return nil, err
+	}
+	return child.NewSet(owner, kinds...).ExplainedBy(pods), nil
 }

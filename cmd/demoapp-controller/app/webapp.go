@@ -27,6 +27,7 @@ func webApps(options *Options) operator.Kind {
 		Resources: []schema.GroupVersionResource{
 			examplev1.SchemeGroupVersion.WithResource("webapps"),
 			appsv1.SchemeGroupVersion.WithResource("deployments"), corev1.SchemeGroupVersion.WithResource("services"),
+			corev1.SchemeGroupVersion.WithResource("pods"),
 		},
 		Build: func(env *operator.Environment) error { return buildWebApps(env, options) },
 	}
@@ -51,7 +52,11 @@ func buildWebApps(env *operator.Environment, options *Options) error {
 	if err != nil {
 		return err
 	}
-	loop, err := webapp.New(client.ExampleV1(), child.NewSet(webapp.Kind, children...), policies, kindDeps(env, options, informers))
+	set, err := explainedSet(env, webapp.Kind, examplev1.LabelWebApp, children...)
+	if err != nil {
+		return err
+	}
+	loop, err := webapp.New(client.ExampleV1(), set, policies, kindDeps(env, options, informers))
 	if err != nil {
 		return err
 	}

@@ -22,6 +22,7 @@ func websites(options *Options) operator.Kind {
 		Resources: []schema.GroupVersionResource{
 			webappv1.SchemeGroupVersion.WithResource("websites"), corev1.SchemeGroupVersion.WithResource("configmaps"),
 			appsv1.SchemeGroupVersion.WithResource("deployments"), corev1.SchemeGroupVersion.WithResource("services"),
+			corev1.SchemeGroupVersion.WithResource("pods"),
 		},
 		Build: func(env *operator.Environment) error { return buildWebsites(env, options) },
 	}
@@ -42,7 +43,11 @@ func buildWebsites(env *operator.Environment, options *Options) error {
 	if err != nil {
 		return err
 	}
-	loop, err := website.New(client.WebappV1(), child.NewSet(website.Kind, children...), options.images, kindDeps(env, options, informers))
+	set, err := explainedSet(env, website.Kind, webappv1.LabelWebsite, children...)
+	if err != nil {
+		return err
+	}
+	loop, err := website.New(client.WebappV1(), set, options.images, kindDeps(env, options, informers))
 	if err != nil {
 		return err
 	}

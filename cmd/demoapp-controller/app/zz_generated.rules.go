@@ -39,6 +39,7 @@ var neededRules = map[string][]neededRule{
 		{PolicyRule: rbacv1.PolicyRule{APIGroups: []string{"database.example.com"}, Resources: []string{"postgresqls"}, Verbs: []string{"get", "list", "watch", "create", "patch"}}},
 		{PolicyRule: rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"services"}, Verbs: []string{"get", "list", "watch", "create", "patch", "delete"}}},
 		{PolicyRule: rbacv1.PolicyRule{APIGroups: []string{"apps"}, Resources: []string{"deployments"}, Verbs: []string{"get", "list", "watch", "create", "patch", "delete"}}},
+		{PolicyRule: rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"list", "watch"}}},
 	},
 	"backup": {
 		{PolicyRule: rbacv1.PolicyRule{APIGroups: []string{"backup.example.com"}, Resources: []string{"backups"}, Verbs: []string{"list", "watch"}}},
@@ -60,6 +61,7 @@ var neededRules = map[string][]neededRule{
 		{PolicyRule: rbacv1.PolicyRule{APIGroups: []string{"apps"}, Resources: []string{"deployments"}, Verbs: []string{"get", "list", "watch", "create", "patch", "delete"}}},
 		{PolicyRule: rbacv1.PolicyRule{APIGroups: []string{"networking.k8s.io"}, Resources: []string{"ingresses", "networkpolicies"}, Verbs: []string{"get", "list", "watch", "create", "patch", "delete"}}},
 		{PolicyRule: rbacv1.PolicyRule{APIGroups: []string{"policy"}, Resources: []string{"poddisruptionbudgets"}, Verbs: []string{"get", "list", "watch", "create", "patch", "delete"}}},
+		{PolicyRule: rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"list", "watch"}}},
 	},
 	"memcachedbackup": {
 		{PolicyRule: rbacv1.PolicyRule{APIGroups: []string{"cache.my.domain"}, Resources: []string{"memcachedbackups"}, Verbs: []string{"list", "watch"}}},
@@ -82,11 +84,13 @@ var neededRules = map[string][]neededRule{
 		{PolicyRule: rbacv1.PolicyRule{APIGroups: []string{"example.com"}, Resources: []string{"webapps/status"}, Verbs: []string{"patch"}}},
 		{PolicyRule: rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"services"}, Verbs: []string{"get", "list", "watch", "create", "patch", "delete"}}},
 		{PolicyRule: rbacv1.PolicyRule{APIGroups: []string{"apps"}, Resources: []string{"deployments"}, Verbs: []string{"get", "list", "watch", "create", "patch", "delete"}}},
+		{PolicyRule: rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"list", "watch"}}},
 	},
 	"website": {
 		{PolicyRule: rbacv1.PolicyRule{APIGroups: []string{"webapp.example.com"}, Resources: []string{"websites"}, Verbs: []string{"list", "watch"}}},
 		{PolicyRule: rbacv1.PolicyRule{APIGroups: []string{"webapp.example.com"}, Resources: []string{"websites/status"}, Verbs: []string{"patch"}}},
 		{PolicyRule: rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps", "services"}, Verbs: []string{"get", "list", "watch", "create", "patch", "delete"}}},
 		{PolicyRule: rbacv1.PolicyRule{APIGroups: []string{"apps"}, Resources: []string{"deployments"}, Verbs: []string{"get", "list", "watch", "create", "patch", "delete"}}},
+		{PolicyRule: rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"list", "watch"}}},
 	},
 }

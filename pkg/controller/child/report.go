@@ -71,11 +71,11 @@ func Judge(state State, err error) Verdict {
 	failed, progressing := state.unhealthy()
 	switch {
 	case errors.As(err, &conflict):
-		return Verdict{kstatus.FailedStatus, apimeta.ReasonOwnershipConflict, message.OneLine(err.Error())}
+		return Verdict{kstatus.FailedStatus, apimeta.ReasonOwnershipConflict, oneLine(err)}
 	case errors.As(err, &refused) && controller.IsTerminal(err):
-		return Verdict{kstatus.FailedStatus, apimeta.ReasonRefused, message.OneLine(err.Error())}
+		return Verdict{kstatus.FailedStatus, apimeta.ReasonRefused, oneLine(err)}
 	case err != nil:
-		return Verdict{kstatus.InProgressStatus, childv1alpha1.ReasonApplyFailed, message.OneLine(err.Error())}
+		return Verdict{kstatus.InProgressStatus, childv1alpha1.ReasonApplyFailed, oneLine(err)}
 	case len(state.Waiting) > 0:
 		return Verdict{kstatus.InProgressStatus, childv1alpha1.ReasonWaitingForDeletion, "Waiting: " + strings.Join(state.Waiting, "; ")}
 	case len(state.Lost) > 0:
@@ -91,6 +91,17 @@ func Judge(state State, err error) Verdict {
 			kstatus.CurrentStatus, apimeta.ReasonHealthy, fmt.Sprintf("All %d children are as desired and healthy", len(state.Children)),
 		}
 	}
+}
+
+// oneLine returns the text of joined errors in one line, each after a semicolon.
+func oneLine(err error) string {
+	var parts []string
+	for line := range strings.SplitSeq(err.Error(), "\n") {
+		if part := message.OneLine(line); part != "" {
+			parts = append(parts, part)
+		}
+	}
+	return strings.Join(parts, "; ")
 }
 
 // VerdictOn returns the verdict on some of the desired children. It leaves out children whose

@@ -59,6 +59,9 @@ type Set struct {
 	// confirm and confirmOnce return an error if an owner is not the newest version. See Loop.
 	confirm, confirmOnce func(ctx context.Context, owner metav1.Object) error
 
+	// pods explain children that are not healthy; nil if nothing does.
+	pods *PodHealth
+
 	mu sync.Mutex
 }
 
@@ -194,6 +197,7 @@ func (s *Set) Ensure(
 		}
 	}
 	errs = append(errs, pass.prune(ctx, keep))
+	pass.explain()
 	pass.report(status)
 	return pass.state, errors.Join(errs...)
 }

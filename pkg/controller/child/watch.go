@@ -37,6 +37,9 @@ func (s *Set) Watch(loop Loop) error {
 		loop.Await(synced...)
 	}
 	s.drifts.count = loop.Queue().Drift()
+	if s.pods != nil {
+		return s.pods.Watch(loop)
+	}
 	return nil
 }
 

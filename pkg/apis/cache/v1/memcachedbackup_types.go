@@ -63,9 +63,10 @@ type MemcachedBackupList struct {
 
 // MemcachedBackupSpec is the desired state of a MemcachedBackup.
 type MemcachedBackupSpec struct {
-	// size is the number of pods, at least 0. Defaults to 1.
+	// size is the number of pods, 0 to 1000. Defaults to 1.
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=1000
 	// +optional
 	Size *int32 `json:"size,omitempty"`
 }

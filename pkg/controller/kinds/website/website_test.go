@@ -72,7 +72,9 @@ func (w *world) start() {
 		return factory.Webapp().V1().Websites().Informer(), nil
 	})
 	children, err2 := child.Builtin(w, w.kube, "ConfigMap", "Deployment", "Service")
-	loop, err3 := website.New(w.client.WebappV1(), child.NewSet(website.Kind, children...), images.Table{}, kind.Deps{
+	pods, err4 := child.NewPodHealth(w, w.kube, webappv1.LabelWebsite)
+	expect.NoError(w.t, err4)
+	loop, err3 := website.New(w.client.WebappV1(), child.NewSet(website.Kind, children...).ExplainedBy(pods), images.Table{}, kind.Deps{
 		Informers: informers, Recorder: w, Clock: clock.RealClock{}, ResyncPeriod: 10 * time.Hour,
 	})
 	expect.NoError(w.t, errors.Join(err1, err2, err3))
@@ -254,5 +256,39 @@ func TestLogSaysWhatChanged(t *testing.T) {
 		if diff := cmp.Diff(want, said); diff != "" {
 			t.Errorf("lines (-want +got):\n%s", diff)
 		}
+	})
+}
+
+// failingPod returns a pod of the Deployment "web" whose image cannot be pulled.
+func failingPod(reason string) *corev1.Pod {
+	controller := true
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "ns", Name: "web-1-a", Labels: map[string]string{webappv1.LabelWebsite: "web"},
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "web-1", UID: "1", Controller: &controller}},
+		},
+		Status: corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{
+			Name: "web", Image: "nginx:nope", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: "Back-off"}},
+		}}},
+	}
+}
+
+func TestPodThatDoesNotStartIsExplained(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.create()
+
+		controllertest.Create(w.World, w.kube.CoreV1().Pods("ns").Create, failingPod("ErrImagePull"))
+		w.Wait(2 * time.Second)
+
+		expect.Contains(t, "message", w.ready().Message, `Deployment "web": `, `pod web-1-a: container "web": ImagePullBackOff: the image "nginx:nope" cannot be pulled`,
+			"check that the image exists")
+		w.Take()
+		controllertest.Update(w.World, w.kube.CoreV1().Pods("ns").UpdateStatus, failingPod("ImagePullBackOff"))
+		w.Wait(time.Minute)
+		expect.Equal(t, "requests while the kubelet retries", []string(nil), w.Take())
+		w.makePodsReady()
+		w.Wait(time.Second)
+		expect.Equal(t, "reason when the pods are ready", apimeta.ReasonHealthy, w.ready().Reason)
 	})
 }

@@ -1,0 +1,88 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package child
+
+import (
+	"fmt"
+	"strings"
+
+	kstatus "github.com/fluxcd/cli-utils/pkg/kstatus/status"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	corev1informers "k8s.io/client-go/informers/core/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/example/demoapp-controller/pkg/health"
+)
+
+// PodHealth knows why pods of the owners of one kind do not start. The pods have a label whose value
+// is the name of their owner. Only what [health.OfPod] reads is cached, and nothing of it for a
+// healthy pod.
+type PodHealth struct{ *Labeled[*corev1.Pod] }
+
+// NewPodHealth returns the health of the pods with the label.
+func NewPodHealth(env Informers, kube kubernetes.Interface, label string) (PodHealth, error) {
+	pods, err := NewLabeled(env, "health of Pods", label,
+		func(namespace string, indexers cache.Indexers, tweak func(*metav1.ListOptions)) cache.SharedIndexInformer {
+			return corev1informers.NewFilteredPodInformer(kube, namespace, 0, indexers, tweak)
+		}, health.ReducePod)
+	return PodHealth{pods}, err
+}
+
+// ExplainedBy makes the health of Deployments and StatefulSets that are not healthy say which pod
+// does not start, and why. It must be called before the set is used.
+func (s *Set) ExplainedBy(pods PodHealth) *Set {
+	s.pods = &pods
+	return s
+}
+
+// explain adds to the messages of children that are not healthy why their first pod by name does not
+// start.
+func (p *pass) explain() {
+	if p.set.pods == nil {
+		return
+	}
+	found := map[id]*corev1.Pod{}
+	for i, child := range p.state.Children {
+		if isWorkload(p.state.kinds[i]) && child.Health.Status != kstatus.CurrentStatus {
+			found[id{p.state.kinds[i], child.Name}] = nil
+		}
+	}
+	if len(found) == 0 {
+		return
+	}
+	for _, pod := range p.set.pods.Of(cache.MetaObjectToName(p.owner)) {
+		of := workloadOf(pod)
+		first, unhealthy := found[of]
+		if _, fails := health.OfPod(pod); unhealthy && fails && (first == nil || pod.Name < first.Name) {
+			found[of] = pod
+		}
+	}
+	for i, child := range p.state.Children {
+		pod := found[id{p.state.kinds[i], child.Name}]
+		if pod == nil {
+			continue
+		}
+		problem, _ := health.OfPod(pod)
+		explained := *child // The cache has the child, too.
+		explained.Health.Message = fmt.Sprintf("%s: pod %s: %s", child.Health.Message, pod.Name, problem)
+		p.state.Children[i] = &explained
+	}
+}
+
+func isWorkload(kind string) bool { return kind == "Deployment" || kind == "StatefulSet" }
+
+// workloadOf returns the StatefulSet of a pod, or the Deployment of its ReplicaSet. The name of a
+// ReplicaSet is that of its Deployment and a hash.
+func workloadOf(pod *corev1.Pod) id {
+	controller := metav1.GetControllerOf(pod)
+	if controller == nil {
+		return id{}
+	}
+	if end := strings.LastIndexByte(controller.Name, '-'); controller.Kind == "ReplicaSet" && end > 0 {
+		return id{"Deployment", controller.Name[:end]}
+	}
+	return id{controller.Kind, controller.Name}
+}

@@ -1,0 +1,186 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package health
+
+import (
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/example/demoapp-controller/pkg/message"
+)
+
+// maxPodText bounds the texts of the kubelet and the scheduler that are kept of a pod.
+const maxPodText = 300
+
+// Reasons of the kubelet why a container does not run.
+const (
+	imagePullBackOff = "ImagePullBackOff"
+	crashLoopBackOff = "CrashLoopBackOff"
+	configError      = "CreateContainerConfigError"
+	oomKilled        = "OOMKilled"
+)
+
+// ContainerFailures are the reasons of the kubelet for a waiting container that do not go away
+// before someone changes an object. The value is what to do.
+var ContainerFailures = map[string]string{
+	crashLoopBackOff:            "kubectl logs --previous shows why the process ends",
+	configError:                 "create the Secret, ConfigMap or key that the message names; if the image runs as root, use one with a numeric user other than root",
+	"CreateContainerError":      "kubectl describe pod has the details",
+	"ErrImageNeverPull":         "use an image that the nodes have",
+	"ErrImagePull":              remedyPull,
+	"ImageInspectError":         remedyPull,
+	imagePullBackOff:            remedyPull,
+	"InvalidImageName":          "correct the name of the image",
+	"PreCreateHookError":        "kubectl describe pod has the details",
+	"PreStartHookError":         "kubectl describe pod has the details",
+	"RegistryUnavailable":       remedyPull,
+	"RunContainerError":         "the image must have the program that the container starts",
+	"SignatureValidationFailed": "use a signed image",
+}
+
+const remedyPull = "check that the image exists, and that the nodes may pull it"
+
+// PodProblem says why a pod does not start.
+type PodProblem struct {
+	// Container is the name of the container; empty if the pod has no node.
+	Container string
+	// Reason is that of the kubelet or the scheduler, such as ImagePullBackOff or Unschedulable. It
+	// does not alternate while a container is restarted again and again.
+	Reason string
+	// Detail is a text of Kubernetes; it may be empty. Texts of the process in the container, which
+	// may have secrets, are left out.
+	Detail string
+	// Remedy is what to do.
+	Remedy string
+}
+
+// String returns the problem in one line, such as: container "web": OOMKilled: ended with exit code
+// 137; raise the memory limit.
+func (p PodProblem) String() string {
+	text := p.Reason
+	if p.Container != "" {
+		text = fmt.Sprintf("container %q: %s", p.Container, p.Reason)
+	}
+	if p.Detail != "" {
+		text += ": " + p.Detail
+	}
+	if p.Remedy != "" {
+		text += "; " + p.Remedy
+	}
+	return text
+}
+
+// OfPod returns why a pod does not start. It returns false if the pod is healthy, begins, or is
+// being deleted.
+func OfPod(pod *corev1.Pod) (PodProblem, bool) {
+	if pod.DeletionTimestamp != nil {
+		return PodProblem{}, false
+	}
+	for _, container := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
+		if problem, found := ofContainer(container); found {
+			return problem, true
+		}
+	}
+	for _, condition := range pod.Status.Conditions {
+		if isUnschedulable(condition) {
+			return PodProblem{
+				Reason: condition.Reason, Detail: textOf(condition.Message),
+				Remedy: "reduce the requests, add nodes, or correct the volume or the node selector",
+			}, true
+		}
+	}
+	return PodProblem{}, false
+}
+
+func isUnschedulable(condition corev1.PodCondition) bool {
+	return condition.Type == corev1.PodScheduled && condition.Status == corev1.ConditionFalse && condition.Reason == corev1.PodReasonUnschedulable
+}
+
+// ofContainer returns why a container does not run. A container that failed and is restarted has
+// one reason, whether it runs, has ended or waits.
+func ofContainer(container corev1.ContainerStatus) (PodProblem, bool) {
+	problem := PodProblem{Container: container.Name}
+	ended := container.State.Terminated
+	if ended == nil && !container.Ready {
+		ended = container.LastTerminationState.Terminated
+	}
+	waiting := container.State.Waiting
+	_, fails := ContainerFailures[reasonOf(waiting)]
+	switch {
+	case fails && waiting.Reason != crashLoopBackOff:
+		problem.Reason, problem.Detail = waiting.Reason, textOf(waiting.Message)
+		if problem.Reason == "ErrImagePull" || problem.Reason == imagePullBackOff {
+			// The kubelet alternates between these two and their messages.
+			problem.Reason, problem.Detail = imagePullBackOff, fmt.Sprintf("the image %q cannot be pulled", textOf(container.Image))
+		}
+	case ended != nil && (ended.ExitCode != 0 || fails):
+		problem.Reason, problem.Detail = crashLoopBackOff, fmt.Sprintf("the process ends with exit code %d", ended.ExitCode)
+		if ended.Reason == oomKilled {
+			problem.Reason = oomKilled
+		}
+	case fails:
+		problem.Reason = crashLoopBackOff
+	default:
+		return PodProblem{}, false
+	}
+	problem.Remedy = ContainerFailures[problem.Reason]
+	if problem.Reason == oomKilled {
+		problem.Remedy = "raise the memory limit, or let the process use less"
+	}
+	return problem, true
+}
+
+func reasonOf(waiting *corev1.ContainerStateWaiting) string {
+	if waiting == nil {
+		return ""
+	}
+	return waiting.Reason
+}
+
+func textOf(text string) string { return message.OneLine(message.Truncate(text, maxPodText)) }
+
+// ReducePod returns a pod with the given metadata, and with the fields of the status that [OfPod]
+// reads, each bounded. Healthy pods have none. It is idempotent.
+func ReducePod(whole *corev1.Pod, metadata metav1.ObjectMeta) *corev1.Pod {
+	reduced := &corev1.Pod{ObjectMeta: metadata}
+	for _, container := range slices.Concat(whole.Status.InitContainerStatuses, whole.Status.ContainerStatuses) {
+		if _, found := ofContainer(container); found {
+			reduced.Status.ContainerStatuses = []corev1.ContainerStatus{reduceContainer(container)}
+			return reduced
+		}
+	}
+	for _, condition := range whole.Status.Conditions {
+		if isUnschedulable(condition) {
+			reduced.Status.Conditions = []corev1.PodCondition{{
+				Type: condition.Type, Status: condition.Status, Reason: condition.Reason, Message: textOf(condition.Message),
+			}}
+		}
+	}
+	return reduced
+}
+
+func reduceContainer(whole corev1.ContainerStatus) corev1.ContainerStatus {
+	reduced := corev1.ContainerStatus{Name: whole.Name}
+	problem, _ := ofContainer(whole)
+	switch problem.Reason {
+	case crashLoopBackOff, oomKilled:
+		ended := whole.State.Terminated
+		if ended == nil {
+			ended = whole.LastTerminationState.Terminated
+		}
+		reduced.State.Waiting = &corev1.ContainerStateWaiting{Reason: crashLoopBackOff}
+		if ended != nil {
+			reduced.LastTerminationState.Terminated = &corev1.ContainerStateTerminated{ExitCode: ended.ExitCode, Reason: ended.Reason}
+		}
+	case imagePullBackOff:
+		reduced.Image = textOf(whole.Image)
+		reduced.State.Waiting = &corev1.ContainerStateWaiting{Reason: imagePullBackOff}
+	default:
+		reduced.State.Waiting = &corev1.ContainerStateWaiting{Reason: problem.Reason, Message: problem.Detail}
+	}
+	return reduced
+}

@@ -6,6 +6,7 @@ package inspect
 import (
 	"context"
 	"fmt"
+	"math"
 	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -116,25 +117,33 @@ func (c *Cluster) Get(ctx context.Context, object Reference) (*unstructured.Unst
 // List reads all objects of a kind that a label selector selects; all if it is empty. An empty
 // namespace means all namespaces.
 func (c *Cluster) List(ctx context.Context, kind schema.GroupVersionKind, namespace, selector string) ([]*unstructured.Unstructured, error) {
+	found, _, err := c.listUpTo(ctx, kind, namespace, selector, math.MaxInt)
+	return found, err
+}
+
+// listUpTo is List that ends after the page with the object number limit. It returns whether the list
+// is complete.
+func (c *Cluster) listUpTo(
+	ctx context.Context, kind schema.GroupVersionKind, namespace, selector string, limit int,
+) (found []*unstructured.Unstructured, complete bool, err error) {
 	mapping, err := c.Mapper.RESTMapping(kind.GroupKind(), kind.Version)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	options := metav1.ListOptions{LabelSelector: selector, Limit: pageSize}
-	var found []*unstructured.Unstructured
 	for {
 		page, err := c.resource(mapping.Resource, namespaceFor(mapping, namespace)).List(ctx, options)
 		if apierrors.IsForbidden(err) {
-			return nil, err // The answer names user, verb and resource.
+			return nil, false, err // The answer names user, verb and resource.
 		}
 		if err != nil {
-			return nil, fmt.Errorf("list %s: %w", mapping.Resource.GroupResource(), err)
+			return nil, false, fmt.Errorf("list %s: %w", mapping.Resource.GroupResource(), err)
 		}
 		for i := range page.Items {
 			found = append(found, &page.Items[i])
 		}
-		if options.Continue = page.GetContinue(); options.Continue == "" {
-			return found, nil
+		if options.Continue = page.GetContinue(); options.Continue == "" || len(found) >= limit {
+			return found, options.Continue == "", nil
 		}
 	}
 }

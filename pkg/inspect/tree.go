@@ -110,19 +110,22 @@ func (c *Cluster) Tree(ctx context.Context, root Reference) (*Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &treeReader{cluster: c, kinds: kinds, byName: byName, reads: make(chan struct{}, maxReads)}
+	t := &treeReader{cluster: c, kinds: kinds, byName: byName, reads: make(chan struct{}, maxReads), lists: map[place]*listed{}}
 	node := t.node(object)
-	t.expand(ctx, node, 0)
+	t.expand(ctx, node)
 	return node, nil
 }
 
-// treeReader reads a tree.
+// treeReader reads a tree, level by level.
 type treeReader struct {
 	cluster *Cluster
 	kinds   []Kind
 	byName  map[string]schema.GroupVersionKind
 	// reads has a place for each request at the same time.
 	reads chan struct{}
+	// lists are the objects that a level needs so many of that one list was read; nil for a list
+	// that cannot be read, or is too long.
+	lists map[place]*listed
 }
 
 // resourceOf returns the resource of a kind of the operator, and zero for all others.
@@ -153,11 +156,9 @@ func (t *treeReader) node(object *unstructured.Unstructured) *Node {
 // read returns the node of an object that its owner names. A UID that is not empty must be that of
 // the object: another object of the name is not the owner's.
 func (t *treeReader) read(ctx context.Context, reference Reference, uid types.UID) *Node {
-	t.reads <- struct{}{}
-	object, err := t.cluster.Get(ctx, reference)
-	<-t.reads
+	object, err := t.get(ctx, reference)
 	switch {
-	case apierrors.IsNotFound(err), err == nil && uid != "" && object.GetUID() != uid:
+	case apierrors.IsNotFound(err), err == nil && (object == nil || uid != "" && object.GetUID() != uid):
 		return &Node{Reference: reference, Health: health.Health{Status: status.NotFoundStatus, Message: "The object does not exist"}}
 	case err != nil:
 		return &Node{Reference: reference, Health: health.Health{Status: status.UnknownStatus, Message: err.Error()}, Err: err}
@@ -166,50 +167,80 @@ func (t *treeReader) read(ctx context.Context, reference Reference, uid types.UI
 	}
 }
 
-// expand reads what is below a node.
-func (t *treeReader) expand(ctx context.Context, node *Node, depth int) {
-	if depth >= maxDepth || node.Object == nil {
-		return
+// get reads an object. It may return nil for an object that does not exist.
+func (t *treeReader) get(ctx context.Context, reference Reference) (*unstructured.Unstructured, error) {
+	if list := t.lists[place{reference.GroupVersionKind, reference.Namespace}]; list != nil {
+		return list.byName[reference.Name], nil
 	}
-	var children []*Node
+	t.reads <- struct{}{}
+	defer func() { <-t.reads }()
+	return t.cluster.Get(ctx, reference)
+}
+
+// expand reads what is below the root.
+func (t *treeReader) expand(ctx context.Context, root *Node) {
+	level := []*Node{root}
+	for depth := 0; depth < maxDepth && len(level) > 0; depth++ {
+		t.readLists(ctx, level)
+		var group sync.WaitGroup
+		for _, node := range level {
+			if node.Object != nil {
+				group.Go(func() { t.readChildren(ctx, node) })
+			}
+		}
+		group.Wait()
+		var next []*Node
+		for _, node := range level {
+			next = append(next, node.Children...)
+		}
+		level = next
+	}
+}
+
+// readChildren reads the objects below a node, without what is below them.
+func (t *treeReader) readChildren(ctx context.Context, node *Node) {
 	if node.Owned() {
-		children = t.named(ctx, node)
+		node.Children = t.readNamed(ctx, node)
 	}
 	if kind, ok := controlled[node.GroupKind()]; ok {
-		children = append(children, t.controlledBy(ctx, node, kind)...)
+		node.Children = append(node.Children, t.controlledBy(ctx, node, kind)...)
 	}
-	var group sync.WaitGroup
-	for _, child := range children {
-		group.Go(func() { t.expand(ctx, child, depth+1) })
-	}
-	group.Wait()
-	node.Children = children
 	slices.SortStableFunc(node.Children, func(a, b *Node) int { return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name)) })
 }
 
-// named reads the objects that the status of an object of the operator names.
-func (t *treeReader) named(ctx context.Context, node *Node) []*Node {
-	type child struct {
-		Reference
+// namedChild is an object that the status of its owner names. The UID may be empty.
+type namedChild struct {
+	Reference
 
-		uid types.UID
-	}
-	var named []child
-	current := StatusOf(node.Object)
-	for _, entry := range current.Release.Inventory {
+	uid types.UID
+}
+
+// named returns the objects that the status of an object of the operator names, and the names of
+// kinds that the API server does not serve.
+func (t *treeReader) named(node *Node) (named []namedChild, unknown []string) {
+	for _, entry := range StatusOf(node.Object).Release.Inventory {
 		kind := schema.FromAPIVersionAndKind(entry.APIVersion, entry.Kind)
-		named = append(named, child{Reference{kind, entry.Namespace, entry.Name}, entry.UID})
+		named = append(named, namedChild{Reference{kind, entry.Namespace, entry.Name}, entry.UID})
 	}
 	for _, entry := range appliedChildren(node.Object) {
-		kind, served := t.byName[entry.Kind]
-		if !served {
-			node.Err = cmp.Or(node.Err, fmt.Errorf("the API server serves no kind %s", entry.Kind))
-			continue
+		if kind, served := t.byName[entry.Kind]; served {
+			named = append(named, namedChild{Reference{kind, node.Namespace, entry.Name}, types.UID(entry.UID)})
+		} else {
+			unknown = append(unknown, entry.Kind)
 		}
-		named = append(named, child{Reference{kind, node.Namespace, entry.Name}, types.UID(entry.UID)})
 	}
-	if release := current.Release.DeployedRelease; release != nil {
-		revisions, err := t.cluster.Revisions(ctx, node.Namespace, release.Name)
+	return named, unknown
+}
+
+// readNamed reads the objects that the status of an object of the operator names, and the revisions
+// of its release.
+func (t *treeReader) readNamed(ctx context.Context, node *Node) []*Node {
+	named, unknown := t.named(node)
+	if len(unknown) > 0 {
+		node.Err = cmp.Or(node.Err, fmt.Errorf("the API server serves no kind %s", unknown[0]))
+	}
+	if release := StatusOf(node.Object).Release.DeployedRelease; release != nil {
+		revisions, err := t.revisions(ctx, node.Namespace, release.Name)
 		node.Revisions, node.Err = revisions, cmp.Or(node.Err, err)
 	}
 	read := make([]*Node, len(named))
@@ -221,11 +252,19 @@ func (t *treeReader) named(ctx context.Context, node *Node) []*Node {
 	return read
 }
 
+// revisions returns the recorded revisions of a release, the newest first.
+func (t *treeReader) revisions(ctx context.Context, namespace, release string) ([]Revision, error) {
+	if list := t.lists[place{records, namespace}]; list != nil {
+		return list.revisions[release], nil
+	}
+	t.reads <- struct{}{}
+	defer func() { <-t.reads }()
+	return t.cluster.Revisions(ctx, namespace, release)
+}
+
 // controlledBy returns the objects of a kind whose controller is the node's object.
 func (t *treeReader) controlledBy(ctx context.Context, node *Node, kind schema.GroupVersionKind) []*Node {
-	t.reads <- struct{}{}
-	objects, err := t.cluster.List(ctx, kind, node.Namespace, selectorOf(node.Object))
-	<-t.reads
+	objects, err := t.listFor(ctx, node, kind)
 	if err != nil {
 		node.Err = cmp.Or(node.Err, err)
 		return nil
@@ -238,6 +277,16 @@ func (t *treeReader) controlledBy(ctx context.Context, node *Node, kind schema.G
 		children = append(children, t.node(object))
 	}
 	return children
+}
+
+// listFor returns the objects of a kind that a node's object may control.
+func (t *treeReader) listFor(ctx context.Context, node *Node, kind schema.GroupVersionKind) ([]*unstructured.Unstructured, error) {
+	if list := t.lists[place{kind, node.Namespace}]; list != nil {
+		return list.byController[node.Object.GetUID()], nil
+	}
+	t.reads <- struct{}{}
+	defer func() { <-t.reads }()
+	return t.cluster.List(ctx, kind, node.Namespace, selectorOf(node.Object))
 }
 
 // selectorOf returns the label selector of what a controller creates for an object, so that a list
@@ -322,18 +371,26 @@ func (c *Cluster) kindsByName(own []Kind) (map[string]schema.GroupVersionKind, e
 // Revisions returns the recorded revisions of a release, the newest first. It reads the metadata of
 // the Secrets alone.
 func (c *Cluster) Revisions(ctx context.Context, namespace, release string) ([]Revision, error) {
-	selector := labels.Set{"owner": "helm", "name": release}.String()
+	byRelease, err := c.revisionsOf(ctx, namespace, labels.Set{"owner": "helm", "name": release})
+	return byRelease[release], err
+}
+
+// revisionsOf returns the recorded revisions of the releases that a selector selects, by name.
+func (c *Cluster) revisionsOf(ctx context.Context, namespace string, selector labels.Set) (map[string][]Revision, error) {
 	list, err := c.Metadata.Resource(schema.GroupVersionResource{Version: "v1", Resource: "secrets"}).Namespace(namespace).
-		List(ctx, metav1.ListOptions{LabelSelector: selector})
+		List(ctx, metav1.ListOptions{LabelSelector: selector.String()})
 	if err != nil {
 		return nil, err
 	}
-	var revisions []Revision
+	byRelease := map[string][]Revision{}
 	for _, record := range list.Items {
 		if number, err := strconv.ParseInt(record.Labels["version"], 10, 64); err == nil {
-			revisions = append(revisions, Revision{Number: number, Status: record.Labels["status"]})
+			name := record.Labels["name"]
+			byRelease[name] = append(byRelease[name], Revision{Number: number, Status: record.Labels["status"]})
 		}
 	}
-	slices.SortFunc(revisions, func(a, b Revision) int { return cmp.Compare(b.Number, a.Number) })
-	return revisions, nil
+	for _, revisions := range byRelease {
+		slices.SortFunc(revisions, func(a, b Revision) int { return cmp.Compare(b.Number, a.Number) })
+	}
+	return byRelease, nil
 }

@@ -5,6 +5,7 @@ package inspect_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -245,4 +246,60 @@ func TestTreeGoesOnWithoutAPermission(t *testing.T) {
   Secret/web Unknown err
   Service/gone NotFound
 `, outline(root, ""))
+}
+
+// TestTreeOfManyAppsListsOnce asserts that the requests for a tree do not grow with its objects.
+func TestTreeOfManyAppsListsOnce(t *testing.T) {
+	const apps = 30
+	documents := "apiVersion: demo.example.com/v1alpha1\nkind: DemoAppCluster\nmetadata: {name: page, uid: page}\n"
+	want := "DemoAppCluster/page InProgress\n"
+	for i := range apps {
+		name := fmt.Sprintf("web-%02d", i)
+		documents += fmt.Sprintf(`---
+apiVersion: demo.example.com/v1alpha1
+kind: DemoApp
+metadata: {name: %[1]s, uid: %[1]s-app, labels: {demo.example.com/cluster: page}, ownerReferences: [{apiVersion: demo.example.com/v1alpha1, kind: DemoAppCluster, name: page, uid: page, controller: true}]}
+status:
+  observedGeneration: 0
+  conditions: [{type: Ready, status: "True"}]
+  deployedRelease: {name: %[1]s, revision: 1, chart: demo-app, chartVersion: 0.1.0}
+  inventory:
+  - {apiVersion: apps/v1, kind: Deployment, namespace: shop, name: %[1]s, uid: %[1]s-dep}
+  - {apiVersion: v1, kind: Service, namespace: shop, name: %[1]s}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: %[1]s, uid: %[1]s-dep, generation: 1}
+spec: {replicas: 1, selector: {matchLabels: {app: %[1]s}}}
+status: {observedGeneration: 1, replicas: 1, updatedReplicas: 1, readyReplicas: 1, availableReplicas: 1, conditions: [{type: Available, status: "True"}]}
+---
+apiVersion: apps/v1
+kind: ReplicaSet
+metadata: {name: %[1]s-1, uid: %[1]s-rs, labels: {app: %[1]s}, ownerReferences: [{apiVersion: apps/v1, kind: Deployment, name: %[1]s, uid: %[1]s-dep, controller: true}]}
+spec: {replicas: 1}
+status: {replicas: 1, readyReplicas: 1, availableReplicas: 1, fullyLabeledReplicas: 1}
+---
+apiVersion: v1
+kind: Secret
+metadata: {name: sh.helm.release.v1.%[1]s.v1, labels: {owner: helm, name: %[1]s, version: "1", status: deployed}}
+`, name)
+		want += fmt.Sprintf("  DemoApp/%[1]s Current 1=deployed\n    Deployment/%[1]s Current\n      ReplicaSet/%[1]s-1 Current\n    Service/%[1]s NotFound\n", name)
+	}
+	cluster, client := treeCluster(t, documents)
+	kind, err := cluster.Kind(t.Context(), "demoappcluster")
+	expect.NoError(t, err)
+	client.ClearActions()
+
+	root, err := cluster.Tree(t.Context(), inspect.Reference{GroupVersionKind: kind.GroupVersionKind, Namespace: "shop", Name: "page"})
+
+	expect.NoError(t, err)
+	expect.Equal(t, "tree", want, outline(root, ""))
+	var requests []string
+	for _, action := range client.Actions() {
+		requests = append(requests, action.GetVerb()+" "+action.GetResource().Resource)
+	}
+	slices.Sort(requests)
+	expect.Equal(t, "requests", []string{
+		"get demoappclusters", "list demoapps", "list deployments", "list pods", "list replicasets", "list services",
+	}, requests)
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -123,6 +124,8 @@ type finding struct {
 	// either, the object is the cause.
 	child *Node
 	next  *Reference
+	// others are the objects to look at if next is healthy.
+	others []Reference
 	// blamed says that next is the cause if it exists: its own state says nothing about this.
 	blamed bool
 	// optional says that an absent next is not the cause, because the object itself creates it.
@@ -182,7 +185,13 @@ func (w *why) follow(ctx context.Context, node *Node) error {
 			continue
 		case f.next == nil || seen[*f.next]:
 		default:
-			next, err := w.read(ctx, f)
+			next, err := w.read(ctx, f, *f.next)
+			for _, other := range f.others {
+				if err != nil || next == nil || next.Health.Status != status.CurrentStatus {
+					break
+				}
+				next, err = w.read(ctx, f, other)
+			}
 			if err != nil {
 				return err
 			}
@@ -199,8 +208,8 @@ func (w *why) follow(ctx context.Context, node *Node) error {
 
 // read reads an object outside the tree that the last step names. It returns nil if the object is
 // the cause, because it is blamed or absent, or if it cannot be read.
-func (w *why) read(ctx context.Context, f finding) (*Node, error) {
-	e, object := w.explanation, *f.next
+func (w *why) read(ctx context.Context, f finding, object Reference) (*Node, error) {
+	e := w.explanation
 	switch object.GroupVersionKind {
 	case webhooks:
 		object = w.cluster.webhookConfiguration(ctx, object)

@@ -123,11 +123,14 @@ func (f facts) ofUnscheduled(node *Node, pod *corev1.Pod, condition corev1.PodCo
 		return found
 	}
 	if strings.Contains(condition.Message, "PersistentVolumeClaim") {
-		found.verdict = Waits // The claim decides.
+		found.verdict = Waits // The claims decide.
 		for _, volume := range pod.Spec.Volumes {
 			if volume.PersistentVolumeClaim != nil {
-				found.next = &Reference{claims, node.Namespace, volume.PersistentVolumeClaim.ClaimName}
+				found.others = append(found.others, Reference{claims, node.Namespace, volume.PersistentVolumeClaim.ClaimName})
 			}
+		}
+		if len(found.others) > 0 {
+			found.next, found.others = &found.others[0], found.others[1:]
 		}
 		return found
 	}

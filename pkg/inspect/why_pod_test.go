@@ -42,7 +42,7 @@ status: {replicas: 1, fullyLabeledReplicas: 1}
 apiVersion: v1
 kind: Pod
 metadata: {name: web-1-a, uid: pod, labels: {app: web, hash: a}, ownerReferences: [{apiVersion: apps/v1, kind: ReplicaSet, name: web-1, uid: rs, controller: true}]}
-spec: {volumes: [{name: data, persistentVolumeClaim: {claimName: data}}]}
+spec: {volumes: [{name: data, persistentVolumeClaim: {claimName: data}}, {name: logs, persistentVolumeClaim: {claimName: logs}}]}
 status: %s
 `
 
@@ -112,6 +112,11 @@ func TestWhyOfPods(t *testing.T) {
 		{
 			name: "unbound claim", status: unschedulable("Unschedulable", "pod has unbound immediate PersistentVolumeClaims"), objects: claim,
 			event: "claim FailedBinding: no storage class is set", cause: "PersistentVolumeClaim/data", text: "no storage class", command: "kubectl describe persistentvolumeclaim data -n shop",
+		},
+		{
+			name: "second claim", status: unschedulable("Unschedulable", "pod has unbound immediate PersistentVolumeClaims"),
+			objects: strings.Replace(claim, "Pending", "Bound", 1) + strings.Replace(claim, "name: data, uid: claim", "name: logs, uid: logs", 1),
+			event:   "logs FailedBinding: no storage class is set", cause: "PersistentVolumeClaim/logs", text: "no storage class", command: "kubectl describe persistentvolumeclaim logs -n shop",
 		},
 		{
 			name: "storage class", status: unschedulable("Unschedulable", "pod has unbound immediate PersistentVolumeClaims"), objects: claim,

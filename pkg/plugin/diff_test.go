@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/example/demoapp-controller/pkg/inspect"
 	"github.com/example/demoapp-controller/test/expect"
 	"github.com/example/demoapp-controller/test/fakeapi"
 )
@@ -20,11 +21,13 @@ import (
 func TestDiffCommand(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
-		name       string
-		args       []string
-		file       string
-		edited     bool
-		forbidden  bool
+		name      string
+		args      []string
+		file      string
+		edited    bool
+		forbidden bool
+		// version is that of a plugin that knows DemoApps. The operator has v1.
+		version    string
 		code       int
 		out, error string
 	}{
@@ -55,6 +58,11 @@ func TestDiffCommand(t *testing.T) {
 `, error: "warning: ConfigMap/web: compared without defaults and removed fields, because a dry run is not allowed"},
 		{name: "change by a flag", args: []string{"demoapp/web", "--set", "spec.message=c"}, code: 1, out: changedMessage},
 		{name: "change by a file", file: "{apiVersion: demo.example.com/v1alpha1, kind: DemoApp, metadata: {name: web}, spec: {message: c, replicaCount: 1}}", code: 1, out: changedMessage},
+		{
+			name: "another version of the operator", args: []string{"demoapp/web"}, version: "v2",
+			error: "warning: the operator has version v1 and this plugin v2; what the operator desires may differ\n",
+		},
+		{name: "the same version", args: []string{"demoapp/web"}, version: "v1"},
 		{name: "no change", args: []string{"demoapp/web", "--set", "spec.message=b"}},
 		{name: "no assignment", args: []string{"demoapp/web", "--set", "spec.message"}, code: 3, error: "write PATH=VALUE"},
 		{name: "two objects", args: []string{"demoapp/web"}, file: "{}", code: 3, error: "leave out KIND/NAME"},
@@ -83,6 +91,9 @@ func TestDiffCommand(t *testing.T) {
 				}
 				return nil
 			}
+			if w.options.Version = test.version; test.version != "" {
+				w.options.Kinds = map[schema.GroupKind]inspect.KindFunctions{owner.GroupVersionKind().GroupKind(): {}}
+			}
 			args := append([]string{"diff"}, test.args...)
 			if test.file != "" {
 				name := filepath.Join(t.TempDir(), "web.yaml")
@@ -92,6 +103,7 @@ func TestDiffCommand(t *testing.T) {
 			before := w.Object("ConfigMap", "shop/web")
 			code, out, errOut := w.run(t, args...)
 			expect.Contains(t, "errors", errOut, test.error)
+			expect.Equal(t, "whether there are errors", test.error != "", errOut != "")
 			expect.Equal(t, "output", test.out, out)
 			expect.Equal(t, "exit code", test.code, code)
 			expect.Equal(t, "ConfigMap afterwards", before, w.Object("ConfigMap", "shop/web"))

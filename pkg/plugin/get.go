@@ -192,8 +192,8 @@ func (c *command) query(ctx context.Context, cluster *inspect.Cluster, o getOpti
 	return q, nil
 }
 
-// list reads the kinds at the same time. Without an explicit kind, a kind that the user may not
-// list is a warning.
+// list reads the kinds at the same time. A kind of several that the user may not list is a warning;
+// if the user may list none of them, that is the error.
 func (q *query) list(ctx context.Context, cluster *inspect.Cluster) ([]*unstructured.Unstructured, error) {
 	found := make([][]*unstructured.Unstructured, len(q.kinds))
 	q.forbidden = make([]error, len(q.kinds))
@@ -216,6 +216,9 @@ func (q *query) list(ctx context.Context, cluster *inspect.Cluster) ([]*unstruct
 	}
 	if err := group.Wait(); err != nil {
 		return nil, err
+	}
+	if !slices.Contains(q.forbidden, nil) {
+		return nil, errors.Join(q.forbidden...)
 	}
 	for _, err := range q.forbidden {
 		if err != nil {

@@ -51,7 +51,7 @@ func buildMemcachedBackups(env *operator.Environment) error {
 	if err != nil {
 		return err
 	}
-	pods, err := child.NewPods(env, env.Clients.Metadata, cachev1.LabelMemcachedBackup)
+	pods, err := child.NewPodHealth(env, env.Clients.Kube, cachev1.LabelMemcachedBackup)
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ package health
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -74,10 +75,10 @@ func (p PodProblem) String() string {
 	return text
 }
 
-// OfPod returns why a pod does not start. It returns false if the pod is healthy, begins, or is
-// being deleted.
+// OfPod returns why a pod does not start. It returns false if the pod is healthy, begins, has ended,
+// or is being deleted.
 func OfPod(pod *corev1.Pod) (PodProblem, bool) {
-	if pod.DeletionTimestamp != nil {
+	if pod.DeletionTimestamp != nil || hasEnded(pod) {
 		return PodProblem{}, false
 	}
 	for _, container := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
@@ -94,6 +95,25 @@ func OfPod(pod *corev1.Pod) (PodProblem, bool) {
 		}
 	}
 	return PodProblem{}, false
+}
+
+// hasEnded reports whether a pod is not started again, for example because it was evicted.
+func hasEnded(pod *corev1.Pod) bool {
+	return pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded
+}
+
+// WorkloadOf returns kind and name of the workload of a pod: of the StatefulSet, DaemonSet or Job that
+// controls it, or of the Deployment of its ReplicaSet. The name of such a ReplicaSet is that of the
+// Deployment and a hash. Both are empty for a pod without a controller.
+func WorkloadOf(pod *corev1.Pod) (kind, name string) {
+	controller := metav1.GetControllerOf(pod)
+	if controller == nil {
+		return "", ""
+	}
+	if end := strings.LastIndexByte(controller.Name, '-'); controller.Kind == "ReplicaSet" && end > 0 {
+		return "Deployment", controller.Name[:end]
+	}
+	return controller.Kind, controller.Name
 }
 
 func isUnschedulable(condition corev1.PodCondition) bool {
@@ -147,6 +167,9 @@ func textOf(text string) string { return message.OneLine(message.Truncate(text, 
 // reads, each bounded. Healthy pods have none. It is idempotent.
 func ReducePod(whole *corev1.Pod, metadata metav1.ObjectMeta) *corev1.Pod {
 	reduced := &corev1.Pod{ObjectMeta: metadata}
+	if hasEnded(whole) {
+		return reduced
+	}
 	for _, container := range slices.Concat(whole.Status.InitContainerStatuses, whole.Status.ContainerStatuses) {
 		if _, found := ofContainer(container); found {
 			reduced.Status.ContainerStatuses = []corev1.ContainerStatus{reduceContainer(container)}

@@ -25,6 +25,7 @@ func backups(options *Options) operator.Kind {
 		Resources: []schema.GroupVersionResource{
 			backupv1.SchemeGroupVersion.WithResource("backups"), corev1.SchemeGroupVersion.WithResource("configmaps"),
 			batchv1.SchemeGroupVersion.WithResource("cronjobs"), batchv1.SchemeGroupVersion.WithResource("jobs"), secretResource,
+			corev1.SchemeGroupVersion.WithResource("pods"),
 		},
 		Build: func(env *operator.Environment) error { return buildBackups(env, options) },
 	}
@@ -47,11 +48,15 @@ func buildBackups(env *operator.Environment, options *Options) error {
 	if err != nil {
 		return err
 	}
+	pods, err := child.NewPodHealth(env, env.Clients.Kube, backupv1.LabelBackup)
+	if err != nil {
+		return err
+	}
 	secrets, err := secretkeys.New(env, env.Clients.Metadata, backup.SecretKeys()...)
 	if err != nil {
 		return err
 	}
-	loop, err := backup.New(client.BackupV1(), child.NewSet(backup.Kind, children...), jobs, secrets, options.images, kindDeps(env, options, informers))
+	loop, err := backup.New(client.BackupV1(), child.NewSet(backup.Kind, children...), jobs, pods, secrets, options.images, kindDeps(env, options, informers))
 	if err != nil {
 		return err
 	}

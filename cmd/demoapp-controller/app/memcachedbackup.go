@@ -42,15 +42,11 @@ func buildMemcachedBackups(env *operator.Environment, options *Options) error {
 	if err != nil {
 		return err
 	}
-	pods, err := child.NewPods(env, env.Clients.Metadata, cachev1.LabelMemcachedBackup)
+	pods, err := child.NewPodHealth(env, env.Clients.Kube, cachev1.LabelMemcachedBackup)
 	if err != nil {
 		return err
 	}
-	set, err := explainedSet(env, memcachedbackup.Kind, cachev1.LabelMemcachedBackup, children...)
-	if err != nil {
-		return err
-	}
-	loop, err := memcachedbackup.New(client.CacheV1(), set, pods, options.images, kindDeps(env, options, informers))
+	loop, err := memcachedbackup.New(client.CacheV1(), child.NewSet(memcachedbackup.Kind, children...), pods, options.images, kindDeps(env, options, informers))
 	if err != nil {
 		return err
 	}

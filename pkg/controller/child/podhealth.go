@@ -5,7 +5,7 @@ package child
 
 import (
 	"fmt"
-	"strings"
+	"slices"
 
 	kstatus "github.com/fluxcd/cli-utils/pkg/kstatus/status"
 	corev1 "k8s.io/api/core/v1"
@@ -31,6 +31,39 @@ func NewPodHealth(env Informers, kube kubernetes.Interface, label string) (PodHe
 	return PodHealth{pods}, err
 }
 
+// Names returns the names of the pods of an owner, sorted. Pods that are being deleted are left out.
+func (h PodHealth) Names(owner cache.ObjectName) []string {
+	var names []string
+	for _, pod := range h.Of(owner) {
+		if pod.DeletionTimestamp == nil {
+			names = append(names, pod.Name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// FirstFailing says which pod of an owner does not start, why, and what to do: the first one by name.
+// It returns an empty text if all do or begin.
+func (h PodHealth) FirstFailing(owner cache.ObjectName) string {
+	var first *corev1.Pod
+	for _, pod := range h.Of(owner) {
+		if _, fails := health.OfPod(pod); fails && (first == nil || pod.Name < first.Name) {
+			first = pod
+		}
+	}
+	if first == nil {
+		return ""
+	}
+	return describe(first)
+}
+
+// describe returns the problem of a pod that fails.
+func describe(pod *corev1.Pod) string {
+	problem, _ := health.OfPod(pod)
+	return fmt.Sprintf("pod %s: %s", pod.Name, problem)
+}
+
 // ExplainedBy makes the health of Deployments and StatefulSets that are not healthy say which pod
 // does not start, and why. It must be called before the set is used.
 func (s *Set) ExplainedBy(pods PodHealth) *Set {
@@ -54,7 +87,8 @@ func (p *pass) explain() {
 		return
 	}
 	for _, pod := range p.set.pods.Of(cache.MetaObjectToName(p.owner)) {
-		of := workloadOf(pod)
+		kind, name := health.WorkloadOf(pod)
+		of := id{kind, name}
 		first, unhealthy := found[of]
 		if _, fails := health.OfPod(pod); unhealthy && fails && (first == nil || pod.Name < first.Name) {
 			found[of] = pod
@@ -65,24 +99,10 @@ func (p *pass) explain() {
 		if pod == nil {
 			continue
 		}
-		problem, _ := health.OfPod(pod)
 		explained := *child // The cache has the child, too.
-		explained.Health.Message = fmt.Sprintf("%s: pod %s: %s", child.Health.Message, pod.Name, problem)
+		explained.Health.Message += ": " + describe(pod)
 		p.state.Children[i] = &explained
 	}
 }
 
 func isWorkload(kind string) bool { return kind == "Deployment" || kind == "StatefulSet" }
-
-// workloadOf returns the StatefulSet of a pod, or the Deployment of its ReplicaSet. The name of a
-// ReplicaSet is that of its Deployment and a hash.
-func workloadOf(pod *corev1.Pod) id {
-	controller := metav1.GetControllerOf(pod)
-	if controller == nil {
-		return id{}
-	}
-	if end := strings.LastIndexByte(controller.Name, '-'); controller.Kind == "ReplicaSet" && end > 0 {
-		return id{"Deployment", controller.Name[:end]}
-	}
-	return id{controller.Kind, controller.Name}
-}

@@ -11,12 +11,14 @@ import (
 	corev1informers "k8s.io/client-go/informers/core/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/example/demoapp-controller/pkg/health"
 )
 
-// Readiness reports whether a pod of an owner is ready. The pods have a label whose value is the
-// name of their owner.
+// Readiness is the health of the pods of an owner, and reports which of them are ready. The pods
+// have a label whose value is the name of their owner.
 type Readiness struct {
-	*Labeled[*corev1.Pod]
+	PodHealth
 
 	kube kubernetes.Interface
 }
@@ -27,7 +29,7 @@ func NewReadiness(env Informers, kube kubernetes.Interface, label string) (Readi
 		func(namespace string, indexers cache.Indexers, tweak func(*metav1.ListOptions)) cache.SharedIndexInformer {
 			return corev1informers.NewFilteredPodInformer(kube, namespace, 0, indexers, tweak)
 		}, reduceToReady)
-	return Readiness{pods, kube}, err
+	return Readiness{PodHealth{pods}, kube}, err
 }
 
 // Inherit sets the labels that the owner passes on.
@@ -36,15 +38,24 @@ func (r Readiness) Inherit(ctx context.Context, owner metav1.Object) error {
 		func(*corev1.Pod) bool { return true })
 }
 
-// reduceToReady keeps the node and the condition Ready, without its times.
+// reduceToReady keeps the health, the node and the condition Ready, without its times.
 func reduceToReady(whole *corev1.Pod, metadata metav1.ObjectMeta) *corev1.Pod {
-	reduced := &corev1.Pod{ObjectMeta: metadata, Spec: corev1.PodSpec{NodeName: whole.Spec.NodeName}}
-	for _, condition := range whole.Status.Conditions {
-		if condition.Type == corev1.PodReady {
-			reduced.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: condition.Status}}
-		}
+	reduced := health.ReducePod(whole, metadata)
+	reduced.Spec.NodeName = whole.Spec.NodeName
+	if ready := readyOf(whole); ready != nil {
+		reduced.Status.Conditions = append(reduced.Status.Conditions, corev1.PodCondition{Type: corev1.PodReady, Status: ready.Status})
 	}
 	return reduced
+}
+
+// readyOf returns the condition Ready of a pod; nil without one.
+func readyOf(pod *corev1.Pod) *corev1.PodCondition {
+	for i, condition := range pod.Status.Conditions {
+		if condition.Type == corev1.PodReady {
+			return &pod.Status.Conditions[i]
+		}
+	}
+	return nil
 }
 
 // Termination returns the node of a pod that is being deleted, and the time at which its grace
@@ -59,5 +70,9 @@ func (r Readiness) Termination(namespace, name string) (node string, end metav1.
 // IsReady reports whether a pod is ready and not being deleted.
 func (r Readiness) IsReady(namespace, name string) bool {
 	pod, ok := r.Get(namespace, name)
-	return ok && pod.DeletionTimestamp == nil && len(pod.Status.Conditions) > 0 && pod.Status.Conditions[0].Status == corev1.ConditionTrue
+	if !ok || pod.DeletionTimestamp != nil {
+		return false
+	}
+	ready := readyOf(pod)
+	return ready != nil && ready.Status == corev1.ConditionTrue
 }

@@ -32,6 +32,7 @@ type Engine interface {
 	MarkFailed(ctx context.Context, release helm.Release, baseline helm.Baseline, revision int, description string) error
 	MarkDeployed(ctx context.Context, release helm.Release, baseline helm.Baseline, revision int, description string) error
 	InTheWay(ctx context.Context, release helm.Release, object helm.ObjectReference) (string, error)
+	FailingPod(ctx context.Context, workload helm.ObjectReference, selector string) (string, error)
 	Forget(release cache.ObjectName)
 	HasSynced() bool
 	Subscribe(func(release cache.ObjectName, change helm.Change))
@@ -61,6 +62,7 @@ type Lifecycle struct {
 	ignored       controller.Memory[string]
 	explanations  controller.Memory[explained]
 	inputVersions controller.Memory[inputVersion]
+	podLooks      controller.Memory[podLooks]
 	// drifted are the objects whose drift was counted and is not corrected.
 	drifted controller.Memory[map[helm.ObjectReference]bool]
 	// repeats are the objects that were corrected lately.
@@ -88,6 +90,7 @@ func (l *Lifecycle) Forget(key cache.ObjectName) {
 	l.ignored.Forget(key)
 	l.explanations.Forget(key)
 	l.inputVersions.Forget(key)
+	l.podLooks.Forget(key)
 	l.drifted.Forget(key)
 	l.rollouts.Forget(key)
 	if release, ok := l.releases.Get(key); ok {
@@ -256,6 +259,7 @@ func (l *Lifecycle) assess(ctx context.Context, s *subject, f Facts, blockers []
 	if err != nil {
 		return assessment{}, err
 	}
+	plan = l.explainPods(ctx, s, f, plan)
 	found := assessment{}
 	found.plan, found.blockers = plan.holdIfBlocked(blockers)
 	found.health = judgeHealth(f, found.plan, *s.status)

@@ -191,7 +191,7 @@ var faults = []fault{
 	},
 	{
 		name: "image of a kind of watches.yaml", objects: caches("Cache", "extra: ["+deployment("containers: [{name: a, image: 'registry.invalid/a:1'}]")+"]"),
-		object: "cache/web", cause: "Pod/extra-", verdict: acts, text: "ImagePullBackOff",
+		object: "cache/web", cause: "Pod/extra-", ready: `: ImagePullBackOff: the image "registry.invalid/a:1" cannot be pulled`, verdict: acts, text: "ImagePullBackOff",
 	},
 	{
 		name: "ServiceAccount of pods", objects: caches("Cache", "extra: ["+deployment("serviceAccountName: nobody, containers: [{name: a, image: a}]")+"]"),
@@ -345,18 +345,18 @@ var faults = []fault{
 	},
 
 	// Images and containers.
-	{name: "image that cannot be pulled", objects: stuck, object: "demoapp/web", cause: "Pod/web-", verdict: acts, text: "ImagePullBackOff of image registry.invalid/web:1"},
-	{name: "image of a WebApp", objects: webapp, object: "webapp/front", cause: "Pod/front-", verdict: acts, text: "ImagePullBackOff"},
+	{name: "image that cannot be pulled", objects: stuck, object: "demoapp/web", cause: "Pod/web-", ready: `: container "demo-app": ImagePullBackOff: the image "registry.invalid/web:1" cannot be pulled`, verdict: acts, text: "ImagePullBackOff of image registry.invalid/web:1"},
+	{name: "image of a WebApp", objects: webapp, object: "webapp/front", cause: "Pod/front-", ready: `: ImagePullBackOff: the image "registry.invalid/front:1" cannot be pulled`, verdict: acts, text: "ImagePullBackOff"},
 	{
 		name: "image of one app of a DemoAppCluster", object: "demoappcluster/page", cause: "Pod/page-", verdict: acts, text: "ImagePullBackOff",
 		objects: "apiVersion: demo.example.com/v1alpha1\nkind: DemoAppCluster\nmetadata: {name: page}\nspec:\n  template:\n    spec: {apiKey: key-of-an-app, image: 'registry.invalid/web:1'}",
 	},
 	{
-		name: "crash with an exit code", objects: stuck, pods: "web-", podStatus: crashed(42, "Error"), object: "demoapp/web", cause: "Pod/web-", verdict: acts,
+		name: "crash with an exit code", objects: stuck, pods: "web-", podStatus: crashed(42, "Error"), object: "demoapp/web", cause: "Pod/web-", ready: "CrashLoopBackOff: the process ends with exit code 42", verdict: acts,
 		text: "exit code 42",
 	},
 	{
-		name: "out of memory", objects: stuck, pods: "web-", podStatus: crashed(137, "OOMKilled"), object: "demoapp/web", cause: "Pod/web-", verdict: acts,
+		name: "out of memory", objects: stuck, pods: "web-", podStatus: crashed(137, "OOMKilled"), object: "demoapp/web", cause: "Pod/web-", ready: "OOMKilled: the process ends with exit code 137; raise the memory limit", verdict: acts,
 		text: "OOMKilled",
 	},
 	{
@@ -371,7 +371,7 @@ var faults = []fault{
 	{
 		name: "container that would run as root", objects: stuck, pods: "web-",
 		podStatus: waiting("CreateContainerConfigError", "container has runAsNonRoot and image will run as root"),
-		object:    "demoapp/web", cause: "Pod/web-", verdict: acts, text: "runAsNonRoot",
+		object:    "demoapp/web", cause: "Pod/web-", ready: "use one with a numeric user other than root", verdict: acts, text: "runAsNonRoot",
 	},
 	{
 		name: "command that does not exist", objects: stuck, pods: "web-", podStatus: waiting("RunContainerError", "exec: serve: executable file not found"),
@@ -401,7 +401,7 @@ var faults = []fault{
 
 	// Nodes and volumes.
 	{
-		name: "node selector", objects: app("  values: {nodeSelector: {disk: none}}"), object: "demoapp/web", cause: "Pod/web-", verdict: acts, text: "nodes are available",
+		name: "node selector", objects: app("  values: {nodeSelector: {disk: none}}"), object: "demoapp/web", cause: "Pod/web-", ready: "Unschedulable: ", verdict: acts, text: "nodes are available",
 	},
 	{
 		name: "more CPU than a node has", objects: app("  values: {resources: {requests: {cpu: '1000'}, limits: {cpu: '1000'}}}"), object: "demoapp/web",

@@ -45,6 +45,8 @@ type fault struct {
 	cause   string
 	verdict inspect.Verdict
 	text    string
+	// ready is a part of the message of the condition Ready of the object itself.
+	ready string
 }
 
 func TestWhy(t *testing.T) {
@@ -76,11 +78,15 @@ func TestWhy(t *testing.T) {
 				last = kubectl(t, namespace, args...)
 				var got struct {
 					Cause struct{ Kind, Name string }
+					Steps []struct{ Message string }
 				}
 				if err := json.Unmarshal([]byte(last.out), &got); err != nil {
 					return false, fmt.Errorf("%w: %s", err, last.errors)
 				}
 				cause := got.Cause.Kind + "/" + got.Cause.Name
+				if len(got.Steps) > 0 && !strings.Contains(got.Steps[0].Message, tt.ready) {
+					return false, nil
+				}
 				return strings.HasPrefix(cause, strings.ReplaceAll(tt.cause, "$NAMESPACE", namespace)) &&
 					last.code == int(tt.verdict) && strings.Contains(last.out, strings.ReplaceAll(tt.text, "$NAMESPACE", namespace)), nil
 			})

@@ -27,6 +27,9 @@ const (
 	ReasonSecretNotFound = "SecretNotFound"
 	// ReasonKeyNotFound means that a Secret that the spec names lacks a key.
 	ReasonKeyNotFound = "KeyNotFound"
+	// ReasonRunNotStarting means that the pod of a run does not start, for example because its image
+	// cannot be pulled. The message names the pod, the cause and what to do.
+	ReasonRunNotStarting = "RunNotStarting"
 )
 
 // Reasons of LastRunSucceeded. Those of failures are also reasons of Ready.

@@ -83,8 +83,9 @@ func (w *world) start() {
 	children, err2 := child.Builtin(w, w.kube, "ConfigMap", "CronJob")
 	jobs, err3 := runs.New(w, w.kube, backupv1.LabelBackup)
 	keys, err4 := secretkeys.New(w, w.metadata, backup.SecretKeys()...)
-	expect.NoError(w.t, errors.Join(err1, err2, err3, err4))
-	loop, err := backup.New(w.client.BackupV1(), child.NewSet(backup.Kind, children...), jobs, keys, images.Table{}, kind.Deps{
+	pods, err5 := child.NewPodHealth(w, w.kube, backupv1.LabelBackup)
+	expect.NoError(w.t, errors.Join(err1, err2, err3, err4, err5))
+	loop, err := backup.New(w.client.BackupV1(), child.NewSet(backup.Kind, children...), jobs, pods, keys, images.Table{}, kind.Deps{
 		Informers: informers, Recorder: w, Clock: clock.RealClock{}, ResyncPeriod: 1000 * time.Hour,
 	})
 	expect.NoError(w.t, err)
@@ -212,6 +213,27 @@ func (w *world) createPod(job string, status corev1.PodStatus) {
 			Status: status,
 		}, metav1.CreateOptions{})
 		return err
+	})
+}
+
+// TestRunThatDoesNotStart: a Job says nothing of its pod before its deadline.
+func TestRunThatDoesNotStart(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.startJob("orders-1")
+		pod := &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "orders-1-x", Labels: map[string]string{backupv1.LabelBackup: "orders"}},
+			Status: corev1.PodStatus{Phase: corev1.PodPending, InitContainerStatuses: []corev1.ContainerStatus{{
+				Name: "dump", Image: "postgres:nope", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ErrImagePull"}},
+			}}},
+		}
+		controllertest.Create(w.World, w.kube.CoreV1().Pods("ns").Create, pod)
+
+		expect.Equal(w.t, "reason", backupv1.ReasonRunNotStarting, w.ready().Reason)
+		expect.Contains(w.t, "message", w.ready().Message, `A run does not start: pod orders-1-x: container "dump": ImagePullBackOff: the image "postgres:nope" cannot be pulled`)
+
+		pod.Status = corev1.PodStatus{Phase: corev1.PodRunning}
+		controllertest.Update(w.World, w.kube.CoreV1().Pods("ns").UpdateStatus, pod)
+		expect.Equal(w.t, "Ready when it has started", metav1.ConditionTrue, w.ready().Status)
 	})
 }
 

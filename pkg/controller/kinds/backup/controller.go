@@ -42,15 +42,17 @@ type (
 type reconciler struct {
 	children *child.Set
 	runs     *runs.Runs
+	pods     child.PodHealth
 	secrets  *secretkeys.Keys
 	images   images.Table
 	// namespaces has the UIDs of namespaces, if the operator may watch them.
 	namespaces *controller.Namespaces
 }
 
-// New wires the controller of Backups, of their children and of their runs. It starts nothing.
+// New wires the controller of Backups, of their children, and of their runs and pods. It starts nothing.
 func New(
-	client backupclient.BackupsGetter, children *child.Set, jobs *runs.Runs, secrets *secretkeys.Keys, pull images.Table, deps kind.Deps,
+	client backupclient.BackupsGetter, children *child.Set, jobs *runs.Runs, pods child.PodHealth, secrets *secretkeys.Keys, pull images.Table,
+	deps kind.Deps,
 ) (*loop, error) {
 	l, err := kind.New(kind.Definition[*backupv1.Backup, backupv1.BackupStatus]{
 		Name: Name, GroupVersionKind: Kind, FieldManager: child.FieldManager,
@@ -58,7 +60,7 @@ func New(
 		Client:      func(namespace string) controller.Patcher[*backupv1.Backup] { return client.Backups(namespace) },
 		Status:      func(b *backupv1.Backup) *backupv1.BackupStatus { return &b.Status },
 		Conditions:  func(s *backupv1.BackupStatus) *[]metav1.Condition { return &s.Conditions },
-		Steps:       reconciler{children, jobs, secrets, pull, deps.Namespaces}.reconcile,
+		Steps:       reconciler{children, jobs, pods, secrets, pull, deps.Namespaces}.reconcile,
 		Hold: func(written, next backupv1.BackupStatus) time.Duration {
 			return child.Hold(written.Conditions, next.Conditions)
 		},
@@ -85,7 +87,7 @@ func New(
 		}
 		return keys
 	}
-	return l, errors.Join(children.Watch(l), jobs.Watch(l), secrets.Watch(l, users))
+	return l, errors.Join(children.Watch(l), jobs.Watch(l), pods.Watch(l), secrets.Watch(l, users))
 }
 
 func secretsOf(object any) (names []string, _ error) {
@@ -152,6 +154,6 @@ func (r reconciler) reconcile(ctx context.Context, p *pass) error {
 	} else {
 		record.Next = nil // Nothing starts runs.
 	}
-	summarize(p, state, record, r.secrets.FirstMissing(b.Namespace, references(b)...), err, runsErr)
+	summarize(p, state, record, r.secrets.FirstMissing(b.Namespace, references(b)...), r.pods.FirstFailing(p.Key()), err, runsErr)
 	return errors.Join(err, runsErr)
 }

@@ -27,8 +27,8 @@ func recordOf(s *backupv1.BackupStatus) runs.Record {
 }
 
 // summarize makes the status of what the steps left behind. Errors come first in Ready, then a
-// Secret that is missing, then the last run.
-func summarize(p *pass, state child.State, record runs.Record, missing *secretkeys.Missing, err, runsErr error) {
+// Secret that is missing, then a pod that does not start, then the last run.
+func summarize(p *pass, state child.State, record runs.Record, missing *secretkeys.Missing, failingPod string, err, runsErr error) {
 	s, conditions := &p.Object.Status, p.Conditions()
 	s.ObservedGeneration = p.Object.Generation
 	s.LastScheduleTime, s.LastSuccessfulTime, s.NextScheduleTime = record.LastScheduled, record.LastSucceeded, record.Next
@@ -60,6 +60,8 @@ func summarize(p *pass, state child.State, record runs.Record, missing *secretke
 		conditions.MarkReconciling(backupv1.ReasonSecretNotFound, missing.Message)
 	case missing != nil:
 		conditions.MarkReconciling(backupv1.ReasonKeyNotFound, missing.Message)
+	case failingPod != "":
+		conditions.MarkReconciling(backupv1.ReasonRunNotStarting, "A run does not start: "+failingPod)
 	case record.IsFailing():
 		conditions.MarkStalled(s.LastFailure.Reason, s.LastFailure.Message)
 	}

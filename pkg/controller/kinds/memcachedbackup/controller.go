@@ -5,7 +5,6 @@ package memcachedbackup
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -32,8 +31,9 @@ type (
 // New wires the controller of MemcachedBackups, of their children and of their pods. It
 // starts nothing.
 func New(
-	client cacheclient.MemcachedBackupsGetter, children *child.Set, pods *child.Pods, from images.Table, deps kind.Deps,
+	client cacheclient.MemcachedBackupsGetter, children *child.Set, pods child.PodHealth, from images.Table, deps kind.Deps,
 ) (*loop, error) {
+	children = children.ExplainedBy(pods)
 	l, err := kind.New(kind.Definition[*cachev1.MemcachedBackup, cachev1.MemcachedBackupStatus]{
 		Name: Name, GroupVersionKind: Kind, FieldManager: child.FieldManager,
 		Client: func(namespace string) controller.Patcher[*cachev1.MemcachedBackup] {
@@ -54,5 +54,5 @@ func New(
 	if err != nil {
 		return nil, err
 	}
-	return l, errors.Join(children.Watch(l), pods.Watch(l))
+	return l, children.Watch(l)
 }

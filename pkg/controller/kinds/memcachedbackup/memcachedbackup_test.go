@@ -13,9 +13,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	kubefake "k8s.io/client-go/kubernetes/fake"
-	metadatafake "k8s.io/client-go/metadata/fake"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
@@ -32,17 +30,16 @@ import (
 	"github.com/example/demoapp-controller/test/expect"
 )
 
-// pods is the resource whose metadata the controller watches.
+// pods is the resource of the pods.
 var pods = corev1.SchemeGroupVersion.WithResource("pods")
 
 // world is a controller of MemcachedBackups between fake clientsets.
 type world struct {
 	*controllertest.World
 
-	t        *testing.T
-	kube     *kubefake.Clientset
-	metadata *metadatafake.FakeMetadataClient
-	client   *versionedfake.Clientset
+	t      *testing.T
+	kube   *kubefake.Clientset
+	client *versionedfake.Clientset
 }
 
 // inWorld runs a test in a world with the MemcachedBackup "cache", whose pods "a" and "b" are
@@ -61,10 +58,8 @@ func inWorld(t *testing.T, test func(w *world)) {
 }
 
 func newWorld(t *testing.T) *world {
-	scheme := runtime.NewScheme()
-	expect.NoError(t, metav1.AddMetaToScheme(scheme))
-	kube, client, metadata := kubefake.NewClientset(), versionedfake.NewClientset(), metadatafake.NewSimpleMetadataClient(scheme)
-	w := &world{World: controllertest.NewWorld(t, kube, client, metadata), t: t, kube: kube, metadata: metadata, client: client}
+	kube, client := kubefake.NewClientset(), versionedfake.NewClientset()
+	w := &world{World: controllertest.NewWorld(t, kube, client), t: t, kube: kube, client: client}
 	w.start()
 	return w
 }
@@ -77,7 +72,7 @@ func (w *world) start() {
 		return factory.Cache().V1().MemcachedBackups().Informer(), nil
 	})
 	children, err2 := child.Builtin(w, w.kube, "Deployment")
-	pods, err3 := child.NewPods(w, w.metadata, cachev1.LabelMemcachedBackup)
+	pods, err3 := child.NewPodHealth(w, w.kube, cachev1.LabelMemcachedBackup)
 	expect.NoError(w.t, errors.Join(err1, err2, err3))
 	loop, err := memcachedbackup.New(w.client.CacheV1(), child.NewSet(memcachedbackup.Kind, children...), pods, images.Table{}, kind.Deps{
 		Informers: informers, Recorder: w, Clock: clock.RealClock{}, ResyncPeriod: 10 * time.Hour,
@@ -112,9 +107,8 @@ func (w *world) deployment() *appsv1.Deployment {
 }
 
 // podOfCache returns a pod of the MemcachedBackup "cache".
-func podOfCache(name string) *metav1.PartialObjectMetadata {
-	return &metav1.PartialObjectMetadata{
-		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
+func podOfCache(name string) *corev1.Pod {
+	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: "ns", Name: name, Labels: map[string]string{cachev1.LabelMemcachedBackup: "cache"},
 			Annotations: map[string]string{"large": "annotation"},
@@ -123,11 +117,11 @@ func podOfCache(name string) *metav1.PartialObjectMetadata {
 }
 
 // createPods does what the controller of ReplicaSets does.
-func (w *world) createPods(created ...*metav1.PartialObjectMetadata) {
+func (w *world) createPods(created ...*corev1.Pod) {
 	w.t.Helper()
 	w.Act(func() error {
 		for _, pod := range created {
-			if err := w.metadata.Tracker().Create(pods, pod, pod.Namespace); err != nil {
+			if err := w.kube.Tracker().Create(pods, pod, pod.Namespace); err != nil {
 				return err
 			}
 		}
@@ -136,12 +130,12 @@ func (w *world) createPods(created ...*metav1.PartialObjectMetadata) {
 }
 
 // changePod changes the metadata of a pod of the MemcachedBackup.
-func (w *world) changePod(name string, change func(*metav1.PartialObjectMetadata)) {
+func (w *world) changePod(name string, change func(*corev1.Pod)) {
 	w.t.Helper()
 	pod := podOfCache(name)
 	pod.ResourceVersion = "later"
 	change(pod)
-	w.Act(func() error { return w.metadata.Tracker().Update(pods, pod, pod.Namespace) })
+	w.Act(func() error { return w.kube.Tracker().Update(pods, pod, pod.Namespace) })
 }
 
 // makePodsReady does what the controller of Deployments does.
@@ -198,14 +192,14 @@ func TestNodesFollowThePods(t *testing.T) {
 		nodes []string
 	}{
 		"a new pod":        {func(w *world) { w.createPods(podOfCache("aa")) }, []string{"a", "aa", "b"}},
-		"a deleted pod":    {func(w *world) { w.Act(func() error { return w.metadata.Tracker().Delete(pods, "ns", "a") }) }, []string{"b"}},
+		"a deleted pod":    {func(w *world) { w.Act(func() error { return w.kube.Tracker().Delete(pods, "ns", "a") }) }, []string{"b"}},
 		"a pod of another": {func(w *world) { w.createPods(ofOther("c", "ns", "other")) }, []string{"a", "b"}},
 		"a pod elsewhere":  {func(w *world) { w.createPods(ofOther("c", "elsewhere", "cache")) }, []string{"a", "b"}},
 		"a pod that is being deleted": {func(w *world) {
-			w.changePod("a", func(pod *metav1.PartialObjectMetadata) { pod.DeletionTimestamp = ptr.To(metav1.Now()) })
+			w.changePod("a", func(pod *corev1.Pod) { pod.DeletionTimestamp = ptr.To(metav1.Now()) })
 		}, []string{"b"}},
 		"a pod with another label": {func(w *world) {
-			w.changePod("a", func(pod *metav1.PartialObjectMetadata) { pod.Labels[cachev1.LabelMemcachedBackup] = "other" })
+			w.changePod("a", func(pod *corev1.Pod) { pod.Labels[cachev1.LabelMemcachedBackup] = "other" })
 		}, []string{"b"}},
 	}
 	for name, test := range tests {
@@ -220,7 +214,7 @@ func TestNodesFollowThePods(t *testing.T) {
 }
 
 // ofOther returns a pod that belongs to another MemcachedBackup.
-func ofOther(name, namespace, owner string) *metav1.PartialObjectMetadata {
+func ofOther(name, namespace, owner string) *corev1.Pod {
 	pod := podOfCache(name)
 	pod.Namespace, pod.Labels[cachev1.LabelMemcachedBackup] = namespace, owner
 	return pod
@@ -228,7 +222,7 @@ func ofOther(name, namespace, owner string) *metav1.PartialObjectMetadata {
 
 func TestOtherChangesOfPodsCostNothing(t *testing.T) {
 	inWorld(t, func(w *world) {
-		w.changePod("a", func(pod *metav1.PartialObjectMetadata) { pod.Annotations["note"] = "theirs" })
+		w.changePod("a", func(pod *corev1.Pod) { pod.Annotations["note"] = "theirs" })
 
 		expect.Equal(w.t, "requests", []string(nil), w.Take())
 	})
@@ -253,7 +247,7 @@ func TestReadyWaitsForNodes(t *testing.T) {
 
 func TestNodesAreLimited(t *testing.T) {
 	inWorld(t, func(w *world) {
-		var many []*metav1.PartialObjectMetadata
+		var many []*corev1.Pod
 		for i := range cachev1.MaxNodes {
 			many = append(many, podOfCache(fmt.Sprintf("c%04d", i)))
 		}
@@ -274,7 +268,7 @@ func TestSizeZeroIsReady(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.resize(0)
 		w.Act(func() error {
-			return errors.Join(w.metadata.Tracker().Delete(pods, "ns", "a"), w.metadata.Tracker().Delete(pods, "ns", "b"))
+			return errors.Join(w.kube.Tracker().Delete(pods, "ns", "a"), w.kube.Tracker().Delete(pods, "ns", "b"))
 		})
 		w.makePodsReady()
 		w.Wait(time.Second)

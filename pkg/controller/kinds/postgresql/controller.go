@@ -72,6 +72,7 @@ type postgreSQLs struct {
 func New(
 	client databaseclient.PostgreSQLsGetter, children *child.Set, observed *Observed, backups *Backups, pull images.Table, deps kind.Deps,
 ) (*loop, error) {
+	children = children.ExplainedBy(observed.pods.PodHealth)
 	c := &postgreSQLs{observed, children, backups, pull}
 	l, err := kind.New(kind.Definition[*databasev1.PostgreSQL, databasev1.PostgreSQLStatus]{
 		Name: Name, GroupVersionKind: Kind, FieldManager: child.FieldManager,
@@ -92,8 +93,7 @@ func New(
 	if err != nil {
 		return nil, err
 	}
-	return l, errors.Join(children.Watch(l), observed.secrets.Watch(l), observed.claims.Watch(l), observed.pods.Watch(l),
-		observed.certificates.Watch(l))
+	return l, errors.Join(children.Watch(l), observed.secrets.Watch(l), observed.claims.Watch(l), observed.certificates.Watch(l))
 }
 
 func (c *postgreSQLs) reconcile(ctx context.Context, p *pass) error {

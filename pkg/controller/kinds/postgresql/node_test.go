@@ -161,3 +161,23 @@ func TestSecretWithoutLabelOutlivesDeletion(t *testing.T) {
 		}
 	})
 }
+
+// TestPodThatDoesNotStart: the StatefulSet says nothing of the cause.
+func TestPodThatDoesNotStart(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.makeStatefulSetReady(1)
+		controller := true
+		controllertest.Create(w.World, w.kube.CoreV1().Pods("ns").Create, &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{
+				Namespace: "ns", Name: "db-7", Labels: map[string]string{databasev1.LabelPostgreSQL: "db"},
+				OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "StatefulSet", Name: "db", Controller: &controller}},
+			},
+			Status: corev1.PodStatus{Phase: corev1.PodPending, Conditions: []corev1.PodCondition{
+				{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, Message: "0/3 nodes are available"},
+			}},
+		})
+		w.Wait(time.Minute)
+
+		expect.Contains(w.t, "message", w.ready().Message, "pod db-7: Unschedulable: 0/3 nodes are available; reduce the requests")
+	})
+}

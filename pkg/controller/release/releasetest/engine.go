@@ -28,6 +28,8 @@ type Engine struct {
 	ObserveErr, UninstallErr error
 	// ConflictState is the result of InTheWay.
 	ConflictState string
+	// FailingPods is the result of FailingPod.
+	FailingPods string
 	// Taken are the kinds whose objects a repair finds to have another owner.
 	Taken []string
 	// InitialHealth is the health of a new release.
@@ -247,6 +249,14 @@ func (e *Engine) InTheWay(_ context.Context, _ helm.Release, object helm.ObjectR
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.ConflictState, e.nextFailure()
+}
+
+// FailingPod implements release.Engine.
+func (e *Engine) FailingPod(_ context.Context, workload helm.ObjectReference, _ string) (string, error) {
+	e.record("look at pods of " + workload.Name)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.FailingPods, nil
 }
 
 // Forget implements release.Engine.

@@ -1,0 +1,82 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package release
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
+	"k8s.io/klog/v2"
+
+	"github.com/example/demoapp-controller/pkg/helm"
+)
+
+const (
+	// podsSoon is the time that pods have to start before the first look at them.
+	podsSoon = 3 * time.Second
+	// podsRarely is the longest time between two looks, and podsUntil the time after which only
+	// other passes look again. Deployments give up after ten minutes by default.
+	podsRarely, podsUntil = 5 * time.Minute, 15 * time.Minute
+)
+
+// podLooks are the looks at the pods of a release that is not healthy. A pod that fails changes
+// nothing of its workload, so no event tells of it.
+type podLooks struct {
+	// revision has not been healthy since.
+	revision int64
+	since    time.Time
+	// next is the time of the next look.
+	next time.Time
+	// failing has what the last look found.
+	failing map[helm.ObjectReference]string
+}
+
+// explainPods adds to the health of workloads which of their pods does not start, and why. The
+// time between two looks grows with the time that the release has not been healthy.
+func (l *Lifecycle) explainPods(ctx context.Context, s *subject, f Facts, plan Plan) Plan {
+	var waiting []int
+	for i, object := range plan.Observed.Health {
+		if object.Status != status.CurrentStatus && object.Selector != "" && object.PodsRefused == "" {
+			waiting = append(waiting, i)
+		}
+	}
+	if len(waiting) == 0 || s.status.DeployedRelease == nil {
+		l.podLooks.Forget(f.Key)
+		return plan
+	}
+	looks, known := l.podLooks.Get(f.Key)
+	switch revision := s.status.DeployedRelease.Revision; {
+	case !known || looks.revision != revision:
+		looks = podLooks{revision: revision, since: f.Now, next: f.Now.Add(podsSoon)}
+	case !f.Now.Before(looks.next):
+		looks.failing = map[helm.ObjectReference]string{}
+		for _, i := range waiting {
+			object := plan.Observed.Health[i]
+			failing, err := l.engine.FailingPod(ctx, object.Object, object.Selector)
+			if err != nil {
+				// The health alone is reported, as without the permission.
+				klog.FromContext(ctx).V(2).Info("Pods are not explained", "reason", err.Error())
+				break
+			}
+			if failing != "" {
+				looks.failing[object.Object] = failing
+				break // The first cause is enough.
+			}
+		}
+		looks.next = f.Now.Add(min(max(f.Now.Sub(looks.since), podsSoon), podsRarely))
+	}
+	l.podLooks.Set(f.Key, looks)
+	if len(looks.failing) == 0 && f.Now.Sub(looks.since) < podsUntil {
+		s.RequeueAfter(looks.next.Sub(f.Now))
+	}
+	plan.Observed.Health = slices.Clone(plan.Observed.Health) // The engine has the same slice.
+	for _, i := range waiting {
+		if failing := looks.failing[plan.Observed.Health[i].Object]; failing != "" {
+			plan.Observed.Health[i].Message += ": " + failing
+		}
+	}
+	return plan
+}

@@ -102,6 +102,13 @@ func (b *browser) press(t *testing.T, keys string) {
 	b.run(t, chromedp.KeyEvent(keys))
 }
 
+// click clicks on the element of a selector.
+func (b *browser) click(t *testing.T, selector string) {
+	t.Helper()
+	b.holds(t, fmt.Sprintf("document.querySelector(%q) !== null", selector))
+	evaluate[bool](t, b, fmt.Sprintf("document.querySelector(%q).click(), true", selector))
+}
+
 // search presses the key of the search. The browser's protocol types the key although the page
 // handles it, which a keyboard does not.
 func (b *browser) search(t *testing.T) {

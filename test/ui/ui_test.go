@@ -12,6 +12,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/example/demoapp-controller/pkg/inspect"
 )
 
 // views are the views of the page, and what each shows of the objects of testdata.
@@ -83,6 +85,31 @@ func TestLive(t *testing.T) {
 	b.sees(t, ".notice", "not found")
 	b.press(t, "u")
 	b.holds(t, `document.querySelector('.rows') !== null && document.querySelector('[data-key$="/shop/fresh"]') === null`)
+}
+
+// TestWrite: with --write, the page suspends an object with a reason and resumes it; without, it offers
+// neither.
+func TestWrite(t *testing.T) {
+	const hash = "#/app/DemoApp.demo.example.com/shop/web"
+	reader := openBrowser(t, startPage(t)).withoutErrors(t)
+	reader.open(t, hash)
+	reader.sees(t, "#panel", "Deployment/web")
+	reader.holds(t, "document.querySelectorAll('.actions button').length === 0")
+
+	b := openBrowser(t, startPage(t, "--write")).withoutErrors(t)
+	b.open(t, hash)
+	b.sees(t, ".actions", "Suspend")
+	b.passesAxe(t, "actions")
+	b.click(t, ".actions [data-key=suspend]")
+	b.holds(t, "document.getElementById('reason') !== null")
+	b.passesAxe(t, "question for a reason")
+	evaluate[bool](t, b, "document.getElementById('reason').focus(), true")
+	b.press(t, "maintenance\r")
+
+	await(t, "web", "suspended", func(s inspect.Summary) bool { return s.Suspended })
+	b.sees(t, ".actions", "Resume")
+	b.click(t, ".actions [data-key=resume]")
+	await(t, "web", "resumed", func(s inspect.Summary) bool { return !s.Suspended })
 }
 
 // TestKeyboard: the list and an object's page work without a mouse, and the filters come back.

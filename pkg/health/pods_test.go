@@ -40,16 +40,22 @@ func TestOfPod(t *testing.T) {
 		{"back-off after a crash", corev1.ContainerStatus{State: waiting("CrashLoopBackOff", "back-off 10s"), LastTerminationState: ended(1, "Error")}, corev1.PodCondition{}, crash},
 		{"restart after a crash", corev1.ContainerStatus{LastTerminationState: ended(1, "Error")}, corev1.PodCondition{}, crash},
 		{
-			"out of memory", corev1.ContainerStatus{State: waiting("CrashLoopBackOff", "back-off"), LastTerminationState: ended(137, "OOMKilled")}, corev1.PodCondition{},
+			"out of memory",
+			corev1.ContainerStatus{State: waiting("CrashLoopBackOff", "back-off"), LastTerminationState: ended(137, "OOMKilled")},
+			corev1.PodCondition{},
 			`container "web": OOMKilled: the process ends with exit code 137; raise the memory limit, or let the process use less`,
 		},
 		{
-			"image that runs as root", corev1.ContainerStatus{State: waiting("CreateContainerConfigError", "container has runAsNonRoot and image will run as root")}, corev1.PodCondition{},
+			"image that runs as root",
+			corev1.ContainerStatus{State: waiting("CreateContainerConfigError", "container has runAsNonRoot and image will run as root")},
+			corev1.PodCondition{},
 			`container "web": CreateContainerConfigError: container has runAsNonRoot and image will run as root; create the Secret, ConfigMap or key ` +
 				`that the message names; if the image runs as root, use one with a numeric user other than root`,
 		},
 		{
-			"no node", corev1.ContainerStatus{}, corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "Unschedulable", Message: "0/3 nodes are available"},
+			"no node",
+			corev1.ContainerStatus{},
+			corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "Unschedulable", Message: "0/3 nodes are available"},
 			"Unschedulable: 0/3 nodes are available; reduce the requests, add nodes, or correct the volume or the node selector",
 		},
 	}

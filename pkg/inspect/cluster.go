@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
@@ -130,20 +131,64 @@ func (c *Cluster) listUpTo(
 	if err != nil {
 		return nil, false, err
 	}
+	resource := c.resource(mapping.Resource, namespaceFor(mapping, namespace))
+	return pages(mapping.Resource, selector, limit, func(options metav1.ListOptions) ([]*unstructured.Unstructured, string, error) {
+		page, err := resource.List(ctx, options)
+		if err != nil {
+			return nil, "", err
+		}
+		objects := make([]*unstructured.Unstructured, 0, len(page.Items))
+		for i := range page.Items {
+			objects = append(objects, &page.Items[i])
+		}
+		return objects, page.GetContinue(), nil
+	})
+}
+
+// listMetadataUpTo is listUpTo for objects that have only their metadata.
+func (c *Cluster) listMetadataUpTo(
+	ctx context.Context, kind schema.GroupVersionKind, namespace, selector string, limit int,
+) (found []*unstructured.Unstructured, complete bool, err error) {
+	mapping, err := c.Mapper.RESTMapping(kind.GroupKind(), kind.Version)
+	if err != nil {
+		return nil, false, err
+	}
+	resource := c.Metadata.Resource(mapping.Resource).Namespace(namespaceFor(mapping, namespace))
+	return pages(mapping.Resource, selector, limit, func(options metav1.ListOptions) ([]*unstructured.Unstructured, string, error) {
+		page, err := resource.List(ctx, options)
+		if err != nil {
+			return nil, "", err
+		}
+		objects := make([]*unstructured.Unstructured, 0, len(page.Items))
+		for i := range page.Items {
+			fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&page.Items[i])
+			if err != nil {
+				return nil, "", err
+			}
+			object := &unstructured.Unstructured{Object: fields}
+			object.SetGroupVersionKind(kind)
+			objects = append(objects, object)
+		}
+		return objects, page.GetContinue(), nil
+	})
+}
+
+// pages reads pages of a list up to the page with the object number limit.
+func pages(
+	resource schema.GroupVersionResource, selector string, limit int, read func(metav1.ListOptions) ([]*unstructured.Unstructured, string, error),
+) (found []*unstructured.Unstructured, complete bool, err error) {
 	options := metav1.ListOptions{LabelSelector: selector, Limit: pageSize}
 	for {
-		page, err := c.resource(mapping.Resource, namespaceFor(mapping, namespace)).List(ctx, options)
+		page, next, err := read(options)
 		if apierrors.IsForbidden(err) {
 			return nil, false, err // The answer names user, verb and resource.
 		}
 		if err != nil {
-			return nil, false, fmt.Errorf("list %s: %w", mapping.Resource.GroupResource(), err)
+			return nil, false, fmt.Errorf("list %s: %w", resource.GroupResource(), err)
 		}
-		for i := range page.Items {
-			found = append(found, &page.Items[i])
-		}
-		if options.Continue = page.GetContinue(); options.Continue == "" || len(found) >= limit {
-			return found, options.Continue == "", nil
+		found = append(found, page...)
+		if options.Continue = next; next == "" || len(found) >= limit {
+			return found, next == "", nil
 		}
 	}
 }

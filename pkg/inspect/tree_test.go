@@ -265,7 +265,12 @@ status:
   deployedRelease: {name: %[1]s, revision: 1, chart: demo-app, chartVersion: 0.1.0}
   inventory:
   - {apiVersion: apps/v1, kind: Deployment, namespace: shop, name: %[1]s, uid: %[1]s-dep}
+  - {apiVersion: v1, kind: Secret, namespace: shop, name: %[1]s}
   - {apiVersion: v1, kind: Service, namespace: shop, name: %[1]s}
+---
+apiVersion: v1
+kind: Secret
+metadata: {name: %[1]s}
 ---
 apiVersion: apps/v1
 kind: Deployment
@@ -283,7 +288,7 @@ apiVersion: v1
 kind: Secret
 metadata: {name: sh.helm.release.v1.%[1]s.v1, labels: {owner: helm, name: %[1]s, version: "1", status: deployed}}
 `, name)
-		want += fmt.Sprintf("  DemoApp/%[1]s Current 1=deployed\n    Deployment/%[1]s Current\n      ReplicaSet/%[1]s-1 Current\n    Service/%[1]s NotFound\n", name)
+		want += fmt.Sprintf("  DemoApp/%[1]s Current 1=deployed\n    Deployment/%[1]s Current\n      ReplicaSet/%[1]s-1 Current\n    Secret/%[1]s Current\n    Service/%[1]s NotFound\n", name)
 	}
 	cluster, client := treeCluster(t, documents)
 	kind, err := cluster.Kind(t.Context(), "demoappcluster")

@@ -64,8 +64,7 @@ func (t *treeReader) readLists(ctx context.Context, level []*Node) {
 	}
 }
 
-// wanted counts the requests that the nodes of a level need without lists. Secrets are never listed:
-// the list would have the data of all.
+// wanted counts the requests that the nodes of a level need without lists.
 func (t *treeReader) wanted(level []*Node) map[place]int {
 	counts := map[place]int{}
 	for _, node := range level {
@@ -80,9 +79,7 @@ func (t *treeReader) wanted(level []*Node) map[place]int {
 		}
 		named, _ := t.named(node)
 		for _, child := range named {
-			if child.GroupVersionKind != secrets {
-				counts[place{child.GroupVersionKind, child.Namespace}]++
-			}
+			counts[place{child.GroupVersionKind, child.Namespace}]++
 		}
 		if StatusOf(node.Object).Release.DeployedRelease != nil {
 			counts[place{records, node.Namespace}]++
@@ -103,7 +100,11 @@ func (t *treeReader) list(ctx context.Context, where place, limit int) *listed {
 		}
 		return &listed{revisions: revisions}
 	}
-	objects, complete, err := t.cluster.listUpTo(ctx, where.GroupVersionKind, where.namespace, "", limit)
+	read := t.cluster.listUpTo
+	if where.GroupVersionKind == secrets {
+		read = t.cluster.listMetadataUpTo // Without the data of all Secrets.
+	}
+	objects, complete, err := read(ctx, where.GroupVersionKind, where.namespace, "", limit)
 	if err != nil || !complete {
 		return nil
 	}

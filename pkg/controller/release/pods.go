@@ -58,7 +58,7 @@ func (l *Lifecycle) explainPods(ctx context.Context, s *subject, f Facts, plan P
 			failing, err := l.engine.FailingPod(ctx, object.Object, object.Selector)
 			if err != nil {
 				// The health alone is reported, as without the permission.
-				klog.FromContext(ctx).V(2).Info("Pods are not explained", "reason", err.Error())
+				klog.FromContext(ctx).V(2).Info("Pods are not explained", "err", err)
 				break
 			}
 			if failing != "" {

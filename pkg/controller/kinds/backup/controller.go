@@ -51,8 +51,7 @@ type reconciler struct {
 
 // New wires the controller of Backups, of their children, and of their runs and pods. It starts nothing.
 func New(
-	client backupclient.BackupsGetter, children *child.Set, jobs *runs.Runs, pods child.PodHealth, secrets *secretkeys.Keys, pull images.Table,
-	deps kind.Deps,
+	client backupclient.BackupsGetter, children *child.Set, jobs *runs.Runs, pods child.PodHealth, secrets *secretkeys.Keys, pull images.Table, deps kind.Deps,
 ) (*loop, error) {
 	l, err := kind.New(kind.Definition[*backupv1.Backup, backupv1.BackupStatus]{
 		Name: Name, GroupVersionKind: Kind, FieldManager: child.FieldManager,

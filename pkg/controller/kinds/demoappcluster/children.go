@@ -202,7 +202,7 @@ func desiredApp(cluster *v1alpha1.DemoAppCluster, node, hash string) *v1alpha1.D
 func updatedApp(app, desired *v1alpha1.DemoApp) (*v1alpha1.DemoApp, error) {
 	updated := app.DeepCopy()
 	updated.Spec = desired.Spec
-	if err := child.Metadata(updated, desired, fieldManager); err != nil {
+	if err := setMetadata(updated, desired, fieldManager); err != nil {
 		return nil, err
 	}
 	return updated, nil

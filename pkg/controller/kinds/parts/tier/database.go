@@ -117,15 +117,7 @@ func (a Application) postgreSQL() *databasev1ac.PostgreSQLSpecApplyConfiguration
 			WithVolume(datastore.Volume(backups.Volume)))
 	}
 	resources := a.resources(a.Database.Resources, databaseResources)
-	// An empty list would be applied as null, which admission refuses.
-	given := workloadv1alpha1ac.Resources()
-	if len(resources.Requests) > 0 {
-		given.WithRequests(resources.Requests)
-	}
-	if len(resources.Limits) > 0 {
-		given.WithLimits(resources.Limits)
-	}
-	return spec.WithResources(given)
+	return spec.WithResources(workload.WithLists(workloadv1alpha1ac.Resources(), resources.Requests, resources.Limits))
 }
 
 // EnsureCredentials creates the credentials of a mysql. It does nothing for a PostgreSQL,

@@ -82,14 +82,22 @@ func Resources(given *workloadv1alpha1.Resources) *corev1ac.ResourceRequirements
 
 // Requirements returns requests and limits.
 func Requirements(requests, limits corev1.ResourceList) *corev1ac.ResourceRequirementsApplyConfiguration {
-	requirements := corev1ac.ResourceRequirements()
+	return WithLists(corev1ac.ResourceRequirements(), requests, limits)
+}
+
+// WithLists sets the requests and limits of resources, and returns the resources. It leaves out
+// empty lists, which would be applied as null. Admission refuses null.
+func WithLists[R interface {
+	WithRequests(requests L) R
+	WithLimits(limits L) R
+}, L ~map[K]resource.Quantity, K comparable](resources R, requests, limits L) R {
 	if len(requests) > 0 {
-		requirements.WithRequests(requests)
+		resources.WithRequests(requests)
 	}
 	if len(limits) > 0 {
-		requirements.WithLimits(limits)
+		resources.WithLimits(limits)
 	}
-	return requirements
+	return resources
 }
 
 // Quantities returns quantities of CPU and memory, such as "50m" and "96Mi". It panics if

@@ -37,8 +37,11 @@ func Identity(whole *metav1.PartialObjectMetadata) *metav1.PartialObjectMetadata
 	}}
 }
 
+// ReleaseRecordType is the type of the Secrets in which Helm stores release records.
+const ReleaseRecordType = "helm.sh/release.v1"
+
 // ExceptReleaseRecords selects all Secrets except Helm's release records. No spec references the
 // records, which are many and change often.
 func ExceptReleaseRecords(options *metav1.ListOptions) {
-	options.FieldSelector = fields.OneTermNotEqualSelector("type", "helm.sh/release.v1").String()
+	options.FieldSelector = fields.OneTermNotEqualSelector("type", ReleaseRecordType).String()
 }

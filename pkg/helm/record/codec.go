@@ -25,12 +25,11 @@ import (
 	"helm.sh/helm/v4/pkg/storage/driver"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/example/demoapp-controller/pkg/metacache"
 )
 
 const (
-	// recordType is the type of the Secrets that hold release records.
-	recordType = "helm.sh/release.v1"
-
 	// largeContent is the size in bytes from which a record, without its chart, is
 	// compressed as well as possible. A Secret holds 1 MiB.
 	largeContent = 64 << 10
@@ -287,7 +286,7 @@ func SecretOf(key string, rls *releasev1.Release, record []byte, timeLabel strin
 	labels[StatusLabel], labels[versionLabel] = rls.Info.Status.String(), strconv.Itoa(rls.Version)
 	return &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Name: key, Labels: labels},
-		Type:       recordType,
+		Type:       metacache.ReleaseRecordType,
 		Data:       map[string][]byte{"release": record},
 	}
 }

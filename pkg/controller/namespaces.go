@@ -57,7 +57,7 @@ func PausedReason(object metav1.Object) string {
 		}
 		return r
 	}, text)
-	return message.Truncate(message.OneLine(text), maxPausedReason)
+	return message.Line(text, maxPausedReason)
 }
 
 // IsPaused reports whether an object has the annotation that pauses it.

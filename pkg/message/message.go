@@ -43,6 +43,32 @@ func Beginning(text string, limit int) (kept string, isCut bool) {
 // OneLine returns a text with single spaces in place of line breaks and other white space.
 func OneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
 
+// Line returns a text on one line, as [OneLine] does, with at most limit bytes.
+func Line(text string, limit int) string { return Truncate(OneLine(text), limit) }
+
+// JoinLines returns the lines of a text on one line, with a semicolon after each line that does not
+// end with a colon.
+func JoinLines(text string) string {
+	if !strings.ContainsAny(text, "\r\n") {
+		return text
+	}
+	var line strings.Builder
+	for part := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == '\r' || r == '\n' }) {
+		part = strings.TrimSpace(part)
+		if part == "" {
+			continue
+		}
+		if line.Len() > 0 {
+			if before := line.String(); before[len(before)-1] != ':' {
+				line.WriteByte(';')
+			}
+			line.WriteByte(' ')
+		}
+		line.WriteString(part)
+	}
+	return line.String()
+}
+
 // Printable returns a text without characters that would control a terminal or the order of the
 // text on a screen. Spaces and tabs stay.
 func Printable(text string) string {

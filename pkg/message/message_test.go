@@ -67,3 +67,18 @@ func TestPrintable(t *testing.T) {
 		})
 	}
 }
+
+func TestJoinLines(t *testing.T) {
+	tests := []struct{ name, text, want string }{
+		{"one line", "two  spaces ", "two  spaces "},
+		{"lines", "a\nb\r\n\n  c\n", "a; b; c"},
+		{"list", "wrong:\n- a\n- b", "wrong: - a; - b"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			if got := JoinLines(test.text); got != test.want {
+				t.Errorf("got %q, want %q", got, test.want)
+			}
+		})
+	}
+}

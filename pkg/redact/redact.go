@@ -106,7 +106,7 @@ func (r *Redactor) Text(text string) string {
 			return withheld(tooManyBeginnings)
 		}
 	}
-	kept = oneLine(r.replacer.Replace(kept))
+	kept = message.JoinLines(r.replacer.Replace(kept))
 	if isCut {
 		kept += message.Ellipsis
 	}
@@ -157,28 +157,6 @@ func overlap(text, form string) int {
 		}
 	}
 	return 0
-}
-
-// oneLine joins the lines of a text.
-func oneLine(text string) string {
-	if !strings.ContainsAny(text, "\r\n") {
-		return text
-	}
-	var line strings.Builder
-	for part := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == '\r' || r == '\n' }) {
-		part = strings.TrimSpace(part)
-		if part == "" {
-			continue
-		}
-		if line.Len() > 0 {
-			if before := line.String(); before[len(before)-1] != ':' {
-				line.WriteByte(';')
-			}
-			line.WriteByte(' ')
-		}
-		line.WriteString(part)
-	}
-	return line.String()
 }
 
 // formsOf returns the ways in which a text may write a secret: plain, quoted by Go, by JSON and by

@@ -5,7 +5,6 @@ package backup
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -17,6 +16,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller/kind/event"
 	"github.com/example/demoapp-controller/pkg/controller/kinds/backup/runs"
 	"github.com/example/demoapp-controller/pkg/controller/kinds/backup/secretkeys"
+	"github.com/example/demoapp-controller/pkg/message"
 )
 
 func recordOf(s *backupv1.BackupStatus) runs.Record {
@@ -55,7 +55,7 @@ func summarize(p *pass, state child.State, record runs.Record, missing *secretke
 	switch {
 	case !meta.IsStatusConditionTrue(s.Conditions, apimeta.ConditionReady):
 	case runsErr != nil:
-		conditions.MarkReconciling(apimeta.ReasonObserveFailed, oneLine(runsErr))
+		conditions.MarkReconciling(apimeta.ReasonObserveFailed, message.JoinLines(runsErr.Error()))
 	case missing != nil && missing.NoSecret:
 		conditions.MarkReconciling(backupv1.ReasonSecretNotFound, missing.Message)
 	case missing != nil:
@@ -70,11 +70,9 @@ func summarize(p *pass, state child.State, record runs.Record, missing *secretke
 // summarizeInvalid reports an invalid spec. The children stay as they are.
 func summarizeInvalid(p *pass, err error) {
 	p.Object.Status.ObservedGeneration, p.Object.Status.NextScheduleTime = p.Object.Generation, nil
-	p.Conditions().Set(backupv1.ConditionScheduled, metav1.ConditionFalse, backupv1.ReasonInvalidSchedule, oneLine(err))
-	p.Conditions().MarkStalled(backupv1.ReasonInvalidSchedule, oneLine(err))
+	p.Conditions().Set(backupv1.ConditionScheduled, metav1.ConditionFalse, backupv1.ReasonInvalidSchedule, message.JoinLines(err.Error()))
+	p.Conditions().MarkStalled(backupv1.ReasonInvalidSchedule, message.JoinLines(err.Error()))
 }
-
-func oneLine(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }
 
 func transitions(before, after *backupv1.Backup) []event.Event {
 	return child.Events(before.Status.Children, after.Status.Children, before.Status.Conditions, after.Status.Conditions)

@@ -89,7 +89,7 @@ func reduce(object any, label string) any {
 
 func oneLine(text string) string {
 	text, _ = message.Beginning(text, maxText)
-	return message.Truncate(message.OneLine(text), maxText)
+	return message.Line(text, maxText)
 }
 
 // Watch queues an owner when one of its Jobs is created or ends (reason HealthChange).

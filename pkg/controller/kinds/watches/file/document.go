@@ -13,6 +13,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/example/demoapp-controller/pkg/message"
 )
 
 const (
@@ -83,7 +85,7 @@ func syntaxError(err error) (line int, syntax error) {
 	if line > 0 && strings.HasPrefix(text[len(prefix[0]):], "did not find expected") {
 		line++ // The parser counts the lines of these errors from 0, see fail in its decode.go.
 	}
-	return line, fmt.Errorf("is not valid YAML: %s", oneLine(text[len(prefix[0]):], maxErrorBytes))
+	return line, fmt.Errorf("is not valid YAML: %s", message.Line(text[len(prefix[0]):], maxErrorBytes))
 }
 
 // nodeMarks counts the characters that can begin a node.

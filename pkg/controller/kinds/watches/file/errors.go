@@ -60,7 +60,7 @@ func (e *Error) Error() string {
 	if e.Field != "" {
 		text.WriteString(e.Field + ": ")
 	}
-	return text.String() + oneLine(e.Err.Error(), maxErrorBytes)
+	return text.String() + message.Line(e.Err.Error(), maxErrorBytes)
 }
 
 // Unwrap returns Err.
@@ -102,11 +102,6 @@ func lineOf(err error) int {
 		return located.Line
 	}
 	return math.MaxInt
-}
-
-// oneLine returns a text without line breaks and with at most limit bytes.
-func oneLine(text string, limit int) string {
-	return message.Truncate(message.OneLine(text), limit)
 }
 
 // quoted returns a text of the file, in quotes and shortened, for an error.

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/example/demoapp-controller/pkg/message"
 )
 
 // reader collects the errors of a file.
@@ -101,7 +103,7 @@ func describe(node *yaml.Node) string {
 }
 
 // scalar returns the scalar as the file has it, shortened.
-func scalar(node *yaml.Node) string { return oneLine(node.Value, maxQuoted) }
+func scalar(node *yaml.Node) string { return message.Line(node.Value, maxQuoted) }
 
 // keys calls visit for each key of an object, except for those without a value. It reports keys
 // that are not texts and keys that occur twice. join makes the path of a key.

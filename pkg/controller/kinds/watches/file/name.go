@@ -10,6 +10,8 @@ import (
 
 	"github.com/Masterminds/sprig/v3"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/example/demoapp-controller/pkg/message"
 )
 
 const (
@@ -96,7 +98,7 @@ func runtimeError(path string, resource *unstructured.Unstructured, err error) e
 		name = namespace + "/" + name
 	}
 	return &resourceError{
-		text: fmt.Sprintf("%s of %s %s: %s", path, resource.GetKind(), name, oneLine(err.Error(), maxErrorBytes)), err: err,
+		text: fmt.Sprintf("%s of %s %s: %s", path, resource.GetKind(), name, message.Line(err.Error(), maxErrorBytes)), err: err,
 	}
 }
 

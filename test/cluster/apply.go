@@ -60,6 +60,24 @@ func (c *Cluster) InstallCRDs(ctx context.Context, paths ...string) error {
 	return nil
 }
 
+// InstallKinds installs the CRDs and the operator's permissions of all kinds of artifacts/kinds.
+func (c *Cluster) InstallKinds(ctx context.Context) error {
+	folders, err := filepath.Glob(filepath.Join(c.root, "artifacts", "kinds", "*"))
+	if err != nil || len(folders) == 0 {
+		return errors.Join(err, errors.New("artifacts/kinds has no folders"))
+	}
+	for _, folder := range folders {
+		err := errors.Join(
+			c.ApplyFiles(ctx, "", filepath.Join(folder, "rbac.yaml")),
+			c.InstallCRDs(ctx, filepath.Join(folder, "crd.yaml")),
+		)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func (c *Cluster) isEstablished(ctx context.Context, crd *unstructured.Unstructured) (bool, error) {
 	client, err := c.resource(crd, "")
 	if err != nil {

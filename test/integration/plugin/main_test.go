@@ -47,7 +47,7 @@ func run(m *testing.M) int {
 		t.Fatal(err)
 	}
 	shared = t.Start(cluster.Options{KeepNamespaces: true})
-	if err := errors.Join(installKinds(t), installCaches(t)); err != nil {
+	if err := errors.Join(shared.InstallKinds(t.Context()), installCaches(t)); err != nil {
 		t.Fatal(err)
 	}
 	licenses := httptest.NewServer(http.HandlerFunc(license))
@@ -134,24 +134,6 @@ spec:
 	}
 	path := filepath.Join(t.TempDir(), "permissions.yaml")
 	return errors.Join(os.WriteFile(path, []byte(cachePermissions), 0o600), shared.ApplyFiles(t.Context(), "", path))
-}
-
-// installKinds installs all kinds of artifacts/kinds.
-func installKinds(t *cluster.MainTest) error {
-	folders, err := filepath.Glob(filepath.Join(shared.Root(), "artifacts", "kinds", "*"))
-	if err != nil || len(folders) == 0 {
-		return errors.Join(err, errors.New("no kinds"))
-	}
-	for _, folder := range folders {
-		err := errors.Join(
-			shared.ApplyFiles(t.Context(), "", filepath.Join(folder, "rbac.yaml")),
-			shared.InstallCRDs(t.Context(), filepath.Join(folder, "crd.yaml")),
-		)
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // answer is what a command printed.

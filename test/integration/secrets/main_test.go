@@ -50,30 +50,10 @@ func run(m *testing.M) int {
 		t.Fatal(err)
 	}
 	shared = t.Start(cluster.Options{Audit: true, KeepNamespaces: true})
-	for _, install := range []func(*cluster.MainTest) error{installKinds, installWatched, writeWatchesFile} {
-		if err := install(t); err != nil {
-			t.Fatal(err)
-		}
+	if err := errors.Join(shared.InstallKinds(t.Context()), installWatched(t), writeWatchesFile(t)); err != nil {
+		t.Fatal(err)
 	}
 	return t.End(m.Run())
-}
-
-// installKinds installs all kinds of artifacts/kinds.
-func installKinds(t *cluster.MainTest) error {
-	folders, err := filepath.Glob(filepath.Join(shared.Root(), "artifacts", "kinds", "*"))
-	if err != nil || len(folders) == 0 {
-		return errors.Join(err, errors.New("no kinds"))
-	}
-	for _, folder := range folders {
-		err := errors.Join(
-			shared.ApplyFiles(t.Context(), "", filepath.Join(folder, "rbac.yaml")),
-			shared.InstallCRDs(t.Context(), filepath.Join(folder, "crd.yaml")),
-		)
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // watchedKinds are further kinds of the chart memcached. Their overrides, which are secret, make

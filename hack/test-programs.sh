@@ -3,7 +3,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
 # Names the programs that "make test-all" needs beyond Go, git and make and that are missing, and the Debian package of
-# each. With --packages, prints only the names of these packages.
+# each. With --packages, prints only the names of these packages. With --packages race, prints only the packages that the
+# race detector needs.
 
 set -euo pipefail
 
@@ -20,12 +21,14 @@ need() {
 
 option="${1:-}"
 need "$(go env CC)" 'gcc libc6-dev' 'the race detector needs a C compiler'
-need '/usr/lib/postgresql/*/bin/initdb' postgresql 'the scripts of PostgreSQL and Backup run with real servers'
-need mariadbd mariadb-server 'the scripts of Backup run with a real server'
-need rclone rclone 'the scripts of Backup copy dumps'
-need chromium chromium 'the page of kubectl demoapp ui is tested in a browser'
-need npm npm 'the rules of accessibility come from the package axe-core of npm'
-need curl curl 'docs/production.md sends requests'
+if [[ "${2:-}" != race ]]; then
+  need '/usr/lib/postgresql/*/bin/initdb' postgresql 'the scripts of PostgreSQL and Backup run with real servers'
+  need mariadbd mariadb-server 'the scripts of Backup run with a real server'
+  need rclone rclone 'the scripts of Backup copy dumps'
+  need chromium chromium 'the page of kubectl demoapp ui is tested in a browser'
+  need npm npm 'the rules of accessibility come from the package axe-core of npm'
+  need curl curl 'docs/production.md sends requests'
+fi
 
 if [[ "$option" == --packages ]]; then
   ((${#packages[@]} == 0)) || printf '%s\n' "${packages[@]}"

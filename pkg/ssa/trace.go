@@ -39,7 +39,7 @@ func TraceOf(object metav1.Object, managed []metav1.ManagedFieldsEntry, manager 
 			continue
 		}
 		trace.others += hashOf(entry.Manager, string(entry.Operation), entry.Subresource, fieldsOf(entry), timeOf(entry))
-		if own != nil && own.Time != nil && entry.Time != nil && entry.Time.After(own.Time.Time) {
+		if own != nil && own.Time != nil && entry.Time != nil && entry.Time.Unix() > own.Time.Unix() {
 			trace.isPast = true
 		}
 	}

@@ -248,10 +248,11 @@ func (p *pass) ensure(ctx context.Context, desired desiredChild) error {
 		p.retain(desired, record, known, got)
 		return nil
 	}
-	if kind.isDoubted(p.owner.GetNamespace(), desired.name) {
+	doubted := kind.isDoubted(p.owner.GetNamespace(), desired.name)
+	if doubted {
 		record.Fingerprint = "" // The child has changed since the apply.
 	}
-	got, pause := p.pause(kind, desired, record)
+	got, pause := p.pause(kind, desired, record, doubted)
 	defer func() { p.reportContest(desired.id, pause) }()
 	var written *Observed
 	if pause <= 0 {
@@ -310,14 +311,19 @@ func (p *pass) exists(desired desiredChild, got *Observed) {
 }
 
 // pause returns the remaining pause before the correction of a child, and the observed child.
-func (p *pass) pause(kind ManagedKind, desired desiredChild, record childv1alpha1.AppliedChild) (*Observed, time.Duration) {
+// Whether a doubted child has drifted is known only after the correction.
+func (p *pass) pause(
+	kind ManagedKind, desired desiredChild, record childv1alpha1.AppliedChild, doubted bool,
+) (*Observed, time.Duration) {
 	got := kind.observed(p.owner.GetNamespace(), desired.name)
 	if got == nil && desired.once {
 		got, _ = p.set.provided.Get(p.childKey(desired.id), p.now)
 	}
 	action := p.decide(desired, record, got)
 	drifted := (action == actionCreate || action == actionUpdate) && isCorrection(desired, record, got)
-	p.set.drifts.observe(p.childKey(desired.id), drifted, p.now)
+	if !drifted || !doubted {
+		p.set.drifts.observe(p.childKey(desired.id), drifted, p.now)
+	}
 	if !drifted {
 		return got, 0
 	}
@@ -402,7 +408,8 @@ func (p *pass) write(
 		}
 		var applied metav1.Object
 		if applied, answer = p.apply(ctx, client, desired, got); answer == nil {
-			corrected := isCorrection(desired, record, got)
+			changed := got == nil || got.ResourceVersion != applied.GetResourceVersion()
+			corrected := changed && isCorrection(desired, record, got)
 			klog.FromContext(ctx).Info("Applied a child", "target", desired.id.String(), "corrected", corrected)
 			return p.wrote(kind, desired, corrected, applied), nil
 		}

@@ -115,6 +115,25 @@ func TestDriftIsCorrectedWithOneApply(t *testing.T) {
 	}
 }
 
+// TestApplyWithoutChangeIsNotCorrection: another client changes its own field twice within the second
+// of the operator's apply, which could hide a change of the operator's fields. The apply shows that
+// it did not.
+func TestApplyWithoutChangeIsNotCorrection(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		f := newFamily(t, configMap("one"))
+
+		f.change(func(c *corev1.ConfigMap) { c.Data["theirs"] = "1" })
+		f.change(func(c *corev1.ConfigMap) { c.Data["theirs"] = "2" })
+
+		expect.Equal(t, "requests", []string{"patch configmaps/web"}, f.Take())
+		expect.Equal(t, "data", map[string]string{"key": "one", "theirs": "2"}, f.configMap().Data)
+		expect.Equal(t, "correction", (*childv1alpha1.Correction)(nil), f.status.LastCorrection)
+		f.drifted(0, 0)
+		f.pass()
+		expect.Equal(t, "requests of another pass", []string(nil), f.Take())
+	})
+}
+
 // TestChangeAfterOwnWriteIsDrift: another client changes a child while the pass that wrote the
 // child is still going on.
 func TestChangeAfterOwnWriteIsDrift(t *testing.T) {

@@ -107,6 +107,7 @@ func TestCertificateOfOperator(t *testing.T) {
 		volume := pod.Volumes[len(pod.Volumes)-1].Secret
 		expect.Equal(t, "Secret", "db-tls", volume.SecretName)
 		expect.Equal(t, "files of the pods", []corev1.KeyToPath{{Key: "tls.crt", Path: "tls.crt"}, {Key: "tls.key", Path: "tls.key"}}, volume.Items)
+		w.Wait(time.Minute) // A status that reports only progress is written later.
 		w.Take()
 		w.Stop()
 		w.start()
@@ -124,7 +125,7 @@ func TestCertificateOfOperator(t *testing.T) {
 }
 
 // TestSecretOfOthersIsNoCertificate: a Secret or ConfigMap with the name of a certificate's object
-// belongs to its creator, also with the operator's label.
+// belongs to its creator, also with the operator's label. No pod mounts the Secret.
 func TestSecretOfOthersIsNoCertificate(t *testing.T) {
 	tests := map[string]struct {
 		name, kind string
@@ -137,6 +138,7 @@ func TestSecretOfOthersIsNoCertificate(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(w *world) {
+				before := w.statefulSet().Spec.Template
 				metadata := metav1.ObjectMeta{Name: test.name, Namespace: "ns", Labels: test.labels}
 				secrets, configMaps := w.kube.CoreV1().Secrets("ns"), w.kube.CoreV1().ConfigMaps("ns")
 				if test.kind == "Secret" {
@@ -147,6 +149,9 @@ func TestSecretOfOthersIsNoCertificate(t *testing.T) {
 
 				w.change(func(p *databasev1.PostgreSQL) { p.Spec.TLS = &databasev1.PostgreSQLTLS{} })
 
+				if test.kind == "Secret" {
+					expect.Equal(w.t, "template", before, w.statefulSet().Spec.Template)
+				}
 				stalled := w.condition("Stalled")
 				expect.Equal(w.t, "reason", apimeta.ReasonOwnershipConflict, stalled.Reason)
 				if want := fmt.Sprintf("%s %q exists and belongs to no owner", test.kind, test.name); !strings.Contains(stalled.Message, want) {

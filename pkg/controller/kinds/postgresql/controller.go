@@ -111,7 +111,9 @@ func (c *postgreSQLs) reconcile(ctx context.Context, p *pass) error {
 		if !renewal.IsZero() {
 			p.RequeueAfter(renewal.Sub(p.Now))
 		}
-		children := slices.Concat(certificates, desired(p.Object, c.images, v.Template, mayHaveData), desiredBackup(p.Object, names, o.initialized))
+		o.uncertified = c.certificates.isPending(p.Object)
+		stays := func(got *child.Observed) bool { return got != nil && o.uncertified }
+		children := slices.Concat(certificates, desired(p.Object, c.images, v.Template, mayHaveData, stays), desiredBackup(p.Object, names, o.initialized))
 		var childErr error
 		o.state, childErr = c.children.Ensure(ctx, p.Object, &p.Object.Status.Children, p.Now, children...)
 		err = errors.Join(err, certErr, childErr)

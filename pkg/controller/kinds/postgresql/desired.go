@@ -56,8 +56,11 @@ func readScripts() map[string]string {
 // also while the volume of the primary is empty. No pod rolls when it is added.
 const initializedMark = "initialized"
 
-// desired returns the children of a PostgreSQL, except for the Backup.
-func desired(p *databasev1.PostgreSQL, pull images.Table, claim datastore.Template, mayHaveData bool) []child.Desired {
+// desired returns the children of a PostgreSQL, except for the Backup. The StatefulSet is retained if
+// stays returns true.
+func desired(
+	p *databasev1.PostgreSQL, pull images.Table, claim datastore.Template, mayHaveData bool, stays func(*child.Observed) bool,
+) []child.Desired {
 	files := maps.Clone(scripts)
 	files[parametersFile] = parametersOf(p)
 	if mayHaveData {
@@ -74,13 +77,13 @@ func desired(p *databasev1.PostgreSQL, pull images.Table, claim datastore.Templa
 	children := []child.Desired{
 		headless, service(p.Name, primary), service(p.Name+"-read", selector),
 		corev1ac.ConfigMap(scriptsName(p.Name), "").WithLabels(labels).WithData(files),
-		appsv1ac.StatefulSet(p.Name, "").WithLabels(labels).WithSpec(appsv1ac.StatefulSetSpec().
+		child.RetainIf(appsv1ac.StatefulSet(p.Name, "").WithLabels(labels).WithSpec(appsv1ac.StatefulSetSpec().
 			WithReplicas(*p.Spec.Replicas).WithServiceName(headlessName(p.Name)).WithRevisionHistoryLimit(3).
 			// A standby must run while the primary waits for a failover.
 			WithPodManagementPolicy(appsv1.ParallelPodManagement).
 			WithSelector(metav1ac.LabelSelector().WithMatchLabels(selector)).
 			WithTemplate(desiredPod(p, pull.Of(images.PostgreSQL(claim.Version)), selector)).
-			WithVolumeClaimTemplates(claim.Desired(selector))),
+			WithVolumeClaimTemplates(claim.Desired(selector))), stays),
 	}
 	if *p.Spec.Replicas > 1 {
 		children = append(children, workload.DisruptionBudget(workload.Named{Name: p.Name, Labels: labels, Selector: selector}))

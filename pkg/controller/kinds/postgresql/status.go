@@ -33,6 +33,8 @@ type observation struct {
 	// grace period. They are empty for another primary.
 	node       string
 	terminated metav1.Time
+	// uncertified says that the servers wait for a certificate of the operator.
+	uncertified bool
 	// unused are the claims of servers that no longer exist.
 	unused []string
 }
@@ -59,6 +61,9 @@ func summarize(p *pass, o observation, problem *datastore.Problem, err error) {
 	}
 	s.UnusedClaims = o.unused
 	child.Report(p, o.state.Without("Backup"), err)
+	if o.uncertified && err == nil {
+		p.Conditions().MarkReconciling(apimeta.ReasonProgressing, fmt.Sprintf("The servers wait for Secret %q", tlsName(p.Object.Name)))
+	}
 	if problem != nil && err == nil {
 		problem.Report(p)
 	}

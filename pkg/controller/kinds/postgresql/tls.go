@@ -49,14 +49,27 @@ func reduceCertificate(whole *corev1.Secret, metadata metav1.ObjectMeta) *corev1
 	return reduced
 }
 
+// own returns the Secret with the CA and the certificate of a PostgreSQL. It returns false for a
+// Secret of others.
+func (c certificates) own(p *databasev1.PostgreSQL) (*corev1.Secret, bool) {
+	secret, cached := c.Get(p.Namespace, tlsName(p.Name))
+	return secret, cached && metav1.IsControlledBy(secret, p)
+}
+
+// isPending reports whether the servers need a certificate of the operator that does not exist yet.
+// Existing pods must not roll until then, because they would mount a Secret of others with its name.
+func (c certificates) isPending(p *databasev1.PostgreSQL) bool {
+	_, exists := c.own(p)
+	return p.Spec.TLS != nil && p.Spec.TLS.SecretName == "" && !exists
+}
+
 // desired returns the children with the certificates of a PostgreSQL, and the time of the next
 // renewal. There are none without TLS, and with a Secret of the user.
 func (c certificates) desired(p *databasev1.PostgreSQL, now time.Time) ([]child.Desired, time.Time, error) {
 	if p.Spec.TLS == nil || p.Spec.TLS.SecretName != "" {
 		return nil, time.Time{}, nil
 	}
-	secret, cached := c.Get(p.Namespace, tlsName(p.Name))
-	cached = cached && metav1.IsControlledBy(secret, p)
+	secret, cached := c.own(p)
 	var observed serving.Material
 	if cached {
 		observed = serving.ParseMaterial(secret.Data)

@@ -6,7 +6,6 @@ package ecommerceplatform
 import (
 	"context"
 	"errors"
-	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -43,15 +42,8 @@ func hostClaims(reserved map[string]string) claim.Claims[*platformv1.EcommercePl
 		Requested: func(p *platformv1.EcommercePlatform) string {
 			return ptr.Deref(p.Spec.Ingress, platformv1.PlatformIngress{}).Host
 		},
-		Held: func(p *platformv1.EcommercePlatform) string { return p.Status.Host },
-		Reserved: func(host string) string {
-			for found := true; found; _, host, found = strings.Cut(host, ".") {
-				if namespace := reserved[host]; namespace != "" {
-					return namespace
-				}
-			}
-			return ""
-		},
+		Held:     func(p *platformv1.EcommercePlatform) string { return p.Status.Host },
+		Reserved: claim.ReservedHosts(reserved),
 	}
 }
 

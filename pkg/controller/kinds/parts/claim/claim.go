@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"k8s.io/client-go/tools/cache"
 
@@ -29,6 +30,19 @@ type Claims[T controller.Object] struct {
 	Reserved func(value string) (namespace string)
 	// Shown returns the requested value in the form for messages. The default is Requested.
 	Shown func(T) string
+}
+
+// ReservedHosts returns a [Claims.Reserved] for hosts. reserved maps hosts to the namespaces that
+// alone may have them and their subdomains.
+func ReservedHosts(reserved map[string]string) func(host string) string {
+	return func(host string) string {
+		for found := true; found; _, host, found = strings.Cut(host, ".") {
+			if namespace := reserved[host]; namespace != "" {
+				return namespace
+			}
+		}
+		return ""
+	}
 }
 
 // Loop is the part of kind.Loop that Claims need.

@@ -18,9 +18,9 @@ var largest = map[string]int{
 	"pkg/controller/kinds/appconfig":         300,
 	"pkg/controller/kinds/appstack":          300,
 	"pkg/controller/kinds/backup":            300,
-	"pkg/controller/kinds/ecommerceplatform": 350,
+	"pkg/controller/kinds/ecommerceplatform": 335,
 	"pkg/controller/kinds/memcachedbackup":   300,
-	"pkg/controller/kinds/postgresql":        800,
+	"pkg/controller/kinds/postgresql":        690,
 	"pkg/controller/kinds/webapp":            300,
 	"pkg/controller/kinds/website":           300,
 }

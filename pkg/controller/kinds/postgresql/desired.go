@@ -19,6 +19,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller/child"
 	"github.com/example/demoapp-controller/pkg/controller/kinds/parts/datastore"
 	"github.com/example/demoapp-controller/pkg/controller/kinds/parts/workload"
+	"github.com/example/demoapp-controller/pkg/controller/kinds/postgresql/parameters"
 	"github.com/example/demoapp-controller/pkg/images"
 )
 
@@ -36,7 +37,7 @@ const (
 var embedded embed.FS
 
 // scripts are the constant files of the ConfigMap, by name. The parameters of a database are
-// environment variables, and the files initializedMark and parametersFile.
+// environment variables, and the files initializedMark and parameters.File.
 var scripts = readScripts()
 
 func readScripts() map[string]string {
@@ -62,7 +63,7 @@ func desired(
 	p *databasev1.PostgreSQL, pull images.Table, claim datastore.Template, mayHaveData bool, stays func(*child.Observed) bool,
 ) []child.Desired {
 	files := maps.Clone(scripts)
-	files[parametersFile] = parametersOf(p)
+	files[parameters.File] = parameters.Of(p)
 	if mayHaveData {
 		files[initializedMark] = "true"
 	}
@@ -145,7 +146,7 @@ func desiredPod(p *databasev1.PostgreSQL, image string, labels map[string]string
 	pod.SecurityContext.WithFSGroup(user).WithFSGroupChangePolicy(corev1.FSGroupChangeOnRootMismatch)
 	mountCertificate(p, pod)
 	template := corev1ac.PodTemplateSpec().WithLabels(labels).WithSpec(pod)
-	if digest := restartDigest(p); digest != "" {
+	if digest := parameters.RestartDigest(p); digest != "" {
 		template.WithAnnotations(map[string]string{databasev1.AnnotationRestart: digest})
 	}
 	return template

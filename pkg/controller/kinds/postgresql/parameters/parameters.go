@@ -1,7 +1,7 @@
 // Copyright The DemoApp Controller Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package postgresql
+package parameters
 
 import (
 	"crypto/sha256"
@@ -14,8 +14,8 @@ import (
 	databasev1 "github.com/example/demoapp-controller/pkg/apis/database/v1"
 )
 
-// parametersFile is the file of the ConfigMap with the settings of the servers, see scripts/start.sh.
-const parametersFile = "parameters.conf"
+// File is the file of the ConfigMap with the settings of the servers, see scripts/start.sh.
+const File = "parameters.conf"
 
 // needRestart are the allowed parameters that a running server does not take over. Admission allows
 // further parameters, see PostgreSQLSpec.Parameters.
@@ -33,10 +33,10 @@ const (
 	maxConnections       = 500
 )
 
-// defaultParameters returns the settings that follow from the memory limit of a server, in bytes.
+// defaults returns the settings that follow from the memory limit of a server, in bytes.
 // There are none without a limit. PostgreSQL's own documentation recommends a quarter of the memory
 // for shared_buffers.
-func defaultParameters(memory int64) map[string]string {
+func defaults(memory int64) map[string]string {
 	if memory < 64*mebibyte {
 		return nil
 	}
@@ -49,12 +49,12 @@ func defaultParameters(memory int64) map[string]string {
 	}
 }
 
-// parametersOf returns the content of the parametersFile.
-func parametersOf(p *databasev1.PostgreSQL) string {
+// Of returns the content of the [File].
+func Of(p *databasev1.PostgreSQL) string {
 	settings := map[string]string{}
 	if p.Spec.Resources != nil {
 		limit := p.Spec.Resources.Limits["memory"]
-		maps.Copy(settings, defaultParameters(limit.Value()))
+		maps.Copy(settings, defaults(limit.Value()))
 	}
 	for name, value := range p.Spec.Parameters {
 		settings[name] = string(value)
@@ -69,10 +69,10 @@ func parametersOf(p *databasev1.PostgreSQL) string {
 // quote escapes a value in the syntax of postgresql.conf. Admission allows no such characters.
 var quote = strings.NewReplacer(`\`, `\\`, `'`, `''`, "\n", " ", "\r", " ")
 
-// restartDigest returns a digest of the parameters of the user that need a restart. It is empty if
+// RestartDigest returns a digest of the parameters of the user that need a restart. It is empty if
 // there are none, so that pods of earlier versions of the operator do not roll. Default parameters
 // follow from the memory limit, which rolls the pods itself.
-func restartDigest(p *databasev1.PostgreSQL) string {
+func RestartDigest(p *databasev1.PostgreSQL) string {
 	var text strings.Builder
 	for _, name := range needRestart {
 		if value, ok := p.Spec.Parameters[name]; ok {

@@ -75,8 +75,11 @@ func Of(object *unstructured.Unstructured) Health {
 	health := Health{Status: result.Status, PodsRefused: podsRefused(object)}
 	if result.Status != status.CurrentStatus {
 		health.Message = result.Message
-		if health.PodsRefused != "" {
+		switch {
+		case health.PodsRefused != "":
 			health.Message += ": " + health.PodsRefused
+		case lacksAllPods(object):
+			health.Message += ": no pod was created; the events of the StatefulSet say whether a quota or admission refuses it"
 		}
 	}
 	if object.GroupVersionKind().GroupKind() == deployments {
@@ -118,7 +121,19 @@ func reportsReady(object *unstructured.Unstructured) bool {
 	return found
 }
 
-var deployments = schema.GroupKind{Group: appsv1.GroupName, Kind: "Deployment"}
+var (
+	deployments  = schema.GroupKind{Group: appsv1.GroupName, Kind: "Deployment"}
+	statefulSets = schema.GroupKind{Group: appsv1.GroupName, Kind: "StatefulSet"}
+)
+
+// lacksAllPods reports whether a StatefulSet that should have pods has none. Unlike a Deployment, it
+// has no condition that says why.
+func lacksAllPods(object *unstructured.Unstructured) bool {
+	wanted, given, err := unstructured.NestedInt64(object.Object, "spec", "replicas")
+	observed, _, _ := unstructured.NestedInt64(object.Object, "status", "observedGeneration")
+	return object.GroupVersionKind().GroupKind() == statefulSets && err == nil && (wanted > 0 || !given) &&
+		observed > 0 && observed == object.GetGeneration() && nestedInt32(object.Object, "status", "replicas") == 0
+}
 
 // podName is the name of a pod in the message of the API server. Each attempt to create a
 // pod has another name, so with the name no two messages are equal.

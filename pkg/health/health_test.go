@@ -279,3 +279,26 @@ func TestCounts(t *testing.T) {
 		})
 	}
 }
+
+// TestStatefulSetWithoutPods: a StatefulSet has no condition for pods that a quota refuses.
+func TestStatefulSetWithoutPods(t *testing.T) {
+	const said = "no pod was created; the events of the StatefulSet say whether a quota or admission refuses it"
+	tests := map[string]struct {
+		spec, status string
+		want         bool
+	}{
+		"no pod":            {"{}", "{observedGeneration: 1, replicas: 0}", true},
+		"some pods":         {"{replicas: 3}", "{observedGeneration: 1, replicas: 1}", false},
+		"not observed yet":  {"{}", "{}", false},
+		"no pods are meant": {"{replicas: 0}", "{observedGeneration: 1, replicas: 0, readyReplicas: 1}", false},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			got := Of(object(t, "{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: db, generation: 1}, spec: "+tt.spec+", status: "+tt.status+"}"))
+
+			if strings.Contains(got.Message, said) != tt.want {
+				t.Errorf("the message is %q", got.Message)
+			}
+		})
+	}
+}

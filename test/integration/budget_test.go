@@ -8,6 +8,7 @@ package integration
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/test/integration/apps"
 )
@@ -96,13 +98,17 @@ func TestBudgetOfRollback(t *testing.T) {
 	ns.AwaitReady("web")
 	// The timeout ends after the requests of the upgrade.
 	patience := 20 * time.Second
-	spendAtMost(t, ns, "an upgrade of one object", 1+6, func() {
+	// The list of the pods, and the status with the cause, come with it.
+	spendAtMost(t, ns, "an upgrade of one object whose pod does not start", 1+6+2, func() {
 		ns.Change("web", func(spec *v1alpha1.DemoAppSpec) {
 			spec.NodeName, spec.Timeout = "nowhere", &metav1.Duration{Duration: patience}
 		})
-		ns.Await("web", "upgraded", func(app *v1alpha1.DemoApp) bool { return apps.Revision(app) == 2 })
+		ns.Await("web", "upgraded, and says why its pod does not start", func(app *v1alpha1.DemoApp) bool {
+			return apps.Revision(app) == 2 && strings.Contains(apps.Condition(app, apimeta.ConditionReady).Message, "Unschedulable")
+		})
 	})
-	spendAtMost(t, ns, "a rollback of one object", 1+6, func() {
+	// The pods are listed once more at the timeout.
+	spendAtMost(t, ns, "a rollback of one object", 1+6+1, func() {
 		ns.Await("web", "rolled back", func(app *v1alpha1.DemoApp) bool {
 			return apps.Revision(app) == 3 && apps.IsStalled(app, releasev1alpha1.ReasonRolledBack)
 		})

@@ -1116,7 +1116,7 @@ func schema_pkg_apis_cache_v1_MemcachedBackupSpec(ref common.ReferenceCallback) 
 				Properties: map[string]spec.Schema{
 					"size": {
 						SchemaProps: spec.SchemaProps{
-							Description: "size is the number of pods, at least 0. Defaults to 1.",
+							Description: "size is the number of pods, 0 to 1000. Defaults to 1.",
 							Type:        []string{"integer"},
 							Format:      "int32",
 						},

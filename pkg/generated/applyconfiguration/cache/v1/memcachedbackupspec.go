@@ -10,7 +10,7 @@ package v1
 //
 // MemcachedBackupSpec is the desired state of a MemcachedBackup.
 type MemcachedBackupSpecApplyConfiguration struct {
-	// size is the number of pods, at least 0. Defaults to 1.
+	// size is the number of pods, 0 to 1000. Defaults to 1.
 	Size *int32 `json:"size,omitempty"`
 }
 

@@ -5,7 +5,6 @@ package releaseworld
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"sync"
 	"testing"
@@ -13,13 +12,14 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
+	"github.com/example/demoapp-controller/pkg/controller/controllertest"
 	"github.com/example/demoapp-controller/pkg/controller/controllertest/passlog"
 	"github.com/example/demoapp-controller/pkg/helm"
+	"github.com/example/demoapp-controller/test/expect"
 	"github.com/example/demoapp-controller/test/fakeapi"
 )
 
@@ -32,7 +32,7 @@ type World struct {
 	// Engine, Client and Recorder are those of the process. Start replaces them.
 	Engine   *helm.Engine
 	Client   dynamic.Interface
-	Recorder *Recorder
+	Recorder *controllertest.Recorder
 	// Stop ends the process, and waits for its end.
 	Stop func()
 	// Log has what the process logs. Bubble checks it at the end of the test.
@@ -56,16 +56,16 @@ func Bubble(t *testing.T, test func(*World)) {
 func (w *World) Start(build func() (Run, error)) {
 	w.T.Helper()
 	var err error
-	w.Recorder = &Recorder{}
+	w.Recorder = &controllertest.Recorder{}
 	w.Engine, err = helm.New(helm.Config{
 		RESTConfig: w.RESTConfig(), HTTPClient: w.HTTPClient(), Logger: slog.New(slog.DiscardHandler),
 		LoggerFor: func(ctx context.Context) *slog.Logger { return slog.New(logr.ToSlogHandler(klog.FromContext(ctx))) },
 	})
-	w.Must(err)
+	expect.NoError(w.T, err)
 	w.Client, err = dynamic.NewForConfigAndClient(w.RESTConfig(), w.HTTPClient())
-	w.Must(err)
+	expect.NoError(w.T, err)
 	run, err := build()
-	w.Must(err)
+	expect.NoError(w.T, err)
 	lead := w.Log.Context(context.WithoutCancel(w.T.Context()))
 	ctx, cancel := context.WithCancel(lead)
 	var running sync.WaitGroup
@@ -83,14 +83,6 @@ func (w *World) Start(build func() (Run, error)) {
 	w.Settle()
 }
 
-// Must ends the test if err is not nil.
-func (w *World) Must(err error) {
-	w.T.Helper()
-	if err != nil {
-		w.T.Fatal(err)
-	}
-}
-
 // Settle waits until held statuses are written and nothing moves any more.
 func (w *World) Settle() { w.Wait(5 * time.Second) }
 
@@ -98,28 +90,6 @@ func (w *World) Settle() { w.Wait(5 * time.Second) }
 func (w *World) Wait(d time.Duration) {
 	<-time.After(d)
 	synctest.Wait()
-}
-
-// Recorder keeps events as "Type Reason Note". It implements events.EventRecorder.
-type Recorder struct {
-	mu     sync.Mutex
-	events []string
-}
-
-// Eventf implements events.EventRecorder.
-func (r *Recorder) Eventf(_ runtime.Object, _ runtime.Object, eventType, reason, _, note string, args ...any) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.events = append(r.events, eventType+" "+reason+" "+fmt.Sprintf(note, args...))
-}
-
-// Take returns the events since the last call.
-func (r *Recorder) Take() []string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	events := r.events
-	r.events = nil
-	return events
 }
 
 // WithInformers returns a run that also runs informers, until after the controller.

@@ -40,7 +40,7 @@ func startShops(w *releaseworld.World) {
 		"templates/configmap.yaml": {Data: []byte(
 			"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: {{ .Release.Name }}}\ndata: {size: \"{{ .Values.size }}\"}\n")},
 	}, ".")
-	w.Must(err)
+	expect.NoError(w.T, err)
 	w.Start(func() (releaseworld.Run, error) {
 		informer := shopInformer(w.T, w.Client)
 		client := func(namespace string) controller.Patcher[*Shop] {
@@ -85,7 +85,7 @@ func sized(size int64) func(*unstructured.Unstructured) {
 func ready(w *releaseworld.World) string {
 	w.T.Helper()
 	shop, err := shopOf(w.Object("Shop", "default/a"))
-	w.Must(err)
+	expect.NoError(w.T, err)
 	condition := meta.FindStatusCondition(shop.Status.Conditions, "Ready")
 	if condition == nil {
 		return ""

@@ -15,6 +15,7 @@ import (
 
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller/kinds/watches"
+	"github.com/example/demoapp-controller/test/expect"
 	"github.com/example/demoapp-controller/test/fakeapi"
 )
 
@@ -50,13 +51,13 @@ func TestDisabledHooks(t *testing.T) {
 				w.create("default/a", size3, prefixed(tc.annotations)...)
 				w.change("default/a", func(object *unstructured.Unstructured) { object.Object["spec"] = map[string]any{"size": int64(5)} })
 				w.Delete("Memcached", "default/a")
-				w.settle()
+				w.Settle()
 
 				want := []string{}
 				for _, hook := range tc.ran {
 					want = append(want, "ConfigMap default/"+hook)
 				}
-				w.equal("hooks that ran", want, w.Names())
+				expect.Equal(w.t, "hooks that ran", want, w.Names())
 			})
 		})
 	}
@@ -76,15 +77,15 @@ func TestDescriptions(t *testing.T) {
 	bubble(t, []watches.ReleaseKind{caches(t)}, func(w *world) {
 		w.create("default/a", size3, prefix+"install-description", "asked for by Ada", prefix+"upgrade-description", "grown by Bob",
 			prefix+"uninstall-description", "no longer needed")
-		w.equal("description of the install", "asked for by Ada", w.description("sh.helm.release.v1.a.v1"))
+		expect.Equal(w.t, "description of the install", "asked for by Ada", w.description("sh.helm.release.v1.a.v1"))
 		w.change("default/a", func(object *unstructured.Unstructured) { object.Object["spec"] = map[string]any{"size": int64(5)} })
-		w.equal("description of the upgrade", "grown by Bob", w.description("sh.helm.release.v1.a.v2"))
+		expect.Equal(w.t, "description of the upgrade", "grown by Bob", w.description("sh.helm.release.v1.a.v2"))
 
 		// A successful uninstall removes the record.
 		w.With(func() { w.Fault = failDeletions })
 		w.Delete("Memcached", "default/a")
-		w.settle()
-		w.equal("description of the uninstall", "no longer needed", w.description("sh.helm.release.v1.a.v2"))
+		w.Settle()
+		expect.Equal(w.t, "description of the uninstall", "no longer needed", w.description("sh.helm.release.v1.a.v2"))
 	})
 }
 
@@ -118,14 +119,14 @@ func TestUpgradeForce(t *testing.T) {
 				})
 				w.change("default/a", func(object *unstructured.Unstructured) { object.Object["spec"] = map[string]any{"size": int64(5)} })
 
-				w.equal("replaced", replaced, w.Object("ConfigMap", "default/a").GetUID() != before)
+				expect.Equal(w.t, "replaced", replaced, w.Object("ConfigMap", "default/a").GetUID() != before)
 				if replaced {
-					w.equal("data", "5", w.field("ConfigMap", "default/a", "data", "size"))
+					expect.Equal(w.t, "data", "5", w.field("ConfigMap", "default/a", "data", "size"))
 					w.has("conditions", w.conditions("default/a"), "Deployed True UpgradeSuccessful", "Ready True Healthy")
 					return
 				}
 				w.has("conditions", w.conditions("default/a"), "ReleaseFailed True UpgradeError", "Irreconcilable True ReconcileError")
-				w.contains("message", w.message("default/a", "ReleaseFailed"), "field is immutable")
+				expect.Contains(w.t, "message", w.message("default/a", "ReleaseFailed"), "field is immutable")
 			})
 		})
 	}
@@ -159,8 +160,8 @@ func TestRollbackForce(t *testing.T) {
 
 				w.change("default/a", func(object *unstructured.Unstructured) { object.Object["spec"] = map[string]any{"size": int64(5)} })
 
-				w.equal("replaced", replaced, w.Object("ConfigMap", "default/a").GetUID() != before)
-				w.equal("data", map[bool]string{true: "3", false: "5"}[replaced], w.field("ConfigMap", "default/a", "data", "size"))
+				expect.Equal(w.t, "replaced", replaced, w.Object("ConfigMap", "default/a").GetUID() != before)
+				expect.Equal(w.t, "data", map[bool]string{true: "3", false: "5"}[replaced], w.field("ConfigMap", "default/a", "data", "size"))
 				w.has("conditions", w.conditions("default/a"), "ReleaseFailed True UpgradeError")
 			})
 		})
@@ -173,8 +174,8 @@ func TestInvalidBooleanIsReported(t *testing.T) {
 	bubble(t, []watches.ReleaseKind{caches(t)}, func(w *world) {
 		w.create("default/a", size3, prefix+"rollback-force", "no", prefix+"upgrade-force", "false")
 
-		w.equal("warnings", []string{"Warning InvalidAnnotation Annotation " + prefix + `rollback-force is ignored: "no" is neither true nor false`},
-			slices.DeleteFunc(w.Recorder.Take(), func(event string) bool { return !strings.HasPrefix(event, "Warning") }))
+		expect.Equal(w.t, "warnings", []string{"a Warning InvalidAnnotation Reconcile Annotation " + prefix + `rollback-force is ignored: "no" is neither true nor false`},
+			slices.DeleteFunc(w.Recorder.Take(), func(event string) bool { return !strings.HasPrefix(event, "a Warning ") }))
 	})
 }
 
@@ -189,25 +190,25 @@ func TestUninstallWait(t *testing.T) {
 		w.create("default/b", size3)
 		hold("default/a")
 		hold("default/b")
-		w.settle()
+		w.Settle()
 
 		w.Delete("Memcached", "default/a")
 		w.Delete("Memcached", "default/b")
-		w.settle()
-		w.equal("objects", []string{"ConfigMap default/a", "ConfigMap default/b", "Memcached default/a"}, w.Names())
+		w.Settle()
+		expect.Equal(w.t, "objects", []string{"ConfigMap default/a", "ConfigMap default/b", "Memcached default/a"}, w.Names())
 		w.has("conditions", w.conditions("default/a"), "Ready False UninstallWaits", "Reconciling True UninstallWaits", "Deployed False UninstallSuccessful")
-		w.contains("message", w.message("default/a", "Ready"), "Deletion waits until these objects are gone: ConfigMap default/a")
+		expect.Contains(w.t, "message", w.message("default/a", "Ready"), "Deletion waits until these objects are gone: ConfigMap default/a")
 
 		// Nothing is sent while the deletion waits, and no worker is held.
 		w.TakeRequests()
-		w.wait(time.Minute)
-		w.equal("requests while the deletion waits", []string{}, w.TakeRequests())
+		w.Wait(time.Minute)
+		expect.Equal(w.t, "requests while the deletion waits", []string{}, w.TakeRequests())
 		w.create("default/c", size3)
-		w.equal("data of another release", "3", w.field("ConfigMap", "default/c", "data", "size"))
+		expect.Equal(w.t, "data of another release", "3", w.field("ConfigMap", "default/c", "data", "size"))
 
 		w.Edit("ConfigMap", "default/a", "kubectl", func(object *unstructured.Unstructured) { object.SetFinalizers(nil) })
-		w.settle()
-		w.equal("objects after the removal", []string{"ConfigMap default/b", "ConfigMap default/c", "Memcached default/c"}, w.Names())
+		w.Settle()
+		expect.Equal(w.t, "objects after the removal", []string{"ConfigMap default/b", "ConfigMap default/c", "Memcached default/c"}, w.Names())
 	})
 }
 
@@ -217,9 +218,9 @@ func TestUninstallWaitGivenUp(t *testing.T) {
 		w.create("default/a", size3, prefix+"uninstall-wait", "true")
 		w.Edit("ConfigMap", "default/a", "kubectl", func(object *unstructured.Unstructured) { object.SetFinalizers([]string{"example.com/hold"}) })
 		w.Delete("Memcached", "default/a")
-		w.settle()
+		w.Settle()
 		w.change("default/a", func(object *unstructured.Unstructured) { annotate(object, prefix+"uninstall-wait", "false") })
-		w.equal("objects", []string{"ConfigMap default/a"}, w.Names())
+		expect.Equal(w.t, "objects", []string{"ConfigMap default/a"}, w.Names())
 	})
 }
 
@@ -231,23 +232,23 @@ func TestRequests(t *testing.T) {
 		const requested, forced = "demo.example.com/requested-at", "demo.example.com/force-at"
 		w.create("default/a", size3)
 		w.Edit("ConfigMap", "default/a", "kubectl", func(object *unstructured.Unstructured) { object.Object["data"] = map[string]any{"size": "7"} })
-		w.settle()
-		w.equal("data after drift", "7", w.field("ConfigMap", "default/a", "data", "size"))
+		w.Settle()
+		expect.Equal(w.t, "data after drift", "7", w.field("ConfigMap", "default/a", "data", "size"))
 
 		w.change("default/a", func(object *unstructured.Unstructured) { annotate(object, requested, "1") })
-		w.equal("data after the request", "3", w.field("ConfigMap", "default/a", "data", "size"))
-		w.equal("answer", "1", w.field("Memcached", "default/a", "status", "lastHandledRequestedAt"))
-		w.equal("records", []string{"a.v1 deployed"}, w.HelmRecords())
+		expect.Equal(w.t, "data after the request", "3", w.field("ConfigMap", "default/a", "data", "size"))
+		expect.Equal(w.t, "answer", "1", w.field("Memcached", "default/a", "status", "lastHandledRequestedAt"))
+		expect.Equal(w.t, "records", []string{"a.v1 deployed"}, w.HelmRecords())
 
 		w.change("default/a", func(object *unstructured.Unstructured) { annotate(object, requested, "2", forced, "2") })
-		w.equal("records after force-at", []string{"a.v1 superseded", "a.v2 deployed"}, w.HelmRecords())
-		w.equal("answer to force-at", "2", w.field("Memcached", "default/a", "status", "lastHandledForceAt"))
+		expect.Equal(w.t, "records after force-at", []string{"a.v1 superseded", "a.v2 deployed"}, w.HelmRecords())
+		expect.Equal(w.t, "answer to force-at", "2", w.field("Memcached", "default/a", "status", "lastHandledForceAt"))
 		w.change("default/a", func(object *unstructured.Unstructured) { annotate(object, requested, "3") })
-		w.equal("records after another request", []string{"a.v1 superseded", "a.v2 deployed"}, w.HelmRecords())
+		expect.Equal(w.t, "records after another request", []string{"a.v1 superseded", "a.v2 deployed"}, w.HelmRecords())
 
 		w.Recorder.Take()
 		w.change("default/a", func(object *unstructured.Unstructured) { annotate(object, requested, strings.Repeat("x", 300)) })
-		w.has("events", w.Recorder.Take(), "Warning RequestIgnored Annotation "+requested+" is ignored: its value has 300 characters; it may have 256")
+		w.has("events", w.Recorder.Take(), "a Warning RequestIgnored Reconcile Annotation "+requested+" is ignored: its value has 300 characters; it may have 256")
 	})
 }
 
@@ -257,16 +258,16 @@ func TestPauseAnnotation(t *testing.T) {
 	kind.PauseAnnotation = "example.com/frozen"
 	bubble(t, []watches.ReleaseKind{kind}, func(w *world) {
 		w.create("default/a", size3)
-		w.equal("data", "3", w.field("ConfigMap", "default/a", "data", "size"))
+		expect.Equal(w.t, "data", "3", w.field("ConfigMap", "default/a", "data", "size"))
 		w.change("default/a", func(object *unstructured.Unstructured) {
 			object.Object["spec"] = map[string]any{"size": int64(5)}
 			annotate(object, "example.com/frozen", "true")
 		})
-		w.equal("data while paused", "3", w.field("ConfigMap", "default/a", "data", "size"))
-		w.equal("message", "Annotation example.com/frozen is true", w.message("default/a", "Paused"))
+		expect.Equal(w.t, "data while paused", "3", w.field("ConfigMap", "default/a", "data", "size"))
+		expect.Equal(w.t, "message", "Annotation example.com/frozen is true", w.message("default/a", "Paused"))
 		w.change("default/a", func(object *unstructured.Unstructured) { annotate(object, "example.com/frozen", "no") })
-		w.equal("data", "5", w.field("ConfigMap", "default/a", "data", "size"))
-		w.equal("message", "", w.message("default/a", "Paused"))
+		expect.Equal(w.t, "data", "5", w.field("ConfigMap", "default/a", "data", "size"))
+		expect.Equal(w.t, "message", "", w.message("default/a", "Paused"))
 
 		// The annotation of all kinds suspends, and does not hold a deletion.
 		w.change("default/a", func(object *unstructured.Unstructured) {
@@ -274,12 +275,12 @@ func TestPauseAnnotation(t *testing.T) {
 			annotate(object, "demo.example.com/paused", "true")
 			annotate(object, "demo.example.com/paused-reason", "audit")
 		})
-		w.equal("data while suspended", "5", w.field("ConfigMap", "default/a", "data", "size"))
-		w.equal("message while suspended", "Nothing is installed, upgraded or repaired while annotation demo.example.com/paused is true: audit",
+		expect.Equal(w.t, "data while suspended", "5", w.field("ConfigMap", "default/a", "data", "size"))
+		expect.Equal(w.t, "message while suspended", "Nothing is installed, upgraded or repaired while annotation demo.example.com/paused is true: audit",
 			w.message("default/a", "Suspended"))
 		w.has("conditions", w.conditions("default/a"), "Suspended True SuspendedByAnnotation", "Ready False SuspendedByAnnotation")
 		w.Delete("Memcached", "default/a")
-		w.settle()
-		w.equal("objects", []string{}, w.Names())
+		w.Settle()
+		expect.Equal(w.t, "objects", []string{}, w.Names())
 	})
 }

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/example/demoapp-controller/pkg/controller/kinds/watches"
+	"github.com/example/demoapp-controller/test/expect"
 )
 
 // budgetObjects are the kinds of the objects of budgetChart.
@@ -118,9 +119,9 @@ func (w *world) drift(kind, name string) {
 		case "ConfigMap":
 			object.Object["data"] = map[string]any{"size": "drifted"}
 		case "Service":
-			w.must(unstructured.SetNestedField(object.Object, "drifted", "spec", "selector", "app"))
+			expect.NoError(w.t, unstructured.SetNestedField(object.Object, "drifted", "spec", "selector", "app"))
 		case "Deployment":
-			w.must(unstructured.SetNestedField(object.Object, int64(9), "spec", "replicas"))
+			expect.NoError(w.t, unstructured.SetNestedField(object.Object, int64(9), "spec", "replicas"))
 		}
 	})
 }
@@ -131,7 +132,7 @@ func (w *world) spend(what string, most int, do func()) {
 	w.TakeRequests()
 	w.Recorder.Take()
 	do()
-	w.settle()
+	w.Settle()
 	requests := append(w.TakeRequests(), w.Recorder.Take()...)
 	w.t.Logf("%s: %d requests, at most %d", what, len(requests), most)
 	if len(requests) > most {
@@ -145,10 +146,10 @@ func TestBudget(t *testing.T) {
 	c := len(budgetObjects)
 	bubble(t, nil, func(w *world) {
 		w.With(func() { w.React = rolloutsEnd })
-		w.must(w.manager.Update(w.serveKind("Memcached"), w.serveKind("Backup")))
-		w.settle()
+		expect.NoError(w.t, w.manager.Update(w.serveKind("Memcached"), w.serveKind("Backup")))
+		w.Settle()
 		w.resource("Backup", "default/b", budgetValues(1, 0))
-		w.settle()
+		w.Settle()
 
 		w.spend("an install", c+5, func() { w.resource("Memcached", "default/a", budgetValues(1, 0)) })
 		w.has("conditions", w.conditions("default/a"), "Ready True Healthy")
@@ -164,10 +165,10 @@ func TestBudget(t *testing.T) {
 		for _, kind := range budgetObjects {
 			w.spend("drift of the "+kind, 1+2+1, func() { w.drift(kind, "default/a") })
 		}
-		w.equal("data after the repair", "5", w.field("ConfigMap", "default/a", "data", "size"))
-		w.spend("rest", 0, func() { w.wait(10 * time.Hour) })
+		expect.Equal(w.t, "data after the repair", "5", w.field("ConfigMap", "default/a", "data", "size"))
+		w.spend("rest", 0, func() { w.Wait(10 * time.Hour) })
 		w.spend("an uninstall", c+8, func() { w.Delete("Memcached", "default/a") })
-		w.equal("records", []string{"b.v1 deployed"}, w.HelmRecords())
+		expect.Equal(w.t, "records", []string{"b.v1 deployed"}, w.HelmRecords())
 	})
 }
 
@@ -183,8 +184,8 @@ func TestBudgetOfManyKinds(t *testing.T) {
 			kind.ReconcilePeriod, kind.IgnoreDependents = time.Hour, i%2 == 1
 			all = append(all, kind)
 		}
-		w.must(w.manager.Update(all...))
-		w.settle()
+		expect.NoError(w.t, w.manager.Update(all...))
+		w.Settle()
 
 		w.spend("the installs", kinds*each*(len(budgetObjects)+5), func() {
 			for i, kind := range all {
@@ -193,8 +194,8 @@ func TestBudgetOfManyKinds(t *testing.T) {
 				}
 			}
 		})
-		w.equal("records", kinds*each, len(w.HelmRecords()))
-		w.spend("rest with periodic reconciles", 0, func() { w.wait(2 * time.Hour) })
+		expect.Equal(w.t, "records", kinds*each, len(w.HelmRecords()))
+		w.spend("rest with periodic reconciles", 0, func() { w.Wait(2 * time.Hour) })
 		// The health of a changed Deployment starts a reconcile of any kind.
 		for drifted := 1; drifted < len(budgetObjects); drifted++ {
 			w.spend(fmt.Sprintf("drift of %d objects of a kind that ignores dependents", drifted), 0, func() {
@@ -202,16 +203,16 @@ func TestBudgetOfManyKinds(t *testing.T) {
 					w.drift(kind, "default/r01-0")
 				}
 			})
-			w.spend("the periodic reconcile that corrects the drift", drifted+2+1, func() { w.wait(70 * time.Minute) })
+			w.spend("the periodic reconcile that corrects the drift", drifted+2+1, func() { w.Wait(70 * time.Minute) })
 		}
-		w.equal("data after the repair", "1", w.field("ConfigMap", "default/r01-0", "data", "size"))
+		expect.Equal(w.t, "data after the repair", "1", w.field("ConfigMap", "default/r01-0", "data", "size"))
 
-		w.stop()
+		w.Stop()
 		w.TakeRequests()
 		w.start(all...)
-		w.settle()
+		w.Settle()
 		requests := slices.DeleteFunc(w.TakeRequests(), func(request string) bool { return strings.HasPrefix(request, "list ") })
-		w.equal("requests after the restart, besides lists", []string{}, requests)
-		w.equal("events after the restart", 0, len(w.Recorder.Take()))
+		expect.Equal(w.t, "requests after the restart, besides lists", []string{}, requests)
+		expect.Equal(w.t, "events after the restart", 0, len(w.Recorder.Take()))
 	})
 }

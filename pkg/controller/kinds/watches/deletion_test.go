@@ -17,6 +17,7 @@ import (
 
 	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
 	"github.com/example/demoapp-controller/pkg/controller/kinds/watches"
+	"github.com/example/demoapp-controller/test/expect"
 	"github.com/example/demoapp-controller/test/fakeapi"
 )
 
@@ -28,8 +29,8 @@ func TestDeletionWithoutReleaseName(t *testing.T) {
 	bubble(t, []watches.ReleaseKind{kind}, func(w *world) {
 		w.create("default/a", size3)
 		w.Delete("Memcached", "default/a")
-		w.settle()
-		w.equal("objects", []string{}, w.Names())
+		w.Settle()
+		expect.Equal(w.t, "objects", []string{}, w.Names())
 	})
 }
 
@@ -59,8 +60,8 @@ func TestDeletionInVanishingNamespace(t *testing.T) {
 				w.Remove("ConfigMap", "default/a")
 			}
 			w.Delete("Memcached", "default/a")
-			w.settle()
-			w.equal("the custom resource is gone", vanishing, w.Object("Memcached", "default/a") == nil)
+			w.Settle()
+			expect.Equal(w.t, "the custom resource is gone", vanishing, w.Object("Memcached", "default/a") == nil)
 		})
 	}
 }
@@ -80,7 +81,7 @@ func TestDeletionInUnknownNamespace(t *testing.T) {
 			}
 		})
 		w.Delete("Memcached", "default/a")
-		w.settle()
+		w.Settle()
 		if got, want := w.message("default/a", apimeta.ConditionReconciling), "look whether the namespace is being deleted: "; !strings.Contains(got, want) {
 			t.Errorf("message is %q, want it to contain %q", got, want)
 		}
@@ -96,11 +97,11 @@ func TestUninstallWaitWithoutDependents(t *testing.T) {
 		w.create("default/a", size3, prefix+"uninstall-wait", "true")
 		w.Edit("ConfigMap", "default/a", "kubectl", func(object *unstructured.Unstructured) { object.SetFinalizers([]string{"other/finalizer"}) })
 		w.Delete("Memcached", "default/a")
-		w.settle()
+		w.Settle()
 		w.has("conditions", w.conditions("default/a"), "Ready False UninstallWaits", "Irreconcilable False Reconciled")
 		w.Edit("ConfigMap", "default/a", "kubectl", func(object *unstructured.Unstructured) { object.SetFinalizers(nil) })
-		w.wait(time.Minute)
-		w.equal("objects", []string{}, w.Names())
+		w.Wait(time.Minute)
+		expect.Equal(w.t, "objects", []string{}, w.Names())
 	})
 }
 
@@ -113,7 +114,7 @@ func TestHookOfUninstallIsReported(t *testing.T) {
 		w.create("default/b", size3)
 		w.TakeRequests()
 		w.Delete("Memcached", "default/b")
-		w.settle()
+		w.Settle()
 		for _, request := range w.TakeRequests() {
 			if strings.Contains(request, "/status") {
 				t.Errorf("a deletion that does not wait wrote a status: %s", request)
@@ -122,15 +123,15 @@ func TestHookOfUninstallIsReported(t *testing.T) {
 
 		w.create("default/a", map[string]any{"size": int64(3), "hang": true})
 		w.Delete("Memcached", "default/a")
-		w.settle()
+		w.Settle()
 		w.has("conditions", w.conditions("default/a"), "Ready False Deleting", "Reconciling True Deleting", "Deployed True InstallSuccessful", "Irreconcilable False Reconciled")
-		w.contains("message", w.message("default/a", "Ready"), "The uninstall of release a waits for a hook")
+		expect.Contains(w.t, "message", w.message("default/a", "Ready"), "The uninstall of release a waits for a hook")
 
 		w.Edit("Job", "default/hang", "kubectl", func(object *unstructured.Unstructured) {
 			object.Object["status"] = map[string]any{"succeeded": int64(1), "conditions": []any{map[string]any{"type": "Complete", "status": "True"}}}
 		})
-		w.settle()
-		w.equal("the custom resource is gone", true, w.Object("Memcached", "default/a") == nil)
+		w.Settle()
+		expect.Equal(w.t, "the custom resource is gone", true, w.Object("Memcached", "default/a") == nil)
 	})
 }
 
@@ -144,21 +145,21 @@ func TestRetryOfUninstallKeepsFailure(t *testing.T) {
 			w.Edit("Job", "default/fails", "kubectl", func(object *unstructured.Unstructured) {
 				object.Object["status"] = map[string]any{"failed": int64(1), "conditions": []any{map[string]any{"type": "Failed", "status": "True"}}}
 			})
-			w.settle()
+			w.Settle()
 		}
 		w.create("default/a", size3)
 		w.Delete("Memcached", "default/a")
-		w.settle()
+		w.Settle()
 		fail()
 		w.has("conditions", w.conditions("default/a"), "Ready False UninstallFailed")
 		w.TakeRequests()
 		w.Recorder.Take()
 
-		w.wait(time.Minute)
+		w.Wait(time.Minute)
 		w.has("conditions of the retry", w.conditions("default/a"), "Ready False UninstallFailed")
 		fail()
 
-		w.equal("events of the retry", 0, len(w.Recorder.Take()))
+		expect.Equal(w.t, "events of the retry", 0, len(w.Recorder.Take()))
 		for _, request := range w.TakeRequests() {
 			if strings.Contains(request, "/status") {
 				t.Errorf("the retry wrote the status: %s", request)
@@ -182,8 +183,8 @@ func TestTranslatorIsRetried(t *testing.T) {
 		w.create("default/a", size3)
 		w.has("conditions", w.conditions("default/a"), "Irreconcilable True ErrorGettingValues", "Reconciling True ValuesInvalid")
 		offline.Store(false)
-		w.wait(time.Minute)
-		w.equal("data", "7", w.field("ConfigMap", "default/a", "data", "size"))
+		w.Wait(time.Minute)
+		expect.Equal(w.t, "data", "7", w.field("ConfigMap", "default/a", "data", "size"))
 	})
 }
 
@@ -196,7 +197,7 @@ func TestLabelsStartAPass(t *testing.T) {
 	bubble(t, []watches.ReleaseKind{kind}, func(w *world) {
 		w.change("default/a", func(object *unstructured.Unstructured) { object.SetLabels(map[string]string{"size": "1"}) })
 		w.change("default/a", func(object *unstructured.Unstructured) { object.SetLabels(map[string]string{"size": "2"}) })
-		w.equal("data", "2", w.field("ConfigMap", "default/a", "data", "size"))
+		expect.Equal(w.t, "data", "2", w.field("ConfigMap", "default/a", "data", "size"))
 	})
 }
 
@@ -212,11 +213,11 @@ func TestForbiddenKindWaits(t *testing.T) {
 				return nil
 			}
 		})
-		w.must(w.manager.Update(caches(t)))
-		w.settle()
-		w.equal("waiting", true, w.waiting[caches(t).Name()])
+		expect.NoError(w.t, w.manager.Update(caches(t)))
+		w.Settle()
+		expect.Equal(w.t, "waiting", true, w.waiting[caches(t).Name()])
 		w.With(func() { allowed = true })
-		w.wait(5 * time.Minute)
-		w.equal("waiting with the permission", false, w.waiting[caches(t).Name()])
+		w.Wait(5 * time.Minute)
+		expect.Equal(w.t, "waiting with the permission", false, w.waiting[caches(t).Name()])
 	})
 }

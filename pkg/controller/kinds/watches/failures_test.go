@@ -18,6 +18,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller"
 	"github.com/example/demoapp-controller/pkg/controller/kinds/watches"
 	"github.com/example/demoapp-controller/pkg/controller/kinds/watches/file"
+	"github.com/example/demoapp-controller/test/expect"
 	"github.com/example/demoapp-controller/test/fakeapi"
 )
 
@@ -36,10 +37,10 @@ func TestServiceAccount(t *testing.T) {
 	bubble(t, []watches.ReleaseKind{kind}, func(w *world) {
 		w.create("default/a", size3)
 		w.Edit("ConfigMap", "default/a", "kubectl", func(object *unstructured.Unstructured) { object.Object["data"] = map[string]any{"size": "7"} })
-		w.settle()
+		w.Settle()
 		w.Delete("Memcached", "default/a")
-		w.settle()
-		w.equal("objects", []string{}, w.Names())
+		w.Settle()
+		expect.Equal(w.t, "objects", []string{}, w.Names())
 		for _, request := range w.Requests() {
 			want := deployer
 			if request.Key.Resource == memcacheds || request.Verb == "discover" || request.Verb == "list" || request.Verb == "watch" {
@@ -86,12 +87,12 @@ func TestServiceAccountWithoutRights(t *testing.T) {
 				})
 				w.create("default/a", size3)
 				w.has("conditions", w.conditions("default/a"), tc.conditions...)
-				w.contains("message", w.message("default/a", "Irreconcilable"), tc.text, tc.hint)
+				expect.Contains(w.t, "message", w.message("default/a", "Irreconcilable"), tc.text, tc.hint)
 
 				w.With(func() { w.Refuse = nil })
-				w.wait(10 * time.Minute)
+				w.Wait(10 * time.Minute)
 				w.has("conditions with the right", w.conditions("default/a"), "Irreconcilable False Reconciled", "Deployed True InstallSuccessful")
-				w.equal("message", "", w.message("default/a", "ReleaseFailed"))
+				expect.Equal(w.t, "message", "", w.message("default/a", "ReleaseFailed"))
 			})
 		})
 	}
@@ -114,25 +115,25 @@ func TestReleaseFailed(t *testing.T) {
 		refuse(w, "3")
 		w.create("default/a", size3)
 		w.has("conditions", w.conditions("default/a"), "ReleaseFailed True InstallError", "Irreconcilable True ReconcileError")
-		w.equal("message of Deployed before the first install", "", w.message("default/a", "Deployed"))
-		w.contains("message", w.message("default/a", "ReleaseFailed"), "the size is refused")
+		expect.Equal(w.t, "message of Deployed before the first install", "", w.message("default/a", "Deployed"))
+		expect.Contains(w.t, "message", w.message("default/a", "ReleaseFailed"), "the size is refused")
 
 		w.change("default/a", func(object *unstructured.Unstructured) { object.Object["spec"] = map[string]any{"size": int64(4)} })
-		w.wait(time.Minute)
-		w.equal("message after a success", "", w.message("default/a", "ReleaseFailed"))
+		w.Wait(time.Minute)
+		expect.Equal(w.t, "message after a success", "", w.message("default/a", "ReleaseFailed"))
 		w.has("conditions after a success", w.conditions("default/a"), "Irreconcilable False Reconciled", "Ready True Healthy")
 
 		refuse(w, "5")
 		w.change("default/a", func(object *unstructured.Unstructured) { object.Object["spec"] = map[string]any{"size": int64(5)} })
 		w.has("conditions", w.conditions("default/a"), "ReleaseFailed True UpgradeError", "Deployed True UpgradeSuccessful")
-		w.wait(time.Minute)
+		w.Wait(time.Minute)
 		w.has("conditions after the rollback", w.conditions("default/a"), "ReleaseFailed True UpgradeError", "Ready False RolledBack", "Deployed True UpgradeSuccessful")
 		w.change("default/a", func(object *unstructured.Unstructured) { object.Object["spec"] = map[string]any{"size": int64(6)} })
 		w.has("conditions after another change", w.conditions("default/a"), "Irreconcilable False Reconciled", "Ready True Healthy")
 
 		refuse(w, "6")
 		w.Edit("ConfigMap", "default/a", "kubectl", func(object *unstructured.Unstructured) { object.Object["data"] = map[string]any{"size": "7"} })
-		w.settle()
+		w.Settle()
 		w.has("conditions", w.conditions("default/a"), "ReleaseFailed True ReconcileError", "Irreconcilable True ReconcileError")
 	})
 }
@@ -143,13 +144,13 @@ func TestFailedUninstall(t *testing.T) {
 		w.create("default/a", size3)
 		w.With(func() { w.Fault = failDeletions })
 		w.Delete("Memcached", "default/a")
-		w.settle()
+		w.Settle()
 		w.has("conditions", w.conditions("default/a"),
 			"ReleaseFailed True UninstallError", "Irreconcilable True ReconcileError", "Ready False UninstallFailed")
-		w.contains("message", w.message("default/a", "ReleaseFailed"), "ConfigMap", "injected before the effect")
+		expect.Contains(w.t, "message", w.message("default/a", "ReleaseFailed"), "ConfigMap", "injected before the effect")
 		w.With(func() { w.Fault = nil })
-		w.wait(10 * time.Minute)
-		w.equal("objects", []string{}, w.Names())
+		w.Wait(10 * time.Minute)
+		expect.Equal(w.t, "objects", []string{}, w.Names())
 	})
 }
 
@@ -157,7 +158,7 @@ func TestFailedUninstall(t *testing.T) {
 func TestReleaseThatCannotBeObserved(t *testing.T) {
 	bubble(t, []watches.ReleaseKind{caches(t)}, func(w *world) {
 		w.create("default/a", size3)
-		w.stop()
+		w.Stop()
 		w.With(func() {
 			w.Refuse = func(request fakeapi.Request, _ *unstructured.Unstructured) error {
 				if (request.Verb == "list" || request.Verb == "watch") && request.Key.Resource.Resource == "configmaps" {
@@ -167,11 +168,11 @@ func TestReleaseThatCannotBeObserved(t *testing.T) {
 			}
 		})
 		w.start(caches(t))
-		w.wait(time.Minute)
+		w.Wait(time.Minute)
 		w.has("conditions", w.conditions("default/a"), "Irreconcilable True ErrorGettingReleaseState", "Deployed True InstallSuccessful")
-		w.contains("message", w.message("default/a", "Irreconcilable"), `cannot list resource "configmaps"`)
+		expect.Contains(w.t, "message", w.message("default/a", "Irreconcilable"), `cannot list resource "configmaps"`)
 		w.With(func() { w.Refuse = nil })
-		w.wait(10 * time.Minute)
+		w.Wait(10 * time.Minute)
 		w.has("conditions", w.conditions("default/a"), "Irreconcilable False Reconciled", "Ready True Healthy")
 	})
 }
@@ -183,8 +184,8 @@ func TestSpecOfWrongType(t *testing.T) {
 			bubble(t, []watches.ReleaseKind{caches(t)}, func(w *world) {
 				w.change("default/a", func(object *unstructured.Unstructured) { object.Object["spec"] = spec })
 				w.has("conditions", w.conditions("default/a"), "Irreconcilable True ErrorGettingValues", "Stalled True ValuesInvalid")
-				w.contains("message", w.message("default/a", "Irreconcilable"), "spec: must be an object")
-				w.equal("records", []string{}, w.HelmRecords())
+				expect.Contains(w.t, "message", w.message("default/a", "Irreconcilable"), "spec: must be an object")
+				expect.Equal(w.t, "records", []string{}, w.HelmRecords())
 			})
 		})
 	}
@@ -212,15 +213,15 @@ func TestValuesTemplate(t *testing.T) {
 	}
 	bubble(t, []watches.ReleaseKind{kind}, func(w *world) {
 		w.create("default/a", map[string]any{"count": int64(3)})
-		w.equal("data", "map[image:a size:6]", w.field("ConfigMap", "default/a", "data"))
+		expect.Equal(w.t, "data", "map[image:a size:6]", w.field("ConfigMap", "default/a", "data"))
 		w.change("default/a", func(object *unstructured.Unstructured) {
 			object.Object["spec"] = map[string]any{"count": int64(4), "image": "b\nsize: 99"}
 		})
-		w.equal("size", "8", w.field("ConfigMap", "default/a", "data", "size"))
+		expect.Equal(w.t, "size", "8", w.field("ConfigMap", "default/a", "data", "size"))
 		w.change("default/a", func(object *unstructured.Unstructured) { object.Object["spec"] = size3 })
 		w.has("conditions", w.conditions("default/a"), "Irreconcilable True ErrorGettingValues", "Stalled True ValuesInvalid", "Deployed True UpgradeSuccessful")
-		w.equal("message", "values of Memcached default/a: line 1: <mul .spec.count 2>: error calling mul: takes whole numbers", w.message("default/a", "Irreconcilable"))
-		w.equal("size", "8", w.field("ConfigMap", "default/a", "data", "size"))
+		expect.Equal(w.t, "message", "values of Memcached default/a: line 1: <mul .spec.count 2>: error calling mul: takes whole numbers", w.message("default/a", "Irreconcilable"))
+		expect.Equal(w.t, "size", "8", w.field("ConfigMap", "default/a", "data", "size"))
 	})
 }
 
@@ -241,14 +242,14 @@ func TestBadCharts(t *testing.T) {
 
 				w.has("conditions", w.conditions("default/a"), "Ready False "+tc.reason, "ReleaseFailed True InstallError", "Irreconcilable True ReconcileError")
 				message := w.message("default/a", "ReleaseFailed")
-				w.contains("message", message, tc.message)
+				expect.Contains(w.t, "message", message, tc.message)
 				if strings.Contains(message, "\n") {
 					t.Errorf("message has several lines: %q", message)
 				}
 				w.has("conditions of the other", w.conditions("default/b"), "Ready True Healthy")
 				w.Delete("Memcached", "default/a")
-				w.settle()
-				w.equal("objects", []string{"ConfigMap default/b", "Memcached default/b"}, w.Names())
+				w.Settle()
+				expect.Equal(w.t, "objects", []string{"ConfigMap default/b", "Memcached default/b"}, w.Names())
 			})
 		})
 	}
@@ -265,8 +266,8 @@ func TestHangingHook(t *testing.T) {
 		w.create("default/a", map[string]any{"size": int64(3), "hang": true})
 		w.create("default/b", size3)
 		w.has("conditions of the other", w.conditions("default/b"), "Ready True Healthy")
-		w.wait(2 * time.Minute)
+		w.Wait(2 * time.Minute)
 		w.has("conditions", w.conditions("default/a"), "ReleaseFailed True InstallError", "Ready False InstallFailed")
-		w.contains("message", w.message("default/a", "ReleaseFailed"), "Job")
+		expect.Contains(w.t, "message", w.message("default/a", "ReleaseFailed"), "Job")
 	})
 }

@@ -16,7 +16,6 @@ import (
 	"testing/fstest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -27,6 +26,7 @@ import (
 
 	"github.com/example/demoapp-controller/pkg/controller/kinds/watches"
 	"github.com/example/demoapp-controller/pkg/helm/chart"
+	"github.com/example/demoapp-controller/test/expect"
 	"github.com/example/demoapp-controller/test/releaseworld"
 )
 
@@ -85,18 +85,6 @@ func (w *world) start(kinds ...watches.ReleaseKind) {
 	})
 }
 
-// stop ends the manager and the engine, as the end of the process does.
-func (w *world) stop() { w.Stop() }
-
-func (w *world) must(err error) {
-	w.t.Helper()
-	w.Must(err)
-}
-
-func (w *world) settle() { w.Settle() }
-
-func (w *world) wait(d time.Duration) { w.Wait(d) }
-
 // create creates a Memcached with a spec, as a user does, and settles.
 func (w *world) create(name string, spec map[string]any, annotations ...string) {
 	w.t.Helper()
@@ -110,7 +98,7 @@ func (w *world) create(name string, spec map[string]any, annotations ...string) 
 func (w *world) change(name string, change func(*unstructured.Unstructured)) {
 	w.t.Helper()
 	w.Edit("Memcached", name, "kubectl", change)
-	w.settle()
+	w.Settle()
 }
 
 // annotate sets annotations, given as names and values in turn.
@@ -142,8 +130,8 @@ func (w *world) typed(name string) []metav1.Condition {
 		Conditions []metav1.Condition `json:"conditions"`
 	}
 	written, _, err := unstructured.NestedMap(w.Object("Memcached", name).Object, "status")
-	w.must(err)
-	w.must(runtime.DefaultUnstructuredConverter.FromUnstructured(written, &status))
+	expect.NoError(w.t, err)
+	expect.NoError(w.t, runtime.DefaultUnstructuredConverter.FromUnstructured(written, &status))
 	return status.Conditions
 }
 
@@ -176,26 +164,18 @@ func (w *world) description(record string) string {
 	encoded := w.field("Secret", "default/"+record, "data", "release")
 	for range 2 { // Helm encodes the text of a Secret once more.
 		decoded, err := base64.StdEncoding.DecodeString(encoded)
-		w.must(err)
+		expect.NoError(w.t, err)
 		encoded = string(decoded)
 	}
 	unzipped, err := gzip.NewReader(strings.NewReader(encoded))
-	w.must(err)
+	expect.NoError(w.t, err)
 	var release struct {
 		Info struct {
 			Description string `json:"description"`
 		} `json:"info"`
 	}
-	w.must(json.NewDecoder(unzipped).Decode(&release))
+	expect.NoError(w.t, json.NewDecoder(unzipped).Decode(&release))
 	return release.Info.Description
-}
-
-// equal reports a difference.
-func (w *world) equal(what string, want, got any) {
-	w.t.Helper()
-	if diff := cmp.Diff(want, got); diff != "" {
-		w.t.Errorf("%s (-want +got):\n%s", what, diff)
-	}
 }
 
 // has reports an error unless the list has the entries.
@@ -204,16 +184,6 @@ func (w *world) has(what string, list []string, entries ...string) {
 	for _, entry := range entries {
 		if !slices.Contains(list, entry) {
 			w.t.Errorf("%s lacks %q: %q", what, entry, list)
-		}
-	}
-}
-
-// contains reports an error unless text has the parts.
-func (w *world) contains(what, text string, parts ...string) {
-	w.t.Helper()
-	for _, part := range parts {
-		if !strings.Contains(text, part) {
-			w.t.Errorf("%s lacks %q: %s", what, part, text)
 		}
 	}
 }

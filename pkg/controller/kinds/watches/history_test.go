@@ -17,6 +17,7 @@ import (
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller/kinds/watches"
 	"github.com/example/demoapp-controller/pkg/helm/chart"
+	"github.com/example/demoapp-controller/test/expect"
 	"github.com/example/demoapp-controller/test/fakeapi"
 )
 
@@ -38,9 +39,9 @@ func namedValues(t *testing.T, version string) watches.ReleaseKind {
 func (w *world) changes(name string) []string {
 	w.t.Helper()
 	encoded, err := json.Marshal(w.Object("Memcached", name).Object["status"])
-	w.must(err)
+	expect.NoError(w.t, err)
 	var status releasev1alpha1.ReleaseStatus
-	w.must(json.Unmarshal(encoded, &status))
+	expect.NoError(w.t, json.Unmarshal(encoded, &status))
 	var found []string
 	for _, entry := range status.History {
 		found = append(found, strings.Join(append([]string{string(entry.Action), string(entry.Outcome)}, entry.Changed...), " "))
@@ -58,9 +59,9 @@ func TestHistoryNamesWhatChanged(t *testing.T) {
 		w.change("default/a", spec(1, "hunter2"))
 		w.change("default/a", spec(1, "hunter3"))
 
-		w.stop()
+		w.Stop()
 		w.start(namedValues(t, "1.1.0"))
-		w.settle()
+		w.Settle()
 
 		w.With(func() {
 			w.Refuse = func(request fakeapi.Request, _ *unstructured.Unstructured) error {
@@ -73,6 +74,6 @@ func TestHistoryNamesWhatChanged(t *testing.T) {
 		w.change("default/a", spec(5, "hunter3"))
 
 		got := slices.Compact(w.changes("default/a")) // The failed upgrade is retried.
-		w.equal("changes", []string{"Upgrade Failed values.size", "Upgrade Succeeded chart", "Upgrade Succeeded values.users", "Install Succeeded"}, got)
+		expect.Equal(w.t, "changes", []string{"Upgrade Failed values.size", "Upgrade Succeeded chart", "Upgrade Succeeded values.users", "Install Succeeded"}, got)
 	})
 }

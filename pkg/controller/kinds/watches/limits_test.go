@@ -13,6 +13,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/example/demoapp-controller/pkg/controller/kinds/watches"
+	"github.com/example/demoapp-controller/test/expect"
 	"github.com/example/demoapp-controller/test/fakeapi"
 )
 
@@ -68,16 +69,16 @@ func TestSpecBeyondLimits(t *testing.T) {
 				w.create("default/a", map[string]any{"size": int64(3), "name": "my-"})
 				w.change("default/a", test.grow)
 				w.has("conditions", w.conditions("default/a"), "Stalled True ValuesInvalid", "Irreconcilable True ErrorGettingValues", "Deployed True InstallSuccessful")
-				w.contains("message", w.message("default/a", "Stalled"), test.says)
-				w.equal("records", []string{"my-a.v1 deployed"}, w.HelmRecords())
+				expect.Contains(w.t, "message", w.message("default/a", "Stalled"), test.says)
+				expect.Equal(w.t, "records", []string{"my-a.v1 deployed"}, w.HelmRecords())
 
 				w.Edit("ConfigMap", "default/my-a", "kubectl", func(object *unstructured.Unstructured) { object.Object["data"] = map[string]any{"size": "7"} })
-				w.settle()
-				w.equal("data after drift", "3", w.field("ConfigMap", "default/my-a", "data", "size"))
+				w.Settle()
+				expect.Equal(w.t, "data after drift", "3", w.field("ConfigMap", "default/my-a", "data", "size"))
 
 				w.Delete("Memcached", "default/a")
-				w.settle()
-				w.equal("objects", []string{}, w.Names())
+				w.Settle()
+				expect.Equal(w.t, "objects", []string{}, w.Names())
 			})
 		})
 	}
@@ -88,12 +89,12 @@ func TestSpecWithinLimitsAgain(t *testing.T) {
 	bubble(t, []watches.ReleaseKind{caches(t)}, func(w *world) {
 		w.create("default/a", items(7_000))
 		w.has("conditions", w.conditions("default/a"), "Stalled True ValuesInvalid")
-		w.equal("records", []string{}, w.HelmRecords())
+		expect.Equal(w.t, "records", []string{}, w.HelmRecords())
 
 		w.change("default/a", func(object *unstructured.Unstructured) { object.Object["spec"] = items(6_000) })
 
 		w.has("conditions", w.conditions("default/a"), "Deployed True InstallSuccessful")
-		w.equal("data", "3", w.field("ConfigMap", "default/a", "data", "size"))
+		expect.Equal(w.t, "data", "3", w.field("ConfigMap", "default/a", "data", "size"))
 	})
 }
 

@@ -22,6 +22,7 @@ import (
 
 	"github.com/example/demoapp-controller/pkg/controller/kinds/watches"
 	"github.com/example/demoapp-controller/pkg/helm"
+	"github.com/example/demoapp-controller/test/expect"
 	"github.com/example/demoapp-controller/test/fakeapi"
 )
 
@@ -76,7 +77,7 @@ func (w *world) leave(left upstream) {
 		}
 	})
 	w.leaveRelease(left)
-	w.settle()
+	w.Settle()
 	w.TakeRequests()
 }
 
@@ -167,15 +168,15 @@ func upstreamRecord(t *testing.T, name string, revision int, status string) stri
 // watch starts to watch the kind.
 func (w *world) watch(kind watches.ReleaseKind) {
 	w.t.Helper()
-	w.must(w.manager.Update(kind))
-	w.settle()
+	expect.NoError(w.t, w.manager.Update(kind))
+	w.Settle()
 }
 
 // release returns status.deployedRelease of the Memcached.
 func (w *world) release() map[string]any {
 	w.t.Helper()
 	deployed, _, err := unstructured.NestedMap(w.Object("Memcached", "default/a").Object, "status", "deployedRelease")
-	w.must(err)
+	expect.NoError(w.t, err)
 	return deployed
 }
 
@@ -197,28 +198,28 @@ func TestTakeover(t *testing.T) {
 			bubble(t, nil, func(w *world) {
 				w.leave(left)
 				w.EditSubresource("Memcached", "default/a", "other", "status", func(object *unstructured.Unstructured) {
-					w.must(unstructured.SetNestedField(object.Object, "mine", "status", "note"))
+					expect.NoError(w.t, unstructured.SetNestedField(object.Object, "mine", "status", "note"))
 				})
 				before := w.Object("ConfigMap", "default/a")
 
 				w.watch(caches(t))
 
 				after := w.Object("ConfigMap", "default/a")
-				w.equal("UID", before.GetUID(), after.GetUID())
-				w.equal("data", before.Object["data"], after.Object["data"])
-				w.equal("records", []string{"a.v1 superseded", "a.v2 deployed"}, w.HelmRecords())
-				w.equal("finalizers", []string{prefix + "uninstall-release"}, w.Object("Memcached", "default/a").GetFinalizers())
-				w.equal("deployed release", taken("a", 2), w.release())
-				w.equal("conditions", settled, w.conditions("default/a"))
-				w.equal("field of another client", "mine", w.field("Memcached", "default/a", "status", "note"))
+				expect.Equal(w.t, "UID", before.GetUID(), after.GetUID())
+				expect.Equal(w.t, "data", before.Object["data"], after.Object["data"])
+				expect.Equal(w.t, "records", []string{"a.v1 superseded", "a.v2 deployed"}, w.HelmRecords())
+				expect.Equal(w.t, "finalizers", []string{prefix + "uninstall-release"}, w.Object("Memcached", "default/a").GetFinalizers())
+				expect.Equal(w.t, "deployed release", taken("a", 2), w.release())
+				expect.Equal(w.t, "conditions", settled, w.conditions("default/a"))
+				expect.Equal(w.t, "field of another client", "mine", w.field("Memcached", "default/a", "status", "note"))
 				w.TakeRequests()
-				w.stop()
+				w.Stop()
 				w.start(caches(t))
-				w.equal("writes after a restart", []string(nil), w.writes())
+				expect.Equal(w.t, "writes after a restart", []string(nil), w.writes())
 				w.Delete("Memcached", "default/a")
-				w.settle()
-				w.equal("objects", []string{}, w.Names())
-				w.equal("records", []string{}, w.HelmRecords())
+				w.Settle()
+				expect.Equal(w.t, "objects", []string{}, w.Names())
+				expect.Equal(w.t, "records", []string{}, w.HelmRecords())
 			})
 		})
 	}
@@ -245,7 +246,7 @@ func TestTakeoverKeepsManifest(t *testing.T) {
 		w.watch(kind)
 
 		manifest := w.field("Memcached", "default/a", "status", "deployedRelease", "manifest")
-		w.contains("manifest", manifest, "kind: ConfigMap", "ownerReferences")
+		expect.Contains(w.t, "manifest", manifest, "kind: ConfigMap", "ownerReferences")
 	})
 }
 
@@ -266,17 +267,17 @@ func TestTakeoverRemovesManifestAfterFailure(t *testing.T) {
 					}
 				})
 				w.watch(caches(t))
-				w.contains("manifest", w.field("Memcached", "default/a", "status", "deployedRelease", "manifest"), "ConfigMap")
+				expect.Contains(w.t, "manifest", w.field("Memcached", "default/a", "status", "deployedRelease", "manifest"), "ConfigMap")
 				w.With(func() { failing = false })
 
 				if restart {
-					w.stop()
+					w.Stop()
 					w.start(caches(t))
 				}
-				w.wait(time.Hour)
+				w.Wait(time.Hour)
 
-				w.equal("deployed release", taken("a", 2), w.release())
-				w.equal("records", []string{"a.v1 superseded", "a.v2 deployed"}, w.HelmRecords())
+				expect.Equal(w.t, "deployed release", taken("a", 2), w.release())
+				expect.Equal(w.t, "records", []string{"a.v1 superseded", "a.v2 deployed"}, w.HelmRecords())
 			})
 		})
 	}
@@ -309,20 +310,20 @@ func TestTakeoverOfLegacyName(t *testing.T) {
 
 		w.watch(caches(t))
 
-		w.equal("UID", before.GetUID(), w.Object("ConfigMap", "default/"+left.release).GetUID())
-		w.equal("deployed release", taken(left.release, 2), w.release())
+		expect.Equal(w.t, "UID", before.GetUID(), w.Object("ConfigMap", "default/"+left.release).GetUID())
+		expect.Equal(w.t, "deployed release", taken(left.release, 2), w.release())
 		w.Edit("ConfigMap", "default/"+left.release, "kubectl", func(object *unstructured.Unstructured) {
 			object.Object["data"] = map[string]any{"size": "7"}
 		})
-		w.settle()
-		w.equal("data after drift", "3", w.field("ConfigMap", "default/"+left.release, "data", "size"))
+		w.Settle()
+		expect.Equal(w.t, "data after drift", "3", w.field("ConfigMap", "default/"+left.release, "data", "size"))
 		w.change("default/a", func(object *unstructured.Unstructured) { object.Object["spec"] = map[string]any{"size": int64(5)} })
-		w.equal("data after an upgrade", "5", w.field("ConfigMap", "default/"+left.release, "data", "size"))
-		w.stop()
+		expect.Equal(w.t, "data after an upgrade", "5", w.field("ConfigMap", "default/"+left.release, "data", "size"))
+		w.Stop()
 		w.Delete("Memcached", "default/a")
 		w.start(caches(t))
-		w.equal("objects", []string{}, w.Names())
-		w.equal("records", []string{}, w.HelmRecords())
+		expect.Equal(w.t, "objects", []string{}, w.Names())
+		expect.Equal(w.t, "records", []string{}, w.HelmRecords())
 	})
 }
 
@@ -338,8 +339,8 @@ func TestTakeoverPrefersConfiguredName(t *testing.T) {
 
 		w.watch(caches(t))
 
-		w.equal("deployed release", taken("a", 2), w.release())
-		w.equal("records", []string{older.release + ".v1 deployed", "a.v1 superseded", "a.v2 deployed"}, w.HelmRecords())
+		expect.Equal(w.t, "deployed release", taken("a", 2), w.release())
+		expect.Equal(w.t, "records", []string{older.release + ".v1 deployed", "a.v1 superseded", "a.v2 deployed"}, w.HelmRecords())
 	})
 }
 
@@ -353,12 +354,12 @@ func TestTakeoverOfPendingRelease(t *testing.T) {
 
 		w.watch(caches(t))
 
-		w.equal("records while the upgrade may run", []string{"a.v1 deployed", "a.v2 pending-upgrade"}, w.HelmRecords())
+		expect.Equal(w.t, "records while the upgrade may run", []string{"a.v1 deployed", "a.v2 pending-upgrade"}, w.HelmRecords())
 		w.has("conditions", w.conditions("default/a"), "Ready False ReleaseBusy")
-		w.wait(time.Hour)
-		w.equal("records", []string{"a.v1 superseded", "a.v2 deployed"}, w.HelmRecords())
-		w.equal("UID", before.GetUID(), w.Object("ConfigMap", "default/a").GetUID())
-		w.equal("conditions", settled, w.conditions("default/a"))
+		w.Wait(time.Hour)
+		expect.Equal(w.t, "records", []string{"a.v1 superseded", "a.v2 deployed"}, w.HelmRecords())
+		expect.Equal(w.t, "UID", before.GetUID(), w.Object("ConfigMap", "default/a").GetUID())
+		expect.Equal(w.t, "conditions", settled, w.conditions("default/a"))
 	})
 }
 
@@ -372,8 +373,8 @@ func TestTakeoverOfDeletion(t *testing.T) {
 
 				w.watch(caches(t))
 
-				w.equal("objects", []string{}, w.Names())
-				w.equal("records", []string{}, w.HelmRecords())
+				expect.Equal(w.t, "objects", []string{}, w.Names())
+				expect.Equal(w.t, "records", []string{}, w.HelmRecords())
 			})
 		})
 	}
@@ -390,13 +391,13 @@ func TestNoTakeoverWhilePaused(t *testing.T) {
 
 		w.watch(caches(t))
 
-		w.equal("object", before, w.Object("ConfigMap", "default/a"))
-		w.equal("records", []string{"a.v1 deployed"}, w.HelmRecords())
+		expect.Equal(w.t, "object", before, w.Object("ConfigMap", "default/a"))
+		expect.Equal(w.t, "records", []string{"a.v1 deployed"}, w.HelmRecords())
 		w.has("conditions", w.conditions("default/a"), "Paused True PauseReconcileAnnotationTrue")
 		w.change("default/a", func(object *unstructured.Unstructured) { annotate(object, "demo.example.com/paused", "false") })
-		w.equal("records", []string{"a.v1 superseded", "a.v2 deployed"}, w.HelmRecords())
-		w.equal("deployed release", taken("a", 2), w.release())
-		w.equal("conditions", settled, w.conditions("default/a"))
+		expect.Equal(w.t, "records", []string{"a.v1 superseded", "a.v2 deployed"}, w.HelmRecords())
+		expect.Equal(w.t, "deployed release", taken("a", 2), w.release())
+		expect.Equal(w.t, "conditions", settled, w.conditions("default/a"))
 	})
 }
 
@@ -414,10 +415,10 @@ func TestForeignReleasesAreNotTakenOver(t *testing.T) {
 
 		w.watch(caches(t))
 
-		w.contains("message", w.message("default/a", "Ready"), "Release default/a exists and belongs to a Site")
+		expect.Contains(w.t, "message", w.message("default/a", "Ready"), "Release default/a exists and belongs to a Site")
 		w.Delete("Memcached", "default/a")
-		w.settle()
-		w.equal("object", before, w.Object("ConfigMap", "default/a"))
-		w.equal("records", []string{"a.v1 deployed"}, w.HelmRecords())
+		w.Settle()
+		expect.Equal(w.t, "object", before, w.Object("ConfigMap", "default/a"))
+		expect.Equal(w.t, "records", []string{"a.v1 deployed"}, w.HelmRecords())
 	})
 }

@@ -17,6 +17,7 @@ import (
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller/kinds/watches"
 	"github.com/example/demoapp-controller/pkg/helm"
+	"github.com/example/demoapp-controller/test/expect"
 )
 
 // TestDriftPolicy plays the drift modes, ignored fields and added fields.
@@ -46,8 +47,8 @@ func TestDriftPolicy(t *testing.T) {
 				w.Edit("ConfigMap", "default/a", "kubectl", func(object *unstructured.Unstructured) {
 					object.Object["data"] = map[string]any{"size": "7", "image": "none", "extra": "1"}
 				})
-				w.settle()
-				w.equal("data", tc.data, w.field("ConfigMap", "default/a", "data"))
+				w.Settle()
+				expect.Equal(w.t, "data", tc.data, w.field("ConfigMap", "default/a", "data"))
 				w.has("conditions", w.conditions("default/a"), tc.conditions...)
 			})
 		})
@@ -90,12 +91,12 @@ func TestWaitForReady(t *testing.T) {
 		w.has("conditions", w.conditions("default/a"), "Ready True Healthy")
 
 		w.change("default/a", func(object *unstructured.Unstructured) { object.Object["spec"] = map[string]any{"image": "bad"} })
-		w.wait(time.Minute)
-		w.equal("records before the timeout", []string{"a.v1 superseded", "a.v2 deployed"}, w.HelmRecords())
-		w.wait(2 * time.Minute)
+		w.Wait(time.Minute)
+		expect.Equal(w.t, "records before the timeout", []string{"a.v1 superseded", "a.v2 deployed"}, w.HelmRecords())
+		w.Wait(2 * time.Minute)
 		w.has("conditions after the timeout", w.conditions("default/a"), "Remediated True RolledBack", "ReleaseFailed True UpgradeError")
-		w.contains("message", w.message("default/a", "ReleaseFailed"), "Revision 2 is not healthy after 2m0s")
-		w.contains("Deployment", w.field("Deployment", "default/a", "spec", "template", "spec", "containers"), "good")
+		expect.Contains(w.t, "message", w.message("default/a", "ReleaseFailed"), "Revision 2 is not healthy after 2m0s")
+		expect.Contains(w.t, "Deployment", w.field("Deployment", "default/a", "spec", "template", "spec", "containers"), "good")
 	})
 }
 
@@ -107,7 +108,7 @@ func TestMaxHistory(t *testing.T) {
 		for size := int64(1); size <= 5; size++ {
 			w.create("default/a", map[string]any{"size": size})
 		}
-		w.equal("records", []string{"a.v3 superseded", "a.v4 superseded", "a.v5 deployed"}, w.HelmRecords())
+		expect.Equal(w.t, "records", []string{"a.v3 superseded", "a.v4 superseded", "a.v5 deployed"}, w.HelmRecords())
 	})
 }
 
@@ -136,16 +137,16 @@ func TestScope(t *testing.T) {
 			bubble(t, []watches.ReleaseKind{kind}, func(w *world) {
 				w.create("default/a", map[string]any{"size": int64(3), "image": "other"})
 				if tc.refused {
-					w.equal("objects", []string{"Memcached default/a"}, w.Names())
-					w.equal("records", []string{}, w.HelmRecords())
+					expect.Equal(w.t, "objects", []string{"Memcached default/a"}, w.Names())
+					expect.Equal(w.t, "records", []string{}, w.HelmRecords())
 					w.has("conditions", w.conditions("default/a"), "Stalled True OutOfScope", "ReleaseFailed True InstallError")
-					w.contains("message", w.message("default/a", "ReleaseFailed"), tc.object+" is out of scope")
+					expect.Contains(w.t, "message", w.message("default/a", "ReleaseFailed"), tc.object+" is out of scope")
 					return
 				}
 				w.has("objects", w.Names(), tc.object, "ConfigMap default/a")
 				w.Delete("Memcached", "default/a")
-				w.settle()
-				w.equal("objects after the deletion", []string{}, w.Names())
+				w.Settle()
+				expect.Equal(w.t, "objects after the deletion", []string{}, w.Names())
 			})
 		})
 	}
@@ -162,14 +163,14 @@ func TestPeriodOfKind(t *testing.T) {
 		for _, name := range []string{"default/a", "default/b"} {
 			w.Edit("ConfigMap", name, "kubectl", func(object *unstructured.Unstructured) { object.Object["data"] = map[string]any{"size": "7"} })
 		}
-		w.wait(70 * time.Minute)
-		w.equal("data after the period of the kind", "3", w.field("ConfigMap", "default/a", "data", "size"))
-		w.equal("data within the period of the annotation", "7", w.field("ConfigMap", "default/b", "data", "size"))
-		w.wait(33 * time.Hour)
-		w.equal("data after the period of the annotation", "3", w.field("ConfigMap", "default/b", "data", "size"))
+		w.Wait(70 * time.Minute)
+		expect.Equal(w.t, "data after the period of the kind", "3", w.field("ConfigMap", "default/a", "data", "size"))
+		expect.Equal(w.t, "data within the period of the annotation", "7", w.field("ConfigMap", "default/b", "data", "size"))
+		w.Wait(33 * time.Hour)
+		expect.Equal(w.t, "data after the period of the annotation", "3", w.field("ConfigMap", "default/b", "data", "size"))
 		w.Recorder.Take()
 		w.change("default/b", func(object *unstructured.Unstructured) { annotate(object, prefix+"reconcile-period", "often") })
-		w.has("events", w.Recorder.Take(), "Warning InvalidReconcilePeriod Annotation "+prefix+
+		w.has("events", w.Recorder.Take(), "b Warning InvalidReconcilePeriod Reconcile Annotation "+prefix+
 			`reconcile-period is ignored: "often" is not a duration of at least 1s, for example 5m`)
 	})
 }
@@ -195,9 +196,9 @@ func TestWorkers(t *testing.T) {
 			for i := range 6 {
 				w.Edit("Memcached", fmt.Sprintf("default/m%d", i), "kubectl", func(object *unstructured.Unstructured) { object.Object["spec"] = size3 })
 			}
-			w.wait(time.Minute)
-			w.equal("number of records", 6, len(w.HelmRecords()))
-			w.equal("custom resources at a time", workers, most)
+			w.Wait(time.Minute)
+			expect.Equal(w.t, "number of records", 6, len(w.HelmRecords()))
+			expect.Equal(w.t, "custom resources at a time", workers, most)
 		})
 	}
 }

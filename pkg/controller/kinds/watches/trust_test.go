@@ -11,13 +11,14 @@ import (
 
 	"github.com/example/demoapp-controller/pkg/controller/kinds/watches"
 	"github.com/example/demoapp-controller/pkg/helm/record"
+	"github.com/example/demoapp-controller/test/expect"
 )
 
 // forge changes the status of a Memcached as a tenant with the permission to write it does.
 func (w *world) forge(name string, status map[string]any) {
 	w.t.Helper()
 	w.EditSubresource("Memcached", name, "tenant", "status", func(object *unstructured.Unstructured) { object.Object["status"] = status })
-	w.settle()
+	w.Settle()
 }
 
 // TestForgedStatus: a status that names the release and the objects of another custom
@@ -27,24 +28,24 @@ func TestForgedStatus(t *testing.T) {
 		w.create("default/victim", size3)
 		victim := w.Object("ConfigMap", "default/victim")
 		stolen, _, err := unstructured.NestedMap(w.Object("Memcached", "default/victim").Object, "status")
-		w.must(err)
+		expect.NoError(w.t, err)
 
 		// The forged status exists before the operator sees the custom resource.
-		w.stop()
+		w.Stop()
 		w.Edit("Memcached", "default/thief", "tenant", func(object *unstructured.Unstructured) {
 			object.Object["spec"] = map[string]any{"size": int64(9)}
 		})
 		w.EditSubresource("Memcached", "default/thief", "tenant", "status", func(object *unstructured.Unstructured) { object.Object["status"] = stolen })
 		w.start(caches(t))
-		w.equal("records", []string{"thief.v1 deployed", "victim.v1 deployed"}, w.HelmRecords())
-		w.equal("data of the thief", "9", w.field("ConfigMap", "default/thief", "data", "size"))
+		expect.Equal(w.t, "records", []string{"thief.v1 deployed", "victim.v1 deployed"}, w.HelmRecords())
+		expect.Equal(w.t, "data of the thief", "9", w.field("ConfigMap", "default/thief", "data", "size"))
 
 		w.forge("default/thief", stolen)
 		w.Delete("Memcached", "default/thief")
-		w.settle()
-		w.equal("objects", []string{"ConfigMap default/victim", "Memcached default/victim"}, w.Names())
-		w.equal("records", []string{"victim.v1 deployed"}, w.HelmRecords())
-		w.equal("resourceVersion of the victim", victim.GetResourceVersion(), w.Object("ConfigMap", "default/victim").GetResourceVersion())
+		w.Settle()
+		expect.Equal(w.t, "objects", []string{"ConfigMap default/victim", "Memcached default/victim"}, w.Names())
+		expect.Equal(w.t, "records", []string{"victim.v1 deployed"}, w.HelmRecords())
+		expect.Equal(w.t, "resourceVersion of the victim", victim.GetResourceVersion(), w.Object("ConfigMap", "default/victim").GetResourceVersion())
 	})
 }
 
@@ -56,11 +57,11 @@ func TestInvalidStatus(t *testing.T) {
 		w.forge("default/a", map[string]any{"conditions": "none", "inventory": "all", "deployedRelease": int64(7), "history": map[string]any{}})
 		w.change("default/a", func(object *unstructured.Unstructured) { annotate(object, "demo.example.com/requested-at", "now") })
 		w.has("conditions", w.conditions("default/a"), "Ready True Healthy")
-		w.equal("data", "3", w.field("ConfigMap", "default/a", "data", "size"))
-		w.equal("records", []string{"a.v1 deployed"}, w.HelmRecords())
+		expect.Equal(w.t, "data", "3", w.field("ConfigMap", "default/a", "data", "size"))
+		expect.Equal(w.t, "records", []string{"a.v1 deployed"}, w.HelmRecords())
 		w.Delete("Memcached", "default/a")
-		w.settle()
-		w.equal("objects", []string{}, w.Names())
+		w.Settle()
+		expect.Equal(w.t, "objects", []string{}, w.Names())
 	})
 }
 
@@ -85,7 +86,7 @@ func (w *world) madeByHelm(record string) {
 func (w *world) leaveHelmRelease() {
 	w.t.Helper()
 	w.create("default/a", size3)
-	w.stop()
+	w.Stop()
 	w.madeByHelm("a.v1")
 	w.Edit("Memcached", "default/a", "kubectl", func(object *unstructured.Unstructured) { object.SetFinalizers(nil) })
 	w.Remove("Memcached", "default/a")
@@ -122,9 +123,9 @@ func TestReleaseOfAnotherClient(t *testing.T) {
 				w.start(kind)
 				w.create("default/a", map[string]any{"size": int64(5)})
 				if !test.takeover || test.otherChart {
-					w.equal("object without consent", theirs, w.Object("ConfigMap", "default/a"))
+					expect.Equal(w.t, "object without consent", theirs, w.Object("ConfigMap", "default/a"))
 					w.has("conditions", w.conditions("default/a"), "Stalled True OwnershipConflict", "ReleaseFailed True UpgradeError")
-					w.contains("message", w.message("default/a", "Ready"), annotation+`: "true"`, label)
+					expect.Contains(w.t, "message", w.message("default/a", "Ready"), annotation+`: "true"`, label)
 				}
 
 				if test.labeled {
@@ -137,20 +138,20 @@ func TestReleaseOfAnotherClient(t *testing.T) {
 				if test.annotated {
 					w.change("default/a", func(object *unstructured.Unstructured) { annotate(object, annotation, "true") })
 				}
-				w.settle()
+				w.Settle()
 
 				if test.taken {
-					w.equal("data", "5", w.field("ConfigMap", "default/a", "data", "size"))
-					w.equal("records", []string{"a.v1 superseded", "a.v2 deployed"}, w.HelmRecords())
+					expect.Equal(w.t, "data", "5", w.field("ConfigMap", "default/a", "data", "size"))
+					expect.Equal(w.t, "records", []string{"a.v1 superseded", "a.v2 deployed"}, w.HelmRecords())
 					w.has("conditions", w.conditions("default/a"), "Ready True Healthy")
 					w.change("default/a", func(object *unstructured.Unstructured) { object.Object["spec"] = map[string]any{"size": int64(6)} })
-					w.equal("data after an upgrade", "6", w.field("ConfigMap", "default/a", "data", "size"))
+					expect.Equal(w.t, "data after an upgrade", "6", w.field("ConfigMap", "default/a", "data", "size"))
 					return
 				}
 				w.Delete("Memcached", "default/a")
-				w.settle()
-				w.equal("object", theirs, w.Object("ConfigMap", "default/a"))
-				w.equal("records", []string{"a.v1 deployed"}, w.HelmRecords())
+				w.Settle()
+				expect.Equal(w.t, "object", theirs, w.Object("ConfigMap", "default/a"))
+				expect.Equal(w.t, "records", []string{"a.v1 deployed"}, w.HelmRecords())
 			})
 		})
 	}
@@ -170,9 +171,9 @@ func TestAdoptLabelAfterAnnotation(t *testing.T) {
 			all[record.AdoptLabel] = "true"
 			object.SetLabels(all)
 		})
-		w.settle()
+		w.Settle()
 
-		w.equal("records", []string{"a.v1 superseded", "a.v2 deployed"}, w.HelmRecords())
+		expect.Equal(w.t, "records", []string{"a.v1 superseded", "a.v2 deployed"}, w.HelmRecords())
 		w.has("conditions", w.conditions("default/a"), "Ready True Healthy")
 	})
 }
@@ -186,6 +187,6 @@ func TestNamesOutsideTheAnnotations(t *testing.T) {
 		w.change("default/a", func(object *unstructured.Unstructured) {
 			annotate(object, "example.com/paused", "true", prefix+"unknown", "true")
 		})
-		w.equal("requests", []string{}, w.TakeRequests())
+		expect.Equal(w.t, "requests", []string{}, w.TakeRequests())
 	})
 }

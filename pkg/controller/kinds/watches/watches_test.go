@@ -27,6 +27,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller"
 	"github.com/example/demoapp-controller/pkg/controller/kinds/watches"
 	"github.com/example/demoapp-controller/pkg/helm"
+	"github.com/example/demoapp-controller/test/expect"
 	"github.com/example/demoapp-controller/test/fakeapi"
 )
 
@@ -38,37 +39,37 @@ var size3 = map[string]any{"size": int64(3)}
 func TestLifecycle(t *testing.T) {
 	bubble(t, []watches.ReleaseKind{caches(t)}, func(w *world) {
 		w.create("default/a", map[string]any{"size": int64(3)})
-		w.equal("requests of the install", []string{
+		expect.Equal(w.t, "requests of the install", []string{
 			"patch memcacheds default/a", "create secrets default", "apply configmaps default/a",
 			"update secrets default/sh.helm.release.v1.a.v1", "apply memcacheds/status default/a",
 		}, w.TakeRequests())
-		w.equal("data", "3", w.field("ConfigMap", "default/a", "data", "size"))
-		w.equal("conditions", []string{
+		expect.Equal(w.t, "data", "3", w.field("ConfigMap", "default/a", "data", "size"))
+		expect.Equal(w.t, "conditions", []string{
 			"Deployed True InstallSuccessful", "Initialized True ChartLoaded", "Irreconcilable False Reconciled", "Ready True Healthy",
 		}, w.conditions("default/a"))
-		w.equal("events", []string{"Normal Installed Installed revision 1 of chart memcached 1.0.0 (SpecGenerationChanged)"}, w.Recorder.Take())
+		expect.Equal(w.t, "events", []string{"a Normal Installed Install Installed revision 1 of chart memcached 1.0.0 (SpecGenerationChanged)"}, w.Recorder.Take())
 
 		w.change("default/a", func(object *unstructured.Unstructured) {
 			object.Object["spec"] = map[string]any{"size": int64(5)}
 		})
-		w.equal("data after the upgrade", "5", w.field("ConfigMap", "default/a", "data", "size"))
+		expect.Equal(w.t, "data after the upgrade", "5", w.field("ConfigMap", "default/a", "data", "size"))
 		w.has("conditions after the upgrade", w.conditions("default/a"), "Deployed True UpgradeSuccessful", "Ready True Healthy")
 		w.TakeRequests()
 
 		w.Edit("ConfigMap", "default/a", "kubectl", func(object *unstructured.Unstructured) {
 			object.Object["data"] = map[string]any{"size": "7"}
 		})
-		w.settle()
-		w.equal("data after the repair", "5", w.field("ConfigMap", "default/a", "data", "size"))
-		w.settle()
+		w.Settle()
+		expect.Equal(w.t, "data after the repair", "5", w.field("ConfigMap", "default/a", "data", "size"))
+		w.Settle()
 		w.TakeRequests()
-		w.settle()
-		w.equal("requests at rest", []string{}, w.TakeRequests())
+		w.Settle()
+		expect.Equal(w.t, "requests at rest", []string{}, w.TakeRequests())
 
 		w.Delete("Memcached", "default/a")
-		w.settle()
-		w.equal("objects", []string{}, w.Names())
-		w.equal("records", []string{}, w.HelmRecords())
+		w.Settle()
+		expect.Equal(w.t, "objects", []string{}, w.Names())
+		expect.Equal(w.t, "records", []string{}, w.HelmRecords())
 	})
 }
 
@@ -81,17 +82,17 @@ func TestPaused(t *testing.T) {
 			object.Object["spec"] = map[string]any{"size": int64(5)}
 			annotate(object, "demo.example.com/paused", "true")
 		})
-		w.equal("data", "3", w.field("ConfigMap", "default/a", "data", "size"))
+		expect.Equal(w.t, "data", "3", w.field("ConfigMap", "default/a", "data", "size"))
 		w.has("conditions", w.conditions("default/a"), "Paused True PauseReconcileAnnotationTrue", "Suspended True SuspendedByAnnotation")
-		w.contains("message", w.message("default/a", "Ready"), "annotation demo.example.com/paused is false")
+		expect.Contains(w.t, "message", w.message("default/a", "Ready"), "annotation demo.example.com/paused is false")
 
 		w.Delete("Memcached", "default/a")
-		w.settle()
-		w.equal("data while the deletion waits", "3", w.field("ConfigMap", "default/a", "data", "size"))
-		w.contains("message", w.message("default/a", "Ready"), "Deletion waits until annotation demo.example.com/paused")
+		w.Settle()
+		expect.Equal(w.t, "data while the deletion waits", "3", w.field("ConfigMap", "default/a", "data", "size"))
+		expect.Contains(w.t, "message", w.message("default/a", "Ready"), "Deletion waits until annotation demo.example.com/paused")
 
 		w.change("default/a", func(object *unstructured.Unstructured) { annotate(object, "demo.example.com/paused", "false") })
-		w.equal("objects", []string{}, w.Names())
+		expect.Equal(w.t, "objects", []string{}, w.Names())
 	})
 }
 
@@ -122,24 +123,24 @@ func TestPauseHandler(t *testing.T) {
 		handler.Store(&answer{paused: true})
 		hooks.Store(0)
 		resize(w, 5)
-		w.equal("data", "3", w.field("ConfigMap", "default/a", "data", "size"))
-		w.equal("hooks while it is paused", int64(0), hooks.Load())
+		expect.Equal(w.t, "data", "3", w.field("ConfigMap", "default/a", "data", "size"))
+		expect.Equal(w.t, "hooks while it is paused", int64(0), hooks.Load())
 		w.has("conditions", w.conditions("default/a"), "Paused True PauseReconcileAnnotationTrue", "Ready False SuspendedByHandler")
-		w.contains("message", w.message("default/a", "Paused"), "The operator pauses this resource")
+		expect.Contains(w.t, "message", w.message("default/a", "Paused"), "The operator pauses this resource")
 
 		handler.Store(&answer{err: errors.New("no answer")})
 		resize(w, 6)
-		w.equal("data", "3", w.field("ConfigMap", "default/a", "data", "size"))
+		expect.Equal(w.t, "data", "3", w.field("ConfigMap", "default/a", "data", "size"))
 		w.has("conditions", w.conditions("default/a"), "Irreconcilable True ReconcileError", "Deployed True InstallSuccessful")
-		w.contains("message", w.message("default/a", "Irreconcilable"), "pause handler of memcached.v1.cache.my.domain: no answer")
+		expect.Contains(w.t, "message", w.message("default/a", "Irreconcilable"), "pause handler of memcached.v1.cache.my.domain: no answer")
 
 		handler.Store(&answer{})
-		w.wait(time.Minute)
-		w.equal("data", "6", w.field("ConfigMap", "default/a", "data", "size"))
+		w.Wait(time.Minute)
+		expect.Equal(w.t, "data", "6", w.field("ConfigMap", "default/a", "data", "size"))
 		handler.Store(&answer{paused: true})
 		w.Delete("Memcached", "default/a")
-		w.settle()
-		w.contains("message", w.message("default/a", "Ready"), "Deletion waits until the answer of the operator's pause handler is no longer true")
+		w.Settle()
+		expect.Contains(w.t, "message", w.message("default/a", "Ready"), "Deletion waits until the answer of the operator's pause handler is no longer true")
 	})
 }
 
@@ -148,7 +149,7 @@ func TestPauseHandler(t *testing.T) {
 func TestFurtherWatch(t *testing.T) {
 	bubble(t, nil, func(w *world) {
 		client, err := dynamic.NewForConfigAndClient(w.RESTConfig(), w.HTTPClient())
-		w.must(err)
+		expect.NoError(w.t, err)
 		secrets := dynamicinformer.NewFilteredDynamicInformer(client, corev1.SchemeGroupVersion.WithResource("secrets"), "", 0, cache.Indexers{},
 			func(options *metav1.ListOptions) { options.LabelSelector = "example.com/size" }).Informer()
 		ctx, stop := context.WithCancel(w.t.Context())
@@ -169,27 +170,27 @@ func TestFurtherWatch(t *testing.T) {
 			}
 			return map[string]any{"size": found.(*unstructured.Unstructured).GetAnnotations()["size"]}, nil
 		}
-		w.must(w.manager.Update(kind))
+		expect.NoError(w.t, w.manager.Update(kind))
 		w.create("default/a", map[string]any{})
-		w.contains("message", w.message("default/a", "Ready"), "Secret sizes: does not exist")
+		expect.Contains(w.t, "message", w.message("default/a", "Ready"), "Secret sizes: does not exist")
 		set := func(size string) {
 			w.Edit("Secret", "default/sizes", "kubectl", func(object *unstructured.Unstructured) {
 				object.SetLabels(map[string]string{"example.com/size": "a"})
 				annotate(object, "size", size)
 			})
-			w.settle()
+			w.Settle()
 		}
 
 		set("7")
-		w.equal("data", "7", w.field("ConfigMap", "default/a", "data", "size"))
+		expect.Equal(w.t, "data", "7", w.field("ConfigMap", "default/a", "data", "size"))
 		set("8")
-		w.equal("data", "8", w.field("ConfigMap", "default/a", "data", "size"))
+		expect.Equal(w.t, "data", "8", w.field("ConfigMap", "default/a", "data", "size"))
 
-		w.must(w.manager.Update())
-		w.settle()
+		expect.NoError(w.t, w.manager.Update())
+		w.Settle()
 		events = 0
 		set("9")
-		w.equal("events after the end of the kind", 0, events)
+		expect.Equal(w.t, "events after the end of the kind", 0, events)
 	})
 }
 
@@ -210,7 +211,7 @@ func TestInvalidKinds(t *testing.T) {
 		if err == nil {
 			t.Fatal("invalid kinds are accepted")
 		}
-		w.contains("error", err.Error(), `set "a["`, `annotation "example.com/twice"`, `annotation "`+prefix+`upgrade-force"`,
+		expect.Contains(w.t, "error", err.Error(), `set "a["`, `annotation "example.com/twice"`, `annotation "`+prefix+`upgrade-force"`,
 			`annotation "example.com/none"`, `watch "sizes"`, "version, kind and chart are required", "is watched twice")
 	})
 }
@@ -223,23 +224,23 @@ func TestTwoKindsWithOneName(t *testing.T) {
 	bubble(t, []watches.ReleaseKind{caches(t)}, func(w *world) {
 		w.Serve(memcacheds.GroupVersion().WithResource("backups"), "Backup", true)
 		w.create("default/a", size3)
-		w.must(w.manager.Update(caches(t), backups))
-		w.settle()
+		expect.NoError(w.t, w.manager.Update(caches(t), backups))
+		w.Settle()
 		w.Edit("Backup", "default/a", "kubectl", func(object *unstructured.Unstructured) {
 			object.Object["spec"] = map[string]any{"size": int64(9)}
 		})
-		w.settle()
-		w.equal("data", "3", w.field("ConfigMap", "default/a", "data", "size"))
-		w.contains("status of the second", w.field("Backup", "default/a", "status", "conditions"), "OwnershipConflict")
+		w.Settle()
+		expect.Equal(w.t, "data", "3", w.field("ConfigMap", "default/a", "data", "size"))
+		expect.Contains(w.t, "status of the second", w.field("Backup", "default/a", "status", "conditions"), "OwnershipConflict")
 
 		w.Delete("Backup", "default/a")
-		w.settle()
-		w.equal("data", "3", w.field("ConfigMap", "default/a", "data", "size"))
+		w.Settle()
+		expect.Equal(w.t, "data", "3", w.field("ConfigMap", "default/a", "data", "size"))
 		w.Edit("ConfigMap", "default/a", "kubectl", func(object *unstructured.Unstructured) {
 			object.Object["data"] = map[string]any{"size": "7"}
 		})
-		w.settle()
-		w.equal("data after drift", "3", w.field("ConfigMap", "default/a", "data", "size"))
+		w.Settle()
+		expect.Equal(w.t, "data after drift", "3", w.field("ConfigMap", "default/a", "data", "size"))
 	})
 }
 
@@ -249,24 +250,24 @@ func TestClusterScopedKind(t *testing.T) {
 	fleets.GroupVersionKind.Kind = "Fleet"
 	bubble(t, nil, func(w *world) {
 		w.Serve(memcacheds.GroupVersion().WithResource("fleets"), "Fleet", false)
-		w.must(w.manager.Update(fleets))
-		w.settle()
-		w.equal("waiting", true, w.waiting["fleet.v1.cache.my.domain"])
+		expect.NoError(w.t, w.manager.Update(fleets))
+		w.Settle()
+		expect.Equal(w.t, "waiting", true, w.waiting["fleet.v1.cache.my.domain"])
 
 		fleets.ReleaseNamespace, fleets.Revision = "caches", "2"
-		w.must(w.manager.Update(fleets))
-		w.settle()
+		expect.NoError(w.t, w.manager.Update(fleets))
+		w.Settle()
 		w.Edit("Fleet", "a", "kubectl", func(object *unstructured.Unstructured) { object.Object["spec"] = size3 })
-		w.settle()
-		w.equal("data", "3", w.field("ConfigMap", "caches/a", "data", "size"))
+		w.Settle()
+		expect.Equal(w.t, "data", "3", w.field("ConfigMap", "caches/a", "data", "size"))
 		w.Edit("ConfigMap", "caches/a", "kubectl", func(object *unstructured.Unstructured) {
 			object.Object["data"] = map[string]any{"size": "7"}
 		})
-		w.settle()
-		w.equal("data after drift", "3", w.field("ConfigMap", "caches/a", "data", "size"))
+		w.Settle()
+		expect.Equal(w.t, "data after drift", "3", w.field("ConfigMap", "caches/a", "data", "size"))
 		w.Delete("Fleet", "a")
-		w.settle()
-		w.equal("objects", []string{}, w.Names())
+		w.Settle()
+		expect.Equal(w.t, "objects", []string{}, w.Names())
 	})
 }
 
@@ -277,25 +278,25 @@ func TestCRDComesAndGoes(t *testing.T) {
 	backups.GroupVersionKind.Kind = "Backup"
 	resource := memcacheds.GroupVersion().WithResource("backups")
 	bubble(t, []watches.ReleaseKind{backups}, func(w *world) {
-		w.equal("waiting at the start", true, w.waiting[backups.Name()])
+		expect.Equal(w.t, "waiting at the start", true, w.waiting[backups.Name()])
 		define := func(name string) {
 			w.Edit("CustomResourceDefinition", name, "kubectl", func(object *unstructured.Unstructured) { object.Object["spec"] = map[string]any{} })
 		}
 		for range 2 {
 			w.Serve(resource, "Backup", true)
 			define("backups.cache.my.domain")
-			w.settle()
-			w.equal("waiting with the CRD", false, w.waiting[backups.Name()])
+			w.Settle()
+			expect.Equal(w.t, "waiting with the CRD", false, w.waiting[backups.Name()])
 			w.Edit("Backup", "default/b", "kubectl", func(object *unstructured.Unstructured) { object.Object["spec"] = size3 })
-			w.settle()
-			w.equal("data", "3", w.field("ConfigMap", "default/b", "data", "size"))
+			w.Settle()
+			expect.Equal(w.t, "data", "3", w.field("ConfigMap", "default/b", "data", "size"))
 			w.Delete("Backup", "default/b")
-			w.settle()
-			w.equal("data after the deletion", "", w.field("ConfigMap", "default/b", "data", "size"))
+			w.Settle()
+			expect.Equal(w.t, "data after the deletion", "", w.field("ConfigMap", "default/b", "data", "size"))
 			w.With(func() { delete(w.Kinds, resource) })
 			w.Remove("CustomResourceDefinition", "backups.cache.my.domain")
-			w.settle()
-			w.equal("waiting without the CRD", true, w.waiting[backups.Name()])
+			w.Settle()
+			expect.Equal(w.t, "waiting without the CRD", true, w.waiting[backups.Name()])
 		}
 	})
 }
@@ -307,7 +308,7 @@ func TestKindWaitsForItsPermissions(t *testing.T) {
 	backups.GroupVersionKind.Kind = "Backup"
 	resource := memcacheds.GroupVersion().WithResource("backups")
 	bubble(t, nil, func(w *world) {
-		w.stop()
+		w.Stop()
 		granted, asked, ended := make(chan struct{}), 0, 0
 		w.permitted = func(ctx context.Context, _ watches.ReleaseKind) error {
 			asked++
@@ -320,32 +321,32 @@ func TestKindWaitsForItsPermissions(t *testing.T) {
 			}
 		}
 		w.start(backups)
-		w.settle()
-		w.equal("questions without the CRD", 0, asked)
+		w.Settle()
+		expect.Equal(w.t, "questions without the CRD", 0, asked)
 		install := func() {
 			w.Serve(resource, "Backup", true)
 			w.Edit("CustomResourceDefinition", "backups.cache.my.domain", "kubectl", func(object *unstructured.Unstructured) {
 				object.Object["spec"] = map[string]any{}
 			})
-			w.settle()
+			w.Settle()
 		}
 
 		install()
 		w.Edit("Backup", "default/b", "kubectl", func(object *unstructured.Unstructured) { object.Object["spec"] = size3 })
-		w.settle()
-		w.equal("data without permissions", "", w.field("ConfigMap", "default/b", "data", "size"))
-		w.equal("waiting without permissions", true, w.waiting[backups.Name()])
+		w.Settle()
+		expect.Equal(w.t, "data without permissions", "", w.field("ConfigMap", "default/b", "data", "size"))
+		expect.Equal(w.t, "waiting without permissions", true, w.waiting[backups.Name()])
 		w.With(func() { delete(w.Kinds, resource) })
 		w.Remove("CustomResourceDefinition", "backups.cache.my.domain")
-		w.settle()
-		w.equal("waits that ended with the CRD", 1, ended)
+		w.Settle()
+		expect.Equal(w.t, "waits that ended with the CRD", 1, ended)
 
 		install()
-		w.equal("questions with the CRD", 2, asked)
+		expect.Equal(w.t, "questions with the CRD", 2, asked)
 		close(granted)
-		w.settle()
-		w.equal("waiting with permissions", false, w.waiting[backups.Name()])
-		w.equal("data", "3", w.field("ConfigMap", "default/b", "data", "size"))
+		w.Settle()
+		expect.Equal(w.t, "waiting with permissions", false, w.waiting[backups.Name()])
+		expect.Equal(w.t, "data", "3", w.field("ConfigMap", "default/b", "data", "size"))
 	})
 }
 
@@ -361,16 +362,16 @@ func TestSelector(t *testing.T) {
 			})
 		}
 		label("silver")
-		w.equal("data of an unselected resource", "", w.field("ConfigMap", "default/a", "data", "size"))
+		expect.Equal(w.t, "data of an unselected resource", "", w.field("ConfigMap", "default/a", "data", "size"))
 		label("gold")
-		w.equal("data of a selected resource", "3", w.field("ConfigMap", "default/a", "data", "size"))
+		expect.Equal(w.t, "data of a selected resource", "3", w.field("ConfigMap", "default/a", "data", "size"))
 		label("silver")
-		w.equal("data when it is no longer selected", "3", w.field("ConfigMap", "default/a", "data", "size"))
+		expect.Equal(w.t, "data when it is no longer selected", "3", w.field("ConfigMap", "default/a", "data", "size"))
 		w.TakeRequests()
 		w.change("default/a", func(object *unstructured.Unstructured) { object.Object["spec"] = map[string]any{"size": int64(4)} })
-		w.equal("requests for an unselected resource", []string{}, w.TakeRequests())
+		expect.Equal(w.t, "requests for an unselected resource", []string{}, w.TakeRequests())
 		label("gold")
-		w.equal("data when it is selected again", "3", w.field("ConfigMap", "default/a", "data", "size"))
+		expect.Equal(w.t, "data when it is selected again", "3", w.field("ConfigMap", "default/a", "data", "size"))
 	})
 }
 
@@ -388,8 +389,8 @@ func TestNoStatusSubresource(t *testing.T) {
 
 		w.create("default/a", size3)
 
-		w.equal("records", []string{"a.v1 deployed"}, w.HelmRecords())
-		w.has("events", w.Recorder.Take(), "Warning StatusNotWritten The API server does not store the status, so the operator keeps it in memory only: "+
+		expect.Equal(w.t, "records", []string{"a.v1 deployed"}, w.HelmRecords())
+		w.has("events", w.Recorder.Take(), "a Warning StatusNotWritten Reconcile The API server does not store the status, so the operator keeps it in memory only: "+
 			"enable the status subresource in the CRD (subresources: {status: {}})")
 	})
 }
@@ -408,32 +409,32 @@ func TestPrunedStatus(t *testing.T) {
 			}
 		})
 		w.create("default/a", size3)
-		w.equal("inventory", "", w.field("Memcached", "default/a", "status", "inventory"))
+		expect.Equal(w.t, "inventory", "", w.field("Memcached", "default/a", "status", "inventory"))
 		w.has("conditions", w.conditions("default/a"), "Ready True Healthy")
 		events := w.Recorder.Take()
-		w.has("events", events, "Warning StatusPruned The CRD removes fields of the status, so the operator keeps them in memory only: "+
+		w.has("events", events, "a Warning StatusPruned Reconcile The CRD removes fields of the status, so the operator keeps them in memory only: "+
 			"set x-kubernetes-preserve-unknown-fields: true on status in the CRD")
 		w.TakeRequests()
 
 		w.change("default/a", func(object *unstructured.Unstructured) { annotate(object, prefix+"upgrade-description", "text") })
-		w.equal("requests of a pass without a change", []string{}, w.TakeRequests())
+		expect.Equal(w.t, "requests of a pass without a change", []string{}, w.TakeRequests())
 		w.Edit("ConfigMap", "default/a", "kubectl", func(object *unstructured.Unstructured) {
 			object.Object["data"] = map[string]any{"size": "7"}
 		})
-		w.settle()
-		w.equal("data after drift", "3", w.field("ConfigMap", "default/a", "data", "size"))
+		w.Settle()
+		expect.Equal(w.t, "data after drift", "3", w.field("ConfigMap", "default/a", "data", "size"))
 
-		w.stop()
+		w.Stop()
 		w.TakeRequests()
 		w.start(caches(t))
-		w.settle()
+		w.Settle()
 		first := w.TakeRequests()
 		if len(first) == 0 {
 			t.Error("the baseline was not rebuilt after the restart")
 		}
-		w.settle()
-		w.equal("requests at rest after the restart", []string{}, w.TakeRequests())
-		w.equal("revisions", []string{"a.v1 deployed"}, w.HelmRecords())
+		w.Settle()
+		expect.Equal(w.t, "requests at rest after the restart", []string{}, w.TakeRequests())
+		expect.Equal(w.t, "revisions", []string{"a.v1 deployed"}, w.HelmRecords())
 	})
 }
 
@@ -442,17 +443,17 @@ func TestStatusOfOthers(t *testing.T) {
 	bubble(t, []watches.ReleaseKind{caches(t)}, func(w *world) {
 		w.create("default/a", size3)
 		w.EditSubresource("Memcached", "default/a", "other", "status", func(object *unstructured.Unstructured) {
-			w.must(unstructured.SetNestedField(object.Object, "mine", "status", "note"))
+			expect.NoError(w.t, unstructured.SetNestedField(object.Object, "mine", "status", "note"))
 			conditions, _, err := unstructured.NestedSlice(object.Object, "status", "conditions")
-			w.must(err)
+			expect.NoError(w.t, err)
 			conditions = append(conditions, map[string]any{
 				"type": "Backed", "status": "True", "reason": "Nightly", "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z",
 			})
-			w.must(unstructured.SetNestedSlice(object.Object, conditions, "status", "conditions"))
+			expect.NoError(w.t, unstructured.SetNestedSlice(object.Object, conditions, "status", "conditions"))
 		})
-		w.settle()
+		w.Settle()
 		w.change("default/a", func(object *unstructured.Unstructured) { object.Object["spec"] = map[string]any{"size": int64(5)} })
-		w.equal("field of another manager", "mine", w.field("Memcached", "default/a", "status", "note"))
+		expect.Equal(w.t, "field of another manager", "mine", w.field("Memcached", "default/a", "status", "note"))
 		w.has("conditions", w.conditions("default/a"), "Backed True Nightly", "Deployed True UpgradeSuccessful")
 	})
 }
@@ -463,13 +464,13 @@ func TestStatusManifest(t *testing.T) {
 	kind.StatusManifest = true
 	bubble(t, []watches.ReleaseKind{kind}, func(w *world) {
 		w.create("default/a", size3)
-		w.contains("manifest", w.field("Memcached", "default/a", "status", "deployedRelease", "manifest"), "kind: ConfigMap", `size: "3"`)
+		expect.Contains(w.t, "manifest", w.field("Memcached", "default/a", "status", "deployedRelease", "manifest"), "kind: ConfigMap", `size: "3"`)
 		w.change("default/a", func(object *unstructured.Unstructured) { object.Object["spec"] = map[string]any{"size": int64(5)} })
-		w.contains("manifest", w.field("Memcached", "default/a", "status", "deployedRelease", "manifest"), `size: "5"`)
-		w.stop()
+		expect.Contains(w.t, "manifest", w.field("Memcached", "default/a", "status", "deployedRelease", "manifest"), `size: "5"`)
+		w.Stop()
 		w.start(caches(t))
-		w.settle()
-		w.equal("manifest without the option", "", w.field("Memcached", "default/a", "status", "deployedRelease", "manifest"))
+		w.Settle()
+		expect.Equal(w.t, "manifest without the option", "", w.field("Memcached", "default/a", "status", "deployedRelease", "manifest"))
 	})
 }
 
@@ -480,8 +481,8 @@ func TestOverrides(t *testing.T) {
 	kind.Overrides = map[string]string{"image": "s3cret/image"}
 	bubble(t, []watches.ReleaseKind{kind}, func(w *world) {
 		w.create("default/a", map[string]any{"size": int64(3), "image": "mine"})
-		w.equal("data", "s3cret/image", w.field("ConfigMap", "default/a", "data", "image"))
-		w.has("events", w.Recorder.Take(), "Normal ValuesOverridden The operator overrides the values image")
+		expect.Equal(w.t, "data", "s3cret/image", w.field("ConfigMap", "default/a", "data", "image"))
+		w.has("events", w.Recorder.Take(), "a Normal ValuesOverridden Reconcile The operator overrides the values image")
 	})
 }
 
@@ -497,12 +498,12 @@ func TestInvalidValues(t *testing.T) {
 	}
 	bubble(t, []watches.ReleaseKind{kind}, func(w *world) {
 		w.create("default/a", size3)
-		w.equal("data", "6", w.field("ConfigMap", "default/a", "data", "size"))
+		expect.Equal(w.t, "data", "6", w.field("ConfigMap", "default/a", "data", "size"))
 		w.change("default/a", func(object *unstructured.Unstructured) { object.Object["spec"] = map[string]any{"size": int64(11)} })
-		w.equal("data", "6", w.field("ConfigMap", "default/a", "data", "size"))
+		expect.Equal(w.t, "data", "6", w.field("ConfigMap", "default/a", "data", "size"))
 		w.has("conditions", w.conditions("default/a"),
 			"Irreconcilable True ErrorGettingValues", "Ready False ValuesInvalid", "Stalled True ValuesInvalid", "Deployed True InstallSuccessful")
-		w.equal("message", "spec.size: must be at most 10", w.message("default/a", "Irreconcilable"))
+		expect.Equal(w.t, "message", "spec.size: must be at most 10", w.message("default/a", "Irreconcilable"))
 	})
 }
 
@@ -534,14 +535,14 @@ func TestFailedUpgradeIsRolledBack(t *testing.T) {
 					}
 				})
 				w.change("default/a", func(object *unstructured.Unstructured) { object.Object["spec"] = map[string]any{"size": int64(5)} })
-				w.settle()
-				w.equal("data", "3", w.field("ConfigMap", "default/a", "data", "size"))
+				w.Settle()
+				expect.Equal(w.t, "data", "3", w.field("ConfigMap", "default/a", "data", "size"))
 				w.has("conditions", w.conditions("default/a"), "ReleaseFailed True UpgradeError",
 					"Irreconcilable True ReconcileError", "Remediated True "+tc.reason, "Deployed True "+tc.deployed)
 				transition := meta.FindStatusCondition(w.typed("default/a"), "Deployed").LastTransitionTime
 				w.TakeRequests()
 				w.change("default/a", func(object *unstructured.Unstructured) { annotate(object, "demo.example.com/requested-at", "later") })
-				w.equal("transition of Deployed", transition, meta.FindStatusCondition(w.typed("default/a"), "Deployed").LastTransitionTime)
+				expect.Equal(w.t, "transition of Deployed", transition, meta.FindStatusCondition(w.typed("default/a"), "Deployed").LastTransitionTime)
 			})
 		})
 	}
@@ -568,13 +569,13 @@ func TestHooksOfTheLibrary(t *testing.T) {
 	}}
 	bubble(t, []watches.ReleaseKind{kind}, func(w *world) {
 		w.create("default/a", size3)
-		w.equal("data while the hook fails", "", w.field("ConfigMap", "default/a", "data", "size"))
+		expect.Equal(w.t, "data while the hook fails", "", w.field("ConfigMap", "default/a", "data", "size"))
 		w.has("conditions", w.conditions("default/a"), "Irreconcilable True ReconcileError")
-		w.contains("message", w.message("default/a", "Irreconcilable"), "the license is missing")
+		expect.Contains(w.t, "message", w.message("default/a", "Irreconcilable"), "the license is missing")
 		ready.Store(true)
-		w.wait(time.Minute)
-		w.equal("data", "from-a", w.field("ConfigMap", "default/a", "data", "image"))
-		w.equal("revisions that the post-reconcile hook saw", []int64{1}, after)
+		w.Wait(time.Minute)
+		expect.Equal(w.t, "data", "from-a", w.field("ConfigMap", "default/a", "data", "image"))
+		expect.Equal(w.t, "revisions that the post-reconcile hook saw", []int64{1}, after)
 	})
 }
 
@@ -593,10 +594,10 @@ func TestCustomAnnotation(t *testing.T) {
 		for size := int64(4); size < 8; size++ {
 			w.change("default/a", func(object *unstructured.Unstructured) { object.Object["spec"] = map[string]any{"size": size} })
 		}
-		w.equal("records", []string{"a.v4 superseded", "a.v5 deployed"}, w.HelmRecords())
+		expect.Equal(w.t, "records", []string{"a.v4 superseded", "a.v5 deployed"}, w.HelmRecords())
 		w.Recorder.Take()
 		w.change("default/a", func(object *unstructured.Unstructured) { annotate(object, "example.com/history", "long") })
-		w.equal("events", []string{`Warning InvalidAnnotation Annotation example.com/history is ignored: "long" is not short`}, w.Recorder.Take())
+		expect.Equal(w.t, "events", []string{`a Warning InvalidAnnotation Reconcile Annotation example.com/history is ignored: "long" is not short`}, w.Recorder.Take())
 		w.has("conditions", w.conditions("default/a"), "Ready True Healthy")
 	})
 }
@@ -609,14 +610,14 @@ func TestFormerFinalizer(t *testing.T) {
 			object.Object["spec"] = size3
 			object.SetFinalizers([]string{"uninstall-helm-release", "other/finalizer"})
 		})
-		w.equal("finalizers", []string{"other/finalizer", prefix + "uninstall-release"}, w.Object("Memcached", "default/a").GetFinalizers())
-		w.stop()
+		expect.Equal(w.t, "finalizers", []string{"other/finalizer", prefix + "uninstall-release"}, w.Object("Memcached", "default/a").GetFinalizers())
+		w.Stop()
 		w.Edit("Memcached", "default/a", "kubectl", func(object *unstructured.Unstructured) {
 			object.SetFinalizers([]string{"uninstall-helm-release"})
 		})
 		w.Delete("Memcached", "default/a")
 		w.start(caches(t))
-		w.equal("objects", []string{}, w.Names())
+		expect.Equal(w.t, "objects", []string{}, w.Names())
 	})
 }
 
@@ -629,8 +630,8 @@ func TestForeignFinalizer(t *testing.T) {
 			object.SetFinalizers([]string{"other/finalizer"})
 		})
 		w.Delete("Memcached", "default/a")
-		w.settle()
-		w.equal("objects", []string{"Memcached default/a"}, w.Names())
+		w.Settle()
+		expect.Equal(w.t, "objects", []string{"Memcached default/a"}, w.Names())
 		w.has("conditions", w.conditions("default/a"), "Deployed False UninstallSuccessful", "Irreconcilable False Reconciled")
 	})
 }
@@ -639,16 +640,16 @@ func TestForeignFinalizer(t *testing.T) {
 func TestUpdate(t *testing.T) {
 	bubble(t, []watches.ReleaseKind{caches(t)}, func(w *world) {
 		w.create("default/a", size3)
-		w.must(w.manager.Update())
-		w.settle()
+		expect.NoError(w.t, w.manager.Update())
+		w.Settle()
 		w.change("default/a", func(object *unstructured.Unstructured) { object.Object["spec"] = map[string]any{"size": int64(5)} })
-		w.equal("data without the kind", "3", w.field("ConfigMap", "default/a", "data", "size"))
+		expect.Equal(w.t, "data without the kind", "3", w.field("ConfigMap", "default/a", "data", "size"))
 		newer := caches(t)
 		newer.Chart, newer.Revision = chartOf(t, "2.0.0", "configmap.yaml", configMap), "2"
-		w.must(w.manager.Update(newer))
-		w.settle()
-		w.equal("data with the kind", "5", w.field("ConfigMap", "default/a", "data", "size"))
-		w.equal("chart", "2.0.0", w.field("Memcached", "default/a", "status", "deployedRelease", "chartVersion"))
+		expect.NoError(w.t, w.manager.Update(newer))
+		w.Settle()
+		expect.Equal(w.t, "data with the kind", "5", w.field("ConfigMap", "default/a", "data", "size"))
+		expect.Equal(w.t, "chart", "2.0.0", w.field("Memcached", "default/a", "status", "deployedRelease", "chartVersion"))
 		if err := w.manager.Update(newer, newer); err == nil {
 			t.Error("a kind may be watched twice")
 		}
@@ -668,16 +669,16 @@ func TestInvalidReleaseName(t *testing.T) {
 	bubble(t, []watches.ReleaseKind{kind}, func(w *world) {
 		w.create("default/a", size3)
 		w.has("conditions", w.conditions("default/a"), "Irreconcilable True ErrorGettingValues", "Stalled True ValuesInvalid")
-		w.equal("message", "releaseName: the label tier is missing", w.message("default/a", "Ready"))
+		expect.Equal(w.t, "message", "releaseName: the label tier is missing", w.message("default/a", "Ready"))
 		w.change("default/a", func(object *unstructured.Unstructured) {
 			object.SetLabels(map[string]string{"tier": "gold"})
 			object.Object["spec"] = map[string]any{"size": int64(4)}
 		})
-		w.equal("records", []string{"a-gold.v1 deployed"}, w.HelmRecords())
+		expect.Equal(w.t, "records", []string{"a-gold.v1 deployed"}, w.HelmRecords())
 		w.change("default/a", func(object *unstructured.Unstructured) { object.SetLabels(nil) })
 		w.Delete("Memcached", "default/a")
-		w.settle()
-		w.equal("records", []string{}, w.HelmRecords())
+		w.Settle()
+		expect.Equal(w.t, "records", []string{}, w.HelmRecords())
 	})
 }
 
@@ -692,13 +693,13 @@ func TestReleaseName(t *testing.T) {
 	}
 	bubble(t, []watches.ReleaseKind{named("-one")}, func(w *world) {
 		w.create("default/a", size3)
-		w.equal("records", []string{"a-one.v1 deployed"}, w.HelmRecords())
-		w.must(w.manager.Update(named("-two")))
-		w.settle()
+		expect.Equal(w.t, "records", []string{"a-one.v1 deployed"}, w.HelmRecords())
+		expect.NoError(w.t, w.manager.Update(named("-two")))
+		w.Settle()
 		w.create("default/b", size3)
-		w.equal("records", []string{"a-one.v1 deployed", "b-two.v1 deployed"}, w.HelmRecords())
+		expect.Equal(w.t, "records", []string{"a-one.v1 deployed", "b-two.v1 deployed"}, w.HelmRecords())
 		w.Delete("Memcached", "default/a")
-		w.settle()
-		w.equal("records", []string{"b-two.v1 deployed"}, w.HelmRecords())
+		w.Settle()
+		expect.Equal(w.t, "records", []string{"b-two.v1 deployed"}, w.HelmRecords())
 	})
 }

@@ -47,23 +47,6 @@ func TestBadCharts(t *testing.T) {
 			map[string]string{"templates/a.yaml": manyConfigMaps("2000000000")},
 			[]string{"test/templates/a.yaml", "until", "2000000000 is more than the limit"},
 		},
-		"nested ranges": {
-			map[string]string{"templates/a.yaml": "{{ range until 10000 }}{{ range until 10000 }}a{{ end }}{{ end }}"},
-			[]string{"test/templates/a.yaml", "until", "the limit of 100000"},
-		},
-		"a sequence of numbers": {
-			map[string]string{"templates/a.yaml": "# {{ seq 0 1 1000000 }}"}, []string{"seq", "the limit of 100000"},
-		},
-		"steps that overflow": {
-			map[string]string{"templates/a.yaml": "# {{ untilStep 9223372036854775800 9223372036854775807 10 }}"},
-			[]string{"untilStep", "use smaller numbers"},
-		},
-		"a text of many repetitions": {
-			map[string]string{"templates/a.yaml": `# {{ repeat 2000000000 "a" }}`}, []string{"repeat", "the limit of 10485760"},
-		},
-		"a long password": {
-			map[string]string{"templates/a.yaml": "# {{ randAlphaNum 2000000000 }}"}, []string{"randAlphaNum", "the limit of 10485760"},
-		},
 		"templates that include each other": {
 			map[string]string{
 				"templates/_a.tpl": `{{ define "a" }}{{ include "b" . }}{{ end }}{{ define "b" }}{{ include "a" . }}{{ end }}`,

@@ -11,16 +11,13 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	databasev1 "github.com/example/demoapp-controller/pkg/apis/database/v1"
 	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
-	workloadv1alpha1 "github.com/example/demoapp-controller/pkg/apis/workload/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller/controllertest"
 	"github.com/example/demoapp-controller/test/expect"
 )
@@ -28,43 +25,6 @@ import (
 func (w *world) configMap(name string) map[string]string {
 	w.t.Helper()
 	return controllertest.Get(w.World, w.kube.CoreV1().ConfigMaps("ns").Get, name).Data
-}
-
-func withMemory(limit string) func(*databasev1.PostgreSQL) {
-	return func(p *databasev1.PostgreSQL) {
-		p.Spec.Resources = &workloadv1alpha1.Resources{Limits: workloadv1alpha1.ResourceList{"memory": resource.MustParse(limit)}}
-	}
-}
-
-func TestParameters(t *testing.T) {
-	tests := map[string]struct {
-		change func(*databasev1.PostgreSQL)
-		want   string
-	}{
-		"without a limit":                {func(*databasev1.PostgreSQL) {}, ""},
-		"512Mi":                          {withMemory("512Mi"), "effective_cache_size = '384MB'\nmaintenance_work_mem = '32MB'\nmax_connections = '100'\nshared_buffers = '128MB'\n"},
-		"2Gi":                            {withMemory("2Gi"), "effective_cache_size = '1536MB'\nmaintenance_work_mem = '128MB'\nmax_connections = '204'\nshared_buffers = '512MB'\n"},
-		"64Gi":                           {withMemory("64Gi"), "effective_cache_size = '49152MB'\nmaintenance_work_mem = '1024MB'\nmax_connections = '500'\nshared_buffers = '16384MB'\n"},
-		"a limit below that of a server": {withMemory("1"), ""},
-		"given parameters": {func(p *databasev1.PostgreSQL) {
-			withMemory("2Gi")(p)
-			p.Spec.Parameters = map[string]databasev1.ParameterValue{"shared_buffers": "1GB", "work_mem": "8MB"}
-		}, "effective_cache_size = '1536MB'\nmaintenance_work_mem = '128MB'\nmax_connections = '204'\nshared_buffers = '1GB'\nwork_mem = '8MB'\n"},
-		"characters that admission refuses": {func(p *databasev1.PostgreSQL) {
-			p.Spec.Parameters = map[string]databasev1.ParameterValue{"work_mem": "8MB'\narchive_command = '\\id"}
-		}, "work_mem = '8MB'' archive_command = ''\\\\id'\n"},
-	}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t)
-
-				w.create(test.change)
-
-				expect.Equal(t, "parameters", test.want, w.configMap("db-scripts")["parameters.conf"])
-			})
-		})
-	}
 }
 
 // TestOnlyParametersThatNeedRestartRollPods: the servers reload the others.
@@ -80,6 +40,7 @@ func TestOnlyParametersThatNeedRestartRollPods(t *testing.T) {
 		restarted := template(map[string]databasev1.ParameterValue{"work_mem": "8MB", "max_connections": "300"})
 
 		expect.Equal(t, "template with parameters that are reloaded", before, reloaded)
+		expect.Equal(t, "parameters", "max_connections = '300'\nwork_mem = '8MB'\n", w.configMap("db-scripts")["parameters.conf"])
 		if restarted.Annotations[databasev1.AnnotationRestart] == "" {
 			t.Error("a parameter that needs a restart does not roll the pods")
 		}

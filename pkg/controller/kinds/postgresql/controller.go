@@ -19,6 +19,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller/kind"
 	"github.com/example/demoapp-controller/pkg/controller/kind/event"
 	"github.com/example/demoapp-controller/pkg/controller/kinds/parts/datastore"
+	"github.com/example/demoapp-controller/pkg/controller/kinds/postgresql/certificates"
 	databaseclient "github.com/example/demoapp-controller/pkg/generated/clientset/versioned/typed/database/v1"
 	"github.com/example/demoapp-controller/pkg/images"
 )
@@ -47,7 +48,7 @@ type Observed struct {
 	secrets      *datastore.Secrets
 	claims       *datastore.Claims
 	pods         child.Readiness
-	certificates certificates
+	certificates certificates.Secrets
 }
 
 // NewObserved returns the objects with the label of PostgreSQLs.
@@ -55,8 +56,8 @@ func NewObserved(env child.Informers, kube kubernetes.Interface) (*Observed, err
 	secrets, err1 := datastore.NewSecrets(env, kube, layout)
 	claims, err2 := datastore.NewClaims(env, kube, databasev1.LabelPostgreSQL)
 	pods, err3 := child.NewReadiness(env, kube, databasev1.LabelPostgreSQL)
-	certificates, err4 := newCertificates(env, kube)
-	return &Observed{secrets, claims, pods, certificates}, errors.Join(err1, err2, err3, err4)
+	certified, err4 := certificates.New(env, kube)
+	return &Observed{secrets, claims, pods, certified}, errors.Join(err1, err2, err3, err4)
 }
 
 type postgreSQLs struct {
@@ -107,13 +108,13 @@ func (c *postgreSQLs) reconcile(ctx context.Context, p *pass) error {
 	names, problem, err := c.secrets.Ensure(ctx, p.Object, credentialsName(p.Object.Name), v)
 	if problem == nil && err == nil || len(p.Object.Status.Children.Applied) > 0 {
 		// Without credentials no server is created. Servers that exist are kept.
-		certificates, renewal, certErr := c.certificates.desired(p.Object, p.Now)
+		certs, renewal, certErr := desiredCertificates(p.Object, c.certificates, p.Now)
 		if !renewal.IsZero() {
 			p.RequeueAfter(renewal.Sub(p.Now))
 		}
-		o.uncertified = c.certificates.isPending(p.Object)
+		o.uncertified = isUncertified(p.Object, c.certificates)
 		stays := func(got *child.Observed) bool { return got != nil && o.uncertified }
-		children := slices.Concat(certificates, desired(p.Object, c.images, v.Template, mayHaveData, stays), desiredBackup(p.Object, names, o.initialized))
+		children := slices.Concat(certs, desired(p.Object, c.images, v.Template, mayHaveData, stays), desiredBackup(p.Object, names, o.initialized))
 		var childErr error
 		o.state, childErr = c.children.Ensure(ctx, p.Object, &p.Object.Status.Children, p.Now, children...)
 		err = errors.Join(err, certErr, childErr)

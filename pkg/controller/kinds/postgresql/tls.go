@@ -10,70 +10,30 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
-	corev1informers "k8s.io/client-go/informers/core/v1"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/cache"
 
 	databasev1 "github.com/example/demoapp-controller/pkg/apis/database/v1"
 	"github.com/example/demoapp-controller/pkg/controller/child"
+	"github.com/example/demoapp-controller/pkg/controller/kinds/postgresql/certificates"
 	"github.com/example/demoapp-controller/pkg/serving"
 )
 
-const (
-	tlsPath = "/tls"
-	// maxKey is the maximum size of a cached key of a Secret with certificates, in bytes.
-	maxKey = 32 << 10
-)
+const tlsPath = "/tls"
 
-// certificates are the Secrets with the CA and the certificate of each PostgreSQL that has no Secret
-// of its user. The Secrets are children. Their content is read back, because only the Secret has it.
-type certificates struct{ *child.Labeled[*corev1.Secret] }
-
-func newCertificates(env child.Informers, kube kubernetes.Interface) (certificates, error) {
-	secrets, err := child.NewLabeled(env, "certificate Secrets", databasev1.LabelCertificate,
-		func(namespace string, indexers cache.Indexers, tweak func(*metav1.ListOptions)) cache.SharedIndexInformer {
-			return corev1informers.NewFilteredSecretInformer(kube, namespace, 0, indexers, tweak)
-		}, reduceCertificate)
-	return certificates{secrets}, err
-}
-
-// reduceCertificate keeps the keys of certificates. A key that is too large becomes empty, so it is
-// renewed.
-func reduceCertificate(whole *corev1.Secret, metadata metav1.ObjectMeta) *corev1.Secret {
-	reduced := &corev1.Secret{ObjectMeta: metadata, Data: map[string][]byte{}}
-	for _, key := range []string{serving.CABundleKey, serving.CASignerKey, corev1.TLSCertKey, corev1.TLSPrivateKeyKey} {
-		if value := whole.Data[key]; len(value) <= maxKey {
-			reduced.Data[key] = value
-		}
-	}
-	return reduced
-}
-
-// own returns the Secret with the CA and the certificate of a PostgreSQL. It returns false for a
-// Secret of others.
-func (c certificates) own(p *databasev1.PostgreSQL) (*corev1.Secret, bool) {
-	secret, cached := c.Get(p.Namespace, tlsName(p.Name))
-	return secret, cached && metav1.IsControlledBy(secret, p)
-}
-
-// isPending reports whether the servers need a certificate of the operator that does not exist yet.
-// Existing pods must not roll until then, because they would mount a Secret of others with its name.
-func (c certificates) isPending(p *databasev1.PostgreSQL) bool {
-	_, exists := c.own(p)
+// isUncertified reports whether the servers need a certificate of the operator that does not exist
+// yet. Existing pods must not roll until then, because they would mount a Secret of others with its
+// name.
+func isUncertified(p *databasev1.PostgreSQL, secrets certificates.Secrets) bool {
+	_, exists := secrets.Of(p, tlsName(p.Name))
 	return p.Spec.TLS != nil && p.Spec.TLS.SecretName == "" && !exists
 }
 
-// desired returns the children with the certificates of a PostgreSQL, and the time of the next
+// desiredCertificates returns the children with the certificates of a PostgreSQL, and the time of the next
 // renewal. There are none without TLS, and with a Secret of the user.
-func (c certificates) desired(p *databasev1.PostgreSQL, now time.Time) ([]child.Desired, time.Time, error) {
+func desiredCertificates(p *databasev1.PostgreSQL, secrets certificates.Secrets, now time.Time) ([]child.Desired, time.Time, error) {
 	if p.Spec.TLS == nil || p.Spec.TLS.SecretName != "" {
 		return nil, time.Time{}, nil
 	}
-	secret, cached := c.own(p)
-	var observed serving.Material
-	if cached {
-		observed = serving.ParseMaterial(secret.Data)
-	}
+	observed, cached := secrets.Of(p, tlsName(p.Name))
 	next, _, err := observed.Renew(p.Name, serverNames(p), true, now)
 	if err != nil {
 		return nil, time.Time{}, err

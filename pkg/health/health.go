@@ -108,7 +108,9 @@ func OfReporting(object metav1.Object, gvk schema.GroupVersionKind) Health {
 	if err != nil {
 		return Health{Status: status.UnknownStatus, Message: err.Error()}
 	}
-	whole.SetGroupVersionKind(gvk)
+	if whole.GroupVersionKind() != gvk {
+		whole.SetGroupVersionKind(gvk)
+	}
 	health := Of(whole)
 	if health.Status == status.CurrentStatus && !reportsReady(whole) {
 		health.Status, health.Message = status.InProgressStatus, "No controller has reported the condition Ready yet"
@@ -166,6 +168,9 @@ func conditionOf(object *unstructured.Unstructured, conditionType string) (statu
 // toUnstructured converts a typed object. It leaves out the managed fields, which are most
 // of the object and do not matter to health.
 func toUnstructured(object metav1.Object) (*unstructured.Unstructured, error) {
+	if whole, ok := object.(*unstructured.Unstructured); ok {
+		return whole, nil
+	}
 	typed, ok := object.(runtime.Object)
 	if !ok {
 		return nil, fmt.Errorf("unexpected %T", object)

@@ -16,6 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
+
+	"github.com/example/demoapp-controller/pkg/message"
 )
 
 // Limits of a bundle in bytes.
@@ -84,8 +86,9 @@ func (c *Cluster) bundleObjects(ctx context.Context, b *Bundle, kinds []Kind, na
 	var events bytes.Buffer
 	for _, event := range list.Items {
 		if served[schema.FromAPIVersionAndKind(event.InvolvedObject.APIVersion, event.InvolvedObject.Kind).GroupKind()] {
-			fmt.Fprintf(&events, "%s\t%s\t%s %s/%s\t%s\t%q\n", LastSeen(event).UTC().Format("2006-01-02T15:04:05Z"), event.Type,
+			line := fmt.Sprintf("%s\t%s\t%s %s/%s\t%s\t%q", LastSeen(event).UTC().Format("2006-01-02T15:04:05Z"), event.Type,
 				event.InvolvedObject.Kind, event.InvolvedObject.Namespace, event.InvolvedObject.Name, event.Reason, event.Message)
+			events.WriteString(message.Printable(line) + "\n")
 		}
 	}
 	b.add("events.txt", events.Bytes())

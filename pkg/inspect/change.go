@@ -6,6 +6,7 @@ package inspect
 import (
 	"fmt"
 	"maps"
+	"regexp"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -13,16 +14,19 @@ import (
 	"github.com/example/demoapp-controller/pkg/helm/chart"
 )
 
+// specPrefix is "spec." at the beginning of a path. A comma without a backslash begins a further path.
+var specPrefix = regexp.MustCompile(`(^|[^\\],)spec\.`)
+
 // WithFields returns an object with changed fields of its spec. A change is written as in
 // `helm install --set`: spec.service.port=8080. A path without "spec." is below spec.
 func WithFields(object *unstructured.Unstructured, changes []string) (*unstructured.Unstructured, error) {
 	assignments := map[string]string{}
 	for _, change := range changes {
-		path, value, ok := strings.Cut(change, "=")
+		path, value, ok := strings.Cut(specPrefix.ReplaceAllString(change, "$1"), "=")
 		if !ok || path == "" {
 			return nil, fmt.Errorf("--set %q: write PATH=VALUE, as in spec.replicaCount=3", change)
 		}
-		assignments[strings.TrimPrefix(path, "spec.")] = value
+		assignments[path] = value
 	}
 	changed := object.DeepCopy()
 	spec, _, err := unstructured.NestedMap(changed.Object, "spec")

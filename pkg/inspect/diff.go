@@ -61,6 +61,7 @@ func (d Differ) Live(ctx context.Context, owner *unstructured.Unstructured) ([]D
 	if err != nil {
 		return nil, err
 	}
+	d.Mask = d.masking(ctx, owner, deployed)
 	namespace, _ := deployed.Release()
 	return d.compareAll(ctx, owner, plainly(objects), nil, helm.FieldManager, namespace)
 }
@@ -88,7 +89,8 @@ func (d Differ) Change(ctx context.Context, owner, changed *unstructured.Unstruc
 	if err != nil {
 		return nil, err
 	}
-	d.Mask.Paths = mask.Paths
+	all := merged(layers)
+	d.Mask = d.masking(ctx, owner, deployed).withValues(all, mask.Paths)
 	before, err := deployed.Objects()
 	if err != nil {
 		return nil, err
@@ -96,10 +98,11 @@ func (d Differ) Change(ctx context.Context, owner, changed *unstructured.Unstruc
 	controller := true
 	version, kind := owner.GroupVersionKind().ToAPIVersionAndKind()
 	reference := metav1.OwnerReference{APIVersion: version, Kind: kind, Name: owner.GetName(), UID: owner.GetUID(), Controller: &controller}
-	after, err := deployed.Render(ctx, merged(layers), reference, d.Getter)
+	after, err := deployed.Render(ctx, all, reference, d.Getter)
 	if err != nil {
 		return nil, err
 	}
+	d.Mask = d.Mask.withSecretsOf(before).withSecretsOf(after)
 	namespace, _ := deployed.Release()
 	found, err := d.compareAll(ctx, admitted, plainly(after), before, helm.FieldManager, namespace)
 	return append([]Difference{d.owner(owner, admitted)}, found...), err

@@ -202,10 +202,10 @@ type Compared struct {
 	Objects []Difference
 }
 
-// CompareRevisions compares the values and the manifests of two recorded revisions of an object's release. A
-// revision of 0 is the deployed one. Secrets are masked by mask.
-func (c *Cluster) CompareRevisions(ctx context.Context, object *unstructured.Unstructured, from, to int, mask Mask) (*Compared, error) {
-	records, err := c.Recorded(ctx, object)
+// CompareRevisions compares the values and the manifests of two recorded revisions of an object's
+// release. A revision of 0 is the deployed one.
+func (d Differ) CompareRevisions(ctx context.Context, object *unstructured.Unstructured, from, to int) (*Compared, error) {
+	records, err := d.Recorded(ctx, object)
 	if err != nil {
 		return nil, err
 	}
@@ -217,7 +217,7 @@ func (c *Cluster) CompareRevisions(ctx context.Context, object *unstructured.Uns
 	if err != nil {
 		return nil, err
 	}
-	return compareRevisions(before, after, mask)
+	return compareRevisions(before, after, d.masking(ctx, object, before, after))
 }
 
 func compareRevisions(before, after *helm.Recorded, mask Mask) (*Compared, error) {

@@ -140,22 +140,25 @@ func clusterWith(t *testing.T, records ...recorded) *inspect.Cluster {
 }
 
 func TestCompareRevisions(t *testing.T) {
-	app := objectOf(t, "{apiVersion: demo.example.com/v1alpha1, kind: DemoApp, metadata: {name: web, uid: app}}")
+	app := objectOf(t, "{apiVersion: demo.example.com/v1alpha1, kind: DemoApp, metadata: {name: web, uid: app}, spec: {message: b, env: c}}")
 	secret := func(key string) string {
 		return "---\napiVersion: v1\nkind: Secret\nmetadata: {name: web}\nstringData: {apiKey: " + key + "}\n"
 	}
 	deployment := func(replicas int, env string) string {
-		return fmt.Sprintf("---\napiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\nspec: {replicas: %d, env: %q}\n", replicas, env)
+		return fmt.Sprintf("---\napiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\nspec: {replicas: %d, env: %q, list: [{name: DB_PASSWORD, value: of-the-name-%[1]d}, "+
+			"{name: LEVEL, value: of-a-secret-%[1]d}]}\n", replicas, env)
 	}
+	// The spec does not have these values, so they may be from a Secret.
+	extra := func(value string) []any { return []any{map[string]any{"name": "LEVEL", "value": value}} }
 	service := "---\napiVersion: v1\nkind: Service\nmetadata: {name: web}\n"
 	records := []recorded{
 		{
 			revision: 1, status: "superseded", manifest: secret("hunter2hunter") + deployment(1, "key=hunter2hunter") + service,
-			values: map[string]any{"message": "a", "license": "hunter2hunter", "db": map[string]any{"password": "abc"}},
+			values: map[string]any{"message": "a", "extra": extra("of-a-secret-1"), "license": "hunter2hunter", "db": map[string]any{"password": "abc"}},
 		},
 		{
 			revision: 2, status: "deployed", manifest: secret("letmeinplease") + deployment(2, "key=letmeinplease"),
-			values: map[string]any{"message": "b", "license": "letmeinplease", "db": map[string]any{"password": "abc"}},
+			values: map[string]any{"message": "b", "extra": extra("of-a-secret-2"), "license": "letmeinplease", "db": map[string]any{"password": "abc"}},
 		},
 	}
 	tests := []struct {
@@ -171,7 +174,7 @@ func TestCompareRevisions(t *testing.T) {
 				"-message: a", "+message: b", "-license: '*** (before)'", "+license: '*** (after)'", " password: '***'", "-  replicas: 1", "+  replicas: 2",
 				"--- Service/web\trevision 1\n+++ /dev/null", "-  apiKey: '*** (before)'", "-  env: '*** (before)'",
 			},
-			silent: []string{"hunter2", "letmein", "abc", base64.StdEncoding.EncodeToString([]byte("hunter2hunter"))},
+			silent: []string{"hunter2", "letmein", "abc", "of-the-name", "of-a-secret", base64.StdEncoding.EncodeToString([]byte("hunter2hunter"))},
 		},
 		{name: "secrets are shown", from: 1, to: 0, mask: inspect.Mask{Show: true}, says: []string{"-license: hunter2hunter", "+license: letmeinplease"}},
 		{name: "secret paths", from: 1, to: 2, mask: inspect.Mask{Paths: [][]string{{"message"}}}, says: []string{"-message: '*** (before)'"}},
@@ -180,7 +183,7 @@ func TestCompareRevisions(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			found, err := clusterWith(t, records...).CompareRevisions(t.Context(), app, test.from, test.to, test.mask)
+			found, err := inspect.Differ{Cluster: clusterWith(t, records...), Mask: test.mask}.CompareRevisions(t.Context(), app, test.from, test.to)
 			if test.err != "" {
 				expect.Contains(t, "error", fmt.Sprint(err), test.err)
 				return

@@ -111,6 +111,9 @@ func (m Mask) pair(path []string, before, after any) (maskedB, maskedA any) {
 func (m Mask) hides(path []string, value any) bool {
 	switch value := value.(type) {
 	case map[string]any:
+		if _, hasValue := value["value"]; hasValue && isNamedSecret(value) {
+			return true
+		}
 		for key, inner := range value {
 			if m.hides(append(slices.Clone(path), key), inner) {
 				return true
@@ -126,11 +129,16 @@ func (m Mask) hides(path []string, value any) bool {
 
 func (m Mask) pairOfMaps(path []string, before, after map[string]any) (maskedB, maskedA any) {
 	keys := sets.KeySet(before).Union(sets.KeySet(after))
+	hasSecret := isNamedSecret(before) || isNamedSecret(after)
 	b, a := make(map[string]any, len(before)), make(map[string]any, len(after))
 	for key := range keys {
 		valueB, hadB := before[key]
 		valueA, hasA := after[key]
-		valueB, valueA = m.pair(append(slices.Clone(path), key), valueB, valueA)
+		at := append(slices.Clone(path), key)
+		if key == "value" && hasSecret {
+			at = append(at, "password") // The name beside the value says that it is one.
+		}
+		valueB, valueA = m.pair(at, valueB, valueA)
 		if hadB {
 			b[key] = valueB
 		}
@@ -139,6 +147,13 @@ func (m Mask) pairOfMaps(path []string, before, after map[string]any) (maskedB, 
 		}
 	}
 	return orNil(before, b), orNil(after, a)
+}
+
+// isNamedSecret reports whether fields are a name and a value, as in the environment of a container,
+// and the name is that of a secret.
+func isNamedSecret(fields map[string]any) bool {
+	name, _ := fields["name"].(string)
+	return secretName.MatchString(name)
 }
 
 // orNil returns a value, or nil if the original is absent.

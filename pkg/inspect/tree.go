@@ -43,6 +43,9 @@ type Node struct {
 	// Revisions are the recorded revisions of the object's release, the newest first.
 	Revisions []Revision
 	Children  []*Node
+
+	// status is that of an object of the operator's kinds.
+	status Status
 }
 
 // Revision is a recorded revision of a release.
@@ -142,6 +145,7 @@ func (t *treeReader) resourceOf(kind schema.GroupKind) schema.GroupResource {
 func (t *treeReader) node(object *unstructured.Unstructured) *Node {
 	node := &Node{Reference: ReferenceOf(object), Object: object, Resource: t.resourceOf(object.GroupVersionKind().GroupKind())}
 	if node.Owned() {
+		node.status = StatusOf(object)
 		node.Health = health.OfReporting(object, object.GroupVersionKind())
 	} else {
 		node.Health = health.Of(object)
@@ -218,7 +222,7 @@ type namedChild struct {
 // named returns the objects that the status of an object of the operator names, and the names of
 // kinds that the API server does not serve.
 func (t *treeReader) named(node *Node) (named []namedChild, unknown []string) {
-	for _, entry := range StatusOf(node.Object).Release.Inventory {
+	for _, entry := range node.status.Release.Inventory {
 		kind := schema.FromAPIVersionAndKind(entry.APIVersion, entry.Kind)
 		named = append(named, namedChild{Reference{kind, entry.Namespace, entry.Name}, entry.UID})
 	}
@@ -239,7 +243,7 @@ func (t *treeReader) readNamed(ctx context.Context, node *Node) []*Node {
 	if len(unknown) > 0 {
 		node.Err = cmp.Or(node.Err, fmt.Errorf("the API server serves no kind %s", unknown[0]))
 	}
-	if release := StatusOf(node.Object).Release.DeployedRelease; release != nil {
+	if release := node.status.Release.DeployedRelease; release != nil {
 		revisions, err := t.revisions(ctx, node.Namespace, release.Name)
 		node.Revisions, node.Err = revisions, cmp.Or(node.Err, err)
 	}

@@ -81,7 +81,7 @@ func (t *treeReader) wanted(level []*Node) map[place]int {
 		for _, child := range named {
 			counts[place{child.GroupVersionKind, child.Namespace}]++
 		}
-		if StatusOf(node.Object).Release.DeployedRelease != nil {
+		if node.status.Release.DeployedRelease != nil {
 			counts[place{records, node.Namespace}]++
 		}
 	}

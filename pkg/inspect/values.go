@@ -58,6 +58,7 @@ func valuesOf(layers []Layer, mask Mask) []Value {
 			mask.Paths = append(mask.Paths, leaves(layer.Values, nil)...)
 		}
 	}
+	mask = mask.withValues(all, mask.Paths)
 	var found []Value
 	for _, path := range leaves(all, nil) {
 		value, _, _ := unstructured.NestedFieldNoCopy(all, path...)

@@ -253,7 +253,7 @@ func (w *why) blameOperator() {
 	}
 	text := "No replica of the operator holds the lease"
 	if !operator.exists {
-		text = "The Lease of the operator does not exist: is it installed, and under this name?"
+		text = "The Lease of the operator does not exist: is it installed, under this name, and does it run with leader election?"
 	} else if operator.report.Leader != "" {
 		text = fmt.Sprintf("The leader %s has not renewed the lease since %s", operator.report.Leader, operator.report.Renewed.UTC().Format(time.RFC3339))
 	}

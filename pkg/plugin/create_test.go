@@ -69,7 +69,10 @@ func TestCreateKindErrors(t *testing.T) {
 		"no chart inside": {[]string{"--chart", "../scaffold"}, "--chart ../scaffold: "},
 		"missing values":  {[]string{"--chart", typedChart, "--values", "no.yaml"}, "--values: open no.yaml: no such file"},
 		"required values": {[]string{"--chart", "../scaffold/testdata/required"}, "database.host is required; name the values that it needs with --values FILE"},
-		"no archive":      {[]string{"--chart", "create.go"}, "--chart create.go: "},
+		"kind of the operator": {
+			[]string{"--chart", typedChart, "--group", "demo.example.com", "--kind", "DemoApp"}, "DemoApp.demo.example.com is a kind of the operator, whose CRD would be replaced",
+		},
+		"no archive": {[]string{"--chart", "create.go"}, "--chart create.go: "},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -96,7 +96,10 @@ func (c *command) listPrinter(ctx context.Context, cluster *inspect.Cluster, o g
 	if err != nil {
 		return nil, err
 	}
-	t := &table{screen: c.screen()}
+	t := &table{screen: c.screen(), names: 1}
+	if o.allNamespaces {
+		t.names = 2
+	}
 	if o.output == "wide" {
 		t.width = 0
 	}
@@ -218,7 +221,7 @@ func (q *query) list(ctx context.Context, cluster *inspect.Cluster) ([]*unstruct
 		return nil, err
 	}
 	if !slices.Contains(q.forbidden, nil) {
-		return nil, errors.Join(q.forbidden...)
+		return nil, q.refused()
 	}
 	for _, err := range q.forbidden {
 		if err != nil {
@@ -226,6 +229,15 @@ func (q *query) list(ctx context.Context, cluster *inspect.Cluster) ([]*unstruct
 		}
 	}
 	return slices.Concat(found...), nil
+}
+
+// refused returns the error of a user who may list none of the kinds.
+func (q *query) refused() error {
+	hint := ""
+	if q.namespace == "" {
+		hint = "; use --namespace instead of --all-namespaces if you may list them in one namespace"
+	}
+	return fmt.Errorf("%d kinds may not be listed, such as: %w%s", len(q.forbidden), q.forbidden[0], hint)
 }
 
 // listed is an object of a list.

@@ -135,7 +135,7 @@ func (c *command) historyRows(lines []inspect.HistoryLine) [][]cell {
 func (c *command) compareRevisions(
 	ctx context.Context, cluster *inspect.Cluster, object *unstructured.Unstructured, revisions []int, showSecrets bool,
 ) error {
-	found, err := cluster.CompareRevisions(ctx, object, revisions[0], revisions[1], inspect.Mask{Show: showSecrets})
+	found, err := c.differ(ctx, cluster, object, showSecrets).CompareRevisions(ctx, object, revisions[0], revisions[1])
 	if err != nil {
 		return err
 	}

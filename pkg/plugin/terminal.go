@@ -64,10 +64,11 @@ func (s screen) paint(text string, in color) string {
 	return fmt.Sprintf("\x1b[%dm%s\x1b[0m", in, text)
 }
 
-// minColumn is the width to which columns may be cut, and minLast the room that they leave for the
-// last column.
+// minColumn is the width to which columns may be cut, minName that of names while other columns can
+// be cut, and minLast the room that they leave for the last column.
 const (
 	minColumn = 8
+	minName   = 24
 	minLast   = 16
 	// gap is the space between two columns.
 	gap = 3
@@ -78,13 +79,14 @@ type table struct {
 	screen
 
 	widths []int
+	// names is the number of columns with names, which come first.
+	names int
 }
 
 // table prints rows in columns.
 func (s screen) table(rows [][]cell) { (&table{screen: s}).add(rows) }
 
-// add prints rows. Columns are as wide as their widest text so far. If they do not fit the screen,
-// the widest columns are cut.
+// add prints rows. Columns are as wide as their widest text so far.
 func (t *table) add(rows [][]cell) {
 	for _, row := range rows {
 		for i, cell := range row {
@@ -100,9 +102,12 @@ func (t *table) add(rows [][]cell) {
 		used := 0
 		for i, cell := range row {
 			text, last := cell.text, i == len(row)-1
-			if last {
+			switch {
+			case last:
 				text = t.cut(text, used)
-			} else if t.width > 0 {
+			case t.width > 0 && i < t.names:
+				text = clipMiddle(text, widths[i])
+			case t.width > 0:
 				text = clip(text, widths[i])
 			}
 			line.WriteString(t.paint(text, cell.color))
@@ -115,7 +120,8 @@ func (t *table) add(rows [][]cell) {
 	}
 }
 
-// fitting returns the widths with which the columns fit the screen.
+// fitting returns the widths with which the columns fit the screen: the columns that can spare most are
+// cut.
 func (t *table) fitting() []int {
 	widths := slices.Clone(t.widths)
 	if t.width == 0 || len(widths) < 2 {
@@ -126,18 +132,24 @@ func (t *table) fitting() []int {
 	for _, width := range columns {
 		used += width + gap
 	}
-	for used > t.width {
-		widest := 0
-		for i, width := range columns {
-			if width > columns[widest] {
-				widest = i
+	for _, least := range []int{minName, minColumn} {
+		for used > t.width {
+			widest, spare := 0, 0
+			for i, width := range columns {
+				keep := minColumn
+				if i < t.names {
+					keep = least
+				}
+				if width-keep > spare {
+					widest, spare = i, width-keep
+				}
 			}
+			if spare == 0 {
+				break
+			}
+			columns[widest]--
+			used--
 		}
-		if columns[widest] <= minColumn {
-			break
-		}
-		columns[widest]--
-		used--
 	}
 	return widths
 }
@@ -159,6 +171,17 @@ func clip(text string, room int) string {
 		return ""
 	}
 	return string([]rune(text)[:room-1]) + "…"
+}
+
+// clipMiddle returns the beginning and the end of a name that fit a number of columns: names often
+// differ at the end.
+func clipMiddle(name string, room int) string {
+	runes := []rune(name)
+	if len(runes) <= room || room < 2 {
+		return clip(name, room)
+	}
+	end := (room - 1) / 2
+	return string(runes[:room-1-end]) + "…" + string(runes[len(runes)-end:])
 }
 
 // wrapped prints a text in lines that fit the screen, or 100 columns without one, behind an indent.

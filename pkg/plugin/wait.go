@@ -23,7 +23,8 @@ func (c *command) wait() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "wait (KIND/NAME ... | KIND -l LABELS | --all)",
 		Short: "Wait until objects are ready, or one of them needs a person",
-		Long: "Wait until all objects are ready, or all others are ready and some need a person. Changes of the status are printed.\n\n" +
+		Long: "Wait until all objects are ready, or all others are ready and some are Stalled, which needs a person. Changes of the status are " +
+			"printed. The conditions decide: an object that needs a person only by what why finds below it, such as an image of a pod, still waits.\n\n" +
 			"Exit codes: 0 ready, 1 timeout, 2 needs a person, 3 the command failed.",
 		Example:           "  kubectl demoapp wait demoapp/web --timeout=2m\n\n  # After kubectl apply\n  kubectl demoapp wait --all -n shop",
 		ValidArgsFunction: c.completeMany,
@@ -40,7 +41,7 @@ func (c *command) wait() *cobra.Command {
 		},
 	}
 	s.addFlags(cmd.Flags())
-	cmd.Flags().DurationVar(&timeout, "timeout", 5*time.Minute, "time after which the command ends with exit code 1")
+	cmd.Flags().DurationVar(&timeout, "timeout", 5*time.Minute, "time after which the command ends with exit code 1; 0 checks once")
 	return cmd
 }
 
@@ -70,6 +71,9 @@ var errTimeout = errors.New("timeout")
 // await follows the objects until each is ready or needs a person, and prints each change of their
 // state. It answers exitWaits after the timeout, and exitActs if an object needs a person.
 func (c *command) await(ctx context.Context, cluster *inspect.Cluster, a awaited, timeout time.Duration) error {
+	if timeout < 0 {
+		return fmt.Errorf("--timeout: %s is negative; 0 checks once", timeout)
+	}
 	ctx, cancel := context.WithTimeoutCause(ctx, timeout, errTimeout)
 	defer cancel()
 	ctx, finish := context.WithCancelCause(ctx)
@@ -77,6 +81,17 @@ func (c *command) await(ctx context.Context, cluster *inspect.Cluster, a awaited
 	w := &waiter{command: c, awaited: a, states: map[inspect.Reference]state{}, finished: func() { finish(errFinished) }}
 	for _, object := range a.objects {
 		w.states[inspect.ReferenceOf(object)] = state{}
+	}
+	if timeout == 0 {
+		w.finished = func() {}
+		for _, object := range a.objects {
+			w.changed(object, false)
+		}
+		if w.waits() {
+			fmt.Fprintln(c.streams.ErrOut, w.unfinished())
+			return answerError(exitWaits)
+		}
+		return w.answer()
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	for _, what := range watchesFor(a.objects) {
@@ -153,12 +168,19 @@ func (w *waiter) changed(object *unstructured.Unstructured, deleted bool) {
 	}
 	w.states[reference] = next
 	fmt.Fprintf(w.streams.ErrOut, "%s: %s: %s\n", printable(reference.String()), next.verdict, printable(next.text))
+	if !w.waits() {
+		w.finished()
+	}
+}
+
+// waits reports whether an object waits, or was not seen yet.
+func (w *waiter) waits() bool {
 	for _, state := range w.states {
 		if !state.seen || state.verdict == inspect.Waits {
-			return
+			return true
 		}
 	}
-	w.finished()
+	return false
 }
 
 // unfinished says how many objects still wait, and which command explains it.

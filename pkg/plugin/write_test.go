@@ -147,6 +147,12 @@ func TestWait(t *testing.T) {
 			errors: []string{"timeout after 50ms: 1 of 1 objects wait; kubectl demoapp why demoapp/web -n shop shows the cause\n"},
 		},
 		{
+			name: "check", args: "wait demoapp/web demoapp/db --timeout=0", web: []string{"progressing"}, db: []string{"ready"}, code: 1,
+			errors: []string{"DemoApp/db: ready", "1 of 2 objects wait; kubectl demoapp why demoapp/web -n shop shows the cause\n"},
+		},
+		{name: "check of a ready object", args: "wait demoapp/db --timeout=0", db: []string{"ready"}, errors: []string{"DemoApp/db: ready"}},
+		{name: "negative timeout", args: "wait demoapp/db --timeout=-5s", code: 3, errors: []string{"error: --timeout: -5s is negative; 0 checks once\n"}},
+		{
 			name: "suspend", args: "suspend demoapp/web --yes --wait", web: []string{"ready", "suspended"},
 			errors: []string{"DemoApp/web: waits: the operator has not seen the suspension yet\n", "DemoApp/web: ready: suspended\n"},
 		},
@@ -176,14 +182,15 @@ func TestWait(t *testing.T) {
 					next[name] = list[1:]
 				}
 			}
-			errs := &onWrite{do: func() {
+			errs := &onWrite{}
+			errs.do = func() {
 				for name, list := range next {
-					if len(list) > 0 {
+					if len(list) > 0 && strings.Contains(errs.String(), "DemoApp/"+name+": ") {
 						next[name] = list[1:]
 						set(name, list[0])
 					}
 				}
-			}}
+			}
 			code := w.execute(t, genericiooptions.IOStreams{In: strings.NewReader(""), Out: io.Discard, ErrOut: errs}, strings.Fields(test.args)...)
 			expect.Contains(t, "errors", errs.String(), test.errors...)
 			expect.Equal(t, "exit code", test.code, code)

@@ -151,7 +151,8 @@ func (s *Server) revisions(w http.ResponseWriter, r *http.Request) {
 		fail(w, err)
 		return
 	}
-	compared, err := cluster.CompareRevisions(r.Context(), owner, from, to, inspect.Mask{})
+	differ := inspect.Differ{Cluster: cluster, Functions: s.Kinds[owner.GroupVersionKind().GroupKind()], Getter: s.Getter}
+	compared, err := differ.CompareRevisions(r.Context(), owner, from, to)
 	if err != nil {
 		fail(w, err)
 		return

@@ -11,6 +11,7 @@ import (
 
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
+	"github.com/example/demoapp-controller/pkg/generated/clientset/versioned/scheme"
 	"github.com/example/demoapp-controller/pkg/operator"
 	"github.com/example/demoapp-controller/pkg/plugin"
 )
@@ -20,5 +21,5 @@ func main() {
 	// The first signal cancels the requests. A second one ends the process immediately.
 	context.AfterFunc(ctx, stop)
 	streams := genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}
-	os.Exit(plugin.Execute(ctx, plugin.Options{Kinds: kinds(), Version: operator.BuildVersion()}, os.Args[1:], streams))
+	os.Exit(plugin.Execute(ctx, plugin.Options{Kinds: kinds(), Scheme: scheme.Scheme, Version: operator.BuildVersion()}, os.Args[1:], streams))
 }

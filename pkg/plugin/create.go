@@ -14,7 +14,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/example/demoapp-controller/pkg/generated/clientset/versioned/scheme"
 	"github.com/example/demoapp-controller/pkg/helm/chart"
 	"github.com/example/demoapp-controller/pkg/scaffold"
 )
@@ -73,10 +72,8 @@ func (c *command) runCreateKind(ctx context.Context, o createKindOptions) error 
 	if err != nil {
 		return fmt.Errorf("chart %s: %w", o.Chart, err)
 	}
-	for known := range scheme.Scheme.AllKnownTypes() {
-		if known.GroupKind() == result.Kind.GroupKind() {
-			return fmt.Errorf("%s is a kind of the operator, whose CRD would be replaced: use another --kind or --group", known.GroupKind())
-		}
+	if c.options.Scheme != nil && len(c.options.Scheme.VersionsForGroupKind(result.Kind.GroupKind())) > 0 {
+		return fmt.Errorf("%s is a kind of the operator, whose CRD would be replaced: use another --kind or --group", result.Kind.GroupKind())
 	}
 	for _, line := range result.Widened {
 		fmt.Fprintf(c.streams.ErrOut, "widened: crd.yaml: %s\n", printable(line))

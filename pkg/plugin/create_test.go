@@ -10,14 +10,21 @@ import (
 	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	demov1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
 )
 
 // execute runs a command that needs no cluster.
 func execute(t *testing.T, args ...string) (code int, out, errs string) {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
-	code = Execute(t.Context(), Options{}, args, genericiooptions.IOStreams{In: strings.NewReader(""), Out: &stdout, ErrOut: &stderr})
+	scheme := runtime.NewScheme()
+	if err := demov1alpha1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	code = Execute(t.Context(), Options{Scheme: scheme}, args, genericiooptions.IOStreams{In: strings.NewReader(""), Out: &stdout, ErrOut: &stderr})
 	return code, stdout.String(), stderr.String()
 }
 

@@ -35,9 +35,10 @@ func TestMemcachedBackupDefaults(t *testing.T) {
 func TestMemcachedBackupAdmission(t *testing.T) {
 	tests := crd.Cases{
 		{"no pods", "cache", `{size: 0}`, "", ""},
-		{"many pods", "cache", `{size: 2000}`, "", ""},
+		{"many pods", "cache", `{size: 1000}`, "", ""},
 		{"the longest name", strings.Repeat("a", 63), `{}`, "", ""},
 		{"a name with a dot", "cache.example", `{}`, "", ""},
+		{"too many pods", "cache", `{size: 1001}`, "spec.size", "less than or equal to 1000"},
 		{"a negative size", "cache", `{size: -1}`, "spec.size", "greater than or equal to 0"},
 		{"a size as text", "cache", `{size: "1"}`, "spec.size", "integer"},
 		{"a name too long", strings.Repeat("a", 64), `{}`, "metadata", "at most 63 characters"},

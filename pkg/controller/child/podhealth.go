@@ -43,12 +43,13 @@ func (h PodHealth) Names(owner cache.ObjectName) []string {
 	return names
 }
 
-// FirstFailing says which pod of an owner does not start, why, and what to do: the first one by name.
-// It returns an empty text if all do or begin.
-func (h PodHealth) FirstFailing(owner cache.ObjectName) string {
+// FirstFailing says which pod of an owner does not start, why, and what to do: the first one by name,
+// of the Jobs for which ours is true. It returns an empty text if there is none.
+func (h PodHealth) FirstFailing(owner cache.ObjectName, ours func(job string) bool) string {
 	var first *corev1.Pod
 	for _, pod := range h.Of(owner) {
-		if _, fails := health.OfPod(pod); fails && (first == nil || pod.Name < first.Name) {
+		kind, job := health.WorkloadOf(pod)
+		if _, fails := health.OfPod(pod); fails && kind == "Job" && ours(job) && (first == nil || pod.Name < first.Name) {
 			first = pod
 		}
 	}

@@ -9,8 +9,12 @@ import (
 	"time"
 
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
 
+	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
+	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/helm"
 )
 
@@ -39,7 +43,7 @@ type podLooks struct {
 func (l *Lifecycle) explainPods(ctx context.Context, s *subject, f Facts, plan Plan) Plan {
 	var waiting []int
 	for i, object := range plan.Observed.Health {
-		if object.Status != status.CurrentStatus && object.Selector != "" && object.PodsRefused == "" {
+		if object.Status != status.CurrentStatus && object.Selector != "" && mayHavePods(object) {
 			waiting = append(waiting, i)
 		}
 	}
@@ -48,24 +52,15 @@ func (l *Lifecycle) explainPods(ctx context.Context, s *subject, f Facts, plan P
 		return plan
 	}
 	looks, known := l.podLooks.Get(f.Key)
-	switch revision := s.status.DeployedRelease.Revision; {
-	case !known || looks.revision != revision:
+	if revision := s.status.DeployedRelease.Revision; !known || looks.revision != revision {
 		looks = podLooks{revision: revision, since: f.Now, next: f.Now.Add(podsSoon)}
-	case !f.Now.Before(looks.next):
-		looks.failing = map[helm.ObjectReference]string{}
-		for _, i := range waiting {
-			object := plan.Observed.Health[i]
-			failing, err := l.engine.FailingPod(ctx, object.Object, object.Selector)
-			if err != nil {
-				// The health alone is reported, as without the permission.
-				klog.FromContext(ctx).V(2).Info("Pods are not explained", "err", err)
-				break
-			}
-			if failing != "" {
-				looks.failing[object.Object] = failing
-				break // The first cause is enough.
-			}
+		if since := unhealthySince(*s.written(), revision); !known && !since.IsZero() {
+			// A former process has explained it. The status must not change twice.
+			looks.since, looks.next = since, f.Now
 		}
+	}
+	if !f.Now.Before(looks.next) {
+		looks.failing = l.look(ctx, plan.Observed.Health, waiting)
 		looks.next = f.Now.Add(min(max(f.Now.Sub(looks.since), podsSoon), podsRarely))
 	}
 	l.podLooks.Set(f.Key, looks)
@@ -79,4 +74,36 @@ func (l *Lifecycle) explainPods(ctx context.Context, s *subject, f Facts, plan P
 		}
 	}
 	return plan
+}
+
+// mayHavePods reports whether a workload may have pods. Only Deployments and StatefulSets count them.
+func mayHavePods(object helm.ObjectHealth) bool {
+	counts := object.Object.Kind == "Deployment" || object.Object.Kind == "StatefulSet"
+	return object.PodsRefused == "" && (object.Replicas > 0 || !counts)
+}
+
+// unhealthySince returns the time since when a written status says that a revision is not healthy;
+// zero if it does not.
+func unhealthySince(written releasev1alpha1.ReleaseStatus, revision int64) time.Time {
+	ready := meta.FindStatusCondition(written.Conditions, apimeta.ConditionReady)
+	if ready == nil || ready.Status != metav1.ConditionFalse || written.DeployedRelease == nil || written.DeployedRelease.Revision != revision {
+		return time.Time{}
+	}
+	return ready.LastTransitionTime.Time
+}
+
+// look returns the first of the waiting workloads with a pod that does not start, and why.
+func (l *Lifecycle) look(ctx context.Context, objects []helm.ObjectHealth, waiting []int) map[helm.ObjectReference]string {
+	for _, i := range waiting {
+		failing, err := l.engine.FailingPod(ctx, objects[i].Object, objects[i].Selector)
+		if err != nil {
+			// The health alone is reported, as without the permission.
+			klog.FromContext(ctx).V(2).Info("Pods are not explained", "err", err)
+			return nil
+		}
+		if failing != "" {
+			return map[helm.ObjectReference]string{objects[i].Object: failing}
+		}
+	}
+	return nil
 }

@@ -36,14 +36,16 @@ func TestMongoDBCommands(t *testing.T) {
 	expect.NoError(t, err)
 	r.succeed("upload.sh")
 	r.succeed("restore.sh", "fetch")
+	r.fail(11, "a restore into database shop adds documents that were deleted since", "restore.sh", "load")
+	r.environment["RESTORE_DATABASE"] = "other"
 	r.succeed("restore.sh", "load")
-	r.environment["RESTORE_REPLACE"], r.environment["RESTORE_DATABASE"] = "true", "other"
+	r.environment["RESTORE_REPLACE"], r.environment["RESTORE_DATABASE"] = "true", "shop"
 	r.succeed("restore.sh", "load")
 
 	const connection = "--config=%s/secrets/login --host=127.0.0.1 --port=27017 --username=app --authenticationDatabase=admin "
 	dump := "mongodump " + fmt.Sprintf(connection, r.root) + "--db=shop --archive=" + r.dir + "/.part --gzip\n"
 	restore := "mongorestore " + fmt.Sprintf(connection, r.root) + "--archive=" + filepath.Join(r.dir, r.dumps()[0]) + " --gzip --nsInclude=shop.*"
-	for _, want := range []string{dump, restore + " --nsFrom=shop.* --nsTo=shop.*\n", restore + " --nsFrom=shop.* --nsTo=other.* --drop\n"} {
+	for _, want := range []string{dump, restore + " --nsFrom=shop.* --nsTo=other.*\n", restore + " --nsFrom=shop.* --nsTo=shop.* --drop\n"} {
 		if !strings.Contains(r.arguments(), want) {
 			t.Errorf("commands are\n%s\nwant\n%s", r.arguments(), want)
 		}
@@ -59,8 +61,8 @@ func TestMongoDBRestoreFails(t *testing.T) {
 	const none = "0 document(s) restored successfully. 0 document(s) failed to restore."
 	tests := map[string]struct{ output, message string }{
 		"no collection":     {none + "\n", "nothing was loaded: the dump has no collections of database shop"},
-		"refused documents": {finished + "12 document(s) restored successfully. 10 document(s) failed to restore.\n", "database shop refused documents"},
-		"no summary":        {finished, "database shop refused documents"},
+		"refused documents": {finished + "12 document(s) restored successfully. 10 document(s) failed to restore.\n", "database other refused documents"},
+		"no summary":        {finished, "database other refused documents"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -69,6 +71,7 @@ func TestMongoDBRestoreFails(t *testing.T) {
 			r.program("mongodump", "printf archive >$BACKUP_DIR/.part; echo '"+dumped+"' >&2")
 			r.succeed("dump.sh")
 			r.program("mongorestore", "printf '"+test.output+"' >&2")
+			r.environment["RESTORE_DATABASE"] = "other"
 
 			r.fail(11, test.message, "restore.sh", "load")
 		})

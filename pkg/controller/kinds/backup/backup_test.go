@@ -220,8 +220,12 @@ func (w *world) createPod(job string, status corev1.PodStatus) {
 func TestRunThatDoesNotStart(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.startJob("orders-1")
+		controller := true
 		pod := &corev1.Pod{
-			ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "orders-1-x", Labels: map[string]string{backupv1.LabelBackup: "orders"}},
+			ObjectMeta: metav1.ObjectMeta{
+				Namespace: "ns", Name: "orders-1-x", Labels: map[string]string{backupv1.LabelBackup: "orders"},
+				OwnerReferences: []metav1.OwnerReference{{APIVersion: "batch/v1", Kind: "Job", Name: "orders-1", Controller: &controller}},
+			},
 			Status: corev1.PodStatus{Phase: corev1.PodPending, InitContainerStatuses: []corev1.ContainerStatus{{
 				Name: "dump", Image: "postgres:nope", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ErrImagePull"}},
 			}}},
@@ -231,9 +235,12 @@ func TestRunThatDoesNotStart(t *testing.T) {
 		expect.Equal(w.t, "reason", backupv1.ReasonRunNotStarting, w.ready().Reason)
 		expect.Contains(w.t, "message", w.ready().Message, `A run does not start: pod orders-1-x: container "dump": ImagePullBackOff: the image "postgres:nope" cannot be pulled`)
 
+		restore := pod.DeepCopy()
+		restore.Name, restore.OwnerReferences[0].Name = "orders-0-restore", "orders-restore"
+		controllertest.Create(w.World, w.kube.CoreV1().Pods("ns").Create, restore)
 		pod.Status = corev1.PodStatus{Phase: corev1.PodRunning}
 		controllertest.Update(w.World, w.kube.CoreV1().Pods("ns").UpdateStatus, pod)
-		expect.Equal(w.t, "Ready when it has started", metav1.ConditionTrue, w.ready().Status)
+		expect.Equal(w.t, "Ready when it has started, and the pod of a restore has not", metav1.ConditionTrue, w.ready().Status)
 	})
 }
 

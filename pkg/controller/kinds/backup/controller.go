@@ -136,7 +136,7 @@ func (r reconciler) reconcile(ctx context.Context, p *pass) error {
 	b, s := p.Object, &p.Object.Status
 	children, template := desired(b, r.images, retention, r.namespaces.UID(b.Namespace))
 	state, err := r.children.Ensure(ctx, b, &s.Children, p.Now, children...)
-	record, runsErr := recordOf(s), error(nil)
+	record, failingPod, runsErr := recordOf(s), "", error(nil)
 	if cronJob := state.Of("CronJob", cronJobName(b)); cronJob.Name != "" {
 		var startErr error
 		s.LastHandledRunNow, startErr = r.runs.StartRequested(
@@ -150,9 +150,10 @@ func (r reconciler) reconcile(ctx context.Context, p *pass) error {
 			p.RequeueAfter(next)
 		}
 		runsErr = errors.Join(startErr, runsErr)
+		failingPod = r.pods.FirstFailing(p.Key(), func(job string) bool { return r.runs.Has(p.Key(), cronJob, job) })
 	} else {
 		record.Next = nil // Nothing starts runs.
 	}
-	summarize(p, state, record, r.secrets.FirstMissing(b.Namespace, references(b)...), r.pods.FirstFailing(p.Key()), err, runsErr)
+	summarize(p, state, record, r.secrets.FirstMissing(b.Namespace, references(b)...), failingPod, err, runsErr)
 	return errors.Join(err, runsErr)
 }

@@ -6,6 +6,7 @@ package runs
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -86,6 +87,13 @@ func (r *Runs) Observe(ctx context.Context, owner cache.ObjectName, record Recor
 	// The event of the next Job triggers the next call. This time is for a Job that is never
 	// created.
 	return record, record.Next.Add(plan.StartingDeadline).Sub(now), nil
+}
+
+// Has reports whether a CronJob, which is a child of the owner, controls a Job of the name.
+func (r *Runs) Has(owner cache.ObjectName, cronJob metav1.Object, name string) bool {
+	return slices.ContainsFunc(r.cached.ByIndex(owner.Namespace, r.label, owner.String()), func(job *batchv1.Job) bool {
+		return job.Name == name && metav1.IsControlledBy(job, cronJob)
+	})
 }
 
 // addJobs adds the Jobs of a CronJob to a record, and returns the Job that failed last. Jobs of

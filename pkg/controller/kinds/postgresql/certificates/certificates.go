@@ -15,8 +15,9 @@ import (
 	"github.com/example/demoapp-controller/pkg/serving"
 )
 
-// maxKey is the maximum size of a cached key of a Secret, in bytes.
-const maxKey = 32 << 10
+// maxKey is the maximum size of a cached key of a Secret, in bytes: certificates of the operator have
+// about one KiB.
+const maxKey = 8 << 10
 
 // Secrets are the Secrets with the label of certificates. They are children of PostgreSQLs. Their
 // content is read back, because only the Secret has it.
@@ -34,6 +35,9 @@ func New(env child.Informers, kube kubernetes.Interface) (Secrets, error) {
 // reduce keeps the keys of certificates. A key that is too large becomes empty, so it is renewed.
 func reduce(whole *corev1.Secret, metadata metav1.ObjectMeta) *corev1.Secret {
 	reduced := &corev1.Secret{ObjectMeta: metadata, Data: map[string][]byte{}}
+	if len(metadata.OwnerReferences) == 0 {
+		return reduced // It is nobody's certificate, so its content is not needed.
+	}
 	for _, key := range []string{serving.CABundleKey, serving.CASignerKey, corev1.TLSCertKey, corev1.TLSPrivateKeyKey} {
 		if value := whole.Data[key]; len(value) <= maxKey {
 			reduced.Data[key] = value

@@ -168,6 +168,9 @@ SQL
 }
 
 load_mongodb() {
+	if [ "$target" = "$BACKUP_DATABASE" ] && [ "$replace" != true ]; then
+		fail 11 "a restore into database $target adds documents that were deleted since: restore into another database, or replace its collections"
+	fi
 	echo "a restore that fails from here on leaves the documents that it loaded until then in database $target"
 	set -- --config="$login" --host="$BACKUP_HOST" --port="$BACKUP_PORT" --username="$BACKUP_USERNAME" \
 		--authenticationDatabase=admin --archive="$file" --gzip --nsInclude="$BACKUP_DATABASE.*" \

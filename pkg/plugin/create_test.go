@@ -21,7 +21,7 @@ func execute(t *testing.T, args ...string) (code int, out, errs string) {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
 	scheme := runtime.NewScheme()
-	if err := demov1alpha1.AddToScheme(scheme); err != nil {
+	if err := demov1alpha1.Install(scheme); err != nil {
 		t.Fatal(err)
 	}
 	code = Execute(t.Context(), Options{Scheme: scheme}, args, genericiooptions.IOStreams{In: strings.NewReader(""), Out: &stdout, ErrOut: &stderr})

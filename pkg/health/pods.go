@@ -97,6 +97,16 @@ func OfPod(pod *corev1.Pod) (PodProblem, bool) {
 	return PodProblem{}, false
 }
 
+// FailureOf names a pod that does not start, and says why and what to do. It returns an empty text for
+// a pod for which [OfPod] returns false.
+func FailureOf(pod *corev1.Pod) string {
+	problem, fails := OfPod(pod)
+	if !fails {
+		return ""
+	}
+	return fmt.Sprintf("pod %s: %s", pod.Name, problem)
+}
+
 // hasEnded reports whether a pod is not started again, for example because it was evicted.
 func hasEnded(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded

@@ -33,8 +33,8 @@ func (e *Engine) FailingPod(ctx context.Context, workload ObjectReference, selec
 		for i := range list.Items {
 			pod := &list.Items[i]
 			kind, name := health.WorkloadOf(pod)
-			if problem, fails := health.OfPod(pod); fails && kind == workload.Kind && name == workload.Name {
-				return fmt.Sprintf("pod %s: %s", pod.Name, problem), nil
+			if failure := health.FailureOf(pod); failure != "" && kind == workload.Kind && name == workload.Name {
+				return failure, nil
 			}
 		}
 	}

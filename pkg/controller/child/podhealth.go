@@ -4,7 +4,6 @@
 package child
 
 import (
-	"fmt"
 	"slices"
 
 	kstatus "github.com/fluxcd/cli-utils/pkg/kstatus/status"
@@ -24,10 +23,17 @@ type PodHealth struct{ *Labeled[*corev1.Pod] }
 
 // NewPodHealth returns the health of the pods with the label.
 func NewPodHealth(env Informers, kube kubernetes.Interface, label string) (PodHealth, error) {
-	pods, err := NewLabeled(env, "health of Pods", label,
+	return newPodHealth(env, kube, "health of Pods", label, health.ReducePod)
+}
+
+// newPodHealth returns the health of pods of which reduce keeps at least what [health.ReducePod] does.
+func newPodHealth(
+	env Informers, kube kubernetes.Interface, resource, label string, reduce func(whole *corev1.Pod, metadata metav1.ObjectMeta) *corev1.Pod,
+) (PodHealth, error) {
+	pods, err := NewLabeled(env, resource, label,
 		func(namespace string, indexers cache.Indexers, tweak func(*metav1.ListOptions)) cache.SharedIndexInformer {
 			return corev1informers.NewFilteredPodInformer(kube, namespace, 0, indexers, tweak)
-		}, health.ReducePod)
+		}, reduce)
 	return PodHealth{pods}, err
 }
 
@@ -56,13 +62,7 @@ func (h PodHealth) FirstFailing(owner cache.ObjectName, ours func(job string) bo
 	if first == nil {
 		return ""
 	}
-	return describe(first)
-}
-
-// describe returns the problem of a pod that fails.
-func describe(pod *corev1.Pod) string {
-	problem, _ := health.OfPod(pod)
-	return fmt.Sprintf("pod %s: %s", pod.Name, problem)
+	return health.FailureOf(first)
 }
 
 // ExplainedBy makes the health of Deployments and StatefulSets that are not healthy say which pod
@@ -101,7 +101,7 @@ func (p *pass) explain() {
 			continue
 		}
 		explained := *child // The cache has the child, too.
-		explained.Health.Message += ": " + describe(pod)
+		explained.Health.Message += ": " + health.FailureOf(pod)
 		p.state.Children[i] = &explained
 	}
 }

@@ -8,9 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	corev1informers "k8s.io/client-go/informers/core/v1"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/cache"
 
 	"github.com/example/demoapp-controller/pkg/health"
 )
@@ -25,11 +23,8 @@ type Readiness struct {
 
 // NewReadiness returns the readiness of the pods with the label.
 func NewReadiness(env Informers, kube kubernetes.Interface, label string) (Readiness, error) {
-	pods, err := NewLabeled(env, "Pods", label,
-		func(namespace string, indexers cache.Indexers, tweak func(*metav1.ListOptions)) cache.SharedIndexInformer {
-			return corev1informers.NewFilteredPodInformer(kube, namespace, 0, indexers, tweak)
-		}, reduceToReady)
-	return Readiness{PodHealth{pods}, kube}, err
+	pods, err := newPodHealth(env, kube, "Pods", label, reduceToReady)
+	return Readiness{pods, kube}, err
 }
 
 // Inherit sets the labels that the owner passes on.

@@ -34,8 +34,10 @@ type podLooks struct {
 	since    time.Time
 	// next is the time of the next look.
 	next time.Time
-	// failing has what the last look found.
-	failing map[helm.ObjectReference]string
+	// workload is the one of which the last look found a failing pod, and failing says which and why;
+	// empty if it found none.
+	workload helm.ObjectReference
+	failing  string
 }
 
 // explainPods adds to the health of workloads which of their pods does not start, and why. The
@@ -60,17 +62,17 @@ func (l *Lifecycle) explainPods(ctx context.Context, s *subject, f Facts, plan P
 		}
 	}
 	if !f.Now.Before(looks.next) {
-		looks.failing = l.look(ctx, plan.Observed.Health, waiting)
+		looks.workload, looks.failing = l.look(ctx, plan.Observed.Health, waiting)
 		looks.next = f.Now.Add(min(max(f.Now.Sub(looks.since), podsSoon), podsRarely))
 	}
 	l.podLooks.Set(f.Key, looks)
-	if len(looks.failing) == 0 && f.Now.Sub(looks.since) < podsUntil {
+	if looks.failing == "" && f.Now.Sub(looks.since) < podsUntil {
 		s.RequeueAfter(looks.next.Sub(f.Now))
 	}
 	plan.Observed.Health = slices.Clone(plan.Observed.Health) // The engine has the same slice.
 	for _, i := range waiting {
-		if failing := looks.failing[plan.Observed.Health[i].Object]; failing != "" {
-			plan.Observed.Health[i].Message += ": " + failing
+		if object := &plan.Observed.Health[i]; looks.failing != "" && object.Object == looks.workload {
+			object.Message += ": " + looks.failing
 		}
 	}
 	return plan
@@ -93,17 +95,17 @@ func unhealthySince(written releasev1alpha1.ReleaseStatus, revision int64) time.
 }
 
 // look returns the first of the waiting workloads with a pod that does not start, and why.
-func (l *Lifecycle) look(ctx context.Context, objects []helm.ObjectHealth, waiting []int) map[helm.ObjectReference]string {
+func (l *Lifecycle) look(ctx context.Context, objects []helm.ObjectHealth, waiting []int) (workload helm.ObjectReference, failing string) {
 	for _, i := range waiting {
 		failing, err := l.engine.FailingPod(ctx, objects[i].Object, objects[i].Selector)
 		if err != nil {
 			// The health alone is reported, as without the permission.
 			klog.FromContext(ctx).V(2).Info("Pods are not explained", "err", err)
-			return nil
+			return workload, ""
 		}
 		if failing != "" {
-			return map[helm.ObjectReference]string{objects[i].Object: failing}
+			return objects[i].Object, failing
 		}
 	}
-	return nil
+	return workload, ""
 }

@@ -118,79 +118,71 @@ func (c *Cluster) Get(ctx context.Context, object Reference) (*unstructured.Unst
 // List reads all objects of a kind that a label selector selects; all if it is empty. An empty
 // namespace means all namespaces.
 func (c *Cluster) List(ctx context.Context, kind schema.GroupVersionKind, namespace, selector string) ([]*unstructured.Unstructured, error) {
-	found, _, err := c.listUpTo(ctx, kind, namespace, selector, math.MaxInt)
+	found, _, err := c.listUpTo(ctx, kind, namespace, selector, math.MaxInt, false)
 	return found, err
 }
 
 // listUpTo is List that ends after the page with the object number limit. It returns whether the list
-// is complete.
+// is complete. With onlyMetadata, the objects have only their metadata.
 func (c *Cluster) listUpTo(
-	ctx context.Context, kind schema.GroupVersionKind, namespace, selector string, limit int,
+	ctx context.Context, kind schema.GroupVersionKind, namespace, selector string, limit int, onlyMetadata bool,
 ) (found []*unstructured.Unstructured, complete bool, err error) {
 	mapping, err := c.Mapper.RESTMapping(kind.GroupKind(), kind.Version)
 	if err != nil {
 		return nil, false, err
 	}
-	resource := c.resource(mapping.Resource, namespaceFor(mapping, namespace))
-	return pages(mapping.Resource, selector, limit, func(options metav1.ListOptions) ([]*unstructured.Unstructured, string, error) {
-		page, err := resource.List(ctx, options)
-		if err != nil {
-			return nil, "", err
-		}
-		objects := make([]*unstructured.Unstructured, 0, len(page.Items))
-		for i := range page.Items {
-			objects = append(objects, &page.Items[i])
-		}
-		return objects, page.GetContinue(), nil
-	})
-}
-
-// listMetadataUpTo is listUpTo for objects that have only their metadata.
-func (c *Cluster) listMetadataUpTo(
-	ctx context.Context, kind schema.GroupVersionKind, namespace, selector string, limit int,
-) (found []*unstructured.Unstructured, complete bool, err error) {
-	mapping, err := c.Mapper.RESTMapping(kind.GroupKind(), kind.Version)
-	if err != nil {
-		return nil, false, err
+	read := c.page
+	if onlyMetadata {
+		read = c.metadataPage
 	}
-	resource := c.Metadata.Resource(mapping.Resource).Namespace(namespaceFor(mapping, namespace))
-	return pages(mapping.Resource, selector, limit, func(options metav1.ListOptions) ([]*unstructured.Unstructured, string, error) {
-		page, err := resource.List(ctx, options)
-		if err != nil {
-			return nil, "", err
-		}
-		objects := make([]*unstructured.Unstructured, 0, len(page.Items))
-		for i := range page.Items {
-			fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&page.Items[i])
-			if err != nil {
-				return nil, "", err
-			}
-			object := &unstructured.Unstructured{Object: fields}
-			object.SetGroupVersionKind(kind)
-			objects = append(objects, object)
-		}
-		return objects, page.GetContinue(), nil
-	})
-}
-
-// pages reads pages of a list up to the page with the object number limit.
-func pages(
-	resource schema.GroupVersionResource, selector string, limit int, read func(metav1.ListOptions) ([]*unstructured.Unstructured, string, error),
-) (found []*unstructured.Unstructured, complete bool, err error) {
 	options := metav1.ListOptions{LabelSelector: selector, Limit: pageSize}
 	for {
-		page, next, err := read(options)
+		page, next, err := read(ctx, mapping, namespaceFor(mapping, namespace), options)
 		if apierrors.IsForbidden(err) {
 			return nil, false, err // The answer names user, verb and resource.
 		}
 		if err != nil {
-			return nil, false, fmt.Errorf("list %s: %w", resource.GroupResource(), err)
+			return nil, false, fmt.Errorf("list %s: %w", mapping.Resource.GroupResource(), err)
 		}
 		found = append(found, page...)
 		if options.Continue = next; next == "" || len(found) >= limit {
 			return found, next == "", nil
 		}
 	}
+}
+
+// page reads a page of a list. It returns where the next page begins; empty for the last one.
+func (c *Cluster) page(
+	ctx context.Context, mapping *meta.RESTMapping, namespace string, options metav1.ListOptions,
+) (objects []*unstructured.Unstructured, next string, err error) {
+	list, err := c.resource(mapping.Resource, namespace).List(ctx, options)
+	if err != nil {
+		return nil, "", err
+	}
+	for i := range list.Items {
+		objects = append(objects, &list.Items[i])
+	}
+	return objects, list.GetContinue(), nil
+}
+
+// metadataPage is page for objects that have only their metadata.
+func (c *Cluster) metadataPage(
+	ctx context.Context, mapping *meta.RESTMapping, namespace string, options metav1.ListOptions,
+) (objects []*unstructured.Unstructured, next string, err error) {
+	list, err := c.Metadata.Resource(mapping.Resource).Namespace(namespace).List(ctx, options)
+	if err != nil {
+		return nil, "", err
+	}
+	for i := range list.Items {
+		fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&list.Items[i])
+		if err != nil {
+			return nil, "", err
+		}
+		object := &unstructured.Unstructured{Object: fields}
+		object.SetGroupVersionKind(mapping.GroupVersionKind)
+		objects = append(objects, object)
+	}
+	return objects, list.GetContinue(), nil
 }
 
 // Names returns the names of the first objects of a kind, at most [pageSize]. An empty namespace

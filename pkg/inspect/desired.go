@@ -82,13 +82,9 @@ func (c *Cluster) layers(
 		layers, err = specLayers(object, current, deployed)
 		return layers, mask, err
 	}
-	var spec struct {
-		ValuesFrom []releasev1alpha1.ValuesReference `json:"valuesFrom"`
-		Values     map[string]any                    `json:"values"`
-	}
-	content, _, _ := unstructured.NestedMap(object.Object, "spec")
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(content, &spec); err != nil {
-		return nil, mask, fmt.Errorf("spec: %w", err)
+	spec, _, err := valuesSpecOf(object)
+	if err != nil {
+		return nil, mask, err
 	}
 	for i, from := range spec.ValuesFrom {
 		layer, err := c.referenced(ctx, object.GetNamespace(), from)
@@ -110,6 +106,21 @@ func (c *Cluster) layers(
 	}
 	mask.Paths = append(mask.Paths, fields.Secret...)
 	return append(layers, Layer{Source: "spec", Values: fields.Values, Sources: fields.Sources}), mask, nil
+}
+
+// valuesSpec are the fields of a spec that hold values of a chart.
+type valuesSpec struct {
+	ValuesFrom []releasev1alpha1.ValuesReference `json:"valuesFrom"`
+	Values     map[string]any                    `json:"values"`
+}
+
+// valuesSpecOf returns these fields of an object, and its whole spec.
+func valuesSpecOf(object *unstructured.Unstructured) (spec valuesSpec, whole map[string]any, err error) {
+	whole, _, _ = unstructured.NestedMap(object.Object, "spec")
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(whole, &spec); err != nil {
+		return spec, whole, fmt.Errorf("spec: %w", err)
+	}
+	return spec, whole, nil
 }
 
 // errTranslated means that the values of a kind cannot be computed outside of the operator.

@@ -61,7 +61,7 @@ func (d Differ) Live(ctx context.Context, owner *unstructured.Unstructured) ([]D
 	if err != nil {
 		return nil, err
 	}
-	d.Mask = d.masking(ctx, owner, deployed)
+	d.Mask = d.masking(ctx, owner, deployed).withSecretsOf(objects)
 	namespace, _ := deployed.Release()
 	return d.compareAll(ctx, owner, plainly(objects), nil, helm.FieldManager, namespace)
 }
@@ -170,6 +170,7 @@ func (d Differ) children(ctx context.Context, owner *unstructured.Unstructured) 
 	var desired []desiredObject
 	for _, r := range rendered {
 		desired = append(desired, desiredObject{object: r.Object, once: r.Once || r.Retained})
+		d.Mask = d.Mask.withSecretsOf([]*unstructured.Unstructured{r.Object})
 	}
 	kinds, err := d.Kinds(ctx)
 	if err != nil {
@@ -195,7 +196,7 @@ func (d Differ) children(ctx context.Context, owner *unstructured.Unstructured) 
 }
 
 // compareAll compares all desired objects with the live ones. Objects of before that are no longer
-// desired would be deleted.
+// desired would be deleted. The mask knows the secrets of all of them.
 func (d Differ) compareAll(
 	ctx context.Context, owner *unstructured.Unstructured, desired []desiredObject, before []*unstructured.Unstructured, manager, namespace string,
 ) ([]Difference, error) {
@@ -220,10 +221,6 @@ func (d Differ) compareAll(
 		if !seen[ReferenceOf(object)] && object.GetAnnotations()["helm.sh/resource-policy"] != "keep" {
 			desired = append(desired, desiredObject{object: object})
 		}
-	}
-	d.Mask = d.Mask.withSecretsOf(before)
-	for _, next := range desired {
-		d.Mask = d.Mask.withSecretsOf([]*unstructured.Unstructured{next.object})
 	}
 	found := make([]Difference, len(desired))
 	group, ctx := errgroup.WithContext(ctx)

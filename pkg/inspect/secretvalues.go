@@ -9,7 +9,6 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller/release/values"
@@ -64,8 +63,9 @@ func (d Differ) masking(ctx context.Context, owner *unstructured.Unstructured, r
 	if mask.Show {
 		return mask
 	}
+	shown := d.shownValues(ctx, owner)
 	for _, record := range records {
-		open, secret := d.open(ctx, owner, record.Values)
+		open, secret := d.withFieldsOf(ctx, owner, shown, record.Values)
 		var paths [][]string
 		for _, path := range leaves(record.Values, nil) {
 			_, isOpen, _ := unstructured.NestedFieldNoCopy(open, path...)
@@ -81,19 +81,15 @@ func (d Differ) masking(ctx context.Context, owner *unstructured.Unstructured, r
 	return mask
 }
 
-// open returns the values of an owner whose source is not secret, and the paths of secrets among
-// them. It reads no Secret.
-func (d Differ) open(ctx context.Context, owner *unstructured.Unstructured, recorded map[string]any) (open map[string]any, secret [][]string) {
-	content, _, _ := unstructured.NestedMap(owner.Object, "spec")
+// shownValues returns the values that the spec of an owner and its ConfigMaps have, without those that
+// fields of the spec become.
+func (d Differ) shownValues(ctx context.Context, owner *unstructured.Unstructured) (shown map[string]any) {
+	spec, content, err := valuesSpecOf(owner)
 	if d.Functions.Fields == nil {
-		return content, nil
+		return content
 	}
-	var spec struct {
-		ValuesFrom []releasev1alpha1.ValuesReference `json:"valuesFrom"`
-		Values     map[string]any                    `json:"values"`
-	}
-	if runtime.DefaultUnstructuredConverter.FromUnstructured(content, &spec) != nil {
-		return nil, nil
+	if err != nil {
+		return nil
 	}
 	for _, from := range spec.ValuesFrom {
 		if from.Kind == releasev1alpha1.ValuesFromSecret {
@@ -101,15 +97,25 @@ func (d Differ) open(ctx context.Context, owner *unstructured.Unstructured, reco
 		}
 		// Without the ConfigMap, its values are hidden.
 		if layer, err := d.referenced(ctx, owner.GetNamespace(), from); err == nil {
-			open = values.Merge(open, layer.Values)
+			shown = values.Merge(shown, layer.Values)
 		}
 	}
-	open = values.Merge(open, spec.Values)
+	return values.Merge(shown, spec.Values)
+}
+
+// withFieldsOf adds the values that fields of the spec become, and returns the paths of secrets among
+// them. It reads no Secret.
+func (d Differ) withFieldsOf(
+	ctx context.Context, owner *unstructured.Unstructured, shown, recorded map[string]any,
+) (all map[string]any, secret [][]string) {
+	if d.Functions.Fields == nil {
+		return shown, nil
+	}
 	fields, err := d.Functions.Fields(owner, FieldsInput{
 		Deployed: recorded, Images: d.images(ctx), Secret: func(string, string) (string, error) { return masked, nil },
 	})
 	if err != nil {
-		return open, nil
+		return shown, nil
 	}
-	return values.Merge(open, fields.Values), fields.Secret
+	return values.Merge(shown, fields.Values), fields.Secret
 }

@@ -100,11 +100,8 @@ func (t *treeReader) list(ctx context.Context, where place, limit int) *listed {
 		}
 		return &listed{revisions: revisions}
 	}
-	read := t.cluster.listUpTo
-	if where.GroupVersionKind == secrets {
-		read = t.cluster.listMetadataUpTo // Without the data of all Secrets.
-	}
-	objects, complete, err := read(ctx, where.GroupVersionKind, where.namespace, "", limit)
+	withoutData := where.GroupVersionKind == secrets
+	objects, complete, err := t.cluster.listUpTo(ctx, where.GroupVersionKind, where.namespace, "", limit, withoutData)
 	if err != nil || !complete {
 		return nil
 	}

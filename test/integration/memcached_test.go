@@ -7,6 +7,7 @@ package integration
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -101,6 +102,14 @@ func (m *memcached) await(reason string) *unstructured.Unstructured {
 		return false, errors.Join(err, fmt.Errorf("conditions are %v", conditions))
 	})
 	return live
+}
+
+// message awaits the reason, and returns the message of Ready.
+func (m *memcached) message(reason string) string {
+	m.t.Helper()
+	conditions, _, _ := unstructured.NestedSlice(m.await(reason).Object, "status", "conditions")
+	ready := slices.IndexFunc(conditions, func(item any) bool { return item.(map[string]any)["type"] == apimeta.ConditionReady })
+	return conditions[ready].(map[string]any)["message"].(string)
 }
 
 func (m *memcached) delete() {
@@ -227,42 +236,68 @@ func TestMemcachedAutoscaling(t *testing.T) {
 	})
 }
 
-// TestMemcachedOwnershipConflict: objects of others are neither changed nor deleted.
+// TestMemcachedOwnershipConflict: objects of others are neither changed nor deleted, of any kind of
+// the chart.
 func TestMemcachedOwnershipConflict(t *testing.T) {
 	t.Parallel()
 	m := newMemcached(t)
-	theirs := metav1.ObjectMeta{Name: objectName, Labels: map[string]string{"owner": "them"}}
-	accounts, scalers := shared.Client.CoreV1().ServiceAccounts(m.namespace), shared.Client.AutoscalingV2().HorizontalPodAutoscalers(m.namespace)
-	if _, err := accounts.Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: theirs}, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	_, err := scalers.Create(t.Context(), &autoscalingv2.HorizontalPodAutoscaler{ObjectMeta: theirs, Spec: autoscalingv2.HorizontalPodAutoscalerSpec{
-		ScaleTargetRef: autoscalingv2.CrossVersionObjectReference{Kind: "Deployment", Name: "theirs", APIVersion: "apps/v1"}, MaxReplicas: 2,
-	}}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	message := func() string {
-		conditions, _, _ := unstructured.NestedSlice(m.await(apimeta.ReasonOwnershipConflict).Object, "status", "conditions")
-		ready := slices.IndexFunc(conditions, func(item any) bool { return item.(map[string]any)["type"] == apimeta.ConditionReady })
-		return conditions[ready].(map[string]any)["message"].(string)
+	theirs := map[string]dynamic.ResourceInterface{}
+	for _, object := range []struct {
+		resource schema.GroupVersionResource
+		kind     string
+		spec     string
+	}{
+		{corev1.SchemeGroupVersion.WithResource("serviceaccounts"), "ServiceAccount", ``},
+		{serviceResource, "Service", `{"ports":[{"port":80}]}`},
+		{deploymentResource, "Deployment", `{"replicas":0,"selector":{"matchLabels":{"app":"theirs"}},"template":{"metadata":{"labels":{"app":"theirs"}},` +
+			`"spec":{"securityContext":{"runAsNonRoot":true},"containers":[{"name":"theirs","image":"registry.invalid/theirs:1"}]}}}`},
+		{autoscalingv2.SchemeGroupVersion.WithResource("horizontalpodautoscalers"), "HorizontalPodAutoscaler",
+			`{"maxReplicas":2,"scaleTargetRef":{"apiVersion":"apps/v1","kind":"Deployment","name":"theirs"}}`},
+		{ingressResource, "Ingress", `{"defaultBackend":{"service":{"name":"theirs","port":{"number":80}}}}`},
+	} {
+		live := &unstructured.Unstructured{Object: map[string]any{}}
+		if object.spec != "" {
+			if err := json.Unmarshal([]byte(`{"spec":`+object.spec+`}`), &live.Object); err != nil {
+				t.Fatal(err)
+			}
+		}
+		live.SetAPIVersion(object.resource.GroupVersion().String())
+		live.SetKind(object.kind)
+		live.SetName(objectName)
+		live.SetLabels(map[string]string{"owner": "them"})
+		theirs[object.kind] = shared.Dynamic.Resource(object.resource).Namespace(m.namespace)
+		if _, err := theirs[object.kind].Create(t.Context(), live, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
 	}
 
-	m.create(map[string]any{"replicaCount": int64(0), "autoscaling": map[string]any{"enabled": true}})
+	m.create(map[string]any{"replicaCount": int64(0), "autoscaling": map[string]any{"enabled": true}, "ingress": map[string]any{"enabled": true}})
 
-	if text := message(); !strings.Contains(text, "ServiceAccount "+m.namespace+"/"+objectName) {
-		t.Errorf("message is %s", text)
-	}
-	m.change(`{"spec":{"serviceAccount":{"create":false}}}`)
-	if text := message(); !strings.Contains(text, "HorizontalPodAutoscaler "+m.namespace+"/"+objectName) {
-		t.Errorf("message is %s", text)
-	}
-	m.delete()
-	account, err := accounts.Get(t.Context(), objectName, metav1.GetOptions{})
-	if err != nil || account.Labels["owner"] != "them" {
-		t.Errorf("the ServiceAccount of others: %v, %v", account.Labels, err)
-	}
-	if _, err := scalers.Get(t.Context(), objectName, metav1.GetOptions{}); err != nil {
-		t.Errorf("the HorizontalPodAutoscaler of others: %v", err)
+	for range len(theirs) {
+		var kind string
+		cluster.Eventually(t.Context(), t, "the Memcached names an object of others", func(context.Context) (bool, error) {
+			message := m.message(apimeta.ReasonOwnershipConflict)
+			for named := range theirs {
+				if strings.Contains(message, named+" "+m.namespace+"/"+objectName) {
+					kind = named
+				}
+			}
+			return kind != "", fmt.Errorf("message is %s", message)
+		})
+		live, err := theirs[kind].Get(t.Context(), objectName, metav1.GetOptions{})
+		if err != nil || live.GetLabels()["owner"] != "them" {
+			t.Errorf("the %s of others: %v, %v", kind, live.GetLabels(), err)
+		}
+		if len(theirs) == 1 {
+			m.delete()
+			if _, err := theirs[kind].Get(t.Context(), objectName, metav1.GetOptions{}); err != nil {
+				t.Errorf("the %s of others after the deletion: %v", kind, err)
+			}
+			return
+		}
+		if err := theirs[kind].Delete(t.Context(), objectName, metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		delete(theirs, kind)
 	}
 }

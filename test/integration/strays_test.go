@@ -82,7 +82,7 @@ func TestChildrenWithoutLabels(t *testing.T) {
 			s := newShops(t)
 			s.run(shopInProduction, shopHost("strays.example.com"))
 			return s.namespace, "EcommercePlatform"
-		}, []schema.GroupVersionResource{configMapResource, deploymentResource, ingressResource, policyResource, budgetResource}, false},
+		}, []schema.GroupVersionResource{configMapResource, serviceResource, deploymentResource, ingressResource, policyResource, budgetResource}, false},
 		{"AppConfig", func(t *testing.T) (string, string) {
 			c := newConfigured(t)
 			c.create()

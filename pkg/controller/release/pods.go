@@ -21,13 +21,12 @@ import (
 const (
 	// podsSoon is the time that pods have to start before the first look at them.
 	podsSoon = 3 * time.Second
-	// podsRarely is the longest time between two looks, and podsUntil the time after which only
-	// other passes look again. Deployments give up after ten minutes by default.
-	podsRarely, podsUntil = 5 * time.Minute, 15 * time.Minute
+	// podsRarely is the longest time between two looks.
+	podsRarely = 15 * time.Minute
 )
 
-// podLooks are the looks at the pods of a release that is not healthy. A pod that fails changes
-// nothing of its workload, so no event tells of it.
+// podLooks are the looks at the pods of a release that is not healthy. A pod that fails, or fails
+// for another reason, changes nothing of its workload, so no event tells of it.
 type podLooks struct {
 	// revision has not been healthy since.
 	revision int64
@@ -66,9 +65,7 @@ func (l *Lifecycle) explainPods(ctx context.Context, s *subject, f Facts, plan P
 		looks.next = f.Now.Add(min(max(f.Now.Sub(looks.since), podsSoon), podsRarely))
 	}
 	l.podLooks.Set(f.Key, looks)
-	if looks.failing == "" && f.Now.Sub(looks.since) < podsUntil {
-		s.RequeueAfter(looks.next.Sub(f.Now))
-	}
+	s.RequeueAfter(looks.next.Sub(f.Now))
 	plan.Observed.Health = slices.Clone(plan.Observed.Health) // The engine has the same slice.
 	for _, i := range waiting {
 		if object := &plan.Observed.Health[i]; looks.failing != "" && object.Object == looks.workload {

@@ -32,33 +32,34 @@ func (w *world) looksAtPods(name string, until time.Duration) []int {
 	return looks
 }
 
-// TestLooksAtPodsBecomeRare: while nothing is found, the time between two looks doubles, and then
-// only other passes look.
+// TestLooksAtPodsBecomeRare: the time between two looks doubles up to a quarter of an hour.
 func TestLooksAtPodsBecomeRare(t *testing.T) {
 	w := neverHealthy(t)
 	w.create(newShop("a"))
 	w.unfinished("a", controller.SpecChange)
 
-	looks := w.looksAtPods("a", 16*time.Minute)
+	looks := w.looksAtPods("a", time.Hour)
 
-	expect.Equal(t, "looks", []int{3, 6, 12, 24, 48, 96, 192, 384, 684}, looks)
+	expect.Equal(t, "looks", []int{3, 6, 12, 24, 48, 96, 192, 384, 768, 1536, 2436, 3336}, looks)
 }
 
 func TestFailingPodIsReported(t *testing.T) {
-	const failing = `pod a-1: container "web": ImagePullBackOff`
+	const pulls, crashes = `pod a-1: container "web": ImagePullBackOff`, `pod a-1: container "web": CrashLoopBackOff`
 	w := neverHealthy(t)
-	w.engine.FailingPods = failing
+	w.engine.FailingPods = pulls
 	w.create(newShop("a"))
 	w.unfinished("a", controller.SpecChange)
 
-	looks := w.looksAtPods("a", 9*time.Minute)
+	w.looksAtPods("a", 5*time.Second)
+	expect.Contains(t, "message", w.message("a", apimeta.ConditionReady), "Available: 0/1: "+pulls)
 
-	expect.Equal(t, "looks", []int{3}, looks)
-	expect.Contains(t, "message", w.message("a", apimeta.ConditionReady), "Available: 0/1: "+failing)
+	w.engine.FailingPods = crashes
+	w.looksAtPods("a", 10*time.Second)
+	expect.Contains(t, "message after the pod fails for another reason", w.message("a", apimeta.ConditionReady), "Available: 0/1: "+crashes)
 
 	w.engine.FailingPods = ""
 	w.looksAtPods("a", 20*time.Minute)
-	expect.Equal(t, "whether the message stays after the pod was mended", false, strings.Contains(w.message("a", apimeta.ConditionReady), failing))
+	expect.Equal(t, "whether the message stays after the pod was mended", false, strings.Contains(w.message("a", apimeta.ConditionReady), "pod a-1"))
 
 	w.engine.Mutate(keyOf("a"), releasetest.SetHealth(status.CurrentStatus, "", 1))
 	w.passes("a", controller.HealthChange)

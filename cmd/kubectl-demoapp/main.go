@@ -7,6 +7,7 @@ import (
 	"context"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"syscall"
 
 	"k8s.io/cli-runtime/pkg/genericiooptions"
@@ -16,7 +17,12 @@ import (
 	"github.com/example/demoapp-controller/pkg/plugin"
 )
 
+// gcPercent is that of the garbage collector. A command reads objects and ends, so collecting at the
+// usual 100 percent would be a third of the time of a command about 1,000 objects.
+const gcPercent = 400
+
 func main() {
+	debug.SetGCPercent(gcPercent)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	// The first signal cancels the requests. A second one ends the process immediately.
 	context.AfterFunc(ctx, stop)

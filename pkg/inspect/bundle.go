@@ -10,10 +10,11 @@ import (
 	"io"
 	"strings"
 
+	goyaml "go.yaml.in/yaml/v3"
+	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
 
@@ -63,17 +64,26 @@ func (c *Cluster) Bundle(ctx context.Context, namespace string) (*Bundle, error)
 
 func (c *Cluster) bundleObjects(ctx context.Context, b *Bundle, kinds []Kind, namespace string) {
 	served := map[schema.GroupKind]bool{}
-	for _, kind := range kinds {
+	lists, errs := make([][]*unstructured.Unstructured, len(kinds)), make([]error, len(kinds))
+	var group errgroup.Group
+	group.SetLimit(maxReads)
+	for i, kind := range kinds {
 		served[kind.GroupKind()] = true
-		objects, err := c.List(ctx, kind.GroupVersionKind, namespace, "")
-		if err != nil {
-			b.leaveOut("objects of the kind "+kind.Kind, err)
+		group.Go(func() error {
+			lists[i], errs[i] = c.List(ctx, kind.GroupVersionKind, namespace, "")
+			return nil
+		})
+	}
+	_ = group.Wait() // Each kind has an error of its own.
+	for i, kind := range kinds {
+		if errs[i] != nil {
+			b.leaveOut("objects of the kind "+kind.Kind, errs[i])
 			continue
 		}
-		for _, object := range objects {
+		for _, object := range lists[i] {
 			maskObject(object)
 		}
-		b.addYAML("objects/"+kind.Resource+"."+kind.Group+".yaml", objects)
+		b.addObjects("objects/"+kind.Resource+"."+kind.Group+".yaml", lists[i])
 	}
 	list, err := c.Kubernetes.CoreV1().Events(namespace).List(ctx, metav1.ListOptions{Limit: 10 * pageSize})
 	if err != nil {
@@ -214,15 +224,23 @@ func (b *Bundle) add(name string, content []byte) {
 	b.Files[name] = content
 }
 
-func (b *Bundle) addYAML(name string, value any) {
-	if objects, ok := value.([]*unstructured.Unstructured); ok {
-		list := make([]map[string]any, 0, len(objects))
-		for _, object := range objects {
-			list = append(list, runtime.DeepCopyJSON(object.Object))
-		}
-		value = list
+// addObjects adds objects as a YAML list. The encoder of sigs.k8s.io/yaml would encode each of them as
+// JSON and decode that again.
+func (b *Bundle) addObjects(name string, objects []*unstructured.Unstructured) {
+	list := make([]map[string]any, 0, len(objects))
+	for _, object := range objects {
+		list = append(list, object.Object)
 	}
+	text, err := goyaml.Marshal(list)
+	b.addText(name, text, err)
+}
+
+func (b *Bundle) addYAML(name string, value any) {
 	text, err := yaml.Marshal(value)
+	b.addText(name, text, err)
+}
+
+func (b *Bundle) addText(name string, text []byte, err error) {
 	if err != nil {
 		b.leaveOut(name, err)
 		return

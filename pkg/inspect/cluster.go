@@ -21,6 +21,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
 )
 
 // Cluster reads an API server with the permissions of one user. It is safe for concurrent use.
@@ -55,10 +56,12 @@ func NewCluster(flags genericclioptions.RESTClientGetter, operator types.Namespa
 	// A command sends a burst of reads and ends. The API server's own flow control is fair.
 	config.QPS = -1
 	var clients Clients
-	if clients.Kubernetes, err = kubernetes.NewForConfig(config); err != nil {
+	compact := rest.CopyConfig(config)
+	compact.AcceptContentTypes, compact.ContentType = runtime.ContentTypeProtobuf+","+runtime.ContentTypeJSON, runtime.ContentTypeProtobuf
+	if clients.Kubernetes, err = kubernetes.NewForConfig(compact); err != nil {
 		return nil, err
 	}
-	if clients.Dynamic, err = dynamic.NewForConfig(config); err != nil {
+	if clients.Dynamic, err = newDynamic(config); err != nil {
 		return nil, err
 	}
 	if clients.Metadata, err = metadata.NewForConfig(config); err != nil {
@@ -174,6 +177,7 @@ func (c *Cluster) metadataPage(
 		return nil, "", err
 	}
 	for i := range list.Items {
+		list.Items[i].ManagedFields = nil // They are most of the metadata, and not shown.
 		fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&list.Items[i])
 		if err != nil {
 			return nil, "", err

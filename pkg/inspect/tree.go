@@ -8,6 +8,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -58,6 +59,11 @@ type Revision struct {
 // Owned reports whether the object is of a kind of the operator.
 func (n *Node) Owned() bool { return !n.Resource.Empty() }
 
+// ready reports whether the object is of a kind of the operator and ready.
+func (n *Node) ready() bool {
+	return n.Owned() && n.Object != nil && Summarize(n.Object).State() == StateReady
+}
+
 // All calls yield with the node and all nodes below it, parents first, until it returns false.
 func (n *Node) All(yield func(*Node) bool) bool {
 	if !yield(n) {
@@ -101,21 +107,33 @@ var controlled = map[schema.GroupKind]schema.GroupVersionKind{
 // Kubernetes makes of them, down to pods, and the same for children of the operator's own kinds. It
 // fails if the root cannot be read. Whatever else cannot be read is a node with Err.
 func (c *Cluster) Tree(ctx context.Context, root Reference) (*Node, error) {
-	object, err := c.Get(ctx, root)
+	return c.tree(ctx, root, func(*Node) bool { return true })
+}
+
+// Overview is [Cluster.Tree] without what is below ready objects of the operator's kinds.
+func (c *Cluster) Overview(ctx context.Context, root Reference) (*Node, error) {
+	return c.tree(ctx, root, func(node *Node) bool { return !node.ready() })
+}
+
+// tree reads the root and what is below it. Below other objects, it reads on if expands says so.
+func (c *Cluster) tree(ctx context.Context, root Reference, expands func(*Node) bool) (*Node, error) {
+	t, err := c.newTreeReader(ctx)
 	if err != nil {
 		return nil, err
 	}
-	kinds, err := c.Kinds(ctx)
+	node, err := t.root(ctx, root)
 	if err != nil {
 		return nil, err
 	}
-	byName, err := c.kindsByName(kinds)
-	if err != nil {
-		return nil, err
+	level := []*Node{node}
+	for depth := 0; depth < maxDepth && len(level) > 0; depth++ {
+		t.readLevel(ctx, level)
+		var next []*Node
+		for _, node := range level {
+			next = append(next, node.Children...)
+		}
+		level = slices.DeleteFunc(next, func(node *Node) bool { return !expands(node) })
 	}
-	t := &treeReader{cluster: c, kinds: kinds, byName: byName, reads: make(chan struct{}, maxReads), lists: map[place]*listed{}}
-	node := t.node(object)
-	t.expand(ctx, node)
 	return node, nil
 }
 
@@ -129,6 +147,27 @@ type treeReader struct {
 	// lists are the objects that a level needs so many of that one list was read; nil for a list
 	// that cannot be read, or is too long.
 	lists map[place]*listed
+}
+
+func (c *Cluster) newTreeReader(ctx context.Context) (*treeReader, error) {
+	kinds, err := c.Kinds(ctx)
+	if err != nil {
+		return nil, err
+	}
+	byName, err := c.kindsByName(kinds)
+	if err != nil {
+		return nil, err
+	}
+	return &treeReader{cluster: c, kinds: kinds, byName: byName, reads: make(chan struct{}, maxReads), lists: map[place]*listed{}}, nil
+}
+
+// root reads an object without what is below it.
+func (t *treeReader) root(ctx context.Context, root Reference) (*Node, error) {
+	object, err := t.cluster.Get(ctx, root)
+	if err != nil {
+		return nil, err
+	}
+	return t.node(object), nil
 }
 
 // resourceOf returns the resource of a kind of the operator, and zero for all others.
@@ -181,24 +220,16 @@ func (t *treeReader) get(ctx context.Context, reference Reference) (*unstructure
 	return t.cluster.Get(ctx, reference)
 }
 
-// expand reads what is below the root.
-func (t *treeReader) expand(ctx context.Context, root *Node) {
-	level := []*Node{root}
-	for depth := 0; depth < maxDepth && len(level) > 0; depth++ {
-		t.readLists(ctx, level)
-		var group sync.WaitGroup
-		for _, node := range level {
-			if node.Object != nil {
-				group.Go(func() { t.readChildren(ctx, node) })
-			}
+// readLevel reads the children of nodes, without what is below them.
+func (t *treeReader) readLevel(ctx context.Context, level []*Node) {
+	t.readLists(ctx, level)
+	var group sync.WaitGroup
+	for _, node := range level {
+		if node.Object != nil {
+			group.Go(func() { t.readChildren(ctx, node) })
 		}
-		group.Wait()
-		var next []*Node
-		for _, node := range level {
-			next = append(next, node.Children...)
-		}
-		level = next
 	}
+	group.Wait()
 }
 
 // readChildren reads the objects below a node, without what is below them.
@@ -258,7 +289,7 @@ func (t *treeReader) readNamed(ctx context.Context, node *Node) []*Node {
 
 // revisions returns the recorded revisions of a release, the newest first.
 func (t *treeReader) revisions(ctx context.Context, namespace, release string) ([]Revision, error) {
-	if list := t.lists[place{records, namespace}]; list != nil {
+	if list := t.lists[place{secrets, namespace}]; list != nil {
 		return list.revisions[release], nil
 	}
 	t.reads <- struct{}{}
@@ -375,26 +406,24 @@ func (c *Cluster) kindsByName(own []Kind) (map[string]schema.GroupVersionKind, e
 // Revisions returns the recorded revisions of a release, the newest first. It reads the metadata of
 // the Secrets alone.
 func (c *Cluster) Revisions(ctx context.Context, namespace, release string) ([]Revision, error) {
-	byRelease, err := c.revisionsOf(ctx, namespace, labels.Set{"owner": "helm", "name": release})
-	return byRelease[release], err
+	selector := labels.Set{"owner": "helm", "name": release}.String()
+	records, _, err := c.listUpTo(ctx, secrets, namespace, selector, math.MaxInt, true)
+	return revisionsOf(records)[release], err
 }
 
-// revisionsOf returns the recorded revisions of the releases that a selector selects, by name.
-func (c *Cluster) revisionsOf(ctx context.Context, namespace string, selector labels.Set) (map[string][]Revision, error) {
-	list, err := c.Metadata.Resource(schema.GroupVersionResource{Version: "v1", Resource: "secrets"}).Namespace(namespace).
-		List(ctx, metav1.ListOptions{LabelSelector: selector.String()})
-	if err != nil {
-		return nil, err
-	}
+// revisionsOf returns the recorded revisions of releases among Secrets, by name.
+func revisionsOf(found []*unstructured.Unstructured) map[string][]Revision {
 	byRelease := map[string][]Revision{}
-	for _, record := range list.Items {
-		if number, err := strconv.ParseInt(record.Labels["version"], 10, 64); err == nil {
-			name := record.Labels["name"]
-			byRelease[name] = append(byRelease[name], Revision{Number: number, Status: record.Labels["status"]})
+	for _, record := range found {
+		if labels := record.GetLabels(); labels["owner"] == "helm" {
+			if number, err := strconv.ParseInt(labels["version"], 10, 64); err == nil {
+				name := labels["name"]
+				byRelease[name] = append(byRelease[name], Revision{Number: number, Status: labels["status"]})
+			}
 		}
 	}
 	for _, revisions := range byRelease {
 		slices.SortFunc(revisions, func(a, b Revision) int { return cmp.Compare(b.Number, a.Number) })
 	}
-	return byRelease, nil
+	return byRelease
 }

@@ -224,6 +224,20 @@ func TestTree(t *testing.T) {
 	}
 }
 
+// TestOverview: an overview has a ready object of the operator, and nothing below it.
+func TestOverview(t *testing.T) {
+	cluster, client := treeCluster(t, release)
+	kind, err := cluster.Kind(t.Context(), "demoappcluster")
+	expect.NoError(t, err)
+	client.ClearActions()
+
+	root, err := cluster.Overview(t.Context(), inspect.Reference{GroupVersionKind: kind.GroupVersionKind, Namespace: "shop", Name: "page"})
+
+	expect.NoError(t, err)
+	expect.Equal(t, "tree", "DemoAppCluster/page InProgress\n  DemoApp/web Current\n", outline(root, ""))
+	expect.Equal(t, "requests", 2, len(client.Actions()))
+}
+
 func TestTreeGoesOnWithoutAPermission(t *testing.T) {
 	cluster, client := treeCluster(t, release)
 	client.PrependReactor("*", "*", func(action clienttesting.Action) (bool, runtime.Object, error) {

@@ -9,9 +9,10 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/example/demoapp-controller/pkg/health"
 )
 
 const (
@@ -30,14 +31,12 @@ type place struct {
 	namespace string
 }
 
-// records stands for the Secrets with records of releases. Only their metadata is read.
-var records = schema.GroupVersionKind{Group: "helm.sh", Version: "v1", Kind: "Record"}
-
-// listed are all objects of a kind in a namespace; of records, only their revisions.
+// listed are all objects of a kind in a namespace.
 type listed struct {
 	byName       map[string]*unstructured.Unstructured
 	byController map[types.UID][]*unstructured.Unstructured
-	revisions    map[string][]Revision
+	// revisions are those of the records among Secrets.
+	revisions map[string][]Revision
 }
 
 // readLists lists the kinds of which the nodes of a level need many objects.
@@ -82,7 +81,7 @@ func (t *treeReader) wanted(level []*Node) map[place]int {
 			counts[place{child.GroupVersionKind, child.Namespace}]++
 		}
 		if node.status.Release.DeployedRelease != nil {
-			counts[place{records, node.Namespace}]++
+			counts[place{secrets, node.Namespace}]++
 		}
 	}
 	return counts
@@ -93,19 +92,16 @@ func (t *treeReader) wanted(level []*Node) map[place]int {
 func (t *treeReader) list(ctx context.Context, where place, limit int) *listed {
 	t.reads <- struct{}{}
 	defer func() { <-t.reads }()
-	if where.GroupVersionKind == records {
-		revisions, err := t.cluster.revisionsOf(ctx, where.namespace, labels.Set{"owner": "helm"})
-		if err != nil {
-			return nil
-		}
-		return &listed{revisions: revisions}
-	}
-	withoutData := where.GroupVersionKind == secrets
-	objects, complete, err := t.cluster.listUpTo(ctx, where.GroupVersionKind, where.namespace, "", limit, withoutData)
+	// Objects without a status are healthy as soon as they exist, and the data of Secrets is not shown.
+	onlyMetadata := health.Statusless[where.GroupKind()]
+	objects, complete, err := t.cluster.listUpTo(ctx, where.GroupVersionKind, where.namespace, "", limit, onlyMetadata)
 	if err != nil || !complete {
 		return nil
 	}
 	list := &listed{byName: map[string]*unstructured.Unstructured{}, byController: map[types.UID][]*unstructured.Unstructured{}}
+	if where.GroupVersionKind == secrets {
+		list.revisions = revisionsOf(objects)
+	}
 	for _, object := range objects {
 		list.byName[object.GetName()] = object
 		if controller := metav1.GetControllerOf(object); controller != nil {

@@ -64,18 +64,15 @@ const maxSteps = 24
 // Why explains why an object is not ready: it follows the object's own conditions through whatever
 // it waits for. It fails if the object itself cannot be read.
 func (c *Cluster) Why(ctx context.Context, object Reference, now time.Time) (*Explanation, error) {
-	root, err := c.Tree(ctx, object)
+	tree, err := c.newTreeReader(ctx)
 	if err != nil {
 		return nil, err
 	}
-	w := &why{cluster: c, facts: facts{now: now}, explanation: &Explanation{}}
-	own, err := c.Kinds(ctx)
+	root, err := tree.root(ctx, object)
 	if err != nil {
 		return nil, err
 	}
-	if w.facts.kinds, err = c.kindsByName(own); err != nil {
-		return nil, err
-	}
+	w := &why{cluster: c, tree: tree, facts: facts{now: now, kinds: tree.byName}, explanation: &Explanation{}}
 	w.readOperator(ctx)
 	if err := w.follow(ctx, root); err != nil {
 		return nil, err
@@ -86,6 +83,7 @@ func (c *Cluster) Why(ctx context.Context, object Reference, now time.Time) (*Ex
 // why is the search for a cause.
 type why struct {
 	cluster *Cluster
+	tree    *treeReader
 	facts   facts
 
 	explanation *Explanation
@@ -172,6 +170,9 @@ func (w *why) follow(ctx context.Context, node *Node) error {
 	seen := map[Reference]bool{}
 	for len(e.Steps) < maxSteps {
 		seen[node.Reference] = true
+		if !node.ready() {
+			w.tree.readLevel(ctx, []*Node{node})
+		}
 		w.readEvents(ctx, node)
 		f := w.facts.find(node)
 		if f.verdict == Ready && len(e.Steps) > 0 {
@@ -222,7 +223,7 @@ func (w *why) read(ctx context.Context, f finding, object Reference) (*Node, err
 	if mapping, err := w.cluster.Mapper.RESTMapping(object.GroupKind(), object.Version); err == nil {
 		object.Namespace = namespaceFor(mapping, object.Namespace)
 	}
-	node, err := w.cluster.Tree(ctx, object)
+	node, err := w.tree.root(ctx, object)
 	switch {
 	case err == nil && f.blamed:
 		e.Steps = append(e.Steps, Step{Object: object})

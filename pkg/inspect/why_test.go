@@ -157,3 +157,17 @@ func TestWhyNamesMissingPermissions(t *testing.T) {
 	expect.Contains(t, "notes", strings.Join(got.Notes, "\n"), "leases.coordination.k8s.io is forbidden",
 		"kubectl get lease demoapp-controller -n demoapp-system", "kubectl describe secret keys -n shop")
 }
+
+// TestWhyOfReadyObjectReadsNothingElse: what is below a ready object is not read.
+func TestWhyOfReadyObjectReadsNothingElse(t *testing.T) {
+	cluster, client := treeCluster(t, release)
+	kind, err := cluster.Kind(t.Context(), "demoapp")
+	expect.NoError(t, err)
+	client.ClearActions()
+
+	explanation, err := cluster.Why(t.Context(), inspect.Reference{GroupVersionKind: kind.GroupVersionKind, Namespace: "shop", Name: "web"}, now)
+
+	expect.NoError(t, err)
+	expect.Equal(t, "verdict", inspect.Ready, explanation.Verdict)
+	expect.Equal(t, "requests", 1, len(client.Actions()))
+}

@@ -42,7 +42,7 @@ func (c *command) runStatus(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	root, err := cluster.Tree(ctx, object)
+	root, err := cluster.Overview(ctx, object)
 	if err != nil {
 		return err
 	}

@@ -6,12 +6,13 @@ package child
 import (
 	"context"
 	"errors"
-	"fmt"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
 
 	childv1alpha1 "github.com/example/demoapp-controller/pkg/apis/child/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller"
@@ -33,16 +34,28 @@ func Inherited(owner metav1.Object) map[string]string {
 	return inherited
 }
 
-// Inherit sets the labels that the owner passes on, on the objects of the owner that select returns
-// true for. The templates of pods and volume claims stay as they are, so no pod rolls. An object that
-// has the labels costs no request.
+// Inherit sets the labels that the owner passes on, on those objects of the owner that belong to it:
+// anyone can create an object with the label. The templates of pods and volume claims stay as they
+// are, so no pod rolls. An object that has the labels costs no request.
+//
+// If another client removes the labels repeatedly, they are set at growing intervals, as children are
+// restored: retryAfter gets the delay of the next call. Labels that the API server refuses are logged,
+// and tried again in a later pass. Other errors are transient.
 func (l *Labeled[T]) Inherit(
-	ctx context.Context, owner metav1.Object, kind schema.GroupVersionKind, patcher controller.Patcher[T], selects func(T) bool,
+	ctx context.Context, owner metav1.Object, kind schema.GroupVersionKind, patcher controller.Patcher[T], belongs func(T) bool,
+	now time.Time, retryAfter func(time.Duration),
 ) error {
 	labels := Inherited(owner)
 	var errs []error
 	for _, object := range l.Of(cache.MetaObjectToName(owner)) {
-		if object.GetDeletionTimestamp() != nil || contains(object.GetLabels(), labels) || !selects(object) {
+		if object.GetDeletionTimestamp() != nil || contains(object.GetLabels(), labels) || !belongs(object) {
+			continue
+		}
+		target := id{kind.Kind, object.GetName()}
+		key := childKey{object.GetNamespace(), target}
+		run := l.inherited.run(key, now)
+		if pause := run.last.Add(run.pause()).Sub(now); pause > 0 {
+			retryAfter(pause)
 			continue
 		}
 		labeled, err := ApplyFields(ctx, patcher, labelsManager, object.GetUID(), Untyped{
@@ -52,9 +65,14 @@ func (l *Labeled[T]) Inherit(
 		switch {
 		case ssa.IsReplaced(err), apierrors.IsConflict(err), apierrors.IsNotFound(err):
 			// The event of the deletion or of the new object starts a pass.
+		case apierrors.IsForbidden(err), apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
+			l.inherited.note(key, now)
+			klog.FromContext(ctx).Error(&RefusedError{Kind: target.kind, Name: target.name, Err: err},
+				"The labels of the owner were refused; a later pass tries again", "target", target.String())
 		case err != nil:
-			errs = append(errs, fmt.Errorf("label: %w", err))
+			errs = append(errs, writeError(target, err))
 		default:
+			l.inherited.note(key, now)
 			l.Wrote(labeled)
 		}
 	}

@@ -31,6 +31,8 @@ type Labeled[T LabeledObject] struct {
 	reduce      func(whole T, metadata metav1.ObjectMeta) T
 	informers   map[string]cache.SharedIndexInformer
 	views       overlay.Views[T]
+	// inherited is the backoff of [Labeled.Inherit].
+	inherited corrections
 }
 
 // byLabel is the index of labeled objects by namespace and owner.

@@ -5,6 +5,7 @@ package child
 
 import (
 	"context"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -27,10 +28,10 @@ func NewReadiness(env Informers, kube kubernetes.Interface, label string) (Readi
 	return Readiness{pods, kube}, err
 }
 
-// Inherit sets the labels that the owner passes on.
-func (r Readiness) Inherit(ctx context.Context, owner metav1.Object) error {
+// Inherit sets the labels that the owner passes on, on the pods of a workload. See [Labeled.Inherit].
+func (r Readiness) Inherit(ctx context.Context, owner, workload metav1.Object, now time.Time, retryAfter func(time.Duration)) error {
 	return r.Labeled.Inherit(ctx, owner, corev1.SchemeGroupVersion.WithKind("Pod"), r.kube.CoreV1().Pods(owner.GetNamespace()),
-		func(*corev1.Pod) bool { return true })
+		func(pod *corev1.Pod) bool { return metav1.IsControlledBy(pod, workload) }, now, retryAfter)
 }
 
 // reduceToReady keeps the health, the node and the condition Ready, without its times.

@@ -89,6 +89,9 @@ const (
 	// ReasonCredentialsInvalid means that the Secret with the credentials lacks a key, or that
 	// a value cannot be used.
 	ReasonCredentialsInvalid = "CredentialsInvalid"
+	// ReasonCertificateMissing means that the Secret in spec.tls.secretName does not exist, or lacks
+	// a key. Existing servers keep running as they are.
+	ReasonCertificateMissing = "CertificateMissing"
 )
 
 // Reasons of the event at the end of a deletion.

@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	databasev1 "github.com/example/demoapp-controller/pkg/apis/database/v1"
@@ -152,13 +154,129 @@ func TestCertificateIsRenewed(t *testing.T) {
 	})
 }
 
-// TestCertificateOfUser: only the pods mount it.
+// TestCertificateKeepsItsLabel: without the label, the operator does not watch the Secret. The label comes
+// back, the certificate is the same, and it is renewed later.
+func TestCertificateKeepsItsLabel(t *testing.T) {
+	for name, value := range map[string]string{"removed": "", "changed": "other"} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(w *world) {
+				w.change(func(p *databasev1.PostgreSQL) { p.Spec.TLS = &databasev1.PostgreSQLTLS{} })
+				secrets := w.kube.CoreV1().Secrets("ns")
+				before := controllertest.Get(w.World, secrets.Get, "db-tls")
+				changed := before.DeepCopy()
+				delete(changed.Labels, databasev1.LabelCertificate)
+				if value != "" {
+					changed.Labels[databasev1.LabelCertificate] = value
+				}
+
+				w.Stop() // The operator must not see the label before it is gone.
+				controllertest.Update(w.World, secrets.Update, changed)
+				w.start()
+				w.Settle()
+
+				after := controllertest.Get(w.World, secrets.Get, "db-tls")
+				expect.Equal(w.t, "label", "db", after.Labels[databasev1.LabelCertificate])
+				expect.Equal(w.t, "data", before.Data, after.Data)
+				w.Wait(60 * 24 * time.Hour)
+				if renewed := controllertest.Get(w.World, secrets.Get, "db-tls"); bytes.Equal(before.Data["tls.crt"], renewed.Data["tls.crt"]) {
+					w.t.Error("the certificate is not renewed")
+				}
+			})
+		})
+	}
+}
+
+// TestUnreadableCertificateIsKept: an API server that does not answer is no reason to replace or to delete
+// a certificate.
+func TestUnreadableCertificateIsKept(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.change(func(p *databasev1.PostgreSQL) { p.Spec.TLS = &databasev1.PostgreSQLTLS{} })
+		secrets := w.kube.CoreV1().Secrets("ns")
+		before := controllertest.Get(w.World, secrets.Get, "db-tls")
+		changed := before.DeepCopy()
+		delete(changed.Labels, databasev1.LabelCertificate)
+		w.Stop() // The operator must not see the label before it is gone.
+		controllertest.Update(w.World, secrets.Update, changed)
+		w.Refuse(func(request string) error {
+			if request == "get secrets/db-tls" {
+				return apierrors.NewInternalError(errors.New("no answer"))
+			}
+			return nil
+		})
+
+		w.start()
+		w.Wait(time.Second)
+
+		expect.Equal(t, "data", before.Data, controllertest.Get(w.World, secrets.Get, "db-tls").Data)
+		expect.Contains(t, "message", w.ready().Message, "no answer")
+		w.Refuse(nil)
+		w.Wait(time.Hour)
+		after := controllertest.Get(w.World, secrets.Get, "db-tls")
+		expect.Equal(t, "label", "db", after.Labels[databasev1.LabelCertificate])
+		expect.Equal(t, "data", before.Data, after.Data)
+	})
+}
+
+// TestCertificateOfUser: only the pods mount it. The operator looks once whether they can.
 func TestCertificateOfUser(t *testing.T) {
 	inWorld(t, func(w *world) {
+		w.createCertificate("theirs", "tls.crt", "tls.key")
+
 		w.change(func(p *databasev1.PostgreSQL) { p.Spec.TLS = &databasev1.PostgreSQLTLS{SecretName: "theirs"} })
 
-		expect.Equal(t, "requests", []string{"patch statefulsets/db", "patch postgresqls/db status"}, w.Take())
+		expect.Equal(t, "requests", []string{"get secrets/theirs", "patch statefulsets/db", "patch postgresqls/db status"}, w.Take())
 		volumes := w.statefulSet().Spec.Template.Spec.Volumes
 		expect.Equal(t, "Secret", "theirs", volumes[len(volumes)-1].Secret.SecretName)
+		w.makeServersReady()
+		w.Take()
+		w.Wait(9 * time.Hour)
+		w.Stop()
+		w.start()
+		expect.Equal(t, "requests at rest and of a restart", []string(nil), w.Take())
 	})
+}
+
+// createCertificate creates the Secret of a user with these keys.
+func (w *world) createCertificate(name string, keys ...string) {
+	w.t.Helper()
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "ns"}, Data: map[string][]byte{}}
+	for _, key := range keys {
+		secret.Data[key] = []byte("theirs")
+	}
+	controllertest.Create(w.World, w.kube.CoreV1().Secrets("ns").Create, secret)
+}
+
+// TestMissingCertificateOfUser: the running servers stay as they are, because new ones could not mount the
+// Secret.
+func TestMissingCertificateOfUser(t *testing.T) {
+	tests := map[string]struct {
+		keys []string
+		want string
+	}{
+		"no Secret": {nil, `spec.tls.secretName: Secret "theirs" does not exist: create it, or correct the name`},
+		"no key":    {[]string{"tls.crt", "key.pem"}, `spec.tls.secretName: Secret "theirs" lacks the key tls.key: add it`},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(w *world) {
+				before := w.statefulSet().Spec.Template
+				if test.keys != nil {
+					w.createCertificate("theirs", test.keys...)
+				}
+
+				w.change(func(p *databasev1.PostgreSQL) { p.Spec.TLS = &databasev1.PostgreSQLTLS{SecretName: "theirs"} })
+
+				stalled := w.condition("Stalled")
+				expect.Equal(w.t, "Stalled", [2]string{databasev1.ReasonCertificateMissing, test.want}, [2]string{stalled.Reason, stalled.Message})
+				expect.Equal(w.t, "template", before, w.statefulSet().Spec.Template)
+				if test.keys != nil {
+					controllertest.Delete(w.World, w.kube.CoreV1().Secrets("ns").Delete, "theirs")
+				}
+				w.createCertificate("theirs", "tls.crt", "tls.key")
+				w.Wait(5 * time.Minute)
+				volumes := w.statefulSet().Spec.Template.Spec.Volumes
+				expect.Equal(w.t, "Secret of the pods", "theirs", volumes[len(volumes)-1].Secret.SecretName)
+			})
+		})
+	}
 }

@@ -89,7 +89,7 @@ func New(
 			return child.Hold(written.Conditions, next.Conditions)
 		},
 		Events: transitions,
-		Gates:  []kind.Gate{kind.HeldFor("key", databasev1.ReasonCredentialsMissing, databasev1.ReasonCredentialsInvalid)},
+		Gates:  []kind.Gate{kind.HeldFor("key", databasev1.ReasonCredentialsMissing, databasev1.ReasonCredentialsInvalid, databasev1.ReasonCertificateMissing)},
 	}, deps)
 	if err != nil {
 		return nil, err
@@ -108,19 +108,22 @@ func (c *postgreSQLs) reconcile(ctx context.Context, p *pass) error {
 	names, problem, err := c.secrets.Ensure(ctx, p.Object, credentialsName(p.Object.Name), v)
 	if problem == nil && err == nil || len(p.Object.Status.Children.Applied) > 0 {
 		// Without credentials no server is created. Servers that exist are kept.
-		certs, renewal, certErr := desiredCertificates(p.Object, c.certificates, p.Now)
-		if !renewal.IsZero() {
-			p.RequeueAfter(renewal.Sub(p.Now))
+		certified, certErr := c.certify(ctx, p)
+		if !certified.renewal.IsZero() {
+			p.RequeueAfter(certified.renewal.Sub(p.Now))
 		}
-		o.uncertified = isUncertified(p.Object, c.certificates)
-		stays := func(got *child.Observed) bool { return got != nil && o.uncertified }
-		children := slices.Concat(certs, desired(p.Object, c.images, v.Template, mayHaveData, stays), desiredBackup(p.Object, names, o.initialized))
+		o.uncertified, problem = certified.missing, datastore.First(problem, certified.problem)
+		stays := func(got *child.Observed) bool { return got != nil && o.uncertified != "" }
+		children := slices.Concat(certified.children, desired(p.Object, c.images, v.Template, mayHaveData, stays), desiredBackup(p.Object, names, o.initialized))
 		var childErr error
 		o.state, childErr = c.children.Ensure(ctx, p.Object, &p.Object.Status.Children, p.Now, children...)
 		err = errors.Join(err, certErr, childErr)
 	}
 	notExpandable, growErr := c.claims.Grow(ctx, v)
-	err = errors.Join(err, growErr, c.pods.Inherit(ctx, p.Object), c.claims.Inherit(ctx, p.Object), c.secrets.Inherit(ctx, p.Object))
+	err = errors.Join(err, growErr,
+		c.pods.Inherit(ctx, p.Object, o.state.Of("StatefulSet", p.Object.Name), p.Now, p.RequeueAfter),
+		c.claims.Inherit(ctx, p.Object, p.Now, p.RequeueAfter),
+		c.secrets.Inherit(ctx, p.Object, credentialsName(p.Object.Name), p.Now, p.RequeueAfter))
 	summarize(p, o, datastore.First(problem, v.Problem, notExpandable), err)
 	return err
 }

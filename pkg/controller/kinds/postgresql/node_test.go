@@ -13,10 +13,12 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	databasev1 "github.com/example/demoapp-controller/pkg/apis/database/v1"
+	"github.com/example/demoapp-controller/pkg/controller/child"
 	"github.com/example/demoapp-controller/pkg/controller/controllertest"
 	"github.com/example/demoapp-controller/test/expect"
 )
@@ -126,6 +128,93 @@ func TestPartsHaveLabelsOfApplication(t *testing.T) {
 		w.Take()
 		w.Wait(9 * time.Hour)
 		expect.Equal(t, "requests at rest", []string(nil), w.Take())
+	})
+}
+
+// ofPlatform makes a PostgreSQL a part of a platform. A change of labels alone starts no pass.
+func ofPlatform(p *databasev1.PostgreSQL) {
+	p.Labels = map[string]string{"platform": "shop"}
+	p.Spec.Parameters = map[string]databasev1.ParameterValue{"work_mem": "8MB"}
+}
+
+// TestOnlyOwnObjectsGetLabels: anyone can create an object with the label of a database.
+func TestOnlyOwnObjectsGetLabels(t *testing.T) {
+	inWorld(t, func(w *world) {
+		own, controller := map[string]string{databasev1.LabelPostgreSQL: "db"}, true
+		other := metav1.ObjectMeta{Namespace: "ns", Name: "other", Labels: own, OwnerReferences: []metav1.OwnerReference{
+			{APIVersion: "apps/v1", Kind: "StatefulSet", Name: "db", UID: "other", Controller: &controller},
+		}}
+		secret := metav1.ObjectMeta{Namespace: "ns", Name: "other", Labels: map[string]string{
+			databasev1.LabelPostgreSQL: "db", child.ManagedByLabel: child.FieldManager,
+		}}
+		controllertest.Create(w.World, w.kube.CoreV1().Pods("ns").Create, &corev1.Pod{ObjectMeta: other})
+		controllertest.Create(w.World, w.kube.CoreV1().PersistentVolumeClaims("ns").Create, &corev1.PersistentVolumeClaim{ObjectMeta: other})
+		controllertest.Create(w.World, w.kube.CoreV1().Secrets("ns").Create, &corev1.Secret{ObjectMeta: secret})
+		w.Take()
+
+		w.change(ofPlatform)
+
+		var labeled []string
+		for _, request := range w.Take() {
+			if strings.HasPrefix(request, "patch pods/") || strings.HasPrefix(request, "patch persistentvolumeclaims/") || strings.HasPrefix(request, "patch secrets/") {
+				labeled = append(labeled, request)
+			}
+		}
+		slices.Sort(labeled)
+		expect.Equal(t, "labeled objects", []string{
+			"patch persistentvolumeclaims/data-db-0", "patch persistentvolumeclaims/data-db-1", "patch persistentvolumeclaims/data-db-2",
+			"patch pods/db-0", "patch pods/db-1", "patch pods/db-2", "patch secrets/db-credentials",
+		}, labeled)
+	})
+}
+
+// TestRefusedLabelsDoNotStopPass: labels of pods matter less than the servers. The refusal is logged, and
+// not repeated at rest.
+func TestRefusedLabelsDoNotStopPass(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.Refuse(func(request string) error {
+			if request == "patch pods/db-1" {
+				return apierrors.NewForbidden(corev1.Resource("pods"), "db-1", errors.New("by a policy"))
+			}
+			return nil
+		})
+
+		w.change(ofPlatform)
+		w.Wait(time.Second)
+
+		expect.Equal(t, "Ready", metav1.ConditionTrue, w.ready().Status)
+		pod := controllertest.Get(w.World, w.kube.CoreV1().Pods("ns").Get, "db-2")
+		expect.Equal(t, "label of another pod", "shop", pod.Labels["platform"])
+		if !strings.Contains(w.Log(), "The labels of the owner were refused") {
+			t.Error("the refusal is not logged")
+		}
+		w.Take()
+		w.Wait(9 * time.Hour)
+		expect.Equal(t, "requests at rest", []string(nil), w.Take())
+	})
+}
+
+// TestRemovedLabelsAreSetAtGrowingIntervals: two clients that disagree must not write in a tight loop.
+func TestRemovedLabelsAreSetAtGrowingIntervals(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.change(ofPlatform)
+		pods := w.kube.CoreV1().Pods("ns")
+		w.Take()
+
+		writes := 0
+		for range 600 { // Each takes a tenth of a second.
+			if pod := controllertest.Get(w.World, pods.Get, "db-1"); pod.Labels["platform"] != "" {
+				delete(pod.Labels, "platform")
+				controllertest.Update(w.World, pods.Update, pod)
+			}
+			writes += len(w.Take())
+		}
+
+		if writes > 12 {
+			t.Errorf("%d writes in a minute", writes)
+		}
+		w.Wait(5 * time.Minute)
+		expect.Equal(t, "label in the end", "shop", controllertest.Get(w.World, pods.Get, "db-1").Labels["platform"])
 	})
 }
 

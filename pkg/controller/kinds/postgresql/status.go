@@ -33,8 +33,8 @@ type observation struct {
 	// grace period. They are empty for another primary.
 	node       string
 	terminated metav1.Time
-	// uncertified says that the servers wait for a certificate of the operator.
-	uncertified bool
+	// uncertified is the name of the Secret with the certificate for which the servers wait.
+	uncertified string
 	// unused are the claims of servers that no longer exist.
 	unused []string
 }
@@ -61,8 +61,8 @@ func summarize(p *pass, o observation, problem *datastore.Problem, err error) {
 	}
 	s.UnusedClaims = o.unused
 	child.Report(p, o.state.Without("Backup"), err)
-	if o.uncertified && err == nil {
-		p.Conditions().MarkReconciling(apimeta.ReasonProgressing, fmt.Sprintf("The servers wait for Secret %q", tlsName(p.Object.Name)))
+	if o.uncertified != "" && err == nil {
+		p.Conditions().MarkReconciling(apimeta.ReasonProgressing, fmt.Sprintf("The servers wait for Secret %q", o.uncertified))
 	}
 	if problem != nil && err == nil {
 		problem.Report(p)

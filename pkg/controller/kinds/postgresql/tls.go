@@ -4,66 +4,83 @@
 package postgresql
 
 import (
+	"context"
 	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 
 	databasev1 "github.com/example/demoapp-controller/pkg/apis/database/v1"
+	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
 	"github.com/example/demoapp-controller/pkg/controller/child"
+	"github.com/example/demoapp-controller/pkg/controller/kinds/parts/datastore"
 	"github.com/example/demoapp-controller/pkg/controller/kinds/postgresql/certificates"
 	"github.com/example/demoapp-controller/pkg/serving"
 )
 
 const tlsPath = "/tls"
 
-// isUncertified reports whether the servers need a certificate of the operator that does not exist
-// yet. Existing pods must not roll until then, because they would mount a Secret of others with its
-// name.
-func isUncertified(p *databasev1.PostgreSQL, secrets certificates.Secrets) bool {
-	_, exists := secrets.Of(p, tlsName(p.Name))
-	return p.Spec.TLS != nil && p.Spec.TLS.SecretName == "" && !exists
+// certification is what a pass decides about the certificate of the servers. It is zero without TLS.
+type certification struct {
+	// children are the objects with the operator's certificates.
+	children []child.Desired
+	// renewal is the time of the next renewal; zero with a Secret of the user.
+	renewal time.Time
+	// missing is the name of the Secret that does not exist yet, or whose state is not known. Existing
+	// pods must not roll until then, because they would mount a Secret of others, or none.
+	missing string
+	// problem says what the Secret of the user lacks.
+	problem *datastore.Problem
 }
 
-// desiredCertificates returns the children with the certificates of a PostgreSQL, and the time of the next
-// renewal. There are none without TLS, and with a Secret of the user.
-func desiredCertificates(p *databasev1.PostgreSQL, secrets certificates.Secrets, now time.Time) ([]child.Desired, time.Time, error) {
-	if p.Spec.TLS == nil || p.Spec.TLS.SecretName != "" {
-		return nil, time.Time{}, nil
+// certify decides about the certificate of the servers.
+func (c *postgreSQLs) certify(ctx context.Context, p *pass) (certification, error) {
+	switch tls := p.Object.Spec.TLS; {
+	case tls == nil:
+		return certification{}, nil
+	case tls.SecretName != "":
+		return c.certifyByUser(ctx, p, tls.SecretName)
 	}
-	observed, cached := secrets.Of(p, tlsName(p.Name))
-	next, _, err := observed.Renew(p.Name, serverNames(p), true, now)
+	name := certificates.Name(p.Object.Name)
+	labels := childLabels(p.Object)
+	authority := corev1ac.ConfigMap(p.Object.Name+"-ca", "").WithLabels(labels)
+	labels[databasev1.LabelCertificate] = p.Object.Name
+	pair := corev1ac.Secret(name, "").WithLabels(labels).WithType(corev1.SecretTypeTLS)
+	headless := headlessName(p.Object.Name)
+	issued, err := c.certificates.Issue(ctx, p.Object, []string{p.Object.Name, p.Object.Name + "-read", headless, "*." + headless}, p.Now)
 	if err != nil {
-		return nil, time.Time{}, err
+		return certification{children: []child.Desired{child.Retain(pair), child.Retain(authority)}, missing: name}, fmt.Errorf("certificates: %w", err)
 	}
-	data, err := next.Encode()
-	if err != nil {
-		return nil, time.Time{}, fmt.Errorf("certificates: %w", err)
+	decided := certification{renewal: issued.Renewal, children: []child.Desired{
+		pair.WithData(issued.Data), authority.WithData(map[string]string{serving.CABundleKey: string(issued.Data[serving.CABundleKey])}),
+	}}
+	if !issued.Exists {
+		decided.missing = name
 	}
-	labels := childLabels(p)
-	authority := corev1ac.ConfigMap(p.Name+"-ca", "").WithLabels(labels).WithData(map[string]string{serving.CABundleKey: string(next.Bundle())})
-	labels[databasev1.LabelCertificate] = p.Name
-	pair := corev1ac.Secret(tlsName(p.Name), "").WithLabels(labels).WithType(corev1.SecretTypeTLS).WithData(data)
-	// The cache may lag behind the creation of the Secret. New certificates must not replace those of
-	// a Secret that is not cached yet. An object of others is no reason to wait: it is a conflict.
-	uncached := func(got *child.Observed) bool { return got != nil && !cached && metav1.IsControlledBy(got, p) }
-	return []child.Desired{child.RetainIf(pair, uncached), child.RetainIf(authority, uncached)}, next.Wake(), nil
+	return decided, nil
 }
 
-// serverNames are the names by which clients and standbys reach the servers.
-func serverNames(p *databasev1.PostgreSQL) []string {
-	var names []string
-	for _, service := range []string{p.Name, p.Name + "-read", headlessName(p.Name), "*." + headlessName(p.Name)} {
-		for _, domain := range []string{"", "." + p.Namespace, "." + p.Namespace + ".svc", "." + p.Namespace + ".svc.cluster.local"} {
-			names = append(names, service+domain)
-		}
+// certifyByUser looks whether the pods can mount the Secret of the user. The operator does not watch
+// the Secret, so it looks only while a change is not Ready.
+func (c *postgreSQLs) certifyByUser(ctx context.Context, p *pass, name string) (certification, error) {
+	ready := meta.FindStatusCondition(p.Observed.Status.Conditions, apimeta.ConditionReady)
+	if ready != nil && ready.Status == metav1.ConditionTrue && ready.ObservedGeneration == p.Object.Generation {
+		return certification{}, nil
 	}
-	return append(names, "localhost")
+	lack, err := c.certificates.Lack(ctx, p.Object.Namespace, name)
+	switch {
+	case err != nil:
+		return certification{missing: name}, fmt.Errorf("certificates: %w", err)
+	case lack != "":
+		return certification{missing: name, problem: &datastore.Problem{
+			Reason: databasev1.ReasonCertificateMissing, Message: "spec.tls.secretName: " + lack,
+		}}, nil
+	}
+	return certification{}, nil
 }
-
-func tlsName(name string) string { return name + "-tls" }
 
 // mountCertificate mounts the certificate, and lets start.sh use it. Without TLS, the pod stays as it
 // is.
@@ -71,7 +88,7 @@ func mountCertificate(p *databasev1.PostgreSQL, pod *corev1ac.PodSpecApplyConfig
 	if p.Spec.TLS == nil {
 		return
 	}
-	name, mode := tlsName(p.Name), "on"
+	name, mode := certificates.Name(p.Name), "on"
 	if p.Spec.TLS.SecretName != "" {
 		name = p.Spec.TLS.SecretName
 	}

@@ -215,8 +215,11 @@ func (w *world) makeServerReady(ordinal int) {
 func (w *world) setPod(ordinal int, ready corev1.ConditionStatus) {
 	w.t.Helper()
 	pod := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: fmt.Sprintf("db-%d", ordinal), Labels: map[string]string{databasev1.LabelPostgreSQL: "db"}},
-		Status:     corev1.PodStatus{Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: ready}}},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "ns", Name: fmt.Sprintf("db-%d", ordinal), Labels: map[string]string{databasev1.LabelPostgreSQL: "db"},
+			OwnerReferences: []metav1.OwnerReference{child.Reference(w.statefulSet(), "apps/v1", "StatefulSet")},
+		},
+		Status: corev1.PodStatus{Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: ready}}},
 	}
 	w.Act(func() error {
 		_, err := w.kube.CoreV1().Pods("ns").Create(context.Background(), pod, metav1.CreateOptions{})

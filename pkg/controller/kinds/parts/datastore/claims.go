@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -270,11 +271,13 @@ func advice(refusal string) string {
 	}
 }
 
-// Inherit sets the labels that the owner passes on. The claims cannot have the labels from the
-// template of the StatefulSet, which cannot change.
-func (c *Claims) Inherit(ctx context.Context, owner metav1.Object) error {
+// Inherit sets the labels that the owner passes on, on the claims of its servers. The claims cannot
+// have the labels from the template of the StatefulSet, which cannot change. See [child.Labeled.Inherit].
+func (c *Claims) Inherit(ctx context.Context, owner metav1.Object, now time.Time, retryAfter func(time.Duration)) error {
 	return c.Labeled.Inherit(ctx, owner, corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim"),
-		c.kube.CoreV1().PersistentVolumeClaims(owner.GetNamespace()), func(*corev1.PersistentVolumeClaim) bool { return true })
+		c.kube.CoreV1().PersistentVolumeClaims(owner.GetNamespace()), func(claim *corev1.PersistentVolumeClaim) bool {
+			return ordinalOf(owner.GetName(), claim) >= 0 && metav1.GetControllerOf(claim) == nil
+		}, now, retryAfter)
 }
 
 // Delete deletes the claims of an owner.

@@ -12,7 +12,7 @@ import (
 )
 
 // secretRetry is the interval at which a missing Secret is read again. A Secret that a user creates
-// without the label is not watched.
+// without a label of the operator is not watched.
 const secretRetry = 5 * time.Minute
 
 // Problem is the reason why a spec cannot be applied.
@@ -34,7 +34,7 @@ func (p Problem) Report(pass child.Pass) {
 	case childv1alpha1.ReasonWaitingForDeletion:
 		pass.Conditions().MarkReconciling(p.Reason, p.Message)
 		return
-	case databasev1.ReasonCredentialsMissing:
+	case databasev1.ReasonCredentialsMissing, databasev1.ReasonCertificateMissing:
 		pass.RequeueAfter(secretRetry)
 	}
 	pass.Conditions().MarkStalled(p.Reason, p.Message)

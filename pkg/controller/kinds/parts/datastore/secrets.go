@@ -12,6 +12,7 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -232,10 +233,13 @@ func (s *Secrets) complete(ctx context.Context, owner metav1.Object, secret *cor
 	return s.layout.reduce(written, written.ObjectMeta), nil
 }
 
-// Inherit sets the labels that the owner passes on, on Secrets that the operator created.
-func (s *Secrets) Inherit(ctx context.Context, owner metav1.Object) error {
+// Inherit sets the labels that the owner passes on, on the Secret of the name if the operator created
+// it. See [child.Labeled.Inherit].
+func (s *Secrets) Inherit(ctx context.Context, owner metav1.Object, name string, now time.Time, retryAfter func(time.Duration)) error {
 	return s.Labeled.Inherit(ctx, owner, corev1.SchemeGroupVersion.WithKind("Secret"), s.kube.CoreV1().Secrets(owner.GetNamespace()),
-		func(secret *corev1.Secret) bool { return secret.Labels[child.ManagedByLabel] == child.FieldManager })
+		func(secret *corev1.Secret) bool {
+			return secret.Name == name && secret.Labels[child.ManagedByLabel] == child.FieldManager && metav1.GetControllerOf(secret) == nil
+		}, now, retryAfter)
 }
 
 // Delete deletes the Secret of an owner if the operator created it. It reports whether it did so.

@@ -22,7 +22,7 @@ import (
 const (
 	// dump and upload are the containers of a run.
 	dump, upload = "dump", "upload"
-	// user is no user of the images, because the programs need none.
+	// user exists in none of the images. The programs need no entry in /etc/passwd.
 	user = 65532
 	// maxRetention bounds a retention, in seconds. Not all programs know dates before the year
 	// 1970.
@@ -122,7 +122,7 @@ func volume(given *backupv1.Volume, pod *corev1ac.PodSpecApplyConfiguration) *co
 	if given == nil {
 		given = &backupv1.Volume{}
 	}
-	// Admission refuses a size that is none.
+	// Admission refuses an invalid size. An object from before that rule gets the default.
 	size, err := resource.ParseQuantity(cmp.Or(given.Size, defaultSize))
 	if err != nil {
 		size = resource.MustParse(defaultSize)

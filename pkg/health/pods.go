@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -47,7 +48,7 @@ const remedyPull = "check that the image exists, and that the nodes may pull it"
 
 // PodProblem says why a pod does not start.
 type PodProblem struct {
-	// Container is the name of the container; empty if the pod has no node.
+	// Container is the name of the container; empty if no container was created yet.
 	Container string
 	// Reason is that of the kubelet or the scheduler, such as ImagePullBackOff or Unschedulable. It
 	// does not alternate while a container is restarted again and again.
@@ -97,6 +98,59 @@ func OfPod(pod *corev1.Pod) (PodProblem, bool) {
 	return PodProblem{}, false
 }
 
+// startGrace is the time that a pod usually needs at most for its volumes and its network.
+const startGrace = time.Minute
+
+// OfPodAt is like [OfPod]. It also explains a pod that has waited for its volumes or its network for a
+// minute. If it has waited for less, again is the time after which the answer may change without an event.
+func OfPodAt(pod *corev1.Pod, now time.Time) (problem PodProblem, fails bool, again time.Duration) {
+	if problem, fails = OfPod(pod); fails || pod.DeletionTimestamp != nil || hasEnded(pod) {
+		return problem, fails, 0
+	}
+	for _, condition := range pod.Status.Conditions {
+		if !isUnmounted(condition) {
+			continue
+		}
+		if again = condition.LastTransitionTime.Add(startGrace).Sub(now); again > 0 {
+			return PodProblem{}, false, again
+		}
+		detail := "waits for its volumes or its network for more than a minute"
+		if mounts := mountsOf(pod, condition); mounts != "" {
+			detail += ": it mounts " + mounts
+		}
+		return PodProblem{
+			Reason: "ContainerCreating", Detail: detail,
+			Remedy: "create what is missing, or correct its name; kubectl describe pod has the details",
+		}, true, 0
+	}
+	return PodProblem{}, false, 0
+}
+
+// isUnmounted reports whether a condition says that volumes or the network of a pod are not ready. Kubelets
+// report it since Kubernetes 1.29.
+func isUnmounted(condition corev1.PodCondition) bool {
+	return condition.Type == corev1.PodReadyToStartContainers && condition.Status == corev1.ConditionFalse
+}
+
+// mountsOf returns the objects that a pod mounts, for a message. A reduced pod has them in the condition.
+func mountsOf(pod *corev1.Pod, condition corev1.PodCondition) string {
+	var mounts []string
+	for _, volume := range pod.Spec.Volumes {
+		switch {
+		case volume.Secret != nil:
+			mounts = append(mounts, "Secret "+volume.Secret.SecretName)
+		case volume.ConfigMap != nil:
+			mounts = append(mounts, "ConfigMap "+volume.ConfigMap.Name)
+		case volume.PersistentVolumeClaim != nil:
+			mounts = append(mounts, "PersistentVolumeClaim "+volume.PersistentVolumeClaim.ClaimName)
+		}
+	}
+	if len(mounts) == 0 {
+		return textOf(condition.Message)
+	}
+	return textOf(strings.Join(mounts, ", "))
+}
+
 // FailureOf names a pod that does not start, and says why and what to do. It returns an empty text for
 // a pod for which [OfPod] returns false.
 func FailureOf(pod *corev1.Pod) string {
@@ -104,8 +158,11 @@ func FailureOf(pod *corev1.Pod) string {
 	if !fails {
 		return ""
 	}
-	return fmt.Sprintf("pod %s: %s", pod.Name, problem)
+	return problem.Of(pod)
 }
+
+// Of returns the problem with the name of the pod that has it.
+func (p PodProblem) Of(pod *corev1.Pod) string { return fmt.Sprintf("pod %s: %s", pod.Name, p) }
 
 // hasEnded reports whether a pod is not started again, for example because it was evicted.
 func hasEnded(pod *corev1.Pod) bool {
@@ -173,7 +230,7 @@ func reasonOf(waiting *corev1.ContainerStateWaiting) string {
 
 func textOf(text string) string { return message.OneLine(message.Truncate(text, maxPodText)) }
 
-// ReducePod returns a pod with the given metadata, and with the fields of the status that [OfPod]
+// ReducePod returns a pod with the given metadata, and with the fields of the status that [OfPodAt]
 // reads, each bounded. Healthy pods have none. It is idempotent.
 func ReducePod(whole *corev1.Pod, metadata metav1.ObjectMeta) *corev1.Pod {
 	reduced := &corev1.Pod{ObjectMeta: metadata}
@@ -187,6 +244,11 @@ func ReducePod(whole *corev1.Pod, metadata metav1.ObjectMeta) *corev1.Pod {
 		}
 	}
 	for _, condition := range whole.Status.Conditions {
+		if isUnmounted(condition) {
+			reduced.Status.Conditions = append(reduced.Status.Conditions, corev1.PodCondition{
+				Type: condition.Type, Status: condition.Status, LastTransitionTime: condition.LastTransitionTime, Message: mountsOf(whole, condition),
+			})
+		}
 		if isUnschedulable(condition) {
 			reduced.Status.Conditions = []corev1.PodCondition{{
 				Type: condition.Type, Status: condition.Status, Reason: condition.Reason, Message: textOf(condition.Message),
@@ -207,7 +269,7 @@ func reduceContainer(whole corev1.ContainerStatus) corev1.ContainerStatus {
 		}
 		reduced.State.Waiting = &corev1.ContainerStateWaiting{Reason: crashLoopBackOff}
 		if ended != nil {
-			reduced.LastTerminationState.Terminated = &corev1.ContainerStateTerminated{ExitCode: ended.ExitCode, Reason: ended.Reason}
+			reduced.LastTerminationState.Terminated = &corev1.ContainerStateTerminated{ExitCode: ended.ExitCode, Reason: problem.Reason}
 		}
 	case imagePullBackOff:
 		reduced.Image = textOf(whole.Image)

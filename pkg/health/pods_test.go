@@ -6,6 +6,7 @@ package health_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -82,8 +83,66 @@ func TestOfPod(t *testing.T) {
 	}
 }
 
+// TestPodThatWaitsForMount: the kubelet gives no reason in the status of the pod.
+func TestPodThatWaitsForMount(t *testing.T) {
+	since := time.Unix(1800000000, 0)
+	pod := &corev1.Pod{
+		Spec: corev1.PodSpec{Volumes: []corev1.Volume{
+			{Name: "tls", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "shop-crt"}}},
+			{Name: "scripts", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: "db-scripts"}}}},
+			{Name: "tmp", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
+		}},
+		Status: corev1.PodStatus{
+			Phase:             corev1.PodPending,
+			ContainerStatuses: []corev1.ContainerStatus{{Name: "web", State: waiting("ContainerCreating", "")}},
+			Conditions: []corev1.PodCondition{
+				{Type: corev1.PodReadyToStartContainers, Status: corev1.ConditionFalse, LastTransitionTime: metav1.NewTime(since)},
+			},
+		},
+	}
+	mounted := pod.DeepCopy()
+	mounted.Status.Conditions[0].Status = corev1.ConditionTrue
+	const want = "ContainerCreating: waits for its volumes or its network for more than a minute: it mounts Secret shop-crt, ConfigMap db-scripts; " +
+		"create what is missing, or correct its name; kubectl describe pod has the details"
+	tests := map[string]struct {
+		pod   *corev1.Pod
+		after time.Duration
+		want  string
+		again time.Duration
+	}{
+		"for a short time":    {pod, 20 * time.Second, "", 40 * time.Second},
+		"for a long time":     {pod, time.Minute, want, 0},
+		"while it is pulled":  {mounted, time.Hour, "", 0},
+		"until it is deleted": {&corev1.Pod{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: &metav1.Time{Time: since}}, Status: pod.Status}, time.Hour, "", 0},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			reduced := health.ReducePod(test.pod, *test.pod.ObjectMeta.DeepCopy())
+			for _, pod := range []*corev1.Pod{test.pod, reduced, health.ReducePod(reduced, reduced.ObjectMeta)} {
+				problem, fails, again := health.OfPodAt(pod, since.Add(test.after))
+
+				expect.Equal(t, "whether the pod fails", test.want != "", fails)
+				if fails {
+					expect.Equal(t, "problem", test.want, problem.String())
+				}
+				expect.Equal(t, "time of the next look", test.again, again)
+			}
+		})
+	}
+}
+
 func TestReducedPodsAreBounded(t *testing.T) {
 	long := strings.Repeat("x", 10000)
+	mounts := &corev1.Pod{
+		Spec:   corev1.PodSpec{Volumes: []corev1.Volume{{VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: long}}}}},
+		Status: corev1.PodStatus{Conditions: []corev1.PodCondition{{Type: corev1.PodReadyToStartContainers, Status: corev1.ConditionFalse}}},
+	}
+	crash := &corev1.Pod{Status: corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{Name: "web", State: ended(1, long)}}}}
+	for name, pod := range map[string]*corev1.Pod{"mounts": mounts, "reason of the end": crash} {
+		if reduced := health.ReducePod(pod, metav1.ObjectMeta{}); reduced.Size() > 500 {
+			t.Errorf("%s: the reduced pod has %d bytes", name, reduced.Size())
+		}
+	}
 	pod := &corev1.Pod{Status: corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{
 		{Name: "web", Image: long, ImageID: long, State: waiting("CreateContainerError", long)}, {Name: "second", State: waiting("CreateContainerError", long)},
 	}}}

@@ -4,7 +4,10 @@
 package child
 
 import (
+	"fmt"
+	"maps"
 	"slices"
+	"time"
 
 	kstatus "github.com/fluxcd/cli-utils/pkg/kstatus/status"
 	corev1 "k8s.io/api/core/v1"
@@ -17,7 +20,7 @@ import (
 )
 
 // PodHealth knows why pods of the owners of one kind do not start. The pods have a label whose value
-// is the name of their owner. Only what [health.OfPod] reads is cached, and nothing of it for a
+// is the name of their owner. Only what [health.OfPodAt] reads is cached, and nothing of it for a
 // healthy pod.
 type PodHealth struct{ *Labeled[*corev1.Pod] }
 
@@ -49,21 +52,42 @@ func (h PodHealth) Names(owner cache.ObjectName) []string {
 	return names
 }
 
-// FirstFailing says which pod of an owner does not start, why, and what to do: the first one by name,
-// of the Jobs for which ours is true. It returns an empty text if there is none.
-func (h PodHealth) FirstFailing(owner cache.ObjectName, ours func(job string) bool) string {
+// FirstFailing says which pod of the Jobs of an owner does not start, why, and what to do: the first one by
+// name. It also names a Job that has no pod a minute after its creation. jobs has the times of the creation
+// by name. If the answer may change without an event, FirstFailing calls retryAfter. It returns an empty
+// text if all pods start.
+func (h PodHealth) FirstFailing(owner cache.ObjectName, jobs map[string]time.Time, now time.Time, retryAfter func(time.Duration)) string {
 	var first *corev1.Pod
+	var text string
+	started := map[string]bool{}
 	for _, pod := range h.Of(owner) {
 		kind, job := health.WorkloadOf(pod)
-		if _, fails := health.OfPod(pod); fails && kind == "Job" && ours(job) && (first == nil || pod.Name < first.Name) {
-			first = pod
+		if _, ours := jobs[job]; kind != "Job" || !ours {
+			continue
+		}
+		started[job] = true
+		problem, fails, again := health.OfPodAt(pod, now)
+		if again > 0 {
+			retryAfter(again)
+		}
+		if fails && (first == nil || pod.Name < first.Name) {
+			first, text = pod, problem.Of(pod)
 		}
 	}
-	if first == nil {
-		return ""
+	for _, job := range slices.Sorted(maps.Keys(jobs)) {
+		switch wait := jobs[job].Add(podGrace).Sub(now); {
+		case started[job]:
+		case wait > 0:
+			retryAfter(wait)
+		case text == "":
+			text = fmt.Sprintf("Job %s has no pod: a ResourceQuota or an admission policy refuses it, which kubectl describe job %s explains", job, job)
+		}
 	}
-	return health.FailureOf(first)
+	return text
 }
+
+// podGrace is the time that a Job usually needs at most to create its first pod.
+const podGrace = time.Minute
 
 // ExplainedBy makes the health of Deployments and StatefulSets that are not healthy say which pod
 // does not start, and why. It must be called before the set is used.
@@ -78,10 +102,11 @@ func (p *pass) explain() {
 	if p.set.pods == nil {
 		return
 	}
-	found := map[id]*corev1.Pod{}
+	type failure struct{ pod, text string }
+	found := map[id]failure{}
 	for i, child := range p.state.Children {
 		if isWorkload(p.state.kinds[i]) && child.Health.Status != kstatus.CurrentStatus {
-			found[id{p.state.kinds[i], child.Name}] = nil
+			found[id{p.state.kinds[i], child.Name}] = failure{}
 		}
 	}
 	if len(found) == 0 {
@@ -91,18 +116,23 @@ func (p *pass) explain() {
 		kind, name := health.WorkloadOf(pod)
 		of := id{kind, name}
 		first, unhealthy := found[of]
-		if _, fails := health.OfPod(pod); unhealthy && fails && (first == nil || pod.Name < first.Name) {
-			found[of] = pod
+		if !unhealthy {
+			continue
+		}
+		problem, fails, again := health.OfPodAt(pod, p.now)
+		if again > 0 {
+			p.retryAfter(again)
+		}
+		if fails && (first.pod == "" || pod.Name < first.pod) {
+			found[of] = failure{pod.Name, problem.Of(pod)}
 		}
 	}
 	for i, child := range p.state.Children {
-		pod := found[id{p.state.kinds[i], child.Name}]
-		if pod == nil {
-			continue
+		if text := found[id{p.state.kinds[i], child.Name}].text; text != "" {
+			explained := *child // The cache has the child, too.
+			explained.Health.Message += ": " + text
+			p.state.Children[i] = &explained
 		}
-		explained := *child // The cache has the child, too.
-		explained.Health.Message += ": " + health.FailureOf(pod)
-		p.state.Children[i] = &explained
 	}
 }
 

@@ -216,6 +216,23 @@ func (w *world) createPod(job string, status corev1.PodStatus) {
 	})
 }
 
+// TestRunWithoutPod: a quota refuses the pod, which only events of the Job say.
+func TestRunWithoutPod(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.startJob("orders-1")
+		expect.Equal(w.t, "Ready at first", metav1.ConditionTrue, w.ready().Status)
+
+		w.Wait(2 * time.Minute)
+
+		expect.Equal(w.t, "reason", backupv1.ReasonRunNotStarting, w.ready().Reason)
+		expect.Equal(w.t, "message", "A run does not start: Job orders-1 has no pod: a ResourceQuota or an admission policy refuses it, "+
+			"which kubectl describe job orders-1 explains", w.ready().Message)
+		w.Take()
+		w.Wait(time.Hour)
+		expect.Equal(w.t, "requests at rest", []string(nil), w.Take())
+	})
+}
+
 // TestRunThatDoesNotStart: a Job says nothing of its pod before its deadline.
 func TestRunThatDoesNotStart(t *testing.T) {
 	inWorld(t, func(w *world) {

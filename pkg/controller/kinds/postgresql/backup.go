@@ -51,7 +51,7 @@ type Backups struct {
 }
 
 // Add adds the informers of Backups, by namespace, and queues the owner of a Backup when a
-// run of it succeeds. It is called once, when the kind is served.
+// run of it succeeds, and when it is suspended or resumed. It is called once, when the kind is served.
 func (b *Backups) Add(loop child.Loop, informers map[string]cache.SharedIndexInformer) error {
 	cached := controller.Scoped[*backupv1.Backup]{}
 	owner := func(backup *backupv1.Backup) []cache.ObjectName {
@@ -61,7 +61,8 @@ func (b *Backups) Add(loop child.Loop, informers map[string]cache.SharedIndexInf
 		return nil
 	}
 	why := func(before, after *backupv1.Backup) controller.Reason {
-		if before != nil && after != nil && !after.Status.LastSuccessfulTime.Equal(before.Status.LastSuccessfulTime) {
+		if before != nil && after != nil &&
+			(!after.Status.LastSuccessfulTime.Equal(before.Status.LastSuccessfulTime) || after.Spec.Suspend != before.Spec.Suspend) {
 			return controller.HealthChange
 		}
 		return 0

@@ -270,3 +270,53 @@ func TestPodThatDoesNotStart(t *testing.T) {
 		expect.Contains(w.t, "message", w.ready().Message, "pod db-7: Unschedulable: 0/3 nodes are available; reduce the requests")
 	})
 }
+
+// TestPodThatWaitsForMount: only events of the pod have the reason, so the message names what it mounts.
+func TestPodThatWaitsForMount(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.makeStatefulSetReady(2)
+		pod := controllertest.Get(w.World, w.kube.CoreV1().Pods("ns").Get, "db-2")
+		pod.Spec.Volumes = []corev1.Volume{{Name: "tls", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "theirs"}}}}
+		controllertest.Update(w.World, w.kube.CoreV1().Pods("ns").Update, pod)
+		pod.ResourceVersion = ""
+		pod.Status = corev1.PodStatus{Phase: corev1.PodPending, Conditions: []corev1.PodCondition{
+			{Type: corev1.PodReadyToStartContainers, Status: corev1.ConditionFalse, LastTransitionTime: metav1.Now()},
+		}}
+		controllertest.Update(w.World, w.kube.CoreV1().Pods("ns").UpdateStatus, pod)
+		w.Take()
+
+		w.Wait(2 * time.Minute) // No event follows.
+
+		expect.Contains(w.t, "message", w.ready().Message, "pod db-2: ContainerCreating: waits for its volumes or its network for more than a minute: it mounts Secret theirs")
+		w.Take()
+		w.Wait(9 * time.Hour)
+		expect.Equal(w.t, "requests at rest", []string(nil), w.Take())
+	})
+}
+
+// TestSuspendedBackup: the Backup itself is Ready, and makes no backups.
+func TestSuspendedBackup(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.serveBackups()
+		w.change(withBackup)
+		w.setBackup(metav1.ConditionTrue, "", nil)
+		suspend := func(suspended bool) {
+			backups := w.client.BackupV1().Backups("ns")
+			found := controllertest.Get(w.World, backups.Get, "db-backup")
+			found.Spec.Suspend = suspended
+			controllertest.Update(w.World, backups.Update, found)
+			w.setBackup(metav1.ConditionTrue, "", nil)
+			w.Wait(time.Second)
+		}
+
+		suspend(true)
+
+		configured := w.condition(databasev1.ConditionBackupConfigured)
+		expect.Equal(w.t, "BackupConfigured", [2]string{databasev1.ReasonBackupNotReady, `Backup "db-backup" is suspended: set its spec.suspend to false`},
+			[2]string{configured.Reason, configured.Message})
+		expect.Equal(w.t, "Ready", metav1.ConditionFalse, w.ready().Status)
+		suspend(false)
+		expect.Equal(w.t, "BackupConfigured when resumed", databasev1.ReasonBackupReady, w.condition(databasev1.ConditionBackupConfigured).Reason)
+		expect.Equal(w.t, "Ready when resumed", metav1.ConditionTrue, w.ready().Status)
+	})
+}

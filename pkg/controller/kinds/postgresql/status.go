@@ -136,6 +136,8 @@ func reportBackup(p *pass, o observation) {
 		reason, message = databasev1.ReasonWaitingForDatabase, "The Backup is created when the database is ready for the first time"
 	case slices.Contains(o.state.Unserved, childv1alpha1.ChildName("Backup/"+name)):
 		reason, message = databasev1.ReasonBackupUnserved, "The kind Backup is not installed: install artifacts/kinds/backup"
+	case o.backup != nil && o.backup.Spec.Suspend:
+		reason, message = databasev1.ReasonBackupNotReady, fmt.Sprintf("Backup %q is suspended: set its spec.suspend to false", name)
 	case backup.Health.Status == kstatus.CurrentStatus:
 		status, reason, message = metav1.ConditionTrue, databasev1.ReasonBackupReady, fmt.Sprintf("Backup %q is Ready", name)
 	default:

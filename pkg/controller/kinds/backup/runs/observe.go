@@ -6,7 +6,6 @@ package runs
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -89,11 +88,16 @@ func (r *Runs) Observe(ctx context.Context, owner cache.ObjectName, record Recor
 	return record, record.Next.Add(plan.StartingDeadline).Sub(now), nil
 }
 
-// Has reports whether a CronJob, which is a child of the owner, controls a Job of the name.
-func (r *Runs) Has(owner cache.ObjectName, cronJob metav1.Object, name string) bool {
-	return slices.ContainsFunc(r.cached.ByIndex(owner.Namespace, r.label, owner.String()), func(job *batchv1.Job) bool {
-		return job.Name == name && metav1.IsControlledBy(job, cronJob)
-	})
+// Unfinished returns the times of the creation of the Jobs that a CronJob, which is a child of the owner,
+// controls and that have not ended, by name.
+func (r *Runs) Unfinished(owner cache.ObjectName, cronJob metav1.Object) map[string]time.Time {
+	unfinished := map[string]time.Time{}
+	for _, job := range r.cached.ByIndex(owner.Namespace, r.label, owner.String()) {
+		if metav1.IsControlledBy(job, cronJob) && len(job.Status.Conditions) == 0 {
+			unfinished[job.Name] = job.CreationTimestamp.Time
+		}
+	}
+	return unfinished
 }
 
 // addJobs adds the Jobs of a CronJob to a record, and returns the Job that failed last. Jobs of

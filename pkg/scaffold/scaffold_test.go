@@ -196,7 +196,7 @@ func TestConvert(t *testing.T) {
 }
 
 // TestRules: the operator gets the resources of all objects, also of those that are switched on,
-// and what the chart grants.
+// and what the chart grants, but not for the hooks of tests.
 func TestRules(t *testing.T) {
 	_, files := made(t, "typed", Options{Group: "apps.example.com"})
 	text, _, _ := strings.Cut(files["rbac.yaml"], "---\n")

@@ -55,8 +55,9 @@ func (c *Cluster) HistoryOf(ctx context.Context, object *unstructured.Unstructur
 	return History{Lines: historyLines(object, records), Err: err}
 }
 
-// Recorded reads the revisions of an object's release, sorted, the oldest first. Revisions of other
-// owners are left out. It needs the permission to list Secrets.
+// Recorded reads the revisions of an object's release, sorted, the oldest first. A release that the
+// object has taken over keeps the revisions of former owners. Revisions of a release that belongs to
+// another owner are left out. It needs the permission to list Secrets.
 func (c *Cluster) Recorded(ctx context.Context, object *unstructured.Unstructured) ([]*helm.Recorded, error) {
 	name := object.GetName()
 	if release := StatusOf(object).Release.DeployedRelease; release != nil {
@@ -73,12 +74,16 @@ func (c *Cluster) Recorded(ctx context.Context, object *unstructured.Unstructure
 		if err != nil {
 			return nil, err
 		}
-		if uid := recorded.OwnerUID(); uid == "" || uid == object.GetUID() {
-			recorded.Secret.ManagedFields = list.Items[i].ManagedFields
-			found = append(found, recorded)
-		}
+		recorded.Secret.ManagedFields = list.Items[i].ManagedFields
+		found = append(found, recorded)
 	}
 	slices.SortFunc(found, func(a, b *helm.Recorded) int { return cmp.Compare(a.Revision, b.Revision) })
+	isOther := func(record *helm.Recorded) bool {
+		return record.OwnerUID() != "" && record.OwnerUID() != object.GetUID()
+	}
+	if len(found) > 0 && isOther(found[len(found)-1]) {
+		found = slices.DeleteFunc(found, isOther)
+	}
 	return found, nil
 }
 
@@ -126,8 +131,11 @@ func historyLines(object *unstructured.Unstructured, records []*helm.Recorded) [
 			return line.Revision == revision && line.Action != string(releasev1alpha1.HistoryRepair)
 		})
 		if at < 0 {
-			lines = append(lines, HistoryLine{Revision: revision, Time: record.Deployed, Outcome: record.Status, Generation: record.Owner.Generation})
+			lines = append(lines, HistoryLine{Revision: revision, Time: record.Deployed, Outcome: record.Status})
 			at = len(lines) - 1
+			if record.OwnerUID() == object.GetUID() {
+				lines[at].Generation = record.Owner.Generation
+			}
 			if !record.Own {
 				lines[at].Reason = record.Description
 			}

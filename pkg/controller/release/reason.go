@@ -6,6 +6,7 @@ package release
 import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
+	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller"
 	"github.com/example/demoapp-controller/pkg/helm"
@@ -32,6 +33,8 @@ type Circumstances struct {
 	DependencyBecameReady bool
 	// Failed says that the last attempt at this spec failed.
 	Failed bool
+	// Foreign says that the release belonged to another owner at the last attempt.
+	Foreign bool
 }
 
 // ReasonFor returns the reason for which the decision changes the release's objects.
@@ -62,6 +65,8 @@ func ReasonFor(decision helm.Decision, c Circumstances) releasev1alpha1.UpgradeR
 	case helm.CauseNone, helm.CauseInputsChanged, helm.CauseOtherOwner:
 	}
 	switch {
+	case c.Foreign && !c.Deployed && decision.Cause != helm.CauseNotInstalled:
+		return releasev1alpha1.UpgradeReasonTakenOver
 	case c.DependencyBecameReady:
 		return releasev1alpha1.UpgradeReasonCrossCRDependencyBecameReady
 	case c.CapabilitiesChanged && !c.SpecChanged:
@@ -97,6 +102,7 @@ func reasonFor(f Facts, plan Plan, s releasev1alpha1.ReleaseStatus, decision hel
 		CapabilitiesChanged:   capabilitiesChanged(f, plan),
 		DependencyBecameReady: f.Desired.DependencyBecameReady,
 		Failed:                failed != nil && failed.ObservedGeneration == f.Generation,
+		Foreign:               failed != nil && failed.Reason == apimeta.ReasonOwnershipConflict,
 	})
 }
 

@@ -72,6 +72,13 @@ func TestReasonFor(t *testing.T) {
 		{"drift while a dependency becomes ready", helm.CauseDrift, with(deployed, ready), releasev1alpha1.UpgradeReasonDriftDetected},
 
 		{"taken over", helm.CauseReleaseChanged, Circumstances{SpecChanged: true}, releasev1alpha1.UpgradeReasonTakenOver},
+		{
+			"taken over from another owner", helm.CauseInputsChanged, Circumstances{Failed: true, Foreign: true}, releasev1alpha1.UpgradeReasonTakenOver,
+		},
+		{
+			"installed after another owner's release is gone", helm.CauseNotInstalled, Circumstances{Failed: true, Foreign: true},
+			releasev1alpha1.UpgradeReasonRetryAfterFailure,
+		},
 		{"taken over after an event", helm.CauseReleaseChanged, with(Circumstances{}, because(controller.Drift)), releasev1alpha1.UpgradeReasonTakenOver},
 		{"rolled back by hand", helm.CauseReleaseChanged, with(deployed, because(controller.Drift)), releasev1alpha1.UpgradeReasonDriftDetected},
 		{"rolled back by hand, without an event", helm.CauseReleaseChanged, with(deployed, because(resync)), releasev1alpha1.UpgradeReasonPeriodicResync},

@@ -189,6 +189,8 @@ func TestRefusedRequests(t *testing.T) {
 		{"an unknown path", "GET", "/api/secrets", nil, 404},
 		{"a write", "POST", "/api/apps", nil, 405},
 		{"a read of another origin's page, by its preflight", "OPTIONS", "/api/apps", header("Authorization", ""), 405},
+		{"a read of another origin", "GET", "/api/app?id=DemoApp.demo.example.com/shop/none", header("Origin", "http://attacker.example.com"), 403},
+		{"a read of another site", "GET", "/api/app?id=DemoApp.demo.example.com/shop/none", header("Sec-Fetch-Site", "cross-site"), 403},
 		{"a write of the page", "POST", "/", nil, 405},
 		{"no id", "GET", "/api/app", nil, 400},
 		{"an unknown kind", "GET", "/api/app?id=Sandwich.example.com/shop/web", nil, 404},

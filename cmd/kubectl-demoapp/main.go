@@ -10,7 +10,9 @@ import (
 	"runtime/debug"
 	"syscall"
 
+	"github.com/go-logr/logr"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/klog/v2"
 
 	"github.com/example/demoapp-controller/pkg/generated/clientset/versioned/scheme"
 	"github.com/example/demoapp-controller/pkg/operator"
@@ -23,6 +25,7 @@ const gcPercent = 400
 
 func main() {
 	debug.SetGCPercent(gcPercent)
+	klog.SetLogger(logr.Discard()) // client-go logs errors that it returns, too.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	// The first signal cancels the requests. A second one ends the process immediately.
 	context.AfterFunc(ctx, stop)

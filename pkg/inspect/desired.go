@@ -70,7 +70,8 @@ type Layer struct {
 }
 
 // layers returns the sources of the values of an object, without the chart's own defaults. deployed
-// is the deployed revision and may be nil. current is the object as it is in the cluster.
+// is the deployed revision and may be nil. current is the object as it is in the cluster. If a
+// ConfigMap or a Secret cannot be read, the other layers come with the error.
 func (c *Cluster) layers(
 	ctx context.Context, object, current *unstructured.Unstructured, deployed *helm.Recorded, functions KindFunctions,
 ) (layers []Layer, mask Mask, err error) {
@@ -86,10 +87,12 @@ func (c *Cluster) layers(
 	if err != nil {
 		return nil, mask, err
 	}
+	var unread []error
 	for i, from := range spec.ValuesFrom {
 		layer, err := c.referenced(ctx, object.GetNamespace(), from)
 		if err != nil {
-			return nil, mask, fmt.Errorf("spec.valuesFrom[%d]: %w", i, err)
+			unread = append(unread, fmt.Errorf("spec.valuesFrom[%d]: %w", i, err))
+			continue
 		}
 		layer.Source = fmt.Sprintf("spec.valuesFrom[%d] %s", i, layer.Source)
 		if layer.Secret {
@@ -99,13 +102,17 @@ func (c *Cluster) layers(
 	}
 	layers = append(layers, Layer{Source: "spec.values", Values: spec.Values})
 	fields, err := functions.Fields(object, FieldsInput{Deployed: recorded, Images: c.images(ctx), Secret: func(name, key string) (string, error) {
-		return c.key(ctx, releasev1alpha1.ValuesFromSecret, object.GetNamespace(), name, key)
+		text, err := c.key(ctx, releasev1alpha1.ValuesFromSecret, object.GetNamespace(), name, key)
+		if err != nil {
+			unread = append(unread, fmt.Errorf("spec: %w", err))
+		}
+		return text, nil
 	}})
 	if err != nil {
 		return nil, mask, err
 	}
 	mask.Paths = append(mask.Paths, fields.Secret...)
-	return append(layers, Layer{Source: "spec", Values: fields.Values, Sources: fields.Sources}), mask, nil
+	return append(layers, Layer{Source: "spec", Values: fields.Values, Sources: fields.Sources}), mask, errors.Join(unread...)
 }
 
 // valuesSpec are the fields of a spec that hold values of a chart.

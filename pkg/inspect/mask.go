@@ -4,6 +4,7 @@
 package inspect
 
 import (
+	"cmp"
 	"encoding/base64"
 	"reflect"
 	"regexp"
@@ -111,7 +112,7 @@ func (m Mask) pair(path []string, before, after any) (maskedB, maskedA any) {
 func (m Mask) hides(path []string, value any) bool {
 	switch value := value.(type) {
 	case map[string]any:
-		if _, hasValue := value["value"]; hasValue && isNamedSecret(value) {
+		if _, hasValue := value["value"]; hasValue && secretNameOf(value) != "" {
 			return true
 		}
 		for key, inner := range value {
@@ -129,14 +130,14 @@ func (m Mask) hides(path []string, value any) bool {
 
 func (m Mask) pairOfMaps(path []string, before, after map[string]any) (maskedB, maskedA any) {
 	keys := sets.KeySet(before).Union(sets.KeySet(after))
-	hasSecret := isNamedSecret(before) || isNamedSecret(after)
+	variable := cmp.Or(secretNameOf(before), secretNameOf(after))
 	b, a := make(map[string]any, len(before)), make(map[string]any, len(after))
 	for key := range keys {
 		valueB, hadB := before[key]
 		valueA, hasA := after[key]
 		at := append(slices.Clone(path), key)
-		if key == "value" && hasSecret {
-			at = append(at, "password") // The name beside the value says that it is one.
+		if key == "value" && variable != "" {
+			at = append(at, variable) // The name beside the value says that it is a secret.
 		}
 		valueB, valueA = m.pair(at, valueB, valueA)
 		if hadB {
@@ -149,11 +150,14 @@ func (m Mask) pairOfMaps(path []string, before, after map[string]any) (maskedB, 
 	return orNil(before, b), orNil(after, a)
 }
 
-// isNamedSecret reports whether fields are a name and a value, as in the environment of a container,
-// and the name is that of a secret.
-func isNamedSecret(fields map[string]any) bool {
+// secretNameOf returns the name of fields that are a name and a value, as in the environment of a
+// container, if it is that of a secret; empty otherwise.
+func secretNameOf(fields map[string]any) string {
 	name, _ := fields["name"].(string)
-	return secretName.MatchString(name)
+	if !secretName.MatchString(name) {
+		return ""
+	}
+	return name
 }
 
 // orNil returns a value, or nil if the original is absent.

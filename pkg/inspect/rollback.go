@@ -39,28 +39,28 @@ func gitOpsManagerOf(object *unstructured.Unstructured, field string) string {
 	return ""
 }
 
-// WriteSpec writes the changed spec of an object, unless the object has changed since it was read.
-func (c *Cluster) WriteSpec(ctx context.Context, before, after *unstructured.Unstructured) error {
+// WriteSpec writes the changed spec of an object, unless the object has changed since it was read. It
+// returns the written object.
+func (c *Cluster) WriteSpec(ctx context.Context, before, after *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	old, err := json.Marshal(map[string]any{"spec": before.Object["spec"]})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	next, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{"resourceVersion": before.GetResourceVersion()}, "spec": after.Object["spec"],
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	patch, err := jsonpatch.CreateMergePatch(old, next)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	resource, err := c.resourceOf(before)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	_, err = resource.Patch(ctx, before.GetName(), types.MergePatchType, patch, metav1.PatchOptions{
+	return resource.Patch(ctx, before.GetName(), types.MergePatchType, patch, metav1.PatchOptions{
 		FieldManager: FieldManager, FieldValidation: metav1.FieldValidationStrict,
 	})
-	return err
 }

@@ -27,7 +27,8 @@ type Value struct {
 
 // Values returns the values that the chart of an owner gets, with their sources, sorted by path. The
 // defaults of the chart are those of the deployed revision. If the records cannot be read, note says
-// so and the defaults are absent.
+// so and the defaults are absent. If a source cannot be read, the values of the others come with the
+// error.
 func (d Differ) Values(ctx context.Context, owner *unstructured.Unstructured) (found []Value, note string, err error) {
 	if d.Functions.Children != nil {
 		return nil, "", fmt.Errorf("%s has no chart: it creates its objects itself", ReferenceOf(owner))
@@ -37,14 +38,14 @@ func (d Differ) Values(ctx context.Context, owner *unstructured.Unstructured) (f
 		note = err.Error() + "; the defaults of the chart and the operator's overrides are missing"
 	}
 	layers, mask, err := d.layers(ctx, owner, owner, deployed, d.Functions)
-	if err != nil {
+	if layers == nil {
 		return nil, "", err
 	}
 	if deployed != nil {
 		layers = append([]Layer{{Source: chartDefault, Values: deployed.Defaults}}, layers...)
 	}
 	mask.Show = d.Mask.Show
-	return valuesOf(layers, mask), note, nil
+	return valuesOf(layers, mask), note, err
 }
 
 // chartDefault is the source of the chart's own values.
@@ -132,14 +133,14 @@ func (d Differ) Restore(ctx context.Context, owner *unstructured.Unstructured, r
 // restoreSpec restores an owner whose spec is the values. What the operator overrides stays as it is
 // in the spec: an override may be secret.
 func restoreSpec(owner *unstructured.Unstructured, record *helm.Recorded, records []*helm.Recorded) (*Restored, error) {
-	current := ofGeneration(records, owner.GetGeneration())
+	current := ofGeneration(records, owner)
 	if current == nil {
 		return nil, fmt.Errorf("the operator has not recorded generation %d of %s yet, so its overrides are unknown; try again later", owner.GetGeneration(), ReferenceOf(owner))
 	}
 	before, _, _ := unstructured.NestedMap(owner.Object, "spec")
 	overrides, complete := difference(before, current.Values)
 	if !complete {
-		return nil, errTranslated
+		return nil, fmt.Errorf("this plugin cannot roll back %s: %w", ReferenceOf(owner), errTranslated)
 	}
 	spec := map[string]any{}
 	if record.Values != nil {
@@ -159,10 +160,11 @@ func restoreSpec(owner *unstructured.Unstructured, record *helm.Recorded, record
 	return &Restored{Owner: restored}, nil
 }
 
-// ofGeneration returns the newest record of a generation of the owner; nil if there is none.
-func ofGeneration(records []*helm.Recorded, generation int64) *helm.Recorded {
+// ofGeneration returns the newest record of the owner's generation; nil if there is none.
+func ofGeneration(records []*helm.Recorded, owner *unstructured.Unstructured) *helm.Recorded {
 	for _, record := range slices.Backward(records) {
-		if record.Own && record.Owner.Generation == generation {
+		isOwner := record.OwnerUID() == "" || record.OwnerUID() == owner.GetUID()
+		if record.Own && record.Owner.Generation == owner.GetGeneration() && isOwner {
 			return record
 		}
 	}

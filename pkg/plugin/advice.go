@@ -7,12 +7,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/example/demoapp-controller/pkg/inspect"
 )
@@ -39,8 +43,20 @@ func oneOf(flag, value string, allowed ...string) error {
 	return fmt.Errorf("--%s: no value %q; use %s or %s", flag, value, strings.Join(allowed[:len(allowed)-1], ", "), allowed[len(allowed)-1])
 }
 
-// explainFlag names the flag that a user meant by an unknown one.
+// noun says what the value of a flag is, by its type.
+var noun = map[string]string{
+	"bool": "true or false", "duration": "a duration, such as 5m", "int": "a whole number", "uint16": "a number from 0 to 65535",
+}
+
+// explainFlag names the flag that a user meant by an unknown one, and what a value has to be.
 func explainFlag(cmd *cobra.Command, err error) error {
+	var invalid *pflag.InvalidValueError
+	if errors.As(err, &invalid) {
+		if kind := noun[invalid.GetFlag().Value.Type()]; kind != "" {
+			return fmt.Errorf("--%s: %q is not %s", invalid.GetFlag().Name, invalid.GetValue(), kind)
+		}
+		return err
+	}
 	var unknown *pflag.NotExistError
 	if !errors.As(err, &unknown) {
 		return err
@@ -51,6 +67,47 @@ func explainFlag(cmd *cobra.Command, err error) error {
 		return fmt.Errorf("%w; did you mean --%s?", err, near)
 	}
 	return err
+}
+
+// unknownField is a field that the API server does not know.
+var unknownField = regexp.MustCompile(`unknown field "([^"]+)"`)
+
+// explainField names the field that a user meant by an unknown one, among those that the object has.
+func explainField(err error, object *unstructured.Unstructured) error {
+	match := unknownField.FindStringSubmatch(err.Error())
+	if match == nil || object == nil {
+		return err
+	}
+	path := strings.Split(match[1], ".")
+	last := len(path) - 1
+	parent, _, _ := unstructured.NestedMap(object.Object, path[:last]...)
+	near := inspect.Nearest(path[last], slices.Sorted(maps.Keys(parent)))
+	if near == "" {
+		return err
+	}
+	path[last] = near
+	return fmt.Errorf("%w; did you mean %q?", err, strings.Join(path, "."))
+}
+
+// refuseUnknown lets all commands that only have other commands below them, and help, fail for a
+// word that is none of these. cobra's own message has several lines, or is none.
+func refuseUnknown(cmd *cobra.Command) {
+	switch {
+	case cmd.Name() == "help":
+		cmd.Args = func(help *cobra.Command, args []string) error {
+			found, rest, err := help.Root().Find(args)
+			if err != nil || found == nil {
+				found, rest = help.Root(), args
+			}
+			return explainCommand(found, rest)
+		}
+	case !cmd.Runnable():
+		cmd.Args = explainCommand
+		cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+	}
+	for _, below := range cmd.Commands() {
+		refuseUnknown(below)
+	}
 }
 
 // explainCommand names the command that a user meant by an unknown one.
@@ -98,15 +155,19 @@ func (c *command) nearestObject(ctx context.Context, resource, name string) stri
 	if err != nil {
 		return ""
 	}
-	kind, err := cluster.Kind(ctx, strings.TrimSuffix(resource, "."))
-	if err != nil {
-		return ""
+	gvk := corev1.SchemeGroupVersion.WithKind("Namespace")
+	if resource != "namespaces." {
+		kind, err := cluster.Kind(ctx, strings.TrimSuffix(resource, "."))
+		if err != nil {
+			return ""
+		}
+		gvk = kind.GroupVersionKind
 	}
 	namespace, err := c.namespace()
 	if err != nil {
 		return ""
 	}
-	names, err := cluster.Names(ctx, kind.GroupVersionKind, namespace)
+	names, err := cluster.Names(ctx, gvk, namespace)
 	if err != nil {
 		return ""
 	}

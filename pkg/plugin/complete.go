@@ -4,12 +4,16 @@
 package plugin
 
 import (
+	"maps"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/example/demoapp-controller/pkg/inspect"
 )
 
 // completerPrefix begins the name of the program that kubectl runs to complete the arguments of a
@@ -33,6 +37,8 @@ func (c *command) completeObjects(cmd *cobra.Command, args []string, toComplete 
 		return c.complete(cmd, toComplete)
 	case len(args) == 1 && !strings.Contains(args[0], "/"):
 		return c.completeNames(cmd, args[0], "", toComplete)
+	case cmd.Flags().Changed("diff"):
+		return c.completeRevisions(cmd, args, toComplete)
 	default:
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
@@ -103,17 +109,29 @@ func (c *command) completeNames(cmd *cobra.Command, word, before, prefix string)
 // flagValues are the values of flags, as completions.
 var flagValues = map[string][]cobra.Completion{
 	"dry-run": {"none", "client", "server"},
-	"output":  {"json", "yaml", "name", "wide"},
 	"sort":    {"name", "age", "ready", "chart"},
 }
 
 // completeFlags adds the completion of flags to a command and those below it.
 func (c *command) completeFlags(cmd *cobra.Command) {
 	for flag, values := range flagValues {
-		// The flag output of some commands is a file.
-		if known := cmd.Flags().Lookup(flag); known != nil && (flag != "output" || known.Shorthand == "o") {
+		if cmd.Flags().Lookup(flag) != nil {
 			must(cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)))
 		}
+	}
+	// The flag output of some commands is a file. Of the others, it names the formats.
+	if output := cmd.Flags().Lookup("output"); output != nil && output.Shorthand == "o" {
+		formats := slices.DeleteFunc([]cobra.Completion{"json", "yaml", "name", "wide"}, func(format string) bool { return !strings.Contains(output.Usage, format) })
+		must(cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp)))
+	}
+	switch cmd.Name() {
+	case "rollback":
+		must(cmd.RegisterFlagCompletionFunc("to", c.completeRevisions))
+	case "get":
+		must(cmd.RegisterFlagCompletionFunc("chart", c.completeCharts))
+	}
+	if cmd.PersistentFlags().Lookup("context") != nil {
+		must(cmd.RegisterFlagCompletionFunc("context", c.completeContexts))
 	}
 	if cmd.PersistentFlags().Lookup("namespace") != nil {
 		must(cmd.RegisterFlagCompletionFunc("namespace", c.completeNamespaces))
@@ -139,5 +157,60 @@ func (c *command) completeNamespaces(cmd *cobra.Command, _ []string, toComplete 
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveError
 	}
-	return slices.DeleteFunc(names, func(name string) bool { return !strings.HasPrefix(name, toComplete) }), cobra.ShellCompDirectiveNoFileComp
+	return beginningWith(toComplete, names), cobra.ShellCompDirectiveNoFileComp
+}
+
+// completeRevisions completes the recorded revisions of the object that the arguments name.
+func (c *command) completeRevisions(cmd *cobra.Command, args []string, toComplete string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	if len(args) > 1 && strings.Contains(args[0], "/") {
+		args = args[:1] // The others are revisions.
+	}
+	cluster, object, err := c.read(cmd.Context(), args)
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	release := inspect.StatusOf(object).Release.DeployedRelease
+	if release == nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	revisions, err := cluster.Revisions(cmd.Context(), object.GetNamespace(), release.Name)
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	var found []string
+	for _, revision := range revisions {
+		found = append(found, strconv.FormatInt(revision.Number, 10))
+	}
+	return beginningWith(toComplete, found), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
+}
+
+// completeCharts completes the charts of releases.
+func (c *command) completeCharts(cmd *cobra.Command, args []string, toComplete string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	cluster, err := c.cluster()
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	query, err := c.query(cmd.Context(), cluster, getOptions{}, args)
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	objects, err := query.list(cmd.Context(), cluster)
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	return beginningWith(toComplete, chartsOf(objects)), cobra.ShellCompDirectiveNoFileComp
+}
+
+// completeContexts completes the contexts of the kubeconfig.
+func (c *command) completeContexts(_ *cobra.Command, _ []string, toComplete string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	config, err := c.flags.ToRawKubeConfigLoader().RawConfig()
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	return beginningWith(toComplete, slices.Sorted(maps.Keys(config.Contexts))), cobra.ShellCompDirectiveNoFileComp
+}
+
+// beginningWith returns the words that begin with a text.
+func beginningWith(prefix string, words []string) []cobra.Completion {
+	return slices.DeleteFunc(words, func(word string) bool { return !strings.HasPrefix(word, prefix) })
 }

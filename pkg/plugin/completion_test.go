@@ -27,6 +27,11 @@ func TestCompletion(t *testing.T) {
 		{"several objects", "suspend demoapp/web demoapp/", "demoapp/db\n:4\n"},
 		{"several names", "wait demoapp db ''", "web\n:4\n"},
 		{"format", "get -o ", "json\nyaml\nname\nwide\n:4\n"},
+		{"format of a command with two", "why -o ", "json\nyaml\n:4\n"},
+		{"revision", "rollback demoapp/web --to ", "2\n1\n:36\n"},
+		{"revision to compare", "history demoapp/web --diff ", "2\n1\n:36\n"},
+		{"chart", "get --chart demo", "demo-app\ndemo-app@0.1.0\n:4\n"},
+		{"context", "get --context ", "fake\n:4\n"},
 		{"dry run", "retry --dry-run ", "none\nclient\nserver\n:4\n"},
 	}
 	for _, test := range tests {

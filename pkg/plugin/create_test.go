@@ -66,6 +66,32 @@ func TestCreateKindPrints(t *testing.T) {
 	}
 }
 
+// TestUsageErrors: a word that is no command, and a value that a flag cannot have, are one line with
+// what was meant.
+func TestUsageErrors(t *testing.T) {
+	tests := map[string]string{
+		"gett":                   `no command "gett"; did you mean "get"?`,
+		"create kin":             `no command "kin"; did you mean "kind"?`,
+		"help gett":              `no command "gett"; did you mean "get"?`,
+		"help create kin":        `no command "kin"; did you mean "kind"?`,
+		"completion fishh":       `no command "fishh"; did you mean "fish"?`,
+		"rollback a/b --to x":    `--to: "x" is not a whole number`,
+		"wait a/b --timeout 5":   `--timeout: "5" is not a duration, such as 5m`,
+		"status a/b -o table":    `--output: no value "table"; use json or yaml`,
+		"diff a/b -o yml":        `--output: no value "yml"; did you mean "yaml"?`,
+		"rollback a/b --dry-run": "flag needs an argument: --dry-run",
+	}
+	for args, want := range tests {
+		t.Run(args, func(t *testing.T) {
+			code, out, errs := execute(t, strings.Fields(args)...)
+
+			if code != exitFailed || out != "" || errs != "error: "+want+"\n" {
+				t.Errorf("exit code %d, output %q, errors %q, want %q", code, out, errs, want)
+			}
+		})
+	}
+}
+
 func TestCreateKindErrors(t *testing.T) {
 	tests := map[string]struct {
 		args []string

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -23,6 +24,7 @@ type diffOptions struct {
 	file        string
 	set         []string
 	showSecrets bool
+	output      string
 }
 
 func (c *command) diff() *cobra.Command {
@@ -42,10 +44,14 @@ func (c *command) diff() *cobra.Command {
 	flags.StringVarP(&o.file, "filename", "f", "", "file with the changed object; - reads standard input")
 	flags.StringArrayVar(&o.set, "set", nil, "change of a field, as in spec.replicaCount=3; may be repeated")
 	flags.BoolVar(&o.showSecrets, "show-secrets", false, "show secrets")
+	flags.StringVarP(&o.output, "output", "o", "", "output format: json or yaml")
 	return cmd
 }
 
 func (c *command) runDiff(ctx context.Context, o diffOptions, args []string) error {
+	if err := oneOf("output", o.output, "", "json", "yaml"); err != nil {
+		return err
+	}
 	cluster, owner, changed, err := c.change(ctx, o, args)
 	if err != nil {
 		return err
@@ -56,13 +62,61 @@ func (c *command) runDiff(ctx context.Context, o diffOptions, args []string) err
 		if err != nil {
 			return err
 		}
-		return c.printDifferences(found, "live", "desired")
+		return c.printDiff(o.output, found, "desired")
 	}
 	found, err := differ.Change(ctx, owner, changed)
 	if err != nil {
+		return explainField(err, owner)
+	}
+	return c.printDiff(o.output, found, "changed")
+}
+
+// differenceView is the difference of an object in JSON and YAML.
+type differenceView struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	Namespace  string `json:"namespace,omitempty"`
+	Name       string `json:"name"`
+	// Before and After are YAML; empty for an absent object.
+	Before string `json:"before,omitempty"`
+	After  string `json:"after,omitempty"`
+	Note   string `json:"note,omitempty"`
+	// Fields are the differing fields that other field managers own.
+	Fields []fieldView `json:"fields,omitempty"`
+}
+
+type fieldView struct {
+	Path    string `json:"path"`
+	Manager string `json:"manager"`
+}
+
+// printDiff prints differences as text, json or yaml, and answers exitWaits if there are any.
+func (c *command) printDiff(output string, found []inspect.Difference, to string) error {
+	if output == "" {
+		return c.printDifferences(found, "live", to)
+	}
+	views := []differenceView{}
+	for _, difference := range found {
+		if !difference.Differs() && difference.Note == "" {
+			continue
+		}
+		version, kind := difference.ToAPIVersionAndKind()
+		view := differenceView{
+			APIVersion: version, Kind: kind, Namespace: difference.Namespace, Name: difference.Reference.Name,
+			Before: difference.Before, After: difference.After, Note: difference.Note,
+		}
+		for _, field := range difference.Fields {
+			view.Fields = append(view.Fields, fieldView(field))
+		}
+		views = append(views, view)
+	}
+	if err := c.printAs(output, views); err != nil {
 		return err
 	}
-	return c.printDifferences(found, "live", "changed")
+	if slices.ContainsFunc(found, inspect.Difference.Differs) {
+		return answerError(exitWaits)
+	}
+	return nil
 }
 
 // differ returns what compares an object. It first warns if the operator has another version than

@@ -57,6 +57,7 @@ func TestDiffCommand(t *testing.T) {
 # .data.text is set by kubectl-edit
 `, error: "warning: ConfigMap/web: compared without defaults and removed fields, because a dry run is not allowed"},
 		{name: "change by a flag", args: []string{"demoapp/web", "--set", "spec.message=c"}, code: 1, out: changedMessage},
+		{name: "equal, for a program", args: []string{"demoapp/web", "-o", "json"}, out: "[]\n"},
 		{name: "changes by one flag", args: []string{"demoapp/web", "--set", "spec.message=c,spec.replicaCount=1"}, code: 1, out: changedMessage},
 		{name: "change by a file", file: "{apiVersion: demo.example.com/v1alpha1, kind: DemoApp, metadata: {name: web}, spec: {message: c, replicaCount: 1}}", code: 1, out: changedMessage},
 		{

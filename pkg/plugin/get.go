@@ -18,8 +18,10 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/duration"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/example/demoapp-controller/pkg/inspect"
 )
@@ -33,12 +35,12 @@ type getOptions struct {
 func (c *command) get() *cobra.Command {
 	var o getOptions
 	cmd := &cobra.Command{
-		Use:   "get [KIND[/NAME]]",
+		Use:   "get [KIND[/NAME] ...]",
 		Short: "List objects of all kinds, one line each",
 		Example: "  # What is not ready, in all namespaces\n  kubectl demoapp get -A --not-ready\n\n" +
 			"  # The DemoApps that run version 0.3.0 of the chart\n  kubectl demoapp get demoapp --chart demo-app@0.3.0",
-		Args: cobra.MaximumNArgs(2), ValidArgsFunction: c.completeObjects,
-		RunE: func(cmd *cobra.Command, args []string) error { return c.runGet(cmd.Context(), o, args) },
+		ValidArgsFunction: c.completeMany,
+		RunE:              func(cmd *cobra.Command, args []string) error { return c.runGet(cmd.Context(), o, args) },
 	}
 	flags := cmd.Flags()
 	flags.BoolVarP(&o.allNamespaces, "all-namespaces", "A", false, "list objects of all namespaces")
@@ -69,6 +71,11 @@ func (c *command) runGet(ctx context.Context, o getOptions, args []string) error
 		return err
 	}
 	list := o.selected(objects)
+	if len(list) == 0 && o.chart != "" {
+		if near := inspect.Nearest(o.chart, chartsOf(objects)); near != "" && near != o.chart {
+			fmt.Fprintf(c.streams.ErrOut, "--chart: no release of %q; did you mean %q?\n", o.chart, printable(near))
+		}
+	}
 	for _, warning := range query.warnings {
 		fmt.Fprintf(c.streams.ErrOut, "warning: %s\n", warning)
 	}
@@ -85,6 +92,17 @@ func (c *command) runGet(ctx context.Context, o getOptions, args []string) error
 		}
 		return nil
 	})
+}
+
+// chartsOf returns the charts of objects, as NAME and NAME@VERSION.
+func chartsOf(objects []*unstructured.Unstructured) []string {
+	charts := sets.New[string]()
+	for _, object := range objects {
+		if name, version, deployed := strings.Cut(inspect.Summarize(object).Chart, "@"); deployed {
+			charts.Insert(name, name+"@"+version)
+		}
+	}
+	return sets.List(charts)
 }
 
 // listPrinter returns what prints a list, and then each object of the list that changes.
@@ -130,7 +148,7 @@ func (c *command) watchList(
 		if q.forbidden[i] != nil {
 			continue
 		}
-		what := inspect.Followed{Kind: kind.GroupVersionKind, Namespace: q.namespace, Name: q.name, Selector: q.selector}
+		what := inspect.Followed{Kind: kind.GroupVersionKind, Namespace: q.namespace, Name: q.nameAt(i), Selector: q.selector}
 		group.Go(func() error {
 			return cluster.FollowObjects(ctx, what, func(object *unstructured.Unstructured, deleted bool) {
 				mu.Lock()
@@ -156,8 +174,10 @@ func (c *command) watchList(
 // query is what a list reads.
 type query struct {
 	kinds []inspect.Kind
-	// namespace is empty for all namespaces, name for all objects.
-	namespace, name, selector string
+	// names are the names of objects, beside their kinds; nil for all objects of the kinds.
+	names []string
+	// namespace is empty for all namespaces.
+	namespace, selector string
 	// warnings say which kinds the user may not list, and forbidden has the error of each such kind.
 	warnings  []string
 	forbidden []error
@@ -165,6 +185,9 @@ type query struct {
 
 func (c *command) query(ctx context.Context, cluster *inspect.Cluster, o getOptions, args []string) (*query, error) {
 	q := &query{selector: o.selector}
+	if _, err := labels.Parse(o.selector); err != nil {
+		return nil, fmt.Errorf("--selector: %w", err)
+	}
 	var err error
 	if !o.allNamespaces {
 		if q.namespace, err = c.namespace(); err != nil {
@@ -178,21 +201,43 @@ func (c *command) query(ctx context.Context, cluster *inspect.Cluster, o getOpti
 		}
 		return q, err
 	}
-	word, name, err := splitObject(args)
-	if err != nil {
-		return nil, err
-	}
-	if q.name = name; name != "" && o.allNamespaces {
-		return nil, fmt.Errorf("%s/%s: an object has one namespace; use --namespace in place of --all-namespaces", word, name)
-	}
-	for _, word := range strings.Split(word, ",") {
-		kind, err := cluster.Kind(ctx, word)
-		if err != nil {
-			return nil, err
+	objects := args
+	if len(args) > 1 && !strings.Contains(args[0], "/") { // KIND NAME ...
+		objects = nil
+		for _, name := range args[1:] {
+			objects = append(objects, args[0]+"/"+name)
 		}
-		q.kinds = append(q.kinds, kind)
+	}
+	for _, arg := range objects {
+		words, name, err := splitObject([]string{arg})
+		switch {
+		case err != nil:
+			return nil, err
+		case name == "" && len(objects) > 1:
+			return nil, fmt.Errorf("%q names no object; write %s/NAME", arg, words)
+		case name != "" && o.allNamespaces:
+			return nil, fmt.Errorf("%s/%s: an object has one namespace; use --namespace in place of --all-namespaces", words, name)
+		}
+		for word := range strings.SplitSeq(words, ",") {
+			kind, err := cluster.Kind(ctx, word)
+			if err != nil {
+				return nil, err
+			}
+			q.kinds = append(q.kinds, kind)
+			if name != "" {
+				q.names = append(q.names, name)
+			}
+		}
 	}
 	return q, nil
+}
+
+// nameAt returns the name of the object of the kind number i; empty for all objects of the kind.
+func (q *query) nameAt(i int) string {
+	if q.names == nil {
+		return ""
+	}
+	return q.names[i]
 }
 
 // list reads the kinds at the same time. A kind of several that the user may not list is a warning;
@@ -203,8 +248,8 @@ func (q *query) list(ctx context.Context, cluster *inspect.Cluster) ([]*unstruct
 	group, ctx := errgroup.WithContext(ctx)
 	for i, kind := range q.kinds {
 		group.Go(func() error {
-			if q.name != "" {
-				object, err := cluster.Get(ctx, inspect.Reference{GroupVersionKind: kind.GroupVersionKind, Namespace: q.namespace, Name: q.name})
+			if name := q.nameAt(i); name != "" {
+				object, err := cluster.Get(ctx, inspect.Reference{GroupVersionKind: kind.GroupVersionKind, Namespace: q.namespace, Name: name})
 				found[i] = []*unstructured.Unstructured{object}
 				return err
 			}

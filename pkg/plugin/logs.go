@@ -67,7 +67,11 @@ func (c *command) runLogs(ctx context.Context, o logsOptions, args []string) err
 		return err
 	}
 	s := c.screen()
-	show := func(line inspect.LogLine) { c.printLogLine(s, line, o.output) }
+	shown := false
+	show := func(line inspect.LogLine) {
+		shown = true
+		c.printLogLine(s, line, o.output)
+	}
 	kept := &newest{limit: o.tail, show: show}
 	found := kept.add
 	if o.follow || o.file == "-" {
@@ -88,7 +92,22 @@ func (c *command) runLogs(ctx context.Context, o logsOptions, args []string) err
 	case other > 0:
 		fmt.Fprintf(c.streams.ErrOut, "warning: %d lines are no JSON and were skipped; the operator writes JSON with --logging-format=json\n", other)
 	}
+	if !shown {
+		c.noLines(ctx, cluster, object)
+	}
 	return nil
+}
+
+// noLines says that the log has no lines about an object, and names the object that was meant if
+// there is none of the name.
+func (c *command) noLines(ctx context.Context, cluster *inspect.Cluster, object inspect.Reference) {
+	text := fmt.Sprintf("No lines about %s found.", object)
+	if _, err := cluster.Get(ctx, object); apierrors.IsNotFound(err) {
+		if near := c.nearestObject(ctx, object.Kind+"."+object.Group, object.Name); near != "" {
+			text += fmt.Sprintf(" Did you mean %q?", near)
+		}
+	}
+	fmt.Fprintln(c.streams.ErrOut, printable(text))
 }
 
 // since returns found for the lines that are not older than a duration; 0 for all lines.

@@ -104,14 +104,7 @@ func (c *command) root() *cobra.Command {
 	root := &cobra.Command{
 		Use: name, Short: "Show the operator's objects: their state, what they wait for, and what a change would do",
 		SilenceErrors: true, SilenceUsage: true, Annotations: annotations,
-		// Without a function, cobra's message about an unknown command has several lines.
-		Args: cobra.ArbitraryArgs,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := explainCommand(cmd, args); err != nil {
-				return err
-			}
-			return cmd.Help()
-		},
+		Version: cmp.Or(c.options.Version, "unknown"),
 	}
 	root.SetFlagErrorFunc(explainFlag)
 	flags := root.PersistentFlags()
@@ -119,7 +112,10 @@ func (c *command) root() *cobra.Command {
 	flags.StringVar(&c.options.Operator.Namespace, "operator-namespace", c.options.Operator.Namespace, "namespace of the operator")
 	flags.StringVar(&c.options.Operator.Name, "operator-lease", c.options.Operator.Name, "name of the Lease of the operator's leader")
 	root.AddCommand(c.adopt(), c.create(), c.diff(), c.events(), c.get(), c.history(), c.logs(), c.orphan(), c.reconcile(), c.report(),
-		c.restore(), c.resume(), c.retry(), c.rollback(), c.status(), c.suspend(), c.tree(), c.ui(), c.values(), c.wait(), c.why())
+		c.restore(), c.resume(), c.retry(), c.rollback(), c.status(), c.suspend(), c.tree(), c.ui(), c.values(), c.version(), c.wait(), c.why())
+	root.InitDefaultHelpCmd()
+	root.InitDefaultCompletionCmd()
+	refuseUnknown(root)
 	c.completeFlags(root)
 	return root
 }

@@ -17,6 +17,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/example/demoapp-controller/pkg/inspect"
 )
@@ -30,7 +32,7 @@ func (c *command) report() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error { return c.runReport(cmd.Context(), allNamespaces, output) },
 	}
 	cmd.Flags().BoolVarP(&allNamespaces, "all-namespaces", "A", false, "objects of all namespaces")
-	cmd.Flags().StringVar(&output, "output", "demoapp-report.tar.gz", "file of the bundle; it must not exist")
+	cmd.Flags().StringVar(&output, "output", "demoapp-report.tar.gz", "file of the bundle, which must not exist; - writes to standard output")
 	return cmd
 }
 
@@ -45,9 +47,23 @@ func (c *command) runReport(ctx context.Context, allNamespaces bool, output stri
 			return err
 		}
 	}
+	if namespace != "" {
+		// A report about a mistyped namespace would be empty.
+		_, err := cluster.Kubernetes.CoreV1().Namespaces().Get(ctx, namespace, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			return err
+		}
+	}
 	bundle, err := cluster.Bundle(ctx, namespace)
 	if err != nil {
 		return err
+	}
+	if output == "-" {
+		if err := c.writeBundle(c.streams.Out, bundle); err != nil {
+			return err
+		}
+		c.printLeftOut(bundle)
+		return nil
 	}
 	file, err := os.OpenFile(output, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600) //nolint:gosec // The user names the file.
 	if err != nil {
@@ -57,10 +73,14 @@ func (c *command) runReport(ctx context.Context, allNamespaces bool, output stri
 		return fmt.Errorf("--output: %w", err)
 	}
 	fmt.Fprintln(c.streams.Out, output)
+	c.printLeftOut(bundle)
+	return nil
+}
+
+func (c *command) printLeftOut(bundle *inspect.Bundle) {
 	for _, line := range bundle.LeftOut {
 		fmt.Fprintf(c.streams.ErrOut, "left out: %s\n", printable(line))
 	}
-	return nil
 }
 
 // writeBundle writes a bundle as an archive, with a file that says what it lacks.

@@ -50,8 +50,14 @@ func (c *command) restore() *cobra.Command {
 		Long: "Load a dump of a Backup into a database, and wait until that succeeds or fails. The database must exist and be empty, unless " +
 			"--replace is given.\n\nA Job with the pods of the Backup does the work. It goes on if this command is interrupted.",
 		Example: "  kubectl demoapp restore orders --list\n  kubectl demoapp restore orders --database orders_restored",
-		Args:    cobra.ExactArgs(1),
-		RunE:    func(cmd *cobra.Command, args []string) error { return c.runRestore(cmd.Context(), o, args[0]) },
+		Args:    cobra.RangeArgs(1, 2), ValidArgsFunction: c.completeBackups,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			name, err := c.backupName(cmd.Context(), args)
+			if err != nil {
+				return err
+			}
+			return c.runRestore(cmd.Context(), o, name)
+		},
 	}
 	flags := cmd.Flags()
 	flags.BoolVar(&o.list, "list", false, "list the stored dumps, the oldest first, and restore nothing")
@@ -63,6 +69,34 @@ func (c *command) restore() *cobra.Command {
 	flags.BoolVar(&o.replace, "replace", false, "replace the tables of the dump if they exist")
 	flags.BoolVarP(&o.yes, "yes", "y", false, "do not ask before --replace")
 	return cmd
+}
+
+// backupKind is the kind of the objects that restore takes.
+const backupKind = "backup"
+
+// backupName returns the name of the Backup that the arguments name: NAME, or as of the other
+// commands, KIND/NAME or KIND NAME.
+func (c *command) backupName(ctx context.Context, args []string) (string, error) {
+	if len(args) == 1 && !strings.Contains(args[0], "/") {
+		return args[0], nil
+	}
+	cluster, err := c.cluster()
+	if err != nil {
+		return "", err
+	}
+	object, err := c.object(ctx, cluster, args)
+	if err == nil && !strings.EqualFold(object.Kind, backupKind) {
+		err = fmt.Errorf("%s is no Backup; write backup/NAME", object)
+	}
+	return object.Name, err
+}
+
+// completeBackups completes the names of Backups.
+func (c *command) completeBackups(cmd *cobra.Command, args []string, toComplete string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	if len(args) > 0 || strings.Contains(toComplete, "/") {
+		return c.completeObjects(cmd, args, toComplete)
+	}
+	return c.completeNames(cmd, backupKind, "", toComplete)
 }
 
 func (c *command) runRestore(ctx context.Context, o restoreOptions, name string) error {

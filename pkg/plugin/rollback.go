@@ -9,16 +9,20 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/example/demoapp-controller/pkg/inspect"
 )
 
 // rollbackOptions are the flags of rollback.
 type rollbackOptions struct {
-	to               int
-	yes, showSecrets bool
+	to                     int
+	yes, showSecrets, wait bool
+	dryRun                 string
+	timeout                time.Duration
 }
 
 func (c *command) rollback() *cobra.Command {
@@ -35,11 +39,17 @@ func (c *command) rollback() *cobra.Command {
 	flags := cmd.Flags()
 	flags.IntVar(&o.to, "to", 0, "revision whose spec is written back")
 	flags.BoolVarP(&o.yes, "yes", "y", false, "do not ask")
+	flags.BoolVar(&o.wait, "wait", false, "follow the status until the object is ready, or needs a person")
+	flags.DurationVar(&o.timeout, "timeout", 5*time.Minute, "end of --wait")
+	flags.StringVar(&o.dryRun, "dry-run", "none", "none, client or server: show what would be written, and write nothing")
 	flags.BoolVar(&o.showSecrets, "show-secrets", false, "show secrets")
 	return cmd
 }
 
 func (c *command) runRollback(ctx context.Context, o rollbackOptions, args []string) error {
+	if err := oneOf("dry-run", o.dryRun, "none", "client", "server"); err != nil {
+		return err
+	}
 	if o.to < 1 {
 		return errors.New("--to: name a revision; kubectl demoapp history lists them")
 	}
@@ -69,14 +79,25 @@ func (c *command) runRollback(ctx context.Context, o rollbackOptions, args []str
 	if manager := inspect.GitOpsOwner(owner); manager != "" {
 		fmt.Fprintf(c.streams.ErrOut, "warning: %s wrote the spec of %s and will write it again; revert the commit instead\n", printable(manager), inspect.ReferenceOf(owner))
 	}
+	done := func() {
+		fmt.Fprintf(c.streams.Out, "%s rolled back to the spec of revision %d%s\n", c.resourceName(owner), o.to, dryRunSuffix[o.dryRun])
+	}
+	if o.dryRun != "none" {
+		done() // The comparison was a dry run on the API server.
+		return nil
+	}
 	if !o.yes && !c.confirmed(fmt.Sprintf("Write the spec of revision %d to %s?", o.to, inspect.ReferenceOf(owner))) {
 		return errNotConfirmed
 	}
-	if err := cluster.WriteSpec(ctx, owner, restored.Owner); err != nil {
+	written, err := cluster.WriteSpec(ctx, owner, restored.Owner)
+	if err != nil {
 		return err
 	}
-	fmt.Fprintf(c.streams.Out, "%s rolled back to the spec of revision %d\n", c.resourceName(owner), o.to)
-	return nil
+	done()
+	if !o.wait {
+		return nil
+	}
+	return c.await(ctx, cluster, awaited{objects: []*unstructured.Unstructured{written}}, o.timeout)
 }
 
 // confirmed asks a question and reports whether the answer is yes.

@@ -5,10 +5,13 @@ package plugin_test
 
 import (
 	"strconv"
+	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/example/demoapp-controller/pkg/inspect"
 	"github.com/example/demoapp-controller/test/expect"
 )
 
@@ -28,6 +31,8 @@ func TestRollbackCommand(t *testing.T) {
 			name: "a GitOps tool", manager: "kustomize-controller", args: []string{"--to=1"}, code: 3, message: "b",
 			errors: "warning: kustomize-controller wrote the spec of DemoApp/web",
 		},
+		{name: "dry run", args: []string{"--to=1", "--dry-run=server"}, message: "b", out: "rolled back to the spec of revision 1 (server dry run)\n"},
+		{name: "waits", args: []string{"--to=1", "--yes", "--wait", "--timeout=0"}, code: 1, message: "a", errors: "1 of 1 objects wait"},
 		{name: "no revision", code: 3, message: "b", errors: "--to: name a revision"},
 	}
 	for _, test := range tests {
@@ -64,4 +69,55 @@ func TestValuesCommand(t *testing.T) {
 message        spec.message        "b"
 replicaCount   spec.replicaCount   1
 `, out)
+}
+
+// TestValuesWithoutASource: the values of the other sources are shown, and the error names the one
+// that is gone.
+func TestValuesWithoutASource(t *testing.T) {
+	t.Parallel()
+	w := newReleaseWorld(t)
+	owner := w.Object("DemoApp", "shop/web")
+	w.options.Kinds = map[schema.GroupKind]inspect.KindFunctions{owner.GroupVersionKind().GroupKind(): {
+		Fields: func(*unstructured.Unstructured, inspect.FieldsInput) (inspect.Fields, error) {
+			return inspect.Fields{}, nil
+		},
+	}}
+	w.Edit("DemoApp", "shop/web", "helm", func(live *unstructured.Unstructured) {
+		live.Object["spec"] = map[string]any{
+			"values":     map[string]any{"message": "c"},
+			"valuesFrom": []any{map[string]any{"kind": "ConfigMap", "name": "gone"}},
+		}
+	})
+	code, out, errOut := w.run(t, "values", "demoapp/web")
+	expect.Contains(t, "output", out, "message        spec.values     \"c\"\n")
+	expect.Contains(t, "errors", errOut, `error: spec.valuesFrom[0]: configmaps "gone" not found`)
+	expect.Equal(t, "exit code", 3, code)
+}
+
+func TestVersionCommand(t *testing.T) {
+	t.Parallel()
+	w := newReleaseWorld(t)
+	w.options.Version = "v2"
+	code, out, errOut := w.run(t, "version")
+	expect.Equal(t, "output", "Plugin:   v2\nOperator: v1, leader none\n", out)
+	expect.Equal(t, "errors", "", errOut)
+	expect.Equal(t, "exit code", 0, code)
+}
+
+func TestGetSeveralNames(t *testing.T) {
+	t.Parallel()
+	w := newAppsWorld(t)
+	for _, args := range []string{"demoapp/web demoapp/db", "demoapp web db"} {
+		code, out, errOut := w.run(t, append([]string{"get", "-o", "name"}, strings.Fields(args)...)...)
+		expect.Equal(t, args, "demoapp.demo.example.com/db\ndemoapp.demo.example.com/web\n", out)
+		expect.Equal(t, "errors", "", errOut)
+		expect.Equal(t, "exit code", 0, code)
+	}
+}
+
+func TestStatusForPrograms(t *testing.T) {
+	t.Parallel()
+	code, out, _ := newReleaseWorld(t).run(t, "status", "demoapp/web", "-o", "yaml")
+	expect.Contains(t, "output", out, "objects:\n  apiVersion: demo.example.com/v1alpha1\n", "release:\n  chart: demo-app\n", "state: Not ready\n")
+	expect.Equal(t, "exit code", 0, code)
 }

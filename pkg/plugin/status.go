@@ -24,16 +24,44 @@ import (
 const maxEvents = 8
 
 func (c *command) status() *cobra.Command {
-	return &cobra.Command{
+	var output string
+	cmd := &cobra.Command{
 		Use:     "status KIND/NAME",
 		Short:   "Show one object on one screen: conditions, release, objects and events",
 		Example: "  kubectl demoapp status demoapp/web\n  kubectl demoapp status postgresql/db -n shop",
 		Args:    cobra.RangeArgs(1, 2), ValidArgsFunction: c.completeObjects,
-		RunE: func(cmd *cobra.Command, args []string) error { return c.runStatus(cmd.Context(), args) },
+		RunE: func(cmd *cobra.Command, args []string) error { return c.runStatus(cmd.Context(), output, args) },
+	}
+	cmd.Flags().StringVarP(&output, "output", "o", "", "output format: json or yaml")
+	return cmd
+}
+
+// statusView is the status of an object in JSON and YAML.
+type statusView struct {
+	State      string                           `json:"state"`
+	Reason     string                           `json:"reason,omitempty"`
+	Message    string                           `json:"message,omitempty"`
+	Generation int64                            `json:"generation"`
+	Conditions []metav1.Condition               `json:"conditions,omitempty"`
+	Release    *releasev1alpha1.DeployedRelease `json:"release,omitempty"`
+	History    []releasev1alpha1.HistoryEntry   `json:"history,omitempty"`
+	Objects    nodeView                         `json:"objects"`
+	Events     []corev1.Event                   `json:"events,omitempty"`
+}
+
+func statusViewOf(root *inspect.Node, events []corev1.Event) statusView {
+	summary, status := inspect.Summarize(root.Object), inspect.StatusOf(root.Object)
+	return statusView{
+		State: summary.State().String(), Reason: summary.Reason, Message: summary.Message, Generation: root.Object.GetGeneration(),
+		Conditions: status.Conditions, Release: status.Release.DeployedRelease, History: status.Release.History,
+		Objects: treeView(root), Events: events,
 	}
 }
 
-func (c *command) runStatus(ctx context.Context, args []string) error {
+func (c *command) runStatus(ctx context.Context, output string, args []string) error {
+	if err := oneOf("output", output, "", "json", "yaml"); err != nil {
+		return err
+	}
 	cluster, err := c.cluster()
 	if err != nil {
 		return err
@@ -47,6 +75,12 @@ func (c *command) runStatus(ctx context.Context, args []string) error {
 		return err
 	}
 	events, eventsErr := cluster.Events(ctx, root)
+	if output != "" {
+		if eventsErr != nil {
+			fmt.Fprintf(c.streams.ErrOut, "warning: events are left out: %s\n", printable(eventsErr.Error()))
+		}
+		return c.printAs(output, statusViewOf(root, events))
+	}
 	s := c.screen()
 	c.printHead(s, root)
 	c.printConditions(s, inspect.StatusOf(root.Object))
@@ -89,13 +123,10 @@ func readyColor(s inspect.Summary) color {
 	}
 }
 
-// printConditions prints the conditions except for Ready, which the head shows.
+// printConditions prints all conditions.
 func (c *command) printConditions(s screen, status inspect.Status) {
 	var rows [][]cell
 	for _, condition := range status.Conditions {
-		if condition.Type == apimeta.ConditionReady {
-			continue
-		}
 		rows = append(rows, []cell{
 			{text: printable(condition.Type)},
 			{text: printable(string(condition.Status)), color: conditionColor(condition)},

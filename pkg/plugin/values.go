@@ -6,6 +6,7 @@ package plugin
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -35,14 +36,14 @@ func (c *command) runValues(ctx context.Context, showSecrets bool, output string
 		return err
 	}
 	found, note, err := c.differ(ctx, cluster, owner, showSecrets).Values(ctx, owner)
-	if err != nil {
+	if found == nil {
 		return err
 	}
 	if note != "" {
 		fmt.Fprintf(c.streams.ErrOut, "warning: %s\n", printable(note))
 	}
 	if output != "" {
-		return c.printAs(output, found)
+		return errors.Join(c.printAs(output, found), err)
 	}
 	rows := [][]cell{{{text: "VALUE"}, {text: "SOURCE"}, {text: "CONTENT"}}}
 	for _, value := range found {
@@ -53,5 +54,5 @@ func (c *command) runValues(ctx context.Context, showSecrets bool, output string
 		rows = append(rows, []cell{{text: printable(value.Path)}, {text: printable(value.Source)}, {text: printable(string(content))}})
 	}
 	c.screen().table(rows)
-	return nil
+	return err
 }

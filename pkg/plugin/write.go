@@ -7,6 +7,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -168,14 +171,24 @@ func (c *command) label(object *unstructured.Unstructured, withNamespace bool) s
 	return name
 }
 
-// writeAll writes the request to each object. A failure is printed and does not end the command.
+// writeAll writes the request to each object. A failure does not end the command. Equal failures are
+// printed once.
 func (c *command) writeAll(ctx context.Context, cluster *inspect.Cluster, objects []*unstructured.Unstructured, request inspect.Request,
 ) (written []*unstructured.Unstructured, handled string, failed bool) {
+	failures := map[string]*failedObjects{}
 	for _, object := range objects {
 		outcome, err := cluster.DoTo(ctx, object, request)
 		if err != nil {
-			fmt.Fprintf(c.streams.ErrOut, "error: %s: %s\n", inspect.ReferenceOf(object), c.explain(ctx, err))
 			failed = true
+			name := inspect.ReferenceOf(object)
+			text := c.explain(ctx, err)
+			// Messages about the same failure differ in the name of the object.
+			same := strings.ReplaceAll(text, strconv.Quote(object.GetName()), "")
+			if first := failures[same]; first != nil {
+				first.more++
+				continue
+			}
+			failures[same] = &failedObjects{line: fmt.Sprintf("%s: %s", printable(name.String()), printable(text)), order: len(failures)}
 			continue
 		}
 		for _, warning := range outcome.Warnings {
@@ -183,7 +196,19 @@ func (c *command) writeAll(ctx context.Context, cluster *inspect.Cluster, object
 		}
 		written, handled = append(written, outcome.Object), outcome.Handled
 	}
+	for _, failure := range slices.SortedFunc(maps.Values(failures), func(a, b *failedObjects) int { return a.order - b.order }) {
+		fmt.Fprintf(c.streams.ErrOut, "error: %s\n", failure.line)
+		if failure.more > 0 {
+			fmt.Fprintf(c.streams.ErrOut, "error: the same for %d more objects\n", failure.more)
+		}
+	}
 	return written, handled, failed
+}
+
+// failedObjects are objects to which a request could not be written for the same reason.
+type failedObjects struct {
+	line        string
+	order, more int
 }
 
 // printWritten prints the written objects as kubectl does.

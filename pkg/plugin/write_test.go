@@ -74,6 +74,11 @@ func TestWriteCommands(t *testing.T) {
 			name: "refused", args: "suspend demoapp/web --yes", forbidden: true, code: 3,
 			errors: `error: DemoApp/web: demoapps.demo.example.com "web" is forbidden: <nil>; kubectl auth can-i --list -n shop shows what you may do` + "\n",
 		},
+		{
+			name: "many refused", args: "suspend --all --yes", forbidden: true, code: 3,
+			errors: `error: DemoApp/db: demoapps.demo.example.com "db" is forbidden: <nil>; kubectl auth can-i --list -n shop shows what you may do` + "\n" +
+				"error: the same for 1 more objects\n",
+		},
 		{name: "no answer", args: "resume demoapp/web", code: 3, errors: "nothing was written; answer y, or use --yes\n"},
 		{name: "no object", args: "suspend", code: 3, errors: "error: name an object as KIND/NAME, as in demoapp/web, or select with --all or --selector\n"},
 		{name: "only a kind", args: "suspend demoapp", code: 3, errors: `error: "demoapp" names no object; write demoapp/NAME, or select with --all or --selector` + "\n"},
@@ -90,7 +95,7 @@ func TestWriteCommands(t *testing.T) {
 			w := newAppsWorld(t)
 			w.Refuse = func(request fakeapi.Request, _ *unstructured.Unstructured) error {
 				if test.forbidden && request.Verb == "patch" {
-					return apierrors.NewForbidden(schema.GroupResource{Group: "demo.example.com", Resource: "demoapps"}, "web", nil)
+					return apierrors.NewForbidden(schema.GroupResource{Group: "demo.example.com", Resource: "demoapps"}, request.Key.Name, nil)
 				}
 				return nil
 			}

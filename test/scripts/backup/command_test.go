@@ -122,7 +122,8 @@ func convert(t *testing.T, from, to any) {
 }
 
 // shell returns a function that runs commands for a shell. kubectl is the plugin of this repository,
-// and "kubectl exec POD -- psql" runs psql on the server of the test as its administrator.
+// "kubectl exec POD -- psql" runs psql on the server of the test as its administrator, and Secrets with a
+// login are directories.
 func shell(t *testing.T, d *database, r *run) func(commands string) (string, error) {
 	t.Helper()
 	pod := dump.Pod(backupOf(source(d, "shop"), r.destination), dump.Settings{ConfigMap: "orders-scripts", Retention: 24 * 60 * 60})
@@ -131,6 +132,7 @@ func shell(t *testing.T, d *database, r *run) func(commands string) (string, err
 	server := httptest.NewServer(a)
 	t.Cleanup(server.Close)
 	dir := t.TempDir()
+	r.logins = filepath.Join(dir, "secrets")
 	program, err := os.Executable()
 	expect.NoError(t, err)
 	expect.NoError(t, os.WriteFile(filepath.Join(dir, "config"), fmt.Appendf(nil, `
@@ -140,6 +142,8 @@ current-context: test
 `, server.URL), 0o600))
 	expect.NoError(t, os.WriteFile(filepath.Join(dir, "kubectl"), fmt.Appendf(nil, `#!/bin/sh
 case $1 in
+create) mkdir -p "secrets/$4" && printf %%s "${5#--from-literal=username=}" >"secrets/$4/username" && cp "${6#--from-file=}" "secrets/$4" ;;
+delete) rm -r "secrets/$3" ;;
 demoapp) shift; exec env %s=1 KUBECONFIG=%s/config %s "$@" ;;
 exec)
 	while [ "$1" != psql ]; do shift; done
@@ -150,20 +154,28 @@ esac
 `, runPlugin, dir, program, d.port, d.socket), 0o755))
 	return func(commands string) (string, error) {
 		cmd := exec.CommandContext(t.Context(), "sh", "-eu", "-c", commands)
+		cmd.Dir = dir
 		cmd.Env = append(os.Environ(), "PATH="+dir+":"+os.Getenv("PATH"), "HOME="+dir)
 		output, err := cmd.CombinedOutput()
 		return string(output), err
 	}
 }
 
-// TestDocumentedRestore runs the commands of docs/backup.md.
-func TestDocumentedRestore(t *testing.T) {
+// documented returns the commands of docs/backup.md, by name.
+func documented(t *testing.T) map[string]string {
+	t.Helper()
 	page, err := os.ReadFile("../../../docs/backup.md")
 	expect.NoError(t, err)
 	blocks := map[string]string{}
 	for _, block := range regexp.MustCompile("(?s)<!-- test: ([a-z ]+) -->\n+ *```bash\n(.*?)```").FindAllStringSubmatch(string(page), -1) {
 		blocks[block[1]] = block[2]
 	}
+	return blocks
+}
+
+// TestDocumentedRestore runs the commands of an owner.
+func TestDocumentedRestore(t *testing.T) {
+	blocks := documented(t)
 	d, r := newMixed(t)
 	do := shell(t, d, r)
 

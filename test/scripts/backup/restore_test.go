@@ -67,7 +67,7 @@ func TestOwnerRestoresObjectsOfOthers(t *testing.T) {
 
 	r.fail(11, `database other is unchanged: it lacks extensions that user app may not create: as a superuser, run in it: CREATE EXTENSION "pg_stat_statements";`,
 		"restore.sh", "load")
-	d.execute("other", "CREATE EXTENSION pg_stat_statements")
+	d.execute("other", `CREATE EXTENSION pg_stat_statements; CREATE SCHEMA "of"`) // Not "of the author".
 	output := r.succeed("restore.sh", "load")
 
 	for _, left := range []string{"EVENT TRIGGER - watch", "PUBLICATION - everything"} {
@@ -80,23 +80,34 @@ func TestOwnerRestoresObjectsOfOthers(t *testing.T) {
 	expect.Equal(t, "content after it was replaced", wantContent, d.execute("other", "SET ROLE app; "+content))
 }
 
-// TestSuperuserRestoresOwners: a superuser restores all objects with their owners and privileges.
+// TestSuperuserRestoresOwners: a superuser restores all objects with their owners and privileges, and can
+// be removed afterwards, by the commands of docs/backup.md.
 func TestSuperuserRestoresOwners(t *testing.T) {
+	blocks := documented(t)
 	d, r := newMixed(t)
-	d.execute("postgres", `CREATE ROLE restorer SUPERUSER LOGIN PASSWORD '`+strings.ReplaceAll(password, "'", "''")+"'")
-	r.environment["BACKUP_USERNAME"] = "restorer"
+	d.create("orders_restored")
+	do := shell(t, d, r)
 
-	output := r.succeed("restore.sh", "load")
-
-	if strings.Contains(output, "left out") {
-		t.Errorf("objects are left out:\n%s", output)
+	output, err := do(blocks["restore as a superuser"])
+	if err != nil || !strings.Contains(output, "loaded shop.orders-") || strings.Contains(output, "left out") {
+		t.Fatalf("the restore ends with %v:\n%s", err, output)
 	}
-	expect.Equal(t, "owners", "app,author", d.execute("other",
+	expect.Equal(t, "superusers", "1", d.execute("postgres", "SELECT count(*) FROM pg_roles WHERE rolname = 'restorer'"))
+	if output, err = do(blocks["remove the superuser"]); err != nil {
+		t.Fatalf("the removal of the superuser ends with %v:\n%s", err, output)
+	}
+
+	expect.Equal(t, "superusers after the removal", "0", d.execute("postgres", "SELECT count(*) FROM pg_roles WHERE rolname = 'restorer'"))
+	if left, err := do("ls -A secrets; ls password 2>/dev/null || :"); err != nil || left != "" {
+		t.Errorf("left of the superuser: %q (%v)", left, err)
+	}
+	expect.Equal(t, "owners", "app,author", d.execute("orders_restored",
 		`SELECT string_agg(tableowner, ',' ORDER BY tableowner) FROM pg_tables WHERE schemaname IN ('sales', 'of the author')`))
-	expect.Equal(t, "objects of a superuser", "1|1|t", d.execute("other", `SELECT (SELECT count(*) FROM pg_event_trigger),
-		(SELECT count(*) FROM pg_publication), has_table_privilege('reader', 'sales.orders', 'SELECT')`))
+	expect.Equal(t, "objects of a superuser", "1|1|1|t", d.execute("orders_restored", `SELECT (SELECT count(*) FROM pg_event_trigger),
+		(SELECT count(*) FROM pg_publication), (SELECT count(*) FROM pg_extension WHERE extname = 'pg_stat_statements'),
+		has_table_privilege('reader', 'sales.orders', 'SELECT')`))
 	first, rest, _ := strings.Cut(content, ";")
-	expect.Equal(t, "content", wantContent, d.execute("other", "SET ROLE app; "+first+"; RESET ROLE;"+rest))
+	expect.Equal(t, "content", wantContent, d.execute("orders_restored", "SET ROLE app; "+first+"; RESET ROLE;"+rest))
 }
 
 // TestUnreadableTableFailsTheDump: a dump that lacks rows is not stored.
@@ -182,6 +193,12 @@ func TestFailedRestoreEmptiesMariaDB(t *testing.T) {
 
 	r.fail(11, "ERROR 1142 (42000)", "restore.sh", "load")
 	r.fail(11, "database other is empty again", "restore.sh", "load")
+	// The server ends the connection of the query for what to drop.
+	r.program("mariadb", `if [ -e "$BACKUP_DIR/.end" ]; then rm "$BACKUP_DIR/.end"; exit 1; fi
+		`+lookUp(t, "mariadb")+` "$@" || { : >"$BACKUP_DIR/.end"; exit 1; }`)
+	r.fail(11, "database other has a part of the dump", "restore.sh", "load")
+	d.execute("mysql", "DROP DATABASE other; CREATE DATABASE other")
+	r.program("mariadb", "exec "+lookUp(t, "mariadb")+` "$@"`)
 	expect.Equal(t, "objects", "0", d.execute("other", objects))
 
 	d.execute("other", "CREATE TABLE mine (id int)")

@@ -281,6 +281,8 @@ type run struct {
 	environment map[string]string
 	// destination is that of the Backup.
 	destination backupv1.Destination
+	// logins is the directory of Secrets with another login; empty without such Secrets.
+	logins string
 }
 
 // user64999 has no entry in the database of users, like the user of the pods.
@@ -329,7 +331,11 @@ func (r *run) setEnvironment(container corev1ac.ContainerApplyConfiguration) {
 	for _, env := range container.Env {
 		switch {
 		case env.ValueFrom != nil:
-			r.environment[*env.Name] = secrets[*env.ValueFrom.SecretKeyRef.Key]
+			secret := env.ValueFrom.SecretKeyRef
+			r.environment[*env.Name] = secrets[*secret.Key]
+			if login, err := os.ReadFile(filepath.Join(r.logins, *secret.Name, *secret.Key)); err == nil {
+				r.environment[*env.Name] = string(login)
+			}
 		case env.Value != nil && strings.HasPrefix(*env.Value, "/"):
 			r.environment[*env.Name] = r.root + *env.Value // A volume.
 		case env.Value != nil:

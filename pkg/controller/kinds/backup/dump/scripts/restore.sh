@@ -74,9 +74,13 @@ query() {
 # select_entries writes the entries of the dump that are restored to the file .entries. Schemas and extensions that exist
 # stay as they are.
 select_entries() {
-	query "SELECT 'SCHEMA - ' || nspname || ' ' FROM pg_namespace UNION ALL SELECT 'COMMENT - SCHEMA ' || nspname || ' ' FROM pg_namespace
-		UNION ALL SELECT 'EXTENSION - ' || extname || ' ' FROM pg_extension" >"$BACKUP_DIR/.existing"
+	query 'SELECT quote_ident(nspname) FROM pg_namespace' >"$BACKUP_DIR/.namespaces"
+	query "SELECT 'EXTENSION - ' || extname || ' ' FROM pg_extension" >"$BACKUP_DIR/.existing"
 	pg_restore --list "$file" 2>"$log" >"$BACKUP_DIR/.all" || source_failed 'pg_restore failed' "database $target is unchanged"
+	grep -E '^[0-9]+; [0-9]+ [0-9]+ (SCHEMA -|COMMENT - SCHEMA) ' "$BACKUP_DIR/.all" >"$BACKUP_DIR/.schemas" || :
+	while IFS= read -r line; do
+		if schema_of "$line" | grep -qxF -f "$BACKUP_DIR/.namespaces"; then printf '%s\n' "$line" >>"$BACKUP_DIR/.existing"; fi
+	done <"$BACKUP_DIR/.schemas"
 	: >"$BACKUP_DIR/.left-out"
 	awk -v superuser="$superuser" -v left_out="$BACKUP_DIR/.left-out" '
 		FILENAME == ARGV[1] { existing[$0]; next }
@@ -84,8 +88,7 @@ select_entries() {
 		{
 			entry = $0
 			sub(/^[0-9]+; [0-9]+ [0-9]+ /, "", entry)
-			if (entry ~ /^COMMENT - EXTENSION /) next
-			for (name in existing) if (index(entry, name) == 1) next
+			if (entry ~ /^COMMENT - EXTENSION / || entry in existing || $0 in existing) next
 			if (superuser != "t" && entry ~ /^(COMMENT - )?(EVENT TRIGGER|PUBLICATION|SUBSCRIPTION) /) {
 				print entry >left_out
 				next
@@ -95,6 +98,14 @@ select_entries() {
 	while read -r entry; do
 		echo "left out, because only a superuser may make it: $entry"
 	done <"$BACKUP_DIR/.left-out"
+}
+
+# schema_of LINE prints the quoted name of the schema that an entry of the dump creates or comments. The entry itself has the
+# name and the owner, which may both have spaces.
+schema_of() {
+	printf '%s\n' "$1" >"$BACKUP_DIR/.entry"
+	pg_restore --use-list="$BACKUP_DIR/.entry" --no-owner --no-privileges --file=- "$file" 2>/dev/null |
+		sed -nE 's/^CREATE SCHEMA (.*);$/\1/p; s/^COMMENT ON SCHEMA ("([^"]|"")*"|[^ "]+) IS .*/\1/p'
 }
 
 # require_extensions ends the script if an extension of the dump does not exist in the database, and the user may not create
@@ -129,8 +140,9 @@ load_mysql() {
 	if [ -n "$objects" ]; then echo "a restore that fails from here on leaves database $target with objects of the dump and of before"; fi
 	if gzip -dc "$file" | definers "$keeps_definers" | "$program" "$@" 2>"$log"; then return; fi
 	if [ -n "$objects" ]; then source_failed "$program failed" "database $target has objects of the dump and of before"; fi
-	{ echo 'SET FOREIGN_KEY_CHECKS = 0;' && drops | "$program" "$@"; } 2>/dev/null | "$program" "$@" 2>/dev/null ||
-		source_failed "$program failed" "database $target has a part of the dump"
+	left=$({ { echo 'SET FOREIGN_KEY_CHECKS = 0;' && drops | "$program" "$@"; } | "$program" "$@" && drops | "$program" "$@"; } 2>/dev/null) ||
+		left=unknown
+	if [ -n "$left" ]; then source_failed "$program failed" "database $target has a part of the dump"; fi
 	source_failed "$program failed" "database $target is empty again"
 }
 

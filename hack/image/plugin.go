@@ -19,6 +19,9 @@ const (
 	// pluginProgram is the program that kubectl finds, and pluginName the name that krew installs.
 	pluginProgram = "kubectl-demoapp"
 	pluginName    = "demoapp"
+	// completer is what kubectl runs to complete the arguments of the plugin, on systems with a shell.
+	completer     = "kubectl_complete-demoapp"
+	completerText = "#!/bin/sh\nexec kubectl demoapp __complete \"$@\"\n"
 )
 
 // addPlugins adds an archive with its bill of materials for each platform of the plugin, and the
@@ -49,16 +52,20 @@ spec:
   version: %s
   homepage: %s
   shortDescription: Show and operate the objects of %s
+  caveats: |
+    kubectl completes arguments of the plugin if %s of the archive is on your PATH.
   platforms:
-`, pluginName, o.version, home, title)
+`, pluginName, o.version, home, title, completer)
 	for _, p := range programs {
 		program := pluginProgram
 		if p.settings["GOOS"] == "windows" {
 			program += ".exe"
 		}
-		packed, err := gzipped(p.created, fstest.MapFS{
-			program: {Data: p.content, Mode: 0o755}, "LICENSE": {Data: license, Mode: 0o644},
-		})
+		tree := fstest.MapFS{program: {Data: p.content, Mode: 0o755}, "LICENSE": {Data: license, Mode: 0o644}}
+		if p.settings["GOOS"] != "windows" {
+			tree[completer] = &fstest.MapFile{Data: []byte(completerText), Mode: 0o755}
+		}
+		packed, err := gzipped(p.created, tree)
 		if err != nil {
 			return err
 		}

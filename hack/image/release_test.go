@@ -90,7 +90,10 @@ func checkPlugin(t *testing.T, o options) {
 	content, err := gzip.NewReader(strings.NewReader(packed))
 	must(t, err)
 	modes, files := unpack(t, content)
-	if len(files) != 2 || modes["kubectl-demoapp"] != 0o755 || files["kubectl-demoapp"] != read(t, o.plugins[1]) || files["LICENSE"] == "" {
+	if files["kubectl_complete-demoapp"] == "" || modes["kubectl_complete-demoapp"] != 0o755 {
+		t.Errorf("the archive has no completer, and the modes %v", modes)
+	}
+	if len(files) != 3 || modes["kubectl-demoapp"] != 0o755 || files["kubectl-demoapp"] != read(t, o.plugins[1]) || files["LICENSE"] == "" {
 		t.Errorf("the archive has the modes %v", modes)
 	}
 	want := fmt.Sprintf(`  - selector: {matchLabels: {os: linux, arch: arm64}}

@@ -5,6 +5,7 @@ package health
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -163,6 +164,22 @@ func FailureOf(pod *corev1.Pod) string {
 
 // Of returns the problem with the name of the pod that has it.
 func (p PodProblem) Of(pod *corev1.Pod) string { return fmt.Sprintf("pod %s: %s", pod.Name, p) }
+
+// failure is the text of FailureOf in a message about the owner of a pod.
+var failure = regexp.MustCompile(`\bpod ([a-z0-9][a-z0-9.-]*): ((?:container "[^"]*": )?([A-Za-z]+).*)`)
+
+// FailureIn returns the name of the pod that a message blames with the text of [FailureOf], and why the
+// pod does not start. Both are empty for a message without such a text.
+func FailureIn(message string) (pod, problem string) {
+	match := failure.FindStringSubmatch(message)
+	if match == nil {
+		return "", ""
+	}
+	if _, fails := ContainerFailures[match[3]]; !fails && match[3] != oomKilled && match[3] != corev1.PodReasonUnschedulable {
+		return "", ""
+	}
+	return match[1], match[2]
+}
 
 // hasEnded reports whether a pod is not started again, for example because it was evicted.
 func hasEnded(pod *corev1.Pod) bool {

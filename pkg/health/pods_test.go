@@ -153,3 +153,18 @@ func TestReducedPodsAreBounded(t *testing.T) {
 		t.Errorf("the reduced pod has %d bytes", reduced.Size())
 	}
 }
+
+// TestFailureIn: the message of an owner blames the pod that FailureOf names.
+func TestFailureIn(t *testing.T) {
+	tests := []struct{ message, pod, problem string }{
+		{`Deployment "web": 0/1: pod web-1: container "a": OOMKilled: ended with exit code 137`, "web-1", `container "a": OOMKilled: ended with exit code 137`},
+		{"Ready: 0/1: pod db-0: Unschedulable: no nodes", "db-0", "Unschedulable: no nodes"},
+		{"pod web-1: Pending", "", ""},
+		{`Deployment "web": Available: 0/1`, "", ""},
+	}
+	for _, tt := range tests {
+		if pod, problem := health.FailureIn(tt.message); pod != tt.pod || problem != tt.problem {
+			t.Errorf("%s: got %q, %q", tt.message, pod, problem)
+		}
+	}
+}

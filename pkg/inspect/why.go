@@ -8,6 +8,7 @@ import (
 	"context"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -17,6 +18,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/example/demoapp-controller/pkg/health"
 )
 
 // Verdict says who has to act before an object becomes ready.
@@ -203,8 +206,28 @@ func (w *why) follow(ctx context.Context, node *Node) error {
 		}
 		break
 	}
+	if node.Err != nil {
+		w.blamePod(node)
+	}
 	w.blameOperator()
 	return nil
+}
+
+// blamePod adds the pod that a message of an owner blames, if the user may not read the way to the pod
+// below the last node. The verdict then is that of a user who may.
+func (w *why) blamePod(last *Node) {
+	e := w.explanation
+	for _, step := range slices.Backward(e.Steps) {
+		pod, problem := health.FailureIn(step.Text)
+		if pod == "" {
+			continue
+		}
+		object := Reference{pods, last.Namespace, pod}
+		e.Verdict, e.Steps = NeedsPerson, append(e.Steps, Step{object, problem})
+		e.Commands = []string{kubectl("describe", object)}
+		w.note("%v; the message of %s names the pod", last.Err, step.Object)
+		return
+	}
 }
 
 // read reads an object outside the tree that the last step names. It returns nil if the object is

@@ -171,3 +171,35 @@ func TestWhyOfReadyObjectReadsNothingElse(t *testing.T) {
 	expect.Equal(t, "verdict", inspect.Ready, explanation.Verdict)
 	expect.Equal(t, "requests", 1, len(client.Actions()))
 }
+
+// TestWhyWithoutPermissions: the verdict does not depend on what the user may read, because the
+// message of the owner names the pod and its problem.
+func TestWhyWithoutPermissions(t *testing.T) {
+	message := `Deployment "web": Available: 0/1: pod web-1: container "web": ImagePullBackOff: the image "web:1" cannot be pulled; check that the image exists`
+	inventory := "], inventory: [{apiVersion: apps/v1, kind: Deployment, namespace: shop, name: web}"
+	objects := notReady("Progressing", message, inventory) + `---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, uid: dep, generation: 1}
+spec: {replicas: 1}
+status: {observedGeneration: 1, replicas: 1, updatedReplicas: 1}
+`
+	for _, resource := range []string{"deployments", "replicasets"} {
+		t.Run(resource, func(t *testing.T) {
+			cluster, client := treeCluster(t, objects)
+			client.PrependReactor("*", resource, func(action clienttesting.Action) (bool, runtime.Object, error) {
+				return true, nil, apierrors.NewForbidden(action.GetResource().GroupResource(), "", fmt.Errorf("not allowed"))
+			})
+			kind, err := cluster.Kind(t.Context(), "demoapp")
+			expect.NoError(t, err)
+
+			explanation, err := cluster.Why(t.Context(), inspect.Reference{GroupVersionKind: kind.GroupVersionKind, Namespace: "shop", Name: "web"}, now)
+
+			expect.NoError(t, err)
+			expect.Equal(t, "verdict", inspect.NeedsPerson, explanation.Verdict)
+			expect.Equal(t, "cause", "Pod/web-1", explanation.Cause().Object.String())
+			expect.Contains(t, "text", explanation.Cause().Text, `container "web": ImagePullBackOff`, "check that the image exists")
+			expect.Contains(t, "notes", strings.Join(explanation.Notes, "\n"), resource, "not allowed")
+		})
+	}
+}

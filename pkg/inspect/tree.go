@@ -237,7 +237,7 @@ func (t *treeReader) readChildren(ctx context.Context, node *Node) {
 	if node.Owned() {
 		node.Children = t.readNamed(ctx, node)
 	}
-	if kind, ok := controlled[node.GroupKind()]; ok {
+	if kind, ok := controlledKind(node); ok {
 		node.Children = append(node.Children, t.controlledBy(ctx, node, kind)...)
 	}
 	slices.SortStableFunc(node.Children, func(a, b *Node) int { return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name)) })
@@ -344,6 +344,18 @@ func selectorOf(owner *unstructured.Unstructured) string {
 		return ""
 	}
 	return valid.String()
+}
+
+// controlledKind returns the kind of what a controller creates for a node's object. A Deployment
+// without replicas has only empty ReplicaSets, which a tree does not show.
+func controlledKind(node *Node) (schema.GroupVersionKind, bool) {
+	kind, ok := controlled[node.GroupKind()]
+	if kind == replicaSets {
+		wanted, given, _ := unstructured.NestedInt64(node.Object.Object, "spec", "replicas")
+		existing, _, _ := unstructured.NestedInt64(node.Object.Object, "status", "replicas")
+		ok = !given || wanted > 0 || existing > 0
+	}
+	return kind, ok
 }
 
 // emptyReplicaSet reports whether an object is a ReplicaSet of an older template of a Deployment.

@@ -70,7 +70,7 @@ func (t *treeReader) wanted(level []*Node) map[place]int {
 		if node.Object == nil {
 			continue
 		}
-		if kind, ok := controlled[node.GroupKind()]; ok {
+		if kind, ok := controlledKind(node); ok {
 			counts[place{kind, node.Namespace}]++
 		}
 		if !node.Owned() {

@@ -21,10 +21,11 @@ const maxPodText = 300
 
 // Reasons of the kubelet why a container does not run.
 const (
-	imagePullBackOff = "ImagePullBackOff"
-	crashLoopBackOff = "CrashLoopBackOff"
-	configError      = "CreateContainerConfigError"
-	oomKilled        = "OOMKilled"
+	imagePullBackOff  = "ImagePullBackOff"
+	crashLoopBackOff  = "CrashLoopBackOff"
+	configError       = "CreateContainerConfigError"
+	containerCreating = "ContainerCreating"
+	oomKilled         = "OOMKilled"
 )
 
 // ContainerFailures are the reasons of the kubelet for a waiting container that do not go away
@@ -120,7 +121,7 @@ func OfPodAt(pod *corev1.Pod, now time.Time) (problem PodProblem, fails bool, ag
 			detail += ": it mounts " + mounts
 		}
 		return PodProblem{
-			Reason: "ContainerCreating", Detail: detail,
+			Reason: containerCreating, Detail: detail,
 			Remedy: "create what is missing, or correct its name; kubectl describe pod has the details",
 		}, true, 0
 	}
@@ -152,30 +153,21 @@ func mountsOf(pod *corev1.Pod, condition corev1.PodCondition) string {
 	return textOf(strings.Join(mounts, ", "))
 }
 
-// FailureOf names a pod that does not start, and says why and what to do. It returns an empty text for
-// a pod for which [OfPod] returns false.
-func FailureOf(pod *corev1.Pod) string {
-	problem, fails := OfPod(pod)
-	if !fails {
-		return ""
-	}
-	return problem.Of(pod)
-}
-
 // Of returns the problem with the name of the pod that has it.
 func (p PodProblem) Of(pod *corev1.Pod) string { return fmt.Sprintf("pod %s: %s", pod.Name, p) }
 
-// failure is the text of FailureOf in a message about the owner of a pod.
+// failure is the text of [PodProblem.Of] in a message about the owner of a pod.
 var failure = regexp.MustCompile(`\bpod ([a-z0-9][a-z0-9.-]*): ((?:container "[^"]*": )?([A-Za-z]+).*)`)
 
-// FailureIn returns the name of the pod that a message blames with the text of [FailureOf], and why the
+// FailureIn returns the name of the pod that a message blames with the text of [PodProblem.Of], and why the
 // pod does not start. Both are empty for a message without such a text.
 func FailureIn(message string) (pod, problem string) {
 	match := failure.FindStringSubmatch(message)
 	if match == nil {
 		return "", ""
 	}
-	if _, fails := ContainerFailures[match[3]]; !fails && match[3] != oomKilled && match[3] != corev1.PodReasonUnschedulable {
+	reason := match[3]
+	if _, fails := ContainerFailures[reason]; !fails && reason != oomKilled && reason != containerCreating && reason != corev1.PodReasonUnschedulable {
 		return "", ""
 	}
 	return match[1], match[2]

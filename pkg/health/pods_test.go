@@ -154,11 +154,12 @@ func TestReducedPodsAreBounded(t *testing.T) {
 	}
 }
 
-// TestFailureIn: the message of an owner blames the pod that FailureOf names.
+// TestFailureIn: the message of an owner blames the pod that PodProblem.Of names.
 func TestFailureIn(t *testing.T) {
 	tests := []struct{ message, pod, problem string }{
 		{`Deployment "web": 0/1: pod web-1: container "a": OOMKilled: ended with exit code 137`, "web-1", `container "a": OOMKilled: ended with exit code 137`},
 		{"Ready: 0/1: pod db-0: Unschedulable: no nodes", "db-0", "Unschedulable: no nodes"},
+		{"Ready: 0/1: pod db-0: ContainerCreating: waits", "db-0", "ContainerCreating: waits"},
 		{"pod web-1: Pending", "", ""},
 		{`Deployment "web": Available: 0/1`, "", ""},
 	}

@@ -32,9 +32,11 @@ func (e *Engine) FailingPod(ctx context.Context, workload ObjectReference, selec
 		}
 		for i := range list.Items {
 			pod := &list.Items[i]
-			kind, name := health.WorkloadOf(pod)
-			if failure := health.FailureOf(pod); failure != "" && kind == workload.Kind && name == workload.Name {
-				return failure, nil
+			if kind, name := health.WorkloadOf(pod); kind != workload.Kind || name != workload.Name {
+				continue
+			}
+			if problem, fails, _ := health.OfPodAt(pod, e.clock.Now()); fails {
+				return problem.Of(pod), nil
 			}
 		}
 	}

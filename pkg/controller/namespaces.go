@@ -105,8 +105,8 @@ func (n *Namespaces) get(namespace string) *metav1.PartialObjectMetadata {
 	return found.(*metav1.PartialObjectMetadata)
 }
 
-// Watch calls changed with the name of each namespace that is paused, resumed or being deleted
-// from now on, until the returned function is called. The cache must sync before the first pass
+// Watch calls changed with the name of each namespace that appears, or that is paused, resumed or
+// being deleted, from now on, until the returned function is called. The cache must sync before the first pass
 // over an object. Watch of a nil *Namespaces calls nothing.
 func (n *Namespaces) Watch(changed func(namespace string)) (synced []NamedSync, stop func(), err error) {
 	if n == nil {
@@ -124,9 +124,9 @@ func (n *Namespaces) Watch(changed func(namespace string)) (synced []NamedSync, 
 type namespaceHandler func(namespace string)
 
 // OnAdd implements cache.TypedResourceEventHandler. No pass over an object precedes the initial
-// list.
+// list. Later, the watch of a kind may show an object of a new namespace before the namespace.
 func (h namespaceHandler) OnAdd(namespace *metav1.PartialObjectMetadata, isInitial bool) {
-	if !isInitial && (IsPaused(namespace) || namespace.DeletionTimestamp != nil) {
+	if !isInitial {
 		h(namespace.Name)
 	}
 }

@@ -188,11 +188,18 @@ func TestPausedNamespace(t *testing.T) {
 		expect.Equal(t, "paused after the end", false, namespaces.IsPaused("ns"))
 		expect.Equal(t, "changes", []string{"ns"}, changed)
 
+		later := namespace("false")
+		later.Name = "later"
+		_, err = client.Resource(resource).(fake.MetadataClient).CreateFake(later, metav1.CreateOptions{})
+		expect.NoError(t, err)
+		synctest.Wait()
+		expect.Equal(t, "changes with a new namespace", []string{"ns", "later"}, changed)
+
 		stop()
 		_, err = client.Resource(resource).(fake.MetadataClient).UpdateFake(namespace("true"), metav1.UpdateOptions{})
 		expect.NoError(t, err)
 		synctest.Wait()
-		expect.Equal(t, "changes after the end of the watch", []string{"ns"}, changed)
+		expect.Equal(t, "changes after the end of the watch", []string{"ns", "later"}, changed)
 		expect.Equal(t, "terminating", false, namespaces.IsTerminating("ns"))
 		expect.Equal(t, "unknown Namespaces pause nothing", false, (*controller.Namespaces)(nil).IsPaused("ns"))
 		cancel()

@@ -208,6 +208,8 @@ func (c *command) followRestore(ctx context.Context, kube kubernetes.Interface, 
 		live, err := kube.BatchV1().Jobs(job.Namespace).Get(ctx, job.Name, metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
 			return false, fmt.Errorf("job %q was deleted", job.Name)
+		} else if apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) {
+			return false, fmt.Errorf("the Job goes on, but it cannot be observed: %w", err)
 		} else if err != nil {
 			return false, nil //nolint:nilerr // The API server may be away for a moment. The Job goes on.
 		}

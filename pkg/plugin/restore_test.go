@@ -5,6 +5,7 @@ package plugin_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -52,6 +53,11 @@ func TestRestoreCommand(t *testing.T) {
 		},
 		"a failed pod":   {args: []string{"orders"}, job: failed, pod: podFailed, code: 3, out: "error: the restore failed: no dump\ufffd[31m"},
 		"no pod is left": {args: []string{"orders"}, job: failed, pod: "{}", code: 3, out: "error: the restore failed: Job has reached the limit"},
+		"a Job that may not be read": {
+			args: []string{"orders"}, job: "Forbidden", code: 3,
+			out: `error: the Job goes on, but it cannot be observed: jobs.batch "orders-restore-x" is forbidden`,
+		},
+		"a Job that was deleted": {args: []string{"orders"}, job: "NotFound", code: 3, out: `error: job "orders-restore-x" was deleted`},
 		"restored": {
 			args: []string{"orders", "--database=copy", "--file=x.dump", "--replace", "--yes", "--credentials-secret=admin", "--host=elsewhere", "--port=6432"},
 			job:  complete, pod: "{}",
@@ -91,8 +97,11 @@ func TestRestoreCommand(t *testing.T) {
 	}
 }
 
+// refusals are the codes of reasons for which the API server refuses to show a Job.
+var refusals = map[string]int{"Forbidden": http.StatusForbidden, "NotFound": http.StatusNotFound}
+
 // newRestoreWorld returns a world with the CronJob of a Backup. Jobs end at once with the status,
-// and their pod has the status.
+// or are refused for the reason that job is, and their pod has the status.
 func newRestoreWorld(t *testing.T, created *string, job, pod string) *releaseWorld {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
@@ -110,6 +119,10 @@ func newRestoreWorld(t *testing.T, created *string, job, pod string) *releaseWor
 			expect.NoError(t, err)
 			*created = string(text)
 			answer = `{"apiVersion": "batch/v1", "kind": "Job", "metadata": {"namespace": "shop", "name": "orders-restore-x"}}`
+		case strings.HasSuffix(path, "/jobs/orders-restore-x") && refusals[job] != 0:
+			w.WriteHeader(refusals[job])
+			answer = fmt.Sprintf(`{"apiVersion": "v1", "kind": "Status", "status": "Failure", "code": %d, "reason": %q,
+				"message": "jobs.batch \"orders-restore-x\" is forbidden"}`, refusals[job], job)
 		case strings.HasSuffix(path, "/jobs/orders-restore-x"):
 			answer = `{"apiVersion": "batch/v1", "kind": "Job", "metadata": {"namespace": "shop", "name": "orders-restore-x"}, "status": ` + job + `}`
 		case strings.HasSuffix(path, "/pods"):

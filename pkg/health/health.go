@@ -78,8 +78,8 @@ func Of(object *unstructured.Unstructured) Health {
 		switch {
 		case health.PodsRefused != "":
 			health.Message += ": " + health.PodsRefused
-		case lacksAllPods(object):
-			health.Message += ": no pod was created; the events of the StatefulSet say whether a quota or admission refuses it"
+		case lacksPods(object):
+			health.Message += fmt.Sprintf(": pods are missing; kubectl describe statefulset %s says whether a quota or admission refuses them", object.GetName())
 		}
 	}
 	if object.GroupVersionKind().GroupKind() == deployments {
@@ -128,13 +128,19 @@ var (
 	statefulSets = schema.GroupKind{Group: appsv1.GroupName, Kind: "StatefulSet"}
 )
 
-// lacksAllPods reports whether a StatefulSet that should have pods has none. Unlike a Deployment, it
-// has no condition that says why.
-func lacksAllPods(object *unstructured.Unstructured) bool {
-	wanted, given, err := unstructured.NestedInt64(object.Object, "spec", "replicas")
+// lacksPods reports whether a StatefulSet has fewer pods than it should have, though all of them
+// are available. Its controller has then tried to create the next one. Unlike a Deployment, a
+// StatefulSet has no condition that says why this failed.
+func lacksPods(object *unstructured.Unstructured) bool {
+	desired, given, err := unstructured.NestedInt64(object.Object, "spec", "replicas")
+	if !given {
+		desired = 1
+	}
 	observed, _, _ := unstructured.NestedInt64(object.Object, "status", "observedGeneration")
-	return object.GroupVersionKind().GroupKind() == statefulSets && err == nil && (wanted > 0 || !given) &&
-		observed > 0 && observed == object.GetGeneration() && nestedInt32(object.Object, "status", "replicas") == 0
+	existing := nestedInt32(object.Object, "status", "replicas")
+	return object.GroupVersionKind().GroupKind() == statefulSets && err == nil &&
+		observed > 0 && observed == object.GetGeneration() &&
+		int64(existing) < desired && nestedInt32(object.Object, "status", "availableReplicas") == existing
 }
 
 // podName is the name of a pod in the message of the API server. Each attempt to create a

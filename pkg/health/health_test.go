@@ -280,23 +280,26 @@ func TestCounts(t *testing.T) {
 	}
 }
 
-// TestStatefulSetWithoutPods: a StatefulSet has no condition for pods that a quota refuses.
-func TestStatefulSetWithoutPods(t *testing.T) {
-	const said = "no pod was created; the events of the StatefulSet say whether a quota or admission refuses it"
+// TestStatefulSetThatLacksPods: a StatefulSet has no condition for pods that a quota refuses.
+func TestStatefulSetThatLacksPods(t *testing.T) {
+	const said = ": pods are missing; kubectl describe statefulset db says whether a quota or admission refuses them"
 	tests := map[string]struct {
 		spec, status string
 		want         bool
 	}{
 		"no pod":            {"{}", "{observedGeneration: 1, replicas: 0}", true},
-		"some pods":         {"{replicas: 3}", "{observedGeneration: 1, replicas: 1}", false},
+		"two of three":      {"{replicas: 3}", "{observedGeneration: 1, replicas: 2, readyReplicas: 2, availableReplicas: 2}", true},
+		"the second starts": {"{replicas: 3}", "{observedGeneration: 1, replicas: 2, readyReplicas: 1, availableReplicas: 1}", false},
+		"minReadySeconds":   {"{replicas: 3, minReadySeconds: 9}", "{observedGeneration: 1, replicas: 2, readyReplicas: 2, availableReplicas: 1}", false},
 		"not observed yet":  {"{}", "{}", false},
+		"old generation":    {"{replicas: 3}", "{replicas: 2, readyReplicas: 2, availableReplicas: 2}", false},
 		"no pods are meant": {"{replicas: 0}", "{observedGeneration: 1, replicas: 0, readyReplicas: 1}", false},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			got := Of(object(t, "{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: db, generation: 1}, spec: "+tt.spec+", status: "+tt.status+"}"))
 
-			if strings.Contains(got.Message, said) != tt.want {
+			if strings.HasSuffix(got.Message, said) != tt.want {
 				t.Errorf("the message is %q", got.Message)
 			}
 		})

@@ -10,7 +10,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/example/demoapp-controller/pkg/health"
 	"github.com/example/demoapp-controller/test/expect"
@@ -68,8 +70,8 @@ func TestOfPod(t *testing.T) {
 			}}
 			reduced := health.ReducePod(pod, metav1.ObjectMeta{})
 
-			whole, fails := health.OfPod(pod)
-			cached, _ := health.OfPod(reduced)
+			whole, fails, _ := health.OfPodAt(pod, began)
+			cached, _, _ := health.OfPodAt(reduced, began)
 
 			expect.Equal(t, "whether the pod fails", tt.want != "", fails)
 			if fails {
@@ -78,6 +80,80 @@ func TestOfPod(t *testing.T) {
 			expect.Equal(t, "problem of the cached pod", whole, cached)
 			if diff := cmp.Diff(reduced, health.ReducePod(reduced, metav1.ObjectMeta{})); diff != "" {
 				t.Errorf("a second reduction changes the pod:\n%s", diff)
+			}
+		})
+	}
+}
+
+// began is a time at which a container starts.
+var began = time.Unix(1800000000, 0)
+
+func running() corev1.ContainerState {
+	return corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(began)}}
+}
+
+// TestPodThatRuns: the answer depends on the time since the start of a container that is not ready.
+func TestPodThatRuns(t *testing.T) {
+	const (
+		crash   = `container "web": CrashLoopBackOff: the process ends with exit code 255; kubectl logs --previous shows why the process ends`
+		ends    = `container "web": CrashLoopBackOff: the process ends with exit code 0; kubectl logs --previous shows why the process ends`
+		remedy  = " has not succeeded for more than a minute; correct the process, its port or the probe; kubectl describe pod shows how the probe fails"
+		unready = `container "web": NotReady: it runs, but its readiness probe (port 8081, path /ready)` + remedy
+	)
+	web := corev1.ContainerStatus{Name: "web", State: running()}
+	restarted, ending, starting, ready := *web.DeepCopy(), *web.DeepCopy(), *web.DeepCopy(), *web.DeepCopy()
+	restarted.RestartCount, restarted.LastTerminationState = 1, ended(255, "Unknown")
+	ending.RestartCount, ending.LastTerminationState = 5, ended(0, "Completed")
+	starting.Started, ready.Ready = new(false), true
+	pulls := corev1.ContainerStatus{Name: "second", Image: "a:1", State: waiting("ErrImagePull", "not found")}
+	tests := map[string]struct {
+		init, containers []corev1.ContainerStatus
+		// unreadyAfter is the time from the start of the container until it became unready.
+		unreadyAfter, after time.Duration
+		want                string
+		again               time.Duration
+	}{
+		"begins":                {containers: []corev1.ContainerStatus{web}, after: 20 * time.Second, again: 40 * time.Second},
+		"never ready":           {containers: []corev1.ContainerStatus{web}, after: time.Minute, want: unready},
+		"no longer ready":       {containers: []corev1.ContainerStatus{web}, unreadyAfter: time.Hour, after: time.Hour + 20*time.Second, again: 40 * time.Second},
+		"startup probe":         {containers: []corev1.ContainerStatus{starting}, after: time.Minute, want: `container "web": NotReady: it runs, but its startup probe (port 8080)` + remedy},
+		"ready":                 {containers: []corev1.ContainerStatus{ready}, after: time.Hour},
+		"init container":        {init: []corev1.ContainerStatus{web}, after: time.Hour},
+		"init container again":  {init: []corev1.ContainerStatus{restarted}, after: time.Hour},
+		"crashed a moment ago":  {containers: []corev1.ContainerStatus{restarted}, after: 9 * time.Minute, want: crash, again: time.Minute},
+		"crashed long ago":      {containers: []corev1.ContainerStatus{restarted}, after: 30 * 24 * time.Hour, want: unready},
+		"ends without an error": {containers: []corev1.ContainerStatus{ending}, after: time.Minute, want: ends, again: 9 * time.Minute},
+		"blocked by another": {
+			containers: []corev1.ContainerStatus{restarted, pulls}, after: time.Hour,
+			want: `container "second": ImagePullBackOff: the image "a:1" cannot be pulled; check that the image exists, and that the nodes may pull it`,
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			pod := &corev1.Pod{
+				Spec: corev1.PodSpec{Containers: []corev1.Container{{
+					Name:           "web",
+					Ports:          []corev1.ContainerPort{{Name: "http", ContainerPort: 8080}},
+					StartupProbe:   &corev1.Probe{ProbeHandler: corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromString("http")}}},
+					ReadinessProbe: &corev1.Probe{ProbeHandler: corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Port: intstr.FromInt32(8081), Path: "/ready?token=hunter2"}}},
+				}}},
+				Status: corev1.PodStatus{
+					InitContainerStatuses: test.init, ContainerStatuses: test.containers,
+					Conditions: []corev1.PodCondition{{
+						Type: corev1.ContainersReady, Status: corev1.ConditionFalse, LastTransitionTime: metav1.NewTime(began.Add(test.unreadyAfter)),
+						Message: "containers with unready status: [web]",
+					}},
+				},
+			}
+			reduced := health.ReducePod(pod, metav1.ObjectMeta{})
+			for _, pod := range []*corev1.Pod{pod, reduced, health.ReducePod(reduced, metav1.ObjectMeta{})} {
+				problem, fails, again := health.OfPodAt(pod, began.Add(test.after))
+
+				expect.Equal(t, "whether the pod fails", test.want != "", fails)
+				if fails {
+					expect.Equal(t, "problem", test.want, problem.String())
+				}
+				expect.Equal(t, "time of the next look", test.again, again)
 			}
 		})
 	}
@@ -138,8 +214,15 @@ func TestReducedPodsAreBounded(t *testing.T) {
 		Status: corev1.PodStatus{Conditions: []corev1.PodCondition{{Type: corev1.PodReadyToStartContainers, Status: corev1.ConditionFalse}}},
 	}
 	crash := &corev1.Pod{Status: corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{Name: "web", State: ended(1, long)}}}}
-	for name, pod := range map[string]*corev1.Pod{"mounts": mounts, "reason of the end": crash} {
-		if reduced := health.ReducePod(pod, metav1.ObjectMeta{}); reduced.Size() > 500 {
+	var healthy, many corev1.Pod
+	for range 100 {
+		many.Status.ContainerStatuses = append(many.Status.ContainerStatuses, corev1.ContainerStatus{Name: "web", Image: long, State: running()})
+		healthy.Status.ContainerStatuses = append(healthy.Status.ContainerStatuses, corev1.ContainerStatus{Name: "web", Image: long, Ready: true, State: running()})
+	}
+	many.Spec.Containers = []corev1.Container{{Name: "web", ReadinessProbe: &corev1.Probe{ProbeHandler: corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: long}}}}}
+	expect.Equal(t, "status of a healthy pod", true, equality.Semantic.DeepEqual(health.ReducePod(&healthy, metav1.ObjectMeta{}), &corev1.Pod{}))
+	for name, pod := range map[string]*corev1.Pod{"mounts": mounts, "reason of the end": crash, "containers": &many} {
+		if reduced := health.ReducePod(pod, metav1.ObjectMeta{}); reduced.Size() > 700 {
 			t.Errorf("%s: the reduced pod has %d bytes", name, reduced.Size())
 		}
 	}
@@ -149,7 +232,7 @@ func TestReducedPodsAreBounded(t *testing.T) {
 
 	reduced := health.ReducePod(pod, metav1.ObjectMeta{})
 
-	if reduced.Size() > 500 {
+	if reduced.Size() > 700 {
 		t.Errorf("the reduced pod has %d bytes", reduced.Size())
 	}
 }
@@ -160,6 +243,7 @@ func TestFailureIn(t *testing.T) {
 		{`Deployment "web": 0/1: pod web-1: container "a": OOMKilled: ended with exit code 137`, "web-1", `container "a": OOMKilled: ended with exit code 137`},
 		{"Ready: 0/1: pod db-0: Unschedulable: no nodes", "db-0", "Unschedulable: no nodes"},
 		{"Ready: 0/1: pod db-0: ContainerCreating: waits", "db-0", "ContainerCreating: waits"},
+		{`Ready: 0/1: pod db-0: container "web": NotReady: it runs`, "db-0", `container "web": NotReady: it runs`},
 		{"pod web-1: Pending", "", ""},
 		{`Deployment "web": Available: 0/1`, "", ""},
 	}

@@ -45,6 +45,9 @@ func (f facts) ofPod(node *Node) finding {
 			return found
 		}
 	}
+	if problem, fails, _ := health.OfPodAt(&pod, f.now); fails {
+		found.verdict, found.text = NeedsPerson, problem.String()
+	}
 	return found
 }
 

@@ -68,6 +68,7 @@ func TestWhyOfPods(t *testing.T) {
 		describe = "kubectl describe pod web-1-a -n shop"
 		previous = "kubectl logs web-1-a -n shop -c web --previous"
 		starting = "{phase: Pending}"
+		unready  = `{phase: Running, containerStatuses: [{name: web, state: {running: {startedAt: "1970-01-01T00:00:00Z"}}}]}`
 	)
 	claim := "---\napiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: data, uid: claim}\nstatus: {phase: Pending}\n"
 	tests := []struct {
@@ -101,6 +102,8 @@ func TestWhyOfPods(t *testing.T) {
 		{name: "volume", status: starting, event: "pod FailedAttachVolume: it is attached elsewhere", cause: "Pod/web-1-a", text: "attached elsewhere", command: describe},
 		{name: "sandbox", status: starting, event: "pod FailedCreatePodSandBox: plugin type cni failed", cause: "Pod/web-1-a", text: "cni failed", command: describe},
 		{name: "probe", status: "{phase: Running}", event: "pod Unhealthy: Readiness probe failed: 500", cause: "Pod/web-1-a", text: "probe failed: 500", command: describe},
+		{name: "probe with an event", status: unready, event: "pod Unhealthy: Readiness probe failed: 404", cause: "Pod/web-1-a", text: "probe failed: 404", command: describe},
+		{name: "probe without an event", status: unready, cause: "Pod/web-1-a", text: `container "web": NotReady: it runs, but its readiness probe has not`, command: describe},
 		{name: "evicted", status: "{phase: Failed, reason: Evicted, message: low on memory}", cause: "Pod/web-1-a", text: "Evicted: low on memory", command: describe},
 		{name: "nodes", status: unschedulable("Unschedulable", "0/2 nodes are available: 2 Insufficient cpu"), cause: "Pod/web-1-a", text: "Insufficient cpu", command: describe},
 		{name: "taint", status: unschedulable("Unschedulable", "2 node(s) had untolerated taint {gpu: }"), cause: "Pod/web-1-a", text: "untolerated taint", command: describe},

@@ -292,3 +292,26 @@ func TestPodThatDoesNotStartIsExplained(t *testing.T) {
 		expect.Equal(t, "reason when the pods are ready", apimeta.ReasonHealthy, w.ready().Reason)
 	})
 }
+
+// TestPodThatRunsUnready: nothing of the pod changes after its start.
+func TestPodThatRunsUnready(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.create()
+		pod := failingPod("")
+		pod.Status.ContainerStatuses[0].State = corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.Now()}}
+
+		controllertest.Create(w.World, w.kube.CoreV1().Pods("ns").Create, pod)
+		w.Wait(50 * time.Second)
+		begun := w.ready().Message
+		w.Wait(20 * time.Second)
+
+		if strings.Contains(begun, "pod web-1-a") {
+			t.Errorf("message in the first minute: %s", begun)
+		}
+		expect.Contains(t, "message", w.ready().Message, `pod web-1-a: container "web": NotReady: it runs, but its readiness probe`, "kubectl describe pod")
+		w.Take()
+		w.Wait(time.Hour)
+		expect.Equal(t, "requests later", []string(nil), w.Take())
+	})
+}

@@ -236,7 +236,7 @@ test-unit: ## Run the unit tests. They need no cluster.
 
 # Each package starts a control plane of its own, and most of its time goes by in waits, so several run side by side. The
 # longest come first. The operator runs without the race detector, which the unit tests have.
-LONGEST := $(addprefix test/,conformance integration integration/lifecycle integration/handover integration/variants upgrade install)
+LONGEST := $(addprefix test/,conformance integration integration/lifecycle chaos integration/handover integration/variants upgrade install)
 CLUSTER_PACKAGES = $(addprefix ./,$(LONGEST) $(filter-out $(LONGEST) test/docs test/integration/fleet test/ui test/monitoring/% test/scripts/%,$(sort $(patsubst %/,%,$(dir \
 	$(shell grep -rlE '^//go:build (integration|conformance)' --include='*_test.go' test))))))
 CLUSTER_TEST := DEMOAPP_CONTROLLER_BINARY=$(CURDIR)/$(BINARY) $(GO_TEST) -timeout 40m -p 4 -tags integration,conformance

@@ -34,12 +34,15 @@ type Proxy struct {
 	address     string
 	certificate tls.Certificate
 	handler     http.Handler
-	refused     atomic.Pointer[func(*http.Request) bool]
+	intercepted atomic.Pointer[Interceptor]
 	// running is nil while the proxy is disconnected. ended is closed when running accepts no more
 	// connections.
 	running *http.Server
 	ended   chan struct{}
 }
+
+// Interceptor answers a request in place of the API server, or passes it on to forward.
+type Interceptor func(w http.ResponseWriter, r *http.Request, forward http.Handler)
 
 // NewProxy starts a proxy of the API server, which ends with the test.
 func (c *Cluster) NewProxy(t testing.TB) *Proxy {
@@ -68,7 +71,7 @@ func (c *Cluster) NewProxy(t testing.TB) *Proxy {
 	return p
 }
 
-// forward returns a handler that sends requests to target, unless they are refused.
+// forward returns a handler that sends requests to target, unless they are intercepted.
 func (p *Proxy) forward(target *url.URL, transport http.RoundTripper) http.Handler {
 	forward := &httputil.ReverseProxy{
 		Rewrite:   func(r *httputil.ProxyRequest) { r.SetURL(target) },
@@ -80,8 +83,8 @@ func (p *Proxy) forward(target *url.URL, transport http.RoundTripper) http.Handl
 		ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if refuses := p.refused.Load(); refuses != nil && (*refuses)(r) {
-			http.Error(w, "refused by the test", http.StatusServiceUnavailable)
+		if intercept := p.intercepted.Load(); intercept != nil {
+			(*intercept)(w, r, forward)
 			return
 		}
 		forward.ServeHTTP(w, r)
@@ -122,12 +125,23 @@ func (p *Proxy) Disconnect() {
 	p.running = nil
 }
 
-// Refuse answers requests for which refuses is true with status 503. Without refuses, it passes on
-// all requests.
+// Refuse answers requests for which refuses is true with status 503.
 func (p *Proxy) Refuse(refuses func(*http.Request) bool) {
-	if refuses == nil {
-		p.refused.Store(nil)
+	p.Intercept(func(w http.ResponseWriter, r *http.Request, forward http.Handler) {
+		if refuses(r) {
+			http.Error(w, "refused by the test", http.StatusServiceUnavailable)
+			return
+		}
+		forward.ServeHTTP(w, r)
+	})
+}
+
+// Intercept hands all further requests to an interceptor. Without one, the proxy passes on all
+// requests.
+func (p *Proxy) Intercept(intercept Interceptor) {
+	if intercept == nil {
+		p.intercepted.Store(nil)
 		return
 	}
-	p.refused.Store(&refuses)
+	p.intercepted.Store(&intercept)
 }

@@ -1,0 +1,14 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package chaos breaks the way between the operator and the API server on purpose, and compares what
+// becomes of it with an undisturbed run.
+//
+// A subject is a kind with one object of it: the object is created, changed, drifts and is deleted.
+// An undisturbed run records the state after each of these steps: objects, status, release records,
+// and the number of events and audit records. Times, UIDs and names of namespaces are left out. Each
+// disturbed run then has to come to the same states.
+//
+// All runs share one operator, which connects to the API server through a proxy. Each run has a
+// namespace of its own, so a fault hits one run, and many runs are side by side.
+package chaos

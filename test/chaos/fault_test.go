@@ -1,0 +1,207 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build integration
+
+package chaos
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/json"
+)
+
+// late is the delay of an answer that comes late. It is longer than the timeout of any request of
+// the operator but those of Helm operations.
+const late = 40 * time.Second
+
+// faults are what can happen to a request.
+var faults = map[string]func(w http.ResponseWriter, r *http.Request, forward http.Handler){
+	"500": func(w http.ResponseWriter, _ *http.Request, _ http.Handler) {
+		refuse(w, http.StatusInternalServerError, metav1.StatusReasonInternalError)
+	},
+	"429": func(w http.ResponseWriter, _ *http.Request, _ http.Handler) {
+		w.Header().Set("Retry-After", "1")
+		refuse(w, http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests)
+	},
+	"409": func(w http.ResponseWriter, _ *http.Request, _ http.Handler) {
+		refuse(w, http.StatusConflict, metav1.StatusReasonConflict)
+	},
+	"reset before": func(http.ResponseWriter, *http.Request, http.Handler) {
+		panic(http.ErrAbortHandler)
+	},
+	"reset after": func(_ http.ResponseWriter, r *http.Request, forward http.Handler) {
+		forward.ServeHTTP(httptest.NewRecorder(), r)
+		panic(http.ErrAbortHandler)
+	},
+	"late": func(w http.ResponseWriter, r *http.Request, forward http.Handler) {
+		answer := httptest.NewRecorder()
+		forward.ServeHTTP(answer, r)
+		timer := time.NewTimer(late)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+		case <-r.Context().Done():
+			panic(http.ErrAbortHandler)
+		}
+		maps.Copy(w.Header(), answer.Header())
+		w.WriteHeader(answer.Code)
+		_, _ = w.Write(answer.Body.Bytes()) // The client may have given up.
+	},
+}
+
+// faultNames are the names of faults, sorted.
+var faultNames = slices.Sorted(maps.Keys(faults))
+
+func refuse(w http.ResponseWriter, code int, reason metav1.StatusReason) {
+	body, err := json.Marshal(metav1.Status{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"},
+		Status:   metav1.StatusFailure, Code: int32(code), Reason: reason, Message: "refused by the test",
+	})
+	if err != nil {
+		panic(err) // A Status can always be encoded.
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(code)
+	_, _ = w.Write(body) // The client may have given up.
+}
+
+// A plan says which request of a run meets a fault.
+type plan struct {
+	// nth is the number of the request, from 1; 0 for none.
+	nth   int
+	fault string
+}
+
+// saboteur counts the requests of runs, and breaks those that the plans of the runs name.
+type saboteur struct {
+	mu      sync.Mutex
+	runs    map[string]*requests
+	watches *watchFault
+	crashed func()
+}
+
+// requests are those of one run.
+type requests struct {
+	plan plan
+	sent []string
+}
+
+func newSaboteur() *saboteur { return &saboteur{runs: map[string]*requests{}} }
+
+// watch begins a run in a namespace.
+func (s *saboteur) watch(namespace string, plan plan) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.runs[namespace] = &requests{plan: plan}
+}
+
+// sent returns the requests of a run so far.
+func (s *saboteur) sent(namespace string) []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.runs[namespace].sent)
+}
+
+// breakWatches breaks all watches that begin from now on; nil ends that.
+func (s *saboteur) breakWatches(fault *watchFault) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.watches = fault
+}
+
+func (s *saboteur) watchFault() *watchFault {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.watches
+}
+
+// onCrash sets what kills the operator.
+func (s *saboteur) onCrash(kill func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.crashed = kill
+}
+
+func (s *saboteur) crashHandler() func() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.crashed
+}
+
+// intercept implements cluster.Interceptor.
+func (s *saboteur) intercept(w http.ResponseWriter, r *http.Request, forward http.Handler) {
+	if resource, ok := isWatch(r); ok {
+		if fault := s.watchFault(); fault != nil {
+			fault.intercept(w, r, resource, forward)
+			return
+		}
+	}
+	switch fault := s.faultOf(r); fault {
+	case "":
+		forward.ServeHTTP(w, r)
+	case crash:
+		crashAfter(s.crashHandler(), r, forward)
+	default:
+		faults[fault](w, r, forward)
+	}
+}
+
+// faultOf counts a request and returns the fault that it meets; empty for none.
+func (s *saboteur) faultOf(r *http.Request) string {
+	text, ok := counted(r)
+	if !ok {
+		return ""
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for namespace, run := range s.runs {
+		if !strings.Contains(text, namespace) {
+			continue
+		}
+		run.sent = append(run.sent, strings.ReplaceAll(text, namespace, "NAMESPACE"))
+		// The operator crashes twice in a row.
+		if nth := len(run.sent); nth == run.plan.nth || run.plan.fault == crash && nth == run.plan.nth+1 {
+			return run.plan.fault
+		}
+		return ""
+	}
+	return ""
+}
+
+// counted returns the text of a request that counts: all but lists and watches, which informers
+// send, and reviews of permissions. Records of deletions are in a namespace of their own, and their
+// names have the namespace of the object.
+func counted(r *http.Request) (string, bool) {
+	path := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
+	at := slices.Index(path, "namespaces")
+	named := len(path) - at - 2 // Segments after the namespace: the resource, the name, the subresource.
+	if at < 0 || r.Method == http.MethodGet && named < 2 || slices.Contains(path, "leases") {
+		return "", false
+	}
+	text := r.Method + " " + strings.Join(path[at:], "/")
+	if r.Method != http.MethodPost {
+		return text, true
+	}
+	// The name of a created object is in the body alone.
+	body, err := io.ReadAll(io.LimitReader(r.Body, 4<<20))
+	if err != nil {
+		return "", false
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	var object metav1.PartialObjectMetadata
+	if json.Unmarshal(body, &object) == nil {
+		text += fmt.Sprintf(" (%s)", object.Name)
+	}
+	return text, true
+}

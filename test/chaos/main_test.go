@@ -1,0 +1,123 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build integration
+
+package chaos
+
+import (
+	"errors"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/example/demoapp-controller/test/cluster"
+)
+
+const (
+	// quiet is how long the operator sends no request about a namespace after its work is done.
+	quiet = 2 * time.Second
+	// glance is how long it sends none before the state is compared.
+	glance = time.Second / 2
+)
+
+// seed selects the faults of a short run.
+var seed = flag.Int64("seed", 1, "seed of the faults of a short run")
+
+var (
+	// mainTest ends after all tests.
+	mainTest = &cluster.MainTest{}
+	shared   *cluster.Cluster
+	// proxy is the operator's way to the API server, on which sabotage breaks its requests.
+	proxy    *cluster.Proxy
+	sabotage *saboteur
+	// launch describes the operator.
+	launch   cluster.Launch
+	operator *cluster.Operator
+	// kinds are the resources of the subjects.
+	kinds []schema.GroupVersionResource
+)
+
+// entries is the watches file: the Memcached of the hybrid example, and the same chart with an
+// impersonated account.
+const entries = `
+- {group: cache.my.domain, version: v1, kind: Memcached, chart: CHART}
+- {group: chaos.example.com, version: v1, kind: Deputy, chart: CHART, serviceAccountName: deployer}
+`
+
+const deputies = `
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: deputies.chaos.example.com}
+spec:
+  group: chaos.example.com
+  names: {kind: Deputy, listKind: DeputyList, plural: deputies, singular: deputy}
+  scope: Namespaced
+  versions:
+    - name: v1
+      served: true
+      storage: true
+      subresources: {status: {}}
+      schema:
+        openAPIV3Schema:
+          type: object
+          properties:
+            spec: {type: object, x-kubernetes-preserve-unknown-fields: true}
+            status: {type: object, x-kubernetes-preserve-unknown-fields: true}
+`
+
+const permissions = `
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: chaos}
+rules:
+  - {apiGroups: [chaos.example.com], resources: ["*"], verbs: [list, watch, patch]}
+  - {apiGroups: [""], resources: [serviceaccounts], resourceNames: [deployer], verbs: [impersonate]}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: chaos}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: chaos}
+subjects: [{kind: ServiceAccount, name: demoapp-controller, namespace: demoapp-system}]
+`
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	os.Exit(run(m))
+}
+
+func run(m *testing.M) int {
+	t := mainTest
+	defer t.CleanUp()
+	// Runs mostly wait, so their number can exceed that of processors.
+	if err := flag.Set("test.parallel", "24"); err != nil {
+		t.Fatal(err)
+	}
+	shared = t.Start(cluster.Options{Audit: true, KeepNamespaces: true})
+	if err := shared.InstallKinds(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	crd, file := filepath.Join(dir, "crd.yaml"), filepath.Join(dir, "watches.yaml")
+	watches := strings.ReplaceAll(entries, "CHART", filepath.Join(shared.Root(), "examples", "hybrid", "charts", "memcached"))
+	err := errors.Join(
+		os.WriteFile(crd, []byte(deputies), 0o600), os.WriteFile(file, []byte(watches), 0o600),
+		shared.InstallCRDs(t.Context(), crd),
+	)
+	if err != nil {
+		t.Fatal(err)
+	}
+	apply(t.Context(), t, "", permissions)
+	sabotage = newSaboteur()
+	proxy = shared.NewProxy(t)
+	proxy.Intercept(sabotage.intercept)
+	launch = cluster.Launch{Proxy: proxy, Args: []string{"--watches-file=" + file, "--logging-format=json"}}
+	operator = launch.Start(t.Context(), t, shared).AwaitReady(t.Context(), t)
+	kinds = kindsServed(t)
+	return t.End(m.Run())
+}

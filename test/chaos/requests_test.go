@@ -1,0 +1,139 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build integration
+
+package chaos
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
+)
+
+// shortRuns is the number of disturbed runs of each subject in a short test.
+const shortRuns = 2
+
+const retried = string(releasev1alpha1.UpgradeReasonRetryAfterFailure)
+
+// ofFault are the differences that a request which fails may make: an attempt that follows a failed
+// one has another reason, and does not know what changed if the failed one made the revision.
+var ofFault = cmp.Options{
+	without("changed"),
+	cmp.FilterValues(func(a, b string) bool { return a == retried || b == retried }, cmp.Ignore()),
+}
+
+// without ignores fields of a name.
+func without(field string) cmp.Option {
+	return cmpopts.IgnoreMapEntries(func(key string, _ any) bool { return key == field })
+}
+
+// TestEveryRequestFails breaks, in runs of their own, each request that the operator sends for an
+// object, in each way. A short test breaks some, which the seed selects.
+func TestEveryRequestFails(t *testing.T) { //nolint:tparallel // The other tests break the requests of all runs.
+	for name, s := range subjects {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			want, sent := undisturbed[name](t)
+			t.Logf("%d requests: %q", len(sent), sent)
+			for _, p := range plans(len(sent)) {
+				t.Run(fmt.Sprintf("%d %s", p.nth, p.fault), func(t *testing.T) {
+					t.Parallel()
+					namespace := shared.Namespace(t)
+					sabotage.watch(namespace, p)
+					defer func() {
+						if t.Failed() {
+							broken := sabotage.sent(namespace)
+							t.Logf("the request that failed: %q", broken[min(p.nth, len(broken))-1])
+						}
+					}()
+
+					came := play(t, s, namespace, &want, ofFault)
+
+					assertOutcome(t, want, came)
+				})
+			}
+		})
+	}
+}
+
+// plans returns the faults of a subject's disturbed runs.
+func plans(requests int) []plan {
+	var all []plan
+	for nth := range requests {
+		for _, fault := range faultNames {
+			all = append(all, plan{nth + 1, fault})
+		}
+	}
+	if !testing.Short() {
+		return all
+	}
+	random := rand.New(rand.NewPCG(uint64(*seed), uint64(requests)))
+	random.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	return all[:min(shortRuns, len(all))]
+}
+
+// undisturbed has a function for each subject that plays it without a fault, once.
+var undisturbed = func() map[string]func(t *testing.T) (outcome, []string) {
+	plays := map[string]func(t *testing.T) (outcome, []string){}
+	for name, s := range subjects {
+		var once sync.Once
+		var came outcome
+		var sent []string
+		plays[name] = func(t *testing.T) (outcome, []string) {
+			t.Helper()
+			once.Do(func() { came, sent = playUndisturbed(t, s) })
+			if sent == nil {
+				t.Fatal("the undisturbed run failed")
+			}
+			return came, sent
+		}
+	}
+	return plays
+}()
+
+// playUndisturbed plays a subject twice without a fault. It returns the outcome and the operator's
+// requests. That both outcomes are equal shows that a difference is due to a fault.
+func playUndisturbed(t *testing.T, s subject) (outcome, []string) {
+	t.Helper()
+	namespaces := []string{shared.Namespace(t), shared.Namespace(t)}
+	sabotage.watch(namespaces[0], plan{})
+	first := play(t, s, namespaces[0], nil)
+	second := play(t, s, namespaces[1], &first)
+	assertOutcome(t, first, second)
+	return first, sabotage.sent(namespaces[0])
+}
+
+// playAllUndisturbed plays all subjects without a fault, unless that was done before.
+func playAllUndisturbed(t *testing.T) {
+	t.Helper()
+	t.Run("undisturbed", func(t *testing.T) {
+		for name := range subjects {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				undisturbed[name](t)
+			})
+		}
+	})
+}
+
+// assertOutcome asserts what states do not show: an event is sent at most once more, and a deletion
+// leaves one audit record.
+func assertOutcome(t *testing.T, undisturbed, came outcome) {
+	t.Helper()
+	for reason, count := range came.events {
+		if most := undisturbed.events[reason] + 1; count > most {
+			t.Errorf("%d events %s, at most %d are expected; without a fault: %v, with it: %v",
+				count, reason, most, undisturbed.events, came.events)
+		}
+	}
+	if came.audits != undisturbed.audits {
+		t.Errorf("%d audit records, want %d", came.audits, undisturbed.audits)
+	}
+}

@@ -1,0 +1,226 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build integration
+
+package chaos
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/example/demoapp-controller/test/cluster"
+)
+
+// outcome is what a run came to.
+type outcome struct {
+	// states are those after each step.
+	states []state
+	events map[string]int
+	audits int
+}
+
+// play plays a subject in a namespace. After each step, it waits until the state is that of the
+// undisturbed run, except for differences that options allow; without an undisturbed run, until the
+// state stays as it is.
+func play(t *testing.T, s subject, namespace string, undisturbed *outcome, options ...cmp.Option) outcome {
+	t.Helper()
+	ctx := t.Context()
+	for _, claim := range s.claims {
+		shared.Volume(t, namespace, claim, "1Gi")
+	}
+	apply(ctx, t, namespace, s.before)
+	object := apply(ctx, t, namespace, s.object)[0]
+	client := clientOf(t, object, namespace)
+	var came outcome
+	settle := func(step string) {
+		t.Helper()
+		var want state
+		if undisturbed != nil {
+			want = undisturbed.states[len(came.states)]
+		}
+		came.states = append(came.states, settled(ctx, t, step, namespace, want, options...))
+	}
+	awaitReady(ctx, t, client)
+	settle("creation")
+
+	if _, err := client.Patch(ctx, "web", types.MergePatchType, []byte(s.change), metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	awaitReady(ctx, t, client)
+	settle("change")
+
+	for _, d := range s.drift {
+		d.make(ctx, t, namespace)
+		settle("drift of " + d.kind)
+	}
+
+	if err := client.Delete(ctx, "web", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	cluster.Eventually(ctx, t, "the object is gone", func(ctx context.Context) (bool, error) {
+		_, err := client.Get(ctx, "web", metav1.GetOptions{})
+		return apierrors.IsNotFound(err), err
+	})
+	awaitCollected(ctx, t, namespace)
+	settle("deletion")
+	var err error
+	if came.events, err = eventsOf(ctx, shared, namespace); err != nil {
+		t.Fatal(err)
+	}
+	if came.audits, err = auditRecordsOf(ctx, shared, namespace); err != nil {
+		t.Fatal(err)
+	}
+	return came
+}
+
+// make changes or deletes a child.
+func (d drift) make(ctx context.Context, t *testing.T, namespace string) {
+	t.Helper()
+	child := &unstructured.Unstructured{}
+	child.SetAPIVersion(d.apiVersion)
+	child.SetKind(d.kind)
+	client := clientOf(t, child, namespace)
+	if d.patch == "" {
+		if err := client.Delete(ctx, d.name, metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if _, err := client.Patch(ctx, d.name, types.MergePatchType, []byte(d.patch), metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// awaitReady waits until the object is ready at its generation.
+func awaitReady(ctx context.Context, t *testing.T, client dynamic.ResourceInterface) {
+	t.Helper()
+	var last any
+	defer func() {
+		if t.Failed() {
+			t.Logf("the status is %v", last)
+		}
+	}()
+	cluster.Eventually(ctx, t, "the object is ready", func(ctx context.Context) (bool, error) {
+		live, err := client.Get(ctx, "web", metav1.GetOptions{})
+		if err != nil {
+			return false, err
+		}
+		last = live.Object["status"]
+		conditions, _, _ := unstructured.NestedSlice(live.Object, "status", "conditions")
+		for _, item := range conditions {
+			fields, _ := item.(map[string]any)
+			if fields["type"] == "Ready" {
+				return fields["status"] == "True" && fields["observedGeneration"] == live.GetGeneration(), nil
+			}
+		}
+		return false, nil
+	})
+}
+
+// settled waits until the state of a namespace is the desired one and returns it. Without a desired
+// state, it returns the first one that stays the same for the time of a status update.
+func settled(ctx context.Context, t *testing.T, step, namespace string, desired state, options ...cmp.Option) state {
+	t.Helper()
+	var last state
+	defer func() {
+		if t.Failed() && desired != nil {
+			t.Logf("After the %s, the state differs from that of the undisturbed run (-undisturbed +this):\n%s", step, cmp.Diff(desired, last, options...))
+		}
+	}()
+	silence := glance
+	if desired == nil {
+		silence = quiet
+	}
+	cluster.Eventually(ctx, t, "state after the "+step, func(ctx context.Context) (bool, error) {
+		// The state changes only while the operator sends requests.
+		if err := shared.AwaitAuditQuiet(ctx, silence, ofNamespace(namespace)); err != nil {
+			return false, err
+		}
+		found, err := stateOf(ctx, shared, kinds, namespace)
+		if err != nil {
+			return false, err
+		}
+		last = found
+		return desired == nil || cmp.Equal(desired, found, options...), nil
+	})
+	return last
+}
+
+// ofNamespace selects the operator's requests about a namespace.
+func ofNamespace(namespace string) cluster.AuditFilter {
+	return func(event cluster.AuditEvent) bool {
+		return cluster.ByOperator()(event) && (event.Namespace == namespace || strings.Contains(event.Name, namespace))
+	}
+}
+
+// apply applies the objects of a YAML text. NAMESPACE in the text stands for the namespace.
+func apply(ctx context.Context, t testing.TB, namespace, text string) []*unstructured.Unstructured {
+	t.Helper()
+	if text == "" {
+		return nil
+	}
+	path := filepath.Join(t.TempDir(), "objects.yaml")
+	if err := os.WriteFile(path, []byte(strings.ReplaceAll(text, "NAMESPACE", namespace)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	objects, err := shared.Objects(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := shared.ApplyFiles(ctx, namespace, path); err != nil {
+		t.Fatal(err)
+	}
+	return objects
+}
+
+// clientOf returns the client of an object's resource.
+func clientOf(t testing.TB, object *unstructured.Unstructured, namespace string) dynamic.ResourceInterface {
+	t.Helper()
+	gvk := object.GroupVersionKind()
+	mapping, err := shared.Mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return shared.Dynamic.Resource(mapping.Resource).Namespace(namespace)
+}
+
+// kindsServed returns the resources of the operator's kinds.
+func kindsServed(t testing.TB) []schema.GroupVersionResource {
+	t.Helper()
+	var found []schema.GroupVersionResource
+	for name, s := range subjects {
+		objects, err := decodeText(t, s.object)
+		if err != nil {
+			t.Fatal(fmt.Errorf("subject %s: %w", name, err))
+		}
+		gvk := objects[0].GroupVersionKind()
+		mapping, err := shared.Mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found = append(found, mapping.Resource)
+	}
+	return found
+}
+
+func decodeText(t testing.TB, text string) ([]*unstructured.Unstructured, error) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "object.yaml")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		return nil, err
+	}
+	return shared.Objects(path)
+}

@@ -1,0 +1,218 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build integration
+
+package chaos
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/example/demoapp-controller/test/cluster"
+	"github.com/example/demoapp-controller/test/integration/apps"
+)
+
+// contents are the resources that a run leaves in its namespace. Those of the operator's kinds are
+// added at the start.
+var contents = []schema.GroupVersionResource{
+	{Version: "v1", Resource: "configmaps"},
+	{Version: "v1", Resource: "secrets"},
+	{Version: "v1", Resource: "services"},
+	{Version: "v1", Resource: "serviceaccounts"},
+	{Version: "v1", Resource: "persistentvolumeclaims"},
+	{Group: "apps", Version: "v1", Resource: "deployments"},
+	{Group: "apps", Version: "v1", Resource: "statefulsets"},
+	{Group: "batch", Version: "v1", Resource: "cronjobs"},
+	{Group: "batch", Version: "v1", Resource: "jobs"},
+	{Group: "policy", Version: "v1", Resource: "poddisruptionbudgets"},
+	{Group: "networking.k8s.io", Version: "v1", Resource: "ingresses"},
+	{Group: "networking.k8s.io", Version: "v1", Resource: "networkpolicies"},
+}
+
+// state is what is in a namespace: the objects by resource and name, without what differs between
+// two undisturbed runs.
+type state map[string]any
+
+// stateOf reads the state of a namespace.
+func stateOf(ctx context.Context, c *cluster.Cluster, own []schema.GroupVersionResource, namespace string) (state, error) {
+	found := state{}
+	for _, resource := range slices.Concat(contents, own) {
+		list, err := c.Dynamic.Resource(resource).Namespace(namespace).List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return nil, fmt.Errorf("list %s: %w", resource.Resource, err)
+		}
+		for i := range list.Items {
+			object := &list.Items[i]
+			if isOfKubernetes(object) {
+				continue
+			}
+			found[resource.Resource+"/"+object.GetName()] = normalized(object, slices.Contains(own, resource), namespace)
+		}
+	}
+	return found, nil
+}
+
+// awaitCollected waits until the garbage collector has deleted all objects whose owner is gone.
+func awaitCollected(ctx context.Context, t testing.TB, namespace string) {
+	t.Helper()
+	cluster.Eventually(ctx, t, "objects without an owner are gone", func(ctx context.Context) (bool, error) {
+		existing, wanted := sets.New[types.UID](), sets.New[types.UID]()
+		for _, resource := range slices.Concat(contents, kinds) {
+			list, err := shared.Dynamic.Resource(resource).Namespace(namespace).List(ctx, metav1.ListOptions{})
+			if err != nil {
+				return false, err
+			}
+			for i := range list.Items {
+				existing.Insert(list.Items[i].GetUID())
+				for _, owner := range list.Items[i].GetOwnerReferences() {
+					wanted.Insert(owner.UID)
+				}
+			}
+		}
+		return existing.IsSuperset(wanted), nil
+	})
+}
+
+// isOfKubernetes reports whether Kubernetes makes an object in each namespace.
+func isOfKubernetes(object *unstructured.Unstructured) bool {
+	return object.GetName() == "kube-root-ca.crt" || object.GetName() == "default" && object.GetKind() == "ServiceAccount"
+}
+
+// normalized returns what matters of an object. Only objects of the operator have a status.
+func normalized(object *unstructured.Unstructured, own bool, namespace string) any {
+	fields := map[string]any{
+		"labels": anyOf(object.GetLabels()), "annotations": anyOf(object.GetAnnotations()), "finalizers": fmt.Sprint(object.GetFinalizers()),
+		"spec": object.Object["spec"], "deleted": object.GetDeletionTimestamp() != nil,
+	}
+	switch {
+	case object.GetLabels()["owner"] == "helm":
+		return fields["labels"].(map[string]any)["status"]
+	case object.GetKind() == "Secret":
+		fields["data"] = keysOf(object)
+	default:
+		fields["data"] = object.Object["data"]
+	}
+	if own {
+		sortConditions(object)
+		fields["status"] = object.Object["status"]
+	}
+	return cleaned(fields, namespace)
+}
+
+// sortConditions sorts conditions by type. Their order is that in which they came about.
+func sortConditions(object *unstructured.Unstructured) {
+	conditions, _, _ := unstructured.NestedSlice(object.Object, "status", "conditions")
+	if len(conditions) == 0 {
+		return
+	}
+	typeOf := func(condition any) string { return fmt.Sprint(condition.(map[string]any)["type"]) }
+	slices.SortFunc(conditions, func(a, b any) int { return strings.Compare(typeOf(a), typeOf(b)) })
+	object.Object["status"].(map[string]any)["conditions"] = conditions
+}
+
+func keysOf(object *unstructured.Unstructured) string {
+	data, _, _ := unstructured.NestedMap(object.Object, "data")
+	keys := make([]string, 0, len(data))
+	for key := range data {
+		keys = append(keys, key)
+	}
+	slices.Sort(keys)
+	return strings.Join(keys, ", ")
+}
+
+func anyOf(labels map[string]string) map[string]any {
+	values := map[string]any{}
+	for key, value := range labels {
+		values[key] = value
+	}
+	return values
+}
+
+// accidental are fields that the API server or a controller of Kubernetes chooses, and digests of
+// generated passwords.
+var accidental = []string{
+	"checksum/secret", "clusterIP", "clusterIPs", "nodePort", "volumeName", "deployment.kubernetes.io/revision", "pv.kubernetes.io/bind-completed",
+	"pv.kubernetes.io/bound-by-controller", "volume.kubernetes.io/selected-node",
+}
+
+// differing are the texts that differ between two undisturbed runs, and what takes their place.
+var differing = []struct {
+	pattern     *regexp.Regexp
+	replacement string
+}{
+	{regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z`), "TIME"},
+	{regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`), "UID"},
+	{regexp.MustCompile(`\b[0-9a-f]{12,}(@\d+)?\b`), "DIGEST"},
+	{regexp.MustCompile(`\bweb-[0-9a-f]{6,10}-[0-9a-z]{5}\b`), "POD"},
+}
+
+// cleaned replaces what differs between two undisturbed runs.
+func cleaned(value any, namespace string) any {
+	switch value := value.(type) {
+	case map[string]any:
+		clean := map[string]any{}
+		for key, inner := range value {
+			if !slices.Contains(accidental, key) {
+				clean[key] = cleaned(inner, namespace)
+			}
+		}
+		return clean
+	case []any:
+		clean := make([]any, 0, len(value))
+		for _, inner := range value {
+			clean = append(clean, cleaned(inner, namespace))
+		}
+		return clean
+	case string:
+		text := strings.ReplaceAll(value, namespace, "NAMESPACE")
+		for _, d := range differing {
+			text = d.pattern.ReplaceAllString(text, d.replacement)
+		}
+		return text
+	default:
+		return value
+	}
+}
+
+// eventsOf counts the events of the operator about the subject by reason. An event that was sent
+// again counts once for each time.
+func eventsOf(ctx context.Context, c *cluster.Cluster, namespace string) (map[string]int, error) {
+	list, err := c.Client.EventsV1().Events(namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("list events: %w", err)
+	}
+	counts := map[string]int{}
+	for i := range list.Items {
+		event := &list.Items[i]
+		if event.Regarding.Name != "web" || !strings.HasPrefix(event.ReportingController, "demoapp-controller") {
+			continue
+		}
+		counts[event.Reason]++
+		if event.Series != nil {
+			counts[event.Reason] += int(event.Series.Count) - 1
+		}
+	}
+	return counts, nil
+}
+
+// auditRecordsOf returns the number of audit records about a namespace.
+func auditRecordsOf(ctx context.Context, c *cluster.Cluster, namespace string) (int, error) {
+	list, err := c.Client.CoreV1().ConfigMaps(apps.AuditNamespace).List(ctx, metav1.ListOptions{
+		LabelSelector: "demo.example.com/source-namespace=" + namespace,
+	})
+	if err != nil {
+		return 0, fmt.Errorf("list audit records: %w", err)
+	}
+	return len(list.Items), nil
+}

@@ -20,8 +20,9 @@ func ReducePod(whole *corev1.Pod, metadata metav1.ObjectMeta) *corev1.Pod {
 	if hasEnded(whole) {
 		return reduced
 	}
-	status, stopped := &reduced.Status, false
-	status.InitContainerStatuses, stopped = reduceContainers(whole.Status.InitContainerStatuses, false)
+	status := &reduced.Status
+	initial, stopped := reduceContainers(whole.Status.InitContainerStatuses, false)
+	status.InitContainerStatuses = initial
 	if !stopped {
 		status.ContainerStatuses, stopped = reduceContainers(whole.Status.ContainerStatuses, true)
 	}

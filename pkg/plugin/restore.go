@@ -206,11 +206,12 @@ func (c *command) followRestore(ctx context.Context, kube kubernetes.Interface, 
 	shown := ""
 	err := wait.PollUntilContextCancel(ctx, restorePoll, true, func(ctx context.Context) (bool, error) {
 		live, err := kube.BatchV1().Jobs(job.Namespace).Get(ctx, job.Name, metav1.GetOptions{})
-		if apierrors.IsNotFound(err) {
+		switch {
+		case apierrors.IsNotFound(err):
 			return false, fmt.Errorf("job %q was deleted", job.Name)
-		} else if apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) {
+		case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err):
 			return false, fmt.Errorf("the Job goes on, but it cannot be observed: %w", err)
-		} else if err != nil {
+		case err != nil:
 			return false, nil //nolint:nilerr // The API server may be away for a moment. The Job goes on.
 		}
 		ended = endOf(live)

@@ -251,8 +251,10 @@ func TestMemcachedOwnershipConflict(t *testing.T) {
 		{serviceResource, "Service", `{"ports":[{"port":80}]}`},
 		{deploymentResource, "Deployment", `{"replicas":0,"selector":{"matchLabels":{"app":"theirs"}},"template":{"metadata":{"labels":{"app":"theirs"}},` +
 			`"spec":{"securityContext":{"runAsNonRoot":true},"containers":[{"name":"theirs","image":"registry.invalid/theirs:1"}]}}}`},
-		{autoscalingv2.SchemeGroupVersion.WithResource("horizontalpodautoscalers"), "HorizontalPodAutoscaler",
-			`{"maxReplicas":2,"scaleTargetRef":{"apiVersion":"apps/v1","kind":"Deployment","name":"theirs"}}`},
+		{
+			autoscalingv2.SchemeGroupVersion.WithResource("horizontalpodautoscalers"), "HorizontalPodAutoscaler",
+			`{"maxReplicas":2,"scaleTargetRef":{"apiVersion":"apps/v1","kind":"Deployment","name":"theirs"}}`,
+		},
 		{ingressResource, "Ingress", `{"defaultBackend":{"service":{"name":"theirs","port":{"number":80}}}}`},
 	} {
 		live := &unstructured.Unstructured{Object: map[string]any{}}

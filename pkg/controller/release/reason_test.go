@@ -76,7 +76,8 @@ func TestReasonFor(t *testing.T) {
 			"taken over from another owner", helm.CauseInputsChanged, Circumstances{Failed: true, Foreign: true}, releasev1alpha1.UpgradeReasonTakenOver,
 		},
 		{
-			"installed after another owner's release is gone", helm.CauseNotInstalled, Circumstances{Failed: true, Foreign: true},
+			"installed after another owner's release is gone", helm.CauseNotInstalled,
+			Circumstances{Failed: true, Foreign: true},
 			releasev1alpha1.UpgradeReasonRetryAfterFailure,
 		},
 		{"taken over after an event", helm.CauseReleaseChanged, with(Circumstances{}, because(controller.Drift)), releasev1alpha1.UpgradeReasonTakenOver},

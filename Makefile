@@ -236,8 +236,8 @@ test-unit: ## Run the unit tests. They need no cluster.
 
 # Each package starts a control plane of its own, and most of its time goes by in waits, so several run side by side. The
 # longest come first. The operator runs without the race detector, which the unit tests have.
-LONGEST := $(addprefix test/,conformance integration integration/lifecycle chaos integration/handover integration/variants upgrade install)
-CLUSTER_PACKAGES = $(addprefix ./,$(LONGEST) $(filter-out $(LONGEST) test/docs test/integration/fleet test/ui test/monitoring/% test/scripts/%,$(sort $(patsubst %/,%,$(dir \
+LONGEST := $(addprefix test/,conformance integration integration/lifecycle integration/handover integration/variants upgrade install)
+CLUSTER_PACKAGES = $(addprefix ./,$(LONGEST) $(filter-out $(LONGEST) test/chaos test/docs test/integration/fleet test/ui test/monitoring/% test/scripts/%,$(sort $(patsubst %/,%,$(dir \
 	$(shell grep -rlE '^//go:build (integration|conformance)' --include='*_test.go' test))))))
 CLUSTER_TEST := DEMOAPP_CONTROLLER_BINARY=$(CURDIR)/$(BINARY) $(GO_TEST) -timeout 40m -p 4 -tags integration,conformance
 
@@ -246,11 +246,12 @@ test-cluster: build ## Run the operator on real API servers, and compare the Hel
 	$(CLUSTER_TEST) -short $(CLUSTER_PACKAGES)
 
 # The operator has the race detector here, so the tests build it. The commands of the plugin beside 1,000 DemoApps are timed, so
-# nothing runs beside them. The dashboards with a real Prometheus, and the page in a real browser, are in modules of their own.
+# nothing runs beside them. The faults have the machine for themselves, too. The dashboards with a real Prometheus, and the page in a real browser, are in modules of their own.
 .PHONY: test-cluster-all
 test-cluster-all: test-programs
 	UPGRADE_DEMOAPPS=200 $(GO_TEST) $(RACE) -timeout 90m -p 2 -tags integration,conformance $(CLUSTER_PACKAGES) ./test/docs
 	$(GO_TEST) -timeout 30m -tags integration ./test/integration/fleet
+	$(GO_TEST) -timeout 180m -tags integration ./test/chaos
 	go -C test/monitoring test -vet=off -tags integration ./integration
 	go -C test/ui test -vet=off -count=1 -tags integration .
 

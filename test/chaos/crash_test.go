@@ -15,8 +15,6 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/example/demoapp-controller/test/cluster"
 )
 
@@ -27,10 +25,6 @@ const (
 	// shortCrashes is the number of subjects for which a short test kills the operator.
 	shortCrashes = 3
 )
-
-// ofCrash are the differences that a crash may make: those of a request that fails, and a correction
-// that the status does not tell of, because the crash came between both.
-var ofCrash = cmp.Options{ofFault, without("lastCorrection")}
 
 // TestKilledAfterEachRequest kills the operator twice in a row for each subject, while all other
 // subjects are in work: after each request that the operator sends for it. A short test kills it
@@ -51,7 +45,7 @@ func TestKilledAfterEachRequest(t *testing.T) {
 					namespace := shared.Namespace(t)
 					sabotage.watch(namespace, round[name])
 
-					came := play(t, s, namespace, &want, ofCrash)
+					came := play(t, s, namespace, &want, ofFault)
 
 					if came.audits != want.audits {
 						t.Errorf("%d audit records, want %d", came.audits, want.audits)

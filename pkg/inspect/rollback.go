@@ -6,14 +6,18 @@ package inspect
 import (
 	"context"
 	"encoding/json"
+	"fmt"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
 
 	jsonpatch "github.com/evanphx/json-patch/v5"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/retry"
 )
 
 // FieldManager is the field manager of what a user writes with the plugin. The name does not begin
@@ -39,28 +43,49 @@ func gitOpsManagerOf(object *unstructured.Unstructured, field string) string {
 	return ""
 }
 
-// WriteSpec writes the changed spec of an object, unless the object has changed since it was read. It
+// WriteSpec writes the changed spec of an object, unless its spec has changed since it was read. It
 // returns the written object.
 func (c *Cluster) WriteSpec(ctx context.Context, before, after *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	old, err := json.Marshal(map[string]any{"spec": before.Object["spec"]})
-	if err != nil {
-		return nil, err
-	}
-	next, err := json.Marshal(map[string]any{
-		"metadata": map[string]any{"resourceVersion": before.GetResourceVersion()}, "spec": after.Object["spec"],
-	})
-	if err != nil {
-		return nil, err
-	}
-	patch, err := jsonpatch.CreateMergePatch(old, next)
-	if err != nil {
-		return nil, err
-	}
 	resource, err := c.resourceOf(before)
 	if err != nil {
 		return nil, err
 	}
-	return resource.Patch(ctx, before.GetName(), types.MergePatchType, patch, metav1.PatchOptions{
-		FieldManager: FieldManager, FieldValidation: metav1.FieldValidationStrict,
+	var written *unstructured.Unstructured
+	version := before.GetResourceVersion()
+	err = retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		patch, err := specPatch(before, after, version)
+		if err != nil {
+			return err
+		}
+		written, err = resource.Patch(ctx, before.GetName(), types.MergePatchType, patch, metav1.PatchOptions{
+			FieldManager: FieldManager, FieldValidation: metav1.FieldValidationStrict,
+		})
+		if !apierrors.IsConflict(err) {
+			return err
+		}
+		// The operator may have written the status.
+		live, liveErr := resource.Get(ctx, before.GetName(), metav1.GetOptions{})
+		if liveErr != nil {
+			return liveErr
+		}
+		if live.GetUID() != before.GetUID() || !reflect.DeepEqual(live.Object["spec"], before.Object["spec"]) {
+			return fmt.Errorf("the spec has changed meanwhile: %s", err) //nolint:errorlint // A conflict would be tried again.
+		}
+		version = live.GetResourceVersion()
+		return err
 	})
+	return written, err
+}
+
+// specPatch returns the JSON merge patch of a spec at a resource version.
+func specPatch(before, after *unstructured.Unstructured, version string) ([]byte, error) {
+	old, err := json.Marshal(map[string]any{"spec": before.Object["spec"]})
+	if err != nil {
+		return nil, err
+	}
+	next, err := json.Marshal(map[string]any{"metadata": map[string]any{"resourceVersion": version}, "spec": after.Object["spec"]})
+	if err != nil {
+		return nil, err
+	}
+	return jsonpatch.CreateMergePatch(old, next)
 }

@@ -4,12 +4,14 @@
 package plugin_test
 
 import (
+	"bytes"
 	"strconv"
 	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/example/demoapp-controller/pkg/inspect"
 	"github.com/example/demoapp-controller/test/expect"
@@ -42,14 +44,7 @@ func TestRollbackCommand(t *testing.T) {
 			if test.manager != "" {
 				w.Apply("DemoApp", "shop/web", test.manager, map[string]any{"spec": map[string]any{"message": "b"}})
 			}
-			generation := w.Object("DemoApp", "shop/web").GetGeneration()
-			// The operator has deployed the current spec.
-			w.Edit("Secret", "shop/sh.helm.release.v1.web.v2", "demoapp-controller", func(live *unstructured.Unstructured) {
-				labels := live.GetLabels()
-				labels["engine.demo.example.com/inputs"] = "2-inputs-chart"
-				labels["engine.demo.example.com/owner-generation"] = strconv.FormatInt(generation, 10)
-				live.SetLabels(labels)
-			})
+			w.deployCurrent()
 			code, out, errOut := w.run(t, append([]string{"rollback", "demoapp/web"}, test.args...)...)
 			expect.Contains(t, "output", out, test.out)
 			expect.Contains(t, "errors", errOut, test.errors)
@@ -59,6 +54,56 @@ func TestRollbackCommand(t *testing.T) {
 		})
 	}
 }
+
+// deployCurrent records that the operator has deployed the current spec.
+func (w *releaseWorld) deployCurrent() {
+	generation := w.Object("DemoApp", "shop/web").GetGeneration()
+	w.Edit("Secret", "shop/sh.helm.release.v1.web.v2", "demoapp-controller", func(live *unstructured.Unstructured) {
+		labels := live.GetLabels()
+		labels["engine.demo.example.com/inputs"] = "2-inputs-chart"
+		labels["engine.demo.example.com/owner-generation"] = strconv.FormatInt(generation, 10)
+		live.SetLabels(labels)
+	})
+}
+
+// TestRollbackBesideOtherWrites: while the user is asked, another client may write the status. A spec that
+// it writes stays.
+func TestRollbackBesideOtherWrites(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		field   []string
+		message string
+		code    int
+	}{
+		"status": {[]string{"status", "phase"}, "a", 0},
+		"spec":   {[]string{"spec", "message"}, "theirs", 3},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newReleaseWorld(t)
+			w.deployCurrent()
+			answer := readerFunc(func(into []byte) (int, error) {
+				w.Edit("DemoApp", "shop/web", "theirs", func(live *unstructured.Unstructured) {
+					expect.NoError(t, unstructured.SetNestedField(live.Object, "theirs", test.field...))
+				})
+				return copy(into, "y\n"), nil
+			})
+
+			var out, errOut bytes.Buffer
+			code := w.execute(t, genericiooptions.IOStreams{In: answer, Out: &out, ErrOut: &errOut}, "rollback", "demoapp/web", "--to=1")
+
+			expect.Equal(t, "exit code: "+errOut.String(), test.code, code)
+			message, _, _ := unstructured.NestedString(w.Object("DemoApp", "shop/web").Object, "spec", "message")
+			expect.Equal(t, "message afterwards", test.message, message)
+		})
+	}
+}
+
+type readerFunc func([]byte) (int, error)
+
+// Read implements io.Reader.
+func (f readerFunc) Read(into []byte) (int, error) { return f(into) }
 
 func TestValuesCommand(t *testing.T) {
 	t.Parallel()

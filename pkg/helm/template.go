@@ -24,8 +24,9 @@ type discard struct{ slog.Handler }
 func (discard) Enabled(context.Context, slog.Level) bool { return false }
 
 // Template returns the objects of a first install, hooks included, without a cluster: lookups find
-// nothing, and the capabilities are those of Helm's Kubernetes version. The files below crds/ are
-// left out. The error is a [RenderError], or wraps [chart.ErrInvalidValues].
+// nothing, and the capabilities are those of Helm's Kubernetes version. Hooks of tests, which the
+// engine never runs, and the files below crds/ are left out. The error is a [RenderError], or wraps
+// [chart.ErrInvalidValues].
 func Template(ctx context.Context, c *chart.Chart, namespace, name string, values map[string]any) ([]*unstructured.Unstructured, error) {
 	parsed, err := c.Parse()
 	if err != nil {
@@ -48,7 +49,9 @@ func Template(ctx context.Context, c *chart.Chart, namespace, name string, value
 	}
 	texts := []string{rls.Manifest}
 	for _, hook := range rls.Hooks {
-		texts = append(texts, hook.Manifest)
+		if !isTest(hook) {
+			texts = append(texts, hook.Manifest)
+		}
 	}
 	var objects []*unstructured.Unstructured
 	for _, text := range texts {

@@ -58,7 +58,7 @@ type rendering struct {
 // that the permissions cover what users can switch on.
 func render(ctx context.Context, c *chart.Chart, o Options, content chart.Content, values object) (rendering, error) {
 	name := o.singular() + "-sample"
-	objects, err := template(ctx, c, name, values)
+	objects, err := helm.Template(ctx, c, sampleNamespace, name, values)
 	if err != nil {
 		return rendering{}, fmt.Errorf("%w; name the values that it needs with --values FILE", firstLine(err))
 	}
@@ -79,7 +79,7 @@ func render(ctx context.Context, c *chart.Chart, o Options, content chart.Conten
 		if err := unstructured.SetNestedField(on, true, path...); err != nil {
 			continue // The user's values have no object there.
 		}
-		more, err := template(ctx, c, name, on)
+		more, err := helm.Template(ctx, c, sampleNamespace, name, on)
 		if err != nil {
 			r.notes = append(r.notes, fmt.Sprintf("rbac.yaml: does not cover %s=true, with which the chart does not render", strings.Join(path, ".")))
 			continue
@@ -96,21 +96,6 @@ func render(ctx context.Context, c *chart.Chart, o Options, content chart.Conten
 	slices.Sort(r.notes)
 	r.notes = slices.Compact(r.notes)
 	return r, nil
-}
-
-// template renders the chart without the hooks of tests, which the operator never runs.
-func template(ctx context.Context, c *chart.Chart, name string, values object) ([]*unstructured.Unstructured, error) {
-	objects, err := helm.Template(ctx, c, sampleNamespace, name, values)
-	return slices.DeleteFunc(objects, isTest), err
-}
-
-// isTest reports whether an object is a hook that runs in tests only.
-func isTest(object *unstructured.Unstructured) bool {
-	events, isHook := object.GetAnnotations()["helm.sh/hook"]
-	for event := range strings.SplitSeq(events, ",") {
-		isHook = isHook && slices.Contains([]string{"test", "test-success"}, strings.TrimSpace(event))
-	}
-	return isHook
 }
 
 // firstLine returns an error with the text in one line.

@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -175,7 +174,7 @@ func (c *command) label(object *unstructured.Unstructured, withNamespace bool) s
 // printed once.
 func (c *command) writeAll(ctx context.Context, cluster *inspect.Cluster, objects []*unstructured.Unstructured, request inspect.Request,
 ) (written []*unstructured.Unstructured, handled string, failed bool) {
-	failures := map[string]*failedObjects{}
+	var failures []failedObjects
 	for _, object := range objects {
 		outcome, err := cluster.DoTo(ctx, object, request)
 		if err != nil {
@@ -184,11 +183,11 @@ func (c *command) writeAll(ctx context.Context, cluster *inspect.Cluster, object
 			text := c.explain(ctx, err)
 			// Messages about the same failure differ in the name of the object.
 			same := strings.ReplaceAll(text, strconv.Quote(object.GetName()), "")
-			if first := failures[same]; first != nil {
-				first.more++
+			if i := slices.IndexFunc(failures, func(f failedObjects) bool { return f.same == same }); i >= 0 {
+				failures[i].more++
 				continue
 			}
-			failures[same] = &failedObjects{line: fmt.Sprintf("%s: %s", printable(name.String()), printable(text)), order: len(failures)}
+			failures = append(failures, failedObjects{same: same, line: fmt.Sprintf("%s: %s", printable(name.String()), printable(text))})
 			continue
 		}
 		for _, warning := range outcome.Warnings {
@@ -196,7 +195,7 @@ func (c *command) writeAll(ctx context.Context, cluster *inspect.Cluster, object
 		}
 		written, handled = append(written, outcome.Object), outcome.Handled
 	}
-	for _, failure := range slices.SortedFunc(maps.Values(failures), func(a, b *failedObjects) int { return a.order - b.order }) {
+	for _, failure := range failures {
 		fmt.Fprintf(c.streams.ErrOut, "error: %s\n", failure.line)
 		if failure.more > 0 {
 			fmt.Fprintf(c.streams.ErrOut, "error: the same for %d more objects\n", failure.more)
@@ -207,8 +206,10 @@ func (c *command) writeAll(ctx context.Context, cluster *inspect.Cluster, object
 
 // failedObjects are objects to which a request could not be written for the same reason.
 type failedObjects struct {
-	line        string
-	order, more int
+	// same is the text that the failures share, and line that of the first object.
+	same, line string
+	// more is the number of further objects.
+	more int
 }
 
 // printWritten prints the written objects as kubectl does.

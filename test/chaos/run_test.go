@@ -7,7 +7,6 @@ package chaos
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -53,13 +52,13 @@ func play(t *testing.T, s subject, namespace string, undisturbed *outcome, optio
 		}
 		came.states = append(came.states, settled(ctx, t, step, namespace, want, options...))
 	}
-	awaitReady(ctx, t, client)
+	shared.AwaitReady(ctx, t, namespace, object)
 	settle("creation")
 
 	if _, err := client.Patch(ctx, "web", types.MergePatchType, []byte(s.change), metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	awaitReady(ctx, t, client)
+	shared.AwaitReady(ctx, t, namespace, object)
 	settle("change")
 
 	for _, d := range s.drift {
@@ -104,32 +103,6 @@ func (d drift) make(ctx context.Context, t *testing.T, namespace string) {
 	}
 }
 
-// awaitReady waits until the object is ready at its generation.
-func awaitReady(ctx context.Context, t *testing.T, client dynamic.ResourceInterface) {
-	t.Helper()
-	var last any
-	defer func() {
-		if t.Failed() {
-			t.Logf("the status is %v", last)
-		}
-	}()
-	cluster.Eventually(ctx, t, "the object is ready", func(ctx context.Context) (bool, error) {
-		live, err := client.Get(ctx, "web", metav1.GetOptions{})
-		if err != nil {
-			return false, err
-		}
-		last = live.Object["status"]
-		conditions, _, _ := unstructured.NestedSlice(live.Object, "status", "conditions")
-		for _, item := range conditions {
-			fields, _ := item.(map[string]any)
-			if fields["type"] == "Ready" {
-				return fields["status"] == "True" && fields["observedGeneration"] == live.GetGeneration(), nil
-			}
-		}
-		return false, nil
-	})
-}
-
 // settled waits until the state of a namespace is the desired one and returns it. Without a desired
 // state, it returns the first one that stays the same for the time of a status update.
 func settled(ctx context.Context, t *testing.T, step, namespace string, desired state, options ...cmp.Option) state {
@@ -172,16 +145,11 @@ func apply(ctx context.Context, t testing.TB, namespace, text string) []*unstruc
 	if text == "" {
 		return nil
 	}
-	path := filepath.Join(t.TempDir(), "objects.yaml")
-	if err := os.WriteFile(path, []byte(strings.ReplaceAll(text, "NAMESPACE", namespace)), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	objects, err := shared.Objects(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := shared.ApplyFiles(ctx, namespace, path); err != nil {
-		t.Fatal(err)
+	objects := decode(t, strings.ReplaceAll(text, "NAMESPACE", namespace))
+	for _, object := range objects {
+		if err := shared.ApplyObject(ctx, namespace, object); err != nil {
+			t.Fatal(err)
+		}
 	}
 	return objects
 }
@@ -201,12 +169,8 @@ func clientOf(t testing.TB, object *unstructured.Unstructured, namespace string)
 func kindsServed(t testing.TB) []schema.GroupVersionResource {
 	t.Helper()
 	var found []schema.GroupVersionResource
-	for name, s := range subjects {
-		objects, err := decodeText(t, s.object)
-		if err != nil {
-			t.Fatal(fmt.Errorf("subject %s: %w", name, err))
-		}
-		gvk := objects[0].GroupVersionKind()
+	for _, s := range subjects {
+		gvk := decode(t, s.object)[0].GroupVersionKind()
 		mapping, err := shared.Mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
 		if err != nil {
 			t.Fatal(err)
@@ -216,11 +180,16 @@ func kindsServed(t testing.TB) []schema.GroupVersionResource {
 	return found
 }
 
-func decodeText(t testing.TB, text string) ([]*unstructured.Unstructured, error) {
+// decode returns the objects of a YAML text.
+func decode(t testing.TB, text string) []*unstructured.Unstructured {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "object.yaml")
+	path := filepath.Join(t.TempDir(), "objects.yaml")
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		return nil, err
+		t.Fatal(err)
 	}
-	return shared.Objects(path)
+	objects, err := shared.Objects(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return objects
 }

@@ -53,6 +53,9 @@ func (r correctionRun) pause() time.Duration {
 	return pause
 }
 
+// wait is the time until the next correction; 0 or less if it is due.
+func (r correctionRun) wait(now time.Time) time.Duration { return r.last.Add(r.pause()).Sub(now) }
+
 // end is the end of the run if no further correction follows.
 func (r correctionRun) end() time.Time { return r.last.Add(max(minQuiet, 2*r.pause())) }
 

@@ -38,9 +38,9 @@ func Inherited(owner metav1.Object) map[string]string {
 // anyone can create an object with the label. The templates of pods and volume claims stay as they
 // are, so no pod rolls. An object that has the labels costs no request.
 //
-// If another client removes the labels repeatedly, they are set at growing intervals, as children are
-// restored: retryAfter gets the delay of the next call. Labels that the API server refuses are logged,
-// and tried again in a later pass. Other errors are transient.
+// If another client removes the labels repeatedly, they are set at growing intervals, as children
+// are restored: retryAfter gets the delay of the next call. Labels that the API server refuses are
+// logged, and tried again in a later pass. Other errors are transient.
 func (l *Labeled[T]) Inherit(
 	ctx context.Context, owner metav1.Object, kind schema.GroupVersionKind, patcher controller.Patcher[T], belongs func(T) bool,
 	now time.Time, retryAfter func(time.Duration),
@@ -53,8 +53,7 @@ func (l *Labeled[T]) Inherit(
 		}
 		target := id{kind.Kind, object.GetName()}
 		key := childKey{object.GetNamespace(), target}
-		run := l.inherited.run(key, now)
-		if pause := run.last.Add(run.pause()).Sub(now); pause > 0 {
+		if pause := l.inherited.run(key, now).wait(now); pause > 0 {
 			retryAfter(pause)
 			continue
 		}

@@ -327,8 +327,7 @@ func (p *pass) pause(
 	if !drifted {
 		return got, 0
 	}
-	run := p.set.corrections.run(p.childKey(desired.id), p.now)
-	return got, run.last.Add(run.pause()).Sub(p.now)
+	return got, p.set.corrections.run(p.childKey(desired.id), p.now).wait(p.now)
 }
 
 // reportContest reports a child that other clients change repeatedly. It schedules the pass that

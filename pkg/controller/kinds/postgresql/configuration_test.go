@@ -154,23 +154,16 @@ func TestCertificateIsRenewed(t *testing.T) {
 	})
 }
 
-// TestCertificateKeepsItsLabel: without the label, the operator does not watch the Secret. The label comes
-// back, the certificate is the same, and it is renewed later.
+// TestCertificateKeepsItsLabel: without the label, the operator does not watch the Secret. The
+// label comes back, the certificate is the same, and it is renewed later.
 func TestCertificateKeepsItsLabel(t *testing.T) {
 	for name, value := range map[string]string{"removed": "", "changed": "other"} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(w *world) {
 				w.change(func(p *databasev1.PostgreSQL) { p.Spec.TLS = &databasev1.PostgreSQLTLS{} })
 				secrets := w.kube.CoreV1().Secrets("ns")
-				before := controllertest.Get(w.World, secrets.Get, "db-tls")
-				changed := before.DeepCopy()
-				delete(changed.Labels, databasev1.LabelCertificate)
-				if value != "" {
-					changed.Labels[databasev1.LabelCertificate] = value
-				}
+				before := w.relabelCertificate(value)
 
-				w.Stop() // The operator must not see the label before it is gone.
-				controllertest.Update(w.World, secrets.Update, changed)
 				w.start()
 				w.Settle()
 
@@ -186,17 +179,29 @@ func TestCertificateKeepsItsLabel(t *testing.T) {
 	}
 }
 
-// TestUnreadableCertificateIsKept: an API server that does not answer is no reason to replace or to delete
-// a certificate.
+// relabelCertificate stops the operator, which must not see the label before it is gone, and
+// removes or changes the label of the certificate. It returns the Secret as it was.
+func (w *world) relabelCertificate(value string) *corev1.Secret {
+	w.t.Helper()
+	secrets := w.kube.CoreV1().Secrets("ns")
+	before := controllertest.Get(w.World, secrets.Get, "db-tls")
+	changed := before.DeepCopy()
+	delete(changed.Labels, databasev1.LabelCertificate)
+	if value != "" {
+		changed.Labels[databasev1.LabelCertificate] = value
+	}
+	w.Stop()
+	controllertest.Update(w.World, secrets.Update, changed)
+	return before
+}
+
+// TestUnreadableCertificateIsKept: an API server that does not answer is no reason to replace or to
+// delete a certificate.
 func TestUnreadableCertificateIsKept(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.change(func(p *databasev1.PostgreSQL) { p.Spec.TLS = &databasev1.PostgreSQLTLS{} })
 		secrets := w.kube.CoreV1().Secrets("ns")
-		before := controllertest.Get(w.World, secrets.Get, "db-tls")
-		changed := before.DeepCopy()
-		delete(changed.Labels, databasev1.LabelCertificate)
-		w.Stop() // The operator must not see the label before it is gone.
-		controllertest.Update(w.World, secrets.Update, changed)
+		before := w.relabelCertificate("")
 		w.Refuse(func(request string) error {
 			if request == "get secrets/db-tls" {
 				return apierrors.NewInternalError(errors.New("no answer"))
@@ -246,8 +251,8 @@ func (w *world) createCertificate(name string, keys ...string) {
 	controllertest.Create(w.World, w.kube.CoreV1().Secrets("ns").Create, secret)
 }
 
-// TestMissingCertificateOfUser: the running servers stay as they are, because new ones could not mount the
-// Secret.
+// TestMissingCertificateOfUser: the running servers stay as they are, because new ones could not
+// mount the Secret.
 func TestMissingCertificateOfUser(t *testing.T) {
 	tests := map[string]struct {
 		keys []string

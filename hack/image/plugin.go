@@ -19,7 +19,8 @@ const (
 	// pluginProgram is the program that kubectl finds, and pluginName the name that krew installs.
 	pluginProgram = "kubectl-demoapp"
 	pluginName    = "demoapp"
-	// completer is what kubectl runs to complete the arguments of the plugin, on systems with a shell.
+	// completer is what kubectl runs to complete the arguments of the plugin, on systems with a
+	// shell.
 	completer     = "kubectl_complete-demoapp"
 	completerText = "#!/bin/sh\nexec kubectl demoapp __complete \"$@\"\n"
 )

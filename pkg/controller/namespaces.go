@@ -106,8 +106,8 @@ func (n *Namespaces) get(namespace string) *metav1.PartialObjectMetadata {
 }
 
 // Watch calls changed with the name of each namespace that appears, or that is paused, resumed or
-// being deleted, from now on, until the returned function is called. The cache must sync before the first pass
-// over an object. Watch of a nil *Namespaces calls nothing.
+// being deleted, from now on, until the returned function is called. The cache must sync before the
+// first pass over an object. Watch of a nil *Namespaces calls nothing.
 func (n *Namespaces) Watch(changed func(namespace string)) (synced []NamedSync, stop func(), err error) {
 	if n == nil {
 		return nil, func() {}, nil

@@ -224,8 +224,8 @@ func (b *Bundle) add(name string, content []byte) {
 	b.Files[name] = content
 }
 
-// addObjects adds objects as a YAML list. The encoder of sigs.k8s.io/yaml would encode each of them as
-// JSON and decode that again.
+// addObjects adds objects as a YAML list. The encoder of sigs.k8s.io/yaml would encode each of them
+// as JSON and decode that again.
 func (b *Bundle) addObjects(name string, objects []*unstructured.Unstructured) {
 	list := make([]map[string]any, 0, len(objects))
 	for _, object := range objects {

@@ -81,8 +81,8 @@ func (d Differ) masking(ctx context.Context, owner *unstructured.Unstructured, r
 	return mask
 }
 
-// shownValues returns the values that the spec of an owner and its ConfigMaps have, without those that
-// fields of the spec become.
+// shownValues returns the values that the spec of an owner and its ConfigMaps have, without those
+// that fields of the spec become.
 func (d Differ) shownValues(ctx context.Context, owner *unstructured.Unstructured) (shown map[string]any) {
 	spec, content, err := valuesSpecOf(owner)
 	if d.Functions.Fields == nil {

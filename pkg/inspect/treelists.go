@@ -92,7 +92,8 @@ func (t *treeReader) wanted(level []*Node) map[place]int {
 func (t *treeReader) list(ctx context.Context, where place, limit int) *listed {
 	t.reads <- struct{}{}
 	defer func() { <-t.reads }()
-	// Objects without a status are healthy as soon as they exist, and the data of Secrets is not shown.
+	// Objects without a status are healthy as soon as they exist, and the data of Secrets is not
+	// shown.
 	onlyMetadata := health.Statusless[where.GroupKind()]
 	objects, complete, err := t.cluster.listUpTo(ctx, where.GroupVersionKind, where.namespace, "", limit, onlyMetadata)
 	if err != nil || !complete {

@@ -213,8 +213,8 @@ func (w *why) follow(ctx context.Context, node *Node) error {
 	return nil
 }
 
-// blamePod adds the pod that a message of an owner blames, if the user may not read the way to the pod
-// below the last node. The verdict then is that of a user who may.
+// blamePod adds the pod that a message of an owner blames, if the user may not read the way to the
+// pod below the last node. The verdict then is that of a user who may.
 func (w *why) blamePod(last *Node) {
 	e := w.explanation
 	for _, step := range slices.Backward(e.Steps) {

@@ -66,8 +66,8 @@ func (w *releaseWorld) deployCurrent() {
 	})
 }
 
-// TestRollbackBesideOtherWrites: while the user is asked, another client may write the status. A spec that
-// it writes stays.
+// TestRollbackBesideOtherWrites: while the user is asked, another client may write the status. A
+// spec that it writes stays.
 func TestRollbackBesideOtherWrites(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {

@@ -58,7 +58,8 @@ func TestBudget(t *testing.T) {
 	spend("an install", 10, func() { ns.Create(apps.WithoutPods("web")); ns.AwaitReady("web") })
 	spend("an upgrade of one object", 1+6, change(func(spec *v1alpha1.DemoAppSpec) { spec.Service.Port = 81 }))
 	spend("an upgrade of two objects", 2+6, change(func(spec *v1alpha1.DemoAppSpec) { spec.Message = "Budget" }))
-	// A label, because an annotation begins a new generation of the Deployment, which a slow cluster observes late.
+	// A label, because an annotation begins a new generation of the Deployment, which a slow
+	// cluster observes late.
 	spend("fields of others", 0, patchObjects(len(ownedKinds), func(int) string { return `{"metadata": {"labels": {"other": "field"}}}` }))
 	for drifted := 1; drifted <= len(ownedKinds); drifted++ {
 		spend(fmt.Sprintf("drift of %d objects, one after the other", drifted), drifted*(1+3), func() {

@@ -29,7 +29,8 @@ func NewPodHealth(env Informers, kube kubernetes.Interface, label string) (PodHe
 	return newPodHealth(env, kube, "health of Pods", label, health.ReducePod)
 }
 
-// newPodHealth returns the health of pods of which reduce keeps at least what [health.ReducePod] does.
+// newPodHealth returns the health of pods of which reduce keeps at least what [health.ReducePod]
+// does.
 func newPodHealth(
 	env Informers, kube kubernetes.Interface, resource, label string, reduce func(whole *corev1.Pod, metadata metav1.ObjectMeta) *corev1.Pod,
 ) (PodHealth, error) {
@@ -52,10 +53,10 @@ func (h PodHealth) Names(owner cache.ObjectName) []string {
 	return names
 }
 
-// FirstFailing says which pod of the Jobs of an owner does not start, why, and what to do: the first one by
-// name. It also names a Job that has no pod a minute after its creation. jobs has the times of the creation
-// by name. If the answer may change without an event, FirstFailing calls retryAfter. It returns an empty
-// text if all pods start.
+// FirstFailing says which pod of the Jobs of an owner does not start, why, and what to do: the
+// first one by name. It also names a Job that has no pod a minute after its creation. jobs has the
+// times of the creation by name. If the answer may change without an event, FirstFailing calls
+// retryAfter. It returns an empty text if all pods start.
 func (h PodHealth) FirstFailing(owner cache.ObjectName, jobs map[string]time.Time, now time.Time, retryAfter func(time.Duration)) string {
 	var first *corev1.Pod
 	var text string

@@ -121,9 +121,9 @@ func convert(t *testing.T, from, to any) {
 	expect.NoError(t, json.Unmarshal(data, to))
 }
 
-// shell returns a function that runs commands for a shell. kubectl is the plugin of this repository,
-// "kubectl exec POD -- psql" runs psql on the server of the test as its administrator, and Secrets with a
-// login are directories.
+// shell returns a function that runs commands for a shell. kubectl is the plugin of this
+// repository, "kubectl exec POD -- psql" runs psql on the server of the test as its administrator,
+// and Secrets with a login are directories.
 func shell(t *testing.T, d *database, r *run) func(commands string) (string, error) {
 	t.Helper()
 	pod := dump.Pod(backupOf(source(d, "shop"), r.destination), dump.Settings{ConfigMap: "orders-scripts", Retention: 24 * 60 * 60})

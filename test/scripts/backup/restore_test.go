@@ -80,8 +80,8 @@ func TestOwnerRestoresObjectsOfOthers(t *testing.T) {
 	expect.Equal(t, "content after it was replaced", wantContent, d.execute("other", "SET ROLE app; "+content))
 }
 
-// TestSuperuserRestoresOwners: a superuser restores all objects with their owners and privileges, and can
-// be removed afterwards, by the commands of docs/backup.md.
+// TestSuperuserRestoresOwners: a superuser restores all objects with their owners and privileges,
+// and can be removed afterwards, by the commands of docs/backup.md.
 func TestSuperuserRestoresOwners(t *testing.T) {
 	blocks := documented(t)
 	d, r := newMixed(t)

@@ -49,7 +49,8 @@ type reconciler struct {
 	namespaces *controller.Namespaces
 }
 
-// New wires the controller of Backups, of their children, and of their runs and pods. It starts nothing.
+// New wires the controller of Backups, of their children, and of their runs and pods. It starts
+// nothing.
 func New(
 	client backupclient.BackupsGetter, children *child.Set, jobs *runs.Runs, pods child.PodHealth, secrets *secretkeys.Keys, pull images.Table, deps kind.Deps,
 ) (*loop, error) {

@@ -50,8 +50,8 @@ type Backups struct {
 	cached atomic.Pointer[controller.Scoped[*backupv1.Backup]]
 }
 
-// Add adds the informers of Backups, by namespace, and queues the owner of a Backup when a
-// run of it succeeds, and when it is suspended or resumed. It is called once, when the kind is served.
+// Add adds the informers of Backups, by namespace, and queues the owner of a Backup when a run of
+// it succeeds, and when it is suspended or resumed. It is called once, when the kind is served.
 func (b *Backups) Add(loop child.Loop, informers map[string]cache.SharedIndexInformer) error {
 	cached := controller.Scoped[*backupv1.Backup]{}
 	owner := func(backup *backupv1.Backup) []cache.ObjectName {

@@ -168,8 +168,8 @@ func TestOnlyOwnObjectsGetLabels(t *testing.T) {
 	})
 }
 
-// TestRefusedLabelsDoNotStopPass: labels of pods matter less than the servers. The refusal is logged, and
-// not repeated at rest.
+// TestRefusedLabelsDoNotStopPass: labels of pods matter less than the servers. The refusal is
+// logged, and not repeated at rest.
 func TestRefusedLabelsDoNotStopPass(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.Refuse(func(request string) error {
@@ -194,7 +194,8 @@ func TestRefusedLabelsDoNotStopPass(t *testing.T) {
 	})
 }
 
-// TestRemovedLabelsAreSetAtGrowingIntervals: two clients that disagree must not write in a tight loop.
+// TestRemovedLabelsAreSetAtGrowingIntervals: two clients that disagree must not write in a tight
+// loop.
 func TestRemovedLabelsAreSetAtGrowingIntervals(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.change(ofPlatform)
@@ -230,8 +231,8 @@ func TestSecretOfUserGetsNoLabels(t *testing.T) {
 	})
 }
 
-// TestSecretWithoutLabelOutlivesDeletion: the operator does not watch the Secret any more, so the event
-// must not report that it was deleted.
+// TestSecretWithoutLabelOutlivesDeletion: the operator does not watch the Secret any more, so the
+// event must not report that it was deleted.
 func TestSecretWithoutLabelOutlivesDeletion(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.change(func(p *databasev1.PostgreSQL) { p.Spec.DeletionPolicy = databasev1.DeletionPolicyDelete })
@@ -271,7 +272,8 @@ func TestPodThatDoesNotStart(t *testing.T) {
 	})
 }
 
-// TestPodThatWaitsForMount: only events of the pod have the reason, so the message names what it mounts.
+// TestPodThatWaitsForMount: only events of the pod have the reason, so the message names what it
+// mounts.
 func TestPodThatWaitsForMount(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.makeStatefulSetReady(2)

@@ -101,9 +101,9 @@ func nodeLost(p *databasev1.PostgreSQL, node string) string {
 		"%[1]s -n %[3]s --force. If the volume is lost with the node, then fail over: docs/postgresql.md#failover", p.Name+"-0", node, p.Namespace)
 }
 
-// reportDegraded sets Ready to False although the children are healthy, or replaces its message: while
-// the primary, which was ready once, is not ready, and while enabled backups are not made. It reports
-// whether it did so.
+// reportDegraded sets Ready to False although the children are healthy, or replaces its message:
+// while the primary, which was ready once, is not ready, and while enabled backups are not made. It
+// reports whether it did so.
 func reportDegraded(p *pass, o observation) bool {
 	conditions := p.Conditions()
 	ready, _ := conditions.Current(apimeta.ConditionReady)

@@ -29,8 +29,8 @@ type certification struct {
 	children []child.Desired
 	// renewal is the time of the next renewal; zero with a Secret of the user.
 	renewal time.Time
-	// missing is the name of the Secret that does not exist yet, or whose state is not known. Existing
-	// pods must not roll until then, because they would mount a Secret of others, or none.
+	// missing is the name of the Secret that does not exist yet, or whose state is not known.
+	// Existing pods must not roll until then, because they would mount a Secret of others, or none.
 	missing string
 	// problem says what the Secret of the user lacks.
 	problem *datastore.Problem

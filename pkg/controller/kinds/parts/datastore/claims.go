@@ -272,7 +272,8 @@ func advice(refusal string) string {
 }
 
 // Inherit sets the labels that the owner passes on, on the claims of its servers. The claims cannot
-// have the labels from the template of the StatefulSet, which cannot change. See [child.Labeled.Inherit].
+// have the labels from the template of the StatefulSet, which cannot change. See
+// [child.Labeled.Inherit].
 func (c *Claims) Inherit(ctx context.Context, owner metav1.Object, now time.Time, retryAfter func(time.Duration)) error {
 	return c.Labeled.Inherit(ctx, owner, corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim"),
 		c.kube.CoreV1().PersistentVolumeClaims(owner.GetNamespace()), func(claim *corev1.PersistentVolumeClaim) bool {

@@ -80,12 +80,13 @@ type Issued struct {
 	Data map[string][]byte
 	// Renewal is the time of the next renewal.
 	Renewal time.Time
-	// Exists says that the Secret exists and belongs to the PostgreSQL. It may have older certificates.
+	// Exists says that the Secret exists and belongs to the PostgreSQL. It may have older
+	// certificates.
 	Exists bool
 }
 
-// Issue returns the certificates of a PostgreSQL with the names of its services, after the renewals that
-// are due.
+// Issue returns the certificates of a PostgreSQL with the names of its services, after the renewals
+// that are due.
 func (s Secrets) Issue(ctx context.Context, owner metav1.Object, services []string, now time.Time) (Issued, error) {
 	material, exists, err := s.of(ctx, owner)
 	if err != nil {
@@ -113,8 +114,8 @@ func namesOf(services []string, namespace string) []string {
 // of returns the content of the Secret of an owner. It returns false if there is no Secret, or if the
 // Secret belongs to others.
 //
-// A Secret without the label is not cached: the label was removed, or the cache lags behind. It is read
-// from the API server, so that its certificates are not replaced, and it gets the label again.
+// A Secret without the label is not cached: the label was removed, or the cache lags behind. It is
+// read from the API server, so that its certificates are not replaced, and it gets the label again.
 func (s Secrets) of(ctx context.Context, owner metav1.Object) (material serving.Material, exists bool, err error) {
 	secret, cached := s.Get(owner.GetNamespace(), Name(owner.GetName()))
 	if !cached || secret.Labels[databasev1.LabelCertificate] != owner.GetName() {
@@ -140,8 +141,8 @@ func (s Secrets) live(ctx context.Context, namespace, name string) (*corev1.Secr
 	return secret, nil
 }
 
-// Lack says what a Secret of a user lacks to have a certificate. It returns an empty text if the Secret
-// lacks nothing.
+// Lack says what a Secret of a user lacks to have a certificate. It returns an empty text if the
+// Secret lacks nothing.
 func (s Secrets) Lack(ctx context.Context, namespace, name string) (string, error) {
 	secret, err := s.live(ctx, namespace, name)
 	if err != nil {

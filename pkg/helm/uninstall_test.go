@@ -135,6 +135,7 @@ func TestUninstallOfAnUnansweredInstall(t *testing.T) {
 		f.With(func() { f.Fault = nil })
 		f.uninstall(desired)
 		f.HoldWatches(false)
+		synctest.Wait()
 		if got := f.Names(); len(got) > 0 {
 			t.Errorf("left behind: %s", got)
 		}

@@ -255,7 +255,7 @@ func (w *why) read(ctx context.Context, f finding, object Reference) (*Node, err
 	case apierrors.IsNotFound(err) && f.optional:
 	case apierrors.IsNotFound(err), meta.IsNoMatchError(err):
 		e.Steps = append(e.Steps, Step{object, "The object does not exist"})
-		e.Verdict, e.Commands = NeedsPerson, []string{kubectl("get", object)}
+		e.Verdict, e.Commands = NeedsPerson, []string{supply(object)}
 	case apierrors.IsForbidden(err):
 		e.Steps = append(e.Steps, Step{object, "You may not read the object"})
 		e.Verdict = max(e.Verdict, Waits)
@@ -344,6 +344,25 @@ func (f facts) mentions(node *Node, message string) []Reference {
 		}
 	}
 	return found
+}
+
+// supply returns the command that creates an absent object, or that shows which objects of its kind
+// exist: its name may be mistyped.
+func supply(object Reference) string {
+	place := object.Name
+	if object.Namespace != "" {
+		place += " -n " + object.Namespace
+	}
+	switch object.GroupVersionKind {
+	case secrets:
+		return "kubectl create secret generic " + place + " --from-literal=KEY=VALUE"
+	case configMaps:
+		return "kubectl create configmap " + place + " --from-literal=KEY=VALUE"
+	case namespaces:
+		return "kubectl create namespace " + place
+	}
+	object.Name = ""
+	return strings.Join(strings.Fields(kubectl("get", object)), " ")
 }
 
 // kubectl returns a command about an object, such as "kubectl describe pod web-1 -n shop".

@@ -56,6 +56,8 @@ func (f facts) ofOwned(node *Node) finding {
 	switch {
 	case summary.Deleting:
 		return f.ofDeleted(node, summary)
+	case summary.Ready == metav1.ConditionTrue && current.True(apimeta.ConditionSuspended):
+		return finding{text: summary.Message + "; suspended: " + current.Condition(apimeta.ConditionSuspended).Message}
 	case summary.Ready == metav1.ConditionTrue:
 		return finding{text: summary.Message}
 	case current.True(apimeta.ConditionSuspended):
@@ -79,6 +81,10 @@ func (f facts) ofOwned(node *Node) finding {
 // ofFailing says why an object is not ready that the operator neither holds nor left unseen: the
 // API server refuses something, or another object is missing, not ready or in the way.
 func (f facts) ofFailing(node *Node, summary Summary, found finding) finding {
+	if strings.Contains(summary.Message, releasev1alpha1.AnnotationAdoptRelease) {
+		found.commands = []string{fmt.Sprintf("kubectl demoapp adopt %s/%s -n %s", strings.ToLower(node.Kind), node.Name, node.Namespace)}
+		return found
+	}
 	mentioned := f.mentions(node, summary.Message)
 	switch inTheWay, claimed := strings.Contains(summary.Message, " exists and belongs to "), strings.Contains(summary.Message, " belongs to "); {
 	case inTheWay && len(mentioned) > 0:

@@ -93,12 +93,12 @@ func TestWhyOfPods(t *testing.T) {
 			cause: "Pod/web-1-a", text: "Container prepare ended with exit code 3", command: "kubectl logs web-1-a -n shop -c prepare",
 		},
 		{name: "command", status: waits("RunContainerError", "exec: no such file"), cause: "Pod/web-1-a", text: "exec: no such file", command: describe},
-		{name: "Secret of a container", status: waits("CreateContainerConfigError", `secret "token" not found`), cause: "Secret/token", text: "does not exist", command: "kubectl get secret token -n shop"},
+		{name: "Secret of a container", status: waits("CreateContainerConfigError", `secret "token" not found`), cause: "Secret/token", text: "does not exist", command: "kubectl create secret generic token -n shop --from-literal=KEY=VALUE"},
 		{
 			name: "key of a ConfigMap", status: waits("CreateContainerConfigError", "couldn't find key mode in ConfigMap shop/settings"),
-			cause: "ConfigMap/settings", text: "does not exist", command: "kubectl get configmap settings -n shop",
+			cause: "ConfigMap/settings", text: "does not exist", command: "kubectl create configmap settings -n shop --from-literal=KEY=VALUE",
 		},
-		{name: "Secret of a volume", status: starting, event: `pod FailedMount: secret "tls" not found`, cause: "Secret/tls", text: "does not exist", command: "kubectl get secret tls -n shop"},
+		{name: "Secret of a volume", status: starting, event: `pod FailedMount: secret "tls" not found`, cause: "Secret/tls", text: "does not exist", command: "kubectl create secret generic tls -n shop --from-literal=KEY=VALUE"},
 		{name: "volume", status: starting, event: "pod FailedAttachVolume: it is attached elsewhere", cause: "Pod/web-1-a", text: "attached elsewhere", command: describe},
 		{name: "sandbox", status: starting, event: "pod FailedCreatePodSandBox: plugin type cni failed", cause: "Pod/web-1-a", text: "cni failed", command: describe},
 		{name: "probe", status: "{phase: Running}", event: "pod Unhealthy: Readiness probe failed: 500", cause: "Pod/web-1-a", text: "probe failed: 500", command: describe},
@@ -110,7 +110,7 @@ func TestWhyOfPods(t *testing.T) {
 		{name: "scheduling gate", status: unschedulable("SchedulingGated", "gated"), cause: "Pod/web-1-a", text: "scheduling gates", command: describe},
 		{
 			name: "missing claim", status: unschedulable("Unschedulable", `persistentvolumeclaim "data" not found`), cause: "PersistentVolumeClaim/data",
-			text: "does not exist", command: "kubectl get persistentvolumeclaim data -n shop",
+			text: "does not exist", command: "kubectl get persistentvolumeclaim -n shop",
 		},
 		{
 			name: "unbound claim", status: unschedulable("Unschedulable", "pod has unbound immediate PersistentVolumeClaims"), objects: claim,
@@ -123,7 +123,7 @@ func TestWhyOfPods(t *testing.T) {
 		},
 		{
 			name: "storage class", status: unschedulable("Unschedulable", "pod has unbound immediate PersistentVolumeClaims"), objects: claim,
-			event: `claim ProvisioningFailed: storageclass.storage.k8s.io "fast" not found`, cause: "StorageClass/fast", text: "does not exist", command: "kubectl get storageclass fast",
+			event: `claim ProvisioningFailed: storageclass.storage.k8s.io "fast" not found`, cause: "StorageClass/fast", text: "does not exist", command: "kubectl get storageclass",
 		},
 		{
 			name: "volume that is being made", status: unschedulable("Unschedulable", "pod has unbound immediate PersistentVolumeClaims"), objects: claim,

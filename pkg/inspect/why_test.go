@@ -58,12 +58,12 @@ func TestWhy(t *testing.T) {
 		// want is the verdict, and the objects of the steps.
 		want, command string
 	}{
-		{"quota", notReady("Refused", "is forbidden: exceeded quota: few, requested: pods=1", ""), now, "needs a person: DemoApp/web ResourceQuota/few", "kubectl get resourcequota few -n shop"},
+		{"quota", notReady("Refused", "is forbidden: exceeded quota: few, requested: pods=1", ""), now, "needs a person: DemoApp/web ResourceQuota/few", "kubectl get resourcequota -n shop"},
 		{"webhook without a configuration", notReady("Refused", `admission webhook "a.example.com" denied the request: no`, ""), now, "needs a person: DemoApp/web AdmissionWebhook/a.example.com", "kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations -o wide"},
 		{"permission", notReady("InstallFailed", `services is forbidden: User "deployer" cannot create resource "services"`, ""), now, "needs a person: DemoApp/web User/deployer", "kubectl auth can-i --list --as=deployer -n shop"},
 		{
 			"permission of a missing ServiceAccount", notReady("InstallFailed", `User "system:serviceaccount:shop:deployer" cannot get resource "secrets"`, ""), now,
-			"needs a person: DemoApp/web ServiceAccount/deployer", "kubectl get serviceaccount deployer -n shop",
+			"needs a person: DemoApp/web ServiceAccount/deployer", "kubectl get serviceaccount -n shop",
 		},
 		{
 			"permission of a ServiceAccount", notReady("InstallFailed", `User "system:serviceaccount:shop:deployer" cannot get resource "secrets"`, "") + account, now,
@@ -87,22 +87,26 @@ func TestWhy(t *testing.T) {
 		},
 		{
 			"dependency in turn without a Secret", notReady("WaitingForDependency", `waits for DemoApp "older"`, "") + older, now,
-			"needs a person: DemoApp/web DemoApp/older Secret/keys", "kubectl get secret keys -n shop",
+			"needs a person: DemoApp/web DemoApp/older Secret/keys", "kubectl create secret generic keys -n shop --from-literal=KEY=VALUE",
 		},
 		{"closed window", notReady("OutsideWindow", "opens at 02:00", ""), now, "waits: DemoApp/web", `kubectl annotate demoapp.demo.example.com web -n shop demo.example.com/force-at="$(date)" --overwrite`},
 		{"halted rollout", notReady("RolloutHalted", "too many failed", ""), now, "needs a person: DemoApp/web", `kubectl annotate demoapp.demo.example.com web -n shop demo.example.com/force-at="$(date)" --overwrite`},
 		{"client that changes the release", notReady("ReleaseBusy", "pending-upgrade by another client", ""), now, "waits: DemoApp/web", "kubectl describe demoapp.demo.example.com web -n shop"},
+		{
+			"release of another owner", notReady("OwnershipConflict", `the release belongs to another owner: have it take over with the annotation demo.example.com/adopt-release: "true"`, stalled), now,
+			"needs a person: DemoApp/web", "kubectl demoapp adopt demoapp/web -n shop",
+		},
 		{"suspended by its spec", notReady("Progressing", "", `, {type: Suspended, status: "True", reason: SuspendedBySpec, message: m}`), now, "needs a person: DemoApp/web", `kubectl patch demoapp.demo.example.com web -n shop --type=merge -p '{"spec":{"suspend":false}}'`},
 		{"suspended by an annotation", notReady("Progressing", "", `, {type: Suspended, status: "True", reason: SuspendedByAnnotation, message: m}`), now, "needs a person: DemoApp/web", "kubectl annotate demoapp.demo.example.com web -n shop demo.example.com/paused-"},
 		{"namespace that is being deleted", notReady("InstallFailed", `unable to create new content in namespace shop because it is being terminated`, "") + terminating, now, "needs a person: DemoApp/web Namespace/shop", "kubectl describe namespace shop"},
 		{"record that is too large", notReady("ReleaseTooLarge", `the record of release web does not fit into a Secret: Secret "sh.helm.release.v1.web.v1" is invalid: data: Too long`, stalled), now, "needs a person: DemoApp/web", "kubectl edit demoapp.demo.example.com web -n shop"},
 		{"pod security", notReady("InstallFailed", `pods "web" is forbidden: violates PodSecurity "restricted:latest"`, ""), now, "needs a person: DemoApp/web", "kubectl edit demoapp.demo.example.com web -n shop"},
-		{"priority class", notReady("InstallFailed", "no PriorityClass with name high was found", ""), now, "needs a person: DemoApp/web PriorityClass/high", "kubectl get priorityclass high"},
-		{"admission policy", notReady("Refused", "ValidatingAdmissionPolicy 'no-services' with binding 'b' denied request: no", ""), now, "needs a person: DemoApp/web ValidatingAdmissionPolicy/no-services", "kubectl get validatingadmissionpolicy no-services"},
+		{"priority class", notReady("InstallFailed", "no PriorityClass with name high was found", ""), now, "needs a person: DemoApp/web PriorityClass/high", "kubectl get priorityclass"},
+		{"admission policy", notReady("Refused", "ValidatingAdmissionPolicy 'no-services' with binding 'b' denied request: no", ""), now, "needs a person: DemoApp/web ValidatingAdmissionPolicy/no-services", "kubectl get validatingadmissionpolicy"},
 		{"webhook that does not answer", notReady("Refused", `failed calling webhook "a.example.com": no`, ""), now, "needs a person: DemoApp/web AdmissionWebhook/a.example.com", "kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations -o wide"},
 		{"kind", notReady("InstallFailed", `no matches for kind "Widget" in version "a.example.com/v1"`, ""), now, "needs a person: DemoApp/web CustomResourceDefinition/Widget", "kubectl api-resources"},
 		{"immutable field", notReady("Refused", "spec.selector: field is immutable", stalled), now, "needs a person: DemoApp/web", "kubectl edit demoapp.demo.example.com web -n shop"},
-		{"missing Secret", notReady("SecretNotFound", `Secret "keys" does not exist`, ""), now, "needs a person: DemoApp/web Secret/keys", "kubectl get secret keys -n shop"},
+		{"missing Secret", notReady("SecretNotFound", `Secret "keys" does not exist`, ""), now, "needs a person: DemoApp/web Secret/keys", "kubectl create secret generic keys -n shop --from-literal=KEY=VALUE"},
 		{"key that a Secret lacks", notReady("KeyNotFound", `Secret "keys" has no key "api"`, "") + secret, now, "needs a person: DemoApp/web Secret/keys", "kubectl describe secret keys -n shop"},
 		{"words that look like a kind", notReady("Progressing", `Values "keys" are read`, ""), now, "waits: DemoApp/web", "kubectl describe demoapp.demo.example.com web -n shop"},
 		{"object that names itself", notReady("Progressing", `DemoApp "web" is installed`, ""), now, "waits: DemoApp/web", "kubectl describe demoapp.demo.example.com web -n shop"},

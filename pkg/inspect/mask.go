@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/yaml"
@@ -106,6 +107,21 @@ func (m Mask) pair(path []string, before, after any) (maskedB, maskedA any) {
 	default:
 		return maskedBefore, maskedAfter
 	}
+}
+
+// Object returns a copy of an object without its secrets. The annotation of kubectl apply is left
+// out, because it repeats the spec as text.
+func (m Mask) Object(object *unstructured.Unstructured) *unstructured.Unstructured {
+	if m.Show {
+		return object
+	}
+	_, hidden := m.pair(nil, nil, object.Object)
+	content, _ := hidden.(map[string]any)
+	clean := (&unstructured.Unstructured{Object: content}).DeepCopy()
+	annotations := clean.GetAnnotations()
+	delete(annotations, corev1.LastAppliedConfigAnnotation)
+	clean.SetAnnotations(annotations)
+	return clean
 }
 
 // hides reports whether a value is, or contains, a secret.

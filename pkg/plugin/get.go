@@ -28,8 +28,8 @@ import (
 
 // getOptions are the flags of get.
 type getOptions struct {
-	allNamespaces, notReady, drifted, watch bool
-	selector, chart, sort, output           string
+	allNamespaces, notReady, drifted, watch, showSecrets bool
+	selector, chart, sort, output                        string
 }
 
 func (c *command) get() *cobra.Command {
@@ -50,6 +50,7 @@ func (c *command) get() *cobra.Command {
 	flags.StringVar(&o.chart, "chart", "", "list only releases of a chart, as NAME or NAME@VERSION")
 	flags.StringVar(&o.sort, "sort", "name", "order: name, age, ready or chart")
 	flags.StringVarP(&o.output, "output", "o", "", "output format: json, yaml, name or wide")
+	flags.BoolVar(&o.showSecrets, "show-secrets", false, "show secrets in json and yaml")
 	flags.BoolVarP(&o.watch, "watch", "w", false, "after the list, print each object that changes")
 	return cmd
 }
@@ -108,7 +109,9 @@ func chartsOf(objects []*unstructured.Unstructured) []string {
 // listPrinter returns what prints a list, and then each object of the list that changes.
 func (c *command) listPrinter(ctx context.Context, cluster *inspect.Cluster, o getOptions) (func([]listed) error, error) {
 	if o.output != "" && o.output != "wide" {
-		return func(list []listed) error { return printObjects(c.streams.Out, o.output, list) }, nil
+		return func(list []listed) error {
+			return printObjects(c.streams.Out, o.output, inspect.Mask{Show: o.showSecrets}, list)
+		}, nil
 	}
 	waitsFor, err := cluster.WaitsFor(ctx)
 	if err != nil {

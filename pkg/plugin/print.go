@@ -17,7 +17,7 @@ import (
 )
 
 // printObjects prints objects in kubectl's formats json, yaml and name.
-func printObjects(out io.Writer, format string, objects []listed) error {
+func printObjects(out io.Writer, format string, mask inspect.Mask, objects []listed) error {
 	if format == "name" {
 		var printer printers.NamePrinter
 		for _, o := range objects {
@@ -29,7 +29,7 @@ func printObjects(out io.Writer, format string, objects []listed) error {
 	}
 	list := &unstructured.UnstructuredList{Object: map[string]any{"apiVersion": "v1", "kind": "List"}}
 	for _, o := range objects {
-		list.Items = append(list.Items, *o.object)
+		list.Items = append(list.Items, *mask.Object(o.object))
 	}
 	var printer printers.ResourcePrinter = &printers.JSONPrinter{}
 	if format == "yaml" {

@@ -215,7 +215,7 @@ type failedObjects struct {
 // printWritten prints the written objects as kubectl does.
 func (c *command) printWritten(o writeOptions, written []*unstructured.Unstructured, request inspect.Request) error {
 	if o.output != "" {
-		return printObjects(c.streams.Out, o.output, getOptions{sort: "name"}.selected(written))
+		return printObjects(c.streams.Out, o.output, inspect.Mask{}, getOptions{sort: "name"}.selected(written))
 	}
 	for _, object := range written {
 		fmt.Fprintf(c.streams.Out, "%s %s%s\n", c.resourceName(object), done[request.Action], dryRunSuffix[request.DryRun])

@@ -25,9 +25,9 @@ func TestFitting(t *testing.T) {
 	}{
 		{"no screen", 0, []int{100, 100}, []int{100, 100}},
 		{"fits", 80, []int{10, 20, 100}, []int{10, 20, 100}},
-		{"one wide column", 80, []int{100, 10, 100}, []int{48, 10, 100}},
-		{"two wide columns", 80, []int{100, 100, 10}, []int{32, 32, 10}},
-		{"too small", 20, []int{9, 9, 9, 9}, []int{8, 8, 8, 9}},
+		{"one wide column", 80, []int{100, 10, 100}, []int{57, 10, 100}},
+		{"two wide columns", 80, []int{100, 100, 10}, []int{33, 34, 10}},
+		{"too small", 20, []int{9, 9, 9, 9}, []int{5, 5, 5, 9}},
 		{"no row", 80, nil, nil},
 	}
 	for _, test := range tests {

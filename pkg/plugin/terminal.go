@@ -64,14 +64,14 @@ func (s screen) paint(text string, in color) string {
 	return fmt.Sprintf("\x1b[%dm%s\x1b[0m", in, text)
 }
 
-// minColumn is the width to which columns may be cut, minName that of names while other columns can
-// be cut, and minLast the room that they leave for the last column.
+// Columns are cut to fit the screen: those of names, which people type into the next command, only
+// if all others have their least width.
 const (
-	minColumn = 8
-	minName   = 24
-	minLast   = 16
-	// gap is the space between two columns.
-	gap = 3
+	// minColumn is the least width of a column, minName that of names while other columns can be
+	// cut, minShortName that of names after that, and minLast the room for the last column.
+	minColumn, minName, minShortName, minLast = 5, 24, 8, 9
+	// gap is the space between two columns, and screenGap that on a screen.
+	gap, screenGap = 3, 2
 )
 
 // table prints rows in columns. Rows that are added later have the same columns.
@@ -96,7 +96,7 @@ func (t *table) add(rows [][]cell) {
 			t.widths[i] = max(t.widths[i], utf8.RuneCountInString(cell.text))
 		}
 	}
-	widths := t.fitting()
+	widths, between := t.fitting(), t.gap()
 	for _, row := range rows {
 		var line strings.Builder
 		used := 0
@@ -112,12 +112,19 @@ func (t *table) add(rows [][]cell) {
 			}
 			line.WriteString(t.paint(text, cell.color))
 			if !last {
-				line.WriteString(strings.Repeat(" ", widths[i]-utf8.RuneCountInString(text)+gap))
-				used += widths[i] + gap
+				line.WriteString(strings.Repeat(" ", widths[i]-utf8.RuneCountInString(text)+between))
+				used += widths[i] + between
 			}
 		}
 		fmt.Fprintln(t.out, strings.TrimRight(line.String(), " "))
 	}
+}
+
+func (t *table) gap() int {
+	if t.width > 0 {
+		return screenGap
+	}
+	return gap
 }
 
 // fitting returns the widths with which the columns fit the screen: the columns that can spare most are
@@ -130,9 +137,9 @@ func (t *table) fitting() []int {
 	columns := widths[:len(widths)-1]
 	used := min(widths[len(widths)-1], minLast)
 	for _, width := range columns {
-		used += width + gap
+		used += width + t.gap()
 	}
-	for _, least := range []int{minName, minColumn} {
+	for _, least := range []int{minName, minShortName} {
 		for used > t.width {
 			widest, spare := 0, 0
 			for i, width := range columns {

@@ -108,3 +108,18 @@ func TestTerminal(t *testing.T) {
 		})
 	}
 }
+
+// TestNamesOnTerminal: the words that are typed into the next command are whole at 80 columns.
+func TestNamesOnTerminal(t *testing.T) {
+	w := newReleaseWorld(t)
+	w.create(t, `
+apiVersion: demo.example.com/v1alpha1
+kind: DemoApp
+metadata: {namespace: payments, name: checkout-api, creationTimestamp: "1970-01-01T01:00:00Z"}
+spec: {message: b}
+`)
+
+	text := w.onTerminal(t, "get", "-A")
+
+	expect.Contains(t, "table", text, "NAMESPACE", "payments", "demoapp/checkout-api")
+}

@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/pflag"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/example/demoapp-controller/pkg/inspect"
@@ -141,11 +142,33 @@ func (c *command) explain(ctx context.Context, err error) string {
 		}
 		return text + "; " + command + " shows what you may do"
 	case apierrors.IsNotFound(err) && details != nil && details.Name != "" && details.Kind != "":
+		if absent := c.absentNamespace(ctx); absent != nil && details.Kind != "namespaces" {
+			return c.explain(ctx, absent)
+		}
 		if near := c.nearestObject(ctx, details.Kind+"."+details.Group, details.Name); near != "" {
 			return fmt.Sprintf("%s; did you mean %q?", text, near)
 		}
 	}
 	return text
+}
+
+// absentNamespace returns the error of the API server if the namespace of the command does not
+// exist, or why the kubeconfig cannot be read. Other errors of the API server do not count, because
+// users of a single namespace may not read their Namespace.
+func (c *command) absentNamespace(ctx context.Context) error {
+	namespace, err := c.namespace()
+	if err != nil {
+		return err
+	}
+	cluster, err := c.cluster()
+	if err != nil {
+		return err
+	}
+	_, err = cluster.Kubernetes.CoreV1().Namespaces().Get(ctx, namespace, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return err
+	}
+	return nil
 }
 
 // nearestObject returns the name of the object that a user meant by a name; empty if none is near,

@@ -72,6 +72,11 @@ func (c *command) runGet(ctx context.Context, o getOptions, args []string) error
 		return err
 	}
 	list := o.selected(objects)
+	if len(objects) == 0 && query.namespace != "" {
+		if err := c.absentNamespace(ctx); err != nil {
+			return err
+		}
+	}
 	if len(list) == 0 && o.chart != "" {
 		if near := inspect.Nearest(o.chart, chartsOf(objects)); near != "" && near != o.chart {
 			fmt.Fprintf(c.streams.ErrOut, "--chart: no release of %q; did you mean %q?\n", o.chart, printable(near))

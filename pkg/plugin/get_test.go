@@ -31,3 +31,20 @@ spec: {message: shown, apiKey: private}
 		expect.Contains(t, format+" with secrets", out, "private")
 	}
 }
+
+func TestNamesOfGet(t *testing.T) {
+	w := newReleaseWorld(t)
+	tests := map[string]string{
+		"get -n shp":  `error: namespaces "shp" not found; did you mean "shop"?`,
+		"why web":     `error: no kind "web"`,
+		"why demoapp": `error: "demoapp" names no object; write demoapp/NAME`,
+	}
+	for args, want := range tests {
+		t.Run(args, func(t *testing.T) {
+			code, _, errOut := w.run(t, strings.Fields(args)...)
+
+			expect.Equal(t, "exit code", 3, code)
+			expect.Contains(t, "errors", errOut, want)
+		})
+	}
+}

@@ -59,6 +59,11 @@ current-context: fake
 `), 0o600))
 	w := &releaseWorld{Server: server, kubeconfig: kubeconfig, options: plugin.Options{Now: func() time.Time { return time.Unix(4000, 0) }}}
 	w.create(t, `
+apiVersion: v1
+kind: Namespace
+metadata: {name: shop}
+`)
+	w.create(t, `
 apiVersion: coordination.k8s.io/v1
 kind: Lease
 metadata:

@@ -37,12 +37,14 @@ func (c *command) object(ctx context.Context, cluster *inspect.Cluster, args []s
 	if err != nil {
 		return inspect.Reference{}, err
 	}
-	if name == "" {
-		return inspect.Reference{}, fmt.Errorf("%q names no object; write %s/NAME", args[0], word)
-	}
 	kind, err := cluster.Kind(ctx, word)
-	if err != nil {
+	switch {
+	case err != nil && name == "":
+		return inspect.Reference{}, fmt.Errorf("%w; write KIND/NAME, as in demoapp/%s", err, word)
+	case err != nil:
 		return inspect.Reference{}, err
+	case name == "":
+		return inspect.Reference{}, fmt.Errorf("%q names no object; write %s/NAME", args[0], word)
 	}
 	reference := inspect.Reference{GroupVersionKind: kind.GroupVersionKind, Name: name}
 	if kind.Namespaced {

@@ -17,8 +17,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/example/demoapp-controller/pkg/inspect"
 )
@@ -49,8 +47,7 @@ func (c *command) runReport(ctx context.Context, allNamespaces bool, output stri
 	}
 	if namespace != "" {
 		// A report about a mistyped namespace would be empty.
-		_, err := cluster.Kubernetes.CoreV1().Namespaces().Get(ctx, namespace, metav1.GetOptions{})
-		if apierrors.IsNotFound(err) {
+		if err := c.absentNamespace(ctx); err != nil {
 			return err
 		}
 	}

@@ -84,6 +84,7 @@ func TestWriteCommands(t *testing.T) {
 		{name: "only a kind", args: "suspend demoapp", code: 3, errors: `error: "demoapp" names no object; write demoapp/NAME, or select with --all or --selector` + "\n"},
 		{name: "object and --all", args: "suspend demoapp/web --all", code: 3, errors: "error: name objects, or select them with --all or --selector, and not both\n"},
 		{name: "mistyped name", args: "suspend demoapp/wob -y", code: 3, errors: `"wob" not found; did you mean "web"?` + "\n"},
+		{name: "mistyped namespace", args: "suspend demoapp/web -n shp -y", code: 3, errors: `error: namespaces "shp" not found; did you mean "shop"?` + "\n"},
 		{name: "mistyped kind", args: "suspend demapp/web -y", code: 3, errors: `error: no kind "demapp"; did you mean "demoapp"?` + "\n"},
 		{name: "mistyped flag", args: "suspend demoapp/web --reson x", code: 3, errors: "error: unknown flag: --reson; did you mean --reason?\n"},
 		{name: "mistyped value", args: "suspend demoapp/web --dry-run=sever", code: 3, errors: `error: --dry-run: no value "sever"; did you mean "server"?` + "\n"},

@@ -34,9 +34,9 @@ const (
 // for it.
 const notReady = "NotReady"
 
-// ContainerFailures are the reasons of the kubelet for a waiting container that do not go away
+// containerFailures are the reasons of the kubelet for a waiting container that do not go away
 // before someone changes an object. The value is what to do.
-var ContainerFailures = map[string]string{
+var containerFailures = map[string]string{
 	crashLoopBackOff:            "kubectl logs --previous shows why the process ends",
 	configError:                 "create the Secret, ConfigMap or key that the message names; if the image runs as root, use one with a numeric user other than root",
 	"CreateContainerError":      "kubectl describe pod has the details",
@@ -83,6 +83,9 @@ func (p PodProblem) String() string {
 	}
 	return text
 }
+
+// Crashed reports whether a process of the container has ended.
+func (p PodProblem) Crashed() bool { return p.Reason == crashLoopBackOff || p.Reason == oomKilled }
 
 const (
 	// startGrace is the time that a pod usually needs at most for its volumes and its network, and a
@@ -257,7 +260,7 @@ func FailureIn(message string) (pod, problem string) {
 		return "", ""
 	}
 	reason := match[3]
-	_, fails := ContainerFailures[reason]
+	_, fails := containerFailures[reason]
 	if !fails && !slices.Contains([]string{oomKilled, containerCreating, notReady, corev1.PodReasonUnschedulable}, reason) {
 		return "", ""
 	}
@@ -301,7 +304,7 @@ func ofContainer(container corev1.ContainerStatus) (PodProblem, bool) {
 		ended = container.LastTerminationState.Terminated
 	}
 	waiting := container.State.Waiting
-	_, fails := ContainerFailures[reasonOf(waiting)]
+	_, fails := containerFailures[reasonOf(waiting)]
 	switch {
 	case fails && waiting.Reason != crashLoopBackOff:
 		problem.Reason, problem.Detail = waiting.Reason, textOf(waiting.Message)
@@ -319,7 +322,7 @@ func ofContainer(container corev1.ContainerStatus) (PodProblem, bool) {
 	default:
 		return PodProblem{}, false
 	}
-	problem.Remedy = ContainerFailures[problem.Reason]
+	problem.Remedy = containerFailures[problem.Reason]
 	if problem.Reason == oomKilled {
 		problem.Remedy = "raise the memory limit, or let the process use less"
 	}

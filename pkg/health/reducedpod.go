@@ -70,7 +70,7 @@ func reduceContainer(whole corev1.ContainerStatus) corev1.ContainerStatus {
 	problem, fails := ofContainer(whole)
 	switch {
 	case !fails:
-	case problem.Reason == crashLoopBackOff || problem.Reason == oomKilled:
+	case problem.Crashed():
 		reduced.RestartCount = min(whole.RestartCount, manyRestarts)
 		ended := whole.State.Terminated
 		if ended == nil {

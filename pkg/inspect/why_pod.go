@@ -24,13 +24,17 @@ func (f facts) ofPod(node *Node) finding {
 		return finding{verdict: Waits, text: err.Error(), commands: []string{kubectl("describe", node.Reference)}}
 	}
 	found := finding{verdict: Waits, text: node.Health.Message, commands: []string{kubectl("describe", node.Reference)}}
-	if pod.Status.Phase == corev1.PodFailed && pod.Status.Reason != "" {
-		found.verdict, found.text = NeedsPerson, fmt.Sprintf("%s: %s", pod.Status.Reason, pod.Status.Message)
-		return found
+	if pod.Status.Phase == corev1.PodFailed {
+		if pod.Status.Reason != "" {
+			found.verdict, found.text = NeedsPerson, fmt.Sprintf("%s: %s", pod.Status.Reason, pod.Status.Message)
+			return found
+		}
+		pod.Status.Phase = "" // Health has no problem of a pod that has ended. Its containers have one.
 	}
+	problem, fails, _ := health.OfPodAt(&pod, f.now)
 	for _, container := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
-		if stopped, ok := f.ofContainer(node, container); ok {
-			return stopped
+		if fails && container.Name == problem.Container && container.State.Running == nil {
+			return f.ofContainer(node, container, problem)
 		}
 	}
 	for _, condition := range pod.Status.Conditions {
@@ -45,57 +49,36 @@ func (f facts) ofPod(node *Node) finding {
 			return found
 		}
 	}
-	if problem, fails, _ := health.OfPodAt(&pod, f.now); fails {
+	if fails {
 		found.verdict, found.text = NeedsPerson, problem.String()
 	}
 	return found
 }
 
-// ofContainer says why a container does not run.
-func (f facts) ofContainer(node *Node, container corev1.ContainerStatus) (finding, bool) {
-	describe := kubectl("describe", node.Reference)
-	logs := fmt.Sprintf("kubectl logs %s -n %s -c %s --previous", node.Name, node.Namespace, container.Name)
-	terminated := container.LastTerminationState.Terminated
-	if container.State.Terminated != nil && container.State.Terminated.ExitCode != 0 {
-		terminated = container.State.Terminated
-	}
-	waiting, remedy := container.State.Waiting, ""
-	if waiting != nil {
-		remedy = health.ContainerFailures[waiting.Reason]
+// ofContainer says more than health about the problem of a container that does not run.
+func (f facts) ofContainer(node *Node, container corev1.ContainerStatus, problem health.PodProblem) finding {
+	found := finding{verdict: NeedsPerson, commands: []string{kubectl("describe", node.Reference)}}
+	ended := cmp.Or(container.State.Terminated, container.LastTerminationState.Terminated)
+	message := problem.Detail
+	if waiting := container.State.Waiting; waiting != nil {
+		message = waiting.Message
 	}
 	switch {
-	case remedy != "":
-		found := finding{verdict: NeedsPerson, commands: []string{describe}}
-		found.text = fmt.Sprintf("Container %s: %s", container.Name, waiting.Reason)
-		switch {
-		case waiting.Reason == "CrashLoopBackOff" && terminated != nil:
-			found.text += ", " + exit(terminated)
-			found.commands = []string{logs}
-		case strings.Contains(waiting.Reason, "Image"):
-			found.text += fmt.Sprintf(" of image %s: %s", container.Image, cmp.Or(f.lastEvent(node, "Failed"), waiting.Message))
-		default:
-			found.text += ": " + waiting.Message
-			found.next = mentionedVolume(node, waiting.Message)
+	case problem.Crashed() && ended != nil:
+		logs := fmt.Sprintf("kubectl logs %s -n %s -c %s", node.Name, node.Namespace, container.Name)
+		if container.State.Terminated == nil {
+			logs += " --previous"
 		}
-		found.text += "; " + remedy
-		return found, true
-	case container.State.Terminated != nil && container.State.Terminated.ExitCode != 0:
-		return finding{verdict: NeedsPerson, text: fmt.Sprintf("Container %s %s", container.Name, exit(terminated)), commands: []string{strings.TrimSuffix(logs, " --previous")}}, true
+		found.commands = []string{logs}
+		found.text = fmt.Sprintf("Container %s ended with exit code %d (%s)", container.Name, ended.ExitCode, problem.Reason)
+	case strings.Contains(problem.Reason, "Image"):
+		found.text = fmt.Sprintf("Container %s: %s of image %s: %s", container.Name, problem.Reason, container.Image, cmp.Or(f.lastEvent(node, "Failed"), message))
 	default:
-		return finding{}, false
+		found.text = fmt.Sprintf("Container %s: %s: %s", container.Name, problem.Reason, message)
+		found.next = mentionedVolume(node, message)
 	}
-}
-
-// exit says how a container ended.
-func exit(terminated *corev1.ContainerStateTerminated) string {
-	text := fmt.Sprintf("ended with exit code %d", terminated.ExitCode)
-	if terminated.Reason != "" && terminated.Reason != "Error" {
-		text += " (" + terminated.Reason + ")"
-	}
-	if terminated.Message != "" {
-		text += ": " + terminated.Message
-	}
-	return text
+	found.text += "; " + problem.Remedy
+	return found
 }
 
 // volumeSource is a Secret or ConfigMap in a message of the kubelet, such as: secret "web" not

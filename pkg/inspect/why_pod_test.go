@@ -83,11 +83,11 @@ func TestWhyOfPods(t *testing.T) {
 		{name: "image", status: waits("ImagePullBackOff", "not found"), cause: "Pod/web-1-a", text: "Container web: ImagePullBackOff of image a:1: not found", command: describe},
 		{
 			name: "image with an event", status: waits("ErrImagePull", "short"), event: "pod Failed: 401 Unauthorized", cause: "Pod/web-1-a",
-			text: "Container web: ErrImagePull of image a:1: 401 Unauthorized", command: describe,
+			text: "Container web: ImagePullBackOff of image a:1: 401 Unauthorized", command: describe,
 		},
 		{name: "name of an image", status: waits("InvalidImageName", "no"), cause: "Pod/web-1-a", text: "InvalidImageName", command: describe},
-		{name: "exit code", status: crashes(42, "Error"), cause: "Pod/web-1-a", text: "Container web: CrashLoopBackOff, ended with exit code 42", command: previous},
-		{name: "out of memory", status: crashes(137, "OOMKilled"), cause: "Pod/web-1-a", text: "exit code 137 (OOMKilled)", command: previous},
+		{name: "exit code", status: crashes(42, "Error"), cause: "Pod/web-1-a", text: "Container web ended with exit code 42 (CrashLoopBackOff); kubectl logs --previous", command: previous},
+		{name: "out of memory", status: crashes(137, "OOMKilled"), cause: "Pod/web-1-a", text: "exit code 137 (OOMKilled); raise the memory limit", command: previous},
 		{
 			name: "init container", status: `{phase: Pending, initContainerStatuses: [{name: prepare, state: {terminated: {exitCode: 3}}}]}`,
 			cause: "Pod/web-1-a", text: "Container prepare ended with exit code 3", command: "kubectl logs web-1-a -n shop -c prepare",

@@ -105,6 +105,7 @@ func (c *Cluster) layers(
 		text, err := c.key(ctx, releasev1alpha1.ValuesFromSecret, object.GetNamespace(), name, key)
 		if err != nil {
 			unread = append(unread, fmt.Errorf("spec: %w", err))
+			return notReadable, nil
 		}
 		return text, nil
 	}})
@@ -114,6 +115,9 @@ func (c *Cluster) layers(
 	mask.Paths = append(mask.Paths, fields.Secret...)
 	return append(layers, Layer{Source: "spec", Values: fields.Values, Sources: fields.Sources}), mask, errors.Join(unread...)
 }
+
+// notReadable is the text in the place of a value whose Secret cannot be read.
+const notReadable = "<not readable>"
 
 // valuesSpec are the fields of a spec that hold values of a chart.
 type valuesSpec struct {

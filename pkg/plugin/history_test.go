@@ -117,6 +117,16 @@ func (w *releaseWorld) create(t *testing.T, text string) {
 	})
 }
 
+// forbid lets the user read no object of a name.
+func (w *releaseWorld) forbid(name string) {
+	w.Fault = func(request fakeapi.Request) fakeapi.Fault {
+		if request.Key.Name == name {
+			return fakeapi.AnswerForbidden
+		}
+		return fakeapi.NoFault
+	}
+}
+
 // run runs the plugin without an answer to its questions.
 func (w *releaseWorld) run(t *testing.T, args ...string) (code int, out, errOut string) {
 	t.Helper()

@@ -87,9 +87,20 @@ func Execute(ctx context.Context, options Options, args []string, streams generi
 	case errors.As(err, &answer):
 		return int(answer)
 	default:
-		fmt.Fprintf(streams.ErrOut, "error: %s\n", printable(c.explain(ctx, err)))
+		for _, err := range joined(err) {
+			fmt.Fprintf(streams.ErrOut, "error: %s\n", printable(c.explain(ctx, err)))
+		}
 		return exitFailed
 	}
+}
+
+// joined returns the errors of which [errors.Join] made an error.
+func joined(err error) []error {
+	several, ok := err.(interface{ Unwrap() []error })
+	if !ok || errors.Join(several.Unwrap()...).Error() != err.Error() {
+		return []error{err}
+	}
+	return several.Unwrap()
 }
 
 // oneLine returns the text of an error in one line.

@@ -116,27 +116,35 @@ replicaCount   spec.replicaCount   1
 `, out)
 }
 
-// TestValuesWithoutASource: the values of the other sources are shown, and the error names the one
-// that is gone.
+// TestValuesWithoutASource: the values of the other sources are shown, and an error names each
+// source that is gone or may not be read.
 func TestValuesWithoutASource(t *testing.T) {
 	t.Parallel()
 	w := newReleaseWorld(t)
 	owner := w.Object("DemoApp", "shop/web")
 	w.options.Kinds = map[schema.GroupKind]inspect.KindFunctions{owner.GroupVersionKind().GroupKind(): {
-		Fields: func(*unstructured.Unstructured, inspect.FieldsInput) (inspect.Fields, error) {
-			return inspect.Fields{}, nil
+		Fields: func(_ *unstructured.Unstructured, in inspect.FieldsInput) (inspect.Fields, error) {
+			key, err := in.Secret("keys", "api")
+			return inspect.Fields{
+				Values: map[string]any{"apiKey": key}, Secret: [][]string{{"apiKey"}}, Sources: map[string]string{"apiKey": "spec.apiKeyFrom"},
+			}, err
 		},
 	}}
+	w.forbid("keys")
 	w.Edit("DemoApp", "shop/web", "helm", func(live *unstructured.Unstructured) {
 		live.Object["spec"] = map[string]any{
 			"values":     map[string]any{"message": "c"},
 			"valuesFrom": []any{map[string]any{"kind": "ConfigMap", "name": "gone"}},
 		}
 	})
-	code, out, errOut := w.run(t, "values", "demoapp/web")
-	expect.Contains(t, "output", out, "message        spec.values     \"c\"\n")
-	expect.Contains(t, "errors", errOut, `error: spec.valuesFrom[0]: configmaps "gone" not found`)
-	expect.Equal(t, "exit code", 3, code)
+	for flag, key := range map[string]string{"--show-secrets=false": `"***"`, "--show-secrets": `"<not readable>"`} {
+		code, out, errOut := w.run(t, "values", "demoapp/web", flag)
+		expect.Contains(t, "output", out, "apiKey         spec.apiKeyFrom   "+key+"\n", "message        spec.values       \"c\"\n")
+		expect.Equal(t, "errors", `error: spec.valuesFrom[0]: configmaps "gone" not found
+error: spec: secrets "keys" is forbidden: injected; kubectl auth can-i --list -n shop shows what you may do
+`, errOut)
+		expect.Equal(t, "exit code", 3, code)
+	}
 }
 
 func TestVersionCommand(t *testing.T) {

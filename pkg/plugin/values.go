@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 )
@@ -19,7 +20,7 @@ func (c *command) values() *cobra.Command {
 		Use:     "values KIND/NAME",
 		Short:   "Show the values that the chart gets, and where each of them comes from",
 		Example: "  kubectl demoapp values demoapp/web",
-		Args:    cobra.RangeArgs(1, 2), ValidArgsFunction: c.completeObjects,
+		Args:    oneObject, ValidArgsFunction: c.completeObjects,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.runValues(cmd.Context(), showSecrets, output, args)
 		},
@@ -47,11 +48,13 @@ func (c *command) runValues(ctx context.Context, showSecrets bool, output string
 	}
 	rows := [][]cell{{{text: "VALUE"}, {text: "SOURCE"}, {text: "CONTENT"}}}
 	for _, value := range found {
-		content, err := json.Marshal(value.Value)
-		if err != nil {
+		var content strings.Builder
+		encoder := json.NewEncoder(&content)
+		encoder.SetEscapeHTML(false)
+		if err := encoder.Encode(value.Value); err != nil {
 			return err
 		}
-		rows = append(rows, []cell{{text: printable(value.Path)}, {text: printable(value.Source)}, {text: printable(string(content))}})
+		rows = append(rows, []cell{{text: printable(value.Path)}, {text: printable(value.Source)}, {text: printable(content.String())}})
 	}
 	c.screen().table(rows)
 	return err

@@ -315,6 +315,11 @@ func (d Differ) dryRun(ctx context.Context, object, live *unstructured.Unstructu
 	}
 	options.DryRun = []string{metav1.DryRunAll}
 	after, err = resource.Patch(ctx, object.GetName(), types.ApplyPatchType, data, options)
+	if _, given, _ := unstructured.NestedString(object.Object, "spec", "clusterIP"); err == nil && live == nil && !given {
+		// The dry run of a new Service answers with an address that the Service will not get.
+		unstructured.RemoveNestedField(after.Object, "spec", "clusterIP")
+		unstructured.RemoveNestedField(after.Object, "spec", "clusterIPs")
+	}
 	if !apierrors.IsForbidden(err) {
 		return after, "", err
 	}

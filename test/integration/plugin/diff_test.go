@@ -7,6 +7,8 @@ package plugin
 
 import (
 	"context"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -17,6 +19,25 @@ import (
 // memcached is a Memcached with a number of replicas.
 func memcached(replicas string) string {
 	return "{apiVersion: cache.my.domain/v1, kind: Memcached, metadata: {name: web}, spec: {replicaCount: " + replicas + "}}"
+}
+
+// TestDiffOfNewService: the address that the dry run makes up for a Service is left out.
+func TestDiffOfNewService(t *testing.T) {
+	t.Parallel()
+	namespace := shared.Namespace(t)
+	apply(t, namespace, caches("Cache", "size: 1"))
+	if ready := kubectl(t, namespace, "wait", "cache/web", "--timeout=2m"); ready.code != 0 {
+		t.Fatalf("got %+v", ready)
+	}
+	file := filepath.Join(t.TempDir(), "web.yaml")
+	changed := caches("Cache", "size: 1, extra: [{apiVersion: v1, kind: Service, metadata: {name: extra}, spec: {ports: [{port: 80}]}}]")
+	expect.NoError(t, os.WriteFile(file, []byte(changed), 0o600))
+
+	diff := kubectl(t, namespace, "diff", "-f", file)
+
+	expect.Equal(t, "exit code: "+diff.errors, 1, diff.code)
+	expect.Contains(t, "difference", diff.out, "+++ Service/extra\tchanged", "+  sessionAffinity: None\n")
+	expect.Equal(t, "has an address", false, strings.Contains(diff.out, "clusterIP"))
 }
 
 // TestDiffAndHistory follows a release through a change and a rollback.

@@ -50,7 +50,7 @@ func (e *UnknownKindError) Error() string {
 		names = append(names, strings.ToLower(kind.Kind))
 	}
 	if len(names) == 0 {
-		return fmt.Sprintf("no kind %q: the API server serves no kind of the category %s; install the CRDs", e.Word, apimeta.Category)
+		return fmt.Sprintf("the API server serves no kind of the category %s; install the CRDs", apimeta.Category)
 	}
 	if near := Nearest(e.Word, names); near != "" {
 		return fmt.Sprintf("no kind %q; did you mean %q?", e.Word, near)

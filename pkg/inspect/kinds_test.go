@@ -121,7 +121,7 @@ func TestUnknownKindWithoutCRDs(t *testing.T) {
 	if !errors.As(err, &unknown) {
 		t.Fatalf("error is %v", err)
 	}
-	expect.Contains(t, "error", err.Error(), "install the CRDs")
+	expect.Equal(t, "error", "the API server serves no kind of the category demoapp-controller; install the CRDs", err.Error())
 }
 
 func TestRunning(t *testing.T) {

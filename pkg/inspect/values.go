@@ -100,12 +100,16 @@ type Restored struct {
 // chart and not the spec, so fields that do not become values stay as they are. Secrets are not
 // restored.
 func (d Differ) Restore(ctx context.Context, owner *unstructured.Unstructured, revision int) (*Restored, error) {
-	if d.Functions.Children != nil {
-		return nil, fmt.Errorf("%s has no release, so no revision of it is recorded; revert the change where the spec comes from", ReferenceOf(owner))
+	var records []*helm.Recorded
+	var err error
+	if d.Functions.Children == nil {
+		if records, err = d.Recorded(ctx, owner); err != nil {
+			return nil, err
+		}
 	}
-	records, err := d.Recorded(ctx, owner)
-	if err != nil {
-		return nil, err
+	if len(records) == 0 && StatusOf(owner).Release.DeployedRelease == nil {
+		return nil, fmt.Errorf("%s has no release, so no revision of it is recorded: only what kubectl demoapp get lists with a revision can be rolled back; "+
+			"revert the change where the spec comes from", ReferenceOf(owner))
 	}
 	record, err := revisionOf(records, revision)
 	if err != nil {

@@ -173,6 +173,7 @@ func TestRestore(t *testing.T) {
 			records: []recorded{{revision: 1, status: "deployed", labels: generation(1, 2), values: old}},
 		},
 		{name: "no release", functions: inspect.KindFunctions{Children: children}, owner: specIsValues, err: "has no release"},
+		{name: "no record", owner: specIsValues, err: "has no release"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

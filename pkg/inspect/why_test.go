@@ -176,6 +176,20 @@ func TestWhyOfReadyObjectReadsNothingElse(t *testing.T) {
 	expect.Equal(t, "requests", 1, len(client.Actions()))
 }
 
+// TestWhyOfReadyObjectThatIsSuspended: readiness hides that the operator leaves the object alone.
+func TestWhyOfReadyObjectThatIsSuspended(t *testing.T) {
+	suspended := notReady("Healthy", "Revision 1 is healthy", `, {type: Suspended, status: "True", reason: SuspendedBySpec, message: for maintenance}`)
+	cluster, _ := treeCluster(t, strings.Replace(suspended, `"False"`, `"True"`, 1))
+	kind, err := cluster.Kind(t.Context(), "demoapp")
+	expect.NoError(t, err)
+
+	explanation, err := cluster.Why(t.Context(), inspect.Reference{GroupVersionKind: kind.GroupVersionKind, Namespace: "shop", Name: "web"}, now)
+
+	expect.NoError(t, err)
+	expect.Equal(t, "verdict", inspect.Ready, explanation.Verdict)
+	expect.Equal(t, "text", "Revision 1 is healthy; suspended: for maintenance", explanation.Cause().Text)
+}
+
 // TestWhyWithoutPermissions: the verdict does not depend on what the user may read, because the
 // message of the owner names the pod and its problem.
 func TestWhyWithoutPermissions(t *testing.T) {

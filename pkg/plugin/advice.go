@@ -67,7 +67,7 @@ func explainFlag(cmd *cobra.Command, err error) error {
 	if near := inspect.Nearest(unknown.GetSpecifiedName(), names); near != "" && len(unknown.GetSpecifiedName()) > 1 {
 		return fmt.Errorf("%w; did you mean --%s?", err, near)
 	}
-	return err
+	return fmt.Errorf("%w; %s --help lists the flags", err, cmd.CommandPath())
 }
 
 // unknownField is a field that the API server does not know.

@@ -19,7 +19,7 @@ func (c *command) events() *cobra.Command {
 		Use:     "events KIND/NAME",
 		Short:   "Show the events of an object and everything below it, the oldest first",
 		Example: "  kubectl demoapp events demoapp/web\n\n  # Go on with new events\n  kubectl demoapp events demoapp/web -w",
-		Args:    cobra.RangeArgs(1, 2), ValidArgsFunction: c.completeObjects,
+		Args:    oneObject, ValidArgsFunction: c.completeObjects,
 		RunE: func(cmd *cobra.Command, args []string) error { return c.runEvents(cmd.Context(), watch, output, args) },
 	}
 	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "go on with new events")

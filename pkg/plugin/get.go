@@ -77,9 +77,9 @@ func (c *command) runGet(ctx context.Context, o getOptions, args []string) error
 			return err
 		}
 	}
-	if len(list) == 0 && o.chart != "" {
-		if near := inspect.Nearest(o.chart, chartsOf(objects)); near != "" && near != o.chart {
-			fmt.Fprintf(c.streams.ErrOut, "--chart: no release of %q; did you mean %q?\n", o.chart, printable(near))
+	if charts := chartsOf(objects); len(list) == 0 && o.chart != "" && len(charts) > 0 {
+		if err := oneOf("chart", o.chart, charts...); err != nil {
+			fmt.Fprintln(c.streams.ErrOut, printable(err.Error()))
 		}
 	}
 	for _, warning := range query.warnings {

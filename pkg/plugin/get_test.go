@@ -32,19 +32,27 @@ spec: {message: shown, apiKey: private}
 	}
 }
 
-func TestNamesOfGet(t *testing.T) {
+func TestMistypedNames(t *testing.T) {
 	w := newReleaseWorld(t)
-	tests := map[string]string{
-		"get -n shp":  `error: namespaces "shp" not found; did you mean "shop"?`,
-		"why web":     `error: no kind "web"`,
-		"why demoapp": `error: "demoapp" names no object; write demoapp/NAME`,
+	tests := []struct {
+		args, want string
+		code       int
+	}{
+		{"get -n shp", `error: namespaces "shp" not found; did you mean "shop"?`, 3},
+		{"get --chart demo-ap", `--chart: no value "demo-ap"; did you mean "demo-app"?`, 0},
+		{"get --chart nothing-like-it", `--chart: no value "nothing-like-it"; use demo-app or demo-app@0.1.0`, 0},
+		{"why", "error: name one object as KIND/NAME, as in demoapp/web; kubectl demoapp get lists the objects", 3},
+		{"why web", `error: no kind "web"`, 3},
+		{"why demoapp", `error: "demoapp" names no object; write demoapp/NAME`, 3},
+		{"wait demoapp/web --for=condition=Ready", "error: unknown flag: --for; kubectl demoapp wait --help lists the flags", 3},
+		{"ui --port 99999", `error: --port: "99999" is not a number from 0 to 65535`, 3},
 	}
-	for args, want := range tests {
-		t.Run(args, func(t *testing.T) {
-			code, _, errOut := w.run(t, strings.Fields(args)...)
+	for _, test := range tests {
+		t.Run(test.args, func(t *testing.T) {
+			code, _, errOut := w.run(t, strings.Fields(test.args)...)
 
-			expect.Equal(t, "exit code", 3, code)
-			expect.Contains(t, "errors", errOut, want)
+			expect.Equal(t, "exit code", test.code, code)
+			expect.Contains(t, "errors", errOut, test.want)
 		})
 	}
 }

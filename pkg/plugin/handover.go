@@ -31,7 +31,7 @@ func (c *command) adopt() *cobra.Command {
 		Long: "Take over the release of an object that exists already, made by the helm command. The object takes the release over with all its\n" +
 			"objects, and upgrades it to what the spec says.",
 		Example: "  kubectl demoapp adopt demoapp/web --wait",
-		Args:    cobra.RangeArgs(1, 2), ValidArgsFunction: c.completeObjects,
+		Args:    oneObject, ValidArgsFunction: c.completeObjects,
 		RunE: func(cmd *cobra.Command, args []string) error { return c.runAdopt(cmd.Context(), o, args) },
 	}
 	flags := cmd.Flags()
@@ -88,7 +88,7 @@ func (c *command) orphan() *cobra.Command {
 			"The command marks the release as no longer owned, waits until the operator has seen that, and then deletes the object. If the\n" +
 			"operator does not answer in time, nothing is deleted, and " + `"adopt" takes the release back.`,
 		Example: "  kubectl demoapp orphan demoapp/web",
-		Args:    cobra.RangeArgs(1, 2), ValidArgsFunction: c.completeObjects,
+		Args:    oneObject, ValidArgsFunction: c.completeObjects,
 		RunE: func(cmd *cobra.Command, args []string) error { return c.runOrphan(cmd.Context(), o, args) },
 	}
 	cmd.Flags().BoolVarP(&o.yes, "yes", "y", false, "do not ask")

@@ -33,7 +33,7 @@ func (c *command) history() *cobra.Command {
 			"With --diff, compare the values and the manifests of two revisions. Without the second one, the deployed revision.\n" +
 			"Exit codes of --diff: 0 equal, 1 different, 3 failed.",
 		Example: "  kubectl demoapp history demoapp/web\n\n  # What revision 3 changed\n  kubectl demoapp history demoapp/web --diff 2 3",
-		Args:    cobra.RangeArgs(1, 3), ValidArgsFunction: c.completeObjects,
+		Args:    cobra.ArbitraryArgs, ValidArgsFunction: c.completeObjects,
 		RunE: func(cmd *cobra.Command, args []string) error { return c.runHistory(cmd.Context(), o, args) },
 	}
 	flags := cmd.Flags()

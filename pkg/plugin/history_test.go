@@ -203,6 +203,7 @@ REVISION   AGE   ACTION    OUTCOME      CHART            BY     REASON
    annotations:
 `},
 		{name: "compare with the deployed revision", args: []string{"history", "demoapp", "web", "--diff", "2"}, out: "\n"},
+		{name: "compare by kind and name", args: []string{"history", "demoapp", "web", "--diff", "2", "2"}, out: "\n"},
 		{name: "no revision", args: []string{"history", "demoapp/web", "--diff"}, code: 3, out: "\n", says: "name one or two revisions"},
 	}
 	for _, test := range tests {

@@ -37,7 +37,7 @@ func (c *command) logs() *cobra.Command {
 		Long: "Show the operator's log lines about an object, from the pods of all replicas or from a file. The operator has to run with\n" +
 			"--logging-format=json.",
 		Example: "  kubectl demoapp logs demoapp/web --since=1h\n\n  # Without access to the operator's pods\n  kubectl demoapp logs demoapp/web -f operator.log",
-		Args:    cobra.RangeArgs(1, 2), ValidArgsFunction: c.completeObjects,
+		Args:    oneObject, ValidArgsFunction: c.completeObjects,
 		RunE: func(cmd *cobra.Command, args []string) error { return c.runLogs(cmd.Context(), o, args) },
 	}
 	flags := cmd.Flags()
@@ -92,22 +92,15 @@ func (c *command) runLogs(ctx context.Context, o logsOptions, args []string) err
 	case other > 0:
 		fmt.Fprintf(c.streams.ErrOut, "warning: %d lines are no JSON and were skipped; the operator writes JSON with --logging-format=json\n", other)
 	}
-	if !shown {
-		c.noLines(ctx, cluster, object)
+	if shown {
+		return nil
 	}
-	return nil
-}
-
-// noLines says that the log has no lines about an object, and names the object that was meant if
-// there is none of the name.
-func (c *command) noLines(ctx context.Context, cluster *inspect.Cluster, object inspect.Reference) {
-	text := fmt.Sprintf("No lines about %s found.", object)
+	// The log may have lines about an object that was deleted.
 	if _, err := cluster.Get(ctx, object); apierrors.IsNotFound(err) {
-		if near := c.nearestObject(ctx, object.Kind+"."+object.Group, object.Name); near != "" {
-			text += fmt.Sprintf(" Did you mean %q?", near)
-		}
+		return fmt.Errorf("no lines about %s: %w", object, err)
 	}
-	fmt.Fprintln(c.streams.ErrOut, printable(text))
+	fmt.Fprintf(c.streams.ErrOut, "No lines about %s found.\n", printable(object.String()))
+	return nil
 }
 
 // since returns found for the lines that are not older than a duration; 0 for all lines.

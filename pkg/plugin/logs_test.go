@@ -42,6 +42,11 @@ func TestLogs(t *testing.T) {
 		{name: "standard input", args: "logs demoapp/web -f -", out: failure + event},
 		{name: "raw", args: "logs demoapp/web -o json --tail=1 -f " + file, out: strings.SplitAfter(operatorLog, "\n")[0]},
 		{name: "no pods", args: "logs demoapp/web", code: 3, errors: "error: find the operator's pods: "},
+		{name: "no lines", args: "logs demoapp/web --since=1s -f " + file, errors: "No lines about DemoApp/web found.\n"},
+		{
+			name: "mistyped name", args: "logs demoapp/wob -f " + file, code: 3,
+			errors: `error: no lines about DemoApp/wob: demoapps.demo.example.com "wob" not found; did you mean "web"?`,
+		},
 		{name: "missing file", args: "logs demoapp/web -f none", code: 3, errors: "error: --filename: open none: "},
 		{name: "follow a file", args: "logs demoapp/web --follow -f " + file, code: 3, errors: "error: --follow reads the operator's pods"},
 		{name: "mistyped format", args: "logs demoapp/web -o jsn", code: 3, errors: `--output: no value "jsn"; did you mean "json"?`},

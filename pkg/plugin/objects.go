@@ -9,8 +9,16 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/spf13/cobra"
+
 	"github.com/example/demoapp-controller/pkg/inspect"
 )
+
+// oneObject accepts the arguments of a command about one object.
+func oneObject(_ *cobra.Command, args []string) error {
+	_, _, err := splitObject(args)
+	return err
+}
 
 // splitObject splits the arguments KIND, KIND/NAME or KIND NAME. name is empty without one.
 func splitObject(args []string) (kind, name string, err error) {
@@ -27,7 +35,7 @@ func splitObject(args []string) (kind, name string, err error) {
 		}
 		return args[0], args[1], nil
 	default:
-		return "", "", errors.New("name one object as KIND/NAME, as in demoapp/web")
+		return "", "", errors.New("name one object as KIND/NAME, as in demoapp/web; kubectl demoapp get lists the objects")
 	}
 }
 

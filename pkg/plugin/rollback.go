@@ -33,7 +33,7 @@ func (c *command) rollback() *cobra.Command {
 		Long: "Write the spec of an earlier revision back, after showing what that changes and asking.\n\n" +
 			"A record has the values of the chart. Fields that do not become values stay as they are, and secrets are not restored.",
 		Example: "  kubectl demoapp rollback demoapp/web --to 2",
-		Args:    cobra.RangeArgs(1, 2), ValidArgsFunction: c.completeObjects,
+		Args:    oneObject, ValidArgsFunction: c.completeObjects,
 		RunE: func(cmd *cobra.Command, args []string) error { return c.runRollback(cmd.Context(), o, args) },
 	}
 	flags := cmd.Flags()

@@ -155,6 +155,12 @@ func TestVersionCommand(t *testing.T) {
 	expect.Equal(t, "output", "Plugin:   v2\nOperator: v1, leader none\n", out)
 	expect.Equal(t, "errors", "", errOut)
 	expect.Equal(t, "exit code", 0, code)
+
+	w.forbid("demoapp-controller")
+	code, out, errOut = w.run(t, "version")
+	expect.Equal(t, "output without permission", "Plugin:   v2\nOperator: unknown, leader unknown\n", out)
+	expect.Contains(t, "errors without permission", errOut, `warning: leases.coordination.k8s.io "demoapp-controller" is forbidden`)
+	expect.Equal(t, "exit code without permission", 0, code)
 }
 
 func TestGetSeveralNames(t *testing.T) {

@@ -29,7 +29,7 @@ func (c *command) status() *cobra.Command {
 		Use:     "status KIND/NAME",
 		Short:   "Show one object on one screen: conditions, release, objects and events",
 		Example: "  kubectl demoapp status demoapp/web\n  kubectl demoapp status postgresql/db -n shop",
-		Args:    cobra.RangeArgs(1, 2), ValidArgsFunction: c.completeObjects,
+		Args:    oneObject, ValidArgsFunction: c.completeObjects,
 		RunE: func(cmd *cobra.Command, args []string) error { return c.runStatus(cmd.Context(), output, args) },
 	}
 	cmd.Flags().StringVarP(&output, "output", "o", "", "output format: json or yaml")

@@ -19,7 +19,7 @@ func (c *command) tree() *cobra.Command {
 		Short: "Show an object and everything below it, down to pods, with health",
 		Example: "  # The objects of a DemoApp\n  kubectl demoapp tree demoapp/web\n\n" +
 			"  # A composition, for a program\n  kubectl demoapp tree ecommerceplatform/shop -o json",
-		Args: cobra.RangeArgs(1, 2), ValidArgsFunction: c.completeObjects,
+		Args: oneObject, ValidArgsFunction: c.completeObjects,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			cluster, err := c.cluster()
 			if err != nil {

@@ -15,7 +15,7 @@ import (
 )
 
 func (c *command) ui() *cobra.Command {
-	var port int
+	var port uint16
 	var write bool
 	cmd := &cobra.Command{
 		Use:   "ui",
@@ -26,12 +26,12 @@ func (c *command) ui() *cobra.Command {
 		Args:    cobra.NoArgs, ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error { return c.runUI(cmd.Context(), port, write) },
 	}
-	cmd.Flags().IntVar(&port, "port", 0, "port on loopback; 0 is a random one")
+	cmd.Flags().Uint16Var(&port, "port", 0, "port on loopback; 0 is a random one")
 	cmd.Flags().BoolVar(&write, "write", false, "let the page reconcile, retry, suspend and resume objects")
 	return cmd
 }
 
-func (c *command) runUI(ctx context.Context, port int, write bool) error {
+func (c *command) runUI(ctx context.Context, port uint16, write bool) error {
 	cluster, err := c.cluster()
 	if err != nil {
 		return err
@@ -48,7 +48,7 @@ func (c *command) runUI(ctx context.Context, port int, write bool) error {
 		name = *c.flags.Context
 	}
 	var listen net.ListenConfig
-	listener, err := listen.Listen(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+	listener, err := listen.Listen(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(int(port))))
 	if err != nil {
 		return fmt.Errorf("--port: %w", err)
 	}

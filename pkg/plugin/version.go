@@ -8,6 +8,7 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
 // versions are the versions of the plugin and of the operator.
@@ -26,11 +27,15 @@ func (c *command) version() *cobra.Command {
 			if err := oneOf("output", output, "", "json", "yaml"); err != nil {
 				return err
 			}
-			found := versions{Plugin: cmd.Root().Version}
+			found, leader := versions{Plugin: cmd.Root().Version}, "none"
 			cluster, err := c.cluster()
 			if err == nil {
 				report, failed := cluster.Report(cmd.Context())
 				found.Operator, found.Leader, err = report.Version, report.Leader, failed
+			}
+			if apierrors.IsForbidden(err) { // Users of a single namespace may seldom read the Lease.
+				fmt.Fprintf(c.streams.ErrOut, "warning: %s\n", printable(c.explain(cmd.Context(), err)))
+				leader, err = "unknown", nil
 			}
 			if output != "" {
 				if printErr := c.printAs(output, found); printErr != nil {
@@ -40,7 +45,7 @@ func (c *command) version() *cobra.Command {
 			}
 			fmt.Fprintf(c.streams.Out, "Plugin:   %s\n", found.Plugin)
 			if err == nil {
-				fmt.Fprintf(c.streams.Out, "Operator: %s, leader %s\n", printable(cmp.Or(found.Operator, "unknown")), printable(cmp.Or(found.Leader, "none")))
+				fmt.Fprintf(c.streams.Out, "Operator: %s, leader %s\n", printable(cmp.Or(found.Operator, "unknown")), printable(cmp.Or(found.Leader, leader)))
 			}
 			return err
 		},

@@ -20,7 +20,7 @@ func (c *command) why() *cobra.Command {
 		Long: "Follows an object through whatever it waits for, to the object that someone must change.\n\n" +
 			"Exit codes: 0 ready, 1 waits, 2 needs a person, 3 the command failed.",
 		Example: "  kubectl demoapp why demoapp/web\n\n  # In a script\n  kubectl demoapp why postgresql/db -o json | jq -r '.cause.kind'",
-		Args:    cobra.RangeArgs(1, 2), ValidArgsFunction: c.completeObjects,
+		Args:    oneObject, ValidArgsFunction: c.completeObjects,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			cluster, err := c.cluster()
 			if err != nil {

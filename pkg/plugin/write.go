@@ -108,9 +108,11 @@ func (c *command) runWrite(ctx context.Context, action inspect.Action, o writeOp
 			return errNotConfirmed
 		}
 	}
-	written, handled, failed := c.writeAll(ctx, cluster, objects, request)
-	if err := c.printWritten(o, written, request); err != nil {
-		return err
+	written, handled, failed := c.writeAll(ctx, cluster, objects, request, o.output == "")
+	if o.output != "" {
+		if err := printObjects(c.streams.Out, o.output, inspect.Mask{}, getOptions{sort: "name"}.selected(written)); err != nil {
+			return err
+		}
 	}
 	switch {
 	case failed:
@@ -170,9 +172,10 @@ func (c *command) label(object *unstructured.Unstructured, withNamespace bool) s
 	return name
 }
 
-// writeAll writes the request to each object. A failure does not end the command. Equal failures are
-// printed once.
-func (c *command) writeAll(ctx context.Context, cluster *inspect.Cluster, objects []*unstructured.Unstructured, request inspect.Request,
+// writeAll writes the request to each object, and with lines prints a line about each. A failure
+// does not end the command. Equal failures are printed once.
+func (c *command) writeAll(
+	ctx context.Context, cluster *inspect.Cluster, objects []*unstructured.Unstructured, request inspect.Request, lines bool,
 ) (written []*unstructured.Unstructured, handled string, failed bool) {
 	var failures []failedObjects
 	for _, object := range objects {
@@ -194,6 +197,13 @@ func (c *command) writeAll(ctx context.Context, cluster *inspect.Cluster, object
 			fmt.Fprintf(c.streams.ErrOut, "warning: %s\n", printable(warning))
 		}
 		written, handled = append(written, outcome.Object), outcome.Handled
+		if lines {
+			what := done[request.Action]
+			if request.Action == inspect.Resume && !outcome.Changed {
+				what = "unchanged: neither an annotation nor spec.suspend suspends it"
+			}
+			fmt.Fprintf(c.streams.Out, "%s %s%s\n", c.resourceName(object), what, dryRunSuffix[request.DryRun])
+		}
 	}
 	for _, failure := range failures {
 		fmt.Fprintf(c.streams.ErrOut, "error: %s\n", failure.line)
@@ -210,17 +220,6 @@ type failedObjects struct {
 	same, line string
 	// more is the number of further objects.
 	more int
-}
-
-// printWritten prints the written objects as kubectl does.
-func (c *command) printWritten(o writeOptions, written []*unstructured.Unstructured, request inspect.Request) error {
-	if o.output != "" {
-		return printObjects(c.streams.Out, o.output, inspect.Mask{}, getOptions{sort: "name"}.selected(written))
-	}
-	for _, object := range written {
-		fmt.Fprintf(c.streams.Out, "%s %s%s\n", c.resourceName(object), done[request.Action], dryRunSuffix[request.DryRun])
-	}
-	return nil
 }
 
 // dryRunSuffix ends the line about a written object, as in kubectl.

@@ -79,6 +79,11 @@ func TestWriteCommands(t *testing.T) {
 			errors: `error: DemoApp/db: demoapps.demo.example.com "db" is forbidden: <nil>; kubectl auth can-i --list -n shop shows what you may do` + "\n" +
 				"error: the same for 1 more objects\n",
 		},
+		{
+			name: "resume of what is not suspended", args: "resume demoapp/web -y",
+			out:     "demoapp.demo.example.com/web unchanged: neither an annotation nor spec.suspend suspends it\n",
+			written: map[string]map[string]string{"shop/web": {}},
+		},
 		{name: "no answer", args: "resume demoapp/web", code: 3, errors: "nothing was written; answer y, or use --yes\n"},
 		{name: "no object", args: "suspend", code: 3, errors: "error: name an object as KIND/NAME, as in demoapp/web, or select with --all or --selector\n"},
 		{name: "only a kind", args: "suspend demoapp", code: 3, errors: `error: "demoapp" names no object; write demoapp/NAME, or select with --all or --selector` + "\n"},

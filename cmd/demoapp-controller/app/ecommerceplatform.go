@@ -18,6 +18,7 @@ import (
 	platformv1 "github.com/example/demoapp-controller/pkg/apis/platform/v1"
 	"github.com/example/demoapp-controller/pkg/controller/child"
 	"github.com/example/demoapp-controller/pkg/controller/kinds/ecommerceplatform"
+	"github.com/example/demoapp-controller/pkg/controller/kinds/parts/datastore"
 	"github.com/example/demoapp-controller/pkg/controller/kinds/parts/mysql"
 	"github.com/example/demoapp-controller/pkg/controller/kinds/parts/tier"
 	"github.com/example/demoapp-controller/pkg/generated/clientset/versioned"
@@ -109,5 +110,5 @@ func (p *platforms) addBackups(env *operator.Environment) error {
 	if err != nil {
 		return err
 	}
-	return addChildren(env, ecommerceplatform.Name+"/backups", p.children, p.loop, backups)
+	return addChildren(env, ecommerceplatform.Name+"/backups", p.children, p.loop, backups.WithCondition(datastore.Suspended))
 }

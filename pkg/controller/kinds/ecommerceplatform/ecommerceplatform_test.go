@@ -191,6 +191,16 @@ func (w *world) reportBackup(condition metav1.Condition) {
 	})
 }
 
+// suspendBackup suspends or resumes the Backup, whose controller then reports that it is Ready.
+func (w *world) suspendBackup(suspended bool) {
+	w.t.Helper()
+	backups := w.client.BackupV1().Backups("ns")
+	found := controllertest.Get(w.World, backups.Get, "shop-db-backup")
+	found.Spec.Suspend = suspended
+	controllertest.Update(w.World, backups.Update, found)
+	w.reportBackup(metav1.Condition{Type: "Ready", Status: metav1.ConditionTrue})
+}
+
 // backupConfigured is the condition BackupConfigured that a PostgreSQL reports.
 func backupConfigured(status metav1.ConditionStatus, reason, message string) metav1.Condition {
 	return metav1.Condition{Type: databasev1.ConditionBackupConfigured, Status: status, Reason: reason, Message: message}
@@ -255,6 +265,30 @@ func TestBackupConfigured(t *testing.T) {
 				w.reportMySQL()
 				w.reportBackup(metav1.Condition{Type: "Stalled", Status: metav1.ConditionTrue, Message: "spec.schedule: is no schedule"})
 			}, metav1.ConditionFalse, apimeta.ReasonUnhealthy, `Backup "shop-db-backup": spec.database.backup.schedule: is no schedule`,
+		},
+		"refused by a mysql": {
+			changes{withMySQL, withBackups}, func(w *world) {
+				w.serveBackups()
+				w.reportMySQL()
+				w.reportBackup(metav1.Condition{Type: "Stalled", Status: metav1.ConditionTrue, Message: "spec.source.connection: the database refuses the login"})
+			}, metav1.ConditionFalse, apimeta.ReasonUnhealthy, `Backup "shop-db-backup": the database refuses the login`,
+		},
+		"of a mysql whose Backup is suspended": {
+			changes{withMySQL, withBackups}, func(w *world) {
+				w.serveBackups()
+				w.reportMySQL()
+				w.reportBackup(metav1.Condition{Type: "Ready", Status: metav1.ConditionTrue})
+				w.suspendBackup(true)
+			}, metav1.ConditionFalse, databasev1.ReasonBackupNotReady, `Backup "shop-db-backup" is suspended: set its spec.suspend to false`,
+		},
+		"of a mysql whose Backup is resumed": {
+			changes{withMySQL, withBackups}, func(w *world) {
+				w.serveBackups()
+				w.reportMySQL()
+				w.reportBackup(metav1.Condition{Type: "Ready", Status: metav1.ConditionTrue})
+				w.suspendBackup(true)
+				w.suspendBackup(false)
+			}, metav1.ConditionTrue, platformv1.ReasonConfigured, made,
 		},
 		"of a mysql whose Backup belongs to others": {
 			changes{withMySQL, withBackups}, func(w *world) {

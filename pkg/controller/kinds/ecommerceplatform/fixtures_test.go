@@ -33,6 +33,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller/controllertest"
 	"github.com/example/demoapp-controller/pkg/controller/kind"
 	"github.com/example/demoapp-controller/pkg/controller/kinds/ecommerceplatform"
+	"github.com/example/demoapp-controller/pkg/controller/kinds/parts/datastore"
 	"github.com/example/demoapp-controller/pkg/controller/kinds/parts/mysql"
 	"github.com/example/demoapp-controller/pkg/controller/kinds/parts/tier"
 	versionedfake "github.com/example/demoapp-controller/pkg/generated/clientset/versioned/fake"
@@ -111,7 +112,7 @@ func (w *world) serveBackups() {
 		return factory.Backup().V1().Backups().Informer(), nil
 	})
 	backups, err2 := child.WatchedBy(informers, backupv1.SchemeGroupVersion.WithKind("Backup"), w.client.BackupV1().Backups)
-	added, err3 := w.set.Add(w.loop, backups)
+	added, err3 := w.set.Add(w.loop, backups.WithCondition(datastore.Suspended))
 	expect.NoError(w.t, errors.Join(err1, err2, err3))
 	w.Run(added.Run)
 }

@@ -777,6 +777,11 @@ func TestMessageOfBackupNamesFieldOfDatabase(t *testing.T) {
 		`spec.schedule: schedule "daily" cannot be understood`: `spec.backup.schedule: schedule "daily" cannot be understood`,
 		"spec.destination.prefix: the dumps belong to another Backup, which has the UID a: set spec.destination.takeOverFrom": "" +
 			"spec.backup.destination.prefix: the dumps belong to another Backup, which has the UID a: set spec.backup.destination.takeOverFrom",
+		`spec.source.connection: the database refuses the login: correct password in Secret "db-credentials"`: "" +
+			`the database refuses the login: correct password in Secret "db-credentials"`,
+		"spec.source.connection.credentialsSecret: the username has a line break": "the username has a line break",
+		"spec.source: the dump failed":                                            "the dump failed",
+		"spec.volume.size: is too small":                                          "spec.backup.volume.size: is too small",
 	}
 	for ofBackup, want := range tests {
 		t.Run(want, func(t *testing.T) {

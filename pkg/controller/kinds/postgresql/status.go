@@ -6,7 +6,6 @@ package postgresql
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	kstatus "github.com/fluxcd/cli-utils/pkg/kstatus/status"
@@ -124,8 +123,7 @@ func reportDegraded(p *pass, o observation) bool {
 }
 
 // backupFields maps fields of the Backup to fields of the PostgreSQL.
-var backupFields = strings.NewReplacer(
-	"spec.schedule", "spec.backup.schedule", "spec.retention", "spec.backup.retention", "spec.destination", "spec.backup.destination")
+var backupFields = datastore.BackupFields("spec.backup")
 
 func reportBackup(p *pass, o observation) {
 	status, reason, message := metav1.ConditionFalse, databasev1.ReasonBackupDisabled, "spec.backup.enabled is not true"
@@ -137,7 +135,8 @@ func reportBackup(p *pass, o observation) {
 	case slices.Contains(o.state.Unserved, childv1alpha1.ChildName("Backup/"+name)):
 		reason, message = databasev1.ReasonBackupUnserved, "The kind Backup is not installed: install artifacts/kinds/backup"
 	case o.backup != nil && o.backup.Spec.Suspend:
-		reason, message = databasev1.ReasonBackupNotReady, fmt.Sprintf("Backup %q is suspended: set its spec.suspend to false", name)
+		suspended := datastore.Suspended(o.backup)
+		reason, message = suspended.Reason, suspended.Message
 	case backup.Health.Status == kstatus.CurrentStatus:
 		status, reason, message = metav1.ConditionTrue, databasev1.ReasonBackupReady, fmt.Sprintf("Backup %q is Ready", name)
 	default:

@@ -5,7 +5,6 @@ package tier
 
 import (
 	"fmt"
-	"strings"
 
 	kstatus "github.com/fluxcd/cli-utils/pkg/kstatus/status"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -15,12 +14,12 @@ import (
 	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
 	"github.com/example/demoapp-controller/pkg/controller/child"
 	"github.com/example/demoapp-controller/pkg/controller/child/component"
+	"github.com/example/demoapp-controller/pkg/controller/kinds/parts/datastore"
 	"github.com/example/demoapp-controller/pkg/health"
 )
 
 // backupFields maps fields of the PostgreSQL and the Backup to fields of the application.
-var backupFields = strings.NewReplacer("spec.backup.", "spec.database.backup.", "spec.schedule", "spec.database.backup.schedule",
-	"spec.retention", "spec.database.backup.retention", "spec.destination", "spec.database.backup.destination")
+var backupFields = datastore.BackupFields("spec.database.backup")
 
 // DatabaseHealth is the health of a PostgreSQL, for [child.ManagedKind.WithHealth]. A PostgreSQL that
 // is not Ready only because its backups are not made is healthy, so that the other components start.
@@ -53,13 +52,17 @@ func BackupConfigured(object metav1.Object) child.Condition {
 }
 
 // JudgeBackups returns the condition BackupConfigured of an application with backups. configured is
-// the reason if the database is backed up. The set must observe [BackupConfigured] of PostgreSQLs.
+// the reason if the database is backed up. The set must observe [BackupConfigured] of PostgreSQLs, and
+// [datastore.Suspended] of Backups.
 func (a Application) JudgeBackups(outcome component.Outcome, configured string) (status metav1.ConditionStatus, reason, message string) {
 	database := a.Name + databaseSuffix
 	found := outcome.State.Of("PostgreSQL", database).Condition
-	if backup := outcome.Of(Backup); backup.Ready {
+	switch backup, suspended := outcome.Of(Backup), outcome.State.Of("Backup", database+backupSuffix).Condition; {
+	case suspended.Status != "":
+		found = suspended
+	case backup.Ready:
 		found.Status = metav1.ConditionTrue
-	} else if backup.Name != "" {
+	case backup.Name != "":
 		found = child.Condition{Status: metav1.ConditionFalse, Reason: backup.Reason, Message: backup.Message}
 	}
 	switch found.Status {

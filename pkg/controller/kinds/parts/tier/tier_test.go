@@ -224,21 +224,28 @@ func TestPostgreSQLWithoutLimitsIsApplied(t *testing.T) {
 
 // TestNoPodIsBestEffort: pods of this QoS class are evicted first.
 func TestNoPodIsBestEffort(t *testing.T) {
-	for name, database := range map[string]string{"postgresql": "postgresql", "mysql": "mysql"} {
-		app := newApplication()
-		app.Database.Type = database
-		for _, c := range app.Tiers() {
+	for name, change := range map[string]func(*tier.Application){"postgresql": func(*tier.Application) {}, "mysql": mySQL} {
+		databases := 0
+		for _, c := range newApplication(change).Tiers() {
+			if database := child[*databasev1ac.PostgreSQLApplyConfiguration](c); database != nil {
+				databases++
+				if resources := database.Spec.Resources; resources == nil || resources.Requests == nil || len(*resources.Requests) == 0 {
+					t.Errorf("%s: the PostgreSQL has no requests", name)
+				}
+			}
 			if deployment := child[*appsv1ac.DeploymentApplyConfiguration](c); deployment != nil {
 				if resources := deployment.Spec.Template.Spec.Containers[0].Resources; resources == nil || resources.Requests == nil {
 					t.Errorf("%s: the container of %s has no requests", name, c.Name)
 				}
 			}
 			if set := child[*appsv1ac.StatefulSetApplyConfiguration](c); set != nil {
+				databases++
 				if resources := set.Spec.Template.Spec.Containers[0].Resources; resources == nil || resources.Requests == nil {
 					t.Errorf("%s: the container of %s has no requests", name, c.Name)
 				}
 			}
 		}
+		expect.Equal(t, name+": databases", 1, databases)
 	}
 }
 

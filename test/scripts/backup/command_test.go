@@ -122,8 +122,8 @@ func convert(t *testing.T, from, to any) {
 }
 
 // shell returns a function that runs commands for a shell. kubectl is the plugin of this
-// repository, "kubectl exec POD -- psql" runs psql on the server of the test as its administrator,
-// and Secrets with a login are directories.
+// repository, "kubectl exec POD -- PROGRAM" runs a program of PostgreSQL on the server of the test
+// as its administrator, and Secrets with a login are directories.
 func shell(t *testing.T, d *database, r *run) func(commands string) (string, error) {
 	t.Helper()
 	pod := dump.Pod(backupOf(source(d, "shop"), r.destination), dump.Settings{ConfigMap: "orders-scripts", Retention: 24 * 60 * 60})
@@ -146,10 +146,13 @@ create) mkdir -p "secrets/$4" && printf %%s "${5#--from-literal=username=}" >"se
 delete) rm -r "secrets/$3" ;;
 demoapp) shift; exec env %s=1 KUBECONFIG=%s/config %s "$@" ;;
 exec)
-	while [ "$1" != psql ]; do shift; done
-	shift
+	while [ "$1" != -- ]; do pod=$1; shift; done
+	program=$2
+	shift 2
 	export PGDATABASE=postgres
-	exec psql -p %d "$@" -h %s -U admin -X -q -v ON_ERROR_STOP=1 ;;
+	if [ "$program" = psql ]; then set -- "$@" -X -q -v ON_ERROR_STOP=1; fi
+	if [ -e "servers/$pod" ]; then . "servers/$pod"; else port=%d socket=%s; fi
+	exec "$program" -p "$port" "$@" -h "$socket" -U admin ;;
 esac
 `, runPlugin, dir, program, d.port, d.socket), 0o755))
 	return func(commands string) (string, error) {
@@ -161,10 +164,10 @@ esac
 	}
 }
 
-// documented returns the commands of docs/backup.md, by name.
-func documented(t *testing.T) map[string]string {
+// documented returns the commands of a page, by name.
+func documented(t *testing.T, name string) map[string]string {
 	t.Helper()
-	page, err := os.ReadFile("../../../docs/backup.md")
+	page, err := os.ReadFile("../../../docs/" + name)
 	expect.NoError(t, err)
 	blocks := map[string]string{}
 	for _, block := range regexp.MustCompile("(?s)<!-- test: ([a-z ]+) -->\n+ *```bash\n(.*?)```").FindAllStringSubmatch(string(page), -1) {
@@ -175,7 +178,7 @@ func documented(t *testing.T) map[string]string {
 
 // TestDocumentedRestore runs the commands of an owner.
 func TestDocumentedRestore(t *testing.T) {
-	blocks := documented(t)
+	blocks := documented(t, "backup.md")
 	d, r := newMixed(t)
 	do := shell(t, d, r)
 

@@ -6,6 +6,7 @@
 package backup
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -83,7 +84,7 @@ func TestOwnerRestoresObjectsOfOthers(t *testing.T) {
 // TestSuperuserRestoresOwners: a superuser restores all objects with their owners and privileges,
 // and can be removed afterwards, by the commands of docs/backup.md.
 func TestSuperuserRestoresOwners(t *testing.T) {
-	blocks := documented(t)
+	blocks := documented(t, "backup.md")
 	d, r := newMixed(t)
 	d.create("orders_restored")
 	do := shell(t, d, r)
@@ -108,6 +109,61 @@ func TestSuperuserRestoresOwners(t *testing.T) {
 		has_table_privilege('reader', 'sales.orders', 'SELECT')`))
 	first, rest, _ := strings.Cut(content, ";")
 	expect.Equal(t, "content", wantContent, d.execute("orders_restored", "SET ROLE app; "+first+"; RESET ROLE;"+rest))
+}
+
+// TestDocumentedCopy runs the commands of docs/postgresql.md, which copy a database with objects of others
+// to a server of another version.
+func TestDocumentedCopy(t *testing.T) {
+	blocks := documented(t, "postgresql.md")
+	before, after := startPostgreSQL(t), startPostgreSQL(t)
+	before.create("app")
+	after.create("app")
+	before.execute("app", mixed+"CREATE VIEW slow AS SELECT query FROM pg_stat_statements")
+	do := shell(t, before, newRun(t, source(before, "app"), destination(startStore(t))))
+	_, err := do(fmt.Sprintf("mkdir servers; echo port=%d socket=%s >servers/shop-db-17-0", after.port, after.socket))
+	expect.NoError(t, err)
+
+	output, err := do(blocks["copy the database"])
+	if err == nil || !strings.Contains(output, `role "author" does not exist`) {
+		t.Errorf("a copy without a role ends with %v:\n%s", err, output)
+	}
+	expect.Equal(t, "tables after an error", "0", after.execute("app", "SELECT count(*) FROM pg_stat_user_tables"))
+	after.execute("app", "CREATE ROLE author; CREATE ROLE reader")
+	if output, err = do(blocks["copy the database"]); err != nil {
+		t.Fatalf("the copy ends with %v:\n%s", err, output)
+	}
+
+	expect.Equal(t, "owners", "app,author", after.execute("app",
+		`SELECT string_agg(tableowner, ',' ORDER BY tableowner) FROM pg_tables WHERE schemaname IN ('sales', 'of the author')`))
+	first, rest, _ := strings.Cut(content, ";")
+	expect.Equal(t, "content", wantContent, after.execute("app", "SET ROLE app; "+first+"; RESET ROLE;"+rest))
+	expect.Equal(t, "extension", "1", after.execute("app", "SELECT count(*) FROM pg_extension WHERE extname = 'pg_stat_statements'"))
+	expect.Equal(t, "view on the extension", "1", after.execute("app", "SELECT count(*) FROM pg_views WHERE viewname = 'slow'"))
+}
+
+// TestRefusedObjects: an owner may not restore objects that docs/backup.md names.
+func TestRefusedObjects(t *testing.T) {
+	tests := map[string]struct{ objects, message string }{
+		"a foreign server": {"CREATE EXTENSION file_fdw; CREATE SERVER files FOREIGN DATA WRAPPER file_fdw", "permission denied for foreign-data wrapper file_fdw"},
+		"a function with a setting": {
+			"CREATE FUNCTION quiet() RETURNS int LANGUAGE sql SET session_replication_role = replica AS 'SELECT 1'",
+			`permission denied to set parameter "session_replication_role"`,
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			d := startPostgreSQL(t)
+			d.create("shop")
+			d.create("other")
+			d.execute("other", "CREATE EXTENSION file_fdw")
+			d.execute("shop", test.objects)
+			r := newRun(t, source(d, "shop"), destination(startStore(t)))
+			r.succeed("dump.sh")
+			r.environment["RESTORE_DATABASE"] = "other"
+
+			r.fail(11, test.message+": database other is unchanged", "restore.sh", "load")
+		})
+	}
 }
 
 // TestUnreadableTableFailsTheDump: a dump that lacks rows is not stored.

@@ -51,9 +51,12 @@ type database struct {
 }
 
 // databases starts a server of each kind.
-var databases = map[string]func(t *testing.T) *database{"postgresql": startPostgreSQL, "mysql": startMariaDB}
+var databases = map[string]func(t *testing.T) *database{
+	"postgresql": func(t *testing.T) *database { t.Helper(); return startPostgreSQL(t) }, "mysql": startMariaDB,
+}
 
-func startPostgreSQL(t *testing.T) *database {
+// startPostgreSQL starts a server with settings, such as "max_connections=20".
+func startPostgreSQL(t *testing.T, settings ...string) *database {
 	t.Helper()
 	bin := "/usr/lib/postgresql/15/bin"
 	account := accountOf(t, "postgres", "postgresql")
@@ -61,8 +64,11 @@ func startPostgreSQL(t *testing.T) *database {
 	require(t, filepath.Join(bin, "initdb"), "postgresql")
 	command(t, account, filepath.Join(bin, "initdb"), "--pgdata="+dir+"/data", "--username=admin", "--auth-local=trust",
 		"--auth-host=scram-sha-256", "--encoding=UTF8", "--locale=C", "--no-sync")
-	serve(t, account, syscall.SIGINT, filepath.Join(bin, "postgres"), "-D", dir+"/data", "-p", strconv.Itoa(port), "-k", dir,
-		"-c", "listen_addresses=127.0.0.1", "-c", "fsync=off")
+	args := []string{"-D", dir + "/data", "-p", strconv.Itoa(port), "-k", dir}
+	for _, setting := range append(settings, "listen_addresses=127.0.0.1", "fsync=off") {
+		args = append(args, "-c", setting)
+	}
+	serve(t, account, syscall.SIGINT, filepath.Join(bin, "postgres"), args...)
 	d := &database{kind: "postgresql", port: port, socket: dir}
 	d.execute = func(database, sql string) string {
 		return command(t, account, "psql", "--host="+dir, "--port="+strconv.Itoa(port), "--username=admin", "--no-psqlrc", "--quiet",

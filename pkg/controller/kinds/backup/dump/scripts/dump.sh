@@ -15,7 +15,7 @@ dump_mysql() {
 	program=mysqldump
 	if command -v mariadb-dump >/dev/null; then program=mariadb-dump; fi
 	set -- --defaults-extra-file="$login" --host="$BACKUP_HOST" --port="$BACKUP_PORT" --protocol=tcp \
-		--single-transaction --quick --routines --triggers --events --hex-blob --no-tablespaces
+		--single-transaction --quick --routines --triggers --events --hex-blob --no-tablespaces --max-allowed-packet=1G
 	case $("$program" --version) in
 	*MariaDB*) ;;
 	*) set -- "$@" --set-gtid-purged=OFF --column-statistics=0 ;;

@@ -24,6 +24,9 @@ log=$BACKUP_DIR/.log
 login=$BACKUP_SECRETS_DIR/login
 newline='
 '
+# errors matches the lines in which a program of a database, or its server, reports an error. The other lines can have
+# statements and rows, so they are never printed.
+errors='^(ERROR [0-9]|psql:.*(ERROR|FATAL|PANIC|error): |connection to server .* failed: |pg_(dump|restore): .*([Ee]rror|ERROR|FATAL): |(mariadb|mysql)(-dump|dump)?: [^[]|[^ ]+[[:space:]]Failed: )'
 
 # fail CODE MESSAGE ends the script. The message, in one line, becomes the termination message of the container.
 fail() {
@@ -33,7 +36,7 @@ fail() {
 	exit "$1"
 }
 
-# shown LINE prints a line of a program's output, unless the line has a secret.
+# shown LINE prints the beginning of a line of a program's output, unless the line has a secret.
 shown() {
 	for secret in "${BACKUP_PASSWORD:-}" "${RCLONE_CONFIG_DEST_SECRET_ACCESS_KEY:-}" "${RCLONE_CONFIG_DEST_KEY:-}" \
 		"${RCLONE_CONFIG_DEST_SERVICE_ACCOUNT_CREDENTIALS:-}" 'PRIVATE KEY'; do
@@ -46,30 +49,28 @@ shown() {
 			;;
 		esac
 	done
-	printf '%s\n' "$1"
+	printf '%s\n' "$1" | cut -c 1-500
 }
 
-# report prints the output of the last program.
+# report PATTERN prints the first lines of the last program's output that match a pattern.
 report() {
-	if [ ! -s "$log" ]; then return; fi
-	while IFS= read -r line || [ -n "$line" ]; do
-		shown "$line"
-	done <"$log" >&2
+	grep -m 50 -E "$1" "$log" | while IFS= read -r line; do shown "$line"; done >&2
 }
 
 # cause prints the last line of the last program's output.
 cause() {
 	line=$(grep -v '^[[:space:]]*$' "$log" | tail -n 1) || :
-	shown "${line:-there is no message}" | cut -c 1-500
+	shown "${line:-there is no message}"
 }
 
-# source_cause prints the first line with an error of a program of the database. The lines after it only have details.
+# source_cause prints the first line with an error of a program of the database. A program that fails without such a line
+# did not run a statement.
 source_cause() {
-	line=$(grep -m 1 -E '(ERROR|FATAL)[: ]|[Ee]rror: |Failed: ' "$log") || :
+	line=$(grep -m 1 -E "$errors" "$log") || :
 	if [ -z "$line" ]; then
 		cause
 	else
-		shown "$line" | cut -c 1-500
+		shown "$line"
 	fi
 }
 
@@ -127,8 +128,8 @@ escaped() {
 # source_failed PROGRAM [STATE] ends the script after a program of the database failed. STATE says what the database has now.
 # An error of a statement can have the same words as a refused login, but without FATAL.
 source_failed() {
-	report
-	case $(cat "$log") in
+	report "$errors"
+	case $(grep -m 50 -E "$errors" "$log") in
 	*'authentication failed'* | *'authentication method requirement'* | *'Authentication failed'* | *'Access denied for user'* | \
 		*'no pg_hba.conf entry'* | *'pg_hba.conf rejects connection'* | *'Unknown database'* | *'FATAL:  role "'*'" does not exist'* | \
 		*'FATAL:  database "'*'" does not exist'*)
@@ -151,7 +152,7 @@ transfer() {
 
 # destination_failed CODE MESSAGE ends the script after rclone failed.
 destination_failed() {
-	report
+	report .
 	case $(cat "$log") in
 	*NoSuchBucket* | *ContainerNotFound* | *'bucket does not exist'* | *'directory not found'*)
 		fail 21 "bucket $BACKUP_BUCKET does not exist: $(cause)"

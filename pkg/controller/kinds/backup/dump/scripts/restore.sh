@@ -55,12 +55,30 @@ load_postgresql() {
 		{ pg_restore "$@" --file=- "$file" 2>"$BACKUP_DIR/.restore" || : >"$BACKUP_DIR/.failed"; } |
 			sed '1,50{/^SET transaction_timeout = 0;$/d;}'
 		if [ ! -e "$BACKUP_DIR/.failed" ]; then echo 'COMMIT;'; fi
-	} | psql --no-password --no-psqlrc --quiet --set=ON_ERROR_STOP=1 --file=- 2>"$log" >/dev/null ||
+	} | psql --no-password --no-psqlrc --quiet --set=ON_ERROR_STOP=1 --file=- 2>"$log" >/dev/null || {
+		case $(source_cause) in
+		*'ERROR:  out of shared memory') source_failed 'psql failed' "database $target is unchanged: $(more_locks)" ;;
+		esac
 		source_failed 'psql failed' "database $target is unchanged"
+	}
 	if [ -e "$BACKUP_DIR/.failed" ]; then
 		log=$BACKUP_DIR/.restore
 		source_failed 'pg_restore failed' "database $target is unchanged"
 	fi
+}
+
+# more_locks prints what to do if the server has too few locks. The transaction of the restore
+# holds a lock on each table, index and sequence until it ends, and more for what it replaces. The
+# number of entries of the dump is an estimate for these.
+more_locks() {
+	log=$BACKUP_DIR/.locks
+	entries=$(grep -c '' "$BACKUP_DIR/.entries") || :
+	locks=$(query "SELECT greatest(2 * locks, ceil(3.0 * $entries / sessions)) FROM (
+		SELECT sum(setting::bigint) FILTER (WHERE name = 'max_locks_per_transaction') AS locks,
+			1 + sum(setting::bigint) FILTER (WHERE name <> 'max_locks_per_transaction') AS sessions
+		FROM pg_settings WHERE name IN ('max_locks_per_transaction', 'max_connections', 'max_prepared_transactions',
+			'max_wal_senders', 'max_worker_processes', 'autovacuum_max_workers')) AS settings")
+	printf '%s' "the restore is one transaction, and needs more locks than the server has: set max_locks_per_transaction of the server to $locks or more, restart the server, and restore again"
 }
 
 # query SQL [OPTION...] prints the rows of a query. The options are those of psql.
@@ -116,7 +134,7 @@ require_extensions() {
 	while read -r extension; do
 		# source_failed ends the subshell only.
 		if ! (query 'BEGIN; CREATE EXTENSION :"extension" CASCADE; ROLLBACK' --set="extension=$extension") >/dev/null 2>&1; then
-			report
+			report "$errors"
 			missing="$missing CREATE EXTENSION \"$extension\";"
 		fi
 	done <"$BACKUP_DIR/.extensions"
@@ -129,21 +147,40 @@ require_extensions() {
 # again.
 load_mysql() {
 	program=mysql
-	if command -v mariadb >/dev/null; then program=mariadb; fi
 	set -- --defaults-extra-file="$login" --host="$BACKUP_HOST" --port="$BACKUP_PORT" --protocol=tcp --batch --raw --skip-column-names \
-		--database="$target"
+		--max-allowed-packet=1G --database="$target"
+	# A statement that fails has rows. MySQL's client never prints it.
+	if command -v mariadb >/dev/null; then
+		program=mariadb
+		set -- "$@" --loose-skip-print-query-on-error
+	fi
 	objects=$(drops | "$program" "$@" 2>"$log") || source_failed "$program failed"
 	must_be_empty "$(printf '%s' "$objects" | grep -c '' || :)"
 	gzip -t "$file" || fail 11 'the dump cannot be read'
 	keeps_definers=$(may_set_definers | "$program" "$@" 2>"$log") || source_failed "$program failed"
+	packet=$(echo 'SELECT @@max_allowed_packet;' | "$program" "$@" 2>"$log") || source_failed "$program failed"
 	if [ "$keeps_definers" = 0 ]; then echo "user $BACKUP_USERNAME becomes the definer of views, triggers, routines and events"; fi
 	if [ -n "$objects" ]; then echo "a restore that fails from here on leaves database $target with objects of the dump and of before"; fi
 	if gzip -dc "$file" | definers "$keeps_definers" | "$program" "$@" 2>"$log"; then return; fi
-	if [ -n "$objects" ]; then source_failed "$program failed" "database $target has objects of the dump and of before"; fi
+	if [ -n "$objects" ]; then load_failed "database $target has objects of the dump and of before"; fi
 	left=$({ { echo 'SET FOREIGN_KEY_CHECKS = 0;' && drops | "$program" "$@"; } | "$program" "$@" && drops | "$program" "$@"; } 2>/dev/null) ||
 		left=unknown
-	if [ -n "$left" ]; then source_failed "$program failed" "database $target has a part of the dump"; fi
-	source_failed "$program failed" "database $target is empty again"
+	if [ -n "$left" ]; then load_failed "database $target has a part of the dump"; fi
+	load_failed "database $target is empty again"
+}
+
+# load_failed STATE ends the script after the client of MySQL failed. The server ends the connection if a statement is larger
+# than max_allowed_packet. A row is one statement at least, in which each byte of a binary value takes two.
+load_failed() {
+	advice=
+	case $(source_cause) in
+	'ERROR 1153 '* | 'ERROR 2006 '* | 'ERROR 2013 '*)
+		if [ "$packet" -lt 1073741824 ]; then
+			advice=": the dump may have a row that is larger than max_allowed_packet of the server, $packet bytes: as an administrator, run SET GLOBAL max_allowed_packet = 1073741824, and restore again"
+		fi
+		;;
+	esac
+	source_failed "$program failed" "$1$advice"
 }
 
 # definers NUMBER copies a dump. If NUMBER is 0, it drops the definers, so the user who restores becomes the definer. Rows of
@@ -192,7 +229,7 @@ load_mongodb() {
 	# mongorestore succeeds if it loads nothing, and if the database refuses documents.
 	grep -q 'finished restoring' "$log" || fail 11 "nothing was loaded: the dump has no collections of database $BACKUP_DATABASE"
 	if ! grep -q '[^0-9]0 document(s) failed to restore' "$log"; then
-		report
+		report "$errors"
 		fail 11 "database $target refused documents, for example because it has others with the same _id: $(cause)"
 	fi
 }

@@ -50,7 +50,7 @@ prune() {
 }
 
 prune_failed() {
-	report
+	report .
 	fail 24 "$name is stored, but $1: $(cause)"
 }
 

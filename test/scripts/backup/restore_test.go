@@ -201,9 +201,9 @@ const ofRoot = `CREATE TABLE orders (id int PRIMARY KEY, note text); CREATE TABL
 
 // newOfRoot returns a server with that database as "shop" and the empty database "other", and a run
 // that has dumped it, and that restores into "other".
-func newOfRoot(t *testing.T) (*database, *run) {
+func newOfRoot(t *testing.T, options ...string) (*database, *run) {
 	t.Helper()
-	d := startMariaDB(t)
+	d := startMariaDB(t, options...)
 	d.create("shop")
 	d.create("other")
 	d.execute("shop", ofRoot)
@@ -231,13 +231,27 @@ func TestDefinerBecomesTheUser(t *testing.T) {
 	expect.Equal(t, "row of the trigger", "2", d.execute("other", "INSERT INTO orders VALUES (2, ''); SELECT id FROM audit"))
 }
 
+// TestAdministratorRestoresDefiners: a server that calls itself another version keeps its own rules.
 func TestAdministratorRestoresDefiners(t *testing.T) {
-	d, r := newOfRoot(t)
-	d.execute("mysql", "GRANT SUPER, SET USER ON *.* TO app")
+	tests := map[string]struct {
+		options            []string
+		privilege, definer string
+	}{
+		"SET USER":               {nil, "SET USER", "root@localhost"},
+		"SUPER":                  {nil, "SUPER", "root@localhost"},
+		"SUPER of MariaDB 11":    {[]string{"--version=11.4.2-MariaDB"}, "SUPER", "app@%"},
+		"SET USER of MariaDB 11": {[]string{"--version=11.4.2-MariaDB"}, "SET USER", "root@localhost"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			d, r := newOfRoot(t, tt.options...)
+			d.execute("mysql", "GRANT "+tt.privilege+" ON *.* TO app")
 
-	r.succeed("restore.sh", "load")
+			r.succeed("restore.sh", "load")
 
-	expect.Equal(t, "definers", strings.TrimSpace(strings.Repeat("root@localhost\n", 4)), d.execute("other", definers))
+			expect.Equal(t, "definers", strings.TrimSpace(strings.Repeat(tt.definer+"\n", 4)), d.execute("other", definers))
+		})
+	}
 }
 
 // TestFailedRestoreEmptiesMariaDB: statements of MariaDB cannot be rolled back.

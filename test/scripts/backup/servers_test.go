@@ -52,7 +52,8 @@ type database struct {
 
 // databases starts a server of each kind.
 var databases = map[string]func(t *testing.T) *database{
-	"postgresql": func(t *testing.T) *database { t.Helper(); return startPostgreSQL(t) }, "mysql": startMariaDB,
+	"postgresql": func(t *testing.T) *database { t.Helper(); return startPostgreSQL(t) },
+	"mysql":      func(t *testing.T) *database { t.Helper(); return startMariaDB(t) },
 }
 
 // startPostgreSQL starts a server with settings, such as "max_connections=20".
@@ -83,7 +84,8 @@ func startPostgreSQL(t *testing.T, settings ...string) *database {
 	return d
 }
 
-func startMariaDB(t *testing.T) *database {
+// startMariaDB starts a server with options of the command.
+func startMariaDB(t *testing.T, options ...string) *database {
 	t.Helper()
 	account := accountOf(t, "mysql", "mariadb-server")
 	dir, port := directory(t, account), cluster.FreePort(t.Context(), t)
@@ -91,8 +93,10 @@ func startMariaDB(t *testing.T) *database {
 	command(t, account, "mariadb-install-db", "--no-defaults", "--datadir="+dir+"/data", "--auth-root-authentication-method=normal",
 		"--skip-test-db")
 	socket := dir + "/socket"
-	serve(t, account, syscall.SIGTERM, "mariadbd", "--no-defaults", "--datadir="+dir+"/data", "--socket="+socket,
-		"--port="+strconv.Itoa(port), "--bind-address=127.0.0.1", "--pid-file="+dir+"/pid", "--skip-log-bin")
+	serve(t, account, syscall.SIGTERM, "mariadbd", append([]string{
+		"--no-defaults", "--datadir=" + dir + "/data", "--socket=" + socket,
+		"--port=" + strconv.Itoa(port), "--bind-address=127.0.0.1", "--pid-file=" + dir + "/pid", "--skip-log-bin",
+	}, options...)...)
 	d := &database{kind: "mysql", port: port}
 	d.execute = func(database, sql string) string {
 		return command(t, account, "mariadb", "--no-defaults", "--socket="+socket, "--user=root", "--batch", "--skip-column-names",

@@ -193,11 +193,13 @@ definers() {
 	fi
 }
 
-# may_set_definers prints a query that returns 0 if the user may not make objects of other definers.
+# may_set_definers prints a query that returns 0 if the user may not make objects of other definers. In MariaDB, SUPER no longer
+# includes this since version 11.
 may_set_definers() {
 	cat <<'SQL'
 SELECT count(*) FROM information_schema.user_privileges
-	WHERE privilege_type IN ('SUPER', 'SET USER', 'SET_USER_ID', 'SET_ANY_DEFINER')
+	WHERE (privilege_type IN ('SET USER', 'SET_USER_ID', 'SET_ANY_DEFINER')
+		OR privilege_type = 'SUPER' AND NOT (version() LIKE '%MariaDB%' AND version() + 0 >= 11))
 	AND grantee = CONCAT('''', LEFT(CURRENT_USER(), CHAR_LENGTH(CURRENT_USER()) - LOCATE('@', REVERSE(CURRENT_USER()))),
 		'''@''', SUBSTRING_INDEX(CURRENT_USER(), '@', -1), '''');
 SQL

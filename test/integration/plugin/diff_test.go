@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/example/demoapp-controller/test/cluster"
 	"github.com/example/demoapp-controller/test/expect"
 )
@@ -74,6 +76,12 @@ func TestDiffAndHistory(t *testing.T) {
 
 	rollback := kubectl(t, namespace, "rollback", "memcached/web", "--to=1", "--yes")
 	expect.Equal(t, "errors of the rollback", "", rollback.errors)
+	expect.Contains(t, "rollback", rollback.out, "-  replicaCount: 1\n+  replicaCount: 0\n", "rolled back to the spec of revision 1\n")
 	awaitRevision("3")
 	expectEqual("history", "memcached/web", "--diff", "1", "3")
+	expectEqual("diff", "memcached/web")
+	deployments, err := shared.Client.AppsV1().Deployments(namespace).List(t.Context(), metav1.ListOptions{})
+	expect.NoError(t, err)
+	expect.Equal(t, "Deployments", 1, len(deployments.Items))
+	expect.Equal(t, "replicas after the rollback", int32(0), *deployments.Items[0].Spec.Replicas)
 }

@@ -1,8 +1,8 @@
 // Copyright The DemoApp Controller Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package record reads and writes Helm's release records: one Secret for each revision of a
-// release.
+// Package record decodes, encodes, indexes and caches Helm's release records: one Secret for each
+// revision of a release. Package helm writes them.
 //
 // Whoever may edit Secrets in a namespace can write records. So the size and the number of values
 // of a record are bounded before it is decoded ([Decode]), and its content counts only if it

@@ -18,13 +18,12 @@ import (
 	"github.com/example/demoapp-controller/test/cluster"
 )
 
-const (
-	// crash is the fault that kills the operator after a request, before the answer. The request
-	// after that kills the next operator.
-	crash = "crash"
-	// shortCrashes is the number of subjects for which a short test kills the operator.
-	shortCrashes = 3
-)
+// shortCrashes is the number of subjects for which a short test kills the operator.
+const shortCrashes = 3
+
+// inARow is the number of crashes in a row: a request kills the operator, and the next one the next
+// operator.
+const inARow = 2
 
 // TestKilledAfterEachRequest kills the operator twice in a row for each subject, while all other
 // subjects are in work: after each request that the operator sends for it. A short test kills it
@@ -34,9 +33,7 @@ func TestKilledAfterEachRequest(t *testing.T) {
 	operator.StopOrderly(t)
 	// A killed operator does not release the lease, so the next one waits for the lease's end.
 	restarts := newRestarts(t, "--leader-elect-lease-duration=6s", "--leader-elect-renew-deadline=4s", "--leader-elect-retry-period=1s")
-	sabotage.onCrash(restarts.kill)
-	t.Cleanup(func() { sabotage.onCrash(nil) })
-	for _, round := range crashes(t) {
+	for _, round := range crashes(t, restarts.crash) {
 		t.Run("round", func(t *testing.T) {
 			for name, s := range subjects {
 				want, _ := undisturbed[name](t)
@@ -45,7 +42,7 @@ func TestKilledAfterEachRequest(t *testing.T) {
 					namespace := shared.Namespace(t)
 					sabotage.watch(namespace, round[name])
 
-					came := play(t, s, namespace, &want, ofFault)
+					came := play(t, s, namespace, &want, nil, ofFault)
 
 					if came.audits != want.audits {
 						t.Errorf("%d audit records, want %d", came.audits, want.audits)
@@ -58,7 +55,7 @@ func TestKilledAfterEachRequest(t *testing.T) {
 
 // crashes returns the plans of each round by subject. A subject without a plan is not the cause of a
 // crash.
-func crashes(t *testing.T) []map[string]plan {
+func crashes(t *testing.T, crash fault) []map[string]plan {
 	t.Helper()
 	names := slices.Sorted(maps.Keys(subjects))
 	if testing.Short() {
@@ -66,7 +63,7 @@ func crashes(t *testing.T) []map[string]plan {
 		random.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
 		for _, name := range names[:shortCrashes] {
 			_, sent := undisturbed[name](t)
-			round[name] = plan{random.IntN(len(sent)) + 1, crash}
+			round[name] = plan{random.IntN(len(sent)) + 1, inARow, crash}
 		}
 		return []map[string]plan{round}
 	}
@@ -77,7 +74,7 @@ func crashes(t *testing.T) []map[string]plan {
 			if nth == len(rounds) {
 				rounds = append(rounds, map[string]plan{})
 			}
-			rounds[nth][name] = plan{nth + 1, crash}
+			rounds[nth][name] = plan{nth + 1, inARow, crash}
 		}
 	}
 	return rounds
@@ -127,12 +124,9 @@ func (r *restarts) running() *cluster.Operator {
 	return r.current
 }
 
-// kill kills the operator.
-func (r *restarts) kill() { r.running().Kill() }
-
-// crashAfter sends a request, and kills the operator before it has the answer.
-func crashAfter(kill func(), r *http.Request, forward http.Handler) {
-	forward.ServeHTTP(httptest.NewRecorder(), r)
-	kill()
+// crash is the fault that kills the operator after a request, before the answer.
+func (r *restarts) crash(_ http.ResponseWriter, request *http.Request, forward http.Handler) {
+	forward.ServeHTTP(httptest.NewRecorder(), request)
+	r.running().Kill()
 	panic(http.ErrAbortHandler)
 }

@@ -25,8 +25,11 @@ import (
 // the operator but those of Helm operations.
 const late = 40 * time.Second
 
-// faults are what can happen to a request.
-var faults = map[string]func(w http.ResponseWriter, r *http.Request, forward http.Handler){
+// A fault is what happens to a request instead of its way to the API server.
+type fault func(w http.ResponseWriter, r *http.Request, forward http.Handler)
+
+// faults are the ways in which a request fails.
+var faults = map[string]fault{
 	"500": func(w http.ResponseWriter, _ *http.Request, _ http.Handler) {
 		refuse(w, http.StatusInternalServerError, metav1.StatusReasonInternalError)
 	},
@@ -76,11 +79,13 @@ func refuse(w http.ResponseWriter, code int, reason metav1.StatusReason) {
 	_, _ = w.Write(body) // The client may have given up.
 }
 
-// A plan says which request of a run meets a fault.
+// A plan says which requests of a run meet a fault.
 type plan struct {
-	// nth is the number of the request, from 1; 0 for none.
-	nth   int
-	fault string
+	// nth is the number of the first request, from 1; 0 for none.
+	nth int
+	// times is the number of requests in a row.
+	times int
+	fault fault
 }
 
 // saboteur counts the requests of runs, and breaks those that the plans of the runs name.
@@ -88,7 +93,6 @@ type saboteur struct {
 	mu      sync.Mutex
 	runs    map[string]*requests
 	watches *watchFault
-	crashed func()
 }
 
 // requests are those of one run.
@@ -126,19 +130,6 @@ func (s *saboteur) watchFault() *watchFault {
 	return s.watches
 }
 
-// onCrash sets what kills the operator.
-func (s *saboteur) onCrash(kill func()) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.crashed = kill
-}
-
-func (s *saboteur) crashHandler() func() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.crashed
-}
-
 // intercept implements cluster.Interceptor.
 func (s *saboteur) intercept(w http.ResponseWriter, r *http.Request, forward http.Handler) {
 	if resource, ok := isWatch(r); ok {
@@ -147,21 +138,18 @@ func (s *saboteur) intercept(w http.ResponseWriter, r *http.Request, forward htt
 			return
 		}
 	}
-	switch fault := s.faultOf(r); fault {
-	case "":
-		forward.ServeHTTP(w, r)
-	case crash:
-		crashAfter(s.crashHandler(), r, forward)
-	default:
-		faults[fault](w, r, forward)
+	if fault := s.faultOf(r); fault != nil {
+		fault(w, r, forward)
+		return
 	}
+	forward.ServeHTTP(w, r)
 }
 
-// faultOf counts a request and returns the fault that it meets; empty for none.
-func (s *saboteur) faultOf(r *http.Request) string {
+// faultOf counts a request and returns the fault that it meets; nil for none.
+func (s *saboteur) faultOf(r *http.Request) fault {
 	text, ok := counted(r)
 	if !ok {
-		return ""
+		return nil
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -170,13 +158,12 @@ func (s *saboteur) faultOf(r *http.Request) string {
 			continue
 		}
 		run.sent = append(run.sent, strings.ReplaceAll(text, namespace, "NAMESPACE"))
-		// The operator crashes twice in a row.
-		if nth := len(run.sent); nth == run.plan.nth || run.plan.fault == crash && nth == run.plan.nth+1 {
+		if nth := len(run.sent); nth >= run.plan.nth && nth < run.plan.nth+run.plan.times {
 			return run.plan.fault
 		}
-		return ""
+		return nil
 	}
-	return ""
+	return nil
 }
 
 // counted returns the text of a request that counts: all but lists and watches, which informers

@@ -43,19 +43,19 @@ func TestEveryRequestFails(t *testing.T) { //nolint:tparallel // The other tests
 			t.Parallel()
 			want, sent := undisturbed[name](t)
 			t.Logf("%d requests: %q", len(sent), sent)
-			for _, p := range plans(len(sent)) {
-				t.Run(fmt.Sprintf("%d %s", p.nth, p.fault), func(t *testing.T) {
+			for _, f := range failures(len(sent)) {
+				t.Run(fmt.Sprintf("%d %s", f.nth, f.fault), func(t *testing.T) {
 					t.Parallel()
 					namespace := shared.Namespace(t)
-					sabotage.watch(namespace, p)
+					sabotage.watch(namespace, plan{f.nth, 1, faults[f.fault]})
 					defer func() {
 						if t.Failed() {
 							broken := sabotage.sent(namespace)
-							t.Logf("the request that failed: %q", broken[min(p.nth, len(broken))-1])
+							t.Logf("the request that failed: %q", broken[min(f.nth, len(broken))-1])
 						}
 					}()
 
-					came := play(t, s, namespace, &want, ofFault)
+					came := play(t, s, namespace, &want, nil, ofFault)
 
 					assertOutcome(t, want, came)
 				})
@@ -64,12 +64,18 @@ func TestEveryRequestFails(t *testing.T) { //nolint:tparallel // The other tests
 	}
 }
 
-// plans returns the faults of a subject's disturbed runs.
-func plans(requests int) []plan {
-	var all []plan
+// A failure is what happens in a disturbed run: which request fails, from 1, and how.
+type failure struct {
+	nth   int
+	fault string
+}
+
+// failures returns those of a subject's disturbed runs.
+func failures(requests int) []failure {
+	var all []failure
 	for nth := range requests {
 		for _, fault := range faultNames {
-			all = append(all, plan{nth + 1, fault})
+			all = append(all, failure{nth + 1, fault})
 		}
 	}
 	if !testing.Short() {
@@ -105,8 +111,15 @@ func playUndisturbed(t *testing.T, s subject) (outcome, []string) {
 	t.Helper()
 	namespaces := []string{shared.Namespace(t), shared.Namespace(t)}
 	sabotage.watch(namespaces[0], plan{})
-	first := play(t, s, namespaces[0], nil)
-	second := play(t, s, namespaces[1], &first)
+	creations := 0
+	first := play(t, s, namespaces[0], nil, func(step string, take func()) {
+		if step == change {
+			creations = len(sabotage.sent(namespaces[0]))
+		}
+		take()
+	})
+	first.creations = creations
+	second := play(t, s, namespaces[1], &first, nil)
 	assertOutcome(t, first, second)
 	return first, sabotage.sent(namespaces[0])
 }

@@ -27,22 +27,32 @@ import (
 type outcome struct {
 	// states are those after each step.
 	states []state
-	events map[string]int
-	audits int
+	// creations is the number of requests until the object was created, of an undisturbed run.
+	creations int
+	events    map[string]int
+	audits    int
 }
+
+// The steps of a run. The kind of the child follows driftOf.
+const (
+	creation = "creation"
+	change   = "change"
+	driftOf  = "drift of "
+	deletion = "deletion"
+)
 
 // play plays a subject in a namespace. After each step, it waits until the state is that of the
 // undisturbed run, except for differences that options allow; without an undisturbed run, until the
-// state stays as it is.
-func play(t *testing.T, s subject, namespace string, undisturbed *outcome, options ...cmp.Option) outcome {
+// state stays as it is. If around is set, it takes each step and disturbs it.
+func play(
+	t *testing.T, s subject, namespace string, undisturbed *outcome, around func(step string, take func()), options ...cmp.Option,
+) outcome {
 	t.Helper()
 	ctx := t.Context()
-	for _, claim := range s.claims {
-		shared.Volume(t, namespace, claim, "1Gi")
+	s.prepare(ctx, t, namespace)
+	if around == nil {
+		around = func(_ string, take func()) { take() }
 	}
-	apply(ctx, t, namespace, s.before)
-	object := apply(ctx, t, namespace, s.object)[0]
-	client := clientOf(t, object, namespace)
 	var came outcome
 	settle := func(step string) {
 		t.Helper()
@@ -52,29 +62,37 @@ func play(t *testing.T, s subject, namespace string, undisturbed *outcome, optio
 		}
 		came.states = append(came.states, settled(ctx, t, step, namespace, want, options...))
 	}
+	var object *unstructured.Unstructured
+	around(creation, func() { object = apply(ctx, t, namespace, s.object)[0] })
 	shared.AwaitReady(ctx, t, namespace, object)
-	settle("creation")
+	settle(creation)
 
-	if _, err := client.Patch(ctx, "web", types.MergePatchType, []byte(s.change), metav1.PatchOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	client := clientOf(t, object, namespace)
+	around(change, func() {
+		if _, err := client.Patch(ctx, "web", types.MergePatchType, []byte(s.change), metav1.PatchOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	})
 	shared.AwaitReady(ctx, t, namespace, object)
-	settle("change")
+	settle(change)
 
 	for _, d := range s.drift {
-		d.make(ctx, t, namespace)
-		settle("drift of " + d.kind)
+		step := driftOf + d.kind
+		around(step, func() { d.make(ctx, t, namespace) })
+		settle(step)
 	}
 
-	if err := client.Delete(ctx, "web", metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	around(deletion, func() {
+		if err := client.Delete(ctx, "web", metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	})
 	cluster.Eventually(ctx, t, "the object is gone", func(ctx context.Context) (bool, error) {
 		_, err := client.Get(ctx, "web", metav1.GetOptions{})
 		return apierrors.IsNotFound(err), err
 	})
 	awaitCollected(ctx, t, namespace)
-	settle("deletion")
+	settle(deletion)
 	var err error
 	if came.events, err = eventsOf(ctx, shared, namespace); err != nil {
 		t.Fatal(err)
@@ -83,6 +101,15 @@ func play(t *testing.T, s subject, namespace string, undisturbed *outcome, optio
 		t.Fatal(err)
 	}
 	return came
+}
+
+// prepare creates what exists before the object.
+func (s subject) prepare(ctx context.Context, t *testing.T, namespace string) {
+	t.Helper()
+	for _, claim := range s.claims {
+		shared.Volume(t, namespace, claim, "1Gi")
+	}
+	apply(ctx, t, namespace, s.before)
 }
 
 // make changes or deletes a child.

@@ -39,7 +39,7 @@ func TestWatchesFail(t *testing.T) {
 					want, _ := undisturbed[name](t)
 					namespace := shared.Namespace(t)
 
-					came := play(t, s, namespace, &want)
+					came := play(t, s, namespace, &want, nil)
 
 					assertOutcome(t, want, came)
 				})

@@ -13,6 +13,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"testing"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -105,6 +106,19 @@ func (c *Cluster) AwaitAuditQuiet(ctx context.Context, quiet time.Duration, filt
 		case <-time.After(left):
 		}
 	}
+}
+
+// AwaitAuditRequest waits until filter has selected a request that was received at since or later.
+func (c *Cluster) AwaitAuditRequest(ctx context.Context, t testing.TB, what string, since time.Time, filter AuditFilter) {
+	t.Helper()
+	seen := 0
+	Eventually(ctx, t, what, func(context.Context) (bool, error) {
+		requests, logged, err := c.audit.requests(seen, func(event AuditEvent) bool {
+			return !event.Received.Before(since) && filter(event)
+		})
+		seen = logged
+		return len(requests) > 0, err
+	})
 }
 
 // end returns the time of the answer, or for an open watch the time of the request.

@@ -1,0 +1,85 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build integration
+
+package chaos
+
+import (
+	"context"
+	"math/rand/v2"
+	"net/http"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/example/demoapp-controller/test/cluster"
+)
+
+// statusWrites is the number of requests at the end of a creation that write the status while pods
+// become ready.
+const statusWrites = 2
+
+// TestNamespaceDeleted deletes the namespace of each subject, with all that is in it, when the
+// operator sends one of the requests that create the subject's objects. Then it plays the subject in a
+// new namespace of the same name: nothing of the old one may disturb it.
+func TestNamespaceDeleted(t *testing.T) { //nolint:tparallel // The other tests disturb all runs.
+	for name, s := range subjects {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			want, _ := undisturbed[name](t)
+			namespace := shared.Namespace(t)
+			t.Run("deleted", func(t *testing.T) { deleteMidway(t, s, namespace, want.creations) })
+			t.Run("again", func(t *testing.T) {
+				sabotage.watch(namespace, plan{})
+				createNamespace(t.Context(), t, namespace)
+
+				came := play(t, s, namespace, &want, nil)
+
+				// The first object has a record if the operator knew it before its deletion.
+				if came.audits < want.audits || came.audits > 2*want.audits {
+					t.Errorf("%d audit records, want %d or %d", came.audits, want.audits, 2*want.audits)
+				}
+				came.audits = want.audits
+				assertOutcome(t, want, came)
+			})
+		})
+	}
+}
+
+// deleteMidway creates the object of a subject, and deletes its namespace when the operator sends one
+// of so many requests, which the seed selects.
+func deleteMidway(t *testing.T, s subject, namespace string, requests int) {
+	t.Helper()
+	ctx := t.Context()
+	// The last requests write the status, and may be fewer than in the undisturbed run.
+	nth := 1 + rand.New(rand.NewPCG(uint64(*seed), uint64(requests))).IntN(requests-statusWrites)
+	t.Logf("deleted at request %d of %d", nth, requests)
+	sabotage.watch(namespace, plan{nth, 1, func(w http.ResponseWriter, r *http.Request, forward http.Handler) {
+		if err := shared.Client.CoreV1().Namespaces().Delete(ctx, namespace, metav1.DeleteOptions{}); err != nil {
+			t.Error(err)
+		}
+		forward.ServeHTTP(w, r)
+	}})
+	s.prepare(ctx, t, namespace)
+	apply(ctx, t, namespace, s.object)
+	cluster.Eventually(ctx, t, "namespace is gone", func(ctx context.Context) (bool, error) {
+		_, err := shared.Client.CoreV1().Namespaces().Get(ctx, namespace, metav1.GetOptions{})
+		return apierrors.IsNotFound(err), err
+	})
+}
+
+// createNamespace creates a namespace of a certain name.
+func createNamespace(ctx context.Context, t *testing.T, namespace string) {
+	t.Helper()
+	_, err := shared.Client.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cluster.Eventually(ctx, t, "namespace has its ServiceAccount", func(ctx context.Context) (bool, error) {
+		_, err := shared.Client.CoreV1().ServiceAccounts(namespace).Get(ctx, "default", metav1.GetOptions{})
+		return err == nil, err
+	})
+}

@@ -63,7 +63,7 @@ func deleteMidway(t *testing.T, s subject, namespace string, requests int) {
 		}
 		forward.ServeHTTP(w, r)
 	}})
-	s.prepare(ctx, t, namespace)
+	s.prepare(t, namespace)
 	apply(ctx, t, namespace, s.object)
 	cluster.Eventually(ctx, t, "namespace is gone", func(ctx context.Context) (bool, error) {
 		_, err := shared.Client.CoreV1().Namespaces().Get(ctx, namespace, metav1.GetOptions{})

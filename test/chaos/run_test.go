@@ -49,7 +49,7 @@ func play(
 ) outcome {
 	t.Helper()
 	ctx := t.Context()
-	s.prepare(ctx, t, namespace)
+	s.prepare(t, namespace)
 	if around == nil {
 		around = func(_ string, take func()) { take() }
 	}
@@ -104,12 +104,12 @@ func play(
 }
 
 // prepare creates what exists before the object.
-func (s subject) prepare(ctx context.Context, t *testing.T, namespace string) {
+func (s subject) prepare(t *testing.T, namespace string) {
 	t.Helper()
 	for _, claim := range s.claims {
 		shared.Volume(t, namespace, claim, "1Gi")
 	}
-	apply(ctx, t, namespace, s.before)
+	apply(t.Context(), t, namespace, s.before)
 }
 
 // make changes or deletes a child.

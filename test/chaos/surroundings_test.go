@@ -263,7 +263,7 @@ func awaitInForce(ctx context.Context, t *testing.T, namespace string) {
 
 // TestPermissionWithdrawn withdraws the permission to write the children of all subjects while the
 // subjects are created, until the operator has met a refusal for each of them.
-func TestPermissionWithdrawn(t *testing.T) {
+func TestPermissionWithdrawn(t *testing.T) { //nolint:tparallel // No other test may run meanwhile.
 	playAllUndisturbed(t)
 	giveBack := withdrawWrites(t)
 	var refused sync.WaitGroup

@@ -12,9 +12,7 @@ import (
 	"testing"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -163,65 +161,4 @@ func TestPlatformBackupThatAdmissionRefuses(t *testing.T) {
 	assertRefusedOnce(t, begin, s.namespace, backupResource, "shop-db-backup")
 	s.mustChange(`{"database":{"backup":{"schedule":"@daily"}}}`)
 	s.await(childv1alpha1.PhaseRunning)
-}
-
-// forbidPods creates the ResourceQuota "none", which allows no pods. The returned function deletes it.
-func forbidPods(t *testing.T, namespace string) (allow func()) {
-	t.Helper()
-	quotas := shared.Client.CoreV1().ResourceQuotas(namespace)
-	_, err := quotas.Create(t.Context(), &corev1.ResourceQuota{
-		ObjectMeta: metav1.ObjectMeta{Name: "none"},
-		Spec:       corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("0")}},
-	}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	cluster.Eventually(t.Context(), t, "quota in force", func(ctx context.Context) (bool, error) {
-		found, err := quotas.Get(ctx, "none", metav1.GetOptions{})
-		return err == nil && found.Status.Hard != nil, err
-	})
-	return func() {
-		if err := quotas.Delete(t.Context(), "none", metav1.DeleteOptions{}); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
-const (
-	// refusedByQuota is why forbidPods has the API server refuse pods.
-	refusedByQuota = "is forbidden: exceeded quota: none, requested: pods=1, used: pods=0, limited: pods=0"
-	// adviceForQuota is what the operator says to do.
-	adviceForQuota = "; raise the ResourceQuota none, or lower what the pods request"
-)
-
-// TestPostgreSQLPodsThatQuotaRefuses: only events of the StatefulSet say why it has no pods.
-func TestPostgreSQLPodsThatQuotaRefuses(t *testing.T) {
-	t.Parallel()
-	d := newDatabases(t, true)
-	allow := forbidPods(t, d.namespace)
-
-	d.create(func(s *databasev1.PostgreSQLSpec) { s.Replicas = ptr.To(int32(1)) })
-
-	d.awaitObject("the message has the quota", func(found *databasev1.PostgreSQL) bool {
-		ready := meta.FindStatusCondition(found.Status.Conditions, apimeta.ConditionReady)
-		return ready != nil && strings.HasSuffix(ready.Message, ": pods "+refusedByQuota+adviceForQuota)
-	})
-	allow()
-	d.awaitReady()
-}
-
-// TestBackupPodsThatQuotaRefuses: only events of the Job say why it has no pod.
-func TestBackupPodsThatQuotaRefuses(t *testing.T) {
-	t.Parallel()
-	v := newVault(t)
-	v.createSecrets()
-	v.create("0 2 * * *")
-	v.awaitReady()
-	forbidPods(t, v.namespace)
-
-	v.patch(`{"metadata": {"annotations": {"backup.example.com/run-now": "1"}}}`)
-
-	found := v.await(apimeta.ConditionReady, backupv1.ReasonRunNotStarting)
-	message := meta.FindStatusCondition(found.Status.Conditions, apimeta.ConditionReady).Message
-	assertContains(t, "message", message, " has no pod: pods "+refusedByQuota+adviceForQuota)
 }

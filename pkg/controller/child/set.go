@@ -197,7 +197,7 @@ func (s *Set) Ensure(
 		}
 	}
 	errs = append(errs, pass.prune(ctx, keep))
-	pass.explain(ctx)
+	pass.explain()
 	pass.report(status)
 	return pass.state, errors.Join(errs...)
 }

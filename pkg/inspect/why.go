@@ -255,7 +255,7 @@ func (w *why) read(ctx context.Context, f finding, object Reference) (*Node, err
 	case apierrors.IsNotFound(err) && f.optional:
 	case apierrors.IsNotFound(err), meta.IsNoMatchError(err):
 		e.Steps = append(e.Steps, Step{object, "The object does not exist"})
-		e.Verdict, e.Commands = NeedsPerson, []string{supply(object)}
+		e.Verdict, e.Commands = NeedsPerson, []string{supply(object, f.text)}
 	case apierrors.IsForbidden(err):
 		e.Steps = append(e.Steps, Step{object, "You may not read the object"})
 		e.Verdict = max(e.Verdict, Waits)
@@ -346,18 +346,25 @@ func (f facts) mentions(node *Node, message string) []Reference {
 	return found
 }
 
-// supply returns the command that creates an absent object, or that shows which objects of its kind
-// exist: its name may be mistyped.
-func supply(object Reference) string {
-	place := object.Name
+// wantedKey finds the key that an absent Secret or ConfigMap is to hold, in the message of the object
+// that needs it.
+var wantedKey = regexp.MustCompile(`which is to hold key "([-._a-zA-Z0-9]{1,253})"`)
+
+// supply returns the command that creates an absent object, which a message names, or that shows
+// which objects of its kind exist: its name may be mistyped.
+func supply(object Reference, message string) string {
+	place, key := object.Name, "KEY"
+	if match := wantedKey.FindStringSubmatch(message); match != nil {
+		key = match[1]
+	}
 	if object.Namespace != "" {
 		place += " -n " + object.Namespace
 	}
 	switch object.GroupVersionKind {
 	case secrets:
-		return "kubectl create secret generic " + place + " --from-literal=KEY=VALUE"
+		return "kubectl create secret generic " + place + " --from-literal=" + key + "=VALUE"
 	case configMaps:
-		return "kubectl create configmap " + place + " --from-literal=KEY=VALUE"
+		return "kubectl create configmap " + place + " --from-literal=" + key + "=VALUE"
 	case namespaces:
 		return "kubectl create namespace " + place
 	}

@@ -106,6 +106,7 @@ func TestWhy(t *testing.T) {
 		{"webhook that does not answer", notReady("Refused", `failed calling webhook "a.example.com": no`, ""), now, "needs a person: DemoApp/web AdmissionWebhook/a.example.com", "kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations -o wide"},
 		{"kind", notReady("InstallFailed", `no matches for kind "Widget" in version "a.example.com/v1"`, ""), now, "needs a person: DemoApp/web CustomResourceDefinition/Widget", "kubectl api-resources"},
 		{"immutable field", notReady("Refused", "spec.selector: field is immutable", stalled), now, "needs a person: DemoApp/web", "kubectl edit demoapp.demo.example.com web -n shop"},
+		{"missing key", notReady("SecretNotFound", `Secret "keys", which is to hold key "api", does not exist in this namespace`, ""), now, "needs a person: DemoApp/web Secret/keys", "kubectl create secret generic keys -n shop --from-literal=api=VALUE"},
 		{"missing Secret", notReady("SecretNotFound", `Secret "keys" does not exist`, ""), now, "needs a person: DemoApp/web Secret/keys", "kubectl create secret generic keys -n shop --from-literal=KEY=VALUE"},
 		{"key that a Secret lacks", notReady("KeyNotFound", `Secret "keys" has no key "api"`, "") + secret, now, "needs a person: DemoApp/web Secret/keys", "kubectl describe secret keys -n shop"},
 		{"words that look like a kind", notReady("Progressing", `Values "keys" are read`, ""), now, "waits: DemoApp/web", "kubectl describe demoapp.demo.example.com web -n shop"},

@@ -140,6 +140,9 @@ func (c *command) explain(ctx context.Context, err error) string {
 		if namespace, err := c.namespace(); err == nil {
 			command += " -n " + namespace
 		}
+		if user := *c.flags.Impersonate; user != "" {
+			command += " --as=" + user
+		}
 		return text + "; " + command + " shows what you may do"
 	case apierrors.IsNotFound(err) && details != nil && details.Name != "" && details.Kind != "":
 		if absent := c.absentNamespace(ctx); absent != nil && details.Kind != "namespaces" {

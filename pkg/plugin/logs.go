@@ -87,6 +87,8 @@ func (c *command) runLogs(ctx context.Context, o logsOptions, args []string) err
 	switch {
 	case apierrors.IsForbidden(err):
 		return fmt.Errorf("%w; without the permission, ask for a file with the log and use -f FILE", err)
+	case apierrors.IsNotFound(err):
+		return fmt.Errorf("%w; if the operator runs without this Deployment, use -f FILE with its log", err)
 	case err != nil:
 		return err
 	case other > 0:

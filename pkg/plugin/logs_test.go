@@ -41,7 +41,7 @@ func TestLogs(t *testing.T) {
 		{name: "since", args: "logs demoapp/web --since=398s -f " + file, out: failure},
 		{name: "standard input", args: "logs demoapp/web -f -", out: failure + event},
 		{name: "raw", args: "logs demoapp/web -o json --tail=1 -f " + file, out: strings.SplitAfter(operatorLog, "\n")[0]},
-		{name: "no pods", args: "logs demoapp/web", code: 3, errors: "error: find the operator's pods: "},
+		{name: "no pods", args: "logs demoapp/web", code: 3, errors: "; if the operator runs without this Deployment, use -f FILE with its log"},
 		{name: "no lines", args: "logs demoapp/web --since=1s -f " + file, errors: "No lines about DemoApp/web found.\n"},
 		{
 			name: "mistyped name", args: "logs demoapp/wob -f " + file, code: 3,

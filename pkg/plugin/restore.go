@@ -117,7 +117,7 @@ func (c *command) runRestore(ctx context.Context, o restoreOptions, name string)
 	}
 	cronJob, err := kube.BatchV1().CronJobs(namespace).Get(ctx, name+"-cronjob", metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		return fmt.Errorf("namespace %q has no CronJob %q: kubectl get backup %s says why", namespace, name+"-cronjob", name)
+		return fmt.Errorf("namespace %q has no CronJob %q: kubectl get backup %s -n %s says why", namespace, name+"-cronjob", name, namespace)
 	} else if err != nil {
 		return err
 	}

@@ -75,6 +75,10 @@ func TestWriteCommands(t *testing.T) {
 			errors: `error: DemoApp/web: demoapps.demo.example.com "web" is forbidden: <nil>; kubectl auth can-i --list -n shop shows what you may do` + "\n",
 		},
 		{
+			name: "refused to another user", args: "suspend demoapp/web --yes --as=bob", forbidden: true, code: 3,
+			errors: "; kubectl auth can-i --list -n shop --as=bob shows what you may do\n",
+		},
+		{
 			name: "many refused", args: "suspend --all --yes", forbidden: true, code: 3,
 			errors: `error: DemoApp/db: demoapps.demo.example.com "db" is forbidden: <nil>; kubectl auth can-i --list -n shop shows what you may do` + "\n" +
 				"error: the same for 1 more objects\n",

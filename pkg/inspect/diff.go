@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
@@ -127,7 +128,20 @@ func (d Differ) admit(ctx context.Context, owner, changed *unstructured.Unstruct
 	if owner == nil {
 		return resource.Create(ctx, changed, metav1.CreateOptions{DryRun: dryRun, FieldValidation: metav1.FieldValidationStrict})
 	}
-	admitted, err := resource.Update(ctx, changed, metav1.UpdateOptions{DryRun: dryRun, FieldValidation: metav1.FieldValidationStrict})
+	var admitted *unstructured.Unstructured
+	current := changed.DeepCopy()
+	err = retry.RetryOnConflict(retry.DefaultBackoff, func() (err error) {
+		admitted, err = resource.Update(ctx, current, metav1.UpdateOptions{DryRun: dryRun, FieldValidation: metav1.FieldValidationStrict})
+		if apierrors.IsConflict(err) {
+			// The operator may have written the status.
+			live, liveErr := resource.Get(ctx, changed.GetName(), metav1.GetOptions{})
+			if liveErr != nil {
+				return liveErr
+			}
+			current.SetResourceVersion(live.GetResourceVersion())
+		}
+		return err
+	})
 	if apierrors.IsForbidden(err) {
 		return changed, nil
 	}

@@ -19,7 +19,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
@@ -130,16 +129,9 @@ func (d Differ) admit(ctx context.Context, owner, changed *unstructured.Unstruct
 	}
 	var admitted *unstructured.Unstructured
 	current := changed.DeepCopy()
-	err = retry.RetryOnConflict(retry.DefaultBackoff, func() (err error) {
+	err = whileSpecStays(ctx, resource, owner, changed.GetResourceVersion(), func(version string) (err error) {
+		current.SetResourceVersion(version)
 		admitted, err = resource.Update(ctx, current, metav1.UpdateOptions{DryRun: dryRun, FieldValidation: metav1.FieldValidationStrict})
-		if apierrors.IsConflict(err) {
-			// The operator may have written the status.
-			live, liveErr := resource.Get(ctx, changed.GetName(), metav1.GetOptions{})
-			if liveErr != nil {
-				return liveErr
-			}
-			current.SetResourceVersion(live.GetResourceVersion())
-		}
 		return err
 	})
 	if apierrors.IsForbidden(err) {

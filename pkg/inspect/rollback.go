@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/util/retry"
 )
 
@@ -51,8 +52,7 @@ func (c *Cluster) WriteSpec(ctx context.Context, before, after *unstructured.Uns
 		return nil, err
 	}
 	var written *unstructured.Unstructured
-	version := before.GetResourceVersion()
-	err = retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+	err = whileSpecStays(ctx, resource, before, before.GetResourceVersion(), func(version string) error {
 		patch, err := specPatch(before, after, version)
 		if err != nil {
 			return err
@@ -60,10 +60,22 @@ func (c *Cluster) WriteSpec(ctx context.Context, before, after *unstructured.Uns
 		written, err = resource.Patch(ctx, before.GetName(), types.MergePatchType, patch, metav1.PatchOptions{
 			FieldManager: FieldManager, FieldValidation: metav1.FieldValidationStrict,
 		})
+		return err
+	})
+	return written, err
+}
+
+// whileSpecStays writes an object that was read before, with a resource version. After a conflict it
+// writes again with the newest version, if the spec is still that of before: the operator may have
+// written the status.
+func whileSpecStays(
+	ctx context.Context, resource dynamic.ResourceInterface, before *unstructured.Unstructured, version string, write func(version string) error,
+) error {
+	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		err := write(version)
 		if !apierrors.IsConflict(err) {
 			return err
 		}
-		// The operator may have written the status.
 		live, liveErr := resource.Get(ctx, before.GetName(), metav1.GetOptions{})
 		if liveErr != nil {
 			return liveErr
@@ -74,7 +86,6 @@ func (c *Cluster) WriteSpec(ctx context.Context, before, after *unstructured.Uns
 		version = live.GetResourceVersion()
 		return err
 	})
-	return written, err
 }
 
 // specPatch returns the JSON merge patch of a spec at a resource version.

@@ -145,8 +145,10 @@ func (c *command) explain(ctx context.Context, err error) string {
 		}
 		return text + "; " + command + " shows what you may do"
 	case apierrors.IsNotFound(err) && details != nil && details.Name != "" && details.Kind != "":
-		if absent := c.absentNamespace(ctx); absent != nil && details.Kind != "namespaces" {
-			return c.explain(ctx, absent)
+		if details.Kind != "namespaces" {
+			if absent := c.absentNamespace(ctx); absent != nil {
+				return c.explain(ctx, absent)
+			}
 		}
 		if near := c.nearestObject(ctx, details.Kind+"."+details.Group, details.Name); near != "" {
 			return fmt.Sprintf("%s; did you mean %q?", text, near)

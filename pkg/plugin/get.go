@@ -77,9 +77,11 @@ func (c *command) runGet(ctx context.Context, o getOptions, args []string) error
 			return err
 		}
 	}
-	if charts := chartsOf(objects); len(list) == 0 && o.chart != "" && len(charts) > 0 {
-		if err := oneOf("chart", o.chart, charts...); err != nil {
-			fmt.Fprintln(c.streams.ErrOut, printable(err.Error()))
+	if len(list) == 0 && o.chart != "" {
+		if charts := chartsOf(objects); len(charts) > 0 {
+			if err := oneOf("chart", o.chart, charts...); err != nil {
+				fmt.Fprintln(c.streams.ErrOut, printable(err.Error()))
+			}
 		}
 	}
 	for _, warning := range query.warnings {

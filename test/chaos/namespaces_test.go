@@ -11,7 +11,6 @@ import (
 	"net/http"
 	"testing"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -34,7 +33,7 @@ func TestNamespaceDeleted(t *testing.T) { //nolint:tparallel // The other tests 
 			t.Run("deleted", func(t *testing.T) { deleteMidway(t, s, namespace, want.creations) })
 			t.Run("again", func(t *testing.T) {
 				sabotage.watch(namespace, plan{})
-				createNamespace(t.Context(), t, namespace)
+				shared.CreateNamespace(t, metav1.ObjectMeta{Name: namespace})
 
 				came := play(t, s, namespace, &want, nil)
 
@@ -68,18 +67,5 @@ func deleteMidway(t *testing.T, s subject, namespace string, requests int) {
 	cluster.Eventually(ctx, t, "namespace is gone", func(ctx context.Context) (bool, error) {
 		_, err := shared.Client.CoreV1().Namespaces().Get(ctx, namespace, metav1.GetOptions{})
 		return apierrors.IsNotFound(err), err
-	})
-}
-
-// createNamespace creates a namespace of a certain name.
-func createNamespace(ctx context.Context, t *testing.T, namespace string) {
-	t.Helper()
-	_, err := shared.Client.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	cluster.Eventually(ctx, t, "namespace has its ServiceAccount", func(ctx context.Context) (bool, error) {
-		_, err := shared.Client.CoreV1().ServiceAccounts(namespace).Get(ctx, "default", metav1.GetOptions{})
-		return err == nil, err
 	})
 }

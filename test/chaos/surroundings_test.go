@@ -148,7 +148,7 @@ func fillQuota(ctx context.Context, t *testing.T, namespace string, refused sche
 }
 
 // operatorUser is the operator's user.
-const operatorUser = "system:serviceaccount:demoapp-system:demoapp-controller"
+const operatorUser = "system:serviceaccount:" + cluster.OperatorNamespace + ":" + cluster.OperatorServiceAccount
 
 // probe is the name of a ConfigMap whose creation shows that refusals are in force.
 const probe = "probe"
@@ -312,8 +312,8 @@ func withdrawWrites(t *testing.T) (giveBack func()) {
 	rules := map[string][]rbacv1.PolicyRule{}
 	for i := range bindings.Items {
 		binding := &bindings.Items[i]
-		isOperators := slices.ContainsFunc(binding.Subjects, func(s rbacv1.Subject) bool { return s.Namespace == "demoapp-system" })
-		if !isOperators {
+		isOperators := slices.ContainsFunc(binding.Subjects, func(s rbacv1.Subject) bool { return s.Namespace == cluster.OperatorNamespace })
+		if _, isWithdrawn := rules[binding.RoleRef.Name]; isWithdrawn || !isOperators {
 			continue
 		}
 		role, err := client.ClusterRoles().Get(ctx, binding.RoleRef.Name, metav1.GetOptions{})

@@ -21,10 +21,15 @@ const maxNamespacePrefix = 30
 // without waiting, unless [Options] keep it. Pods can be created in the namespace at once.
 func (c *Cluster) Namespace(t testing.TB) string {
 	t.Helper()
+	return c.CreateNamespace(t, metav1.ObjectMeta{GenerateName: namespacePrefix(t.Name())})
+}
+
+// CreateNamespace creates a namespace like [Cluster.Namespace], with the given metadata, and returns
+// its name.
+func (c *Cluster) CreateNamespace(t testing.TB, metadata metav1.ObjectMeta) string {
+	t.Helper()
 	namespaces := c.Client.CoreV1().Namespaces()
-	created, err := namespaces.Create(t.Context(), &corev1.Namespace{
-		ObjectMeta: metav1.ObjectMeta{GenerateName: namespacePrefix(t.Name())},
-	}, metav1.CreateOptions{})
+	created, err := namespaces.Create(t.Context(), &corev1.Namespace{ObjectMeta: metadata}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatalf("create namespace: %v", err)
 	}

@@ -111,7 +111,10 @@ func TestNewerChartRolloutIsLimited(t *testing.T) {
 	args := append([]string{"--max-concurrent-rollouts=2"}, cluster.ShortLease...)
 	operator = cluster.StartOperatorBinary(t.Context(), t, shared, binary, args...)
 	for _, name := range slow {
-		ns.Await(name, "in the rollout", isInRollout)
+		// Why its pods do not start is the last that the operator writes of it.
+		ns.Await(name, "in the rollout, with the reason", func(app *v1alpha1.DemoApp) bool {
+			return isInRollout(app) && strings.Contains(apps.Condition(app, apimeta.ConditionReady).Message, "ImagePullBackOff")
+		})
 	}
 	done := which(ns, webs, hasNewerChart)
 	waiting := slices.DeleteFunc(slices.Clone(webs), func(name string) bool { return slices.Contains(done, name) })

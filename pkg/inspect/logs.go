@@ -34,9 +34,17 @@ type LogLine struct {
 	Raw string
 }
 
-// ReadLog calls found with each line of a JSON log that is about an object. other is the number of
-// lines that are no JSON.
-func ReadLog(log io.Reader, object Reference, found func(LogLine)) (other int, err error) {
+// LogLines takes the lines of a log.
+type LogLines struct {
+	// Found is called with each line about the object, and Other for each line that is not JSON.
+	Found func(LogLine)
+	Other func()
+	// JSON is the number of lines that were JSON.
+	JSON int
+}
+
+// ReadLog passes the lines of a log that are about an object to lines.
+func ReadLog(log io.Reader, object Reference, lines *LogLines) error {
 	reader := bufio.NewReaderSize(log, maxLogLine)
 	for {
 		text, isPrefix, err := reader.ReadLine()
@@ -45,20 +53,27 @@ func ReadLog(log io.Reader, object Reference, found func(LogLine)) (other int, e
 			_, isPrefix, err = reader.ReadLine()
 		}
 		if errors.Is(err, io.EOF) {
-			return other, nil
+			return nil
 		}
 		if err != nil {
-			return other, err
+			return err
 		}
 		if len(text) == 0 {
 			continue
 		}
-		line, ok := parseLogLine(text)
-		if !ok {
-			other++
-		} else if line.isAbout(object) {
-			found(line)
-		}
+		lines.take(text, object)
+	}
+}
+
+func (l *LogLines) take(text []byte, object Reference) {
+	line, isJSON := parseLogLine(text)
+	if !isJSON {
+		l.Other()
+		return
+	}
+	l.JSON++
+	if line.isAbout(object) {
+		l.Found(line)
 	}
 }
 
@@ -89,26 +104,34 @@ func (l LogLine) isAbout(object Reference) bool {
 	return controller == kind || strings.HasPrefix(controller, kind+".") && strings.HasSuffix(controller, "."+strings.ToLower(object.Group))
 }
 
-// ReadOperatorLogs calls found with each line about an object in the logs of all replicas of the
-// operator, since a time ago; all lines if it is 0. Lines of different pods are not sorted. With
-// follow, it ends when ctx ends or all pods have ended. other is the number of lines that are no
-// JSON.
-func (c *Cluster) ReadOperatorLogs(ctx context.Context, object Reference, since time.Duration, follow bool, found func(LogLine)) (other int, err error) {
+// ReadOperatorLogs passes the lines about an object in the logs of all replicas of the operator to
+// lines, since a time ago; all lines if it is 0. Lines of different pods are not sorted. With follow,
+// it ends when ctx ends or all pods have ended.
+func (c *Cluster) ReadOperatorLogs(ctx context.Context, object Reference, since time.Duration, follow bool, lines *LogLines) error {
 	deployment, err := c.Kubernetes.AppsV1().Deployments(c.Operator.Namespace).Get(ctx, c.Operator.Name, metav1.GetOptions{})
 	if err != nil {
-		return 0, fmt.Errorf("find the operator's pods: %w", err)
+		return fmt.Errorf("find the operator's pods: %w", err)
 	}
 	pods, err := c.Kubernetes.CoreV1().Pods(c.Operator.Namespace).List(ctx, metav1.ListOptions{
 		LabelSelector: metav1.FormatLabelSelector(deployment.Spec.Selector), Limit: pageSize,
 	})
 	if err != nil {
-		return 0, fmt.Errorf("find the operator's pods: %w", err)
+		return fmt.Errorf("find the operator's pods: %w", err)
 	}
 	var mu sync.Mutex
-	locked := func(line LogLine) {
-		mu.Lock()
-		defer mu.Unlock()
-		found(line)
+	lockedLines := func() *LogLines {
+		return &LogLines{
+			Found: func(line LogLine) {
+				mu.Lock()
+				defer mu.Unlock()
+				lines.Found(line)
+			},
+			Other: func() {
+				mu.Lock()
+				defer mu.Unlock()
+				lines.Other()
+			},
+		}
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	for _, pod := range pods.Items {
@@ -123,14 +146,14 @@ func (c *Cluster) ReadOperatorLogs(ctx context.Context, object Reference, since 
 					return fmt.Errorf("log of the pod %s: %w", pod.Name, err)
 				}
 				defer stream.Close()
-				unread, err := ReadLog(stream, object, locked)
+				ofPod := lockedLines()
+				err = ReadLog(stream, object, ofPod)
 				mu.Lock()
 				defer mu.Unlock()
-				other += unread
+				lines.JSON += ofPod.JSON
 				return err
 			})
 		}
 	}
-	err = group.Wait()
-	return other, err
+	return group.Wait()
 }

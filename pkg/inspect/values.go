@@ -29,17 +29,17 @@ type Value struct {
 // defaults of the chart are those of the deployed revision. If the records cannot be read, note says
 // so and the defaults are absent. If a source cannot be read, the values of the others come with the
 // error.
-func (d Differ) Values(ctx context.Context, owner *unstructured.Unstructured) (found []Value, note string, err error) {
+func (d Differ) Values(ctx context.Context, owner *unstructured.Unstructured) (found []Value, note, err error) {
 	if d.Functions.Children != nil {
-		return nil, "", fmt.Errorf("%s has no chart: it creates its objects itself", ReferenceOf(owner))
+		return nil, nil, fmt.Errorf("%s has no chart: it creates its objects itself", ReferenceOf(owner))
 	}
 	deployed, err := d.deployed(ctx, owner)
 	if err != nil {
-		note = err.Error() + "; the defaults of the chart and the operator's overrides are missing"
+		note = fmt.Errorf("%w; the defaults of the chart and the operator's overrides are missing", err)
 	}
 	layers, mask, err := d.layers(ctx, owner, owner, deployed, d.Functions)
 	if layers == nil {
-		return nil, "", err
+		return nil, nil, err
 	}
 	if deployed != nil {
 		layers = append([]Layer{{Source: chartDefault, Values: deployed.Defaults}}, layers...)

@@ -132,7 +132,8 @@ size=1000000 from spec.size
 				got += fmt.Sprintf("%s=%v from %s\n", value.Path, value.Value, value.Source)
 			}
 			expect.Equal(t, "values", test.want, got)
-			expect.Contains(t, "note", note, test.note)
+			expect.Equal(t, "whether there is a note", test.note != "", note != nil)
+			expect.Contains(t, "note", fmt.Sprint(note), test.note)
 		})
 	}
 }

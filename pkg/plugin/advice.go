@@ -136,14 +136,7 @@ func (c *command) explain(ctx context.Context, err error) string {
 	}
 	switch details := refused.Status().Details; {
 	case apierrors.IsForbidden(err):
-		command := "kubectl auth can-i --list"
-		if namespace, err := c.namespace(); err == nil {
-			command += " -n " + namespace
-		}
-		if user := *c.flags.Impersonate; user != "" {
-			command += " --as=" + user
-		}
-		return text + "; " + command + " shows what you may do"
+		return text + "; " + c.permissionsCommand(text)
 	case apierrors.IsNotFound(err) && details != nil && details.Name != "" && details.Kind != "":
 		if details.Kind != "namespaces" {
 			if absent := c.absentNamespace(ctx); absent != nil {
@@ -155,6 +148,24 @@ func (c *command) explain(ctx context.Context, err error) string {
 		}
 	}
 	return text
+}
+
+// refusedNamespace is the namespace in the API server's message about a missing permission.
+var refusedNamespace = regexp.MustCompile(`in the namespace "([^"]+)"`)
+
+// permissionsCommand is the command that lists the permissions of the user in the namespace of a
+// refusal; by default in that of the command.
+func (c *command) permissionsCommand(refusal string) string {
+	command := "kubectl auth can-i --list"
+	if match := refusedNamespace.FindStringSubmatch(refusal); match != nil {
+		command += " -n " + match[1]
+	} else if namespace, err := c.namespace(); err == nil {
+		command += " -n " + namespace
+	}
+	if user := *c.flags.Impersonate; user != "" {
+		command += " --as=" + user
+	}
+	return command + " shows what you may do"
 }
 
 // absentNamespace returns the error of the API server if the namespace of the command does not

@@ -39,7 +39,7 @@ func (c *command) createKind() *cobra.Command {
 		Short: "Make a kind of a chart: CRD, RBAC, roles of users, entry of watches.yaml, example",
 		Example: "  # Look at the CRD and the roles\n  kubectl demoapp create kind --chart charts/memcached --group cache.example.com\n\n" +
 			"  # Write the files\n  kubectl demoapp create kind --chart charts/memcached --group cache.example.com --output kinds/memcached",
-		Args: cobra.NoArgs, ValidArgsFunction: cobra.NoFileCompletions,
+		Args: noArguments, ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error { return c.runCreateKind(cmd.Context(), o) },
 	}
 	flags := cmd.Flags()

@@ -37,7 +37,7 @@ func (c *command) diff() *cobra.Command {
 			"Exit codes: 0 equal, 1 different, 3 failed.",
 		Example: "  # What another client changed\n  kubectl demoapp diff demoapp/web\n\n" +
 			"  # What a change would do\n  kubectl demoapp diff -f web.yaml\n  kubectl demoapp diff demoapp/web --set spec.replicaCount=3",
-		Args: cobra.MaximumNArgs(2), ValidArgsFunction: c.completeObjects,
+		Args: atMostOneObject, ValidArgsFunction: c.completeObjects,
 		RunE: func(cmd *cobra.Command, args []string) error { return c.runDiff(cmd.Context(), o, args) },
 	}
 	flags := cmd.Flags()

@@ -60,7 +60,8 @@ func (c *command) runHistory(ctx context.Context, o historyOptions, args []strin
 	}
 	history := cluster.HistoryOf(ctx, object)
 	if history.Err != nil {
-		fmt.Fprintf(c.streams.ErrOut, "warning: %s; the list has only what the status tells\n", printable(history.Err.Error()))
+		err := fmt.Errorf("%w; the list has only what the status tells", history.Err)
+		fmt.Fprintf(c.streams.ErrOut, "warning: %s\n", printable(c.explain(ctx, err)))
 	}
 	if o.output != "" {
 		return c.printAs(o.output, history.Lines)

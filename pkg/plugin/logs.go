@@ -77,11 +77,16 @@ func (c *command) runLogs(ctx context.Context, o logsOptions, args []string) err
 	if o.follow || o.file == "-" {
 		found = show // A pipe may not end.
 	}
-	var other int
+	other := 0
+	lines := &inspect.LogLines{Found: c.since(o.since, found), Other: func() {
+		if other++; other == 1 && o.follow { // The log may not end.
+			fmt.Fprintf(c.streams.ErrOut, "warning: lines that are not JSON are skipped; %s\n", wantsJSON)
+		}
+	}}
 	if o.file != "" {
-		other, err = c.readLogFile(o.file, object, c.since(o.since, found))
+		err = c.readLogFile(o.file, object, lines)
 	} else {
-		other, err = cluster.ReadOperatorLogs(ctx, object, o.since, o.follow, found)
+		err = cluster.ReadOperatorLogs(ctx, object, o.since, o.follow, lines)
 	}
 	kept.print()
 	switch {
@@ -91,8 +96,10 @@ func (c *command) runLogs(ctx context.Context, o logsOptions, args []string) err
 		return fmt.Errorf("%w; if the operator runs without this Deployment, use -f FILE with its log", err)
 	case err != nil:
 		return err
-	case other > 0:
-		fmt.Fprintf(c.streams.ErrOut, "warning: %d lines are no JSON and were skipped; the operator writes JSON with --logging-format=json\n", other)
+	case other > 0 && lines.JSON == 0:
+		return fmt.Errorf("the log is not JSON, so its %d lines do not tell their object; %s", other, wantsJSON)
+	case other > 0 && !o.follow:
+		fmt.Fprintf(c.streams.ErrOut, "warning: %d lines are not JSON and were skipped; %s\n", other, wantsJSON)
 	}
 	if shown {
 		return nil
@@ -104,6 +111,9 @@ func (c *command) runLogs(ctx context.Context, o logsOptions, args []string) err
 	fmt.Fprintf(c.streams.ErrOut, "No lines about %s found.\n", printable(object.String()))
 	return nil
 }
+
+// wantsJSON says how the operator writes the log that the command reads.
+const wantsJSON = "run the operator with --logging-format=json, or logging.format: json of its chart"
 
 // since returns found for the lines that are not older than a duration; 0 for all lines.
 func (c *command) since(age time.Duration, found func(inspect.LogLine)) func(inspect.LogLine) {
@@ -118,17 +128,17 @@ func (c *command) since(age time.Duration, found func(inspect.LogLine)) func(ins
 	}
 }
 
-func (c *command) readLogFile(name string, object inspect.Reference, found func(inspect.LogLine)) (other int, err error) {
+func (c *command) readLogFile(name string, object inspect.Reference, lines *inspect.LogLines) error {
 	log := c.streams.In
 	if name != "-" {
 		file, err := os.Open(name) //nolint:gosec // The user names the file.
 		if err != nil {
-			return 0, fmt.Errorf("--filename: %w", err)
+			return fmt.Errorf("--filename: %w", err)
 		}
 		defer file.Close()
 		log = file
 	}
-	return inspect.ReadLog(log, object, found)
+	return inspect.ReadLog(log, object, lines)
 }
 
 // newest keeps the newest lines of several logs.

@@ -31,16 +31,22 @@ func TestLogs(t *testing.T) {
 		"1970-01-01T01:00:02Z ERROR The pass failed err=\"chart: a \\x1b[31mred one\" reason=Retry\n"
 	file := filepath.Join(t.TempDir(), "operator.log")
 	expect.NoError(t, os.WriteFile(file, []byte(operatorLog), 0o600))
+	text := filepath.Join(t.TempDir(), "text.log")
+	expect.NoError(t, os.WriteFile(text, []byte("level=INFO msg=Starting\nlevel=INFO msg=Event object=shop/web\n"), 0o600))
 	w := newAppsWorld(t)
 	tests := []struct {
 		name, args, out, errors string
 		code                    int
 	}{
-		{name: "file", args: "logs demoapp/web -f " + file, out: event + failure, errors: "warning: 1 lines are no JSON and were skipped"},
+		{name: "file", args: "logs demoapp/web -f " + file, out: event + failure, errors: "warning: 1 lines are not JSON and were skipped; run the operator with --logging-format=json, or logging.format: json of its chart\n"},
 		{name: "newest", args: "logs demoapp/web --tail=1 -f " + file, out: failure},
 		{name: "since", args: "logs demoapp/web --since=398s -f " + file, out: failure},
 		{name: "standard input", args: "logs demoapp/web -f -", out: failure + event},
 		{name: "raw", args: "logs demoapp/web -o json --tail=1 -f " + file, out: strings.SplitAfter(operatorLog, "\n")[0]},
+		{
+			name: "not JSON", args: "logs demoapp/web -f " + text, code: 3,
+			errors: "error: the log is not JSON, so its 2 lines do not tell their object; run the operator with --logging-format=json, or logging.format: json of its chart\n",
+		},
 		{name: "no pods", args: "logs demoapp/web", code: 3, errors: "; if the operator runs without this Deployment, use -f FILE with its log"},
 		{name: "no lines", args: "logs demoapp/web --since=1s -f " + file, errors: "No lines about DemoApp/web found.\n"},
 		{

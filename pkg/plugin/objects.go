@@ -20,6 +20,22 @@ func oneObject(_ *cobra.Command, args []string) error {
 	return err
 }
 
+// atMostOneObject accepts the arguments of a command that can do without an object.
+func atMostOneObject(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	return oneObject(cmd, args)
+}
+
+// noArguments accepts no argument.
+func noArguments(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return fmt.Errorf("%s takes no arguments, got %q; %s --help lists the flags", cmd.CommandPath(), args[0], cmd.CommandPath())
+	}
+	return nil
+}
+
 // splitObject splits the arguments KIND, KIND/NAME or KIND NAME. name is empty without one.
 func splitObject(args []string) (kind, name string, err error) {
 	switch len(args) {

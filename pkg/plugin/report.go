@@ -26,7 +26,7 @@ func (c *command) report() *cobra.Command {
 	var allNamespaces bool
 	var output string
 	cmd := &cobra.Command{
-		Use: "report", Short: "Write a support bundle without secrets", Args: cobra.NoArgs, ValidArgsFunction: cobra.NoFileCompletions,
+		Use: "report", Short: "Write a support bundle without secrets", Args: noArguments, ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error { return c.runReport(cmd.Context(), allNamespaces, output) },
 	}
 	cmd.Flags().BoolVarP(&allNamespaces, "all-namespaces", "A", false, "objects of all namespaces")

@@ -50,7 +50,7 @@ func (c *command) restore() *cobra.Command {
 		Long: "Load a dump of a Backup into a database, and wait until that succeeds or fails. The database must exist and be empty, unless " +
 			"--replace is given.\n\nA Job with the pods of the Backup does the work. It goes on if this command is interrupted.",
 		Example: "  kubectl demoapp restore orders --list\n  kubectl demoapp restore orders --database orders_restored",
-		Args:    cobra.RangeArgs(1, 2), ValidArgsFunction: c.completeBackups,
+		Args:    oneBackup, ValidArgsFunction: c.completeBackups,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			name, err := c.backupName(cmd.Context(), args)
 			if err != nil {
@@ -73,6 +73,14 @@ func (c *command) restore() *cobra.Command {
 
 // backupKind is the kind of the objects that restore takes.
 const backupKind = "backup"
+
+// oneBackup accepts the arguments of restore.
+func oneBackup(_ *cobra.Command, args []string) error {
+	if len(args) != 1 && len(args) != 2 {
+		return errors.New("name one Backup as NAME or backup/NAME; kubectl demoapp get backup lists them")
+	}
+	return nil
+}
 
 // backupName returns the name of the Backup that the arguments name: NAME, or as of the other
 // commands, KIND/NAME or KIND NAME.

@@ -42,6 +42,7 @@ func TestRestoreCommand(t *testing.T) {
 		out        string
 		has, lacks []string
 	}{
+		"no Backup":      {code: 3, out: "error: name one Backup as NAME or backup/NAME; kubectl demoapp get backup lists them\n"},
 		"no such Backup": {args: []string{"other"}, code: 3, out: `error: namespace "shop" has no CronJob "other-cronjob": kubectl get backup other -n shop says why`},
 		"a database as an option": {
 			args: []string{"orders", "--database=--help"}, code: 3, out: "--database: must be at most 63 letters",

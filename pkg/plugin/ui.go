@@ -23,7 +23,7 @@ func (c *command) ui() *cobra.Command {
 		Long: "Serve a page on loopback, with your own permissions, until Ctrl-C. The page shows the objects of all namespaces, or with -n those of one.\n\n" +
 			"The printed URL has a secret token. Whoever has it and can reach the port sees what you may see.",
 		Example: "  kubectl demoapp ui\n\n  # On a remote machine, with a port that SSH forwards: ssh -L 8001:localhost:8001 HOST\n  kubectl demoapp ui --port 8001",
-		Args:    cobra.NoArgs, ValidArgsFunction: cobra.NoFileCompletions,
+		Args:    noArguments, ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error { return c.runUI(cmd.Context(), port, write) },
 	}
 	cmd.Flags().Uint16Var(&port, "port", 0, "port on loopback; 0 is a random one")

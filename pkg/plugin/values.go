@@ -40,8 +40,8 @@ func (c *command) runValues(ctx context.Context, showSecrets bool, output string
 	if found == nil {
 		return err
 	}
-	if note != "" {
-		fmt.Fprintf(c.streams.ErrOut, "warning: %s\n", printable(note))
+	if note != nil {
+		fmt.Fprintf(c.streams.ErrOut, "warning: %s\n", printable(c.explain(ctx, note)))
 	}
 	if output != "" {
 		return errors.Join(c.printAs(output, found), err)

@@ -22,7 +22,7 @@ type versions struct {
 func (c *command) version() *cobra.Command {
 	var output string
 	cmd := &cobra.Command{
-		Use: "version", Short: "Show the versions of the plugin and of the operator", Args: cobra.NoArgs, ValidArgsFunction: cobra.NoFileCompletions,
+		Use: "version", Short: "Show the versions of the plugin and of the operator", Args: noArguments, ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := oneOf("output", output, "", "json", "yaml"); err != nil {
 				return err

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
 	"github.com/example/demoapp-controller/pkg/inspect"
 )
 
@@ -55,14 +56,15 @@ type awaited struct {
 }
 
 // progress returns the state of one object.
-func (a awaited) progress(object *unstructured.Unstructured) (inspect.Verdict, string) {
+func (a awaited) progress(object *unstructured.Unstructured) state {
+	verdict, text := inspect.Progress(object, a.handled)
 	if !a.suspended {
-		return inspect.Progress(object, a.handled)
+		return state{seen: true, verdict: verdict, text: fmt.Sprintf("%s: %s", verdict, text)}
 	}
-	if summary := inspect.Summarize(object); summary.Suspended {
-		return inspect.Ready, "suspended"
+	if status := inspect.StatusOf(object); status.True(apimeta.ConditionSuspended) {
+		return state{seen: true, verdict: inspect.Ready, text: "suspended: " + status.Condition(apimeta.ConditionSuspended).Message}
 	}
-	return inspect.Waits, "the operator has not seen the suspension yet"
+	return state{seen: true, verdict: inspect.Waits, text: fmt.Sprintf("%s: the operator has not seen the suspension yet", inspect.Waits)}
 }
 
 // errTimeout ends a wait at its timeout.
@@ -132,7 +134,7 @@ func watchesFor(objects []*unstructured.Unstructured) []inspect.Followed {
 }
 
 // state is the last known state of an awaited object. The zero value is that of an object that was
-// not seen yet.
+// not seen yet. text says the state in a line.
 type state struct {
 	seen    bool
 	verdict inspect.Verdict
@@ -159,15 +161,15 @@ func (w *waiter) changed(object *unstructured.Unstructured, deleted bool) {
 	if !isAwaited {
 		return
 	}
-	next := state{seen: true}
-	if next.verdict, next.text = w.progress(object); deleted {
-		next.verdict, next.text = inspect.NeedsPerson, "the object was deleted"
+	next := w.progress(object)
+	if deleted {
+		next.verdict, next.text = inspect.NeedsPerson, fmt.Sprintf("%s: the object was deleted", inspect.NeedsPerson)
 	}
 	if next == last {
 		return
 	}
 	w.states[reference] = next
-	fmt.Fprintf(w.streams.ErrOut, "%s: %s: %s\n", printable(reference.String()), next.verdict, printable(next.text))
+	fmt.Fprintf(w.streams.ErrOut, "%s: %s\n", printable(reference.String()), printable(next.text))
 	if !w.waits() {
 		w.finished()
 	}

@@ -169,7 +169,7 @@ func TestWait(t *testing.T) {
 		{name: "negative timeout", args: "wait demoapp/db --timeout=-5s", code: 3, errors: []string{"error: --timeout: -5s is negative; 0 checks once\n"}},
 		{
 			name: "suspend", args: "suspend demoapp/web --yes --wait", web: []string{"ready", "suspended"},
-			errors: []string{"DemoApp/web: waits: the operator has not seen the suspension yet\n", "DemoApp/web: ready: suspended\n"},
+			errors: []string{"DemoApp/web: waits: the operator has not seen the suspension yet\n", "DemoApp/web: suspended: while annotation demo.example.com/paused is true\n"},
 		},
 		{
 			name: "deleted", args: "wait demoapp/web", web: []string{"progressing", "deleted"}, code: 2,

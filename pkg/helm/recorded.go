@@ -63,6 +63,7 @@ func ReadRecorded(secret *corev1.Secret) (*Recorded, error) {
 	if rls.Info == nil {
 		return nil, fmt.Errorf("read revision %d: the record has no info", found.Revision)
 	}
+	rls.Labels = secret.Labels // The encoded release has none.
 	found.release, found.Deployed, found.Description, found.Values = rls, rls.Info.LastDeployed, rls.Info.Description, rls.Config
 	if rls.Chart != nil {
 		found.Defaults = rls.Chart.Values
@@ -76,6 +77,9 @@ func ReadRecorded(secret *corev1.Secret) (*Recorded, error) {
 // Release returns the namespace and the name of the release.
 func (r *Recorded) Release() (namespace, name string) { return r.release.Namespace, r.release.Name }
 
+// Matches reports whether the record has the content that a digest of the revision identifies.
+func (r *Recorded) Matches(digest string) bool { return record.Matches(digest, r.release) }
+
 // Objects returns the objects of the revision, as the engine applies them. Hooks are not among
 // them. An object without a namespace is in the namespace of the release, or is cluster-scoped.
 func (r *Recorded) Objects() ([]*unstructured.Unstructured, error) {
@@ -84,7 +88,7 @@ func (r *Recorded) Objects() ([]*unstructured.Unstructured, error) {
 
 // Render returns the objects of the next revision, if the release were upgraded with the revision's
 // chart and other values. Objects in the release's namespace get the owner. The template function
-// lookup reads with the client of the getter.
+// lookup reads with the client of the getter, and only in the release's namespace.
 func (r *Recorded) Render(
 	ctx context.Context, values map[string]any, owner metav1.OwnerReference, client action.RESTClientGetter,
 ) ([]*unstructured.Unstructured, error) {
@@ -96,7 +100,8 @@ func (r *Recorded) Render(
 	info.Status = common.StatusDeployed
 	previous.Info = &info
 	cfg := action.NewConfiguration()
-	cfg.RESTClientGetter, cfg.KubeClient, cfg.CustomTemplateFuncs = client, renderOnly{}, functions.Bounded()
+	cfg.RESTClientGetter = recordedLookups{RESTClientGetter: client, namespace: previous.Namespace}
+	cfg.KubeClient, cfg.CustomTemplateFuncs = renderOnly{}, functions.Bounded()
 	memory := driver.NewMemory()
 	memory.SetNamespace(previous.Namespace)
 	cfg.Releases = storage.Init(memory)

@@ -8,6 +8,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"regexp"
 	"strings"
 
 	goyaml "go.yaml.in/yaml/v3"
@@ -119,7 +120,7 @@ func (c *Cluster) bundleOperator(ctx context.Context, b *Bundle) {
 	selector := metav1.FormatLabelSelector(deployment.Spec.Selector)
 	deployment.Annotations, deployment.ManagedFields = nil, nil
 	deployment.Spec.Template.Annotations = nil
-	maskEnv(&deployment.Spec.Template.Spec)
+	maskPod(&deployment.Spec.Template.Spec)
 	b.addYAML("operator/deployment.yaml", deployment)
 	pods, err := c.Kubernetes.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: selector, Limit: pageSize})
 	if err != nil {
@@ -176,14 +177,17 @@ func maskObject(object *unstructured.Unstructured) {
 	}
 }
 
-// maskTexts replaces all texts of a value. Keys, numbers and booleans stay.
+// maskTexts replaces all texts of a value, and numbers with the name of a secret. Keys, other numbers
+// and booleans stay.
 func maskTexts(value any) any {
 	switch value := value.(type) {
 	case string:
 		return masked
 	case map[string]any:
 		for key, inner := range value {
-			value[key] = maskTexts(inner)
+			if value[key] = maskTexts(inner); mayBeSecret(key, inner) {
+				value[key] = masked
+			}
 		}
 	case []any:
 		for i, inner := range value {
@@ -193,15 +197,39 @@ func maskTexts(value any) any {
 	return value
 }
 
-func maskEnv(pod *corev1.PodSpec) {
+// maskPod removes the values of environment variables, and secrets in arguments.
+func maskPod(pod *corev1.PodSpec) {
 	for _, containers := range [][]corev1.Container{pod.InitContainers, pod.Containers} {
 		for i := range containers {
+			maskArguments(containers[i].Command)
+			maskArguments(containers[i].Args)
 			for j := range containers[i].Env {
 				if variable := &containers[i].Env[j]; variable.Value != "" {
 					variable.Value = masked
 				}
 			}
 		}
+	}
+}
+
+// credentials are the user and the password in a URL.
+var credentials = regexp.MustCompile(`://[^/@\s]+@`)
+
+// maskArguments removes the values of flags with the name of a secret, and credentials in URLs.
+func maskArguments(arguments []string) {
+	isSecret := false // Whether the argument is the value of the flag before.
+	for i, argument := range arguments {
+		flag, _, hasValue := strings.Cut(argument, "=")
+		named := strings.HasPrefix(flag, "-") && secretName.MatchString(flag)
+		switch {
+		case isSecret && !strings.HasPrefix(argument, "-"):
+			arguments[i] = masked
+		case named && hasValue:
+			arguments[i] = flag + "=" + masked
+		default:
+			arguments[i] = credentials.ReplaceAllString(argument, "://"+masked+"@")
+		}
+		isSecret = named && !hasValue
 	}
 }
 

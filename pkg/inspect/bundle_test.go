@@ -40,7 +40,7 @@ metadata:
   namespace: shop
   uid: u1
   annotations: {kubectl.kubernetes.io/last-applied-configuration: "s3cret"}
-spec: {replicas: 3, apiKey: s3cret, values: {list: [{url: "a:s3cret"}]}}
+spec: {replicas: 3, apiKey: s3cret, values: {list: [{url: "a:s3cret"}], password: 73111}}
 status:
   conditions: [{type: Ready, status: "True", reason: Healthy}]
   deployedRelease: {name: web, manifest: "s3cret"}
@@ -56,7 +56,8 @@ status:
 			Spec: appsv1.DeploymentSpec{
 				Selector: &metav1.LabelSelector{MatchLabels: labels},
 				Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{
-					Name: "operator", Args: []string{"--workers=3"}, Env: []corev1.EnvVar{{Name: "TOKEN", Value: "s3cret"}},
+					Name: "operator", Command: []string{"run", "--password", "s3cret"},
+					Args: []string{"--workers=3", "--license-token=s3cret", "--proxy=https://user:s3cret@proxy"}, Env: []corev1.EnvVar{{Name: "TOKEN", Value: "s3cret"}},
 				}}}},
 			},
 		},
@@ -90,7 +91,7 @@ status:
 	}
 
 	for name, content := range bundle.Files {
-		if strings.Contains(string(content), "s3cret") {
+		if strings.Contains(string(content), "s3cret") || strings.Contains(string(content), "73111") {
 			t.Errorf("%s has a secret:\n%s", name, content)
 		}
 	}

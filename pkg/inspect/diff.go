@@ -68,8 +68,13 @@ func (d Differ) Live(ctx context.Context, owner *unstructured.Unstructured) ([]D
 
 // Change compares the live objects of an owner with what they would become if the owner changed.
 // The first difference is that of the owner. changed has the new spec, and the UID of the owner; an
-// owner that does not exist yet is nil.
+// owner that does not exist yet is nil. Errors do not quote secrets of changed.
 func (d Differ) Change(ctx context.Context, owner, changed *unstructured.Unstructured) ([]Difference, error) {
+	found, err := d.change(ctx, owner, changed)
+	return found, d.Mask.withoutSecrets(err, changed)
+}
+
+func (d Differ) change(ctx context.Context, owner, changed *unstructured.Unstructured) ([]Difference, error) {
 	admitted, err := d.admit(ctx, owner, changed)
 	if err != nil {
 		return nil, err
@@ -155,7 +160,14 @@ func (d Differ) deployed(ctx context.Context, owner *unstructured.Unstructured) 
 	if release := StatusOf(owner).Release.DeployedRelease; release != nil {
 		number = int(release.Revision)
 	}
-	return revisionOf(records, number)
+	record, err := revisionOf(records, number)
+	if err != nil {
+		return nil, err
+	}
+	if err := verified(owner, record); err != nil {
+		return nil, err
+	}
+	return record, nil
 }
 
 // plainly returns objects as desired ones.

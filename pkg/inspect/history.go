@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
+	"github.com/example/demoapp-controller/pkg/controller/release"
 	"github.com/example/demoapp-controller/pkg/helm"
 )
 
@@ -104,6 +105,22 @@ func revisionOf(records []*helm.Recorded, number int) (*helm.Recorded, error) {
 	default:
 		return nil, fmt.Errorf("revision %d has no record; the recorded revisions are %s", number, strings.Join(numbers, ", "))
 	}
+}
+
+// verified fails if the operator has written another manifest, other hooks or another version of the
+// chart into a record than the record has now. Every client that may edit Secrets can change a
+// record. A revision of which the operator has reported no digest is not checked.
+func verified(owner *unstructured.Unstructured, records ...*helm.Recorded) error {
+	digests := release.Baseline(StatusOf(owner).Release, releasev1alpha1.ReleasePolicy{}, helm.ScopeNamespace).Revisions
+	for _, recorded := range records {
+		for _, known := range digests {
+			if known.Revision == recorded.Revision && !recorded.Matches(known.Digest) {
+				return fmt.Errorf("revision %d: its record, Secret %s, was changed by another client than the operator; "+
+					"kubectl demoapp retry lets the operator write a new revision", recorded.Revision, recorded.Secret.Name)
+			}
+		}
+	}
+	return nil
 }
 
 // historyLines joins the status and the records of a release.
@@ -223,6 +240,9 @@ func (d Differ) CompareRevisions(ctx context.Context, object *unstructured.Unstr
 	}
 	after, err := revisionOf(records, to)
 	if err != nil {
+		return nil, err
+	}
+	if err := verified(object, before, after); err != nil {
 		return nil, err
 	}
 	return compareRevisions(before, after, d.masking(ctx, object, before, after))

@@ -6,6 +6,7 @@ package inspect
 import (
 	"cmp"
 	"encoding/base64"
+	"fmt"
 	"reflect"
 	"regexp"
 	"slices"
@@ -15,6 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/yaml"
+
+	"github.com/example/demoapp-controller/pkg/redact"
 )
 
 // The texts in the place of a secret. Two secrets of a comparison show only whether they are equal,
@@ -64,14 +67,26 @@ func (m Mask) withSecretsOf(objects []*unstructured.Unstructured) Mask {
 // isSecret reports whether a leaf is secret.
 func (m Mask) isSecret(path []string, leaf any) bool {
 	text, isText := leaf.(string)
-	if !isText || text == "" {
-		return slices.ContainsFunc(m.Paths, func(secret []string) bool { return hasPrefix(path, secret) }) && leaf != nil
+	if leaf != nil && slices.ContainsFunc(m.Paths, func(secret []string) bool { return hasPrefix(path, secret) }) {
+		return true
 	}
-	return len(path) > 0 && secretName.MatchString(path[len(path)-1]) ||
-		slices.ContainsFunc(m.Paths, func(secret []string) bool { return hasPrefix(path, secret) }) ||
-		slices.ContainsFunc(m.texts, func(secret string) bool {
+	return len(path) > 0 && mayBeSecret(path[len(path)-1], leaf) ||
+		isText && text != "" && slices.ContainsFunc(m.texts, func(secret string) bool {
 			return text == secret || len(secret) >= minSecretText && strings.Contains(text, secret)
 		})
+}
+
+// mayBeSecret reports whether a value with a name is secret by its name. A password may be a number. A
+// switch, such as automountServiceAccountToken, is no secret.
+func mayBeSecret(name string, value any) bool {
+	switch value := value.(type) {
+	case nil, bool, map[string]any, []any:
+		return false
+	case string:
+		return value != "" && secretName.MatchString(name)
+	default:
+		return secretName.MatchString(name)
+	}
 }
 
 func hasPrefix(path, prefix []string) bool {
@@ -122,6 +137,47 @@ func (m Mask) Object(object *unstructured.Unstructured) *unstructured.Unstructur
 	delete(annotations, corev1.LastAppliedConfigAnnotation)
 	clean.SetAnnotations(annotations)
 	return clean
+}
+
+// Masked returns the fields that Object masks, such as "spec.apiKey", sorted.
+func (m Mask) Masked(object *unstructured.Unstructured) []string {
+	var found []string
+	m.visitMasked("", object.Object, m.Object(object).Object, func(field string, _ any) { found = append(found, field) })
+	slices.Sort(found)
+	return found
+}
+
+// withoutSecrets returns an error that does not quote the values that Object masks. The API server
+// quotes values that it refuses.
+func (m Mask) withoutSecrets(err error, object *unstructured.Unstructured) error {
+	if err == nil {
+		return nil
+	}
+	var values []string
+	m.visitMasked("", object.Object, m.Object(object).Object, func(_ string, value any) { values = append(values, fmt.Sprint(value)) })
+	return redact.Error(values, err)
+}
+
+// visitMasked calls found with each leaf that differs in the masked version of a value.
+func (m Mask) visitMasked(at string, value, shown any, found func(field string, value any)) {
+	switch value := value.(type) {
+	case map[string]any:
+		fields, _ := shown.(map[string]any)
+		for key, inner := range value {
+			if shownInner, isShown := fields[key]; isShown {
+				m.visitMasked(strings.TrimPrefix(at+"."+key, "."), inner, shownInner, found)
+			}
+		}
+	case []any:
+		items, _ := shown.([]any)
+		for i := range min(len(value), len(items)) {
+			m.visitMasked(fmt.Sprintf("%s[%d]", at, i), value[i], items[i], found)
+		}
+	default:
+		if shown == masked && value != shown {
+			found(at, value)
+		}
+	}
 }
 
 // hides reports whether a value is, or contains, a secret.

@@ -85,7 +85,10 @@ func (c *command) runGet(ctx context.Context, o getOptions, args []string) error
 		}
 	}
 	for _, warning := range query.warnings {
-		fmt.Fprintf(c.streams.ErrOut, "warning: %s\n", warning)
+		fmt.Fprintf(c.streams.ErrOut, "warning: %s\n", printable(warning))
+	}
+	if len(query.warnings) > 0 {
+		fmt.Fprintln(c.streams.ErrOut, c.permissionsCommand(query.warnings[0]))
 	}
 	show, err := c.listPrinter(ctx, cluster, o)
 	if err != nil {
@@ -117,7 +120,7 @@ func chartsOf(objects []*unstructured.Unstructured) []string {
 func (c *command) listPrinter(ctx context.Context, cluster *inspect.Cluster, o getOptions) (func([]listed) error, error) {
 	if o.output != "" && o.output != "wide" {
 		return func(list []listed) error {
-			return printObjects(c.streams.Out, o.output, inspect.Mask{Show: o.showSecrets}, list)
+			return c.printObjects(o.output, inspect.Mask{Show: o.showSecrets}, list)
 		}, nil
 	}
 	waitsFor, err := cluster.WaitsFor(ctx)

@@ -87,11 +87,16 @@ status:
 
 // recordOf returns the record of a revision whose ConfigMap has a text.
 func recordOf(revision, status, message string) string {
+	return recordWith(revision, status, message, configMapTemplate)
+}
+
+// recordWith is recordOf for another template of the chart.
+func recordWith(revision, status, message, template string) string {
 	content := `{"name": "web", "namespace": "shop", "version": ` + revision + `, "config": {"message": "` + message + `", "replicaCount": 1},
 		"manifest": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: web}\ndata: {text: ` + message + `}\n",
 		"info": {"status": "` + status + `", "last_deployed": "1970-01-01T00:16:40Z"},
 		"chart": {"metadata": {"apiVersion": "v2", "name": "demo-app", "version": "0.1.0"}, "values": {"message": "default", "replicaCount": 1},
-			"templates": [{"name": "templates/configmap.yaml", "data": "` + base64.StdEncoding.EncodeToString([]byte(configMapTemplate)) + `"}]}}`
+			"templates": [{"name": "templates/configmap.yaml", "data": "` + base64.StdEncoding.EncodeToString([]byte(template)) + `"}]}}`
 	release := base64.StdEncoding.EncodeToString([]byte(base64.StdEncoding.EncodeToString([]byte(content))))
 	return `
 apiVersion: v1

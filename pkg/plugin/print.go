@@ -5,7 +5,7 @@ package plugin
 
 import (
 	"encoding/json"
-	"io"
+	"fmt"
 	"strconv"
 	"strings"
 
@@ -16,8 +16,36 @@ import (
 	"github.com/example/demoapp-controller/pkg/inspect"
 )
 
+// maxMasked is the number of masked fields that a warning names.
+const maxMasked = 10
+
+// warnOfMasked says which fields of printed objects are masked. kubectl apply of the output would
+// write the mask.
+func (c *command) warnOfMasked(format string, mask inspect.Mask, objects []listed) {
+	if format == "name" {
+		return
+	}
+	var fields []string
+	for _, o := range objects {
+		for _, field := range mask.Masked(o.object) {
+			fields = append(fields, strings.ToLower(o.summary.Kind)+"/"+o.summary.Name+" "+field)
+		}
+	}
+	if len(fields) == 0 {
+		return
+	}
+	more := ""
+	if hidden := len(fields) - maxMasked; hidden > 0 {
+		fields, more = fields[:maxMasked], fmt.Sprintf(" and %d more", hidden)
+	}
+	fmt.Fprintf(c.streams.ErrOut, "warning: masked: %s%s; do not apply the output, because *** would replace the secrets\n",
+		printable(strings.Join(fields, ", ")), more)
+}
+
 // printObjects prints objects in kubectl's formats json, yaml and name.
-func printObjects(out io.Writer, format string, mask inspect.Mask, objects []listed) error {
+func (c *command) printObjects(format string, mask inspect.Mask, objects []listed) error {
+	c.warnOfMasked(format, mask, objects)
+	out := c.streams.Out
 	if format == "name" {
 		var printer printers.NamePrinter
 		for _, o := range objects {

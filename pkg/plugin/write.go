@@ -110,7 +110,7 @@ func (c *command) runWrite(ctx context.Context, action inspect.Action, o writeOp
 	}
 	written, handled, failed := c.writeAll(ctx, cluster, objects, request, o.output == "")
 	if o.output != "" {
-		if err := printObjects(c.streams.Out, o.output, inspect.Mask{}, getOptions{sort: "name"}.selected(written)); err != nil {
+		if err := c.printObjects(o.output, inspect.Mask{}, getOptions{sort: "name"}.selected(written)); err != nil {
 			return err
 		}
 	}

@@ -139,10 +139,11 @@ func (m Mask) Object(object *unstructured.Unstructured) *unstructured.Unstructur
 	return clean
 }
 
-// Masked returns the fields that Object masks, such as "spec.apiKey", sorted.
-func (m Mask) Masked(object *unstructured.Unstructured) []string {
+// MaskedFields returns the fields that [Mask.Object] has masked in an object, such as "spec.apiKey",
+// sorted.
+func MaskedFields(object, shown *unstructured.Unstructured) []string {
 	var found []string
-	m.visitMasked("", object.Object, m.Object(object).Object, func(field string, _ any) { found = append(found, field) })
+	visitMasked("", object.Object, shown.Object, func(field string, _ any) { found = append(found, field) })
 	slices.Sort(found)
 	return found
 }
@@ -154,24 +155,24 @@ func (m Mask) withoutSecrets(err error, object *unstructured.Unstructured) error
 		return nil
 	}
 	var values []string
-	m.visitMasked("", object.Object, m.Object(object).Object, func(_ string, value any) { values = append(values, fmt.Sprint(value)) })
+	visitMasked("", object.Object, m.Object(object).Object, func(_ string, value any) { values = append(values, fmt.Sprint(value)) })
 	return redact.Error(values, err)
 }
 
 // visitMasked calls found with each leaf that differs in the masked version of a value.
-func (m Mask) visitMasked(at string, value, shown any, found func(field string, value any)) {
+func visitMasked(at string, value, shown any, found func(field string, value any)) {
 	switch value := value.(type) {
 	case map[string]any:
 		fields, _ := shown.(map[string]any)
 		for key, inner := range value {
 			if shownInner, isShown := fields[key]; isShown {
-				m.visitMasked(strings.TrimPrefix(at+"."+key, "."), inner, shownInner, found)
+				visitMasked(strings.TrimPrefix(at+"."+key, "."), inner, shownInner, found)
 			}
 		}
 	case []any:
 		items, _ := shown.([]any)
 		for i := range min(len(value), len(items)) {
-			m.visitMasked(fmt.Sprintf("%s[%d]", at, i), value[i], items[i], found)
+			visitMasked(fmt.Sprintf("%s[%d]", at, i), value[i], items[i], found)
 		}
 	default:
 		if shown == masked && value != shown {

@@ -16,21 +16,40 @@ import (
 	"github.com/example/demoapp-controller/pkg/inspect"
 )
 
-// maxMasked is the number of masked fields that a warning names.
-const maxMasked = 10
-
-// warnOfMasked says which fields of printed objects are masked. kubectl apply of the output would
-// write the mask.
-func (c *command) warnOfMasked(format string, mask inspect.Mask, objects []listed) {
+// printObjects prints objects in kubectl's formats json, yaml and name, and warns of masked fields.
+func (c *command) printObjects(format string, mask inspect.Mask, objects []listed) error {
 	if format == "name" {
-		return
+		var printer printers.NamePrinter
+		for _, o := range objects {
+			if err := printer.PrintObj(o.object, c.streams.Out); err != nil {
+				return err
+			}
+		}
+		return nil
 	}
+	list := &unstructured.UnstructuredList{Object: map[string]any{"apiVersion": "v1", "kind": "List"}}
 	var fields []string
 	for _, o := range objects {
-		for _, field := range mask.Masked(o.object) {
+		shown := mask.Object(o.object)
+		list.Items = append(list.Items, *shown)
+		for _, field := range inspect.MaskedFields(o.object, shown) {
 			fields = append(fields, strings.ToLower(o.summary.Kind)+"/"+o.summary.Name+" "+field)
 		}
 	}
+	c.warnOfMasked(fields)
+	var printer printers.ResourcePrinter = &printers.JSONPrinter{}
+	if format == "yaml" {
+		printer = &printers.YAMLPrinter{}
+	}
+	return (&printers.OmitManagedFieldsPrinter{Delegate: printer}).PrintObj(list, c.streams.Out)
+}
+
+// maxMasked is the number of masked fields that a warning names.
+const maxMasked = 10
+
+// warnOfMasked says which fields of the output are masked. kubectl apply of the output would write
+// the mask.
+func (c *command) warnOfMasked(fields []string) {
 	if len(fields) == 0 {
 		return
 	}
@@ -40,30 +59,6 @@ func (c *command) warnOfMasked(format string, mask inspect.Mask, objects []liste
 	}
 	fmt.Fprintf(c.streams.ErrOut, "warning: masked: %s%s; do not apply the output, because *** would replace the secrets\n",
 		printable(strings.Join(fields, ", ")), more)
-}
-
-// printObjects prints objects in kubectl's formats json, yaml and name.
-func (c *command) printObjects(format string, mask inspect.Mask, objects []listed) error {
-	c.warnOfMasked(format, mask, objects)
-	out := c.streams.Out
-	if format == "name" {
-		var printer printers.NamePrinter
-		for _, o := range objects {
-			if err := printer.PrintObj(o.object, out); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-	list := &unstructured.UnstructuredList{Object: map[string]any{"apiVersion": "v1", "kind": "List"}}
-	for _, o := range objects {
-		list.Items = append(list.Items, *mask.Object(o.object))
-	}
-	var printer printers.ResourcePrinter = &printers.JSONPrinter{}
-	if format == "yaml" {
-		printer = &printers.YAMLPrinter{}
-	}
-	return (&printers.OmitManagedFieldsPrinter{Delegate: printer}).PrintObj(list, out)
 }
 
 // listRows returns the table of objects, with its first row if isNew.

@@ -4,6 +4,7 @@
 package plugin_test
 
 import (
+	"errors"
 	"io"
 	"strings"
 	"testing"
@@ -118,6 +119,25 @@ func TestWriteCommands(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestPermissionsOfTheRefusedNamespace: a refusal may be about another namespace than that of the
+// command, such as the operator's.
+func TestPermissionsOfTheRefusedNamespace(t *testing.T) {
+	t.Parallel()
+	w := newAppsWorld(t)
+	w.Refuse = func(request fakeapi.Request, _ *unstructured.Unstructured) error {
+		if request.Verb != "patch" {
+			return nil
+		}
+		return apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, request.Key.Name,
+			errors.New(`User "bob" cannot get resource "pods" in API group "" in the namespace "demoapp-system"`))
+	}
+
+	code, _, errOut := w.run(t, "suspend", "demoapp/web", "--yes")
+
+	expect.Contains(t, "errors", errOut, "; kubectl auth can-i --list -n demoapp-system shows what you may do\n")
+	expect.Equal(t, "exit code", 3, code)
 }
 
 // states are statuses of a DemoApp for tests of waits.

@@ -5,8 +5,8 @@ package health
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
+	"strings"
 
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
 	appsv1 "k8s.io/api/apps/v1"
@@ -40,6 +40,16 @@ type Health struct {
 	// for example because admission refuses them, without the names of the pods. It is empty
 	// if they can.
 	PodsRefused string
+	// PodsMissing is the end of Message if a StatefulSet lacks pods: the command that shows why.
+	// [RefusedPods] may know why. It is empty for all other objects.
+	PodsMissing string
+}
+
+// Explained returns the health with the reason why the pods of the object are missing or fail.
+func (h Health) Explained(reason string) Health {
+	h.Message = strings.TrimSuffix(h.Message, h.PodsMissing) + ": " + reason
+	h.PodsMissing = ""
+	return h
 }
 
 // Statusless are the kinds whose objects are healthy as soon as they exist. Their metadata
@@ -77,9 +87,10 @@ func Of(object *unstructured.Unstructured) Health {
 		health.Message = result.Message
 		switch {
 		case health.PodsRefused != "":
-			health.Message += ": " + health.PodsRefused
+			health.Message += ": " + withRemedy(health.PodsRefused)
 		case lacksPods(object):
-			health.Message += fmt.Sprintf(": pods are missing; kubectl describe statefulset %s says whether a quota or admission refuses them", object.GetName())
+			health.PodsMissing = fmt.Sprintf(": pods are missing; kubectl describe statefulset %s says whether a quota or admission refuses them", object.GetName())
+			health.Message += health.PodsMissing
 		}
 	}
 	if object.GroupVersionKind().GroupKind() == deployments {
@@ -143,10 +154,6 @@ func lacksPods(object *unstructured.Unstructured) bool {
 		int64(existing) < desired && nestedInt32(object.Object, "status", "availableReplicas") == existing
 }
 
-// podName is the name of a pod in the message of the API server. Each attempt to create a
-// pod has another name, so with the name no two messages are equal.
-var podName = regexp.MustCompile(`^pods "[^"]*" `)
-
 // podsRefused returns Health.PodsRefused.
 func podsRefused(object *unstructured.Unstructured) string {
 	failure, found := conditionOf(object, string(appsv1.DeploymentReplicaFailure))
@@ -156,7 +163,7 @@ func podsRefused(object *unstructured.Unstructured) string {
 	if observed, reports, _ := unstructured.NestedInt64(object.Object, "status", "observedGeneration"); reports && observed < object.GetGeneration() {
 		return "" // The pods of the newest generation may be accepted.
 	}
-	return podName.ReplaceAllLiteralString(failure.Message, "pods ")
+	return withoutPod(failure.Message)
 }
 
 func conditionOf(object *unstructured.Unstructured, conditionType string) (status.BasicCondition, bool) {

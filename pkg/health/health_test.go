@@ -208,12 +208,13 @@ status:
   observedGeneration: 2
   conditions:
     - {type: Progressing, status: "False", reason: ProgressDeadlineExceeded}
-    - {type: ReplicaFailure, status: "True", reason: FailedCreate, message: 'pods "web-5d9c-x7k2p" is forbidden: no'}
+    - {type: ReplicaFailure, status: "True", reason: FailedCreate, message: 'pods "web-5d9c-x7k2p" is forbidden: exceeded quota: small, limited: pods=0'}
 `)
 
 	got := Of(refused)
 
-	if !strings.HasSuffix(got.Message, ": pods is forbidden: no") || got.PodsRefused != "pods is forbidden: no" {
+	const refusal = "pods is forbidden: exceeded quota: small, limited: pods=0"
+	if !strings.HasSuffix(got.Message, ": "+refusal+"; raise the ResourceQuota small, or lower what the pods request") || got.PodsRefused != refusal {
 		t.Errorf("message is %q, and the pods are refused with %q", got.Message, got.PodsRefused)
 	}
 }

@@ -121,9 +121,21 @@ func (r Request) selects(key Key, object *unstructured.Unstructured) bool {
 		return false
 	}
 	byField, err := fields.ParseSelector(r.Query.Get("fieldSelector"))
-	about, _, _ := unstructured.NestedString(object.Object, "involvedObject", "uid") // Of events.
-	return err == nil && byField.Matches(fields.Set{metav1.ObjectNameField: key.Name, "involvedObject.uid": about})
+	return err == nil && byField.Matches(objectFields(object.Object))
 }
+
+// objectFields are the texts in an object by their path, such as involvedObject.uid. A real API
+// server knows a few paths of each kind.
+type objectFields map[string]any
+
+// Get implements fields.Fields.
+func (f objectFields) Get(path string) string {
+	text, _, _ := unstructured.NestedString(f, strings.Split(path, ".")...)
+	return text
+}
+
+// Has implements fields.Fields.
+func (f objectFields) Has(path string) bool { return f.Get(path) != "" }
 
 // metadataOnly reports whether the client wants PartialObjectMetadata.
 func (r Request) metadataOnly() bool {

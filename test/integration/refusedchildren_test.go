@@ -162,3 +162,42 @@ func TestPlatformBackupThatAdmissionRefuses(t *testing.T) {
 	s.mustChange(`{"database":{"backup":{"schedule":"@daily"}}}`)
 	s.await(childv1alpha1.PhaseRunning)
 }
+
+const (
+	// refusedByQuota is why a quota of no pods has the API server refuse pods.
+	refusedByQuota = "is forbidden: exceeded quota: none, requested: pods=1, used: pods=0, limited: pods=0"
+	// adviceForQuota is what the operator says to do.
+	adviceForQuota = "; raise the ResourceQuota none, or lower what the pods request"
+)
+
+// TestPostgreSQLPodsThatQuotaRefuses: only events of the StatefulSet say why it has no pods.
+func TestPostgreSQLPodsThatQuotaRefuses(t *testing.T) {
+	t.Parallel()
+	d := newDatabases(t, true)
+	allow := shared.ForbidPods(t, d.namespace)
+
+	d.create(func(s *databasev1.PostgreSQLSpec) { s.Replicas = ptr.To(int32(1)) })
+
+	d.awaitObject("the message has the quota", func(found *databasev1.PostgreSQL) bool {
+		ready := meta.FindStatusCondition(found.Status.Conditions, apimeta.ConditionReady)
+		return ready != nil && strings.HasSuffix(ready.Message, ": pods "+refusedByQuota+adviceForQuota)
+	})
+	allow()
+	d.awaitReady()
+}
+
+// TestBackupPodsThatQuotaRefuses: only events of the Job say why it has no pod.
+func TestBackupPodsThatQuotaRefuses(t *testing.T) {
+	t.Parallel()
+	v := newVault(t)
+	v.createSecrets()
+	v.create("0 2 * * *")
+	v.awaitReady()
+	shared.ForbidPods(t, v.namespace)
+
+	v.patch(`{"metadata": {"annotations": {"backup.example.com/run-now": "1"}}}`)
+
+	found := v.await(apimeta.ConditionReady, backupv1.ReasonRunNotStarting)
+	message := meta.FindStatusCondition(found.Status.Conditions, apimeta.ConditionReady).Message
+	assertContains(t, "message", message, " has no pod: pods "+refusedByQuota+adviceForQuota)
+}

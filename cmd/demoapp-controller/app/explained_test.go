@@ -5,15 +5,20 @@ package app
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
+	backupv1 "github.com/example/demoapp-controller/pkg/apis/backup/v1"
 	databasev1 "github.com/example/demoapp-controller/pkg/apis/database/v1"
 	"github.com/example/demoapp-controller/pkg/operator"
 	"github.com/example/demoapp-controller/test/expect"
@@ -65,14 +70,78 @@ func TestPodThatDoesNotStartIsExplained(t *testing.T) {
 				})
 				wait()
 
-				conditions, _, err := unstructured.NestedSlice(server.Object(tt.kind, "ns/shop").Object, "status", "conditions")
-				expect.NoError(t, err)
-				i = slices.IndexFunc(conditions, func(condition any) bool { return condition.(map[string]any)["type"] == "Ready" })
-				expect.Contains(t, "message of Ready", conditions[i].(map[string]any)["message"].(string),
+				expect.Contains(t, "message of Ready", readyMessage(t, server, tt.kind),
 					"pod "+tt.deployment+`-1-a: container "web": ImagePullBackOff: the image "a:1" cannot be pulled`)
 			})
 		})
 	}
+}
+
+// TestRefusedPodsAreExplained: only events say why a StatefulSet or a Job has no pod.
+func TestRefusedPodsAreExplained(t *testing.T) {
+	tests := []struct{ controller, kind, spec, workload, name, said string }{
+		{"postgresql", "PostgreSQL", `{version: "17", storage: 1Gi, replicas: 1, deletionPolicy: Retain}`, "StatefulSet", "shop", "Create Pod shop-0 in StatefulSet shop failed error: "},
+		{
+			"ecommerceplatform", "EcommercePlatform",
+			`{environment: development, database: {type: mysql}, monitoring: {enabled: false}, backend: {image: "a:1", replicas: 1, port: 8080}, ` +
+				`frontend: {image: "b:1", replicas: 1, port: 8081}, cache: {enabled: false}}`,
+			"StatefulSet", "shop-db", "Create Pod shop-db-0 in StatefulSet shop-db failed error: ",
+		},
+		{
+			"backup", "Backup",
+			`{source: {type: postgresql, connection: {host: db, database: shop, credentialsSecret: keys}}, schedule: "@daily", retention: 30d, ` +
+				`destination: {type: s3, bucket: dumps, credentialsSecret: keys}}`,
+			"Job", "shop-1", "Error creating: ",
+		},
+	}
+	registered, err := kinds(t.Context(), parse(t))
+	expect.NoError(t, err)
+	for _, tt := range tests {
+		t.Run(tt.controller, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				i := slices.IndexFunc(registered, func(kind operator.Kind) bool { return kind.Name == tt.controller })
+				server := fakeapi.New(t)
+				serve(server, append(registered[i].Resources, corev1.SchemeGroupVersion.WithResource("events")))
+				server.Edit("Secret", "ns/keys", "kubectl", func(object *unstructured.Unstructured) {
+					set(t, object, "data", `{username: YQ==, password: YQ==, AWS_ACCESS_KEY_ID: YQ==, AWS_SECRET_ACCESS_KEY: YQ==}`)
+				})
+				runKind(t, server, registered[i])
+				server.Edit(tt.kind, "ns/shop", "kubectl", func(object *unstructured.Unstructured) { set(t, object, "spec", tt.spec) })
+				wait()
+				if tt.workload == "Job" {
+					cronJob := server.Object("CronJob", "ns/shop-cronjob")
+					server.Edit("Job", "ns/"+tt.name, "cronjob-controller", func(object *unstructured.Unstructured) {
+						object.SetLabels(map[string]string{backupv1.LabelBackup: "shop"})
+						object.SetOwnerReferences([]metav1.OwnerReference{*metav1.NewControllerRef(cronJob, batchv1.SchemeGroupVersion.WithKind("CronJob"))})
+					})
+				} else {
+					server.EditSubresource(tt.workload, "ns/"+tt.name, "statefulset-controller", "status", func(object *unstructured.Unstructured) {
+						set(t, object, "status", fmt.Sprintf(`{observedGeneration: %d, replicas: 0}`, object.GetGeneration()))
+					})
+				}
+
+				workload := server.Object(tt.workload, "ns/"+tt.name)
+				server.Edit("Event", "ns/"+tt.name+".1", "controller", func(object *unstructured.Unstructured) {
+					set(t, object, "involvedObject", fmt.Sprintf("{uid: %q}", workload.GetUID()))
+					object.Object["reason"] = "FailedCreate"
+					object.Object["message"] = tt.said + `pods "` + tt.name + `-a" is forbidden: exceeded quota: small, requested: pods=1, used: pods=0, limited: pods=0`
+				})
+				wait()
+
+				expect.Contains(t, "message of Ready", readyMessage(t, server, tt.kind),
+					": pods is forbidden: exceeded quota: small, requested: pods=1, used: pods=0, limited: pods=0; raise the ResourceQuota small")
+			})
+		})
+	}
+}
+
+// readyMessage returns the message of the condition Ready of the object "shop".
+func readyMessage(t *testing.T, server *fakeapi.Server, kind string) string {
+	t.Helper()
+	conditions, _, err := unstructured.NestedSlice(server.Object(kind, "ns/shop").Object, "status", "conditions")
+	expect.NoError(t, err)
+	i := slices.IndexFunc(conditions, func(condition any) bool { return condition.(map[string]any)["type"] == "Ready" })
+	return conditions[i].(map[string]any)["message"].(string)
 }
 
 // runKind runs a kind against an API server until the test ends.

@@ -4,12 +4,14 @@
 package child
 
 import (
+	"cmp"
+	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
 	kstatus "github.com/fluxcd/cli-utils/pkg/kstatus/status"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	corev1informers "k8s.io/client-go/informers/core/v1"
@@ -22,7 +24,11 @@ import (
 // PodHealth knows why pods of the owners of one kind do not start. The pods have a label whose value
 // is the name of their owner. Only what [health.OfPodAt] reads is cached, and nothing of it for a
 // healthy pod.
-type PodHealth struct{ *Labeled[*corev1.Pod] }
+type PodHealth struct {
+	*Labeled[*corev1.Pod]
+
+	refusals *refusals
+}
 
 // NewPodHealth returns the health of the pods with the label.
 func NewPodHealth(env Informers, kube kubernetes.Interface, label string) (PodHealth, error) {
@@ -38,7 +44,7 @@ func newPodHealth(
 		func(namespace string, indexers cache.Indexers, tweak func(*metav1.ListOptions)) cache.SharedIndexInformer {
 			return corev1informers.NewFilteredPodInformer(kube, namespace, 0, indexers, tweak)
 		}, reduce)
-	return PodHealth{pods}, err
+	return PodHealth{pods, &refusals{events: kube.CoreV1()}}, err
 }
 
 // Names returns the names of the pods of an owner, sorted. Pods that are being deleted are left out.
@@ -54,19 +60,21 @@ func (h PodHealth) Names(owner cache.ObjectName) []string {
 }
 
 // FirstFailing says which pod of the Jobs of an owner does not start, why, and what to do: the
-// first one by name. It also names a Job that has no pod a minute after its creation. jobs has the
-// times of the creation by name. If the answer may change without an event, FirstFailing calls
-// retryAfter. It returns an empty text if all pods start.
-func (h PodHealth) FirstFailing(owner cache.ObjectName, jobs map[string]time.Time, now time.Time, retryAfter func(time.Duration)) string {
+// first one by name. It also names a Job that has no pod: as soon as an event says why, and without
+// one a minute after its creation. If the answer may change without an event of a watch,
+// FirstFailing calls retryAfter. It returns an empty text if all pods start.
+func (h PodHealth) FirstFailing(
+	ctx context.Context, owner cache.ObjectName, jobs []*batchv1.Job, now time.Time, retryAfter func(time.Duration),
+) string {
 	var first *corev1.Pod
 	var text string
 	started := map[string]bool{}
 	for _, pod := range h.Of(owner) {
-		kind, job := health.WorkloadOf(pod)
-		if _, ours := jobs[job]; kind != "Job" || !ours {
+		kind, name := health.WorkloadOf(pod)
+		if kind != "Job" || !slices.ContainsFunc(jobs, func(job *batchv1.Job) bool { return job.Name == name }) {
 			continue
 		}
-		started[job] = true
+		started[name] = true
 		problem, fails, again := health.OfPodAt(pod, now)
 		if again > 0 {
 			retryAfter(again)
@@ -75,34 +83,51 @@ func (h PodHealth) FirstFailing(owner cache.ObjectName, jobs map[string]time.Tim
 			first, text = pod, problem.Of(pod)
 		}
 	}
-	for _, job := range slices.Sorted(maps.Keys(jobs)) {
-		switch wait := jobs[job].Add(podGrace).Sub(now); {
-		case started[job]:
-		case wait > 0:
-			retryAfter(wait)
-		case text == "":
-			text = fmt.Sprintf("Job %s has no pod: a ResourceQuota or an admission policy refuses it, which kubectl describe job %s explains", job, job)
+	for _, job := range slices.SortedFunc(slices.Values(jobs), func(a, b *batchv1.Job) int { return cmp.Compare(a.Name, b.Name) }) {
+		if text == "" && !started[job.Name] {
+			text = h.withoutPod(ctx, job, now, retryAfter)
 		}
 	}
 	return text
+}
+
+// withoutPod says why a Job has no pod. The text is empty while the Job may still create one.
+func (h PodHealth) withoutPod(ctx context.Context, job *batchv1.Job, now time.Time, retryAfter func(time.Duration)) string {
+	refused, again := h.refusals.of(ctx, job, job.CreationTimestamp.Time, now)
+	retryAfter(again)
+	grace := podGrace - now.Sub(job.CreationTimestamp.Time)
+	switch {
+	case refused != "":
+		return fmt.Sprintf("Job %s has no pod: %s", job.Name, refused)
+	case grace > 0:
+		retryAfter(grace)
+		return ""
+	default:
+		return fmt.Sprintf("Job %s has no pod: a ResourceQuota or an admission policy refuses it, which kubectl describe job %s explains", job.Name, job.Name)
+	}
 }
 
 // podGrace is the time that a Job usually needs at most to create its first pod.
 const podGrace = time.Minute
 
 // ExplainedBy makes the health of Deployments and StatefulSets that are not healthy say which pod
-// does not start, and why. It must be called before the set is used.
+// does not start, or why one cannot be created. It must be called before the set is used.
 func (s *Set) ExplainedBy(pods PodHealth) *Set {
 	s.pods = &pods
 	return s
 }
 
-// explain adds to the messages of children that are not healthy why their first pod by name does not
-// start.
-func (p *pass) explain() {
-	if p.set.pods == nil {
-		return
+// explain adds to the messages of children that are not healthy why their pods do not start.
+func (p *pass) explain(ctx context.Context) {
+	if p.set.pods != nil {
+		p.explainPods()
+		p.explainMissingPods(ctx)
 	}
+}
+
+// explainPods adds to the messages of children that are not healthy why their first pod by name does
+// not start.
+func (p *pass) explainPods() {
 	type failure struct{ pod, text string }
 	found := map[id]failure{}
 	for i, child := range p.state.Children {
@@ -130,11 +155,33 @@ func (p *pass) explain() {
 	}
 	for i, child := range p.state.Children {
 		if text := found[id{p.state.kinds[i], child.Name}].text; text != "" {
-			explained := *child // The cache has the child, too.
-			explained.Health.Message += ": " + text
-			p.state.Children[i] = &explained
+			p.explainChild(i, text)
 		}
 	}
+}
+
+// explainMissingPods adds to the messages of StatefulSets that lack pods why they cannot be created.
+func (p *pass) explainMissingPods(ctx context.Context) {
+	for i, child := range p.state.Children {
+		switch {
+		case p.state.kinds[i] != "StatefulSet":
+		case child.Health.PodsMissing == "":
+			p.set.pods.refusals.forget(child)
+		default:
+			text, again := p.set.pods.refusals.of(ctx, child, p.now, p.now)
+			p.retryAfter(again)
+			if text != "" {
+				p.explainChild(i, text)
+			}
+		}
+	}
+}
+
+// explainChild adds a reason to the health of a child. The cache has the child, too.
+func (p *pass) explainChild(i int, reason string) {
+	explained := *p.state.Children[i]
+	explained.Health = explained.Health.Explained(reason)
+	p.state.Children[i] = &explained
 }
 
 func isWorkload(kind string) bool { return kind == "Deployment" || kind == "StatefulSet" }

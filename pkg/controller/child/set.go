@@ -197,7 +197,7 @@ func (s *Set) Ensure(
 		}
 	}
 	errs = append(errs, pass.prune(ctx, keep))
-	pass.explain()
+	pass.explain(ctx)
 	pass.report(status)
 	return pass.state, errors.Join(errs...)
 }

@@ -32,7 +32,7 @@ type Engine interface {
 	MarkFailed(ctx context.Context, release helm.Release, baseline helm.Baseline, revision int, description string) error
 	MarkDeployed(ctx context.Context, release helm.Release, baseline helm.Baseline, revision int, description string) error
 	InTheWay(ctx context.Context, release helm.Release, object helm.ObjectReference) (string, error)
-	FailingPod(ctx context.Context, workload helm.ObjectReference, selector string) (string, error)
+	FailingPod(ctx context.Context, workload helm.ObjectHealth) (string, error)
 	Forget(release cache.ObjectName)
 	HasSynced() bool
 	Subscribe(func(release cache.ObjectName, change helm.Change))

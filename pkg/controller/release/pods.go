@@ -15,18 +15,12 @@ import (
 
 	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
+	"github.com/example/demoapp-controller/pkg/controller"
 	"github.com/example/demoapp-controller/pkg/helm"
 )
 
-const (
-	// podsSoon is the time that pods have to start before the first look at them.
-	podsSoon = 3 * time.Second
-	// podsRarely is the longest time between two looks.
-	podsRarely = 15 * time.Minute
-)
-
 // podLooks are the looks at the pods of a release that is not healthy. A pod that fails, or fails
-// for another reason, changes nothing of its workload, so no event tells of it.
+// for another reason, changes nothing of its workload, so no watch tells of it.
 type podLooks struct {
 	// revision has not been healthy since.
 	revision int64
@@ -39,12 +33,12 @@ type podLooks struct {
 	failing  string
 }
 
-// explainPods adds to the health of workloads which of their pods does not start, and why. The
+// explainPods adds to the health of workloads why a pod does not start, or cannot be created. The
 // time between two looks grows with the time that the release has not been healthy.
 func (l *Lifecycle) explainPods(ctx context.Context, s *subject, f Facts, plan Plan) Plan {
 	var waiting []int
 	for i, object := range plan.Observed.Health {
-		if object.Status != status.CurrentStatus && object.Selector != "" && mayHavePods(object) {
+		if object.Status != status.CurrentStatus && object.Selector != "" && isExplained(object) {
 			waiting = append(waiting, i)
 		}
 	}
@@ -54,7 +48,7 @@ func (l *Lifecycle) explainPods(ctx context.Context, s *subject, f Facts, plan P
 	}
 	looks, known := l.podLooks.Get(f.Key)
 	if revision := s.status.DeployedRelease.Revision; !known || looks.revision != revision {
-		looks = podLooks{revision: revision, since: f.Now, next: f.Now.Add(podsSoon)}
+		looks = podLooks{revision: revision, since: f.Now, next: f.Now.Add(controller.NextLook(0))}
 		if since := unhealthySince(*s.written(), revision); !known && !since.IsZero() {
 			// A former process has explained it. The status must not change twice.
 			looks.since, looks.next = since, f.Now
@@ -62,23 +56,23 @@ func (l *Lifecycle) explainPods(ctx context.Context, s *subject, f Facts, plan P
 	}
 	if !f.Now.Before(looks.next) {
 		looks.workload, looks.failing = l.look(ctx, plan.Observed.Health, waiting)
-		looks.next = f.Now.Add(min(max(f.Now.Sub(looks.since), podsSoon), podsRarely))
+		looks.next = f.Now.Add(controller.NextLook(f.Now.Sub(looks.since)))
 	}
 	l.podLooks.Set(f.Key, looks)
 	s.RequeueAfter(looks.next.Sub(f.Now))
 	plan.Observed.Health = slices.Clone(plan.Observed.Health) // The engine has the same slice.
 	for _, i := range waiting {
 		if object := &plan.Observed.Health[i]; looks.failing != "" && object.Object == looks.workload {
-			object.Message += ": " + looks.failing
+			object.Health = object.Explained(looks.failing)
 		}
 	}
 	return plan
 }
 
-// mayHavePods reports whether a workload may have pods. Only Deployments and StatefulSets count them.
-func mayHavePods(object helm.ObjectHealth) bool {
-	counts := object.Object.Kind == "Deployment" || object.Object.Kind == "StatefulSet"
-	return object.PodsRefused == "" && (object.Replicas > 0 || !counts)
+// isExplained reports whether a look may say why a workload is not healthy. A Deployment without
+// pods says why itself.
+func isExplained(object helm.ObjectHealth) bool {
+	return object.PodsRefused == "" && (object.Replicas > 0 || object.Object.Kind != "Deployment")
 }
 
 // unhealthySince returns the time since when a written status says that a revision is not healthy;
@@ -91,10 +85,11 @@ func unhealthySince(written releasev1alpha1.ReleaseStatus, revision int64) time.
 	return ready.LastTransitionTime.Time
 }
 
-// look returns the first of the waiting workloads with a pod that does not start, and why.
+// look returns the first of the waiting workloads with a pod that does not start or cannot be
+// created, and why.
 func (l *Lifecycle) look(ctx context.Context, objects []helm.ObjectHealth, waiting []int) (workload helm.ObjectReference, failing string) {
 	for _, i := range waiting {
-		failing, err := l.engine.FailingPod(ctx, objects[i].Object, objects[i].Selector)
+		failing, err := l.engine.FailingPod(ctx, objects[i])
 		if err != nil {
 			// The health alone is reported, as without the permission.
 			klog.FromContext(ctx).V(2).Info("Pods are not explained", "err", err)

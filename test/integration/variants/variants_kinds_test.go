@@ -7,7 +7,10 @@ package variants
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -128,6 +131,7 @@ func TestNamespacedRolesOfKinds(t *testing.T) {
 	for _, kind := range namespacedKinds() {
 		kind.live(t, namespace)
 	}
+	assertRefusedPodIsExplained(t, namespace)
 
 	requests := v.sent()
 	// The API server does not serve ServiceMonitors, and the operator may not watch for their CRD.
@@ -136,6 +140,26 @@ func TestNamespacedRolesOfKinds(t *testing.T) {
 	for _, kind := range namespacedKinds() {
 		v.assertUsed(namespacedDir+"kinds/"+kind.name+".yaml", namespace, "", requests, kind.unneeded...)
 	}
+}
+
+// assertRefusedPodIsExplained has a quota refuse the second server of the PostgreSQL. Only events say
+// why, which the operator may list.
+func assertRefusedPodIsExplained(t *testing.T, namespace string) {
+	t.Helper()
+	shared.ForbidPods(t, namespace)
+	client := shared.Dynamic.Resource(schema.GroupVersionResource{Group: "database.example.com", Version: "v1", Resource: "postgresqls"}).Namespace(namespace)
+	scaled := []byte(`{"spec": {"replicas": 2}}`)
+	if _, err := client.Patch(t.Context(), "postgresql-sample", types.MergePatchType, scaled, metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	cluster.Eventually(t.Context(), t, "the message has the quota", func(ctx context.Context) (bool, error) {
+		live, err := client.Get(ctx, "postgresql-sample", metav1.GetOptions{})
+		if err != nil {
+			return false, err
+		}
+		conditions, _, err := unstructured.NestedSlice(live.Object, "status", "conditions")
+		return strings.Contains(fmt.Sprint(conditions), "exceeded quota: none"), errors.Join(err, fmt.Errorf("conditions are %v", conditions))
+	})
 }
 
 // live applies the example of the kind, changes it, and deletes a child.

@@ -54,6 +54,7 @@ rules:
   - {apiGroups: [caches.example.com], resources: ["*"], verbs: [list, watch, patch]}
   - {apiGroups: [caches.example.com], resources: [widgets], verbs: [get, create, delete]}
   - {apiGroups: [""], resources: [serviceaccounts], resourceNames: [deployer], verbs: [impersonate]}
+  - {apiGroups: [apps], resources: [statefulsets, daemonsets], verbs: [get, list, watch, create, patch, delete]}
 ---
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRoleBinding

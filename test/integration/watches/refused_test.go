@@ -134,6 +134,32 @@ func TestBadSpecs(t *testing.T) {
 	}
 }
 
+// TestPodsThatQuotaRefuses: only events say why workloads without a condition for it have no pods.
+func TestPodsThatQuotaRefuses(t *testing.T) {
+	t.Parallel()
+	pod := map[string]any{
+		"metadata": map[string]any{"labels": map[string]any{"app": "work"}},
+		"spec":     map[string]any{"containers": []any{map[string]any{"name": "work", "image": "work"}}},
+	}
+	for _, kind := range []string{"StatefulSet", "DaemonSet"} {
+		t.Run(kind, func(t *testing.T) {
+			s := newSpace(t)
+			allow := shared.ForbidPods(t, s.name)
+			workload := object("apps/v1", kind, "", "work")
+			workload["spec"] = map[string]any{"selector": map[string]any{"matchLabels": map[string]any{"app": "work"}}, "template": pod}
+
+			s.create("Cache", "a", map[string]any{"extra": []any{workload}})
+
+			s.awaitThat("Cache", "a", "the message has the quota", func(found *unstructured.Unstructured) bool {
+				return strings.Contains(conditionsOf(found)["Ready"].Message,
+					": pods is forbidden: exceeded quota: none, requested: pods=1, used: pods=0, limited: pods=0; raise the ResourceQuota none")
+			})
+			allow()
+			s.await("Cache", "a", "Ready True Healthy")
+		})
+	}
+}
+
 // TestKindOfObjectIsNotServed: a release waits for the kinds of its objects.
 func TestKindOfObjectIsNotServed(t *testing.T) {
 	s := newSpace(t)

@@ -228,8 +228,30 @@ func TestRunWithoutPod(t *testing.T) {
 		expect.Equal(w.t, "message", "A run does not start: Job orders-1 has no pod: a ResourceQuota or an admission policy refuses it, "+
 			"which kubectl describe job orders-1 explains", w.ready().Message)
 		w.Take()
+		w.kube.ClearActions()
 		w.Wait(time.Hour)
-		expect.Equal(w.t, "requests at rest", []string(nil), w.Take())
+		expect.Equal(w.t, "writes at rest", []string(nil), w.Take())
+		if looks := len(w.kube.Actions()); looks > 8 {
+			w.t.Errorf("events are listed %d times in an hour", looks)
+		}
+	})
+}
+
+// TestRefusedRun: an event says within seconds why a Job has no pod.
+func TestRefusedRun(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.startJob("orders-1")
+		event := &corev1.Event{ObjectMeta: metav1.ObjectMeta{Name: "orders-1.1"}, Message: `Error creating: pods "orders-1-x" is forbidden: no`}
+		controllertest.Create(w.World, w.kube.CoreV1().Events("ns").Create, event)
+
+		w.Wait(5 * time.Second)
+
+		expect.Equal(w.t, "message", "A run does not start: Job orders-1 has no pod: pods is forbidden: no", w.ready().Message)
+		w.Wait(time.Hour)
+		event.Message = `Error creating: pods "orders-1-y" is forbidden: never`
+		controllertest.Update(w.World, w.kube.CoreV1().Events("ns").Update, event)
+		w.Wait(15 * time.Minute)
+		expect.Equal(w.t, "message for another reason", "A run does not start: Job orders-1 has no pod: pods is forbidden: never", w.ready().Message)
 	})
 }
 

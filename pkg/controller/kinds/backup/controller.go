@@ -151,7 +151,7 @@ func (r reconciler) reconcile(ctx context.Context, p *pass) error {
 			p.RequeueAfter(next)
 		}
 		runsErr = errors.Join(startErr, runsErr)
-		failingPod = r.pods.FirstFailing(p.Key(), r.runs.Unfinished(p.Key(), cronJob), p.Now, p.RequeueAfter)
+		failingPod = r.pods.FirstFailing(ctx, p.Key(), r.runs.Unfinished(p.Key(), cronJob), p.Now, p.RequeueAfter)
 	} else {
 		record.Next = nil // Nothing starts runs.
 	}

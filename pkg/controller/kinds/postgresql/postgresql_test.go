@@ -54,6 +54,41 @@ func TestRequestBudget(t *testing.T) {
 	})
 }
 
+// TestServersThatAreMissing: events are listed only when servers have been missing for some seconds,
+// and then at growing intervals.
+func TestServersThatAreMissing(t *testing.T) {
+	inWorld(t, func(w *world) {
+		lists := func() (events int) {
+			for _, action := range w.kube.Actions() {
+				if action.Matches("list", "events") {
+					events++
+				}
+			}
+			w.kube.ClearActions()
+			return events
+		}
+		w.setReplicas(2, 2)
+		w.Wait(2 * time.Second)
+		w.setReplicas(3, 3)
+		w.Wait(time.Hour)
+		expect.Equal(w.t, "lists after a server was missing for two seconds", 0, lists())
+
+		w.setReplicas(2, 2)
+		w.Wait(2 * time.Second)
+		expect.Equal(w.t, "lists in two seconds", 0, lists())
+		w.Wait(2 * time.Second)
+		expect.Equal(w.t, "lists in four seconds", 1, lists())
+		w.Wait(time.Hour)
+		if got := lists(); got > 12 {
+			w.t.Errorf("events were listed %d times in an hour", got)
+		}
+
+		w.setReplicas(3, 3)
+		w.Wait(time.Hour)
+		expect.Equal(w.t, "lists after the server came", 0, lists())
+	})
+}
+
 func TestDriftIsCorrected(t *testing.T) {
 	inWorld(t, func(w *world) {
 		controllertest.Delete(w.World, w.kube.CoreV1().ConfigMaps("ns").Delete, "db-scripts")

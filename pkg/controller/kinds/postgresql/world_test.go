@@ -211,6 +211,17 @@ func (w *world) makeServerReady(ordinal int) {
 	w.Wait(time.Second) // Reports of progress are held for a second.
 }
 
+// setReplicas sets how many servers the status of the StatefulSet counts.
+func (w *world) setReplicas(existing, available int32) {
+	w.t.Helper()
+	set := w.statefulSet()
+	set.Status = appsv1.StatefulSetStatus{
+		ObservedGeneration: set.Generation, Replicas: existing, CurrentReplicas: existing, UpdatedReplicas: existing,
+		ReadyReplicas: available, AvailableReplicas: available, CurrentRevision: "one", UpdateRevision: "one",
+	}
+	controllertest.Update(w.World, w.kube.AppsV1().StatefulSets("ns").UpdateStatus, set)
+}
+
 // setPod creates or updates the pod with this ordinal.
 func (w *world) setPod(ordinal int, ready corev1.ConditionStatus) {
 	w.t.Helper()

@@ -252,8 +252,8 @@ func (e *Engine) InTheWay(_ context.Context, _ helm.Release, object helm.ObjectR
 }
 
 // FailingPod implements release.Engine.
-func (e *Engine) FailingPod(_ context.Context, workload helm.ObjectReference, _ string) (string, error) {
-	e.record("look at pods of " + workload.Name)
+func (e *Engine) FailingPod(_ context.Context, workload helm.ObjectHealth) (string, error) {
+	e.record("look at pods of " + workload.Object.Name)
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.FailingPods, nil

@@ -88,13 +88,12 @@ func (r *Runs) Observe(ctx context.Context, owner cache.ObjectName, record Recor
 	return record, record.Next.Add(plan.StartingDeadline).Sub(now), nil
 }
 
-// Unfinished returns the times of the creation of the Jobs that a CronJob, which is a child of the
-// owner, controls and that have not ended, by name.
-func (r *Runs) Unfinished(owner cache.ObjectName, cronJob metav1.Object) map[string]time.Time {
-	unfinished := map[string]time.Time{}
+// Unfinished returns the Jobs that a CronJob, which is a child of the owner, controls and that have
+// not ended.
+func (r *Runs) Unfinished(owner cache.ObjectName, cronJob metav1.Object) (unfinished []*batchv1.Job) {
 	for _, job := range r.cached.ByIndex(owner.Namespace, r.label, owner.String()) {
 		if metav1.IsControlledBy(job, cronJob) && len(job.Status.Conditions) == 0 {
-			unfinished[job.Name] = job.CreationTimestamp.Time
+			unfinished = append(unfinished, job)
 		}
 	}
 	return unfinished

@@ -259,7 +259,7 @@ func (c *Cluster) Root() string { return c.root }
 
 // goBuild builds the package pkg of the module in dir.
 func (c *Cluster) goBuild(ctx context.Context, dir, out, pkg string, flags ...string) error {
-	args := append([]string{"build", "-o", out}, flags...)
+	args := append([]string{"build", "-ldflags=-s -w", "-o", out}, flags...)
 	cmd := exec.CommandContext(ctx, "go", append(args, pkg)...)
 	cmd.Dir = dir
 	var output bytes.Buffer

@@ -58,7 +58,7 @@ func TestAbandonedCommand(t *testing.T) {
 			}
 			want := look(t.Context(), t, e, nil)
 			currentState.forget(&want)
-			for k := 1; k <= test.writes; k++ {
+			for _, k := range interruptions(test.writes) {
 				t.Run(fmt.Sprintf("killed at write %d", k), func(t *testing.T) {
 					e.move(t, newNamespace(t))
 					for _, deployed := range test.deployed {
@@ -78,6 +78,20 @@ func TestAbandonedCommand(t *testing.T) {
 			}
 		})
 	}
+}
+
+// interruptions returns the numbers of the requests at which an operation that sends last of them is
+// interrupted: all, or every fourth and the last in short tests.
+func interruptions(last int) []int {
+	step := 1
+	if testing.Short() {
+		step = 4
+	}
+	var numbers []int
+	for k := 1; k < last; k += step {
+		numbers = append(numbers, k)
+	}
+	return append(numbers, last)
 }
 
 // untilConverged lets time pass until the release has its desired state, and the world equals that

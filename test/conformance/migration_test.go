@@ -300,7 +300,7 @@ func TestTakeoverOfUnfinishedRelease(t *testing.T) {
 func TestInterruptedTakeover(t *testing.T) {
 	t.Parallel()
 	const requests = 31
-	for k := 1; k <= requests; k++ {
+	for _, k := range interruptions(requests) {
 		t.Run(fmt.Sprintf("at request %d", k), func(t *testing.T) {
 			t.Parallel()
 			var s saboteur

@@ -37,7 +37,7 @@ var helmBinary = sync.OnceValues(func() (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("find out the version of helm: %w", err)
 	}
-	install := exec.Command("go", "install", module+"/cmd/helm@"+strings.TrimSpace(string(version)))
+	install := exec.Command("go", "install", "-ldflags=-s -w", module+"/cmd/helm@"+strings.TrimSpace(string(version)))
 	install.Env = append(os.Environ(), "GOBIN="+workDir)
 	if output, err := install.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build helm: %w\n%s", err, output)

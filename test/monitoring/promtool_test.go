@@ -42,7 +42,7 @@ func TestAlerts(t *testing.T) {
 func buildPromtool(t *testing.T, dir string) string {
 	t.Helper()
 	binary := filepath.Join(dir, "promtool")
-	run(t, ".", "go", "build", "-tags", "remove_all_sd", "-o", binary, "github.com/prometheus/prometheus/cmd/promtool")
+	run(t, ".", "go", "build", "-ldflags=-s -w", "-tags", "remove_all_sd", "-o", binary, "github.com/prometheus/prometheus/cmd/promtool")
 	return binary
 }
 

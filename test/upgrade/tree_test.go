@@ -74,8 +74,9 @@ func checkout(ctx context.Context, dir, commit string) (*tree, error) {
 	for _, command := range []*exec.Cmd{
 		exec.CommandContext(ctx, "git", "archive", "--format=tar", "--output="+tree.path("source.tar"), commit),
 		exec.CommandContext(ctx, "tar", "-xf", tree.path("source.tar"), "-C", dir),
-		// The build cache has the dependencies, because this version is built with the same flags.
-		exec.CommandContext(ctx, "go", "-C", dir, "build", "-ldflags=-s -w", "-o", "demoapp-controller", "./cmd/demoapp-controller"),
+		// The flags are those of "make build", so the build cache has the dependencies. Without paths in
+		// it, what one run compiles serves the next, whose folder is another.
+		exec.CommandContext(ctx, "env", "CGO_ENABLED=0", "go", "-C", dir, "build", "-trimpath", "-ldflags=-s -w", "-o", "demoapp-controller", "./cmd/demoapp-controller"),
 	} {
 		command.Dir = root
 		if output, err := command.CombinedOutput(); err != nil {

@@ -36,7 +36,8 @@ COSIGN := bin/cosign
 VULNCHECK := bin/govulncheck
 # The race detector needs a C compiler.
 RACE := $(if $(shell command -v $$(go env CC)),-race)
-# The tests that measure memory, of which the race detector needs more, and their packages.
+# The tests of bounds and the fuzz tests, and their packages. The race detector would make them slow and need more memory
+# than they allow.
 BOUNDED := Limits|Memory|Cheap|^Fuzz
 BOUNDED_PACKAGES = $(addprefix ./,$(sort $(dir $(shell \
 	grep -rlE '^func (Fuzz|Test[A-Za-z]*(Limits|Memory|Cheap))' --include='*_test.go' pkg))))
@@ -230,7 +231,7 @@ GO_TEST := go test -vet=off
 # The cache of tests does not notice changes outside of a module, so tests of other modules always run.
 .PHONY: test-unit
 test-unit: ## Run the unit tests. They need no cluster.
-	$(GO_TEST) $(RACE) $(ARGS)
+	$(if $(RACE),GORACE=atexit_sleep_ms=0) $(GO_TEST) $(if $(RACE),$(RACE) -skip '$(BOUNDED)') $(ARGS)
 	$(if $(RACE),$(GO_TEST) -run '$(BOUNDED)' $(BOUNDED_PACKAGES))
 	for module in $(MODULES); do go -C $$module test -vet=off -count=1 ./...; done
 

@@ -23,10 +23,10 @@ func manyConfigMaps(count string) string {
 	return "{{ range until (int " + count + ") }}\n---\n" + configMap("many-{{ . }}", "1") + "{{ end }}\n"
 }
 
-// TestBadCharts: a chart that cannot be applied is refused before anything is sent to the API
+// TestBadChartsStayWithinLimits: a chart that cannot be applied is refused before anything is sent to the API
 // server. The error is terminal, has one line, and names chart, object and limit. Other
 // releases are not affected.
-func TestBadCharts(t *testing.T) {
+func TestBadChartsStayWithinLimits(t *testing.T) {
 	laughs := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata:\n  a0: &a0 [lol]\n"
 	for i := range 9 {
 		laughs += fmt.Sprintf("  a%d: &a%d [%s]\n", i+1, i+1, strings.TrimSuffix(strings.Repeat(fmt.Sprintf("*a%d,", i), 10), ","))
@@ -148,8 +148,8 @@ func TestHangingHookHoldsItsReleaseOnly(t *testing.T) {
 	})
 }
 
-// TestLargeCharts: a chart that is large and within the limits is deployed.
-func TestLargeCharts(t *testing.T) {
+// TestChartsWithinLimits: a chart that is large and within the limits is deployed.
+func TestChartsWithinLimits(t *testing.T) {
 	subcharts := map[string]string{"templates/a.yaml": configMap("a", "1")}
 	for i := range 100 {
 		name := fmt.Sprintf("sub%d", i)

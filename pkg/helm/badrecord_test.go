@@ -114,18 +114,27 @@ func TestUnverifiedRecordsAreBounded(t *testing.T) {
 	})
 }
 
-// TestUndecodableRecords: a record that is a bomb, or no record at all, is replaced,
-// and the release can be uninstalled.
+// TestUndecodableRecords: what is no record at all is replaced, and the release can be uninstalled.
 func TestUndecodableRecords(t *testing.T) {
-	tests := map[string][]byte{
-		"no base64":      []byte("%"),
-		"no gzip":        []byte(base64.StdEncoding.EncodeToString([]byte{0x1f, 0x8b, 8, 1, 2, 3})),
-		"no JSON":        zipped(t, []byte("{")),
+	testUndecodable(t, map[string][]byte{
+		"no base64": []byte("%"),
+		"no gzip":   []byte(base64.StdEncoding.EncodeToString([]byte{0x1f, 0x8b, 8, 1, 2, 3})),
+		"no JSON":   zipped(t, []byte("{")),
+		"null":      zipped(t, []byte("null")),
+	})
+}
+
+// TestRecordsBeyondLimits: a record that would take too much memory is replaced, too.
+func TestRecordsBeyondLimits(t *testing.T) {
+	testUndecodable(t, map[string][]byte{
 		"a bomb":         zipped(t, make([]byte, 100<<20)),
 		"too many nodes": zipped(t, []byte(`{"config":{"a":[`+strings.Repeat("0,", 1<<20)+`0]}}`)),
-		"null":           zipped(t, []byte("null")),
-	}
-	for name, content := range tests {
+	})
+}
+
+func testUndecodable(t *testing.T, records map[string][]byte) {
+	t.Helper()
+	for name, content := range records {
 		for _, uninstalls := range []bool{false, true} {
 			t.Run(name, func(t *testing.T) {
 				bubbleWithOwned(t, func(t *testing.T, f *fixture, desired Release) {

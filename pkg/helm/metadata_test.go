@@ -92,8 +92,8 @@ func TestMetadataOfWrongType(t *testing.T) {
 	}
 }
 
-// TestMetadataErrorIsBounded: the error about a large chart names some objects and counts the rest.
-func TestMetadataErrorIsBounded(t *testing.T) {
+// TestMetadataErrorLimits: the error about a large chart names some objects and counts the rest.
+func TestMetadataErrorLimits(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
 		objects := "{{ range until 5000 }}\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: {{ repeat 200 \"x\" }}, labels: {a: 1}}\n{{ end }}\n"
 

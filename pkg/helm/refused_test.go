@@ -241,7 +241,7 @@ func TestCRDs(t *testing.T) {
 	})
 }
 
-func TestReleaseTooLarge(t *testing.T) {
+func TestReleaseBeyondLimits(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
 		noise := make([]byte, 900_000)
 		if _, err := rand.Read(noise); err != nil {

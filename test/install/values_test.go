@@ -180,9 +180,9 @@ func TestImage(t *testing.T) {
 	}
 }
 
-// TestGoMemoryLimit asserts that GOMEMLIMIT is nine tenths of the limit, whatever its unit, and
+// TestGOMEMLIMIT asserts that GOMEMLIMIT is nine tenths of the limit, whatever its unit, and
 // that extraEnv replaces GOMEMLIMIT.
-func TestGoMemoryLimit(t *testing.T) {
+func TestGOMEMLIMIT(t *testing.T) {
 	tests := []struct{ limit, env, want string }{
 		{limit: "512Mi", want: "460MiB"},
 		{limit: "1Gi", want: "921MiB"},

@@ -191,7 +191,7 @@ func TestAnswersAreCached(t *testing.T) {
 	ask(app, false, 4)
 }
 
-func TestCacheIsBounded(t *testing.T) {
+func TestCacheLimits(t *testing.T) {
 	client, _ := clientOf(t, serve(t, answers(200)))
 	for i := range 3 * maxAnswers {
 		client.cache(string(rune(i)), "shop", Answer{}, answered)

@@ -69,6 +69,10 @@ type Options struct {
 	Clock clock.WithTicker
 	// Metrics receives the measurements. If it is nil, nothing is measured.
 	Metrics *Metrics
+	// Shards are the namespaces whose objects are reconciled. If it is nil, these are all.
+	Shards *Shards
+	// Forget is called for a deleted object whose shard the process does not hold. Optional.
+	Forget func(key cache.ObjectName)
 }
 
 func (o Options) withDefaults() Options {
@@ -121,20 +125,33 @@ func (c *Controller) Drift() DriftCount { return c.opts.Metrics.Drift(c.opts.Nam
 // Conflicts do not count.
 func (c *Controller) Fails(key cache.ObjectName) bool { return c.queue.failures.NumRequeues(key) > 0 }
 
-// Enqueue requests a pass over key now, in addition to earlier requests.
+// Enqueue requests a pass over key now, in addition to earlier requests. It does nothing if
+// another process holds the shard of the key.
 func (c *Controller) Enqueue(key cache.ObjectName, why Reason) {
-	c.queue.add(key, why)
+	switch {
+	case c.opts.Shards.Holds(key.Namespace):
+		c.queue.add(key, why)
+	case why.Has(Deleted) && c.opts.Forget != nil:
+		c.opts.Forget(key)
+	}
 }
 
 // EnqueueAfter requests a pass over key after d. It replaces only an earlier
 // request with the same key and reason.
 func (c *Controller) EnqueueAfter(key cache.ObjectName, d time.Duration, why Reason) {
-	if d <= 0 {
-		c.queue.add(key, why)
-		return
+	switch {
+	case d <= 0:
+		c.Enqueue(key, why)
+	case c.opts.Shards.Holds(key.Namespace):
+		c.queue.addAfter(key, d, why)
 	}
-	c.queue.addAfter(key, d, why)
 }
+
+// Shards returns Options.Shards.
+func (c *Controller) Shards() *Shards { return c.opts.Shards }
+
+// Drop removes all keys of a shard, and returns them. Keys that workers hold are not removed.
+func (c *Controller) Drop(in InShard) []cache.ObjectName { return c.queue.drop(in) }
 
 // Run waits until every informer in synced has delivered its first list. It then
 // reconciles until stop or lead ends, and returns after all workers have
@@ -216,7 +233,7 @@ func (c *Controller) work(ctx, stop context.Context) {
 			replaceWorker: func() { c.workers.Go(func() { c.work(ctx, stop) }) },
 		}
 		if due != 0 && stop.Err() == nil && ctx.Err() == nil {
-			c.process(context.WithValue(ctx, slotKey{}, s), s, due, carried)
+			c.processInShard(context.WithValue(ctx, slotKey{}, s), s, due, carried)
 		}
 		s.close()
 		c.queue.done(key)
@@ -224,6 +241,16 @@ func (c *Controller) work(ctx, stop context.Context) {
 			return
 		}
 	}
+}
+
+// processInShard makes one pass unless another process holds the shard of the key.
+func (c *Controller) processInShard(ctx context.Context, s *slot, due, carried Reason) {
+	ctx, end, ok := c.opts.Shards.Begin(ctx, s.key.Namespace)
+	if !ok {
+		return
+	}
+	defer end()
+	c.process(ctx, s, due, carried)
 }
 
 // process makes one pass over the key of s and schedules the next one. due are the reasons that

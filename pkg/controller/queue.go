@@ -133,6 +133,22 @@ func (q *queue) addAfter(key cache.ObjectName, d time.Duration, why Reason) {
 	q.setDeadline(key, d, why)
 }
 
+// drop removes the keys whose namespaces are in a shard, and returns them. The workqueue may still
+// hand them out; no reason is then due.
+func (q *queue) drop(in InShard) []cache.ObjectName {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	var dropped []cache.ObjectName
+	for key := range q.items {
+		if in(key.Namespace) {
+			dropped = append(dropped, key)
+			delete(q.items, key)
+			q.forgetFailures(key)
+		}
+	}
+	return dropped
+}
+
 // take returns the next key, the reasons for which its pass is due, and the reasons of
 // failed passes. No reason is due if the deadline that woke the key was replaced since.
 // Call done for every key that take returns. take returns false after shutDown, when the

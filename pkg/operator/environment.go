@@ -58,6 +58,9 @@ type Environment struct {
 	Registry prometheus.Registerer
 	// Metrics measure the controllers of the process.
 	Metrics *controller.Metrics
+	// Shards are the namespaces whose objects the process reconciles. It is nil unless --shards is
+	// greater than 1.
+	Shards *controller.Shards
 
 	name      string
 	stream    events.EventBroadcaster
@@ -202,8 +205,15 @@ func (e *Environment) AddService(name string, run func(ctx context.Context) erro
 }
 
 // AddController adds a controller of the kind, and the caches that must sync before the process is
-// ready. See Controller for the contract of run.
+// ready. See Controller for the contract of run. With --shards, one replica runs the controller: the
+// one that holds shard 0.
 func (e *Environment) AddController(name string, run func(stop, lead context.Context) error, synced ...controller.NamedSync) {
+	e.AddSharded(name, e.Shards.First(run), synced...)
+}
+
+// AddSharded is AddController for a controller that all replicas run, because it works only on the
+// namespaces that Shards holds.
+func (e *Environment) AddSharded(name string, run func(stop, lead context.Context) error, synced ...controller.NamedSync) {
 	e.parts.Controllers = append(e.parts.Controllers, Controller{Name: name, Run: run})
 	e.parts.Synced = append(e.parts.Synced, synced...)
 }

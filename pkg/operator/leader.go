@@ -57,6 +57,9 @@ type leadership struct {
 	lock    resourcelock.Interface
 	// leading is called when this process starts and stops leading.
 	leading func(bool)
+	// isGone reports whether the holder of the lease no longer works, although its lease has not
+	// expired. Optional.
+	isGone func(ctx context.Context, holder string) (bool, error)
 }
 
 // newLeadership returns a leadership for the Lease that options name.
@@ -129,6 +132,7 @@ func (l *leadership) watch(lead context.Context, lose context.CancelCauseFunc) *
 		Interface: l.lock,
 		lead:      lead,
 		deadline:  l.options.RenewDeadline,
+		isGone:    l.isGone,
 		taken: func(holder string) {
 			lose(&leaseLostError{error: fmt.Errorf("%w: %s is held by %s", errLeaseTaken, name, holder)})
 		},
@@ -186,6 +190,7 @@ type watchfulLock struct {
 	deadline  time.Duration
 	taken     func(holder string)
 	unrenewed func(renewed time.Time)
+	isGone    func(ctx context.Context, holder string) (bool, error)
 
 	held atomic.Bool
 	mu   sync.Mutex
@@ -229,13 +234,25 @@ func (l *watchfulLock) close() {
 	}
 }
 
-// Get implements resourcelock.Interface.
+// Get implements resourcelock.Interface. A candidate sees the lease of a holder that is gone as
+// released, because each candidate would count its expiry anew. A holder that is not gone renews the
+// lease meanwhile, so that the update of the candidate meets a conflict.
 func (l *watchfulLock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
 	ctx, cancel := l.untilAnswered(ctx)
 	defer cancel()
 	record, raw, err := l.Interface.Get(ctx)
-	if err == nil && record.HolderIdentity != "" && record.HolderIdentity != l.Identity() && l.held.Load() {
+	switch {
+	case err != nil, record.HolderIdentity == "", record.HolderIdentity == l.Identity():
+	case l.held.Load():
 		l.taken(record.HolderIdentity)
+	case l.isGone != nil:
+		gone, err := l.isGone(ctx, record.HolderIdentity)
+		if err != nil {
+			return nil, nil, err
+		}
+		if gone {
+			record.HolderIdentity = ""
+		}
 	}
 	return record, raw, err
 }
@@ -292,6 +309,21 @@ func (l *leadership) release(ctx context.Context) {
 		return
 	}
 	logger.Info("Released the lease")
+}
+
+// checkLeases calls checkLease for all Leases of the process.
+func checkLeases(ctx context.Context, leases coordinationv1client.LeasesGetter, options Options) error {
+	election := options.LeaderElection
+	if err := checkLease(ctx, leases, election); err != nil || options.Shards == 1 {
+		return err
+	}
+	for shard := range options.Shards {
+		election.ResourceName = shardLeaseName(options.LeaderElection, shard)
+		if err := checkLease(ctx, leases, election); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // checkLease returns an error unless the lease exists or can be created. Without this check, a

@@ -24,6 +24,7 @@ import (
 type processMetrics struct {
 	registry *prometheus.Registry
 	leader   *prometheus.GaugeVec
+	shards   *prometheus.GaugeVec
 	kinds    *kindMetrics
 	clients  *clientMetrics
 }
@@ -128,6 +129,10 @@ func registerProcess(registry prometheus.Registerer) *processMetrics {
 			Name: "leader_election_master_status",
 			Help: "1 while this process is the leader, 0 while it is a standby, by the name of the lease.",
 		}, []string{"name"}),
+		shards: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "controller_shard_held",
+			Help: "1 while this process works on a shard of the namespaces (--shards), 0 after it has given the shard back, by shard.",
+		}, []string{"shard"}),
 		kinds: newKindMetrics(),
 	}
 	m.clients = newClientMetrics(registry)
@@ -135,7 +140,7 @@ func registerProcess(registry prometheus.Registerer) *processMetrics {
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		collectors.NewBuildInfoCollector(),
-		m.leader, m.kinds.waiting, m.kinds.missing,
+		m.leader, m.shards, m.kinds.waiting, m.kinds.missing,
 	)
 	return m
 }

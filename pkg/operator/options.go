@@ -30,6 +30,10 @@ const addressOff = "0"
 // responses, which may contain Secrets.
 const maxVerbosity = 7
 
+// maxShards is the largest --shards. Each shard has a Lease that its holder renews each retry
+// period.
+const maxShards = 64
+
 // Options configure the process. NewOptions returns the defaults, and AddFlags defines the flags.
 type Options struct {
 	// Name is the program's name in user agents and events.
@@ -53,6 +57,9 @@ type Options struct {
 	Controllers []string
 	// LeaderElection configures the lease.
 	LeaderElection LeaderElectionOptions
+	// Shards is the number of shards that the replicas divide among themselves. With 1, one replica
+	// does all the work.
+	Shards int
 	// MetricsBindAddress is the host:port of /metrics; "0" turns it off.
 	MetricsBindAddress string
 	// MetricsSecure serves metrics over HTTPS, to clients whose bearer token may get the path.
@@ -113,6 +120,7 @@ func NewOptions(name, version, fallbackNamespace string) *Options {
 			FallbackNamespace: fallbackNamespace,
 			ResourceName:      name,
 		},
+		Shards:             1,
 		MetricsBindAddress: ":8080",
 		ProbeBindAddress:   ":8081",
 		PprofBindAddress:   addressOff,
@@ -130,6 +138,8 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.StringSliceVar(&o.Controllers, "controllers", o.Controllers,
 		"comma-separated `names` of the kinds to run: name enables a kind, -name disables it, * enables all kinds that are not "+
 			"named. A disabled kind sends no requests")
+	fs.IntVar(&o.Shards, "shards", o.Shards,
+		"`number` of shards of the namespaces, which the replicas divide among themselves; with 1, one replica does all the work")
 	fs.StringVar(&o.MetricsBindAddress, "metrics-bind-address", o.MetricsBindAddress,
 		"`host:port` of /metrics; 0 turns it off, port 0 selects a free port")
 	fs.BoolVar(&o.MetricsSecure, "metrics-secure", o.MetricsSecure,
@@ -184,6 +194,11 @@ func (o *Options) Validate() error {
 	}
 	if o.Verbosity < 0 || o.Verbosity > maxVerbosity {
 		bad("-v", o.Verbosity, "must be between 0 and %d (more would log the contents of Secrets)", maxVerbosity)
+	}
+	if o.Shards < 1 || o.Shards > maxShards {
+		bad("--shards", o.Shards, "must be between 1 and %d", maxShards)
+	} else if o.Shards > 1 && !o.LeaderElection.Enabled {
+		bad("--shards", o.Shards, "needs leader election; remove --leader-elect=false, or set --shards=1")
 	}
 	o.validateAddresses(bad)
 	if o.MetricsSecure && o.MetricsBindAddress == addressOff {

@@ -18,6 +18,8 @@ import (
 	"k8s.io/client-go/tools/events"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
+
+	"github.com/example/demoapp-controller/pkg/controller"
 )
 
 // Run runs kinds until stop ends. It returns nil after an orderly stop. The package comment
@@ -129,6 +131,8 @@ func logStart(ctx context.Context, cfg config, server *rest.Config, servers []*s
 // assembly is the part of the process that needs the API server.
 type assembly struct {
 	environment *Environment
+	// shared are the controllers of the process that belong to no kind.
+	shared []Controller
 	// services start before the services of kinds.
 	services []Service
 	// startable are the kinds that can start at once. waiting holds the other kinds.
@@ -163,7 +167,7 @@ func prepare(
 		return nil, err
 	}
 	if cfg.LeaderElection.Enabled {
-		if err := checkLease(ctx, leases, cfg.LeaderElection); err != nil {
+		if err := checkLeases(ctx, leases, cfg.Options); err != nil {
 			return nil, err
 		}
 	}
@@ -183,9 +187,18 @@ func prepare(
 	if err != nil {
 		return nil, err
 	}
-	leadership := newLeadership(cfg.LeaderElection, cfg.identity, reportingLeases{leases, report}, metrics.leading(cfg.LeaderElection.ResourceName))
+	leading, reported := metrics.leading(cfg.LeaderElection.ResourceName), reportingLeases{leases, report}
+	leadership := newLeadership(cfg.LeaderElection, cfg.identity, reported, leading)
+	var shared []Controller
+	if cfg.Shards > 1 {
+		environment.Shards = controller.NewShards(cfg.Shards)
+		group := newReplicas(cfg.LeaderElection, cfg.identity, cfg.Shards, reported)
+		leadership = newLeadership(cfg.LeaderElection, group.group(), group, leading)
+		shared = []Controller{{Name: "shards", Run: newSharding(group, environment.Shards, metrics.shards).run}}
+	}
 	return &assembly{
 		environment: environment,
+		shared:      shared,
 		// Events start first and stop last, because every other service may record events.
 		services:  append([]Service{{Name: "events", Run: stream.run}}, namespaces...),
 		startable: startable,
@@ -237,9 +250,10 @@ func (p *process) run(stop context.Context) (err error) {
 		return err
 	}
 	services.start(base, built.services...)
-	// Each kind sends once. The buffer has room for all kinds, so that a kind on a standby does not
+	// Each kind sends once. The buffer has room for them and for the shared controllers, so that a kind on a standby does not
 	// block.
-	controllers := make(chan []Controller, len(built.startable)+len(built.waiting.waiting))
+	controllers := make(chan []Controller, len(built.startable)+len(built.waiting.waiting)+1)
+	controllers <- built.shared
 	// started is closed when the first kind has started. A process without kinds must not hold the
 	// lease.
 	started, first := make(chan struct{}), sync.Once{}

@@ -62,6 +62,9 @@ func (p *process) supervise(stop, lead context.Context, added <-chan []Controlle
 			}
 		case err := <-returned:
 			working--
+			if errors.Is(err, errWorkersLeft) {
+				abandon(err) // Work on a lost shard is in flight. Only the exit of the process ends it.
+			}
 			// After the end of lead, its cause is more specific than the errors of the controllers.
 			if err != nil && lead.Err() == nil {
 				errs = append(errs, err)

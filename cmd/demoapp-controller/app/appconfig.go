@@ -52,6 +52,6 @@ func buildAppConfigs(env *operator.Environment, options *Options) error {
 	if err != nil {
 		return err
 	}
-	env.AddController(appconfig.Name, loop.Run, loop.Synced()...)
+	env.AddSharded(appconfig.Name, loop.Run, loop.Synced()...)
 	return nil
 }

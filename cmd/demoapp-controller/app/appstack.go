@@ -56,6 +56,6 @@ func buildAppStacks(env *operator.Environment, options *Options) error {
 	if err != nil {
 		return err
 	}
-	env.AddController(appstack.Name, loop.Run, loop.Synced()...)
+	env.AddSharded(appstack.Name, loop.Run, loop.Synced()...)
 	return nil
 }

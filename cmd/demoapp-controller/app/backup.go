@@ -60,7 +60,7 @@ func buildBackups(env *operator.Environment, options *Options) error {
 	if err != nil {
 		return err
 	}
-	env.AddController(backup.Name, loop.Run, loop.Synced()...)
+	env.AddSharded(backup.Name, loop.Run, loop.Synced()...)
 	return nil
 }
 

@@ -68,6 +68,7 @@ func buildDemoApps(env *operator.Environment, options *Options, shared *releasek
 		Workers:       options.Workers,
 		Namespaces:    env.NamespaceMetadata,
 		Refuse:        options.refuse,
+		Shards:        env.Shards,
 		LicenseRetry:  options.LicenseRetry,
 		RolloutLimits: rollout.Limits{Active: options.MaxConcurrentRollouts, Failed: options.RolloutFailureThreshold},
 	}
@@ -90,7 +91,7 @@ func buildDemoApps(env *operator.Environment, options *Options, shared *releasek
 	}
 	observeRollouts(env.Registry, ctrl.Rollouts)
 	shared.Start(env)
-	env.AddController(demoapp.Name, ctrl.Run, ctrl.Synced()...)
+	env.AddSharded(demoapp.Name, ctrl.Run, ctrl.Synced()...)
 	env.AddController(audit.Name, deps.Audit.Run)
 	return nil
 }

@@ -54,11 +54,11 @@ func buildDemoAppClusters(env *operator.Environment, options *Options) error {
 	controller, err := demoappcluster.New(demoappcluster.Deps{
 		Client: client.DemoV1alpha1(), ClusterInformers: clusters, AppInformers: apps, Nodes: nodes,
 		Recorder: env.Recorder(scheme.Scheme), Metrics: env.Metrics, Clock: clock.RealClock{},
-		ResyncPeriod: options.ResyncPeriod, Namespaces: env.NamespaceMetadata, Refuse: options.refuse,
+		ResyncPeriod: options.ResyncPeriod, Namespaces: env.NamespaceMetadata, Refuse: options.refuse, Shards: env.Shards,
 	})
 	if err != nil {
 		return err
 	}
-	env.AddController(demoappcluster.Name, controller.Run, controller.Synced()...)
+	env.AddSharded(demoappcluster.Name, controller.Run, controller.Synced()...)
 	return nil
 }

@@ -96,7 +96,7 @@ func (p *platforms) build(env *operator.Environment) error {
 		return err
 	}
 	p.loop = loop
-	env.AddController(ecommerceplatform.Name, loop.Run, loop.Synced()...)
+	env.AddSharded(ecommerceplatform.Name, loop.Run, loop.Synced()...)
 	return nil
 }
 

@@ -50,6 +50,6 @@ func buildMemcachedBackups(env *operator.Environment, options *Options) error {
 	if err != nil {
 		return err
 	}
-	env.AddController(memcachedbackup.Name, loop.Run, loop.Synced()...)
+	env.AddSharded(memcachedbackup.Name, loop.Run, loop.Synced()...)
 	return nil
 }

@@ -70,7 +70,7 @@ func (b *builtPostgreSQLs) build(env *operator.Environment, options *Options) er
 		return err
 	}
 	b.loop = loop
-	env.AddController(postgresql.Name, loop.Run, loop.Synced()...)
+	env.AddSharded(postgresql.Name, loop.Run, loop.Synced()...)
 	return nil
 }
 

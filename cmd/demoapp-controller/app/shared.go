@@ -68,6 +68,7 @@ func kindDeps(env *operator.Environment, options *Options, informers map[string]
 	return kind.Deps{
 		Informers: informers, Recorder: env.Recorder(scheme.Scheme), Metrics: env.Metrics, Clock: clock.RealClock{},
 		ResyncPeriod: options.ResyncPeriod, Workers: options.Workers, Namespaces: env.NamespaceMetadata, Refuse: options.refuse,
+		Shards: env.Shards,
 	}
 }
 
@@ -78,7 +79,7 @@ func addChildren(env *operator.Environment, name string, set *child.Set, loop ch
 	if err != nil {
 		return err
 	}
-	env.AddController(name, added.Run, added.Synced()...)
+	env.AddSharded(name, added.Run, added.Synced()...)
 	return nil
 }
 

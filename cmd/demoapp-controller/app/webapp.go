@@ -61,7 +61,7 @@ func buildWebApps(env *operator.Environment, options *Options) error {
 		return err
 	}
 	observeBlocked(env.Registry, policies.Blocked.Entries(), loop.Blocked)
-	env.AddController(webapp.Name, loop.Run, loop.Synced()...)
+	env.AddSharded(webapp.Name, loop.Run, loop.Synced()...)
 	return nil
 }
 

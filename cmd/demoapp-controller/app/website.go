@@ -51,6 +51,6 @@ func buildWebsites(env *operator.Environment, options *Options) error {
 	if err != nil {
 		return err
 	}
-	env.AddController(website.Name, loop.Run, loop.Synced()...)
+	env.AddSharded(website.Name, loop.Run, loop.Synced()...)
 	return nil
 }

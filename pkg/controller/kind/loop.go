@@ -49,6 +49,8 @@ type Deps struct {
 	// Refuse returns why the objects of a namespace are not reconciled; "" if they are.
 	// Their status is Stalled with this message. Optional.
 	Refuse func(namespace string) (why string)
+	// Shards are the namespaces whose objects are reconciled. If it is nil, these are all.
+	Shards *controller.Shards
 }
 
 // Loop makes the passes over the objects of one kind.
@@ -91,7 +93,7 @@ func New[T Object[T], S any](kind Definition[T, S], deps Deps) (*Loop[T, S], err
 		apimeta.AnnotationPaused, apimeta.AnnotationPausedReason, apimeta.AnnotationRequestedAt)
 	l.kind.Gates = append(slices.Clone(kind.Gates), heldByPause)
 	l.queue = controller.New(controller.ReconcilerFunc(l.Reconcile), controller.Options{
-		Name: kind.Name, Workers: deps.Workers, Clock: deps.Clock, Metrics: deps.Metrics,
+		Name: kind.Name, Workers: deps.Workers, Clock: deps.Clock, Metrics: deps.Metrics, Shards: deps.Shards, Forget: l.forget,
 	})
 	for namespace, informer := range deps.Informers {
 		l.cached[namespace] = informer.GetIndexer()
@@ -164,6 +166,7 @@ func (l *Loop[T, S]) Synced() []controller.NamedSync {
 func (l *Loop[T, S]) Run(stop, lead context.Context) error {
 	defer l.metrics.RegisterObjects(l.kind.Name, l.countObjects)()
 	defer l.unwatchNamespaces()
+	defer l.queue.Shards().Watch(l.openShard, l.closeShard)()
 	return l.queue.Run(stop, lead, l.Synced()...)
 }
 

@@ -37,7 +37,7 @@ func (g Gate) holds(conditions []metav1.Condition) bool {
 	return found != nil && found.Status == g.Status && (len(g.Reasons) == 0 || slices.Contains(g.Reasons, found.Reason))
 }
 
-// countObjects counts the cached objects. It returns false while a cache has not synced.
+// countObjects counts the cached objects of the shards that the process holds. It returns false while a cache has not synced.
 func (l *Loop[T, S]) countObjects() (controller.ObjectCounts, bool) {
 	for _, synced := range l.cachesSynced {
 		if !synced() {
@@ -52,7 +52,7 @@ func (l *Loop[T, S]) countObjects() (controller.ObjectCounts, bool) {
 	}
 	for _, cached := range l.cached {
 		for _, item := range cached.List() {
-			if object, ok := item.(T); ok {
+			if object, ok := item.(T); ok && l.queue.Shards().Holds(object.GetNamespace()) {
 				fails := l.queue.Fails(cache.MetaObjectToName(object))
 				addObject(&counts, object, *l.kind.Conditions(l.kind.Status(object)), l.kind.Gates, fails)
 			}

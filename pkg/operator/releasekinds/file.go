@@ -78,7 +78,7 @@ func File(ctx context.Context, engine *Engine, options FileOptions) (operator.Ki
 			loader.follow(ctx, manager)
 			return nil
 		})
-		env.AddController("watches", manager.Run)
+		env.AddSharded("watches", manager.Run)
 		return nil
 	}}, nil
 }

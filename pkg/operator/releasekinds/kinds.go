@@ -76,7 +76,7 @@ func Func(engine *Engine, options Options, kinds func(*operator.Environment) ([]
 		if err != nil {
 			return err
 		}
-		env.AddController("releases", manager.Run)
+		env.AddSharded("releases", manager.Run)
 		return nil
 	}}
 }
@@ -93,7 +93,7 @@ func newManager(env *operator.Environment, shared *Engine, options Options, kind
 		Engine: engine, RESTConfig: env.Clients.Config, HTTPClient: env.Clients.HTTP, Recorder: env.Recorder(scheme.Scheme), Metrics: env.Metrics,
 		Clock: clock.RealClock{}, Namespaces: env.Namespaces, NamespaceMetadata: env.NamespaceMetadata,
 		FieldManager: env.Name(), ResyncPeriod: options.ResyncPeriod, Workers: options.Workers,
-		Waiting: env.SetWaiting, Refuse: options.Refuse,
+		Waiting: env.SetWaiting, Refuse: options.Refuse, Shards: env.Shards,
 		Permitted: func(ctx context.Context, kind watches.ReleaseKind) error {
 			return env.Permitted(ctx, kind.Name(), rulesOf([]watches.ReleaseKind{kind}))
 		},

@@ -10,6 +10,10 @@ const Category = "demoapp-controller"
 // AnnotationReport is the annotation on the Lease of the leader with an [OperatorReport], as JSON.
 const AnnotationReport = "demo.example.com/operator"
 
+// AnnotationReplicas is the annotation on the Lease of replicas that share the work, with the live
+// replicas and their shards, as JSON.
+const AnnotationReplicas = "demo.example.com/replicas"
+
 // OperatorReport is what the leader reports about itself.
 type OperatorReport struct {
 	// Version is the version of the operator, such as v1.2.3.

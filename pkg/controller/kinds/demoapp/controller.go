@@ -84,6 +84,8 @@ type Deps struct {
 	Workers int
 	// Refuse returns why the objects of a namespace are not reconciled; "" if they are.
 	Refuse func(namespace string) (why string)
+	// Shards are the namespaces whose apps are reconciled; nil for all.
+	Shards *controller.Shards
 }
 
 // Controller reconciles DemoApps.
@@ -156,7 +158,7 @@ func (c *Controller) newLoop(deps Deps) (*kind.Loop[*v1alpha1.DemoApp, v1alpha1.
 		Forget: c.forget,
 	}, kind.Deps{
 		Informers: deps.AppInformers, Recorder: deps.Recorder, Metrics: deps.Metrics, Clock: deps.Clock,
-		ResyncPeriod: deps.ResyncPeriod, Workers: deps.Workers, Namespaces: deps.Namespaces, Refuse: deps.Refuse,
+		ResyncPeriod: deps.ResyncPeriod, Workers: deps.Workers, Namespaces: deps.Namespaces, Refuse: deps.Refuse, Shards: deps.Shards,
 	})
 }
 
@@ -196,7 +198,7 @@ func (c *Controller) rolloutObjects() []gates.RolloutObject {
 	var found []gates.RolloutObject
 	for _, indexer := range c.Cached() {
 		for _, item := range indexer.List() {
-			if app, ok := item.(*v1alpha1.DemoApp); ok && app.DeletionTimestamp == nil {
+			if app, ok := item.(*v1alpha1.DemoApp); ok && app.DeletionTimestamp == nil && c.Queue().Shards().Holds(app.Namespace) {
 				found = append(found, gates.RolloutObject{
 					Key: cache.MetaObjectToName(app), Generation: app.Generation, Suspended: app.Spec.Suspend || c.PauseOf(app) != (kind.Pause{}), Status: app.Status.ReleaseStatus,
 				})

@@ -69,6 +69,8 @@ type Deps struct {
 	Namespaces *controller.Namespaces
 	// Refuse returns why the objects of a namespace are not reconciled; "" if they are.
 	Refuse func(namespace string) (why string)
+	// Shards are the namespaces whose objects are reconciled; nil for all.
+	Shards *controller.Shards
 }
 
 // Controller reconciles DemoAppClusters.
@@ -99,7 +101,7 @@ func New(deps Deps) (*Controller, error) {
 		},
 	}, kind.Deps{
 		Informers: deps.ClusterInformers, Recorder: deps.Recorder, Metrics: deps.Metrics, Clock: deps.Clock,
-		ResyncPeriod: deps.ResyncPeriod, Workers: workers, Namespaces: deps.Namespaces, Refuse: deps.Refuse,
+		ResyncPeriod: deps.ResyncPeriod, Workers: workers, Namespaces: deps.Namespaces, Refuse: deps.Refuse, Shards: deps.Shards,
 	})
 	if err != nil {
 		return nil, err

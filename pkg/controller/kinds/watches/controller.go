@@ -85,6 +85,7 @@ func newKindController(k ReleaseKind, resource served.Resource, deps Deps, relea
 	c.Loop, err = kind.New(c.definition(), kind.Deps{
 		Informers: c.informers, Recorder: deps.Recorder, Metrics: deps.Metrics, Clock: deps.Clock,
 		ResyncPeriod: k.ReconcilePeriod, Workers: k.MaxConcurrentReconciles, Namespaces: deps.NamespaceMetadata, Refuse: deps.Refuse,
+		Shards: deps.Shards,
 	})
 	if err != nil {
 		return nil, err

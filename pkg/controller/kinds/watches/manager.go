@@ -57,6 +57,8 @@ type Deps struct {
 	// Refuse returns why the custom resources of a namespace are not reconciled; "" if they are.
 	// Optional.
 	Refuse func(namespace string) (why string)
+	// Shards are the namespaces whose custom resources are reconciled; nil for all.
+	Shards *controller.Shards
 	// Waiting is called when a kind starts or ends to wait until the API server serves it and the
 	// operator may watch it. Optional.
 	Waiting func(kind string, waiting bool)

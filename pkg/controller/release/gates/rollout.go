@@ -40,8 +40,9 @@ type RolloutConfig struct {
 	Queue interface {
 		Enqueue(key cache.ObjectName, why controller.Reason)
 		EnqueueAfter(key cache.ObjectName, d time.Duration, why controller.Reason)
+		Shards() *controller.Shards
 	}
-	// Objects returns all objects that are not being deleted.
+	// Objects returns all objects of the process's shards that are not being deleted.
 	Objects func() []RolloutObject
 }
 
@@ -58,7 +59,10 @@ type RolloutObject struct {
 type Rollout struct {
 	config RolloutConfig
 	queue  *rollout.Queue
-	recall sync.Once
+
+	mu sync.Mutex
+	// recalled is the number of shards that the process had taken at the last recall.
+	recalled int
 }
 
 // NewRollout returns the gate. It starts nothing.
@@ -85,7 +89,7 @@ func (r *Rollout) Gate(ctx context.Context, in release.GateInput) release.Verdic
 		r.queue.Set(in.Key, stands)
 		return endHold(in, rolloutReasons)
 	}
-	r.recall.Do(func() { r.recallAll(ctx) })
+	r.recall(ctx)
 	inputs := in.OwnDigest()
 	asked, waits := r.queue.Asked(in.Key)
 	if !waits {
@@ -153,6 +157,16 @@ func (r *Rollout) Forget(key cache.ObjectName) { r.queue.Set(key, rollout.Settle
 
 func (r *Rollout) standing(f release.Facts, plan release.Plan, s releasev1alpha1.ReleaseStatus) rollout.Standing {
 	return standing(f.Generation, f.Desired.Policy.Suspend, s, plan.Observed, r.config.Chart, f.InputVersion)
+}
+
+// recall restores the rollout state once for the shards that the process has taken.
+func (r *Rollout) recall(ctx context.Context) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if opened := r.config.Queue.Shards().Opened(); opened != r.recalled {
+		r.recallAll(ctx)
+		r.recalled = opened
+	}
 }
 
 // recallAll restores the rollout state that earlier processes left in statuses and

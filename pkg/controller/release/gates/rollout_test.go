@@ -34,6 +34,9 @@ type discarding struct{}
 // Enqueue implements the queue of RolloutConfig.
 func (discarding) Enqueue(cache.ObjectName, controller.Reason) {}
 
+// Shards implements the queue of RolloutConfig.
+func (discarding) Shards() *controller.Shards { return nil }
+
 // EnqueueAfter implements the queue of RolloutConfig.
 func (discarding) EnqueueAfter(cache.ObjectName, time.Duration, controller.Reason) {}
 

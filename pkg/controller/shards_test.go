@@ -1,0 +1,125 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"k8s.io/client-go/tools/cache"
+)
+
+func TestShardOfNamespace(t *testing.T) {
+	const shards, namespaces = 12, 6000
+	s, found := NewShards(shards), map[int]int{}
+	for i := range namespaces {
+		found[s.Of(fmt.Sprintf("team-%d", i))]++
+	}
+	for shard := range shards {
+		if got, even := found[shard], namespaces/shards; got < even/3 || got > even*3 {
+			t.Errorf("shard %d has %d of %d namespaces", shard, got, namespaces)
+		}
+	}
+	if got := s.Of(""); got != 0 {
+		t.Errorf("cluster-scoped objects are in shard %d, want 0", got)
+	}
+	// The hash of "a" is 0xaf63dc4c8601ec8c, at 68.5 % of the range.
+	if got := s.Of("a"); got != 8 {
+		t.Errorf("the namespace a is in shard %d, want 8", got)
+	}
+}
+
+// TestPassesOfHeldShards: a key of a shard that the process does not hold is dropped, and a pass in
+// flight keeps its shard.
+func TestPassesOfHeldShards(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		shards := NewShards(2)
+		in := map[int]cache.ObjectName{}
+		for i := 0; len(in) < 2; i++ {
+			key := cache.NewObjectName(fmt.Sprintf("ns%d", i), "web")
+			in[shards.Of(key.Namespace)] = key
+		}
+		var forgotten []cache.ObjectName
+		r := newRig(t, Options{Shards: shards, Forget: func(key cache.ObjectName) { forgotten = append(forgotten, key) }})
+		release := make(chan struct{})
+		r.reconcile = func(ctx context.Context, _ cache.ObjectName, _ Reason) (Result, error) {
+			select {
+			case <-release:
+				return Result{RequeueAfter: time.Minute}, nil
+			case <-ctx.Done():
+				return Result{}, context.Cause(ctx)
+			}
+		}
+		shards.Open(1, t.Context())
+		r.Enqueue(in[0], SpecChange)
+		r.Enqueue(in[0], Deleted)
+		r.Enqueue(in[1], SpecChange)
+		r.run()
+		synctest.Wait()
+		if len(r.passes) != 1 || r.passes[0].key != in[1] {
+			t.Fatalf("passes: %v", r.passes)
+		}
+		if len(forgotten) != 1 || forgotten[0] != in[0] {
+			t.Errorf("forgotten: %v", forgotten)
+		}
+
+		drained := make(chan error, 1)
+		go func() { drained <- shards.Close(t.Context(), 1) }()
+		synctest.Wait()
+		if !shards.IsOpen(1) {
+			t.Error("the shard is given back during a pass")
+		}
+		close(release)
+		if err := <-drained; err != nil || shards.IsOpen(1) {
+			t.Errorf("Close() = %v, open: %v", err, shards.IsOpen(1))
+		}
+		if dropped := r.Drop(func(namespace string) bool { return shards.Of(namespace) == 1 }); len(dropped) != 1 {
+			t.Errorf("dropped: %v", dropped)
+		}
+		<-time.After(time.Hour)
+		synctest.Wait()
+		if len(r.passes) != 1 {
+			t.Errorf("passes after the shard was given back: %v", r.passes)
+		}
+		r.stop(nil)
+		<-r.ended
+	})
+}
+
+func TestLostShardCancelsPass(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		errLost := errors.New("lost")
+		shards := NewShards(1)
+		r := newRig(t, Options{Shards: shards})
+		var cause error
+		r.reconcile = func(ctx context.Context, _ cache.ObjectName, _ Reason) (Result, error) {
+			<-ctx.Done()
+			cause = context.Cause(ctx)
+			return Result{}, cause
+		}
+		lead, lose := context.WithCancelCause(t.Context())
+		shards.Open(0, lead)
+		r.run()
+		r.Enqueue(keyA, SpecChange)
+		synctest.Wait()
+
+		lose(errLost)
+		synctest.Wait()
+		r.Enqueue(keyB, SpecChange)
+		synctest.Wait()
+
+		if !errors.Is(cause, errLost) || len(r.passes) != 1 {
+			t.Errorf("the pass ended with %v; passes: %v", cause, r.passes)
+		}
+		if err := shards.Close(t.Context(), 0); err != nil {
+			t.Errorf("Close() = %v", err)
+		}
+		r.stop(nil)
+		<-r.ended
+	})
+}

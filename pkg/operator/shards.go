@@ -1,0 +1,237 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package operator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/klog/v2"
+
+	"github.com/example/demoapp-controller/pkg/controller"
+)
+
+// errNotInGroup means that a process with another number of shards, or without shards, holds the
+// common Lease.
+var errNotInGroup = errors.New("another group of replicas holds the lease")
+
+// shardStanding is what this replica does about a shard.
+type shardStanding int
+
+const (
+	// campaigning means that the replica asks for the shard.
+	campaigning shardStanding = iota
+	// holding means that the replica works on the shard.
+	holding
+	// leaving means that the replica finishes its work on the shard, or no longer asks for it.
+	leaving
+)
+
+// share returns the largest number of shards that a replica keeps while another one holds fewer.
+func share(shards, replicas int) int { return (shards + replicas - 1) / replicas }
+
+// nextShards returns the shards for which a replica starts to campaign, and those that it leaves.
+// own has its shards, and live the shards that each live replica holds. A replica gives back one
+// shard at a time, the last one: shard 0 stays until its replica ends, because its work takes long
+// to begin.
+func nextShards(shards int, self string, own map[int]shardStanding, live map[string][]int) (start, leave []int) {
+	taken := map[int]bool{}
+	for identity, held := range live {
+		for _, shard := range held {
+			if identity != self {
+				taken[shard] = true
+			}
+		}
+	}
+	held, kept, drains := []int{}, 0, false
+	for _, shard := range slices.Sorted(maps.Keys(own)) {
+		switch standing := own[shard]; {
+		case standing == leaving:
+			drains = true
+		case standing == campaigning && taken[shard]:
+			leave = append(leave, shard)
+		default:
+			kept++
+			if standing == holding {
+				held = append(held, shard)
+			}
+		}
+	}
+	fair := share(shards, len(live))
+	if len(held) > fair && !drains {
+		leave = append(leave, held[len(held)-1])
+	}
+	for shard := 0; shard < shards && kept < fair; shard++ {
+		if _, ours := own[shard]; !ours && !taken[shard] {
+			start = append(start, shard)
+			kept++
+		}
+	}
+	return start, leave
+}
+
+// sharding campaigns for the fair share of this replica, and opens the shards that it holds.
+type sharding struct {
+	replicas *replicas
+	shards   *controller.Shards
+	// held is the gauge of held shards, by shard.
+	held *prometheus.GaugeVec
+
+	mu  sync.Mutex
+	own map[int]shardStanding
+}
+
+// newSharding returns the sharding of a replica.
+func newSharding(replicas *replicas, shards *controller.Shards, held *prometheus.GaugeVec) *sharding {
+	s := &sharding{
+		replicas: replicas, shards: shards, held: held, own: map[int]shardStanding{},
+	}
+	replicas.held = s.holds
+	return s
+}
+
+// shardLeaseName returns the name of the Lease of a shard.
+func shardLeaseName(options LeaderElectionOptions, shard int) string {
+	return fmt.Sprintf("%s-shard-%d", options.ResourceName, shard)
+}
+
+// shardEnd is the end of a campaign for a shard.
+type shardEnd struct {
+	shard int
+	err   error
+}
+
+// run campaigns until stop or lead ends. It then drains all shards and releases their Leases. An
+// error that wraps errWorkersLeft means that work on a lost shard has not ended in time.
+func (s *sharding) run(stop, lead context.Context) error {
+	logger := klog.FromContext(stop)
+	campaigns, cancel := context.WithCancel(stop)
+	defer cancel()
+	defer context.AfterFunc(lead, cancel)()
+	stops, ended := map[int]context.CancelFunc{}, make(chan shardEnd, s.replicas.shards)
+	for {
+		if campaigns.Err() == nil {
+			start, leave := s.next()
+			for _, shard := range leave {
+				stops[shard]()
+			}
+			for _, shard := range start {
+				ctx, cancel := context.WithCancel(campaigns)
+				stops[shard] = cancel
+				go func() { ended <- shardEnd{shard, s.campaign(ctx, shard)} }()
+			}
+		} else if len(stops) == 0 {
+			return nil
+		}
+		var stopped <-chan struct{}
+		if campaigns.Err() == nil {
+			stopped = campaigns.Done()
+		}
+		select {
+		case <-s.replicas.changed:
+		case <-stopped:
+		case end := <-ended:
+			stops[end.shard]()
+			delete(stops, end.shard)
+			s.set(end.shard, nil)
+			switch {
+			case errors.Is(end.err, errWorkersLeft):
+				return fmt.Errorf("shard %d: %w", end.shard, end.err)
+			case end.err != nil:
+				logger.Error(end.err, "Lost a shard", "shard", end.shard)
+			}
+		}
+	}
+}
+
+// next returns the shards to start and to leave, and records both.
+func (s *sharding) next() (start, leave []int) {
+	live := s.replicas.live()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	start, leave = nextShards(s.replicas.shards, s.replicas.identity, s.own, live)
+	for _, shard := range start {
+		s.own[shard] = campaigning
+	}
+	for _, shard := range leave {
+		s.own[shard] = leaving
+	}
+	return start, leave
+}
+
+// set records the standing of a shard; nil removes it.
+func (s *sharding) set(shard int, standing *shardStanding) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if standing == nil {
+		delete(s.own, shard)
+		return
+	}
+	s.own[shard] = *standing
+}
+
+// holds returns the shards that the replica has not given back.
+func (s *sharding) holds() []int {
+	var held []int
+	for shard := range s.replicas.shards {
+		if s.shards.IsOpen(shard) {
+			held = append(held, shard)
+		}
+	}
+	return held
+}
+
+// campaign runs for a shard until stop ends, and works on it while this replica holds its Lease.
+func (s *sharding) campaign(stop context.Context, shard int) error {
+	options := s.replicas.options
+	options.ResourceName = shardLeaseName(options, shard)
+	gauge := s.held.WithLabelValues(fmt.Sprint(shard))
+	leadership := newLeadership(options, s.replicas.identity, s.replicas.leases, func(leads bool) {
+		if leads {
+			gauge.Set(1)
+		} else {
+			gauge.Set(0)
+		}
+	})
+	leadership.isGone = s.replicas.isGone
+	return leadership.run(stop, func(stop, lead context.Context) error { return s.work(stop, lead, shard) })
+}
+
+// work opens the shard until stop or lead ends, and returns when it is drained. After the loss of
+// the Lease, work in flight has the time that the loss leaves.
+func (s *sharding) work(stop, lead context.Context, shard int) error {
+	logger := klog.FromContext(stop)
+	s.mu.Lock()
+	if s.own[shard] == campaigning {
+		s.own[shard] = holding
+	}
+	s.mu.Unlock()
+	logger.Info("Took a shard", "shard", shard)
+	s.shards.Open(shard, lead)
+	select {
+	case <-stop.Done():
+	case <-lead.Done():
+	}
+	patience, cancel := context.WithCancel(context.WithoutCancel(stop))
+	defer cancel()
+	defer context.AfterFunc(lead, func() {
+		loss := (*leaseLostError)(nil)
+		if errors.As(context.Cause(lead), &loss) {
+			giveUp, done := context.WithDeadline(patience, loss.end)
+			defer done()
+			<-giveUp.Done()
+		}
+		cancel()
+	})()
+	if err := s.shards.Close(patience, shard); err != nil {
+		return errors.Join(context.Cause(lead), errWorkersLeft)
+	}
+	logger.Info("Drained a shard", "shard", shard)
+	return context.Cause(lead)
+}

@@ -44,8 +44,8 @@ var topics = []topic{
 		names: []string{"approved-registries"}, prefixes: []string{"webhook-"},
 	},
 	{
-		title: "Leader election", introduction: "One replica works, and the others wait for its lease.",
-		names: []string{"leader-elect"}, prefixes: []string{"leader-elect-"},
+		title: "Leader election", introduction: "One replica works, and the others wait for its lease. With `--shards`, [all replicas work](scale.md).",
+		names: []string{"leader-elect", "shards"}, prefixes: []string{"leader-elect-"},
 	},
 	{
 		title: "Endpoints", introduction: "What the operator serves. See [ports](security.md#ports).",

@@ -139,7 +139,8 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 		"comma-separated `names` of the kinds to run: name enables a kind, -name disables it, * enables all kinds that are not "+
 			"named. A disabled kind sends no requests")
 	fs.IntVar(&o.Shards, "shards", o.Shards,
-		"`number` of shards of the namespaces, which the replicas divide among themselves; with 1, one replica does all the work")
+		fmt.Sprintf("`number` of shards of the namespaces, at most %d, which the replicas divide among themselves; with 1, one replica does "+
+			"all the work", maxShards))
 	fs.StringVar(&o.MetricsBindAddress, "metrics-bind-address", o.MetricsBindAddress,
 		"`host:port` of /metrics; 0 turns it off, port 0 selects a free port")
 	fs.BoolVar(&o.MetricsSecure, "metrics-secure", o.MetricsSecure,

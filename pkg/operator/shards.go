@@ -38,8 +38,8 @@ func share(shards, replicas int) int { return (shards + replicas - 1) / replicas
 
 // nextShards returns the shards for which a replica starts to campaign, and those that it leaves.
 // own has its shards, and live the shards that each live replica holds. A replica gives back one
-// shard at a time, the last one: shard 0 stays until its replica ends, because its work takes long
-// to begin.
+// shard at a time, the last one. It never gives back shard 0, so that the work that one replica does
+// for all does not move.
 func nextShards(shards int, self string, own map[int]shardStanding, live map[string][]int) (start, leave []int) {
 	taken := map[int]bool{}
 	for identity, held := range live {

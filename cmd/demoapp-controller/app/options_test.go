@@ -59,6 +59,7 @@ func TestFlagsAndDefaults(t *testing.T) {
 		"image-registry":                  "",
 		"images":                          "[]",
 		"pprof-bind-address":              "0",
+		"shards":                          "1",
 		"shutdown-timeout":                "25s",
 		"logging-format":                  "text",
 		"watches-file":                    "", "chart-cache-dir": "", "registry-config": "", "status-manifest": "false",

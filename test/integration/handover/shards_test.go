@@ -148,10 +148,10 @@ func assertOneWriter(t *testing.T, operators map[string]*cluster.Operator) (hand
 	return handedOver
 }
 
-// TestReplicasShareWork changes the number of replicas under load: two join, one is killed, one
+// TestReplicasShareWork changes the number of replicas under load: one takes over from a process
+// without shards, two join, one is killed, one
 // joins, and one is terminated.
 func TestReplicasShareWork(t *testing.T) {
-	grantShards(t)
 	load := &sharedLoad{t: t}
 	for range sharedNamespaces {
 		ns := apps.NewExclusive(t, shared)
@@ -161,7 +161,14 @@ func TestReplicasShareWork(t *testing.T) {
 	args := append([]string{fmt.Sprintf("--shards=%d", shardCount)}, cluster.ShortLease...)
 	start := func() *cluster.Operator { return cluster.StartOperator(t.Context(), t, shared, args...) }
 
+	alone := cluster.StartOperator(t.Context(), t, shared, cluster.ShortLease...)
+	cluster.AwaitLead(t, alone)
+	grantShards(t)
 	a := start()
+	if held, err := heldShards(t.Context(), a); err != nil || held > 0 {
+		t.Errorf("beside a process without shards, a replica holds %d shards (%v)", held, err)
+	}
+	alone.StopOrderly(t)
 	load.until("the first replica holds all shards", map[*cluster.Operator]int{a: 6})
 	b, c := start(), start()
 	load.until("two replicas joined", map[*cluster.Operator]int{a: 2, b: 2, c: 2})
@@ -178,7 +185,7 @@ func TestReplicasShareWork(t *testing.T) {
 			return app.Status.ObservedGeneration == app.Generation && apps.IsReady(app)
 		})
 	}
-	handedOver := assertOneWriter(t, map[string]*cluster.Operator{"a": a, "b": b, "c": c, "d": d})
+	handedOver := assertOneWriter(t, map[string]*cluster.Operator{"alone": alone, "a": a, "b": b, "c": c, "d": d})
 	t.Logf("%d objects had several writers, one after another", handedOver)
 	if handedOver == 0 {
 		t.Error("no object was handed over")

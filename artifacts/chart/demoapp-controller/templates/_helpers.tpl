@@ -194,7 +194,7 @@ insecureSkipVerify: true
 {{- $values := dict
   "namespaces" "watchNamespaces" "controllers" "controllers" "audit-namespace" "auditNamespace"
   "shutdown-timeout" "shutdownTimeoutSeconds" "logging-format" "logging.format" "v" "logging.verbosity"
-  "leader-elect" "leaderElection.enabled" "leader-elect-lease-duration" "leaderElection.leaseDuration"
+  "shards" "shards" "leader-elect" "leaderElection.enabled" "leader-elect-lease-duration" "leaderElection.leaseDuration"
   "leader-elect-renew-deadline" "leaderElection.renewDeadline" "leader-elect-retry-period" "leaderElection.retryPeriod"
   "metrics-bind-address" "metrics.enabled" "metrics-secure" "metrics.secure" "metrics-cert-dir" "metrics.certSecret"
   "webhook-bind-address" "webhook.enabled" "webhook-cert-dir" "webhook.certManager.enabled"
@@ -225,6 +225,9 @@ insecureSkipVerify: true
 {{- fail (print
   "replicaCount: must be 1 without leader election, because each replica would "
   "work; set leaderElection.enabled=true or replicaCount=1") -}}
+{{- end -}}
+{{- if and (gt (int .Values.shards) 1) (not .Values.leaderElection.enabled) -}}
+{{- fail "shards: needs leader election, which divides them; set leaderElection.enabled=true or shards=1" -}}
 {{- end -}}
 {{- if and .Values.webhook.certManager.enabled (not .Values.webhook.enabled) -}}
 {{- fail "webhook.certManager.enabled: is of no use without the webhook; set webhook.enabled=true" -}}

@@ -16,6 +16,9 @@
 {{- with .Values.leaderElection.retryPeriod -}}
 {{- $args = append $args (printf "--leader-elect-retry-period=%s" .) -}}
 {{- end -}}
+{{- if gt (int .Values.shards) 1 -}}
+{{- $args = append $args (printf "--shards=%d" (int .Values.shards)) -}}
+{{- end -}}
 {{- $name := include "demoapp-controller.fullname" . -}}
 {{- if ne $name .Chart.Name -}}
 {{- $args = append $args (printf "--leader-elect-resource-name=%s" $name) -}}

@@ -171,9 +171,13 @@ func (f facts) ofUnseen(node *Node, summary Summary) finding {
 	return found
 }
 
-// podOf returns the name of the pod in the identity of a leader, such as pod_1b2c.
+// podOf returns the name of the pod in the identity of a leader, such as pod_1b2c, for kubectl logs.
+// Replicas that share the work have a common identity without a pod, so the result selects them all.
 func podOf(leader string) string {
-	pod, _, _ := strings.Cut(leader, "_")
+	pod, _, ok := strings.Cut(leader, "_")
+	if !ok {
+		return "--selector=app.kubernetes.io/name=demoapp-controller"
+	}
 	return pod
 }
 

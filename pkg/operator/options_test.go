@@ -72,6 +72,12 @@ func TestValidate(t *testing.T) {
 			args: []string{"--leader-elect-retry-period=9s"},
 			want: []string{"--leader-elect-renew-deadline=10s: must be longer than 10.8s"},
 		},
+		{name: "shards", args: []string{"--shards=64"}},
+		{name: "too many shards", args: []string{"--shards=65"}, want: []string{"--shards=65: must be between 1 and 64"}},
+		{
+			name: "shards without a leader", args: []string{"--shards=2", "--leader-elect=false"},
+			want: []string{"--shards=2: needs leader election"},
+		},
 		{name: "secure metrics", args: []string{"--metrics-secure", "--metrics-cert-dir=/certificates"}},
 		{
 			name: "secure metrics that are off",

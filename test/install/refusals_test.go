@@ -35,6 +35,8 @@ func TestValuesAreRefused(t *testing.T) {
 		{"spread without a selector", "{topologySpreadConstraints: [{maxSkew: 1}]}", "labelSelector"},
 		// Combinations.
 		{"replicas without a leader", "{leaderElection: {enabled: false}}", "replicaCount: must be 1 without leader election"},
+		{"shards without a leader", "{replicaCount: 1, shards: 2, leaderElection: {enabled: false}}", "shards: needs leader election"},
+		{"too many shards", "{shards: 65}", "at '/shards': maximum"},
 		{"tag and digest", "{image: {tag: v1.2.3, digest: 'sha256:" + digest + "'}}", "image.tag: is of no use beside image.digest"},
 		{"stacks without databases", "{kinds: [appstack]}", "kinds: appstack creates PostgreSQLs; add postgresql to kinds"},
 		{"platforms without databases", "{kinds: [ecommerceplatform]}", "kinds: ecommerceplatform creates PostgreSQLs"},

@@ -59,6 +59,7 @@ var effects = []effect{
 	{path: "kinds", to: "[website]", adds: "name: demoapp-controller-website"},
 	{path: "workloadImages.registry", to: "registry.example.com/hub", adds: "--image-registry=registry.example.com/hub"},
 	{path: "workloadImages.replace", to: "{redis:7-alpine: redis:7.4}", adds: "--images=redis:7-alpine=redis:7.4"},
+	{path: "shards", to: "3", adds: "- --shards=3"},
 	{path: "auditNamespace", to: "records", adds: "--audit-namespace=records"},
 	{path: "shutdownTimeoutSeconds", to: "60", adds: "terminationGracePeriodSeconds: 75"},
 	{path: "crds.install", to: "false", removes: "kind: CustomResourceDefinition"},
@@ -269,4 +270,14 @@ func parse[T any](t testing.TB, text string) T {
 		t.Fatalf("%v in %s", err, text)
 	}
 	return decoded
+}
+
+// TestShardsAreGranted asserts that the role has the Leases of all shards.
+func TestShardsAreGranted(t *testing.T) {
+	rendered := manifest(t, values{"shards": 2})
+
+	want := "resourceNames:\n    - demoapp-controller\n    - demoapp-controller-shard-0\n    - demoapp-controller-shard-1\n"
+	if !strings.Contains(rendered, want) {
+		t.Errorf("the chart does not grant the Leases:\n%s", want)
+	}
 }

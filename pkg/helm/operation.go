@@ -272,9 +272,10 @@ func (o *operation) unchanged(original, target *resource.Info) (InventoryEntry, 
 	return entry, true
 }
 
-// cleanUp extends the deadline for the following cleanup.
+// cleanUp extends the deadline for the following cleanup. The deadline of a hook that hangs may be
+// that of the operation, whose context may end a moment later.
 func (o *operation) cleanUp() {
-	if o.ctx.Err() != nil {
+	if o.hookFailed || o.ctx.Err() != nil {
 		o.ctx = o.cleanup
 	}
 }

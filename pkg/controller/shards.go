@@ -105,7 +105,7 @@ func (s *Shards) in(shard int) InShard {
 
 // Watch calls opened for each shard that the process holds or takes, and closed after a shard was
 // drained, until the returned function is called. No pass over the shard is in flight during
-// closed.
+// closed. The calls for different shards may be concurrent.
 func (s *Shards) Watch(opened, closed func(InShard)) (stop func()) {
 	if s == nil {
 		return func() {}

@@ -344,8 +344,12 @@ func TestTakenShardIsDrained(t *testing.T) {
 						t.Fatal("no pass can begin")
 					}
 				}
-				drained := false
-				a.shards.Watch(func(controller.InShard) {}, func(in controller.InShard) { drained = in(namespace) })
+				var drained atomic.Bool
+				a.shards.Watch(func(controller.InShard) {}, func(in controller.InShard) {
+					if in(namespace) {
+						drained.Store(true)
+					}
+				})
 				leases := client.CoordinationV1().Leases(leaseOptions.ResourceNamespace)
 				lease, err := leases.Get(t.Context(), shardLeaseName(leaseOptions, 2), metav1.GetOptions{})
 				if err != nil {
@@ -366,7 +370,7 @@ func TestTakenShardIsDrained(t *testing.T) {
 				elapse(leaseOptions.RetryPeriod)
 				synctest.Wait()
 				awaitShares(t, replicas, map[string]int{"a": 3})
-				if !drained {
+				if !drained.Load() {
 					t.Error("the shard was not drained")
 				}
 				a.stop()

@@ -66,6 +66,8 @@ type world struct {
 	leftTo []string
 	// refusal is why objects are not reconciled.
 	refusal string
+	// shards are the namespaces whose objects are reconciled; nil for all.
+	shards *controller.Shards
 }
 
 // newWorld returns a world with the object "web". change edits the default Definition.
@@ -96,7 +98,7 @@ func newWorld(t *testing.T, change func(w *world, k *kind.Definition[*cluster, v
 	var err error
 	w.loop, err = kind.New(k, kind.Deps{
 		Informers: map[string]cache.SharedIndexInformer{"": w.informer}, Recorder: w, Clock: w.clock, ResyncPeriod: time.Hour,
-		Refuse: func(string) string { return w.refusal },
+		Refuse: func(string) string { return w.refusal }, Shards: w.shards,
 	})
 	expect.NoError(t, err)
 	w.create()

@@ -20,7 +20,6 @@ import (
 	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
-	kubefake "k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/tools/cache"
 
 	childv1alpha1 "github.com/example/demoapp-controller/pkg/apis/child/v1alpha1"
@@ -42,7 +41,7 @@ type family struct {
 	*controllertest.World
 
 	t      *testing.T
-	kube   *kubefake.Clientset
+	kube   *controllertest.Kube
 	owner  *corev1.Secret
 	status childv1alpha1.ChildrenStatus
 	// desired are the arguments of the next Ensure.
@@ -99,7 +98,7 @@ func newFamily(t *testing.T, desired ...Desired) *family {
 
 func emptyFamily(t *testing.T, desired ...Desired) *family {
 	t.Helper()
-	kube := kubefake.NewClientset()
+	kube := controllertest.NewKube()
 	return &family{
 		World: controllertest.NewWorld(t, kube), t: t, kube: kube, desired: desired,
 		owner: &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "web", UID: "owner"}},

@@ -14,7 +14,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	kubefake "k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/example/demoapp-controller/pkg/controller"
@@ -29,7 +28,7 @@ type readiness struct {
 	*controllertest.World
 
 	t    *testing.T
-	kube *kubefake.Clientset
+	kube *controllertest.Kube
 	pods child.Readiness
 
 	mu     sync.Mutex
@@ -39,7 +38,7 @@ type readiness struct {
 func inReadiness(t *testing.T, test func(r *readiness)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		kube := kubefake.NewClientset()
+		kube := controllertest.NewKube()
 		r := &readiness{World: controllertest.NewWorld(t, kube), t: t, kube: kube}
 		queue := controller.New(controller.ReconcilerFunc(func(_ context.Context, key cache.ObjectName, _ controller.Reason) (controller.Result, error) {
 			r.mu.Lock()

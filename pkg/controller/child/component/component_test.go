@@ -16,7 +16,6 @@ import (
 	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
-	kubefake "k8s.io/client-go/kubernetes/fake"
 
 	childv1alpha1 "github.com/example/demoapp-controller/pkg/apis/child/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller/child"
@@ -32,7 +31,7 @@ type world struct {
 	*controllertest.World
 
 	t      *testing.T
-	kube   *kubefake.Clientset
+	kube   *controllertest.Kube
 	set    *child.Set
 	owner  *corev1.Secret
 	status childv1alpha1.ChildrenStatus
@@ -41,7 +40,7 @@ type world struct {
 func inWorld(t *testing.T, test func(w *world)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		kube := kubefake.NewClientset()
+		kube := controllertest.NewKube()
 		w := &world{
 			World: controllertest.NewWorld(t, kube), t: t, kube: kube,
 			owner: &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "shop", UID: "owner"}},

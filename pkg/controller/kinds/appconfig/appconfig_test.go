@@ -19,7 +19,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	kubefake "k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
@@ -42,7 +41,7 @@ type world struct {
 	*controllertest.World
 
 	t      *testing.T
-	kube   *kubefake.Clientset
+	kube   *controllertest.Kube
 	client *versionedfake.Clientset
 }
 
@@ -59,7 +58,7 @@ func inWorld(t *testing.T, test func(w *world)) {
 func inEmptyWorld(t *testing.T, test func(w *world)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		kube, client := kubefake.NewClientset(), versionedfake.NewClientset()
+		kube, client := controllertest.NewKube(), versionedfake.NewClientset()
 		w := &world{World: controllertest.NewWorld(t, kube, client), t: t, kube: kube, client: client}
 		w.start()
 		test(w)

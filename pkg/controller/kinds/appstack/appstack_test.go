@@ -18,7 +18,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	kubefake "k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
@@ -42,7 +41,7 @@ type world struct {
 	*controllertest.World
 
 	t      *testing.T
-	kube   *kubefake.Clientset
+	kube   *controllertest.Kube
 	client *versionedfake.Clientset
 }
 
@@ -50,7 +49,7 @@ type world struct {
 func inWorld(t *testing.T, test func(w *world)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		kube, client := kubefake.NewClientset(), versionedfake.NewClientset()
+		kube, client := controllertest.NewKube(), versionedfake.NewClientset()
 		w := &world{World: controllertest.NewWorld(t, kube, client), t: t, kube: kube, client: client}
 		w.start()
 		test(w)

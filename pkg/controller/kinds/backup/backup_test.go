@@ -18,7 +18,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	kubefake "k8s.io/client-go/kubernetes/fake"
 	metadatafake "k8s.io/client-go/metadata/fake"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/cache"
@@ -46,7 +45,7 @@ type world struct {
 	*controllertest.World
 
 	t        *testing.T
-	kube     *kubefake.Clientset
+	kube     *controllertest.Kube
 	metadata *metadatafake.FakeMetadataClient
 	client   *versionedfake.Clientset
 }
@@ -67,7 +66,7 @@ func inWorld(t *testing.T, test func(w *world)) {
 func newWorld(t *testing.T) *world {
 	scheme := runtime.NewScheme()
 	expect.NoError(t, metav1.AddMetaToScheme(scheme))
-	kube, client, metadata := kubefake.NewClientset(), versionedfake.NewClientset(), metadatafake.NewSimpleMetadataClient(scheme)
+	kube, client, metadata := controllertest.NewKube(), versionedfake.NewClientset(), metadatafake.NewSimpleMetadataClient(scheme)
 	w := &world{World: controllertest.NewWorld(t, kube, client, metadata), t: t, kube: kube, metadata: metadata, client: client}
 	w.start()
 	return w

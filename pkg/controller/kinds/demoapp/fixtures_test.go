@@ -18,7 +18,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	dynamicfake "k8s.io/client-go/dynamic/fake"
-	kubefake "k8s.io/client-go/kubernetes/fake"
 	metadatafake "k8s.io/client-go/metadata/fake"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/cache"
@@ -60,7 +59,7 @@ var (
 type world struct {
 	t        *testing.T
 	demo     *demofake.Clientset
-	kube     *kubefake.Clientset
+	kube     *controllertest.Kube
 	metadata *metadatafake.FakeMetadataClient
 	dynamic  *dynamicfake.FakeDynamicClient
 	engine   *releasetest.Engine
@@ -90,7 +89,7 @@ func newWorld(t *testing.T) *world {
 	t.Helper()
 	calls := &controllertest.Journal{}
 	w := &world{
-		t: t, demo: demofake.NewClientset(), kube: kubefake.NewClientset(),
+		t: t, demo: demofake.NewClientset(), kube: controllertest.NewKube(),
 		engine:   releasetest.New(began, calls.Add),
 		recorder: &controllertest.Recorder{}, clock: clocktesting.NewFakeClock(began), calls: calls,
 	}

@@ -20,7 +20,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	dynamicfake "k8s.io/client-go/dynamic/fake"
-	kubefake "k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
@@ -48,7 +47,7 @@ type world struct {
 	*controllertest.World
 
 	t      *testing.T
-	kube   *kubefake.Clientset
+	kube   *controllertest.Kube
 	client *versionedfake.Clientset
 
 	set  *child.Set
@@ -60,7 +59,7 @@ type world struct {
 func inWorld(t *testing.T, test func(w *world)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		kube, client := kubefake.NewClientset(), versionedfake.NewClientset()
+		kube, client := controllertest.NewKube(), versionedfake.NewClientset()
 		w := &world{World: controllertest.NewWorld(t, kube, client), t: t, kube: kube, client: client}
 		w.start()
 		test(w)

@@ -16,7 +16,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	kubefake "k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
@@ -38,7 +37,7 @@ type world struct {
 	*controllertest.World
 
 	t        *testing.T
-	kube     *kubefake.Clientset
+	kube     *controllertest.Kube
 	client   *versionedfake.Clientset
 	children *child.Set
 	backups  *postgresql.Backups
@@ -58,7 +57,7 @@ func inWorld(t *testing.T, test func(w *world)) {
 }
 
 func newWorld(t *testing.T) *world {
-	kube, client := kubefake.NewClientset(), versionedfake.NewClientset()
+	kube, client := controllertest.NewKube(), versionedfake.NewClientset()
 	w := &world{World: controllertest.NewWorld(t, kube, client), t: t, kube: kube, client: client}
 	w.start()
 	return w

@@ -175,7 +175,7 @@ func TestBudget(t *testing.T) {
 // TestBudgetOfManyKinds: releases of many kinds cost nothing at rest, through periodic
 // reconciles and after a restart.
 func TestBudgetOfManyKinds(t *testing.T) {
-	const kinds, each = 20, 10
+	const kinds, each = 6, 5
 	bubble(t, nil, func(w *world) {
 		w.With(func() { w.React = rolloutsEnd })
 		var all []watches.ReleaseKind

@@ -22,7 +22,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	kubefake "k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
@@ -73,7 +72,7 @@ type world struct {
 	*controllertest.World
 
 	t          *testing.T
-	kube       *kubefake.Clientset
+	kube       *controllertest.Kube
 	client     *versionedfake.Clientset
 	controller *webapp.Controller
 }
@@ -92,7 +91,7 @@ func inWorld(t *testing.T, options webapp.Options, test func(t *testing.T, w *wo
 
 func newWorld(t *testing.T, options webapp.Options) *world {
 	t.Helper()
-	kube, client := kubefake.NewClientset(), versionedfake.NewClientset()
+	kube, client := controllertest.NewKube(), versionedfake.NewClientset()
 	w := &world{World: controllertest.NewWorld(t, kube, client), t: t, kube: kube, client: client}
 	w.start(options)
 	return w

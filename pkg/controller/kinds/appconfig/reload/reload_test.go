@@ -14,7 +14,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	kubefake "k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/example/demoapp-controller/pkg/controller"
@@ -32,7 +31,7 @@ type world struct {
 	*controllertest.World
 
 	t         *testing.T
-	kube      *kubefake.Clientset
+	kube      *controllertest.Kube
 	workloads *reload.Workloads
 	queue     *controller.Controller
 	synced    []controller.NamedSync
@@ -59,7 +58,7 @@ func (w *world) Reconcile(_ context.Context, key cache.ObjectName, _ controller.
 func inWorld(t *testing.T, test func(w *world)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		kube := kubefake.NewClientset()
+		kube := controllertest.NewKube()
 		w := &world{World: controllertest.NewWorld(t, kube), t: t, kube: kube}
 		w.queue = controller.New(w, controller.Options{Name: "reload"})
 		workloads, err := reload.NewWorkloads(w, kube, options)

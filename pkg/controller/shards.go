@@ -52,13 +52,13 @@ func (s *Shards) Of(namespace string) int {
 		return 0
 	}
 	hash := fnv.New64a()
-	_, _ = hash.Write([]byte(namespace)) // It never fails.
-	shard, _ := bits.Mul64(hash.Sum64(), uint64(s.count))
-	return int(shard) //nolint:gosec // It is less than count.
+	_, _ = hash.Write([]byte(namespace))                  // It never fails.
+	shard, _ := bits.Mul64(hash.Sum64(), uint64(s.count)) //nolint:gosec // The count is positive.
+	return int(shard)                                     //nolint:gosec // It is less than count.
 }
 
 // Open begins the work on a shard. Passes are canceled when lead ends.
-func (s *Shards) Open(shard int, lead context.Context) {
+func (s *Shards) Open(lead context.Context, shard int) {
 	s.mu.Lock()
 	s.held[shard] = &heldShard{lead: lead}
 	s.opened++
@@ -208,8 +208,9 @@ func (s *Shards) First(run func(stop, lead context.Context) error) func(stop, le
 			case <-opened:
 			}
 			if work, end, ok := s.Begin(lead, ""); ok {
-				defer end()
-				return run(stop, work)
+				err := run(stop, work)
+				end()
+				return err
 			}
 		}
 	}

@@ -55,7 +55,7 @@ func TestPassesOfHeldShards(t *testing.T) {
 				return Result{}, context.Cause(ctx)
 			}
 		}
-		shards.Open(1, t.Context())
+		shards.Open(t.Context(), 1)
 		r.Enqueue(in[0], SpecChange)
 		r.Enqueue(in[0], Deleted)
 		r.Enqueue(in[1], SpecChange)
@@ -87,7 +87,9 @@ func TestPassesOfHeldShards(t *testing.T) {
 			t.Errorf("passes after the shard was given back: %v", r.passes)
 		}
 		r.stop(nil)
-		<-r.ended
+		if err := <-r.ended; err != nil {
+			t.Error(err)
+		}
 	})
 }
 
@@ -103,7 +105,7 @@ func TestLostShardCancelsPass(t *testing.T) {
 			return Result{}, cause
 		}
 		lead, lose := context.WithCancelCause(t.Context())
-		shards.Open(0, lead)
+		shards.Open(lead, 0)
 		r.run()
 		r.Enqueue(keyA, SpecChange)
 		synctest.Wait()
@@ -120,6 +122,8 @@ func TestLostShardCancelsPass(t *testing.T) {
 			t.Errorf("Close() = %v", err)
 		}
 		r.stop(nil)
-		<-r.ended
+		if err := <-r.ended; err != nil {
+			t.Error(err)
+		}
 	})
 }

@@ -206,7 +206,7 @@ func (g groupLease) renewed(base *coordinationv1.Lease, spec coordinationv1.Leas
 		table.Replicas[g.identity] = replicaEntry{Renewed: metav1.NowMicro(), Shards: g.held()}
 	} else if delete(table.Replicas, g.identity); len(table.Replicas) > 0 {
 		next.Spec.HolderIdentity = new(g.group())
-		next.Spec.LeaseDurationSeconds = new(int32(g.options.LeaseDuration / time.Second))
+		next.Spec.LeaseDurationSeconds = new(int32(g.options.LeaseDuration / time.Second)) //nolint:gosec // It is at most minutes.
 	}
 	text, err := json.Marshal(table)
 	if err != nil {

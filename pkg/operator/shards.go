@@ -213,7 +213,7 @@ func (s *sharding) work(stop, lead context.Context, shard int) error {
 	}
 	s.mu.Unlock()
 	logger.Info("Took a shard", "shard", shard)
-	s.shards.Open(shard, lead)
+	s.shards.Open(lead, shard)
 	select {
 	case <-stop.Done():
 	case <-lead.Done():

@@ -255,7 +255,9 @@ func TestReplicasStartTogether(t *testing.T) {
 		t.Logf("balanced after %v", took)
 		for _, r := range replicas {
 			r.stop()
-			<-r.ended
+			if err := <-r.ended; err != nil {
+				t.Error(err)
+			}
 		}
 	})
 }
@@ -295,7 +297,9 @@ func TestDrainedShardWaitsForPass(t *testing.T) {
 		}
 		for _, r := range replicas {
 			r.stop()
-			<-r.ended
+			if err := <-r.ended; err != nil {
+				t.Error(err)
+			}
 		}
 	})
 }
@@ -315,14 +319,18 @@ func TestOtherNumberOfShardsWaits(t *testing.T) {
 			t.Fatalf("beside two shards, the replica with three holds %v, the process without shards leads: %v", got, alone.leads.Load())
 		}
 		alone.stop()
-		<-alone.ended
+		if err := <-alone.ended; err != nil {
+			t.Error(err)
+		}
 
 		old.stop()
 
 		took := awaitShares(t, others, map[string]int{"new": 3})
 		t.Logf("taken %v after the signal", took)
 		others["new"].stop()
-		<-others["new"].ended
+		if err := <-others["new"].ended; err != nil {
+			t.Error(err)
+		}
 	})
 }
 

@@ -29,14 +29,14 @@ type Kube struct {
 	tracker clienttesting.ObjectTracker
 }
 
-var kubeScheme = runtime.NewScheme()
-
-func init() {
-	metav1.AddToGroupVersion(kubeScheme, schema.GroupVersion{Version: "v1"})
+var kubeScheme = func() *runtime.Scheme {
+	scheme := runtime.NewScheme()
+	metav1.AddToGroupVersion(scheme, schema.GroupVersion{Version: "v1"})
 	add := runtime.NewSchemeBuilder(appsv1.AddToScheme, autoscalingv2.AddToScheme, batchv1.AddToScheme,
 		corev1.AddToScheme, networkingv1.AddToScheme, policyv1.AddToScheme, rbacv1.AddToScheme)
-	utilruntime.Must(add.AddToScheme(kubeScheme))
-}
+	utilruntime.Must(add.AddToScheme(scheme))
+	return scheme
+}()
 
 // NewKube returns a clientset without objects.
 func NewKube() *Kube {

@@ -27,7 +27,7 @@ func TestGivenShardIsForgotten(t *testing.T) {
 		synctest.Wait()
 		ours := w.shards.Of(key.Namespace)
 		for shard := range 2 {
-			w.shards.Open(shard, t.Context())
+			w.shards.Open(t.Context(), shard)
 		}
 
 		expect.NoError(t, w.shards.Close(t.Context(), 1-ours))
@@ -44,6 +44,6 @@ func TestGivenShardIsForgotten(t *testing.T) {
 			t.Errorf("an object of a shard that was given back is enqueued: %v", dropped)
 		}
 		cancel()
-		<-ended
+		expect.NoError(t, <-ended)
 	})
 }

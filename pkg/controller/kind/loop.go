@@ -8,14 +8,12 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -26,7 +24,6 @@ import (
 	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
 	"github.com/example/demoapp-controller/pkg/controller"
 	"github.com/example/demoapp-controller/pkg/controller/kind/event"
-	"github.com/example/demoapp-controller/pkg/controller/kind/finalizer"
 	"github.com/example/demoapp-controller/pkg/controller/kind/status"
 	"github.com/example/demoapp-controller/pkg/overlay"
 )
@@ -269,129 +266,6 @@ func (l *Loop[T, S]) newPass(object T, why controller.Reason) *Pass[T] {
 		*l.kind.Status(p.Object) = *l.kind.Status(held.DeepCopy())
 	}
 	return p
-}
-
-func (l *Loop[T, S]) ensureFinalizer(ctx context.Context, object T) (T, error) {
-	var ensured T
-	var err error
-	if client := l.kind.Client(object.GetNamespace()); l.kind.Finalizer == "" {
-		ensured, err = finalizer.Remove(ctx, client, object, l.kind.FormerFinalizers...)
-	} else {
-		ensured, err = finalizer.Ensure(ctx, client, object, l.kind.Finalizer, l.kind.FormerFinalizers...)
-	}
-	if err != nil {
-		return object, l.redacted(ctx, object, err)
-	}
-	if ensured != object {
-		l.wrote(ensured)
-	}
-	return ensured, nil
-}
-
-// finalize calls Finalize and removes the finalizer. If other finalizers keep the object,
-// it writes the status between the two. Every step is idempotent, because an earlier pass
-// may have been interrupted.
-func (l *Loop[T, S]) finalize(ctx context.Context, p *Pass[T]) error {
-	own := l.finalizers()
-	if !finalizer.Has(p.Observed, own...) {
-		return nil
-	}
-	var done event.Event
-	if l.kind.Finalizer != "" {
-		var err error
-		if done, err = l.kind.Finalize(ctx, p); errors.Is(err, ErrDeletionWaits) {
-			return err
-		} else if err != nil {
-			p.failed = controller.IsFailure(ctx, err)
-			return join(err, p.Commit(ctx))
-		}
-	}
-	// Write the status before the finalizer is removed. After the removal, a crash could
-	// prevent the write, because this controller makes no further pass.
-	if OthersFinalizers(p.Object, own...) != "" && l.readyReason(p.Observed) != apimeta.ReasonFinalizerFailed {
-		if err := l.reportFinalized(ctx, p); err != nil {
-			return err
-		}
-	}
-	ended, err := finalizer.Remove(ctx, l.kind.Client(p.Object.GetNamespace()), p.Observed, own...)
-	if apierrors.IsConflict(err) {
-		return l.redacted(ctx, p.Object, err) // The watch event of the change enqueues the object.
-	}
-	if err != nil {
-		return l.blockDeletion(ctx, p, err)
-	}
-	// Emit the event after the removal, so that a repeated pass does not emit it again.
-	if done != (event.Event{}) {
-		event.Emit(ctx, l.recorder, p.Object, done)
-	}
-	if len(ended.GetFinalizers()) == 0 || finalizer.Has(ended, own...) {
-		l.gone(ended) // The object is deleted: this was its last finalizer, or it was gone before.
-		return nil
-	}
-	l.wrote(ended)
-	p.Observed = ended
-	return l.reportFinalized(ctx, p)
-}
-
-// othersGrace is the delay before the status reports that a deletion waits for finalizers of other
-// clients. Most deletions end within this delay, which saves a status write.
-const othersGrace = 2 * time.Second
-
-// awaitOthers reports in the status that only finalizers of other clients keep an object, for
-// example in a foreground deletion. Otherwise, the object would stay Ready.
-func (l *Loop[T, S]) awaitOthers(ctx context.Context, p *Pass[T]) (controller.Result, error) {
-	others := OthersFinalizers(p.Observed)
-	if others == "" || finalizer.Has(p.Observed, l.finalizers()...) || !meta.IsStatusConditionTrue(*p.conditions(p.Observed), apimeta.ConditionReady) {
-		return controller.Result{}, nil // The object is gone, or is not Ready.
-	}
-	if wait := p.Observed.GetDeletionTimestamp().Add(othersGrace).Sub(p.Now); wait > 0 {
-		return controller.Result{RequeueAfter: min(wait, othersGrace)}, nil
-	}
-	p.Conditions().MarkReconciling(apimeta.ReasonDeleting, "The deletion waits for finalizers of others: "+others)
-	if err := p.Commit(ctx); !apierrors.IsNotFound(err) {
-		return controller.Result{}, err
-	}
-	return controller.Result{}, nil
-}
-
-// blockDeletion reports an error of a request about the object itself.
-func (l *Loop[T, S]) blockDeletion(ctx context.Context, p *Pass[T], err error) error {
-	err = l.redacted(ctx, p.Object, err)
-	p.failed = controller.IsFailure(ctx, err)
-	p.Conditions().MarkReconciling(apimeta.ReasonFinalizerFailed, "Deletion waits: "+err.Error())
-	return join(err, p.Commit(ctx))
-}
-
-// finalizes reports whether the deletion of an object calls Finalize.
-func (l *Loop[T, S]) finalizes(object T) bool {
-	return l.kind.Finalizer != "" && finalizer.Has(object, l.finalizers()...)
-}
-
-// finalizers returns the finalizers that count as the kind's own.
-func (l *Loop[T, S]) finalizers() []string {
-	return append([]string{l.kind.Finalizer}, l.kind.FormerFinalizers...)
-}
-
-func (l *Loop[T, S]) reportFinalized(ctx context.Context, p *Pass[T]) error {
-	if l.kind.Finalized == nil {
-		return nil
-	}
-	l.kind.Finalized(p)
-	return p.Commit(ctx)
-}
-
-func (l *Loop[T, S]) readyReason(object T) string {
-	ready := meta.FindStatusCondition(*l.kind.Conditions(l.kind.Status(object)), apimeta.ConditionReady)
-	if ready == nil {
-		return ""
-	}
-	return ready.Reason
-}
-
-// OthersFinalizers returns the finalizers of an object except own, separated by commas.
-func OthersFinalizers(object metav1.Object, own ...string) string {
-	others := slices.DeleteFunc(slices.Clone(object.GetFinalizers()), func(name string) bool { return slices.Contains(own, name) })
-	return strings.Join(others, ", ")
 }
 
 // hold holds the status of a pass if the kind allows it, and returns for how long. hold

@@ -66,6 +66,11 @@
 // [MaxWaiting] bounds the passes that wait, and the passes of one namespace
 // may use half of it. Options.Workers bounds the passes that run.
 //
+// # Shards
+//
+// With Options.Shards, replicas divide the namespaces among themselves. Enqueue drops the keys of
+// shards that other replicas hold, and no pass over such a key starts. See [Shards].
+//
 // # Starting and stopping
 //
 // [New] starts nothing. [Controller.Run] waits until the informers have synced;

@@ -6,6 +6,7 @@ package controller
 import (
 	"context"
 	"hash/fnv"
+	"maps"
 	"math/bits"
 	"slices"
 	"sync"
@@ -113,10 +114,7 @@ func (s *Shards) Watch(opened, closed func(InShard)) (stop func()) {
 	watcher := &shardWatcher{opened: opened, closed: closed}
 	s.mu.Lock()
 	s.watchers = append(s.watchers, watcher)
-	var held []int
-	for shard := range s.held {
-		held = append(held, shard)
-	}
+	held := slices.Collect(maps.Keys(s.held))
 	s.mu.Unlock()
 	for _, shard := range held {
 		opened(s.in(shard))
@@ -138,11 +136,11 @@ func (s *Shards) Holds(namespace string) bool {
 	return s.held[s.Of(namespace)] != nil
 }
 
-// IsOpen reports whether the process holds a shard.
-func (s *Shards) IsOpen(shard int) bool {
+// Held returns the shards that the process holds, sorted.
+func (s *Shards) Held() []int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.held[shard] != nil
+	return slices.Sorted(maps.Keys(s.held))
 }
 
 // Opened is the number of shards that the process has taken so far. It is 1 for a nil *Shards.

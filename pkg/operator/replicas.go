@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"sync"
 	"time"
 
@@ -34,7 +35,7 @@ type replicas struct {
 	// shards is the number of shards.
 	shards int
 	leases coordinationv1client.LeasesGetter
-	// held returns the shards of this replica.
+	// held returns the shards that this replica has not given back.
 	held func() []int
 	// changed receives a value after each answer about the Lease. It has room for one.
 	changed chan struct{}
@@ -80,15 +81,24 @@ func (r *replicas) live() map[string][]int {
 	defer r.mu.Unlock()
 	found := map[string][]int{r.identity: nil}
 	for identity, entry := range r.seen {
-		if !r.isDead(identity, entry) {
+		if !r.hasExpired(identity, entry) {
 			found[identity] = entry.Shards
 		}
 	}
 	return found
 }
 
-func (r *replicas) isDead(identity string, entry sighting) bool {
+func (r *replicas) hasExpired(identity string, entry sighting) bool {
 	return identity != r.identity && time.Since(entry.at) > r.options.LeaseDuration
+}
+
+// isDead reports whether the entry of a replica has expired. A replica without an entry in the last
+// answer is not dead.
+func (r *replicas) isDead(identity string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	entry, seen := r.seen[identity]
+	return seen && r.hasExpired(identity, entry)
 }
 
 // tableOf returns the table of a Lease. A table for another number of shards is empty.
@@ -195,12 +205,8 @@ func (g groupLease) Update(ctx context.Context, lease *coordinationv1.Lease, opt
 // and no entries of dead ones. A spec without a holder removes the entry: the replica leaves. The
 // group then keeps the Lease while it has other replicas.
 func (g groupLease) renewed(base *coordinationv1.Lease, spec coordinationv1.LeaseSpec) *coordinationv1.Lease {
-	next, table, live := base.DeepCopy(), g.tableOf(base), g.live()
-	for identity := range table.Replicas {
-		if _, ok := live[identity]; !ok && g.hasSeen(identity) {
-			delete(table.Replicas, identity)
-		}
-	}
+	next, table := base.DeepCopy(), g.tableOf(base)
+	maps.DeleteFunc(table.Replicas, func(identity string, _ replicaEntry) bool { return g.isDead(identity) })
 	next.Spec = *spec.DeepCopy()
 	if ptr.Deref(spec.HolderIdentity, "") != "" {
 		table.Replicas[g.identity] = replicaEntry{Renewed: metav1.NowMicro(), Shards: g.held()}
@@ -214,12 +220,4 @@ func (g groupLease) renewed(base *coordinationv1.Lease, spec coordinationv1.Leas
 	}
 	metav1.SetMetaDataAnnotation(&next.ObjectMeta, apimeta.AnnotationReplicas, string(text))
 	return next
-}
-
-// hasSeen reports whether the last answer had an entry of a replica.
-func (r *replicas) hasSeen(identity string) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	_, seen := r.seen[identity]
-	return seen
 }

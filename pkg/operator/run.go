@@ -14,6 +14,7 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	coordinationv1client "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/klog/v2"
@@ -187,15 +188,15 @@ func prepare(
 	if err != nil {
 		return nil, err
 	}
-	leading, reported := metrics.leading(cfg.LeaderElection.ResourceName), reportingLeases{leases, report}
-	leadership := newLeadership(cfg.LeaderElection, cfg.identity, reported, leading)
+	holder, held := cfg.identity, coordinationv1client.LeasesGetter(reportingLeases{leases, report})
 	var shared []Controller
 	if cfg.Shards > 1 {
 		environment.Shards = controller.NewShards(cfg.Shards)
-		group := newReplicas(cfg.LeaderElection, cfg.identity, cfg.Shards, reported)
-		leadership = newLeadership(cfg.LeaderElection, group.group(), group, leading)
+		group := newReplicas(cfg.LeaderElection, cfg.identity, cfg.Shards, held)
+		holder, held = group.group(), group
 		shared = []Controller{{Name: "shards", Run: newSharding(group, environment.Shards, metrics.shards).run}}
 	}
+	leadership := newLeadership(cfg.LeaderElection, holder, held, metrics.leading(cfg.LeaderElection.ResourceName))
 	return &assembly{
 		environment: environment,
 		shared:      shared,
@@ -250,8 +251,8 @@ func (p *process) run(stop context.Context) (err error) {
 		return err
 	}
 	services.start(base, built.services...)
-	// Each kind sends once. The buffer has room for them and for the shared controllers, so that a kind on a standby does not
-	// block.
+	// Each kind sends once. The buffer has room for them and for the shared controllers, so that a kind
+	// on a standby does not block.
 	controllers := make(chan []Controller, len(built.startable)+len(built.waiting.waiting)+1)
 	controllers <- built.shared
 	// started is closed when the first kind has started. A process without kinds must not hold the

@@ -89,11 +89,8 @@ type sharding struct {
 
 // newSharding returns the sharding of a replica.
 func newSharding(replicas *replicas, shards *controller.Shards, held *prometheus.GaugeVec) *sharding {
-	s := &sharding{
-		replicas: replicas, shards: shards, held: held, own: map[int]shardStanding{},
-	}
-	replicas.held = s.holds
-	return s
+	replicas.held = shards.Held
+	return &sharding{replicas: replicas, shards: shards, held: held, own: map[int]shardStanding{}}
 }
 
 // shardLeaseName returns the name of the Lease of a shard.
@@ -139,7 +136,7 @@ func (s *sharding) run(stop, lead context.Context) error {
 		case end := <-ended:
 			stops[end.shard]()
 			delete(stops, end.shard)
-			s.set(end.shard, nil)
+			s.forget(end.shard)
 			switch {
 			case errors.Is(end.err, errWorkersLeft):
 				return fmt.Errorf("shard %d: %w", end.shard, end.err)
@@ -165,26 +162,11 @@ func (s *sharding) next() (start, leave []int) {
 	return start, leave
 }
 
-// set records the standing of a shard; nil removes it.
-func (s *sharding) set(shard int, standing *shardStanding) {
+// forget removes the standing of a shard.
+func (s *sharding) forget(shard int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if standing == nil {
-		delete(s.own, shard)
-		return
-	}
-	s.own[shard] = *standing
-}
-
-// holds returns the shards that the replica has not given back.
-func (s *sharding) holds() []int {
-	var held []int
-	for shard := range s.replicas.shards {
-		if s.shards.IsOpen(shard) {
-			held = append(held, shard)
-		}
-	}
-	return held
+	delete(s.own, shard)
 }
 
 // campaign runs for a shard until stop ends, and works on it while this replica holds its Lease.

@@ -130,7 +130,6 @@ func (u unreachableLease) Update(ctx context.Context, lease *coordinationv1.Leas
 // replica is one replica with shards.
 type replica struct {
 	shards   *controller.Shards
-	count    int
 	isCutOff atomic.Bool
 	stop     context.CancelFunc
 	ended    chan error
@@ -140,7 +139,7 @@ func newReplica(t *testing.T, client *fake.Clientset, identity string, count int
 	t.Helper()
 	options := leaseOptions
 	options.RetryPeriod = time.Second
-	r := &replica{shards: controller.NewShards(count), count: count, ended: make(chan error, 1)}
+	r := &replica{shards: controller.NewShards(count), ended: make(chan error, 1)}
 	group := newReplicas(options, identity, count, unreachable{client.CoordinationV1(), &r.isCutOff})
 	held := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "held"}, []string{"shard"})
 	s := newSharding(group, r.shards, held)
@@ -158,15 +157,15 @@ func newReplica(t *testing.T, client *fake.Clientset, identity string, count int
 	return r
 }
 
-// open returns the shards that the replica works on.
-func (r *replica) open() []int {
-	var found []int
-	for shard := range r.count {
-		if r.shards.IsOpen(shard) {
-			found = append(found, shard)
+// stopAll stops replicas, one after another.
+func stopAll(t *testing.T, replicas map[string]*replica) {
+	t.Helper()
+	for name, r := range replicas {
+		r.stop()
+		if err := <-r.ended; err != nil {
+			t.Errorf("replica %s: %v", name, err)
 		}
 	}
-	return found
 }
 
 // awaitShares waits until the replicas hold these numbers of shards. It returns the time that this
@@ -177,7 +176,7 @@ func awaitShares(t *testing.T, replicas map[string]*replica, want map[string]int
 	for time.Since(begin) < time.Minute {
 		holders := map[int]string{}
 		for _, name := range slices.Sorted(maps.Keys(replicas)) {
-			open := replicas[name].open()
+			open := replicas[name].shards.Held()
 			got[name] = len(open)
 			for _, shard := range open {
 				if holder := holders[shard]; holder != "" {
@@ -253,12 +252,7 @@ func TestReplicasStartTogether(t *testing.T) {
 		}
 		took := awaitShares(t, replicas, map[string]int{"a": 4, "b": 4, "c": 4})
 		t.Logf("balanced after %v", took)
-		for _, r := range replicas {
-			r.stop()
-			if err := <-r.ended; err != nil {
-				t.Error(err)
-			}
-		}
+		stopAll(t, replicas)
 	})
 }
 
@@ -281,8 +275,8 @@ func TestDrainedShardWaitsForPass(t *testing.T) {
 		replicas["b"] = b
 		elapse(time.Minute)
 		synctest.Wait()
-		if got := a.open(); len(got) != 2 || len(b.open()) != 0 {
-			t.Fatalf("during a pass, the first replica holds %v, the second %v", got, b.open())
+		if got := a.shards.Held(); len(got) != 2 || len(b.shards.Held()) != 0 {
+			t.Fatalf("during a pass, the first replica holds %v, the second %v", got, b.shards.Held())
 		}
 		if _, _, ok := a.shards.Begin(t.Context(), namespace); ok {
 			t.Error("a pass begins in a shard that is drained")
@@ -295,12 +289,7 @@ func TestDrainedShardWaitsForPass(t *testing.T) {
 		if took > 3*time.Second {
 			t.Errorf("the drained shard is taken after %v", took)
 		}
-		for _, r := range replicas {
-			r.stop()
-			if err := <-r.ended; err != nil {
-				t.Error(err)
-			}
-		}
+		stopAll(t, replicas)
 	})
 }
 
@@ -315,7 +304,7 @@ func TestOtherNumberOfShardsWaits(t *testing.T) {
 		alone := newCandidate(t, client, "alone", drains(0))
 		elapse(time.Minute)
 		synctest.Wait()
-		if got := others["new"].open(); len(got) > 0 || alone.leads.Load() {
+		if got := others["new"].shards.Held(); len(got) > 0 || alone.leads.Load() {
 			t.Fatalf("beside two shards, the replica with three holds %v, the process without shards leads: %v", got, alone.leads.Load())
 		}
 		alone.stop()
@@ -327,10 +316,7 @@ func TestOtherNumberOfShardsWaits(t *testing.T) {
 
 		took := awaitShares(t, others, map[string]int{"new": 3})
 		t.Logf("taken %v after the signal", took)
-		others["new"].stop()
-		if err := <-others["new"].ended; err != nil {
-			t.Error(err)
-		}
+		stopAll(t, others)
 	})
 }
 

@@ -22,7 +22,6 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -131,20 +130,7 @@ func resourceOf(t *testing.T, d drift) schema.GroupVersionResource {
 // fillQuota creates a quota that allows no object of a resource.
 func fillQuota(ctx context.Context, t *testing.T, namespace string, refused schema.GroupVersionResource) func(context.Context) error {
 	t.Helper()
-	quotas := shared.Client.CoreV1().ResourceQuotas(namespace)
-	count := corev1.ResourceName("count/" + refused.GroupResource().String())
-	_, err := quotas.Create(ctx, &corev1.ResourceQuota{
-		ObjectMeta: metav1.ObjectMeta{Name: "full"},
-		Spec:       corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{count: resource.MustParse("0")}},
-	}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	cluster.Eventually(ctx, t, "quota is in force", func(ctx context.Context) (bool, error) {
-		quota, err := quotas.Get(ctx, "full", metav1.GetOptions{})
-		return err == nil && len(quota.Status.Hard) > 0, err
-	})
-	return func(ctx context.Context) error { return quotas.Delete(ctx, "full", metav1.DeleteOptions{}) }
+	return shared.Forbid(ctx, t, namespace, corev1.ResourceName("count/"+refused.GroupResource().String()))
 }
 
 // operatorUser is the operator's user.

@@ -12,26 +12,22 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// ForbidPods creates the ResourceQuota "none" in a namespace, which refuses new pods, and waits until
-// it is in force. The returned function deletes it.
-func (c *Cluster) ForbidPods(t testing.TB, namespace string) (allow func()) {
+// Forbid creates the ResourceQuota "none" in a namespace, which refuses new objects of a resource, such
+// as "pods" or "count/deployments.apps", and waits until it has a status. The returned function deletes
+// it.
+func (c *Cluster) Forbid(ctx context.Context, t testing.TB, namespace string, refused corev1.ResourceName) (allow func(context.Context) error) {
 	t.Helper()
 	quotas := c.Client.CoreV1().ResourceQuotas(namespace)
-	_, err := quotas.Create(t.Context(), &corev1.ResourceQuota{
+	_, err := quotas.Create(ctx, &corev1.ResourceQuota{
 		ObjectMeta: metav1.ObjectMeta{Name: "none"},
-		Spec:       corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("0")}},
+		Spec:       corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{refused: resource.MustParse("0")}},
 	}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	Eventually(t.Context(), t, "quota in force", func(ctx context.Context) (bool, error) {
+	Eventually(ctx, t, "quota in force", func(ctx context.Context) (bool, error) {
 		found, err := quotas.Get(ctx, "none", metav1.GetOptions{})
 		return err == nil && found.Status.Hard != nil, err
 	})
-	return func() {
-		t.Helper()
-		if err := quotas.Delete(t.Context(), "none", metav1.DeleteOptions{}); err != nil {
-			t.Fatal(err)
-		}
-	}
+	return func(ctx context.Context) error { return quotas.Delete(ctx, "none", metav1.DeleteOptions{}) }
 }

@@ -7,7 +7,7 @@ package conformance
 
 import (
 	"bytes"
-	"fmt"
+	"context"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -21,23 +21,11 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/example/demoapp-controller/pkg/helm"
+	"github.com/example/demoapp-controller/test/cluster"
 )
 
-// helmBinary returns the path of the helm command, which is built once in the version of go.mod.
-// Helm's own go.mod determines the other versions, because ours lacks what only the command needs.
-var helmBinary = sync.OnceValues(func() (string, error) {
-	const module = "helm.sh/helm/v4"
-	version, err := exec.Command("go", "list", "-m", "-f", "{{.Version}}", module).Output()
-	if err != nil {
-		return "", fmt.Errorf("find out the version of helm: %w", err)
-	}
-	install := exec.Command("go", "install", "-ldflags=-s -w", module+"/cmd/helm@"+strings.TrimSpace(string(version)))
-	install.Env = append(os.Environ(), "GOBIN="+workDir)
-	if output, err := install.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("build helm: %w\n%s", err, output)
-	}
-	return filepath.Join(workDir, "helm"), nil
-})
+// helmBinary returns the path of the helm command, which is built once.
+var helmBinary = sync.OnceValues(func() (string, error) { return cluster.BuildHelm(context.Background(), workDir) })
 
 // command runs the helm command in a player's namespace, and returns what it prints.
 func command(t *testing.T, p player, args ...string) string {

@@ -7,8 +7,8 @@ package integration
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -24,26 +24,12 @@ import (
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
+	"github.com/example/demoapp-controller/test/cluster"
 	"github.com/example/demoapp-controller/test/integration/apps"
 )
 
-// helmBinary returns the path of the helm command, which is built once in the version of go.mod.
-// Helm's own go.mod determines the other versions, because ours lacks what only the command needs.
-var helmBinary = sync.OnceValues(func() (string, error) {
-	const module = "helm.sh/helm/v4"
-	list := exec.Command("go", "list", "-m", "-f", "{{.Version}}", module)
-	list.Dir = shared.Root()
-	version, err := list.Output()
-	if err != nil {
-		return "", fmt.Errorf("find out the version of helm: %w", err)
-	}
-	install := exec.Command("go", "install", "-ldflags=-s -w", module+"/cmd/helm@"+strings.TrimSpace(string(version)))
-	install.Env = append(os.Environ(), "GOBIN="+workDir)
-	if output, err := install.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("build helm: %w\n%s", err, output)
-	}
-	return filepath.Join(workDir, "helm"), nil
-})
+// helmBinary returns the path of the helm command, which is built once.
+var helmBinary = sync.OnceValues(func() (string, error) { return cluster.BuildHelm(context.Background(), workDir) })
 
 // helm runs the helm command as an administrator, and returns its output.
 func helm(t *testing.T, ns *apps.Namespace, args ...string) string {

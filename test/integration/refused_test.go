@@ -16,7 +16,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
@@ -89,14 +88,7 @@ func TestRefusedUpgrade(t *testing.T) {
 func TestQuota(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
-	quotas := shared.Client.CoreV1().ResourceQuotas(ns.Name)
-	_, err := quotas.Create(t.Context(), &corev1.ResourceQuota{
-		ObjectMeta: metav1.ObjectMeta{Name: "none"},
-		Spec:       corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{"count/deployments.apps": resource.MustParse("0")}},
-	}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	allow := shared.Forbid(t.Context(), t, ns.Name, "count/deployments.apps")
 	awaitQuotaInForce(t, ns)
 	ns.Create(apps.Named("web"))
 	app := ns.Await("web", "failed", func(app *v1alpha1.DemoApp) bool {
@@ -115,7 +107,7 @@ func TestQuota(t *testing.T) {
 		t.Errorf("revisions grow: %v", records)
 	}
 
-	if err := quotas.Delete(t.Context(), "none", metav1.DeleteOptions{}); err != nil {
+	if err := allow(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	app = ns.AwaitReady("web")

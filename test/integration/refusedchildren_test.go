@@ -174,7 +174,7 @@ const (
 func TestPostgreSQLPodsThatQuotaRefuses(t *testing.T) {
 	t.Parallel()
 	d := newDatabases(t, true)
-	allow := shared.ForbidPods(t, d.namespace)
+	allow := shared.Forbid(t.Context(), t, d.namespace, "pods")
 
 	d.create(func(s *databasev1.PostgreSQLSpec) { s.Replicas = ptr.To(int32(1)) })
 
@@ -182,7 +182,9 @@ func TestPostgreSQLPodsThatQuotaRefuses(t *testing.T) {
 		ready := meta.FindStatusCondition(found.Status.Conditions, apimeta.ConditionReady)
 		return ready != nil && strings.HasSuffix(ready.Message, ": pods "+refusedByQuota+adviceForQuota)
 	})
-	allow()
+	if err := allow(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	d.awaitReady()
 }
 
@@ -193,7 +195,7 @@ func TestBackupPodsThatQuotaRefuses(t *testing.T) {
 	v.createSecrets()
 	v.create("0 2 * * *")
 	v.awaitReady()
-	shared.ForbidPods(t, v.namespace)
+	shared.Forbid(t.Context(), t, v.namespace, "pods")
 
 	v.patch(`{"metadata": {"annotations": {"backup.example.com/run-now": "1"}}}`)
 

@@ -16,6 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
 
 	backupv1 "github.com/example/demoapp-controller/pkg/apis/backup/v1"
@@ -45,10 +46,8 @@ func TestPodThatDoesNotStartIsExplained(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.controller, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				i := slices.IndexFunc(registered, func(kind operator.Kind) bool { return kind.Name == tt.controller })
-				server := fakeapi.New(t)
-				serve(server, append(registered[i].Resources, databases))
-				runKind(t, server, registered[i])
+				kind, server := serverOf(t, registered, tt.controller, databases)
+				runKind(t, server, kind)
 				server.Edit(tt.kind, "ns/shop", "kubectl", func(object *unstructured.Unstructured) {
 					set(t, object, "spec", tt.spec)
 				})
@@ -99,13 +98,11 @@ func TestRefusedPodsAreExplained(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.controller, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				i := slices.IndexFunc(registered, func(kind operator.Kind) bool { return kind.Name == tt.controller })
-				server := fakeapi.New(t)
-				serve(server, append(registered[i].Resources, corev1.SchemeGroupVersion.WithResource("events")))
+				kind, server := serverOf(t, registered, tt.controller, corev1.SchemeGroupVersion.WithResource("events"))
 				server.Edit("Secret", "ns/keys", "kubectl", func(object *unstructured.Unstructured) {
 					set(t, object, "data", `{username: YQ==, password: YQ==, AWS_ACCESS_KEY_ID: YQ==, AWS_SECRET_ACCESS_KEY: YQ==}`)
 				})
-				runKind(t, server, registered[i])
+				runKind(t, server, kind)
 				server.Edit(tt.kind, "ns/shop", "kubectl", func(object *unstructured.Unstructured) { set(t, object, "spec", tt.spec) })
 				wait()
 				if tt.workload == "Job" {
@@ -133,6 +130,15 @@ func TestRefusedPodsAreExplained(t *testing.T) {
 			})
 		})
 	}
+}
+
+// serverOf returns a kind by name, and an API server with its resources and another one.
+func serverOf(t *testing.T, registered []operator.Kind, name string, another schema.GroupVersionResource) (operator.Kind, *fakeapi.Server) {
+	t.Helper()
+	i := slices.IndexFunc(registered, func(kind operator.Kind) bool { return kind.Name == name })
+	server := fakeapi.New(t)
+	serve(server, append(registered[i].Resources, another))
+	return registered[i], server
 }
 
 // readyMessage returns the message of the condition Ready of the object "shop".

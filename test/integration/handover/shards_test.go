@@ -149,8 +149,7 @@ func assertOneWriter(t *testing.T, operators map[string]*cluster.Operator) (hand
 }
 
 // TestReplicasShareWork changes the number of replicas under load: one takes over from a process
-// without shards, two join, one is killed, one
-// joins, and one is terminated.
+// without shards, two join, one is killed, one joins, and one is terminated.
 func TestReplicasShareWork(t *testing.T) {
 	load := &sharedLoad{t: t}
 	for range sharedNamespaces {

@@ -146,7 +146,7 @@ func TestNamespacedRolesOfKinds(t *testing.T) {
 // why, which the operator may list.
 func assertRefusedPodIsExplained(t *testing.T, namespace string) {
 	t.Helper()
-	shared.ForbidPods(t, namespace)
+	shared.Forbid(t.Context(), t, namespace, "pods")
 	client := shared.Dynamic.Resource(schema.GroupVersionResource{Group: "database.example.com", Version: "v1", Resource: "postgresqls"}).Namespace(namespace)
 	scaled := []byte(`{"spec": {"replicas": 2}}`)
 	if _, err := client.Patch(t.Context(), "postgresql-sample", types.MergePatchType, scaled, metav1.PatchOptions{}); err != nil {

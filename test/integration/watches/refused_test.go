@@ -144,7 +144,7 @@ func TestPodsThatQuotaRefuses(t *testing.T) {
 	for _, kind := range []string{"StatefulSet", "DaemonSet"} {
 		t.Run(kind, func(t *testing.T) {
 			s := newSpace(t)
-			allow := shared.ForbidPods(t, s.name)
+			allow := shared.Forbid(t.Context(), t, s.name, "pods")
 			workload := object("apps/v1", kind, "", "work")
 			workload["spec"] = map[string]any{"selector": map[string]any{"matchLabels": map[string]any{"app": "work"}}, "template": pod}
 
@@ -154,7 +154,9 @@ func TestPodsThatQuotaRefuses(t *testing.T) {
 				return strings.Contains(conditionsOf(found)["Ready"].Message,
 					": pods is forbidden: exceeded quota: none, requested: pods=1, used: pods=0, limited: pods=0; raise the ResourceQuota none")
 			})
-			allow()
+			if err := allow(t.Context()); err != nil {
+				t.Fatal(err)
+			}
 			s.await("Cache", "a", "Ready True Healthy")
 		})
 	}

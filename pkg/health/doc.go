@@ -2,5 +2,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package health computes the health of an object, by the rules of kstatus, and says why a pod is
-// not ready.
+// not ready, or cannot be created.
 package health

@@ -6,7 +6,8 @@
 //
 // A generated fake clientset stores objects unchanged. [Stamp] adds the behavior
 // that a reconciler relies on: UIDs, resource versions, generations, timestamps,
-// conflicts, the status subresource, and deletion with finalizers. It does not add
+// conflicts, the status subresource, and deletion with finalizers. [NewKube] is a
+// clientset for the kinds of workloads, with faster writes. Neither adds
 // validation, defaults, garbage collection or RBAC. The integration tests cover
 // these with a real API server.
 package controllertest

@@ -67,7 +67,7 @@ func TestDeletionLeavesOnlyAuditRecord(t *testing.T) {
 	if len(record.Data) != 3 {
 		t.Errorf("the record has %d keys", len(record.Data))
 	}
-	ns.AwaitEvent("web", "Audited", record.Name)
+	ns.AwaitEvent("web", "Uninstalled", record.Name)
 }
 
 // TestNamespaceIsDeletedWithDemoAppsInIt waits for the namespace controller, which deletes all

@@ -30,12 +30,15 @@ func (c *Controller) finalize(ctx context.Context, p *pass) (event.Event, error)
 	if err != nil {
 		return event.Event{}, c.blockDeletion(ctx, p, v1alpha1.ReasonAuditFailed, err)
 	}
-	if written != "" {
-		event.Emit(ctx, c.recorder, app, event.Normal("Audited", "Delete", "Wrote audit record "+written))
-	}
 	done, err := c.lifecycle.Uninstall(ctx, p, c.releaseOf(app), app.Status.ReleaseStatus, app.Spec.ReleasePolicy)
 	if err != nil {
+		if written != "" {
+			event.Emit(ctx, c.recorder, app, event.Normal("Audited", "Delete", "Wrote audit record "+written))
+		}
 		return event.Event{}, c.blockDeletion(ctx, p, releasev1alpha1.ReasonUninstallFailed, err)
+	}
+	if written != "" {
+		done.Note += "; the audit record is " + written
 	}
 	return done, nil
 }

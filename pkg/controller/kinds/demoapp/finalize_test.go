@@ -49,8 +49,7 @@ func TestDeletion(t *testing.T) {
 	expect.Equal(t, "timeout", helm.DefaultTimeout, w.engine.UninstallTimeout)
 	expect.Equal(t, "requeue after", time.Duration(0), result.RequeueAfter)
 	expect.Equal(t, "events", []string{
-		"a Normal Audited Delete Wrote audit record demoapp-audit/" + name,
-		"a Normal Uninstalled Delete Uninstalled release a",
+		"a Normal Uninstalled Delete Uninstalled release a; the audit record is demoapp-audit/" + name,
 	}, w.recorder.Take())
 	if w.app("a") != nil {
 		t.Error("the app still exists")

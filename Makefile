@@ -36,11 +36,16 @@ COSIGN := bin/cosign
 VULNCHECK := bin/govulncheck
 # The race detector needs a C compiler.
 RACE := $(if $(shell command -v $$(go env CC)),-race)
+RACE_ENV := $(if $(RACE),CGO_ENABLED=1 GOFLAGS='$(filter-out -trimpath,$(GOFLAGS))')
 # The tests of bounds and the fuzz tests, and their packages. The race detector would make them slow and need more memory
 # than they allow.
 BOUNDED := Limits|Memory|Cheap|^Fuzz
 BOUNDED_PACKAGES = $(addprefix ./,$(sort $(dir $(shell \
 	grep -rlE '^func (Fuzz|Test[A-Za-z]*(Limits|Memory|Cheap))' --include='*_test.go' pkg))))
+# Programs, tests, the control plane and what vet and the linter read are compiled in the same way, so that they share what is
+# compiled. Only the race detector needs a compilation of its own, with C.
+export CGO_ENABLED := 0
+export GOFLAGS := $(strip $(filter-out -trimpath,$(GOFLAGS)) -trimpath)
 # The other modules with Go code. hack/tools has only pinned tools.
 MODULES := $(filter-out hack/tools,$(patsubst %/go.mod,%,$(wildcard hack/*/go.mod test/*/go.mod)))
 LOCALCLUSTER := go -C hack/localcluster run .
@@ -115,7 +120,7 @@ undeploy: ## Remove the operator. The CRDs, the DemoApps, their releases and aud
 
 # All builds of the operator have these flags, those of the Dockerfile included. The same commit gives the same binary.
 LDFLAGS = -s -w$(if $(VERSION), -X github.com/example/demoapp-controller/pkg/operator.releaseVersion=$(VERSION))
-GO_BUILD = CGO_ENABLED=0 go build -trimpath -buildvcs=auto -ldflags '$(LDFLAGS)'
+GO_BUILD = go build -buildvcs=auto -ldflags '$(LDFLAGS)'
 
 .PHONY: build
 build: ## Build the operator into bin/.
@@ -231,7 +236,7 @@ GO_TEST := go test -vet=off
 # The cache of tests does not notice changes outside of a module, so tests of other modules always run.
 .PHONY: test-unit
 test-unit: ## Run the unit tests. They need no cluster.
-	$(if $(RACE),GORACE=atexit_sleep_ms=0) $(GO_TEST) $(if $(RACE),$(RACE) -skip '$(BOUNDED)') $(ARGS)
+	$(if $(RACE),$(RACE_ENV) GORACE=atexit_sleep_ms=0) $(GO_TEST) $(if $(RACE),$(RACE) -skip '$(BOUNDED)') $(ARGS)
 	$(if $(RACE),$(GO_TEST) -run '$(BOUNDED)' $(BOUNDED_PACKAGES))
 	for module in $(MODULES); do go -C $$module test -vet=off -count=1 ./...; done
 
@@ -250,7 +255,7 @@ test-cluster: build ## Run the operator on real API servers, and compare the Hel
 # nothing runs beside them. The faults have the machine for themselves, too. The dashboards with a real Prometheus, and the page in a real browser, are in modules of their own.
 .PHONY: test-cluster-all
 test-cluster-all: test-programs
-	UPGRADE_DEMOAPPS=200 $(GO_TEST) $(RACE) -timeout 90m -p 2 -tags integration,conformance $(CLUSTER_PACKAGES) ./test/docs
+	UPGRADE_DEMOAPPS=200 $(RACE_ENV) $(GO_TEST) $(RACE) -timeout 90m -p 2 -tags integration,conformance $(CLUSTER_PACKAGES) ./test/docs
 	$(GO_TEST) -timeout 30m -tags integration ./test/integration/fleet
 	$(GO_TEST) -timeout 180m -tags integration ./test/chaos
 	go -C test/monitoring test -vet=off -tags integration ./integration

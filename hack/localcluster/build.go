@@ -154,7 +154,7 @@ const maxErrorText = 8 << 10
 // runGo runs a go command. The error has the end of what the command wrote to stderr.
 func runGo(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	cmd := exec.CommandContext(ctx, "go", args...)
-	cmd.Env = append(os.Environ(), "GOWORK=off")
+	cmd.Env = append(os.Environ(), "GOWORK=off", "CGO_ENABLED=0") // As the Makefile, which shares the compiled packages.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
 	cmd.WaitDelay = 5 * time.Second

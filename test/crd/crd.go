@@ -9,7 +9,6 @@ package crd
 import (
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
 
@@ -53,14 +52,21 @@ func Files(t testing.TB) []string {
 	return files
 }
 
-// root is the root of the repository.
+// root returns the root of the repository, in which go test has started the test.
 func root(t testing.TB) string {
 	t.Helper()
-	_, here, _, ok := runtime.Caller(0)
-	if !ok {
-		t.Fatal("the path of the sources is unknown")
+	start, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
 	}
-	return filepath.Dir(filepath.Dir(filepath.Dir(here)))
+	for dir := start; ; dir = filepath.Dir(dir) {
+		if _, err := os.Stat(filepath.Join(dir, "artifacts", "crds")); err == nil {
+			return dir
+		}
+		if dir == filepath.Dir(dir) {
+			t.Fatalf("no folder above %s has artifacts/crds", start)
+		}
+	}
 }
 
 // Load reads a CustomResourceDefinition as the API server does. The path is relative to

@@ -28,7 +28,7 @@ export SIGN_KEY
 # The name of the control plane that "make up" starts.
 CLUSTER ?= demoapp
 # Further arguments of "go test", for example: make test-unit ARGS='-run TestDecide ./pkg/helm'.
-ARGS ?= ./...
+ARGS ?= ./cmd/... ./examples/... ./pkg/...
 
 BINARY := bin/demoapp-controller
 LINTER := bin/golangci-lint
@@ -233,11 +233,13 @@ test-programs:
 # verify-vet vets everything once, with the tags of all tests.
 GO_TEST := go test -vet=off
 
-# The cache of tests does not notice changes outside of a module, so tests of other modules always run.
+# The race detector is for the code of programs. What charts, manifests, pages and tools are tested with has no concurrency to
+# speak of. The cache of tests does not notice changes outside of a module, so tests of other modules always run.
 .PHONY: test-unit
 test-unit: ## Run the unit tests. They need no cluster.
 	$(if $(RACE),$(RACE_ENV) GORACE=atexit_sleep_ms=0) $(GO_TEST) $(if $(RACE),$(RACE) -skip '$(BOUNDED)') $(ARGS)
 	$(if $(RACE),$(GO_TEST) -run '$(BOUNDED)' $(BOUNDED_PACKAGES))
+	$(GO_TEST) ./hack/... ./test/...
 	for module in $(MODULES); do go -C $$module test -vet=off -count=1 ./...; done
 
 # Each package starts a control plane of its own, and most of its time goes by in waits, so several run side by side. The

@@ -10,6 +10,7 @@ import (
 
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -40,15 +41,18 @@ type Health struct {
 	// for example because admission refuses them, without the names of the pods. It is empty
 	// if they can.
 	PodsRefused string
-	// PodsMissing is the end of Message if a StatefulSet lacks pods: the command that shows why.
-	// [RefusedPods] may know why. It is empty for all other objects.
+	// PodsMissing is the end of Message if a StatefulSet lacks pods, or a started Job has none: the
+	// command that shows why. [RefusedPods] may know why. It is empty for all other objects.
 	PodsMissing string
 }
 
 // Explained returns the health with the reason why the pods of the object are missing or fail.
 func (h Health) Explained(reason string) Health {
-	h.Message = strings.TrimSuffix(h.Message, h.PodsMissing) + ": " + reason
-	h.PodsMissing = ""
+	message := strings.TrimSuffix(h.Message, h.PodsMissing)
+	if message != "" {
+		message += ": "
+	}
+	h.Message, h.PodsMissing = message+reason, ""
 	return h
 }
 
@@ -82,14 +86,16 @@ func Of(object *unstructured.Unstructured) Health {
 	if err != nil {
 		return Health{Status: status.UnknownStatus, Message: err.Error()}
 	}
+	if result.Status == status.CurrentStatus && lacksFirstPod(object) {
+		result = &status.Result{Status: status.InProgressStatus, Message: "No pod exists"}
+	}
 	health := Health{Status: result.Status, PodsRefused: podsRefused(object)}
 	if result.Status != status.CurrentStatus {
 		health.Message = result.Message
-		switch {
-		case health.PodsRefused != "":
+		if health.PodsRefused != "" {
 			health.Message += ": " + withRemedy(health.PodsRefused)
-		case lacksPods(object):
-			health.PodsMissing = fmt.Sprintf(": pods are missing; kubectl describe statefulset %s says whether a quota or admission refuses them", object.GetName())
+		} else {
+			health.PodsMissing = podsMissing(object)
 			health.Message += health.PodsMissing
 		}
 	}
@@ -137,7 +143,20 @@ func reportsReady(object *unstructured.Unstructured) bool {
 var (
 	deployments  = schema.GroupKind{Group: appsv1.GroupName, Kind: "Deployment"}
 	statefulSets = schema.GroupKind{Group: appsv1.GroupName, Kind: "StatefulSet"}
+	jobs         = schema.GroupKind{Group: batchv1.GroupName, Kind: "Job"}
 )
+
+// podsMissing returns Health.PodsMissing of an object that is not Current.
+func podsMissing(object *unstructured.Unstructured) string {
+	switch {
+	case lacksPods(object):
+		return fmt.Sprintf(": pods are missing; kubectl describe statefulset %s says whether a quota or admission refuses them", object.GetName())
+	case lacksFirstPod(object):
+		return fmt.Sprintf("; kubectl describe job %s says whether a quota or admission refuses its pods", object.GetName())
+	default:
+		return ""
+	}
+}
 
 // lacksPods reports whether a StatefulSet has fewer pods than it should have, though all of them
 // are available. Its controller has then tried to create the next one. Unlike a Deployment, a
@@ -152,6 +171,37 @@ func lacksPods(object *unstructured.Unstructured) bool {
 	return object.GroupVersionKind().GroupKind() == statefulSets && err == nil &&
 		observed > 0 && observed == object.GetGeneration() &&
 		int64(existing) < desired && nestedInt32(object.Object, "status", "availableReplicas") == existing
+}
+
+// lacksFirstPod reports whether a started Job has never had a pod, though it should. Its controller
+// starts a Job and counts the first pods in one write of the status, so it has then tried to create
+// them. For kstatus, a started Job is Current. A Job has no condition that says why this failed.
+func lacksFirstPod(object *unstructured.Unstructured) bool {
+	if object.GroupVersionKind().GroupKind() != jobs || object.GetDeletionTimestamp() != nil {
+		return false
+	}
+	started, _, _ := unstructured.NestedString(object.Object, "status", "startTime")
+	suspended, _, _ := unstructured.NestedBool(object.Object, "spec", "suspend")
+	parallelism, given, _ := unstructured.NestedInt64(object.Object, "spec", "parallelism")
+	if started == "" || suspended || given && parallelism == 0 {
+		return false
+	}
+	for _, end := range []batchv1.JobConditionType{batchv1.JobComplete, batchv1.JobFailed} {
+		if condition, _ := conditionOf(object, string(end)); condition.Status == corev1.ConditionTrue {
+			return false
+		}
+	}
+	for _, count := range []string{"active", "terminating", "succeeded", "failed"} {
+		if nestedInt32(object.Object, "status", count) > 0 {
+			return false
+		}
+	}
+	for _, ended := range []string{"succeeded", "failed"} {
+		if pods, _, _ := unstructured.NestedSlice(object.Object, "status", "uncountedTerminatedPods", ended); len(pods) > 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // podsRefused returns Health.PodsRefused.

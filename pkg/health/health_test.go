@@ -41,6 +41,12 @@ spec:
   selector: {matchLabels: {app: web}, matchExpressions: [{key: tier, operator: In, values: [front]}]}
 `
 
+const jobHead = `
+apiVersion: batch/v1
+kind: Job
+metadata: {name: web}
+`
+
 func TestOf(t *testing.T) {
 	const selector = "app=web,tier in (front)"
 	tests := map[string]struct {
@@ -111,6 +117,67 @@ metadata: {name: web}
 status: {startTime: "2026-01-02T03:04:05Z", conditions: [{type: Failed, status: "True", reason: BackoffLimitExceeded, message: no more}]}
 `,
 			want: Health{Status: status.FailedStatus},
+		},
+		"Job, not seen by its controller yet": {
+			manifest: jobHead + "spec: {}",
+			want:     Health{Status: status.InProgressStatus},
+		},
+		"Job, started without a pod": {
+			manifest: jobHead + `status: {startTime: "2026-01-02T03:04:05Z", ready: 0, uncountedTerminatedPods: {}}`,
+			want:     Health{Status: status.InProgressStatus, PodsMissing: "; kubectl describe job web says whether a quota or admission refuses its pods"},
+		},
+		"Job, started": {
+			manifest: jobHead + `status: {startTime: "2026-01-02T03:04:05Z", active: 1}`,
+			want:     Health{Status: status.CurrentStatus},
+			silent:   true,
+		},
+		"Job, its pod ends": {
+			manifest: jobHead + `status: {startTime: "2026-01-02T03:04:05Z", terminating: 1}`,
+			want:     Health{Status: status.CurrentStatus},
+			silent:   true,
+		},
+		"Job, its pod has ended and is not counted yet": {
+			manifest: jobHead + `status: {startTime: "2026-01-02T03:04:05Z", uncountedTerminatedPods: {failed: [a]}}`,
+			want:     Health{Status: status.CurrentStatus},
+			silent:   true,
+		},
+		"Job, waits for its next pod": {
+			manifest: jobHead + `status: {startTime: "2026-01-02T03:04:05Z", failed: 1}`,
+			want:     Health{Status: status.CurrentStatus},
+			silent:   true,
+		},
+		"Job, suspended after its start": {
+			manifest: jobHead + `
+spec: {suspend: true}
+status: {startTime: "2026-01-02T03:04:05Z", conditions: [{type: Suspended, status: "True"}]}
+`,
+			want:   Health{Status: status.CurrentStatus},
+			silent: true,
+		},
+		"Job that should have no pod": {
+			manifest: jobHead + `
+spec: {parallelism: 0}
+status: {startTime: "2026-01-02T03:04:05Z"}
+`,
+			want:   Health{Status: status.CurrentStatus},
+			silent: true,
+		},
+		"Job, complete without a pod": {
+			manifest: jobHead + `
+spec: {completions: 0}
+status: {startTime: "2026-01-02T03:04:05Z", conditions: [{type: Complete, status: "True"}]}
+`,
+			want:   Health{Status: status.CurrentStatus},
+			silent: true,
+		},
+		"Job, going": {
+			manifest: `
+apiVersion: batch/v1
+kind: Job
+metadata: {name: web, deletionTimestamp: "2026-01-02T03:04:05Z", finalizers: [a/b]}
+status: {startTime: "2026-01-02T03:04:05Z"}
+`,
+			want: Health{Status: status.TerminatingStatus},
 		},
 		"a kind of its own, with the usual conditions": {
 			manifest: `

@@ -44,9 +44,9 @@ func (e *Engine) FailingPod(ctx context.Context, object ObjectHealth) (string, e
 			}
 		}
 	}
-	// A StatefulSet knows whether it lacks pods. A Deployment has a condition for pods that are refused.
-	counts := workload.Kind == "StatefulSet" || workload.Kind == "Deployment"
-	if counts && object.PodsMissing == "" || !counts && found {
+	// The health of StatefulSets and Jobs says whether pods are missing. A Deployment has a condition
+	// for pods that are refused.
+	if daemonSet := workload.Kind == "DaemonSet"; daemonSet && found || !daemonSet && object.PodsMissing == "" {
 		return "", nil
 	}
 	refused, err := health.RefusedPods(ctx, e.clientset.CoreV1().Events(workload.Namespace),

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	releasev1 "helm.sh/helm/v4/pkg/release/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/example/demoapp-controller/pkg/helm/manifest"
 	"github.com/example/demoapp-controller/test/fakeapi"
@@ -173,6 +174,34 @@ func TestHookThatHangs(t *testing.T) {
 		}
 		if diff := cmp.Diff(wantPhases, phases); diff != "" {
 			t.Errorf("hooks in the record (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// TestHookWithoutPods: the error says why no pod of the hook exists.
+func TestHookWithoutPods(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fixture) {
+		f.Serve(schema.GroupVersionResource{Version: "v1", Resource: "events"}, "Event", true)
+		f.With(func() {
+			f.React = func(object *unstructured.Unstructured) bool {
+				started := object.GetKind() == "Job" && object.Object["status"] == nil
+				if started {
+					object.Object["spec"] = map[string]any{"selector": map[string]any{"matchLabels": map[string]any{"job-name": object.GetName()}}}
+					object.Object["status"] = map[string]any{"startTime": "2026-01-02T03:04:05Z"}
+				}
+				return started
+			}
+		})
+		f.Edit("Event", "default/refused.1", "job-controller", func(object *unstructured.Unstructured) {
+			object.Object["involvedObject"] = map[string]any{"kind": "Job", "name": "refused"}
+			object.Object["reason"], object.Object["message"] = "FailedCreate", `Error creating: pods "refused-a" is forbidden: exceeded quota: small`
+		})
+
+		_, err := f.reconcile(made(t, map[string]string{"templates/hook.yaml": hook("refused", "pre-install", 0)}))
+
+		want := "pre-install hook Job default/refused: not ready after 5m0s: No pod exists: pods is forbidden: exceeded quota: small; raise the ResourceQuota small"
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("error is %v, want one that says %q", err, want)
 		}
 	})
 }

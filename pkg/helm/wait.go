@@ -177,7 +177,7 @@ func (w *hookWaiter) until(info *resource.Info, timeout time.Duration, condition
 	}
 	ctx, cancel := context.WithTimeout(w.operation.ctx, timeout)
 	defer cancel()
-	started, last := w.operation.engine.clock.Now(), ""
+	started, last := w.operation.engine.clock.Now(), Health{}
 	var verdict error
 	slow := &slowWait{operation: w.operation}
 	defer slow.end()
@@ -193,7 +193,7 @@ func (w *hookWaiter) until(info *resource.Info, timeout time.Duration, condition
 		}
 		var done bool
 		done, verdict = condition(object)
-		last = health.Of(object).Message
+		last = health.Of(object)
 		return done, verdict
 	}
 	err := wait.PollUntilContextCancel(ctx, hookWatchInterval, true, func(ctx context.Context) (bool, error) {
@@ -209,14 +209,31 @@ func (w *hookWaiter) until(info *resource.Info, timeout time.Duration, condition
 		err = slow.refused
 	case wait.Interrupted(err):
 		text := fmt.Sprintf("not ready after %s", w.operation.engine.clock.Since(started).Round(time.Second))
-		if last != "" {
-			text += ": " + last
+		if message := w.explain(ObjectHealth{reference(info), last}).Message; message != "" {
+			text += ": " + message
 		}
 		err = errors.New(text)
 	case err == nil:
 		return nil
 	}
 	return fmt.Errorf("%s: %w", reference(info), err)
+}
+
+// explain adds to the health of a Job why its pod does not start, or cannot be created. The time of
+// the operation may be over.
+func (w *hookWaiter) explain(object ObjectHealth) ObjectHealth {
+	if object.Object.Kind != jobKind.Kind || object.Selector == "" {
+		return object
+	}
+	failing, err := w.operation.engine.FailingPod(w.operation.cleanup, object)
+	if err != nil {
+		// The health alone is reported, as without the permission.
+		w.operation.logger.DebugContext(w.operation.cleanup, "Pods of a hook are not explained", slog.Any("err", err))
+	}
+	if failing != "" {
+		object.Health = object.Explained(failing)
+	}
+	return object
 }
 
 // follow passes an object and its changes to judge, until judge is done or the object does

@@ -42,6 +42,7 @@ var entries = `
 - {group: caches.example.com, version: v1, kind: Confined, chart: ` + chart + `, scope: Namespace}
 - {group: caches.example.com, version: v1, kind: Deputy, chart: ` + chart + `, serviceAccountName: deployer}
 - {group: caches.example.com, version: v1, kind: Pruned, chart: ` + chart + `}
+- {group: caches.example.com, version: v1, kind: Waited, chart: ` + chart + `, waitForReady: true, timeout: 10s}
 `
 
 // permissions are those of the operator for the kinds of the tests. Those for the objects of the
@@ -55,6 +56,7 @@ rules:
   - {apiGroups: [caches.example.com], resources: [widgets], verbs: [get, create, delete]}
   - {apiGroups: [""], resources: [serviceaccounts], resourceNames: [deployer], verbs: [impersonate]}
   - {apiGroups: [apps], resources: [statefulsets, daemonsets], verbs: [get, list, watch, create, patch, delete]}
+  - {apiGroups: [batch], resources: [jobs], verbs: [get, list, watch, create, patch, delete]}
 ---
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRoleBinding
@@ -97,7 +99,7 @@ func run(m *testing.M) int {
 // install installs the CRDs of all kinds except Late and Added, and the operator's permissions.
 func install(t testing.TB) {
 	t.Helper()
-	for _, kind := range []string{"Cache", "Confined", "Deputy", "Added"} {
+	for _, kind := range []string{"Cache", "Confined", "Deputy", "Added", "Waited"} {
 		installCRD(t, definition{kind: kind})
 	}
 	installCRD(t, definition{kind: "Fleet", clusterScoped: true})

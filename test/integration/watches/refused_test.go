@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/example/demoapp-controller/test/cluster"
 	"github.com/example/demoapp-controller/test/integration/apps"
@@ -141,12 +142,23 @@ func TestPodsThatQuotaRefuses(t *testing.T) {
 		"metadata": map[string]any{"labels": map[string]any{"app": "work"}},
 		"spec":     map[string]any{"containers": []any{map[string]any{"name": "work", "image": "work"}}},
 	}
-	for _, kind := range []string{"StatefulSet", "DaemonSet"} {
-		t.Run(kind, func(t *testing.T) {
+	once := runtime.DeepCopyJSON(pod)
+	once["spec"].(map[string]any)["restartPolicy"] = "Never"
+	labels := map[string]any{"matchLabels": map[string]any{"app": "work"}}
+	tests := []struct {
+		apiVersion, kind string
+		spec             map[string]any
+	}{
+		{"apps/v1", "StatefulSet", map[string]any{"selector": labels, "template": pod}},
+		{"apps/v1", "DaemonSet", map[string]any{"selector": labels, "template": pod}},
+		{"batch/v1", "Job", map[string]any{"template": once}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.kind, func(t *testing.T) {
 			s := newSpace(t)
 			allow := shared.Forbid(t.Context(), t, s.name, "pods")
-			workload := object("apps/v1", kind, "", "work")
-			workload["spec"] = map[string]any{"selector": map[string]any{"matchLabels": map[string]any{"app": "work"}}, "template": pod}
+			workload := object(tt.apiVersion, tt.kind, "", "work")
+			workload["spec"] = tt.spec
 
 			s.create("Cache", "a", map[string]any{"extra": []any{workload}})
 
@@ -160,6 +172,23 @@ func TestPodsThatQuotaRefuses(t *testing.T) {
 			s.await("Cache", "a", "Ready True Healthy")
 		})
 	}
+}
+
+// TestJobWithoutPodsIsNotReadyInTime: with waitForReady, the failure names the Job, why it has no
+// pods, and what to do.
+func TestJobWithoutPodsIsNotReadyInTime(t *testing.T) {
+	s := newSpace(t)
+	shared.Forbid(t.Context(), t, s.name, "pods")
+	job := object("batch/v1", "Job", "", "work")
+	job["spec"] = map[string]any{"template": map[string]any{
+		"spec": map[string]any{"restartPolicy": "Never", "containers": []any{map[string]any{"name": "work", "image": "work"}}},
+	}}
+
+	s.create("Waited", "a", map[string]any{"extra": []any{job}})
+
+	late := s.await("Waited", "a", "Ready False HealthTimeout", "Stalled True HealthTimeout")
+	s.assertMessage(late, "Ready", "Revision 1 is not healthy after 10s: Job work: No pod exists: pods is forbidden: exceeded quota: none, ",
+		"; raise the ResourceQuota none")
 }
 
 // TestKindOfObjectIsNotServed: a release waits for the kinds of its objects.

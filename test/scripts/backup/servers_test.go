@@ -20,7 +20,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/johannesboyne/gofakes3"
 	"github.com/johannesboyne/gofakes3/backend/s3mem"
@@ -201,18 +200,10 @@ func serve(t *testing.T, account *user.User, end os.Signal, name string, args ..
 // awaitPort returns when the server is ready.
 func awaitPort(t *testing.T, port int, ready func() error) {
 	t.Helper()
-	tick := time.NewTicker(50 * time.Millisecond)
-	defer tick.Stop()
-	for end := time.After(time.Minute); ; {
-		select {
-		case <-tick.C:
-			if ready() == nil {
-				return
-			}
-		case <-end:
-			t.Fatalf("no server is ready at port %d after a minute", port)
-		}
-	}
+	cluster.Eventually(t.Context(), t, fmt.Sprintf("a server at port %d", port), func(context.Context) (bool, error) {
+		err := ready()
+		return err == nil, err
+	})
 }
 
 // accessKey and secretKey are the keys that the bucket accepts.

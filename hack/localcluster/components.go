@@ -94,6 +94,8 @@ func apiServer(inst instance, p ports, audit bool) component {
 		"--service-account-key-file=" + inst.pki("tokens.key"),
 		"--service-account-signing-key-file=" + inst.pki("tokens.key"),
 		"--profiling=false",
+		// Replicas with --shards receive only their share of the objects.
+		"--feature-gates=ShardedListAndWatch=true",
 	}
 	if audit {
 		args = append(args,

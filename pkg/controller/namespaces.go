@@ -29,7 +29,7 @@ type Namespaces struct {
 
 // NewNamespaces returns all Namespaces, and the informer of their metadata, which the caller runs.
 func NewNamespaces(client metadata.Interface) (*Namespaces, cache.SharedIndexInformer, error) {
-	informer, err := metacache.NewInformer(client, corev1.SchemeGroupVersion.WithResource("namespaces"), metav1.NamespaceAll, nil, keepNamespace)
+	informer, err := metacache.NewInformer(nil, client, corev1.SchemeGroupVersion.WithResource("namespaces"), metav1.NamespaceAll, nil, keepNamespace)
 	return &Namespaces{informer}, informer, err
 }
 

@@ -5,11 +5,11 @@ package controller
 
 import (
 	"context"
-	"hash/fnv"
 	"maps"
-	"math/bits"
 	"slices"
 	"sync"
+
+	"github.com/example/demoapp-controller/pkg/shardcache"
 )
 
 // Shards are the shares of the namespaces that several replicas divide among themselves. A shard is
@@ -21,7 +21,8 @@ import (
 // passes only over objects of shards that the process holds, and drops all other keys. A nil
 // *Shards holds everything.
 type Shards struct {
-	count int
+	count     int
+	selection *shardcache.Selection
 
 	mu       sync.Mutex
 	held     map[int]*heldShard
@@ -45,17 +46,25 @@ type heldShard struct {
 type shardWatcher struct{ opened, closed func(InShard) }
 
 // NewShards returns count shards. The process holds none.
-func NewShards(count int) *Shards { return &Shards{count: count, held: map[int]*heldShard{}} }
+func NewShards(count int) *Shards {
+	return &Shards{count: count, selection: shardcache.NewSelection(count), held: map[int]*heldShard{}}
+}
+
+// Selection returns the shards whose objects the informers of the process cache; nil for all. A
+// process selects a shard before Open and until after Close.
+func (s *Shards) Selection() *shardcache.Selection {
+	if s == nil {
+		return nil
+	}
+	return s.selection
+}
 
 // Of returns the shard of a namespace. The empty namespace is that of cluster-scoped objects.
 func (s *Shards) Of(namespace string) int {
 	if namespace == "" {
 		return 0
 	}
-	hash := fnv.New64a()
-	_, _ = hash.Write([]byte(namespace))                  // It never fails.
-	shard, _ := bits.Mul64(hash.Sum64(), uint64(s.count)) //nolint:gosec // The count is positive.
-	return int(shard)                                     //nolint:gosec // It is less than count.
+	return shardcache.Of(namespace, s.count)
 }
 
 // Open begins the work on a shard. Passes are canceled when lead ends.

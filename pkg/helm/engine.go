@@ -31,6 +31,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/helm/record"
 	"github.com/example/demoapp-controller/pkg/overlay"
 	"github.com/example/demoapp-controller/pkg/served"
+	"github.com/example/demoapp-controller/pkg/shardcache"
 )
 
 // Defaults of [Config].
@@ -74,6 +75,9 @@ type Config struct {
 	// Namespaces are the namespaces of the releases and their objects; empty means all.
 	// The engine neither reads nor writes objects in other namespaces.
 	Namespaces []string
+	// Shards are the shards whose release records and objects are cached; nil means all. An operation
+	// needs the shard of the release. With Shards, releases must not have objects in other namespaces.
+	Shards *shardcache.Selection
 	// MaxHistory is the number of revisions to keep for a release that does not set its
 	// own; by default DefaultMaxHistory.
 	MaxHistory int
@@ -206,8 +210,8 @@ func New(config Config) (*Engine, error) {
 		Discovery: discoveryClient, Metadata: metadataClient, Clock: e.clock, Logger: e.logger, OnWatchError: config.OnWatchError,
 	})}
 	e.sources = live.NewSources(builtin, client, dynamicClient, metadataClient)
-	e.watcher = live.NewWatcher(e.sources, config.Namespaces, watchErrors, e.publishObject)
-	if e.records, err = record.NewIndex(metadataClient, config.Namespaces, watchErrors(WatchedRecords), e.publishRecord); err != nil {
+	e.watcher = live.NewWatcher(e.sources, config.Shards, config.Namespaces, watchErrors, e.publishObject)
+	if e.records, err = record.NewIndex(config.Shards, metadataClient, config.Namespaces, watchErrors(WatchedRecords), e.publishRecord); err != nil {
 		return nil, fmt.Errorf("helm engine: %w", err)
 	}
 	return e, nil

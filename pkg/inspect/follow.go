@@ -26,7 +26,7 @@ func (c *Cluster) Follow(ctx context.Context, namespace string, changed func()) 
 	var running sync.WaitGroup
 	defer running.Wait()
 	for _, resource := range followed {
-		informer, err := metacache.NewInformer(c.Metadata, resource, namespace, nil, metacache.Identity)
+		informer, err := metacache.NewInformer(nil, c.Metadata, resource, namespace, nil, metacache.Identity)
 		if err != nil {
 			return err
 		}

@@ -10,18 +10,20 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/metadata"
-	"k8s.io/client-go/metadata/metadatainformer"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/example/demoapp-controller/pkg/shardcache"
 )
 
-// NewInformer returns an informer of the metadata of the objects of a resource in a namespace.
-// selected sets the selectors of lists and watches; nil selects all objects. The informer caches
-// what keep returns for an object.
+// NewInformer returns an informer of the metadata of the objects of a resource in a namespace, of
+// the selected shards. selected sets the selectors of lists and watches; nil selects all objects.
+// The informer caches what keep returns for an object.
 func NewInformer[T any](
-	client metadata.Interface, resource schema.GroupVersionResource, namespace string, selected func(*metav1.ListOptions),
-	keep func(whole *metav1.PartialObjectMetadata) T,
+	shards *shardcache.Selection, client metadata.Interface, resource schema.GroupVersionResource, namespace string,
+	selected func(*metav1.ListOptions), keep func(whole *metav1.PartialObjectMetadata) T,
 ) (cache.SharedIndexInformer, error) {
-	informer := metadatainformer.NewFilteredMetadataInformer(client, resource, namespace, 0, cache.Indexers{}, selected).Informer()
+	informer := shardcache.NewInformer(shards, client.Resource(resource).Namespace(namespace), client, &metav1.PartialObjectMetadata{}, selected,
+		cache.SharedIndexInformerOptions{ObjectDescription: "metadata of " + resource.GroupResource().String(), Indexers: cache.Indexers{}})
 	return informer, informer.SetTransform(func(object any) (any, error) {
 		if whole, ok := object.(*metav1.PartialObjectMetadata); ok {
 			return keep(whole), nil

@@ -30,7 +30,7 @@ func TestInformerCachesWhatKeepReturns(t *testing.T) {
 		},
 	}
 	client := metadatafake.NewSimpleMetadataClient(scheme, whole)
-	informer, err := NewInformer(client, corev1.SchemeGroupVersion.WithResource("secrets"), "ns", nil, Identity)
+	informer, err := NewInformer(nil, client, corev1.SchemeGroupVersion.WithResource("secrets"), "ns", nil, Identity)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/example/demoapp-controller/pkg/controller"
 	"github.com/example/demoapp-controller/pkg/served"
+	"github.com/example/demoapp-controller/pkg/shardcache"
 )
 
 // Controller is a controller of the process. It runs on the leader. When stop ends, Run must finish
@@ -158,6 +159,11 @@ func (e *Environment) Informer(
 	})
 	return informer, nil
 }
+
+// Selection returns the shards whose objects the process caches; nil for all. Only informers of
+// objects that passes in the same namespace read select them. Custom resources are cached in full,
+// because objects of several namespaces may request the same host or port.
+func (e *Environment) Selection() *shardcache.Selection { return e.Shards.Selection() }
 
 // Informers calls Informer for each watched namespace, and returns the informers by namespace.
 func (e *Environment) Informers(

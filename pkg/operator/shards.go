@@ -173,20 +173,13 @@ func (s *sharding) forget(shard int) {
 func (s *sharding) campaign(stop context.Context, shard int) error {
 	options := s.replicas.options
 	options.ResourceName = shardLeaseName(options, shard)
-	gauge := s.held.WithLabelValues(fmt.Sprint(shard))
-	leadership := newLeadership(options, s.replicas.identity, s.replicas.leases, func(leads bool) {
-		if leads {
-			gauge.Set(1)
-		} else {
-			gauge.Set(0)
-		}
-	})
+	leadership := newLeadership(options, s.replicas.identity, s.replicas.leases, func(bool) {})
 	leadership.isGone = s.replicas.isGone
 	return leadership.run(stop, func(stop, lead context.Context) error { return s.work(stop, lead, shard) })
 }
 
-// work opens the shard until stop or lead ends, and returns when it is drained. After the loss of
-// the Lease, work in flight has the time that the loss leaves.
+// work fills the caches, opens the shard until stop or lead ends, and returns when it is drained. After
+// the loss of the Lease, work in flight has the time that the loss leaves.
 func (s *sharding) work(stop, lead context.Context, shard int) error {
 	logger := klog.FromContext(stop)
 	s.mu.Lock()
@@ -195,6 +188,13 @@ func (s *sharding) work(stop, lead context.Context, shard int) error {
 	}
 	s.mu.Unlock()
 	logger.Info("Took a shard", "shard", shard)
+	defer s.shards.Selection().Remove(shard)
+	if !s.fill(stop, lead, shard) {
+		return context.Cause(lead)
+	}
+	held := s.held.WithLabelValues(fmt.Sprint(shard))
+	held.Set(1)
+	defer held.Set(0)
 	s.shards.Open(lead, shard)
 	select {
 	case <-stop.Done():
@@ -216,4 +216,13 @@ func (s *sharding) work(stop, lead context.Context, shard int) error {
 	}
 	logger.Info("Drained a shard", "shard", shard)
 	return context.Cause(lead)
+}
+
+// fill waits until the caches have the objects of the shard. It returns false if stop or lead ends
+// before.
+func (s *sharding) fill(stop, lead context.Context, shard int) bool {
+	ctx, cancel := context.WithCancel(stop)
+	defer cancel()
+	defer context.AfterFunc(lead, cancel)()
+	return s.shards.Selection().Add(ctx, shard) == nil
 }

@@ -238,7 +238,7 @@ func (c *Cache) Run(ctx context.Context) {
 func (c *Cache) watch(ctx context.Context, resource schema.GroupVersionResource) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	informer, err := metacache.NewInformer(c.Metadata, resource, metav1.NamespaceAll, nil, metacache.Identity)
+	informer, err := metacache.NewInformer(nil, c.Metadata, resource, metav1.NamespaceAll, nil, metacache.Identity)
 	err = errors.Join(
 		err,
 		informer.SetWatchErrorHandlerWithContext(func(ctx context.Context, r *cache.Reflector, err error) {

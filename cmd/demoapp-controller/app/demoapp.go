@@ -30,6 +30,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/operator/releasekinds"
 	"github.com/example/demoapp-controller/pkg/registries"
 	"github.com/example/demoapp-controller/pkg/served"
+	"github.com/example/demoapp-controller/pkg/shardcache"
 )
 
 var (
@@ -110,21 +111,21 @@ func watchForDemoApps(env *operator.Environment, client versioned.Interface, dep
 		return err
 	}
 	if deps.SecretInformers, err = env.Informers("Secrets", func(namespace string) (cache.SharedIndexInformer, error) {
-		return identities(env, secretResource, namespace, metacache.ExceptReleaseRecords)
+		return identities(env, env.Selection(), secretResource, namespace, metacache.ExceptReleaseRecords)
 	}); err != nil {
 		return err
 	}
 	deps.ConfigMapWatches = map[string]values.Watch{}
 	for _, namespace := range env.WatchedNamespaces() {
 		deps.ConfigMapWatches[namespace], err = env.OnDemand("ConfigMaps", namespace, func() (cache.SharedIndexInformer, error) {
-			return identities(env, corev1.SchemeGroupVersion.WithResource("configmaps"), namespace, nil)
+			return identities(env, env.Selection(), corev1.SchemeGroupVersion.WithResource("configmaps"), namespace, nil)
 		})
 		if err != nil {
 			return err
 		}
 	}
 	deps.IngressClasses, err = env.OnDemand("IngressClasses", metav1.NamespaceAll, func() (cache.SharedIndexInformer, error) {
-		return identities(env, networkingv1.SchemeGroupVersion.WithResource("ingressclasses"), metav1.NamespaceAll, nil)
+		return identities(env, nil, networkingv1.SchemeGroupVersion.WithResource("ingressclasses"), metav1.NamespaceAll, nil)
 	})
 	if err != nil {
 		return err
@@ -136,11 +137,12 @@ func watchForDemoApps(env *operator.Environment, client versioned.Interface, dep
 }
 
 // identities returns a metadata informer that caches only namespace, name, UID and resourceVersion
-// of each object.
+// of each object of the selected shards.
 func identities(
-	env *operator.Environment, resource schema.GroupVersionResource, namespace string, selected func(*metav1.ListOptions),
+	env *operator.Environment, shards *shardcache.Selection, resource schema.GroupVersionResource, namespace string,
+	selected func(*metav1.ListOptions),
 ) (cache.SharedIndexInformer, error) {
-	return metacache.NewInformer(env.Clients.Metadata, resource, namespace, selected, metacache.Identity)
+	return metacache.NewInformer(shards, env.Clients.Metadata, resource, namespace, selected, metacache.Identity)
 }
 
 // newAuditTrail returns the audit trail and adds its informer. The audit namespace is watched even

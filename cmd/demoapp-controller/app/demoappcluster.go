@@ -46,7 +46,7 @@ func buildDemoAppClusters(env *operator.Environment, options *Options) error {
 		return err
 	}
 	nodes, err := env.OnDemand("Nodes", metav1.NamespaceAll, func() (cache.SharedIndexInformer, error) {
-		return metacache.NewInformer(env.Clients.Metadata, nodeResource, metav1.NamespaceAll, nil, demoappcluster.KeepNode)
+		return metacache.NewInformer(nil, env.Clients.Metadata, nodeResource, metav1.NamespaceAll, nil, demoappcluster.KeepNode)
 	})
 	if err != nil {
 		return err

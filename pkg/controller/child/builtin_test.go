@@ -10,6 +10,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/example/demoapp-controller/pkg/controller/child"
+	"github.com/example/demoapp-controller/pkg/shardcache"
 )
 
 // noInformers is an environment without informers.
@@ -19,6 +20,9 @@ type noInformers struct{}
 func (noInformers) Informers(string, func(string) (cache.SharedIndexInformer, error)) (map[string]cache.SharedIndexInformer, error) {
 	return map[string]cache.SharedIndexInformer{}, nil
 }
+
+// Selection implements child.Informers.
+func (noInformers) Selection() *shardcache.Selection { return nil }
 
 // TestBuiltin: common kinds need no declaration. The error for other kinds names the alternative.
 func TestBuiltin(t *testing.T) {

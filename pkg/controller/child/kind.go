@@ -6,6 +6,7 @@ package child
 import (
 	"context"
 	"fmt"
+	"reflect"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/example/demoapp-controller/pkg/health"
 	"github.com/example/demoapp-controller/pkg/overlay"
+	"github.com/example/demoapp-controller/pkg/shardcache"
 )
 
 const (
@@ -48,6 +50,9 @@ type Informers interface {
 	Informers(
 		name string, build func(namespace string) (cache.SharedIndexInformer, error),
 	) (map[string]cache.SharedIndexInformer, error)
+	// Selection returns the shards whose objects are cached; nil for all. Informers of objects that
+	// only passes in the same namespace read select them.
+	Selection() *shardcache.Selection
 }
 
 // ManagedKind is one kind of children, with its informers and its client.
@@ -84,7 +89,7 @@ func watched[T metav1.Object, L runtime.Object, C TypedClient[T, L]](
 	healthOf func(metav1.Object) health.Health,
 ) (ManagedKind, error) {
 	informers, err := env.Informers("children of kind "+gvk.GroupKind().String(), func(namespace string) (cache.SharedIndexInformer, error) {
-		return newInformer(gvk, clientset, clients(namespace), healthOf)
+		return newInformer[T, L](env.Selection(), gvk, clientset, clients(namespace), healthOf)
 	})
 	if err != nil {
 		return ManagedKind{}, err
@@ -147,22 +152,11 @@ func untyped[T metav1.Object, L runtime.Object](typed TypedClient[T, L]) client 
 // newInformer watches the children of one kind in a namespace, and caches only the fields that a
 // Set reads.
 func newInformer[T metav1.Object, L runtime.Object](
-	gvk schema.GroupVersionKind, clientset any, typed TypedClient[T, L], healthOf func(metav1.Object) health.Health,
+	shards *shardcache.Selection, gvk schema.GroupVersionKind, clientset any, typed TypedClient[T, L], healthOf func(metav1.Object) health.Health,
 ) (cache.SharedIndexInformer, error) {
-	const selector = ManagedByLabel + "=" + FieldManager
-	informer := cache.NewSharedIndexInformerWithOptions(
-		cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
-			ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-				options.LabelSelector = selector
-				return typed.List(ctx, options)
-			},
-			WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-				options.LabelSelector = selector
-				return typed.Watch(ctx, options)
-			},
-		}, clientset),
-		nil, cache.SharedIndexInformerOptions{ObjectDescription: "children of kind " + gvk.Kind, Indexers: cache.Indexers{}},
-	)
+	informer := shardcache.NewInformer(shards, typed, clientset, zeroObject[T](),
+		func(options *metav1.ListOptions) { options.LabelSelector = ManagedByLabel + "=" + FieldManager },
+		cache.SharedIndexInformerOptions{ObjectDescription: "children of kind " + gvk.Kind, Indexers: cache.Indexers{}})
 	return informer, informer.SetTransform(func(object any) (any, error) {
 		if _, done := object.(*Observed); done {
 			return object, nil
@@ -173,6 +167,11 @@ func newInformer[T metav1.Object, L runtime.Object](
 		}
 		return reduce(accessor, healthOf), nil
 	})
+}
+
+// zeroObject returns an empty object of the type that the pointer type T points to.
+func zeroObject[T any]() runtime.Object {
+	return reflect.New(reflect.TypeFor[T]().Elem()).Interface().(runtime.Object)
 }
 
 // observed returns the newest known version of a child, or nil.

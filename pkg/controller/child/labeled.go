@@ -14,6 +14,7 @@ import (
 
 	"github.com/example/demoapp-controller/pkg/controller"
 	"github.com/example/demoapp-controller/pkg/overlay"
+	"github.com/example/demoapp-controller/pkg/shardcache"
 )
 
 // LabeledObject is an object that Labeled watches.
@@ -38,11 +39,10 @@ type Labeled[T LabeledObject] struct {
 // byLabel is the index of labeled objects by namespace and owner.
 const byLabel = "child.label"
 
-// NewLabeled returns the objects with the label. build returns an informer of their resource.
-// reduce returns an object with the given metadata, and with the required fields of whole.
-func NewLabeled[T LabeledObject](
-	env Informers, resource, label string,
-	build func(namespace string, indexers cache.Indexers, tweak func(*metav1.ListOptions)) cache.SharedIndexInformer,
+// NewLabeled returns the objects with the label. clients returns the client of a namespace, from
+// clientset. reduce returns an object with the given metadata, and with the required fields of whole.
+func NewLabeled[T LabeledObject, L runtime.Object, C shardcache.Client[L]](
+	env Informers, resource, label string, clientset any, clients func(namespace string) C,
 	reduce func(whole T, metadata metav1.ObjectMeta) T,
 ) (*Labeled[T], error) {
 	l := &Labeled[T]{name: resource + " with label " + label, label: label, reduce: reduce}
@@ -54,7 +54,9 @@ func NewLabeled[T LabeledObject](
 	}}
 	var err error
 	l.informers, err = env.Informers(l.name, func(namespace string) (cache.SharedIndexInformer, error) {
-		informer := build(namespace, indexers, func(options *metav1.ListOptions) { options.LabelSelector = label })
+		informer := shardcache.NewInformer(env.Selection(), clients(namespace), clientset, zeroObject[T](),
+			func(options *metav1.ListOptions) { options.LabelSelector = label },
+			cache.SharedIndexInformerOptions{ObjectDescription: l.name, Indexers: indexers})
 		return informer, informer.SetTransform(func(object any) (any, error) {
 			if whole, ok := object.(T); ok {
 				return l.reduced(whole), nil

@@ -14,7 +14,6 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	corev1informers "k8s.io/client-go/informers/core/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 
@@ -40,10 +39,7 @@ func NewPodHealth(env Informers, kube kubernetes.Interface, label string) (PodHe
 func newPodHealth(
 	env Informers, kube kubernetes.Interface, resource, label string, reduce func(whole *corev1.Pod, metadata metav1.ObjectMeta) *corev1.Pod,
 ) (PodHealth, error) {
-	pods, err := NewLabeled(env, resource, label,
-		func(namespace string, indexers cache.Indexers, tweak func(*metav1.ListOptions)) cache.SharedIndexInformer {
-			return corev1informers.NewFilteredPodInformer(kube, namespace, 0, indexers, tweak)
-		}, reduce)
+	pods, err := NewLabeled(env, resource, label, kube, kube.CoreV1().Pods, reduce)
 	return PodHealth{pods, &refusals{events: kube.CoreV1()}}, err
 }
 

@@ -21,6 +21,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/example/demoapp-controller/pkg/controller/controllertest/passlog"
+	"github.com/example/demoapp-controller/pkg/shardcache"
 )
 
 // World is where controllers run in a test: fake clientsets with stamps, informers that
@@ -78,6 +79,9 @@ func (w *World) Informers(
 	}
 	return map[string]cache.SharedIndexInformer{metav1.NamespaceAll: informer}, nil
 }
+
+// Selection selects all shards.
+func (w *World) Selection() *shardcache.Selection { return nil }
 
 // Run starts the informers and a controller, and returns when nothing is left to do.
 func (w *World) Run(run func(stop, lead context.Context) error) {

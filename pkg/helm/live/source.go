@@ -25,6 +25,7 @@ import (
 
 	"github.com/example/demoapp-controller/pkg/health"
 	"github.com/example/demoapp-controller/pkg/helm/manifest"
+	"github.com/example/demoapp-controller/pkg/shardcache"
 )
 
 // Sources lists, watches and applies objects, each kind in the cheapest form: metadata for
@@ -175,21 +176,21 @@ func listOf(kind schema.GroupVersionKind) schema.GroupVersionKind {
 	return kind.GroupVersion().WithKind(kind.Kind + "List")
 }
 
-// informer watches the objects that carry Helm's label.
-func (s source) informer(resource schema.GroupVersionResource) cache.SharedIndexInformer {
-	const selector = manifest.ManagedByLabel + "=" + manifest.ManagedByHelm
-	return cache.NewSharedIndexInformerWithOptions(
-		cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
-			ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-				options.LabelSelector = selector
-				return s.list(ctx, options)
-			},
-			WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-				options.LabelSelector = selector
-				return s.watch(ctx, options)
-			},
-		}, s.client),
-		s.example,
-		cache.SharedIndexInformerOptions{ObjectDescription: resource.String()},
-	)
+// List implements shardcache.Client.
+func (s source) List(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+	return s.list(ctx, options)
+}
+
+// Watch implements shardcache.Client.
+func (s source) Watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+	return s.watch(ctx, options)
+}
+
+// informer watches the objects of the selected shards that carry Helm's label.
+func (s source) informer(shards *shardcache.Selection, resource schema.GroupVersionResource) cache.SharedIndexInformer {
+	return shardcache.NewInformer(shards, s, s.client, s.example,
+		func(options *metav1.ListOptions) {
+			options.LabelSelector = manifest.ManagedByLabel + "=" + manifest.ManagedByHelm
+		},
+		cache.SharedIndexInformerOptions{ObjectDescription: resource.String()})
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/helm/fields"
 	"github.com/example/demoapp-controller/pkg/helm/manifest"
 	"github.com/example/demoapp-controller/pkg/overlay"
+	"github.com/example/demoapp-controller/pkg/shardcache"
 	"github.com/example/demoapp-controller/pkg/ssa"
 )
 
@@ -122,6 +123,7 @@ type Watcher struct {
 	Drifted Drifted
 
 	sources    *Sources
+	shards     *shardcache.Selection
 	namespaces []string
 	// watchErrors returns the watch error handler of an informer.
 	watchErrors func(watched string) cache.WatchErrorHandlerWithContext
@@ -150,16 +152,17 @@ type watchedKind struct {
 	failure   *watchFailure
 }
 
-// NewWatcher returns a watcher of the namespaces; without any, of all. notify must not block.
+// NewWatcher returns a watcher of the selected shards of the namespaces; without any, of all. A
+// cluster-scoped object belongs to all shards. notify must not block.
 func NewWatcher(
-	sources *Sources, namespaces []string,
+	sources *Sources, shards *shardcache.Selection, namespaces []string,
 	watchErrors func(watched string) cache.WatchErrorHandlerWithContext, notify func(Event),
 ) *Watcher {
 	if len(namespaces) == 0 {
 		namespaces = []string{metav1.NamespaceAll}
 	}
 	return &Watcher{
-		sources: sources, namespaces: namespaces, watchErrors: watchErrors, notify: notify,
+		sources: sources, shards: shards, namespaces: namespaces, watchErrors: watchErrors, notify: notify,
 		wake: make(chan struct{}, 1), kinds: map[schema.GroupVersionResource]*watchedKind{},
 		awaited: sets.New[cache.ObjectName](),
 	}
@@ -298,16 +301,16 @@ func (w *Watcher) newKind(mapping *meta.RESTMapping) (*watchedKind, error) {
 		views:   overlay.Views[*Object]{},
 		failure: &watchFailure{permanent: make(chan struct{})},
 	}
-	namespaces := w.namespaces
+	namespaces, shards := w.namespaces, w.shards
 	if mapping.Scope.Name() == meta.RESTScopeNameRoot {
-		namespaces = []string{metav1.NamespaceAll}
+		namespaces, shards = []string{metav1.NamespaceAll}, nil
 	}
 	for _, namespace := range namespaces {
 		source, err := w.sources.of(mapping, namespace)
 		if err != nil {
 			return nil, err
 		}
-		informer := source.informer(mapping.Resource)
+		informer := source.informer(shards, mapping.Resource)
 		view := overlay.New[*Object](informer.GetIndexer())
 		registration, err := cache.NewTypedSharedIndexInformer[*Object](informer).AddTypedEventHandler(w.handler(view))
 		if err := errors.Join(

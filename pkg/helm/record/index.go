@@ -26,6 +26,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/helm/chart"
 	"github.com/example/demoapp-controller/pkg/metacache"
 	"github.com/example/demoapp-controller/pkg/overlay"
+	"github.com/example/demoapp-controller/pkg/shardcache"
 )
 
 // InputsLabel is the label on a release record with the inputs that the engine made the revision
@@ -244,11 +245,11 @@ type Index struct {
 	notify    func(release cache.ObjectName, secret metav1.Object, gone bool)
 }
 
-// NewIndex returns an index of the release records in the namespaces; none for all namespaces.
-// notify is called for each change that is not an echo of a write of this process. It must not
-// block.
+// NewIndex returns an index of the release records in the namespaces; none for all namespaces. It
+// has the records of the selected shards. notify is called for each change that is not an echo of a
+// write of this process. It must not block.
 func NewIndex(
-	client metadata.Interface, namespaces []string, watchErrors cache.WatchErrorHandlerWithContext,
+	shards *shardcache.Selection, client metadata.Interface, namespaces []string, watchErrors cache.WatchErrorHandlerWithContext,
 	notify func(release cache.ObjectName, secret metav1.Object, gone bool),
 ) (*Index, error) {
 	if len(namespaces) == 0 {
@@ -256,7 +257,7 @@ func NewIndex(
 	}
 	r := &Index{views: overlay.Views[*metav1.PartialObjectMetadata]{}, notify: notify}
 	for _, namespace := range namespaces {
-		informer, failed := newInformer(client, namespace)
+		informer, failed := newInformer(shards, client, namespace)
 		view := overlay.New[*metav1.PartialObjectMetadata](informer.GetIndexer())
 		registration, err := cache.NewTypedSharedIndexInformer[*metav1.PartialObjectMetadata](informer).AddTypedEventHandler(r.handler(view))
 		if err := errors.Join(failed, err, informer.SetWatchErrorHandlerWithContext(watchErrors)); err != nil {
@@ -269,8 +270,8 @@ func NewIndex(
 	return r, nil
 }
 
-func newInformer(client metadata.Interface, namespace string) (cache.SharedIndexInformer, error) {
-	informer, err := metacache.NewInformer(client, secretResource, namespace,
+func newInformer(shards *shardcache.Selection, client metadata.Interface, namespace string) (cache.SharedIndexInformer, error) {
+	informer, err := metacache.NewInformer(shards, client, secretResource, namespace,
 		func(options *metav1.ListOptions) { options.LabelSelector = selector },
 		func(whole *metav1.PartialObjectMetadata) *metav1.PartialObjectMetadata {
 			return Slim(&whole.ObjectMeta)

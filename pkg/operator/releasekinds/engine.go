@@ -18,6 +18,16 @@ type Engine struct {
 	mu     sync.Mutex
 	engine *helm.Engine
 	starts sync.Once
+	// cachesAll is true if the engine caches the records and objects of all shards. The releases of
+	// the kinds of this package may have objects in other namespaces than the custom resource.
+	cachesAll bool
+}
+
+// cacheAll makes the engine cache all shards. It is called before the first Get.
+func (e *Engine) cacheAll() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.cachesAll = true
 }
 
 // Get returns the engine. The first call builds the engine from the environment and
@@ -28,7 +38,12 @@ func (e *Engine) Get(env *operator.Environment) (*helm.Engine, error) {
 	if e.engine != nil {
 		return e.engine, nil
 	}
+	shards := env.Selection()
+	if e.cachesAll {
+		shards = nil
+	}
 	engine, err := helm.New(helm.Config{
+		Shards:      shards,
 		RESTConfig:  env.Clients.Config,
 		HTTPClient:  env.Clients.HTTP,
 		Namespaces:  env.Namespaces,

@@ -62,6 +62,7 @@ type FileOptions struct {
 // joins all errors of the file. A program with the flag --controllers calls File only if
 // operator.Options.Enabled(FileKind).
 func File(ctx context.Context, engine *Engine, options FileOptions) (operator.Kind, error) {
+	engine.cacheAll()
 	loader := &loader{FileOptions: options, file: file.Watcher{Path: options.Path, Env: os.LookupEnv, Clock: clock.RealClock{}}}
 	entries, err := loader.file.Load()
 	kinds, loadErr := loader.kinds(ctx, entries)

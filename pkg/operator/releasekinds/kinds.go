@@ -67,6 +67,7 @@ func rulesOf(kinds []watches.ReleaseKind) func(served.Snapshot) []operator.Rule 
 // [watches.ReleaseKind].Watches. It is called once, before the process is ready; its error ends the
 // process.
 func Func(engine *Engine, options Options, kinds func(*operator.Environment) ([]watches.ReleaseKind, error)) operator.Kind {
+	engine.cacheAll()
 	return operator.Kind{Name: "releases", Build: func(env *operator.Environment) error {
 		built, err := kinds(env)
 		if err != nil {

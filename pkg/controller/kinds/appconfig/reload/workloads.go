@@ -11,16 +11,17 @@ import (
 	"strings"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
-	appsinformers "k8s.io/client-go/informers/apps/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/example/demoapp-controller/pkg/controller"
 	"github.com/example/demoapp-controller/pkg/controller/child"
+	"github.com/example/demoapp-controller/pkg/shardcache"
 	"github.com/example/demoapp-controller/pkg/ssa"
 )
 
@@ -65,15 +66,16 @@ func NewWorkloads(env child.Informers, kube kubernetes.Interface, options Option
 		return keys, nil
 	}}
 	selects := func(list *metav1.ListOptions) { list.LabelSelector = options.Label + "=true" }
+	shards, cached := env.Selection(), cache.SharedIndexInformerOptions{Indexers: indexers}
 	builders := map[string]func(namespace string) cache.SharedIndexInformer{
 		"Deployment": func(namespace string) cache.SharedIndexInformer {
-			return appsinformers.NewFilteredDeploymentInformer(kube, namespace, 0, indexers, selects)
+			return shardcache.NewInformer(shards, kube.AppsV1().Deployments(namespace), kube, &appsv1.Deployment{}, selects, cached)
 		},
 		"StatefulSet": func(namespace string) cache.SharedIndexInformer {
-			return appsinformers.NewFilteredStatefulSetInformer(kube, namespace, 0, indexers, selects)
+			return shardcache.NewInformer(shards, kube.AppsV1().StatefulSets(namespace), kube, &appsv1.StatefulSet{}, selects, cached)
 		},
 		"DaemonSet": func(namespace string) cache.SharedIndexInformer {
-			return appsinformers.NewFilteredDaemonSetInformer(kube, namespace, 0, indexers, selects)
+			return shardcache.NewInformer(shards, kube.AppsV1().DaemonSets(namespace), kube, &appsv1.DaemonSet{}, selects, cached)
 		},
 	}
 	for _, kind := range slices.Sorted(maps.Keys(builders)) {

@@ -10,13 +10,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	batchinformers "k8s.io/client-go/informers/batch/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/example/demoapp-controller/pkg/controller"
 	"github.com/example/demoapp-controller/pkg/controller/child"
 	"github.com/example/demoapp-controller/pkg/message"
+	"github.com/example/demoapp-controller/pkg/shardcache"
 )
 
 // maxText bounds texts of Jobs and pods, in bytes.
@@ -34,8 +34,9 @@ type Runs struct {
 // New returns the Jobs with the label.
 func New(env child.Informers, kube kubernetes.Interface, label string) (*Runs, error) {
 	informers, err := env.Informers("Jobs with label "+label, func(namespace string) (cache.SharedIndexInformer, error) {
-		informer := batchinformers.NewFilteredJobInformer(kube, namespace, 0, cache.Indexers{label: ownerIndex(label)},
-			func(options *metav1.ListOptions) { options.LabelSelector = label })
+		informer := shardcache.NewInformer(env.Selection(), kube.BatchV1().Jobs(namespace), kube, &batchv1.Job{},
+			func(options *metav1.ListOptions) { options.LabelSelector = label },
+			cache.SharedIndexInformerOptions{Indexers: cache.Indexers{label: ownerIndex(label)}})
 		return informer, informer.SetTransform(func(object any) (any, error) { return reduce(object, label), nil })
 	})
 	if err != nil {

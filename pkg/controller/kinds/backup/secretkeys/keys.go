@@ -40,7 +40,7 @@ type secret struct {
 // process share one watch, so they must pass the same keys.
 func New(env child.Informers, client metadata.Interface, relevant ...string) (*Keys, error) {
 	informers, err := env.Informers("keys of Secrets", func(namespace string) (cache.SharedIndexInformer, error) {
-		return metacache.NewInformer(client, corev1.SchemeGroupVersion.WithResource("secrets"), namespace, metacache.ExceptReleaseRecords,
+		return metacache.NewInformer(env.Selection(), client, corev1.SchemeGroupVersion.WithResource("secrets"), namespace, metacache.ExceptReleaseRecords,
 			func(whole *metav1.PartialObjectMetadata) *secret { return reduce(whole, relevant) })
 	})
 	if err != nil {

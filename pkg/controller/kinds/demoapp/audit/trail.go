@@ -98,7 +98,7 @@ func New(config Config) (*Trail, error) {
 
 // NewInformer returns the informer of the records in a namespace.
 func NewInformer(client metadata.Interface, namespace string, keys Keys) (cache.SharedIndexInformer, error) {
-	return metacache.NewInformer(client, corev1.SchemeGroupVersion.WithResource("configmaps"), namespace,
+	return metacache.NewInformer(nil, client, corev1.SchemeGroupVersion.WithResource("configmaps"), namespace,
 		func(options *metav1.ListOptions) { options.LabelSelector = keys.SourceNamespace }, keys.slim)
 }
 

@@ -20,7 +20,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
-	corev1informers "k8s.io/client-go/informers/core/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 
@@ -57,10 +56,7 @@ type Claims struct {
 
 // NewClaims returns the claims with a label whose value is the name of their owner.
 func NewClaims(env child.Informers, kube kubernetes.Interface, label string) (*Claims, error) {
-	claims, err := child.NewLabeled(env, "PersistentVolumeClaims", label,
-		func(namespace string, indexers cache.Indexers, tweak func(*metav1.ListOptions)) cache.SharedIndexInformer {
-			return corev1informers.NewFilteredPersistentVolumeClaimInformer(kube, namespace, 0, indexers, tweak)
-		}, reduceClaim)
+	claims, err := child.NewLabeled(env, "PersistentVolumeClaims", label, kube, kube.CoreV1().PersistentVolumeClaims, reduceClaim)
 	return &Claims{claims, kube}, err
 }
 

@@ -18,9 +18,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	corev1informers "k8s.io/client-go/informers/core/v1"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/cache"
 
 	childv1alpha1 "github.com/example/demoapp-controller/pkg/apis/child/v1alpha1"
 	databasev1 "github.com/example/demoapp-controller/pkg/apis/database/v1"
@@ -115,10 +113,7 @@ type Secrets struct {
 
 // NewSecrets returns the Secrets with the label of the layout.
 func NewSecrets(env child.Informers, kube kubernetes.Interface, layout Layout) (*Secrets, error) {
-	secrets, err := child.NewLabeled(env, "Secrets", layout.Label,
-		func(namespace string, indexers cache.Indexers, tweak func(*metav1.ListOptions)) cache.SharedIndexInformer {
-			return corev1informers.NewFilteredSecretInformer(kube, namespace, 0, indexers, tweak)
-		}, layout.reduce)
+	secrets, err := child.NewLabeled(env, "Secrets", layout.Label, kube, kube.CoreV1().Secrets, layout.reduce)
 	return &Secrets{secrets, layout, kube}, err
 }
 

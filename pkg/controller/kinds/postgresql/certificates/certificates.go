@@ -11,9 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	corev1informers "k8s.io/client-go/informers/core/v1"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/cache"
 
 	databasev1 "github.com/example/demoapp-controller/pkg/apis/database/v1"
 	"github.com/example/demoapp-controller/pkg/controller/child"
@@ -40,10 +38,7 @@ func Name(postgreSQL string) string { return postgreSQL + "-tls" }
 
 // New returns the Secrets of all watched namespaces.
 func New(env child.Informers, kube kubernetes.Interface) (Secrets, error) {
-	secrets, err := child.NewLabeled(env, "certificate Secrets", databasev1.LabelCertificate,
-		func(namespace string, indexers cache.Indexers, tweak func(*metav1.ListOptions)) cache.SharedIndexInformer {
-			return corev1informers.NewFilteredSecretInformer(kube, namespace, 0, indexers, tweak)
-		}, reduce)
+	secrets, err := child.NewLabeled(env, "certificate Secrets", databasev1.LabelCertificate, kube, kube.CoreV1().Secrets, reduce)
 	return Secrets{secrets, kube}, err
 }
 

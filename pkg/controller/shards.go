@@ -152,6 +152,20 @@ func (s *Shards) Held() []int {
 	return slices.Sorted(maps.Keys(s.held))
 }
 
+// Share is the part of a limit of the whole operator that belongs to this process. The parts of all
+// shards sum up to the limit. A process has at least 1, so that it makes progress if the limit is
+// less than the number of shards. The share of 0, which is no limit, is 0.
+func (s *Shards) Share(limit int) int {
+	if s == nil || limit == 0 {
+		return limit
+	}
+	share := 0
+	for _, shard := range s.Held() {
+		share += (shard+1)*limit/s.count - shard*limit/s.count
+	}
+	return max(share, 1)
+}
+
 // Opened is the number of shards that the process has taken so far. It is 1 for a nil *Shards.
 func (s *Shards) Opened() int {
 	if s == nil {

@@ -128,3 +128,37 @@ func TestLostShardCancelsPass(t *testing.T) {
 		}
 	})
 }
+
+// TestShareOfLimit: the shares of all processes sum up to the limit, but each process has at least 1.
+func TestShareOfLimit(t *testing.T) {
+	tests := []struct {
+		name   string
+		limit  int
+		held   [][]int
+		shares []int
+	}{
+		{name: "divides evenly", limit: 12, held: [][]int{{0, 1, 2}, {3, 4, 5}}, shares: []int{6, 6}},
+		{name: "does not divide evenly", limit: 10, held: [][]int{{0, 1}, {2, 3}, {4, 5}}, shares: []int{3, 3, 4}},
+		{name: "fewer than shards", limit: 2, held: [][]int{{0, 1}, {2, 3}, {4, 5}}, shares: []int{1, 1, 1}},
+		{name: "no shard", limit: 10, held: [][]int{{}}, shares: []int{1}},
+		{name: "no limit", limit: 0, held: [][]int{{0}}, shares: []int{0}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			var shares []int
+			for _, held := range test.held {
+				shards := NewShards(6)
+				for _, shard := range held {
+					shards.Open(t.Context(), shard)
+				}
+				shares = append(shares, shards.Share(test.limit))
+			}
+			if !slices.Equal(shares, test.shares) {
+				t.Errorf("shares %v, want %v", shares, test.shares)
+			}
+		})
+	}
+	if got := (*Shards)(nil).Share(10); got != 10 {
+		t.Errorf("without shards, the share of 10 is %d", got)
+	}
+}

@@ -90,6 +90,7 @@ func (r *Rollout) Gate(ctx context.Context, in release.GateInput) release.Verdic
 		return endHold(in, rolloutReasons)
 	}
 	r.recall(ctx)
+	r.queue.SetActive(r.config.Queue.Shards().Share(r.config.Limits.Active))
 	inputs := in.OwnDigest()
 	asked, waits := r.queue.Asked(in.Key)
 	if !waits {

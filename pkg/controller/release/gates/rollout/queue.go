@@ -89,6 +89,22 @@ func NewQueue(limits Limits, wake, notify func(cache.ObjectName)) *Queue {
 	return &Queue{limits: limits, wake: wake, notify: notify, namespaces: map[string]*namespace{}}
 }
 
+// SetActive sets Limits.Active. Objects that are active stay so.
+func (q *Queue) SetActive(limit int) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if limit == q.limits.Active {
+		return
+	}
+	before := q.limits.share()
+	q.limits.Active = limit
+	after := q.limits.share()
+	for _, n := range q.namespaces {
+		q.held += min(n.counts[active], after) - min(n.counts[active], before)
+	}
+	q.advance(cache.ObjectName{})
+}
+
 // Ask decides whether an object may begin. Queued objects of a namespace begin in the
 // order of since. Ties are broken by name. The queue keeps the inputs for [Queue.Asked].
 func (q *Queue) Ask(key cache.ObjectName, since time.Time, inputs string) Answer {

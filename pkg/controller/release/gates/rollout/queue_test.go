@@ -326,3 +326,21 @@ func TestNamespacesTakeTurns(t *testing.T) {
 		t.Errorf("turns (-want +got):\n%s", diff)
 	}
 }
+
+// TestActiveLimitChanges: a larger limit wakes waiting objects, and a smaller one lets active objects
+// go on.
+func TestActiveLimitChanges(t *testing.T) {
+	w := newWatched(t, Limits{Active: 1})
+	for _, name := range []string{"a/1", "b/1", "c/1", "d/1"} {
+		w.ask(name, 0)
+	}
+
+	w.SetActive(3)
+	w.expect("a larger limit", []string{"b/1", "c/1"}, nil)
+	w.SetActive(1)
+	w.Set(key("a/1"), Settled)
+	w.Set(key("b/1"), Settled)
+	w.expect("a smaller limit", nil, nil)
+	w.Set(key("c/1"), Settled)
+	w.expect("the last active object has settled", []string{"d/1"}, nil)
+}

@@ -230,8 +230,9 @@ test-all: test-programs ## Run all tests: also databases, older versions, releas
 test-programs:
 	@hack/test-programs.sh
 
-# verify-vet vets everything once, with the tags of all tests.
-GO_TEST := go test -vet=off
+# verify-vet vets everything once, with the tags of all tests. The timeout ends a test that hangs; the default of 10 minutes
+# would also end packages on a busy machine.
+GO_TEST := go test -vet=off -timeout 40m
 
 # The race detector is for the code of programs. What charts, manifests, pages and tools are tested with has no concurrency to
 # speak of. The cache of tests does not notice changes outside of a module, so tests of other modules always run.
@@ -240,14 +241,14 @@ test-unit: ## Run the unit tests. They need no cluster.
 	$(if $(RACE),$(RACE_ENV) GORACE=atexit_sleep_ms=0) $(GO_TEST) $(if $(RACE),$(RACE) -skip '$(BOUNDED)') $(ARGS)
 	$(if $(RACE),$(GO_TEST) -run '$(BOUNDED)' $(BOUNDED_PACKAGES))
 	$(GO_TEST) ./hack/... ./test/...
-	for module in $(MODULES); do go -C $$module test -vet=off -count=1 ./...; done
+	for module in $(MODULES); do go -C $$module test -vet=off -timeout 40m -count=1 ./...; done
 
 # Each package starts a control plane of its own, and most of its time goes by in waits, so several run side by side. The
 # longest come first. The operator runs without the race detector, which the unit tests have.
 LONGEST := $(addprefix test/,conformance integration integration/lifecycle integration/handover integration/variants upgrade install)
 CLUSTER_PACKAGES = $(addprefix ./,$(LONGEST) $(filter-out $(LONGEST) test/chaos test/docs test/integration/fleet test/ui test/monitoring/% test/scripts/%,$(sort $(patsubst %/,%,$(dir \
 	$(shell grep -rlE '^//go:build (integration|conformance)' --include='*_test.go' test))))))
-CLUSTER_TEST := DEMOAPP_CONTROLLER_BINARY=$(CURDIR)/$(BINARY) $(GO_TEST) -timeout 40m -p 4 -tags integration,conformance
+CLUSTER_TEST := DEMOAPP_CONTROLLER_BINARY=$(CURDIR)/$(BINARY) $(GO_TEST) -p 4 -tags integration,conformance
 
 .PHONY: test-cluster
 test-cluster: build ## Run the operator on real API servers, and compare the Helm engine with the stock Helm SDK.
@@ -260,8 +261,8 @@ test-cluster-all: test-programs
 	UPGRADE_DEMOAPPS=200 $(RACE_ENV) $(GO_TEST) $(RACE) -timeout 90m -p 2 -tags integration,conformance $(CLUSTER_PACKAGES) ./test/docs
 	$(GO_TEST) -timeout 30m -tags integration ./test/integration/fleet
 	$(GO_TEST) -timeout 180m -tags integration ./test/chaos
-	go -C test/monitoring test -vet=off -tags integration ./integration
-	go -C test/ui test -vet=off -count=1 -tags integration .
+	go -C test/monitoring test -vet=off -timeout 40m -tags integration ./integration
+	go -C test/ui test -vet=off -timeout 40m -count=1 -tags integration .
 
 .PHONY: test-databases
 test-databases: test-programs ## Run the scripts of the kinds PostgreSQL and Backup with real servers.

@@ -196,6 +196,12 @@ func (o *Operator) Kill() {
 	<-o.exited
 }
 
+// Pause stops the operator's process until Resume.
+func (o *Operator) Pause() { o.signal(syscall.SIGSTOP) }
+
+// Resume continues a paused process.
+func (o *Operator) Resume() { o.signal(syscall.SIGCONT) }
+
 func (o *Operator) signal(sig syscall.Signal) {
 	// The operator may have ended by itself, which makes the signal fail.
 	_ = o.command.Process.Signal(sig)

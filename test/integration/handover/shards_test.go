@@ -9,7 +9,9 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -22,20 +24,24 @@ import (
 	"github.com/example/demoapp-controller/test/integration/apps"
 )
 
-const (
-	// shardCount is the number of shards, and sharedNamespaces that of the namespaces with a DemoApp.
-	shardCount       = 6
-	sharedNamespaces = 18
-)
+// sharing is the size of a test of replicas that share the work.
+type sharing struct {
+	shards, namespaces int
+	// apps is the number of DemoApps of each namespace.
+	apps int
+	// ignoresSelectors makes the API server ignore which shards a replica asks for, like a server
+	// without the feature ShardedListAndWatch.
+	ignoresSelectors bool
+}
 
-// grantShards grants the Leases of the shards to the operator.
-func grantShards(t *testing.T) {
+// grantShards grants the Leases of shards to the operator.
+func grantShards(t *testing.T, shards int) {
 	t.Helper()
 	role := &rbacv1.Role{
 		ObjectMeta: metav1.ObjectMeta{Name: "shards", Namespace: cluster.OperatorNamespace},
 		Rules:      []rbacv1.PolicyRule{{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: []string{"get", "update"}}},
 	}
-	for shard := range shardCount {
+	for shard := range shards {
 		role.Rules[0].ResourceNames = append(role.Rules[0].ResourceNames, fmt.Sprintf("%s-shard-%d", cluster.LeaseName, shard))
 	}
 	binding := &rbacv1.RoleBinding{
@@ -77,7 +83,9 @@ func heldShards(ctx context.Context, operator *cluster.Operator) (int, error) {
 type sharedLoad struct {
 	t          *testing.T
 	namespaces []*apps.Namespace
-	changes    int
+	// names are the names of the DemoApps of each namespace.
+	names   []string
+	changes int
 }
 
 // until changes DemoApps until the operators hold these numbers of shards. It returns the time that
@@ -102,8 +110,42 @@ func (l *sharedLoad) until(what string, want map[*cluster.Operator]int) time.Dur
 func (l *sharedLoad) change() {
 	l.t.Helper()
 	ns := l.namespaces[l.changes%len(l.namespaces)]
+	name := l.names[l.changes/len(l.namespaces)%len(l.names)]
 	l.changes++
-	ns.Change("web", func(spec *v1alpha1.DemoAppSpec) { spec.Message = fmt.Sprint(l.changes) })
+	ns.Change(name, func(spec *v1alpha1.DemoAppSpec) { spec.Message = fmt.Sprint(l.changes) })
+}
+
+// awaitSettled waits until all DemoApps are ready with their newest spec.
+func (l *sharedLoad) awaitSettled() {
+	l.t.Helper()
+	for _, ns := range l.namespaces {
+		for _, name := range l.names {
+			ns.Await(name, "settled", func(app *v1alpha1.DemoApp) bool {
+				return app.Status.ObservedGeneration == app.Generation && apps.IsReady(app)
+			})
+		}
+	}
+}
+
+// logCost logs the memory and the CPU time that each operator has taken so far.
+func (l *sharedLoad) logCost(when string, operators ...*cluster.Operator) {
+	l.t.Helper()
+	for i, operator := range operators {
+		metrics, err := operator.Metrics(l.t.Context())
+		if err != nil {
+			l.t.Fatal(err)
+		}
+		value := func(name string) (value float64) {
+			for line := range strings.Lines(metrics) {
+				if text, ok := strings.CutPrefix(line, name+" "); ok {
+					value, err = strconv.ParseFloat(strings.TrimSpace(text), 64)
+				}
+			}
+			return value
+		}
+		l.t.Logf("%s: operator %d: heap %.1f MiB, memory %.1f MiB, CPU %.1f s", when, i, value("go_memstats_heap_alloc_bytes")/(1<<20),
+			value("process_resident_memory_bytes")/(1<<20), value("process_cpu_seconds_total"))
+	}
 }
 
 // assertOneWriter asserts that no two operators wrote one object at a time: the first write of an
@@ -148,43 +190,108 @@ func assertOneWriter(t *testing.T, operators map[string]*cluster.Operator) (hand
 	return handedOver
 }
 
-// TestReplicasShareWork changes the number of replicas under load: one takes over from a process
-// without shards, two join, one is killed, one joins, and one is terminated.
+// TestReplicasShareWork changes the number of replicas under load, and then the number of shards. The
+// long sizes take minutes, because each DemoApp is installed and changed.
 func TestReplicasShareWork(t *testing.T) {
-	load := &sharedLoad{t: t}
-	for range sharedNamespaces {
+	size := sharing{shards: 12, namespaces: 60, apps: 10}
+	if testing.Short() {
+		size = sharing{shards: 6, namespaces: 18, apps: 1}
+	}
+	t.Run("API server selects objects", func(t *testing.T) { testSharing(t, size) })
+	t.Run("API server ignores selectors", func(t *testing.T) {
+		if testing.Short() {
+			t.Skip("package shardcache tests both")
+		}
+		testSharing(t, sharing{shards: 6, namespaces: 18, apps: 1, ignoresSelectors: true})
+	})
+}
+
+// launcher returns a function that starts a replica with a number of shards.
+func (s sharing) launcher(t *testing.T) func(shards int) *cluster.Operator {
+	t.Helper()
+	var launch cluster.Launch
+	if s.ignoresSelectors {
+		launch.Proxy = shared.NewProxy(t)
+		launch.Proxy.Intercept(func(w http.ResponseWriter, r *http.Request, forward http.Handler) {
+			query := r.URL.Query()
+			query.Del("shardSelector")
+			r.URL.RawQuery = query.Encode()
+			forward.ServeHTTP(w, r)
+		})
+	}
+	return func(shards int) *cluster.Operator {
+		launch.Args = append([]string{fmt.Sprintf("--shards=%d", shards)}, cluster.ShortLease...)
+		return launch.Start(t.Context(), t, shared).AwaitReady(t.Context(), t)
+	}
+}
+
+// testSharing takes over from a process without shards. Then two replicas join, one is killed, one
+// joins, one is paused for longer than its Leases last, one joins, one is terminated, and two with
+// another number of shards take over.
+func testSharing(t *testing.T, size sharing) {
+	load, shards := &sharedLoad{t: t}, size.shards
+	for i := range size.apps {
+		load.names = append(load.names, fmt.Sprint("web-", i))
+	}
+	for range size.namespaces {
 		ns := apps.NewExclusive(t, shared)
-		ns.Create(apps.WithoutPods("web"))
+		for _, name := range load.names {
+			ns.Create(apps.WithoutPods(name))
+		}
 		load.namespaces = append(load.namespaces, ns)
 	}
-	args := append([]string{fmt.Sprintf("--shards=%d", shardCount)}, cluster.ShortLease...)
-	start := func() *cluster.Operator { return cluster.StartOperator(t.Context(), t, shared, args...) }
+	start := size.launcher(t)
 
 	alone := cluster.StartOperator(t.Context(), t, shared, cluster.ShortLease...)
 	cluster.AwaitLead(t, alone)
-	grantShards(t)
-	a := start()
+	load.awaitSettled()
+	load.logCost("all work of one process", alone)
+	grantShards(t, 2*shards)
+	a := start(shards)
 	if held, err := heldShards(t.Context(), a); err != nil || held > 0 {
 		t.Errorf("beside a process without shards, a replica holds %d shards (%v)", held, err)
 	}
 	alone.StopOrderly(t)
-	load.until("the first replica holds all shards", map[*cluster.Operator]int{a: 6})
-	b, c := start(), start()
-	load.until("two replicas joined", map[*cluster.Operator]int{a: 2, b: 2, c: 2})
+	load.until("the first replica holds all shards", map[*cluster.Operator]int{a: shards})
+	b, c := start(shards), start(shards)
+	load.until("two replicas joined", map[*cluster.Operator]int{a: shards / 3, b: shards / 3, c: shards / 3})
+	load.awaitSettled()
+	load.logCost("a third of the work", b, c)
 	c.Kill()
-	killed := load.until("one was killed", map[*cluster.Operator]int{a: 3, b: 3})
-	d := start()
-	load.until("one joined", map[*cluster.Operator]int{a: 2, b: 2, d: 2})
-	b.StopOrderly(t)
-	load.until("one was terminated", map[*cluster.Operator]int{a: 3, d: 3})
+	killed := load.until("one was killed", map[*cluster.Operator]int{a: shards / 2, b: shards / 2})
+	d := start(shards)
+	load.until("one joined", map[*cluster.Operator]int{a: shards / 3, b: shards / 3, d: shards / 3})
+	b.Pause()
+	paused := load.until("one was paused", map[*cluster.Operator]int{a: shards / 2, d: shards / 2})
+	resumed := time.Now()
+	b.Resume()
+	cluster.Eventually(t.Context(), t, "the resumed replica ends", func(context.Context) (bool, error) {
+		select {
+		case <-b.Exited():
+			return true, nil
+		default:
+			return false, nil
+		}
+	})
+	e := start(shards)
+	load.until("one joined", map[*cluster.Operator]int{a: shards / 3, d: shards / 3, e: shards / 3})
+	e.StopOrderly(t)
+	drained := load.until("one was terminated", map[*cluster.Operator]int{a: shards / 2, d: shards / 2})
+	f, g := start(2*shards), start(2*shards)
+	a.StopOrderly(t)
+	d.StopOrderly(t)
+	load.until("the number of shards was doubled", map[*cluster.Operator]int{f: shards, g: shards})
 
-	assertWithin(t, "SIGKILL to balanced shards", killed, 10*time.Second)
-	for _, ns := range load.namespaces {
-		ns.Await("web", "settled", func(app *v1alpha1.DemoApp) bool {
-			return app.Status.ObservedGeneration == app.Generation && apps.IsReady(app)
-		})
+	assertWithin(t, "SIGKILL to balanced shards", killed, 20*time.Second)
+	assertWithin(t, "SIGSTOP to balanced shards", paused, 20*time.Second)
+	assertWithin(t, "end of a replica to balanced shards", drained, 2*time.Second)
+	load.awaitSettled()
+	for _, late := range writes(t, b) {
+		if late.Received.After(resumed) {
+			t.Errorf("the paused replica wrote after it was resumed: %s", apps.Describe([]cluster.AuditEvent{late}))
+		}
 	}
-	handedOver := assertOneWriter(t, map[string]*cluster.Operator{"alone": alone, "a": a, "b": b, "c": c, "d": d})
+	handedOver := assertOneWriter(t, map[string]*cluster.Operator{"alone": alone, "a": a, "b": b, "c": c, "d": d, "e": e, "f": f, "g": g})
 	t.Logf("%d objects had several writers, one after another", handedOver)
 	if handedOver == 0 {
 		t.Error("no object was handed over")

@@ -4,6 +4,8 @@
 package workload
 
 import (
+	"strings"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
@@ -33,11 +35,23 @@ func ListenOn(pod *corev1ac.PodSpecApplyConfiguration, port int32) {
 	}
 }
 
-// Container returns a container that can gain no privileges.
+// Container returns a container that can gain no privileges. It has a pull policy, because the API
+// server sets the default of the first image alone: an image without a tag, after one with a tag,
+// would never be pulled again.
 func Container(name, image string) *corev1ac.ContainerApplyConfiguration {
-	return corev1ac.Container().WithName(name).WithImage(image).
+	return corev1ac.Container().WithName(name).WithImage(image).WithImagePullPolicy(pullPolicy(image)).
 		WithSecurityContext(corev1ac.SecurityContext().WithAllowPrivilegeEscalation(false).
 			WithCapabilities(corev1ac.Capabilities().WithDrop("ALL")))
+}
+
+// pullPolicy returns the API server's default for an image.
+func pullPolicy(image string) corev1.PullPolicy {
+	tagged, _, hasDigest := strings.Cut(image[strings.LastIndex(image, "/")+1:], "@")
+	_, tag, hasTag := strings.Cut(tagged, ":")
+	if tag == "latest" || !hasTag && !hasDigest {
+		return corev1.PullAlways
+	}
+	return corev1.PullIfNotPresent
 }
 
 // Secure sets the user's fields of a container's security context.

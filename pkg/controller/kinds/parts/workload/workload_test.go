@@ -22,7 +22,7 @@ func TestPodIsRestricted(t *testing.T) {
 	want := corev1ac.PodSpec().WithAutomountServiceAccountToken(false).WithEnableServiceLinks(false).
 		WithSecurityContext(corev1ac.PodSecurityContext().WithRunAsNonRoot(true).WithRunAsUser(101).WithRunAsGroup(101).
 			WithSeccompProfile(corev1ac.SeccompProfile().WithType(corev1.SeccompProfileTypeRuntimeDefault))).
-		WithContainers(corev1ac.Container().WithName("web").WithImage("nginx").
+		WithContainers(corev1ac.Container().WithName("web").WithImage("nginx").WithImagePullPolicy(corev1.PullAlways).
 			WithSecurityContext(corev1ac.SecurityContext().WithAllowPrivilegeEscalation(false).
 				WithCapabilities(corev1ac.Capabilities().WithDrop("ALL"))))
 	if diff := cmp.Diff(want, pod); diff != "" {
@@ -35,6 +35,23 @@ func TestPodOfImageWithUser(t *testing.T) {
 
 	if security.RunAsUser != nil || !*security.RunAsNonRoot {
 		t.Errorf("security context is %+v, want no user and runAsNonRoot", security)
+	}
+}
+
+// TestPullPolicy holds that the policy is the default of the API server, which does not set it again
+// when the image changes.
+func TestPullPolicy(t *testing.T) {
+	for image, want := range map[string]corev1.PullPolicy{
+		"nginx":                                     corev1.PullAlways,
+		"nginx:latest":                              corev1.PullAlways,
+		"nginx:1.27":                                corev1.PullIfNotPresent,
+		"registry.example.com:5000/team/app":        corev1.PullAlways,
+		"registry.example.com:5000/team/app:v1":     corev1.PullIfNotPresent,
+		"registry.example.com/team/app@sha256:0123": corev1.PullIfNotPresent,
+	} {
+		if got := *workload.Container("web", image).ImagePullPolicy; got != want {
+			t.Errorf("%s: %s, want %s", image, got, want)
+		}
 	}
 }
 

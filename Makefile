@@ -223,7 +223,7 @@ test: ## Run the unit tests, then each promise once on a real API server. About 
 
 .PHONY: test-all
 test-all: test-programs ## Run all tests: also databases, older versions, releases, pages, a renamed clone, race detector. Two hours.
-	@$(MAKE) --no-print-directory test-unit test-cluster-all test-databases test-release test-rename
+	@$(MAKE) --no-print-directory test-unit test-cluster-all test-chaos test-databases test-release test-rename
 
 # Says which programs the tests beyond "make test" need and which Debian packages have them, if one is missing.
 .PHONY: test-programs
@@ -255,14 +255,20 @@ test-cluster: build ## Run the operator on real API servers, and compare the Hel
 	$(CLUSTER_TEST) -short $(CLUSTER_PACKAGES)
 
 # The operator has the race detector here, so the tests build it. The commands of the plugin beside 1,000 DemoApps are timed, so
-# nothing runs beside them. The faults have the machine for themselves, too. The dashboards with a real Prometheus, and the page in a real browser, are in modules of their own.
+# nothing runs beside them. The dashboards with a real Prometheus, and the page in a real browser, are in modules of their own.
 .PHONY: test-cluster-all
 test-cluster-all: test-programs
 	UPGRADE_DEMOAPPS=200 $(RACE_ENV) $(GO_TEST) $(RACE) -timeout 90m -p 2 -tags integration,conformance $(CLUSTER_PACKAGES) ./test/docs
 	$(GO_TEST) -timeout 30m -tags integration ./test/integration/fleet
-	$(GO_TEST) -timeout 180m -tags integration ./test/chaos
 	go -C test/monitoring test -vet=off -timeout 40m -tags integration ./integration
 	go -C test/ui test -vet=off -timeout 40m -count=1 -tags integration .
+
+# The faults have the machine for themselves.
+SOAK ?= 30m
+.PHONY: test-chaos
+test-chaos: build ## Break requests, watches, processes and surroundings of the operator, and change many objects for SOAK=30m.
+	DEMOAPP_CONTROLLER_BINARY=$(CURDIR)/$(BINARY) $(GO_TEST) -timeout 180m -tags integration ./test/chaos
+	DEMOAPP_CONTROLLER_BINARY=$(CURDIR)/$(BINARY) $(GO_TEST) -timeout 120m -tags integration -run TestSoak ./test/chaos -soak=$(SOAK)
 
 .PHONY: test-databases
 test-databases: test-programs ## Run the scripts of the kinds PostgreSQL and Backup with real servers.

@@ -113,7 +113,7 @@ func TestTargetsExist(t *testing.T) {
 		"ci.yaml": {
 			"docker-build", "lint", "release", "test-cluster", "test-databases", "test-release", "test-unit", "verify",
 		},
-		"nightly.yaml":  {"test-cluster-all", "test-databases", "test-release", "test-rename"},
+		"nightly.yaml":  {"test-chaos", "test-cluster-all", "test-databases", "test-release", "test-rename"},
 		"release.yaml":  {"release", "release-push", "sign"},
 		"security.yaml": {"gosec", "vulncheck"},
 	}

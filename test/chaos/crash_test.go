@@ -39,6 +39,9 @@ func TestKilledAfterEachRequest(t *testing.T) {
 				want, _ := undisturbed[name](t)
 				t.Run(name, func(t *testing.T) {
 					t.Parallel()
+					if round[name].nth > 0 {
+						count(t, 1)
+					}
 					namespace := shared.Namespace(t)
 					sabotage.watch(namespace, round[name])
 
@@ -82,6 +85,9 @@ func crashes(t *testing.T, crash fault) []map[string]plan {
 
 // restarts keeps an operator running, as a Deployment does.
 type restarts struct {
+	// count is the number of restarts.
+	count int
+
 	mu      sync.Mutex
 	current *cluster.Operator
 }

@@ -10,6 +10,9 @@
 // and the number of events and audit records. Times, UIDs and names of namespaces are left out. Each
 // disturbed run then has to come to the same states.
 //
+// Generated changes need no undisturbed run: the state after any changes is compared with that of a
+// fresh object with the same spec.
+//
 // All runs share one operator, which connects to the API server through a proxy. Each run has a
 // namespace of its own, so a fault hits one run, and many runs are side by side. The tests that break
 // something for all runs are not parallel.

@@ -10,11 +10,13 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -93,6 +95,10 @@ type saboteur struct {
 	mu      sync.Mutex
 	runs    map[string]*requests
 	watches *watchFault
+	// random decides which requests of any run fail; nil for none.
+	random *rand.Rand
+	// open is the number of open watches.
+	open atomic.Int64
 }
 
 // requests are those of one run.
@@ -133,12 +139,18 @@ func (s *saboteur) watchFault() *watchFault {
 // intercept implements cluster.Interceptor.
 func (s *saboteur) intercept(w http.ResponseWriter, r *http.Request, forward http.Handler) {
 	if resource, ok := isWatch(r); ok {
+		s.open.Add(1)
+		defer s.open.Add(-1)
 		if fault := s.watchFault(); fault != nil {
 			fault.intercept(w, r, resource, forward)
 			return
 		}
 	}
-	if fault := s.faultOf(r); fault != nil {
+	fault := s.faultOf(r)
+	if fault == nil {
+		fault = s.randomFault(r)
+	}
+	if fault != nil {
 		fault(w, r, forward)
 		return
 	}

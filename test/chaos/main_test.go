@@ -119,5 +119,11 @@ func run(m *testing.M) int {
 	launch = cluster.Launch{Proxy: proxy, Args: []string{"--watches-file=" + file, "--logging-format=json"}}
 	operator = launch.Start(t.Context(), t, shared).AwaitReady(t.Context(), t)
 	kinds = kindsServed(t)
-	return t.End(m.Run())
+	code := m.Run()
+	if *update {
+		if err := writeResults(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return t.End(code)
 }

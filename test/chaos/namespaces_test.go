@@ -9,6 +9,7 @@ import (
 	"context"
 	"math/rand/v2"
 	"net/http"
+	"strconv"
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -23,45 +24,66 @@ const statusWrites = 2
 
 // TestNamespaceDeleted deletes the namespace of each subject, with all that is in it, when the
 // operator sends one of the requests that create the subject's objects. Then it plays the subject in a
-// new namespace of the same name: nothing of the old one may disturb it.
+// new namespace of the same name: nothing of the old one may disturb it. A short test deletes the
+// namespace at one request, which the seed selects.
 func TestNamespaceDeleted(t *testing.T) { //nolint:tparallel // The other tests disturb all runs.
 	for name, s := range subjects {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			want, _ := undisturbed[name](t)
-			namespace := shared.Namespace(t)
-			t.Run("deleted", func(t *testing.T) { deleteMidway(t, s, namespace, want.creations) })
-			t.Run("again", func(t *testing.T) {
-				sabotage.watch(namespace, plan{})
-				shared.CreateNamespace(t, metav1.ObjectMeta{Name: namespace})
+			for _, nth := range deletions(want.creations - statusWrites) {
+				t.Run(strconv.Itoa(nth), func(t *testing.T) {
+					t.Parallel()
+					count(t, 1)
+					namespace := shared.Namespace(t)
+					t.Run("deleted", func(t *testing.T) { deleteMidway(t, s, namespace, nth) })
+					t.Run("again", func(t *testing.T) {
+						sabotage.watch(namespace, plan{})
+						shared.CreateNamespace(t, metav1.ObjectMeta{Name: namespace})
 
-				came := play(t, s, namespace, &want, nil)
+						came := play(t, s, namespace, &want, nil)
 
-				// The first object has a record if the operator knew it before its deletion.
-				if came.audits < want.audits || came.audits > 2*want.audits {
-					t.Errorf("%d audit records, want %d or %d", came.audits, want.audits, 2*want.audits)
-				}
-				came.audits = want.audits
-				assertOutcome(t, want, came)
-			})
+						// The first object has a record if the operator knew it before its deletion.
+						if came.audits < want.audits || came.audits > 2*want.audits {
+							t.Errorf("%d audit records, want %d or %d", came.audits, want.audits, 2*want.audits)
+						}
+						came.audits = want.audits
+						assertOutcome(t, want, came)
+					})
+				})
+			}
 		})
 	}
 }
 
-// deleteMidway creates the object of a subject, and deletes its namespace when the operator sends one
-// of so many requests, which the seed selects.
-func deleteMidway(t *testing.T, s subject, namespace string, requests int) {
+// deletions returns the numbers of the requests at which the namespace is deleted, from 1 to most.
+func deletions(most int) []int {
+	if testing.Short() {
+		return []int{1 + rand.New(rand.NewPCG(uint64(*seed), uint64(most))).IntN(most)}
+	}
+	numbers := make([]int, most)
+	for i := range numbers {
+		numbers[i] = i + 1
+	}
+	return numbers
+}
+
+// deleteMidway creates the object of a subject, and deletes its namespace when the operator sends a
+// request.
+func deleteMidway(t *testing.T, s subject, namespace string, nth int) {
 	t.Helper()
 	ctx := t.Context()
-	// The last requests write the status, and may be fewer than in the undisturbed run.
-	nth := 1 + rand.New(rand.NewPCG(uint64(*seed), uint64(requests))).IntN(requests-statusWrites)
-	t.Logf("deleted at request %d of %d", nth, requests)
 	sabotage.watch(namespace, plan{nth, 1, func(w http.ResponseWriter, r *http.Request, forward http.Handler) {
 		if err := shared.Client.CoreV1().Namespaces().Delete(ctx, namespace, metav1.DeleteOptions{}); err != nil {
 			t.Error(err)
 		}
 		forward.ServeHTTP(w, r)
 	}})
+	defer func() {
+		if t.Failed() {
+			t.Logf("the namespace was deleted at request %d of %q", nth, sabotage.sent(namespace))
+		}
+	}()
 	s.prepare(t, namespace)
 	apply(ctx, t, namespace, s.object)
 	cluster.Eventually(ctx, t, "namespace is gone", func(ctx context.Context) (bool, error) {

@@ -46,6 +46,7 @@ func TestEveryRequestFails(t *testing.T) { //nolint:tparallel // The other tests
 			for _, f := range failures(len(sent)) {
 				t.Run(fmt.Sprintf("%d %s", f.nth, f.fault), func(t *testing.T) {
 					t.Parallel()
+					count(t, 1)
 					namespace := shared.Namespace(t)
 					sabotage.watch(namespace, plan{f.nth, 1, faults[f.fault]})
 					defer func() {

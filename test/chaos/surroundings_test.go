@@ -68,6 +68,7 @@ func TestSurroundingsRefuse(t *testing.T) { //nolint:tparallel // The other test
 			for _, around := range chosen {
 				t.Run(around, func(t *testing.T) {
 					t.Parallel()
+					count(t, 1)
 					namespace := shared.Namespace(t)
 
 					came := play(t, s, namespace, &want, surroundings[around].around(t, s, namespace), ofRefusal)
@@ -263,6 +264,7 @@ func TestPermissionWithdrawn(t *testing.T) { //nolint:tparallel // No other test
 	for name, s := range subjects {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			count(t, 1)
 			isRefused := sync.OnceFunc(refused.Done)
 			defer isRefused()
 			want, _ := undisturbed[name](t)

@@ -127,8 +127,11 @@ type pendingEvent struct {
 // Header implements http.ResponseWriter.
 func (e *events) Header() http.Header { return e.to.Header() }
 
-// WriteHeader implements http.ResponseWriter.
-func (e *events) WriteHeader(code int) { e.to.WriteHeader(code) }
+// WriteHeader implements http.ResponseWriter. The client waits for the header, but not for events.
+func (e *events) WriteHeader(code int) {
+	e.to.WriteHeader(code)
+	e.flush()
+}
 
 // Flush implements http.Flusher. Each event is flushed anyway.
 func (e *events) Flush() {}
@@ -218,6 +221,10 @@ func (e *events) write(ctx context.Context) {
 func (e *events) send(line []byte) {
 	// The client may be gone, which ends the request.
 	_, _ = e.to.Write(line)
+	e.flush()
+}
+
+func (e *events) flush() {
 	if flusher, ok := e.to.(http.Flusher); ok {
 		flusher.Flush()
 	}

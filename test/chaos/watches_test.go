@@ -36,6 +36,7 @@ func TestWatchesFail(t *testing.T) {
 			for name, s := range subjects {
 				t.Run(name, func(t *testing.T) {
 					t.Parallel()
+					count(t, 1)
 					want, _ := undisturbed[name](t)
 					namespace := shared.Namespace(t)
 

@@ -12,6 +12,8 @@ import (
 	"crypto/x509"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -22,6 +24,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/example/demoapp-controller/test/cluster"
+	"github.com/example/demoapp-controller/test/webappcases"
 )
 
 const (
@@ -74,6 +77,45 @@ func TestReplicasShareCertificates(t *testing.T) {
 		return now[0].Equal(now[1]) && !now[0].Equal(served[0]), nil
 	})
 	assertPermissionsAreUsed(t)
+}
+
+// rotations is the number of serving certificates that take the place of another one under load.
+const rotations = 5
+
+// TestCertificateRotatesUnderLoad replaces the serving certificate again and again while users create
+// WebApps. No request may fail because of the webhook.
+func TestCertificateRotatesUnderLoad(t *testing.T) {
+	awaitNoRules(t.Context(), t)
+	e := newEndpoint(t)
+	e.operator(t)
+	e.install(t)
+	awaitRules(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	var users sync.WaitGroup
+	var reviews atomic.Int64
+	for range 4 {
+		users.Go(func() {
+			for ctx.Err() == nil {
+				_, err := create(ctx, newWebApp(webappcases.Ordinary, "probe", goodImage), metav1.DryRunAll)
+				if err != nil && ctx.Err() == nil {
+					t.Errorf("a WebApp is refused during the rotation: %v", err)
+					return
+				}
+				reviews.Add(1)
+			}
+		})
+	}
+
+	for range rotations {
+		served, before := dial(t, e), reviews.Load()
+		replaceServing(t)
+		cluster.Eventually(ctx, t, "another certificate is served, and WebApps are created", func(context.Context) (bool, error) {
+			return !dial(t, e).Equal(served) && reviews.Load() > before+100, nil
+		})
+	}
+
+	cancel()
+	users.Wait()
 }
 
 // removeCertificates removes those of an earlier test.

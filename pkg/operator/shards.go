@@ -39,7 +39,8 @@ func share(shards, replicas int) int { return (shards + replicas - 1) / replicas
 // nextShards returns the shards for which a replica starts to campaign, and those that it leaves.
 // own has its shards, and live the shards that each live replica holds. A replica gives back one
 // shard at a time, the last one. It never gives back shard 0, so that the work that one replica does
-// for all does not move.
+// for all does not move. Replicas begin with different free shards, by the order of their identities,
+// because a replica that loses a campaign starts the next one only after a retry period.
 func nextShards(shards int, self string, own map[int]shardStanding, live map[string][]int) (start, leave []int) {
 	taken := map[int]bool{}
 	for identity, held := range live {
@@ -67,11 +68,16 @@ func nextShards(shards int, self string, own map[int]shardStanding, live map[str
 	if len(held) > fair && !drains {
 		leave = append(leave, held[len(held)-1])
 	}
-	for shard := 0; shard < shards && kept < fair; shard++ {
+	var free []int
+	for shard := range shards {
 		if _, ours := own[shard]; !ours && !taken[shard] {
-			start = append(start, shard)
-			kept++
+			free = append(free, shard)
 		}
+	}
+	rank := slices.Index(slices.Sorted(maps.Keys(live)), self)
+	for i := 0; i < len(free) && kept < fair; i++ {
+		start = append(start, free[(rank*len(free)/len(live)+i)%len(free)])
+		kept++
 	}
 	return start, leave
 }

@@ -60,6 +60,12 @@ func TestNextShards(t *testing.T) {
 			start: []int{1},
 		},
 		{
+			name:  "another replica begins with the first free shards",
+			own:   map[int]shardStanding{3: holding},
+			live:  map[string][]int{"a": {3}, "A": {4}},
+			start: []int{2, 5},
+		},
+		{
 			name:  "another replica was faster",
 			own:   map[int]shardStanding{1: campaigning},
 			live:  map[string][]int{"a": nil, "b": {0, 1, 2}},

@@ -43,5 +43,5 @@ func writeResults() error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(page, []byte(withResults(string(text), results.of)), 0o644) //nolint:gosec // The page is public.
+	return os.WriteFile(page, []byte(withResults(string(text), results.of)), 0o644)
 }

@@ -181,7 +181,7 @@ func churn(t *testing.T, running *restarts, objects []*soaked) (deleted, changes
 				}
 				// Each user has objects of its own.
 				o := objects[random.IntN(len(objects)/users)*users+user]
-				isDeletion, err := o.disturb(t, random)
+				isDeletion, err := o.disturb(t, random) //nolint:contextcheck // The last change is completed after the soak.
 				if err != nil && !apierrors.IsNotFound(err) {
 					t.Errorf("%s/%s: %v", o.namespace, o.name, err)
 				}

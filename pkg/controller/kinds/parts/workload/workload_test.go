@@ -41,14 +41,15 @@ func TestPodOfImageWithUser(t *testing.T) {
 // TestPullPolicy holds that the policy is the default of the API server, which does not set it again
 // when the image changes.
 func TestPullPolicy(t *testing.T) {
-	for image, want := range map[string]corev1.PullPolicy{
+	policies := map[string]corev1.PullPolicy{
 		"nginx":                                     corev1.PullAlways,
 		"nginx:latest":                              corev1.PullAlways,
 		"nginx:1.27":                                corev1.PullIfNotPresent,
 		"registry.example.com:5000/team/app":        corev1.PullAlways,
 		"registry.example.com:5000/team/app:v1":     corev1.PullIfNotPresent,
 		"registry.example.com/team/app@sha256:0123": corev1.PullIfNotPresent,
-	} {
+	}
+	for image, want := range policies {
 		if got := *workload.Container("web", image).ImagePullPolicy; got != want {
 			t.Errorf("%s: %s, want %s", image, got, want)
 		}

@@ -41,17 +41,17 @@ func TestPodOfImageWithUser(t *testing.T) {
 // TestPullPolicy holds that the policy is the default of the API server, which does not set it again
 // when the image changes.
 func TestPullPolicy(t *testing.T) {
-	policies := map[string]corev1.PullPolicy{
-		"nginx":                                     corev1.PullAlways,
-		"nginx:latest":                              corev1.PullAlways,
-		"nginx:1.27":                                corev1.PullIfNotPresent,
-		"registry.example.com:5000/team/app":        corev1.PullAlways,
-		"registry.example.com:5000/team/app:v1":     corev1.PullIfNotPresent,
-		"registry.example.com/team/app@sha256:0123": corev1.PullIfNotPresent,
+	images := map[corev1.PullPolicy][]string{
+		corev1.PullAlways: {"nginx", "nginx:latest", "registry.example.com:5000/team/app"},
+		corev1.PullIfNotPresent: {
+			"nginx:1.27", "registry.example.com:5000/team/app:v1", "registry.example.com/team/app@sha256:0123",
+		},
 	}
-	for image, want := range policies {
-		if got := *workload.Container("web", image).ImagePullPolicy; got != want {
-			t.Errorf("%s: %s, want %s", image, got, want)
+	for want, of := range images {
+		for _, image := range of {
+			if got := *workload.Container("web", image).ImagePullPolicy; got != want {
+				t.Errorf("%s: %s, want %s", image, got, want)
+			}
 		}
 	}
 }

@@ -38,14 +38,12 @@ type look struct {
 }
 
 // of returns why the pods of a workload are refused, and what to do. since is a time since when the
-// workload lacks pods. The text is empty if no event says it, and for a new workload, which may
-// still get its pods. again is the time after which the answer may change.
+// workload lacks pods. The text is empty if no event says it, and soon after since, when the
+// workload may still get its pods. again is the time after which the answer may change.
 func (r *refusals) of(ctx context.Context, workload metav1.Object, since, now time.Time) (text string, again time.Duration) {
 	last, known := r.looks.Get(workload.GetUID(), now)
 	if !known {
-		// The first look at an older workload is not delayed: a former process may have explained it, and
-		// the status must not change twice.
-		last = look{since: since, next: workload.GetCreationTimestamp().Add(controller.NextLook(0))}
+		last = look{since: since, next: since.Add(controller.NextLook(0))}
 	}
 	if !now.Before(last.next) {
 		text, err := health.RefusedPods(ctx, r.events.Events(workload.GetNamespace()), fields.Set{"involvedObject.uid": string(workload.GetUID())})

@@ -274,7 +274,7 @@ func (s *store) Create(key string, rls release.Releaser) error {
 
 // Update implements driver.Driver: it writes an existing record. During an uninstall
 // the record may be gone, for instance with its namespace. That a release is being uninstalled is
-// written at once only if the uninstall waits for hooks afterwards. See unwritten.
+// written at once only if the uninstall runs hooks. See unwritten.
 func (s *store) Update(key string, rls release.Releaser) error {
 	if next, ok := rls.(*releasev1.Release); ok {
 		if s.keepsStatus(next) {
@@ -289,7 +289,7 @@ func (s *store) Update(key string, rls release.Releaser) error {
 			read.Info, read.Labels = next.Info, next.Labels
 			rls = read
 		}
-		if s.purging && next.Info.Status == common.StatusUninstalling && !hasHook(next, releasev1.HookPostDelete) {
+		if s.purging && next.Info.Status == common.StatusUninstalling && !hasDeleteHook(next) {
 			uninstalling := *next.Info
 			s.unwritten = func() error {
 				*next.Info = uninstalling // Helm may have changed it since.
@@ -310,9 +310,11 @@ func (s *store) overwrite(key string, rls release.Releaser) error {
 	return s.note(key, err)
 }
 
-// hasHook reports whether a release has a hook for an event.
-func hasHook(rls *releasev1.Release, event releasev1.HookEvent) bool {
-	return slices.ContainsFunc(rls.Hooks, func(hook *releasev1.Hook) bool { return slices.Contains(hook.Events, event) })
+// hasDeleteHook reports whether the uninstall of a release runs hooks.
+func hasDeleteHook(rls *releasev1.Release) bool {
+	return slices.ContainsFunc(rls.Hooks, func(hook *releasev1.Hook) bool {
+		return slices.Contains(hook.Events, releasev1.HookPreDelete) || slices.Contains(hook.Events, releasev1.HookPostDelete)
+	})
 }
 
 // keepsStatus reports whether Helm's change of a revision to superseded is left out. The revision

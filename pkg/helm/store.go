@@ -74,9 +74,6 @@ type store struct {
 	last int
 	// uninstalling replaces Helm's description of a release that is being uninstalled.
 	uninstalling string
-	// unwritten writes that the release is being uninstalled; nil after the write, and when the
-	// records are gone. Most uninstalls end without this write.
-	unwritten func() error
 	// unfinished means that further objects must be changed. Delete then keeps the records.
 	unfinished bool
 	// failure is the first error of a read or a write. Helm's actions log some of them
@@ -273,8 +270,7 @@ func (s *store) Create(key string, rls release.Releaser) error {
 }
 
 // Update implements driver.Driver: it writes an existing record. During an uninstall
-// the record may be gone, for instance with its namespace. That a release is being uninstalled is
-// written at once only if the uninstall runs hooks. See unwritten.
+// the record may be gone, for instance with its namespace.
 func (s *store) Update(key string, rls release.Releaser) error {
 	if next, ok := rls.(*releasev1.Release); ok {
 		if s.keepsStatus(next) {
@@ -289,32 +285,12 @@ func (s *store) Update(key string, rls release.Releaser) error {
 			read.Info, read.Labels = next.Info, next.Labels
 			rls = read
 		}
-		if s.purging && next.Info.Status == common.StatusUninstalling && !hasDeleteHook(next) {
-			uninstalling := *next.Info
-			s.unwritten = func() error {
-				*next.Info = uninstalling // Helm may have changed it since.
-				return s.overwrite(key, rls)
-			}
-			return nil
-		}
 	}
-	return s.overwrite(key, rls)
-}
-
-// overwrite writes an existing record, which may be gone during an uninstall.
-func (s *store) overwrite(key string, rls release.Releaser) error {
 	err := s.update(key, rls)
 	if s.purging && apierrors.IsNotFound(err) {
 		return nil
 	}
 	return s.note(key, err)
-}
-
-// hasDeleteHook reports whether the uninstall of a release runs hooks.
-func hasDeleteHook(rls *releasev1.Release) bool {
-	return slices.ContainsFunc(rls.Hooks, func(hook *releasev1.Hook) bool {
-		return slices.Contains(hook.Events, releasev1.HookPreDelete) || slices.Contains(hook.Events, releasev1.HookPostDelete)
-	})
 }
 
 // keepsStatus reports whether Helm's change of a revision to superseded is left out. The revision
@@ -347,17 +323,12 @@ func (s *store) Delete(key string) (release.Releaser, error) {
 	if s.purging {
 		history := s.engine.records.History(s.release)
 		if len(history) == 0 {
-			s.unwritten = nil
 			return nil, nil
 		}
 		if newest := history[len(history)-1].Revision; s.last != 0 && newest > s.last {
 			return nil, s.note(key, fmt.Errorf("another client recorded revision %d of release %s during its uninstall", newest, s.release))
 		}
-		if err := s.secrets.purge(history); err != nil {
-			return nil, s.note(key, err)
-		}
-		s.unwritten = nil
-		return nil, nil
+		return nil, s.note(key, s.secrets.purge(history))
 	}
 	newest := s.newest()
 	if newest != nil && key == newest.Secret.Name || s.target != 0 && key == record.SecretName(s.release.Name, s.target) {

@@ -95,9 +95,6 @@ func (o *operation) runUninstall(cfg *action.Configuration, options ActionOption
 	// check to Delete, which usually knows the owner.
 	o.existence, o.store.purging = nil, true
 	_, err := uninstall.Run(o.release.Name)
-	if o.store.unwritten != nil {
-		err = errors.Join(err, o.store.unwritten())
-	}
 	o.existence, o.store.purging = absent, false
 	switch {
 	case o.failure != nil:

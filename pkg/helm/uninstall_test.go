@@ -27,6 +27,7 @@ func TestUninstall(t *testing.T) {
 		f.TakeRequests()
 		f.uninstall(desired)
 		wantRequests(t, f,
+			"update secrets default/sh.helm.release.v1.web.v5",
 			"delete services default/web", "delete deployments default/web", "delete configmaps default/web", "delete secrets default/web",
 			"deletecollection secrets default",
 		)

@@ -206,6 +206,11 @@ func TestReplicasShareWork(t *testing.T) {
 	})
 }
 
+// patientLease are flags with which a replica on a busy machine still renews all its Leases in time.
+var patientLease = []string{
+	"--leader-elect-lease-duration=12s", "--leader-elect-renew-deadline=10s", "--leader-elect-retry-period=500ms",
+}
+
 // launcher returns a function that starts a replica with a number of shards.
 func (s sharing) launcher(t *testing.T) func(shards int) *cluster.Operator {
 	t.Helper()
@@ -220,7 +225,7 @@ func (s sharing) launcher(t *testing.T) func(shards int) *cluster.Operator {
 		})
 	}
 	return func(shards int) *cluster.Operator {
-		launch.Args = append([]string{fmt.Sprintf("--shards=%d", shards)}, cluster.ShortLease...)
+		launch.Args = append([]string{fmt.Sprintf("--shards=%d", shards)}, patientLease...)
 		return launch.Start(t.Context(), t, shared).AwaitReady(t.Context(), t)
 	}
 }

@@ -222,7 +222,7 @@ test: ## Run the unit tests, then each promise once on a real API server. About 
 	@$(MAKE) --no-print-directory test-unit test-cluster
 
 .PHONY: test-all
-test-all: test-programs ## Run all tests: also databases, older versions, releases, pages, a renamed clone, race detector. Two hours.
+test-all: test-programs ## Run all tests: also databases, older versions, releases, pages, a renamed clone, race detector. More than two hours.
 	@$(MAKE) --no-print-directory test-unit test-cluster-all test-chaos test-databases test-release test-rename
 
 # Says which programs the tests beyond "make test" need and which Debian packages have them, if one is missing.
@@ -232,7 +232,8 @@ test-programs:
 
 # verify-vet vets everything once, with the tags of all tests. The timeout ends a test that hangs; the default of 10 minutes
 # would also end packages on a busy machine.
-GO_TEST := go test -vet=off -timeout 40m
+TEST_FLAGS := -vet=off -timeout 40m
+GO_TEST := go test $(TEST_FLAGS)
 
 # The race detector is for the code of programs. What charts, manifests, pages and tools are tested with has no concurrency to
 # speak of. The cache of tests does not notice changes outside of a module, so tests of other modules always run.
@@ -241,14 +242,15 @@ test-unit: ## Run the unit tests. They need no cluster.
 	$(if $(RACE),$(RACE_ENV) GORACE=atexit_sleep_ms=0) $(GO_TEST) $(if $(RACE),$(RACE) -skip '$(BOUNDED)') $(ARGS)
 	$(if $(RACE),$(GO_TEST) -run '$(BOUNDED)' $(BOUNDED_PACKAGES))
 	$(GO_TEST) ./hack/... ./test/...
-	for module in $(MODULES); do go -C $$module test -vet=off -timeout 40m -count=1 ./...; done
+	for module in $(MODULES); do go -C $$module test $(TEST_FLAGS) -count=1 ./...; done
 
 # Each package starts a control plane of its own, and most of its time goes by in waits, so several run side by side. The
 # longest come first. The operator runs without the race detector, which the unit tests have.
 LONGEST := $(addprefix test/,conformance integration integration/lifecycle integration/handover integration/variants upgrade install)
 CLUSTER_PACKAGES = $(addprefix ./,$(LONGEST) $(filter-out $(LONGEST) test/chaos test/docs test/integration/fleet test/ui test/monitoring/% test/scripts/%,$(sort $(patsubst %/,%,$(dir \
 	$(shell grep -rlE '^//go:build (integration|conformance)' --include='*_test.go' test))))))
-CLUSTER_TEST := DEMOAPP_CONTROLLER_BINARY=$(CURDIR)/$(BINARY) $(GO_TEST) -p 4 -tags integration,conformance
+WITH_BINARY := DEMOAPP_CONTROLLER_BINARY=$(CURDIR)/$(BINARY)
+CLUSTER_TEST := $(WITH_BINARY) $(GO_TEST) -p 4 -tags integration,conformance
 
 .PHONY: test-cluster
 test-cluster: build ## Run the operator on real API servers, and compare the Helm engine with the stock Helm SDK.
@@ -260,15 +262,15 @@ test-cluster: build ## Run the operator on real API servers, and compare the Hel
 test-cluster-all: test-programs
 	UPGRADE_DEMOAPPS=200 $(RACE_ENV) $(GO_TEST) $(RACE) -timeout 90m -p 2 -tags integration,conformance $(CLUSTER_PACKAGES) ./test/docs
 	$(GO_TEST) -timeout 30m -tags integration ./test/integration/fleet
-	go -C test/monitoring test -vet=off -timeout 40m -tags integration ./integration
-	go -C test/ui test -vet=off -timeout 40m -count=1 -tags integration .
+	go -C test/monitoring test $(TEST_FLAGS) -tags integration ./integration
+	go -C test/ui test $(TEST_FLAGS) -count=1 -tags integration .
 
 # The faults have the machine for themselves.
 SOAK ?= 30m
 .PHONY: test-chaos
 test-chaos: build ## Break requests, watches, processes and surroundings of the operator, and change many objects for SOAK=30m.
-	DEMOAPP_CONTROLLER_BINARY=$(CURDIR)/$(BINARY) $(GO_TEST) -timeout 180m -tags integration ./test/chaos
-	DEMOAPP_CONTROLLER_BINARY=$(CURDIR)/$(BINARY) $(GO_TEST) -timeout 120m -tags integration -run TestSoak ./test/chaos -soak=$(SOAK)
+	$(WITH_BINARY) $(GO_TEST) -timeout 180m -tags integration ./test/chaos
+	$(WITH_BINARY) $(GO_TEST) -timeout 120m -tags integration -run TestSoak ./test/chaos -soak=$(SOAK)
 
 .PHONY: test-databases
 test-databases: test-programs ## Run the scripts of the kinds PostgreSQL and Backup with real servers.

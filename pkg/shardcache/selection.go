@@ -92,6 +92,11 @@ func (s *Selection) update(change func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	change()
+	s.notify()
+}
+
+// notify wakes those who wait for a change. The caller holds mu.
+func (s *Selection) notify() {
 	close(s.changed)
 	s.changed = make(chan struct{})
 }
@@ -138,14 +143,10 @@ func (s *Selection) next(informer *source) (shards sets.Set[int], changed <-chan
 // reached records that the store of an informer has the objects of the shards.
 func (s *Selection) reached(informer *source, shards sets.Set[int]) {
 	s.mu.Lock()
-	cached, runs := s.cached[informer]
-	s.mu.Unlock()
-	if runs && !cached.Equal(shards) {
-		s.update(func() {
-			if _, runs := s.cached[informer]; runs {
-				s.cached[informer] = shards.Intersection(s.shards)
-			}
-		})
+	defer s.mu.Unlock()
+	if cached, runs := s.cached[informer]; runs && !cached.Equal(shards) {
+		s.cached[informer] = shards.Intersection(s.shards)
+		s.notify()
 	}
 }
 

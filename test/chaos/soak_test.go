@@ -316,13 +316,16 @@ func measure(t *testing.T, running *restarts) footprint {
 	if err != nil {
 		t.Fatal(err)
 	}
-	metrics, err := running.running().Metrics(ctx)
-	if err != nil {
-		t.Fatal(err)
+	metric := func(series string) int64 {
+		value, err := running.running().Metric(ctx, series)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return int64(value)
 	}
 	f := footprint{
-		Goroutines: metric(t, metrics, "go_goroutines"), Files: metric(t, metrics, "process_open_fds"),
-		Heap: metric(t, metrics, "go_memstats_next_gc_bytes"), Watches: sabotage.open.Load(),
+		Goroutines: metric("go_goroutines"), Files: metric("process_open_fds"),
+		Heap: metric("go_memstats_next_gc_bytes"), Watches: sabotage.open.Load(),
 	}
 	metadata := func(resource schema.GroupVersionResource, selector string) int64 {
 		list, err := shared.Dynamic.Resource(resource).List(ctx, metav1.ListOptions{LabelSelector: selector})
@@ -342,22 +345,6 @@ func measure(t *testing.T, running *restarts) footprint {
 	f.Records = metadata(schema.GroupVersionResource{Version: "v1", Resource: "secrets"}, "owner=helm")
 	f.Audits = metadata(schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, "demo.example.com/source-namespace")
 	return f
-}
-
-// metric returns the value of a metric without labels.
-func metric(t *testing.T, metrics, name string) int64 {
-	t.Helper()
-	for line := range strings.Lines(metrics) {
-		if text, ok := strings.CutPrefix(line, name+" "); ok {
-			value, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
-			if err != nil {
-				t.Fatal(err)
-			}
-			return int64(value)
-		}
-	}
-	t.Fatalf("no metric %s", name)
-	return 0
 }
 
 // assertNotGrown compares two footprints with the same objects.

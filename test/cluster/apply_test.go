@@ -3,7 +3,11 @@
 
 package cluster
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/example/demoapp-controller/test/repository"
+)
 
 func TestDecode(t *testing.T) {
 	objects, err := decode([]byte(`# A comment.
@@ -28,7 +32,7 @@ metadata: {name: b}
 }
 
 func TestLoad(t *testing.T) {
-	root, err := findRoot()
+	root, err := repository.Root()
 	if err != nil {
 		t.Fatal(err)
 	}

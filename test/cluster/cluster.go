@@ -26,10 +26,9 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/restmapper"
 	"k8s.io/client-go/tools/clientcmd"
-)
 
-// modulePath is the first line of the go.mod in the root of the repository.
-const modulePath = "module github.com/example/demoapp-controller"
+	"github.com/example/demoapp-controller/test/repository"
+)
 
 // startTimeout bounds a start that also builds the binaries; stopTimeout bounds a stop.
 const (
@@ -112,7 +111,7 @@ func Main(m *testing.M, options Options, use func(*Cluster)) (code int) {
 // builds the control plane, which takes minutes. ctx bounds the start; the control plane then runs
 // until Stop, or until this process dies.
 func Start(ctx context.Context, options Options) (_ *Cluster, err error) {
-	root, err := findRoot()
+	root, err := repository.Root()
 	if err != nil {
 		return nil, err
 	}
@@ -272,25 +271,4 @@ func (c *Cluster) goBuild(ctx context.Context, dir, out, pkg string, flags ...st
 		return fmt.Errorf("build %s in %s: %w\n%s", pkg, dir, err, output.Bytes())
 	}
 	return nil
-}
-
-// findRoot returns the root of the repository that the working folder, which go test sets to the
-// package's, is in.
-func findRoot() (string, error) {
-	start, err := os.Getwd()
-	if err != nil {
-		return "", fmt.Errorf("find the repository: %w", err)
-	}
-	for dir := start; ; dir = filepath.Dir(dir) {
-		content, err := os.ReadFile(filepath.Join(dir, "go.mod"))
-		if err != nil && !errors.Is(err, os.ErrNotExist) {
-			return "", fmt.Errorf("find the repository: %w", err)
-		}
-		if first, _, _ := bytes.Cut(content, []byte("\n")); string(first) == modulePath {
-			return dir, nil
-		}
-		if dir == filepath.Dir(dir) {
-			return "", fmt.Errorf("find the repository: no folder above %s has its go.mod", start)
-		}
-	}
 }

@@ -256,6 +256,20 @@ func (o *Operator) Metrics(ctx context.Context) (string, error) {
 	return string(content), err
 }
 
+// Metric returns the value of a series of the operator: the name of a metric, with its labels.
+func (o *Operator) Metric(ctx context.Context, series string) (float64, error) {
+	metrics, err := o.Metrics(ctx)
+	if err != nil {
+		return 0, err
+	}
+	for line := range strings.Lines(metrics) {
+		if value, found := strings.CutPrefix(line, series+" "); found {
+			return strconv.ParseFloat(strings.TrimSpace(value), 64)
+		}
+	}
+	return 0, fmt.Errorf("the operator has no series %s", series)
+}
+
 // ByOperator selects the requests of the operator from the audit log.
 func ByOperator() AuditFilter {
 	return ByServiceAccount(OperatorNamespace, OperatorServiceAccount)

@@ -24,6 +24,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 	"sigs.k8s.io/yaml"
+
+	"github.com/example/demoapp-controller/test/repository"
 )
 
 // Definition is a CustomResourceDefinition with a single version.
@@ -52,21 +54,14 @@ func Files(t testing.TB) []string {
 	return files
 }
 
-// root returns the root of the repository, in which go test has started the test.
+// root returns the root of the repository.
 func root(t testing.TB) string {
 	t.Helper()
-	start, err := os.Getwd()
+	dir, err := repository.Root()
 	if err != nil {
 		t.Fatal(err)
 	}
-	for dir := start; ; dir = filepath.Dir(dir) {
-		if _, err := os.Stat(filepath.Join(dir, "artifacts", "crds")); err == nil {
-			return dir
-		}
-		if dir == filepath.Dir(dir) {
-			t.Fatalf("no folder above %s has artifacts/crds", start)
-		}
-	}
+	return dir
 }
 
 // Load reads a CustomResourceDefinition as the API server does. The path is relative to

@@ -12,7 +12,6 @@ import (
 	"os"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -128,23 +127,11 @@ func TestMetricsAreDocumented(t *testing.T) {
 // metric returns the value of a series of the operator.
 func metric(ctx context.Context, t *testing.T, series string) float64 {
 	t.Helper()
-	text, err := operator.Metrics(ctx)
+	value, err := operator.Metric(ctx, series)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for line := range strings.Lines(text) {
-		value, found := strings.CutPrefix(line, series+" ")
-		if !found {
-			continue
-		}
-		parsed, err := strconv.ParseFloat(strings.TrimSpace(value), 64)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return parsed
-	}
-	t.Fatalf("there is no series %s", series)
-	return 0
+	return value
 }
 
 // maxSeries bounds the series of a replica with all kinds, besides those of rest_client_*, which

@@ -11,7 +11,6 @@ import (
 	"maps"
 	"net/http"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -131,15 +130,10 @@ func (l *sharedLoad) awaitSettled() {
 func (l *sharedLoad) logCost(when string, operators ...*cluster.Operator) {
 	l.t.Helper()
 	for i, operator := range operators {
-		metrics, err := operator.Metrics(l.t.Context())
-		if err != nil {
-			l.t.Fatal(err)
-		}
-		value := func(name string) (value float64) {
-			for line := range strings.Lines(metrics) {
-				if text, ok := strings.CutPrefix(line, name+" "); ok {
-					value, err = strconv.ParseFloat(strings.TrimSpace(text), 64)
-				}
+		value := func(series string) float64 {
+			value, err := operator.Metric(l.t.Context(), series)
+			if err != nil {
+				l.t.Fatal(err)
 			}
 			return value
 		}

@@ -273,6 +273,56 @@ func TestSelectedShardsAreCached(t *testing.T) {
 	})
 }
 
+// TestShardIsRemovedAndAddedAtOnce: another process may have changed the objects meanwhile, so a shard
+// is listed again, although the informer has not seen that it was removed.
+func TestShardIsRemovedAndAddedAtOnce(t *testing.T) {
+	inBothModes(t, func(t *testing.T, s *server) {
+		s.write(watch.Added, 0, "a0")
+		s.write(watch.Added, 1, "a1")
+		f := follow(t, NewSelection(2), s)
+		f.add(0)
+		f.add(1)
+		f.expect([]string{"a0", "a1"}, []string{"added a0", "added a1"})
+		before := s.lists
+
+		f.selection.Remove(1)
+		f.add(1)
+
+		f.expect([]string{"a0", "a1"}, []string{"added a1", "deleted a1"})
+		if s.lists != before+1 {
+			t.Errorf("%d lists, want one of the added shard", s.lists-before)
+		}
+	})
+}
+
+// TestServerStopsSelecting: an API server that restarts without the feature sends the objects of all
+// shards, which do not enter the cache.
+func TestServerStopsSelecting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer(true)
+		s.write(watch.Added, 0, "a0")
+		f := follow(t, NewSelection(2), s)
+		f.add(0)
+		f.expect([]string{"a0"}, []string{"added a0"})
+		if f.selection.filter != byServer {
+			t.Errorf("the log names the filter %q", f.selection.filter)
+		}
+		s.mu.Lock()
+		s.honors = false
+		s.mu.Unlock()
+
+		s.write(watch.Added, 1, "a1")
+		s.write(watch.Modified, 0, "a0")
+
+		f.expect([]string{"a0"}, []string{"updated a0"})
+		if f.selection.filter != byClient {
+			t.Errorf("the log names the filter %q", f.selection.filter)
+		}
+		f.add(1)
+		f.expect([]string{"a0", "a1"}, []string{"added a1"})
+	})
+}
+
 // TestChangesOfOthersBeforeShardIsAdded: objects of a shard change while the informer sees no events
 // of it. The cache has their newest versions when the shard is added, and never passes over a change
 // in the shard that it had before.

@@ -32,26 +32,59 @@ func Of(namespace string, count int) int {
 	return int(shard)                                   //nolint:gosec // It is less than count.
 }
 
+// claims are selected shards, with the number of the call of Add that selected each of them. A shard
+// that was removed and added again has another number, so an informer that missed the removal lists
+// the shard again. A map of claims is replaced, never changed.
+type claims map[int]int
+
+// minus returns the shards whose claims differ in other.
+func (c claims) minus(other claims) sets.Set[int] {
+	shards := sets.New[int]()
+	for shard, claim := range c {
+		if there, ok := other[shard]; !ok || there != claim {
+			shards.Insert(shard)
+		}
+	}
+	return shards
+}
+
+// with returns a copy in which change was applied.
+func (c claims) with(change func(claims)) claims {
+	next := maps.Clone(c)
+	change(next)
+	return next
+}
+
 // Selection is the shards whose objects the informers of a process cache. A nil *Selection selects
 // all objects. It is safe for concurrent use.
 type Selection struct {
 	count int
 
 	mu sync.Mutex
-	// shards are the selected shards. The set is replaced, never changed.
-	shards sets.Set[int]
-	// cached has the running informers, and the selected shards whose objects their stores have. The
-	// sets are replaced, never changed.
-	cached map[*source]sets.Set[int]
+	// added is the number of calls of Add.
+	added int
+	// shards are the selected shards.
+	shards claims
+	// cached has the running informers, and the shards whose objects their stores have.
+	cached map[*source]claims
 	// changed is closed and replaced when shards or cached change.
 	changed chan struct{}
-	// logged is true when the log says who drops the objects of other shards.
-	logged bool
+	// filter is who drops the objects of other shards, as the log says. It is empty before the first
+	// answer that shows it.
+	filter filter
 }
+
+// filter is who drops the objects of shards that are not selected.
+type filter string
+
+const (
+	byServer filter = "server"
+	byClient filter = "client"
+)
 
 // NewSelection returns a selection of none of count shards.
 func NewSelection(count int) *Selection {
-	return &Selection{count: count, shards: sets.New[int](), cached: map[*source]sets.Set[int]{}, changed: make(chan struct{})}
+	return &Selection{count: count, shards: claims{}, cached: map[*source]claims{}, changed: make(chan struct{})}
 }
 
 // Add selects a shard. It returns when the stores of all running informers have the objects of the
@@ -61,7 +94,10 @@ func (s *Selection) Add(ctx context.Context, shard int) error {
 	if s == nil {
 		return nil
 	}
-	s.update(func() { s.shards = s.shards.Clone().Insert(shard) })
+	s.update(func() {
+		s.added++
+		s.shards = s.shards.with(func(c claims) { c[shard] = s.added })
+	})
 	slow := time.NewTimer(slowAdd)
 	defer slow.Stop()
 	for {
@@ -83,7 +119,7 @@ func (s *Selection) Add(ctx context.Context, shard int) error {
 // Remove ends the selection of a shard. The informers then report its objects as deleted.
 func (s *Selection) Remove(shard int) {
 	if s != nil {
-		s.update(func() { s.shards = s.shards.Clone().Delete(shard) })
+		s.update(func() { s.shards = s.shards.with(func(c claims) { delete(c, shard) }) })
 	}
 }
 
@@ -106,8 +142,9 @@ func (s *Selection) notify() {
 func (s *Selection) lacking(shard int) (names []string, changed <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	claim := s.shards[shard]
 	for source, cached := range s.cached {
-		if !cached.Has(shard) {
+		if cached[shard] != claim {
 			names = append(names, source.name)
 		}
 	}
@@ -120,7 +157,7 @@ func (s *Selection) begin(ctx context.Context, informer *source) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if _, runs := s.cached[informer]; !runs && ctx.Err() == nil {
-		s.cached[informer] = sets.New[int]()
+		s.cached[informer] = claims{}
 	}
 }
 
@@ -129,23 +166,19 @@ func (s *Selection) end(informer *source) {
 	s.update(func() { delete(s.cached, informer) })
 }
 
-// next returns the selected shards, to which an informer changes now. Shards that are not selected
-// do not count as cached any more. changed is closed when the selection may have changed.
-func (s *Selection) next(informer *source) (shards sets.Set[int], changed <-chan struct{}) {
+// next returns the selected shards. changed is closed when the selection may have changed.
+func (s *Selection) next() (shards claims, changed <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if cached, runs := s.cached[informer]; runs && !s.shards.IsSuperset(cached) {
-		s.cached[informer] = cached.Intersection(s.shards)
-	}
 	return s.shards, s.changed
 }
 
 // reached records that the store of an informer has the objects of the shards.
-func (s *Selection) reached(informer *source, shards sets.Set[int]) {
+func (s *Selection) reached(informer *source, shards claims) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if cached, runs := s.cached[informer]; runs && !cached.Equal(shards) {
-		s.cached[informer] = shards.Intersection(s.shards)
+	if cached, runs := s.cached[informer]; runs && !maps.Equal(cached, shards) {
+		s.cached[informer] = shards
 		s.notify()
 	}
 }
@@ -192,18 +225,19 @@ func (s *Selection) startOf(shard int) string {
 
 func hashText(hash uint64) string { return fmt.Sprintf("0x%016x", hash) }
 
-// logFilter logs once who drops the objects of other shards.
-func (s *Selection) logFilter(ctx context.Context, server bool) {
+// logFilter logs who drops the objects of other shards, when that has changed: API servers may have
+// the feature gate or not, and may change it.
+func (s *Selection) logFilter(ctx context.Context, by filter) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.logged {
-		return
-	}
-	s.logged = true
-	if server {
+	changed := s.filter != by
+	s.filter = by
+	s.mu.Unlock()
+	switch {
+	case !changed:
+	case by == byServer:
 		klog.FromContext(ctx).Info("The API server selects the objects of the shards")
-		return
+	default:
+		klog.FromContext(ctx).Info("The API server sends the objects of all shards, so this replica drops those of others",
+			"featureGate", "ShardedListAndWatch")
 	}
-	klog.FromContext(ctx).Info("The API server sends the objects of all shards, so this replica drops those of others",
-		"featureGate", "ShardedListAndWatch")
 }

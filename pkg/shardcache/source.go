@@ -71,8 +71,8 @@ type source struct {
 	name      string
 	// store is the store of the informer.
 	store cache.Store
-	// shards are those whose objects the reflector has got. The set is not changed.
-	shards sets.Set[int]
+	// shards are those whose objects the reflector has got.
+	shards claims
 	// started is true after the first request, and listed after the first list.
 	started, listed bool
 }
@@ -101,9 +101,9 @@ func (s *source) ListWithContext(ctx context.Context, options metav1.ListOptions
 	}
 	if options.Continue == "" {
 		s.selection.begin(ctx, s)
-		s.shards, _ = s.selection.next(s)
+		s.shards, _ = s.selection.next()
 	}
-	list, err := s.list(ctx, options, s.shards)
+	list, err := s.list(ctx, options, sets.KeySet(s.shards))
 	if err != nil && (!s.listed || apierrors.IsNotFound(err)) {
 		// No shard waits for an informer that cannot start, because its kind may be forbidden or broken.
 		// Whoever reads it waits for its first list. A kind that is not served has no objects.
@@ -115,7 +115,7 @@ func (s *source) ListWithContext(ctx context.Context, options metav1.ListOptions
 // WatchWithContext implements cache.ListerWatcherWithContext.
 func (s *source) WatchWithContext(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 	s.listed = true
-	requested, err := s.watch(ctx, options, s.shards)
+	requested, err := s.watch(ctx, options, sets.KeySet(s.shards))
 	if err != nil {
 		return nil, err
 	}
@@ -135,14 +135,14 @@ func (s *source) list(ctx context.Context, options metav1.ListOptions, shards se
 		return nil, err
 	}
 	if sharded, ok := list.(metav1.ShardedListInterface); ok && sharded.GetShardInfo() != nil {
-		s.selection.logFilter(ctx, true)
+		s.selection.logFilter(ctx, byServer)
 	}
 	dropped, err := s.dropOthers(list, shards)
 	if err != nil {
 		return nil, err
 	}
 	if dropped {
-		s.selection.logFilter(ctx, false)
+		s.selection.logFilter(ctx, byClient)
 	}
 	if len(shards) == 0 {
 		accessor, err := meta.ListAccessor(list)

@@ -72,8 +72,8 @@ func (w *stream) run() {
 		return
 	}
 	for {
-		shards, changed := w.selection.next(w.source)
-		if !shards.Equal(w.shards) {
+		shards, changed := w.selection.next()
+		if !maps.Equal(shards, w.shards) {
 			if err := w.change(shards); err != nil {
 				w.send(watch.Event{Type: watch.Error, Object: expired(err)})
 				return
@@ -109,13 +109,20 @@ func (w *stream) forward(event watch.Event) bool {
 		return false
 	}
 	w.position = object.GetResourceVersion()
-	if event.Type == watch.Bookmark || w.selection.isSelected(object.GetNamespace(), w.shards) {
+	if event.Type == watch.Bookmark || w.isSelected(object.GetNamespace()) {
 		if !w.send(event) {
 			return false
 		}
 		w.sent = w.position
+	} else {
+		w.selection.logFilter(w.ctx, byClient)
 	}
 	return len(w.awaited) == 0 || w.arrive()
+}
+
+func (w *stream) isSelected(namespace string) bool {
+	_, selected := w.shards[Of(namespace, w.selection.count)]
+	return selected
 }
 
 // arrive removes the shards whose listed objects the watch has shown by now. If none is left, it
@@ -125,9 +132,9 @@ func (w *stream) arrive() bool {
 	return len(w.awaited) > 0 || w.settle()
 }
 
-// change changes the shards of the stream.
-func (w *stream) change(shards sets.Set[int]) error {
-	added, removed := shards.Difference(w.shards), w.shards.Difference(shards)
+// change changes the shards of the stream. A shard that was removed and added again is both.
+func (w *stream) change(shards claims) error {
+	added, removed := shards.minus(w.shards), w.shards.minus(shards)
 	var listed []runtime.Object
 	if len(added) > 0 {
 		var err error
@@ -138,7 +145,7 @@ func (w *stream) change(shards sets.Set[int]) error {
 	w.requested.Stop()
 	options := w.options
 	options.ResourceVersion = w.position
-	requested, err := w.watch(w.ctx, options, shards)
+	requested, err := w.watch(w.ctx, options, sets.KeySet(shards))
 	if err != nil {
 		return err
 	}

@@ -162,18 +162,6 @@ func (c *Controller) newLoop(deps Deps) (*kind.Loop[*v1alpha1.DemoApp, v1alpha1.
 	})
 }
 
-// roll creates the lifecycle, with the rollout of the operator's chart.
-func (c *Controller) roll(engine release.Engine, recorder events.EventRecorder, limits rollout.Limits) {
-	c.rollout = gates.NewRollout(gates.RolloutConfig{
-		Chart: c.chart, Plural: "DemoApps", Limits: limits, Observer: engine, Queue: c.Queue(), Objects: c.rolloutObjects,
-	})
-	c.lifecycle = release.New(c.releases, recorder, c.Queue().Drift(), c.rollout, gates.Suspend, gates.Window)
-}
-
-// Rollouts counts the apps that wait for the operator's chart, are being upgraded to it,
-// or failed with it.
-func (c *Controller) Rollouts() rollout.Counts { return c.rollout.Counts() }
-
 // steps make one pass over an app. The reservations of the app end once its status is
 // written.
 func (c *Controller) steps(ctx context.Context, p *pass) error {
@@ -191,21 +179,9 @@ func (c *Controller) forget(key cache.ObjectName) {
 	c.sources.Use(key, nil)
 	c.releaseClaims(key)
 	c.deleted.Forget(key)
-}
-
-// rolloutObjects returns the apps that may count for the rollout of a newer chart.
-func (c *Controller) rolloutObjects() []gates.RolloutObject {
-	var found []gates.RolloutObject
-	for _, indexer := range c.Cached() {
-		for _, item := range indexer.List() {
-			if app, ok := item.(*v1alpha1.DemoApp); ok && app.DeletionTimestamp == nil && c.Queue().Shards().Holds(app.Namespace) {
-				found = append(found, gates.RolloutObject{
-					Key: cache.MetaObjectToName(app), Generation: app.Generation, Suspended: app.Spec.Suspend || c.PauseOf(app) != (kind.Pause{}), Status: app.Status.ReleaseStatus,
-				})
-			}
-		}
+	if app, ok := c.Cached().Get(key); ok {
+		c.followElsewhere(app) // The process has given its shard back.
 	}
-	return found
 }
 
 // watch adds the handlers for all objects that apps depend on.
@@ -247,5 +223,5 @@ func (c *Controller) watchApps(informer cache.SharedIndexInformer) error {
 		controller.MapHandler(c.Queue(), c.dependants, dependencyChanged))
 	rivals, err2 := controller.AddHandler("rivals of demoapps", informer, controller.MapHandler(c.Queue(), c.rivals, claimsChanged))
 	c.Await(dependants, rivals)
-	return errors.Join(err1, err2)
+	return errors.Join(err1, err2, c.watchElsewhere(informer))
 }

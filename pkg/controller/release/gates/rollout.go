@@ -156,6 +156,23 @@ func (r *Rollout) Settle(f release.Facts, plan release.Plan, s releasev1alpha1.R
 // Forget implements [release.Rollouts].
 func (r *Rollout) Forget(key cache.ObjectName) { r.queue.Set(key, rollout.Settled) }
 
+// FollowElsewhere counts a failed object whose shard another process holds, so that failures halt the
+// rollout in all processes. It does nothing for an object whose shard this process holds.
+func (r *Rollout) FollowElsewhere(object RolloutObject) {
+	shards := r.config.Queue.Shards()
+	if shards.Holds(object.Key.Namespace) {
+		return
+	}
+	stands := rollout.Settled
+	if standingByStatus(object, r.config.Chart) == rollout.Failed {
+		stands = rollout.FailedElsewhere
+	}
+	r.queue.Set(object.Key, stands)
+	if shards.Holds(object.Key.Namespace) {
+		r.config.Queue.Enqueue(object.Key, controller.HealthChange) // The process has taken the shard meanwhile.
+	}
+}
+
 func (r *Rollout) standing(f release.Facts, plan release.Plan, s releasev1alpha1.ReleaseStatus) rollout.Standing {
 	return standing(f.Generation, f.Desired.Policy.Suspend, s, plan.Observed, r.config.Chart, f.InputVersion)
 }

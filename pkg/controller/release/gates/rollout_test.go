@@ -5,6 +5,7 @@ package gates
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -96,4 +97,50 @@ func TestHaltTellsItsExtent(t *testing.T) {
 
 	r.queue.Set(good, rollout.Failed)
 	message(upgrade(cache.NewObjectName("third", "a")), "since Samples of at least 2 namespaces have failed with it")
+}
+
+// sharded is a queue of a process with shards.
+type sharded struct {
+	discarding
+
+	shards *controller.Shards
+}
+
+// Shards implements the queue of RolloutConfig.
+func (s sharded) Shards() *controller.Shards { return s.shards }
+
+// TestFailuresOfOtherReplicasHalt: failed objects of other replicas' shards halt the rollout of this
+// replica, and do not count twice when it takes their shard.
+func TestFailuresOfOtherReplicasHalt(t *testing.T) {
+	shards, in := controller.NewShards(2), map[int][]string{}
+	for i := 0; len(in[0]) < 1 || len(in[1]) < 2; i++ {
+		namespace := fmt.Sprint("ns", i)
+		in[shards.Of(namespace)] = append(in[shards.Of(namespace)], namespace)
+	}
+	shards.Open(t.Context(), 0)
+	first, second := cache.NewObjectName(in[0][0], "a"), cache.NewObjectName(in[0][0], "b")
+	r, upgrade := newRollout(t, rollout.Limits{Failed: 2})
+	r.config.Queue = sharded{shards: shards}
+	follow := func(namespace string, failures *releasev1alpha1.FailureCounts) {
+		r.FollowElsewhere(RolloutObject{Key: cache.NewObjectName(namespace, "a"), Generation: 1, Status: releasev1alpha1.ReleaseStatus{
+			DeployedRelease: &releasev1alpha1.DeployedRelease{Revision: 1, ChartVersion: "0.9.0"}, LastGoodRevision: 1, Failures: failures,
+		}})
+	}
+	failed := &releasev1alpha1.FailureCounts{Consecutive: 1, Generation: 1, Chart: r.config.Chart.Digest()}
+
+	follow(in[1][0], failed)
+	expect.Equal(t, "verdict after one failure", summary{}, summaryOf(upgrade(first)))
+	follow(in[1][1], failed)
+	if verdict := upgrade(second); len(verdict.Blockers) != 1 || verdict.Blockers[0].Reason != releasev1alpha1.ReasonRolloutHalted {
+		t.Errorf("blockers after failures in two namespaces are %+v, want %s", verdict.Blockers, releasev1alpha1.ReasonRolloutHalted)
+	}
+	expect.Equal(t, "counts", rollout.Counts{Active: 1, Queued: 1, Halted: true}, r.Counts())
+	follow(in[1][1], nil)
+	expect.Equal(t, "verdict after a recovery", summary{}, summaryOf(upgrade(second)))
+
+	follow(in[1][1], failed)
+	shards.Open(t.Context(), 1)
+	r.queue.Set(cache.NewObjectName(in[1][0], "a"), rollout.Settled)
+	follow(in[1][0], failed)
+	expect.Equal(t, "counts after a pass over a taken object", rollout.Counts{Active: 2}, r.Counts())
 }

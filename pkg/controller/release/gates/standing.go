@@ -51,6 +51,20 @@ func standing(
 	return rollout.Active
 }
 
+// standingByStatus derives the state of an object from its status alone, because the process caches
+// no release records of other shards. It tells failed objects from all others.
+func standingByStatus(object RolloutObject, chart *chart.Chart) rollout.Standing {
+	deployed := object.Status.DeployedRelease
+	if deployed == nil {
+		return rollout.Settled
+	}
+	known := &record.Record{Own: true, Revision: int(deployed.Revision)}
+	if deployed.ChartVersion == chart.Version() {
+		known.ChartDigest = chart.ShortDigest()
+	}
+	return standing(object.Generation, object.Suspended, object.Status, helm.Snapshot{Record: known}, chart, "")
+}
+
 // cameFromAnotherChart distinguishes a release that was upgraded to the chart, and was
 // not healthy with it yet, from one that was installed with it.
 func cameFromAnotherChart(s releasev1alpha1.ReleaseStatus, observed helm.Snapshot, chart *chart.Chart) bool {

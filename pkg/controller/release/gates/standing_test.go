@@ -102,6 +102,49 @@ func TestStanding(t *testing.T) {
 	}
 }
 
+// TestStandingByStatus: what the status alone says is what the records say, too.
+func TestStandingByStatus(t *testing.T) {
+	chart := testChart(t, "1.1.0")
+	deployed := func(revision int64, version string) func(*sample) {
+		return func(app *sample) {
+			app.Status.DeployedRelease = &releasev1alpha1.DeployedRelease{Revision: revision, ChartVersion: version}
+		}
+	}
+	healthyAt := func(revision int64) func(*sample) {
+		return func(app *sample) { app.Status.LastGoodRevision = revision }
+	}
+	fails := func(digest string) func(*sample) {
+		return func(app *sample) {
+			app.Status.Failures = &releasev1alpha1.FailureCounts{Consecutive: 1, Generation: 1, Chart: digest}
+		}
+	}
+	gotChart := func(app *sample) {
+		app.Status.History = []releasev1alpha1.HistoryEntry{{Reason: releasev1alpha1.UpgradeReasonChartChanged, ChartVersion: "1.1.0", Revision: 2}}
+	}
+	unhealthy := condition(apimeta.ConditionStalled, metav1.ConditionTrue, apimeta.ReasonUnhealthy)
+	tests := map[string]struct {
+		app  []func(*sample)
+		want rollout.Standing
+	}{
+		"not installed":                  {nil, rollout.Settled},
+		"failed to install":              {[]func(*sample){fails(chart.Digest())}, rollout.Settled},
+		"not upgraded":                   {[]func(*sample){deployed(1, "1.0.0"), healthyAt(1)}, rollout.Due},
+		"failed":                         {[]func(*sample){deployed(1, "1.0.0"), healthyAt(1), fails(chart.Digest())}, rollout.Failed},
+		"failed with the older chart":    {[]func(*sample){deployed(1, "1.0.0"), healthyAt(1), fails("older")}, rollout.Due},
+		"upgraded, unhealthy":            {[]func(*sample){deployed(2, "1.1.0"), healthyAt(1), gotChart, unhealthy}, rollout.Failed},
+		"upgraded, healthy":              {[]func(*sample){deployed(2, "1.1.0"), healthyAt(2), gotChart}, rollout.Settled},
+		"healthy, another spec fails":    {[]func(*sample){deployed(2, "1.1.0"), healthyAt(2), gotChart, fails(chart.Digest())}, rollout.Settled},
+		"installed with it, then failed": {[]func(*sample){deployed(1, "1.1.0"), unhealthy}, rollout.Settled},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			app := newSample(test.app...)
+			object := RolloutObject{Generation: 1, Suspended: app.suspended, Status: app.Status}
+			expect.Equal(t, "standing", test.want, standingByStatus(object, chart))
+		})
+	}
+}
+
 func TestDeployedGeneration(t *testing.T) {
 	deployed := func(is metav1.ConditionStatus, generation int64) func(*sample) {
 		return func(app *sample) {

@@ -37,6 +37,9 @@ const (
 	Active
 	// Failed means that the change failed for the object.
 	Failed
+	// FailedElsewhere is Failed for an object that another process handles. It halts the rollout like
+	// Failed, and is not part of the counts.
+	FailedElsewhere
 )
 
 // Answer says whether an object may begin.
@@ -111,7 +114,7 @@ func (q *Queue) Ask(key cache.ObjectName, since time.Time, inputs string) Answer
 	defer q.lock(key)()
 	m := q.find(key)
 	switch {
-	case m == nil || m.state == due || m.state == failed || m.state == blocked:
+	case m == nil || m.state == due || m.state == failed || m.state == elsewhere || m.state == blocked:
 		m = q.put(&member{key: key, since: since, inputs: inputs}, queued)
 	case m.state == active:
 		m.woken = false
@@ -155,6 +158,8 @@ func (q *Queue) Set(key cache.ObjectName, standing Standing) {
 		q.put(&member{key: key}, active)
 	case standing == Failed:
 		q.put(&member{key: key}, failed)
+	case standing == FailedElsewhere:
+		q.put(&member{key: key}, elsewhere)
 	case standing == Due && m != nil && (m.waits() || m.state == due):
 	default:
 		q.remove(key)
@@ -170,11 +175,15 @@ func (q *Queue) MarkUnknown(key cache.ObjectName) {
 	}
 }
 
-// Recall sets the standing of an object that the queue does not hold. It reports
-// whether it added an object that is active or failed.
+// Recall sets the standing of an object that the queue does not hold, or that another process
+// handled. It reports whether it added an object that is active or failed.
 func (q *Queue) Recall(key cache.ObjectName, standing Standing) bool {
 	defer q.lock(key)()
-	if q.find(key) != nil || standing == Settled {
+	if m := q.find(key); m != nil && m.state != elsewhere {
+		return false
+	}
+	if standing == Settled {
+		q.remove(key)
 		return false
 	}
 	q.put(&member{key: key}, map[Standing]state{Due: due, Active: active, Failed: failed}[standing])
@@ -244,7 +253,7 @@ func (q *Queue) count(n *namespace, s state, by int) {
 	weigh := func(sign int) {
 		q.held += sign * min(n.counts[active], q.limits.share())
 		q.waiting += sign * min(n.pending(), 1)
-		q.failing += sign * min(n.counts[failed], 1)
+		q.failing += sign * min(n.failures(), 1)
 	}
 	weigh(-1)
 	n.counts[s] += by
@@ -259,7 +268,7 @@ func (q *Queue) answer(n *namespace) Answer {
 		return Queued
 	case q.failing >= limit:
 		return Halted
-	case n.counts[failed] >= limit:
+	case n.failures() >= limit:
 		return HaltedNamespace
 	default:
 		return Queued
@@ -350,6 +359,9 @@ type namespace struct {
 // pending is the number of members that are due or wait.
 func (n *namespace) pending() int { return n.counts[due] + n.counts[queued] + n.counts[blocked] }
 
+// failures is the number of members for which the change failed.
+func (n *namespace) failures() int { return n.counts[failed] + n.counts[elsewhere] }
+
 // precedes reports whether the next turn belongs to n rather than to other. Both have
 // queued members. The namespace with the fewest active members comes first. Ties are broken
 // by the last turn, and then by the age of the first in line.
@@ -375,6 +387,7 @@ const (
 	blocked
 	active
 	failed
+	elsewhere
 	// states is the number of states.
 	states
 )

@@ -194,6 +194,26 @@ func TestNoLimits(t *testing.T) {
 	w.counts("without limits", Counts{Active: 1, Failed: 100})
 }
 
+// TestFailuresElsewhereHalt: objects of other processes halt the rollout, but belong to the counts of
+// the other processes.
+func TestFailuresElsewhereHalt(t *testing.T) {
+	w := newWatched(t, Limits{Active: 1, Failed: 2})
+	w.ask("a", 0)
+	w.ask("b", 0)
+	w.Set(key("other/1"), FailedElsewhere)
+	w.Set(key("another/1"), FailedElsewhere)
+	w.expect("two namespaces have failed", nil, []string{"b"})
+	w.counts("halted", Counts{Queued: 1, Active: 1, Halted: true})
+
+	w.Set(key("a"), Settled)
+	w.expect("halted, so none begins", nil, nil)
+	w.Set(key("another/1"), Settled)
+	w.expect("one has recovered", []string{"b"}, nil)
+
+	w.Recall(key("other/1"), Failed)
+	w.counts("the process has taken the object", Counts{Active: 1, Failed: 1})
+}
+
 func TestRecall(t *testing.T) {
 	w := newWatched(t, Limits{Active: 1})
 	w.ask("a", 0)

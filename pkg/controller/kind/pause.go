@@ -57,9 +57,10 @@ func (l *Loop[T, S]) suspend(p *Pass[T]) {
 	}
 }
 
-// enqueueNamespace enqueues all objects of a namespace that was paused or resumed, or is being
-// deleted.
+// enqueueNamespace enqueues all objects of a namespace that is new, was paused or resumed, or is
+// being deleted. What the API server refused in an earlier namespace of the name does not count.
 func (l *Loop[T, S]) enqueueNamespace(namespace string) {
+	l.terminating.refused.Delete(namespace)
 	for _, cached := range l.cached {
 		for _, key := range cached.ListKeys() {
 			if name, err := cache.ParseObjectName(key); err == nil && name.Namespace == namespace {

@@ -207,68 +207,114 @@ func TestPausedNamespace(t *testing.T) {
 	})
 }
 
+// namespaceWorld runs a loop over two objects in the Namespace ns and one in another.
+type namespaceWorld struct {
+	t        *testing.T
+	metadata *fake.FakeMetadataClient
+
+	mu     sync.Mutex
+	passes []string
+	// err is the result of the steps.
+	err error
+}
+
+// newNamespaceWorld starts the loop. Use it inside synctest.Test only.
+func newNamespaceWorld(t *testing.T, err error) *namespaceWorld {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	expect.NoError(t, metav1.AddMetaToScheme(scheme))
+	w := &namespaceWorld{t: t, metadata: fake.NewSimpleMetadataClient(scheme, namespaceNS(nil)), err: err}
+	namespaces, watched, err := controller.NewNamespaces(w.metadata)
+	expect.NoError(t, err)
+	client := demofake.NewClientset(
+		&cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a"}},
+		&cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "b"}},
+		&cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "ns-2", Name: "a"}},
+	)
+	informer := externalversions.NewSharedInformerFactory(client, 0).Demo().V1alpha1().DemoAppClusters().Informer()
+	loop, err := kind.New(kind.Definition[*cluster, v1alpha1.DemoAppClusterStatus]{
+		Name: "clusters", GroupVersionKind: v1alpha1.SchemeGroupVersion.WithKind("DemoAppCluster"), FieldManager: "test", Suspends: true,
+		Client: func(namespace string) controller.Patcher[*cluster] {
+			return client.DemoV1alpha1().DemoAppClusters(namespace)
+		},
+		Status:     func(c *cluster) *v1alpha1.DemoAppClusterStatus { return &c.Status },
+		Conditions: func(s *v1alpha1.DemoAppClusterStatus) *[]metav1.Condition { return &s.Conditions },
+		Steps:      w.steps,
+	}, kind.Deps{
+		Informers: map[string]cache.SharedIndexInformer{"": informer}, Clock: clock.RealClock{}, ResyncPeriod: time.Hour, Namespaces: namespaces, Workers: 1,
+	})
+	expect.NoError(t, err)
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() { watched.RunWithContext(ctx) })
+	running.Go(func() { informer.RunWithContext(ctx) })
+	synctest.Wait()
+	running.Go(func() { _ = loop.Run(ctx, context.WithoutCancel(ctx)) })
+	t.Cleanup(func() {
+		cancel()
+		running.Wait()
+	})
+	return w
+}
+
+func (w *namespaceWorld) steps(_ context.Context, p *pass) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.passes = append(w.passes, p.Key().String()+" "+p.Pause.Reason)
+	return w.err
+}
+
+// take returns the passes since the last call.
+func (w *namespaceWorld) take() []string {
+	synctest.Wait()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	taken := slices.Sorted(slices.Values(w.passes))
+	w.passes = nil
+	return taken
+}
+
+// namespaces returns the client of the Namespaces.
+func (w *namespaceWorld) namespaces() fake.MetadataClient {
+	w.t.Helper()
+	client, ok := w.metadata.Resource(corev1.SchemeGroupVersion.WithResource("namespaces")).(fake.MetadataClient)
+	expect.Equal(w.t, "is a fake client", true, ok)
+	return client
+}
+
+func namespaceNS(annotations map[string]string) *metav1.PartialObjectMetadata {
+	return &metav1.PartialObjectMetadata{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"},
+		ObjectMeta: metav1.ObjectMeta{Name: "ns", Annotations: annotations},
+	}
+}
+
 // TestPausedNamespaceStartsPasses: the annotation of a Namespace starts a pass over each object in
 // it, and over no other.
 func TestPausedNamespaceStartsPasses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		namespace := func(paused string) *metav1.PartialObjectMetadata {
-			return &metav1.PartialObjectMetadata{
-				TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"},
-				ObjectMeta: metav1.ObjectMeta{Name: "ns", Annotations: map[string]string{apimeta.AnnotationPaused: paused}},
-			}
-		}
-		scheme := runtime.NewScheme()
-		expect.NoError(t, metav1.AddMetaToScheme(scheme))
-		resource := corev1.SchemeGroupVersion.WithResource("namespaces")
-		metadata := fake.NewSimpleMetadataClient(scheme, namespace("false"))
-		namespaces, watched, err := controller.NewNamespaces(metadata)
-		expect.NoError(t, err)
-		client := demofake.NewClientset(
-			&cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a"}},
-			&cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "b"}},
-			&cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "ns-2", Name: "a"}},
-		)
-		informer := externalversions.NewSharedInformerFactory(client, 0).Demo().V1alpha1().DemoAppClusters().Informer()
-		var mu sync.Mutex
-		var passes []string
-		take := func() []string {
-			synctest.Wait()
-			mu.Lock()
-			defer mu.Unlock()
-			taken := slices.Sorted(slices.Values(passes))
-			passes = nil
-			return taken
-		}
-		loop, err := kind.New(kind.Definition[*cluster, v1alpha1.DemoAppClusterStatus]{
-			Name: "clusters", GroupVersionKind: v1alpha1.SchemeGroupVersion.WithKind("DemoAppCluster"), FieldManager: "test", Suspends: true,
-			Client: func(namespace string) controller.Patcher[*cluster] {
-				return client.DemoV1alpha1().DemoAppClusters(namespace)
-			},
-			Status:     func(c *cluster) *v1alpha1.DemoAppClusterStatus { return &c.Status },
-			Conditions: func(s *v1alpha1.DemoAppClusterStatus) *[]metav1.Condition { return &s.Conditions },
-			Steps: func(_ context.Context, p *pass) error {
-				mu.Lock()
-				defer mu.Unlock()
-				passes = append(passes, p.Key().String()+" "+p.Pause.Reason)
-				return nil
-			},
-		}, kind.Deps{
-			Informers: map[string]cache.SharedIndexInformer{"": informer}, Clock: clock.RealClock{}, ResyncPeriod: time.Hour, Namespaces: namespaces,
-		})
-		expect.NoError(t, err)
-		ctx, cancel := context.WithCancel(t.Context())
-		var running sync.WaitGroup
-		running.Go(func() { watched.RunWithContext(ctx) })
-		running.Go(func() { informer.RunWithContext(ctx) })
-		synctest.Wait()
-		running.Go(func() { _ = loop.Run(ctx, context.WithoutCancel(ctx)) })
-		expect.Equal(t, "first passes", []string{"ns-2/a ", "ns/a ", "ns/b "}, take())
+		w := newNamespaceWorld(t, nil)
+		expect.Equal(t, "first passes", []string{"ns-2/a ", "ns/a ", "ns/b "}, w.take())
 
-		_, err = metadata.Resource(resource).(fake.MetadataClient).UpdateFake(namespace("true"), metav1.UpdateOptions{})
-		expect.NoError(t, err)
+		_, err := w.namespaces().UpdateFake(namespaceNS(map[string]string{apimeta.AnnotationPaused: "true"}), metav1.UpdateOptions{})
 
-		expect.Equal(t, "passes after the pause", []string{"ns/a SuspendedByNamespace", "ns/b SuspendedByNamespace"}, take())
-		cancel()
-		running.Wait()
+		expect.NoError(t, err)
+		expect.Equal(t, "passes after the pause", []string{"ns/a SuspendedByNamespace", "ns/b SuspendedByNamespace"}, w.take())
+	})
+}
+
+// TestNewNamespaceEndsTheWaitForTheOldOne: a refusal by a namespace that was being deleted does not
+// count for the next namespace of its name.
+func TestNewNamespaceEndsTheWaitForTheOldOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newNamespaceWorld(t, terminating())
+		expect.Equal(t, "number of passes until the refusals", 2, len(w.take()))
+
+		expect.NoError(t, w.namespaces().Delete(t.Context(), "ns", metav1.DeleteOptions{}))
+		expect.Equal(t, "passes in the old namespace", []string(nil), w.take())
+		_, err := w.namespaces().CreateFake(namespaceNS(nil), metav1.CreateOptions{})
+
+		expect.NoError(t, err)
+		expect.Equal(t, "number of passes in the new namespace", 1, len(w.take()))
 	})
 }

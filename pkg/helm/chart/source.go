@@ -31,7 +31,7 @@ const (
 )
 
 // ErrUnavailable means that the server of a chart gave no complete answer, or does not have the
-// chart yet. A retry can help. Other errors of [Load] need a change of the reference, the
+// chart yet, or that the disk of the cache is full. A retry can help. Other errors of [Load] need a change of the reference, the
 // credentials or the chart.
 var ErrUnavailable = errors.New("the server of the chart gave no complete answer")
 
@@ -151,7 +151,7 @@ func (s Source) loadRemote(ctx context.Context, r chartReference) (*Chart, error
 			return nil, remoteError(r, err)
 		}
 		if err := cache.write(pulled); err != nil {
-			return nil, fmt.Errorf("write the cache: %w", err)
+			return nil, cacheError{err}
 		}
 		archive = pulled.archive
 	}
@@ -167,7 +167,7 @@ func (s Source) loadRemote(ctx context.Context, r chartReference) (*Chart, error
 	}
 	if isNew {
 		if err := cache.remember(r, digest); err != nil {
-			return nil, fmt.Errorf("write the cache: %w", err)
+			return nil, cacheError{err}
 		}
 	}
 	return chart, nil

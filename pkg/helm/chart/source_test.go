@@ -704,7 +704,25 @@ func TestUnwritableCache(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	refuses(t, "oci://"+server.host()+"/charts/test:1.2.3", source, nil, "the cache", "not a directory")
+	refuses(t, "oci://"+server.host()+"/charts/test:1.2.3", source, nil, "read the cache", "not a directory")
+}
+
+// TestCacheThatCannotBeWritten holds that a full disk is a reason to try again.
+func TestCacheThatCannotBeWritten(t *testing.T) {
+	archive := archiveOf(t, "first")
+	server, source := newRegistry(t), newSource(t)
+	server.push(t, archive)
+	inTheWay := filepath.Join(source.CacheDir, contentDigest(archive)[7:]+".tgz")
+	if err := os.MkdirAll(inTheWay, 0o700); err != nil {
+		t.Fatal(err)
+	}
+
+	refuses(t, "oci://"+server.host()+"/charts/test:1.2.3", source, ErrUnavailable, "write the cache")
+
+	if err := os.Remove(inTheWay); err != nil {
+		t.Fatal(err)
+	}
+	mustLoad(t, "oci://"+server.host()+"/charts/test:1.2.3", source)
 }
 
 // TestPullRetries holds that a server that fails for a moment is asked again.

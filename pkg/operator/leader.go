@@ -60,13 +60,17 @@ type leadership struct {
 	// isGone reports whether the holder of the lease no longer works, although its lease has not
 	// expired. Optional.
 	isGone func(ctx context.Context, holder string) (bool, error)
+	// mayWrite is called with the time until which this process may write: after each renewal, and
+	// with the present time when another process has taken the lease.
+	mayWrite func(end time.Time)
 }
 
 // newLeadership returns a leadership for the Lease that options name.
 func newLeadership(options LeaderElectionOptions, identity string, leases coordinationv1client.LeasesGetter, leading func(bool)) *leadership {
 	return &leadership{
-		options: options,
-		leading: leading,
+		options:  options,
+		leading:  leading,
+		mayWrite: func(time.Time) {},
 		lock: &resourcelock.LeaseLock{
 			LeaseMeta:  metav1.ObjectMeta{Namespace: options.ResourceNamespace, Name: options.ResourceName},
 			Client:     leases,
@@ -133,17 +137,25 @@ func (l *leadership) watch(lead context.Context, lose context.CancelCauseFunc) *
 		lead:      lead,
 		deadline:  l.options.RenewDeadline,
 		isGone:    l.isGone,
+		renewal:   func(sent time.Time) { l.mayWrite(l.end(sent)) },
 		taken: func(holder string) {
+			l.mayWrite(time.Now())
 			lose(&leaseLostError{error: fmt.Errorf("%w: %s is held by %s", errLeaseTaken, name, holder)})
 		},
 		unrenewed: func(renewed time.Time) {
 			lose(&leaseLostError{
 				error: fmt.Errorf("%w %s: could not renew it for %v (--leader-elect-renew-deadline)",
 					errLeaseLost, name, l.options.RenewDeadline),
-				end: renewed.Add(l.options.LeaseDuration - exitMargin),
+				end: l.end(renewed),
 			})
 		},
 	}
+}
+
+// end returns the time at which work must have ended after the last renewal. While the elector still
+// tries to renew the lease, work goes on.
+func (l *leadership) end(renewed time.Time) time.Time {
+	return renewed.Add(max(l.options.LeaseDuration-exitMargin, l.options.RenewDeadline))
 }
 
 // elector returns an elector that closes started when it acquires the lease. The lock reports the
@@ -190,6 +202,7 @@ type watchfulLock struct {
 	deadline  time.Duration
 	taken     func(holder string)
 	unrenewed func(renewed time.Time)
+	renewal   func(sent time.Time)
 	isGone    func(ctx context.Context, holder string) (bool, error)
 
 	held atomic.Bool
@@ -202,6 +215,7 @@ type watchfulLock struct {
 // renewed records a renewal that was sent at the time sent.
 func (l *watchfulLock) renewed(sent time.Time) {
 	l.held.Store(true)
+	l.renewal(sent)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed {

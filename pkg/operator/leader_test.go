@@ -38,9 +38,10 @@ var leaseOptions = LeaderElectionOptions{
 // candidate is one replica and its state.
 type candidate struct {
 	*leadership
-	leads atomic.Bool
-	stop  context.CancelFunc
-	ended chan error
+	leads  atomic.Bool
+	writes fence
+	stop   context.CancelFunc
+	ended  chan error
 }
 
 // newCandidate starts a replica named identity.
@@ -48,6 +49,7 @@ func newCandidate(t *testing.T, client *fake.Clientset, identity string, work wo
 	t.Helper()
 	c := &candidate{ended: make(chan error, 1)}
 	c.leadership = newLeadership(leaseOptions, identity, client.CoordinationV1(), c.leads.Store)
+	c.mayWrite = c.writes.open
 	var stop context.Context
 	stop, c.stop = context.WithCancel(t.Context())
 	go func() { c.ended <- c.run(stop, work) }()
@@ -364,7 +366,26 @@ func TestTakenLeaseEndsWorkAtNextRenewal(t *testing.T) {
 		if got := holder(t, client); got != "b" {
 			t.Errorf("the lease is held by %q, want b", got)
 		}
+		if !a.writes.closed() {
+			t.Error("the fence is open, although another process holds the lease")
+		}
 	})
+}
+
+// TestWritesEndBeforeLease: all valid options leave time for writes, until shortly before the lease
+// expires.
+func TestWritesEndBeforeLease(t *testing.T) {
+	renewed := time.Now()
+	for _, test := range []struct{ lease, renew, want time.Duration }{
+		{15 * time.Second, 10 * time.Second, 14 * time.Second},
+		{time.Second, 700 * time.Millisecond, 700 * time.Millisecond},
+		{3 * time.Second, 2500 * time.Millisecond, 2500 * time.Millisecond},
+	} {
+		l := &leadership{options: LeaderElectionOptions{LeaseDuration: test.lease, RenewDeadline: test.renew}}
+		if got := l.end(renewed).Sub(renewed); got != test.want {
+			t.Errorf("writes of a lease of %v with a renew deadline of %v end after %v, want %v", test.lease, test.renew, got, test.want)
+		}
+	}
 }
 
 func TestLeaseIsKeptWhileWorkersRun(t *testing.T) {

@@ -150,6 +150,9 @@ type assembly struct {
 func prepare(
 	ctx context.Context, cfg config, server *rest.Config, metrics *processMetrics, kinds []Kind, lacking func(permissions []string),
 ) (*assembly, error) {
+	writes := &fence{}
+	server = rest.CopyConfig(server)
+	server.Wrap(writes.wrap)
 	clients, err := NewClients(server)
 	if err != nil {
 		return nil, err
@@ -197,6 +200,7 @@ func prepare(
 		shared = []Controller{{Name: "shards", Run: newSharding(group, environment.Shards, metrics.shards).run}}
 	}
 	leadership := newLeadership(cfg.LeaderElection, holder, held, metrics.leading(cfg.LeaderElection.ResourceName))
+	leadership.mayWrite = writes.open
 	return &assembly{
 		environment: environment,
 		shared:      shared,

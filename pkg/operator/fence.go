@@ -1,0 +1,51 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package operator
+
+import (
+	"errors"
+	"net/http"
+	"sync/atomic"
+	"time"
+)
+
+// errFenced is the error of a write after the time of the process.
+var errFenced = errors.New("the lease has expired, so this process must not write any more")
+
+// fence refuses writes when the lease of the process has expired. The contexts of passes end, too,
+// but only when the timer of the lease fires, and a process that was stopped and continues would write
+// until then. Workers that do not end with their contexts, in a program that goes on, write nothing either.
+type fence struct {
+	// end is the time from which writes are refused; nil for no end.
+	end atomic.Pointer[time.Time]
+}
+
+// open allows writes until end.
+func (f *fence) open(end time.Time) { f.end.Store(&end) }
+
+// closed reports whether writes are refused.
+func (f *fence) closed() bool {
+	end := f.end.Load()
+	return end != nil && !time.Now().Before(*end)
+}
+
+// wrap returns a transport with the fence.
+func (f *fence) wrap(next http.RoundTripper) http.RoundTripper { return fenced{f, next} }
+
+type fenced struct {
+	*fence
+
+	next http.RoundTripper
+}
+
+// RoundTrip implements [http.RoundTripper].
+func (f fenced) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Method != http.MethodGet && f.closed() {
+		if r.Body != nil {
+			_ = r.Body.Close() // A transport closes the body, also after an error.
+		}
+		return nil, errFenced
+	}
+	return f.next.RoundTrip(r)
+}

@@ -9,21 +9,37 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
+
+	"github.com/example/demoapp-controller/test/repository"
 )
 
-// BuildHelm builds the helm command in the version of go.mod, and returns its path in dir. Helm's own
-// go.mod determines the other versions, because ours lacks what only the command needs.
+// BuildHelm builds the helm command in the version of go.mod, and returns its path in dir. It has our
+// versions of all modules, so that what it shares with the operator is compiled once. A copy of go.mod
+// gets the modules that only the command needs.
 func BuildHelm(ctx context.Context, dir string) (string, error) {
-	const module = "helm.sh/helm/v4"
-	version, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Version}}", module).Output()
+	root, err := repository.Root()
 	if err != nil {
-		return "", fmt.Errorf("find out the version of helm: %w", err)
+		return "", err
 	}
-	install := exec.CommandContext(ctx, "go", "install", "-ldflags=-s -w", module+"/cmd/helm@"+strings.TrimSpace(string(version)))
-	install.Env = append(os.Environ(), "GOBIN="+dir)
-	if output, err := install.CombinedOutput(); err != nil {
+	modules, err := os.MkdirTemp(dir, "helm-modules-")
+	if err != nil {
+		return "", err
+	}
+	for _, name := range []string{"go.mod", "go.sum"} {
+		content, err := os.ReadFile(filepath.Join(root, name))
+		if err != nil {
+			return "", err
+		}
+		if err := os.WriteFile(filepath.Join(modules, name), content, 0o600); err != nil {
+			return "", err
+		}
+	}
+	binary := filepath.Join(dir, "helm")
+	build := exec.CommandContext(ctx, "go", "build", "-mod=mod", "-modfile="+filepath.Join(modules, "go.mod"),
+		"-ldflags=-s -w", "-o", binary, "helm.sh/helm/v4/cmd/helm")
+	build.Dir = root
+	if output, err := build.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build helm: %w\n%s", err, output)
 	}
-	return filepath.Join(dir, "helm"), nil
+	return binary, nil
 }

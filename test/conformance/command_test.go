@@ -49,7 +49,7 @@ func command(t *testing.T, p player, args ...string) string {
 // volatile matches output that differs each time: times in all forms, ages and addresses; and the
 // labels that only the engine's records have.
 var volatile = regexp.MustCompile(`\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?( ?[+-]\d{4} \w+|Z|[+-]\d\d:\d\d)?` +
-	`|[A-Z][a-z]{2} [A-Z][a-z]{2} +\d+ \d\d:\d\d:\d\d \d{4}|\b(\d+m)?\d+s\b|\b10\.\d+\.\d+\.\d+\b|modifiedAt=\d+` +
+	`|[A-Z][a-z]{2} [A-Z][a-z]{2} +\d+ \d\d:\d\d:\d\d \d{4}|\b(\d+[hms])+\b|\b10\.\d+\.\d+\.\d+\b|modifiedAt=\d+` +
 	`|` + regexp.QuoteMeta(engineLabels) + `[a-z-]+=[^,]*,`)
 
 // spaces matches the padding of columns.

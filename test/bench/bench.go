@@ -73,14 +73,14 @@ type bench struct {
 }
 
 // measure alternates two contenders on a new control plane. The first round warms the API server up
-// and does not count. Each round begins with the other contender. The sample is that of the second
+// and does not count. Each round begins with the other contender. The sample is that of the last
 // contender.
 func measure(ctx context.Context, o options, l load, contenders []contender) result {
 	contenders = slices.Clone(contenders)
 	b := &bench{options: o, t: &cluster.MainTest{}}
 	defer b.t.CleanUp()
 	b.start(ctx, l.kind)
-	b.takeSample(ctx, contenders[1])
+	b.takeSample(ctx, contenders[len(contenders)-1])
 	r := result{load: l, rounds: map[string][]round{}}
 	for i := range l.rounds + 1 {
 		b.count = l.count
@@ -239,19 +239,20 @@ const anyState = 0
 // await returns when exactly count custom resources are ready at a generation or a later one.
 func (b *bench) await(ctx context.Context, count int, generation int64) {
 	const countInterval = 20 * time.Millisecond // The error of measured times.
-	got := 0
-	err := poll(ctx, countInterval, func() bool {
-		got = 0
-		for _, object := range b.store.List() {
-			if object.(*metav1.PartialObjectMetadata).Generation >= generation {
-				got++
-			}
-		}
-		return got == count
-	})
+	err := poll(ctx, countInterval, func() bool { return b.ready(generation) == count })
 	if err != nil {
-		b.t.Fatalf("%d custom resources are ready at generation %d, want %d: %v", got, generation, count, err)
+		b.t.Fatalf("%d custom resources are ready at generation %d, want %d: %v", b.ready(generation), generation, count, err)
 	}
+}
+
+// ready returns how many custom resources are ready at a generation or a later one.
+func (b *bench) ready(generation int64) (count int) {
+	for _, object := range b.store.List() {
+		if object.(*metav1.PartialObjectMetadata).Generation >= generation {
+			count++
+		}
+	}
+	return count
 }
 
 // poll asks until the answer is yes, for at most phaseTimeout.

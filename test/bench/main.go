@@ -25,6 +25,7 @@ import (
 type options struct {
 	workers, drifts, installing int
 	idle                        time.Duration
+	onlyDrift                   bool
 }
 
 // The contenders. With floorName as its argument, this program is the floor.
@@ -63,6 +64,7 @@ func run(ctx context.Context) error {
 	flag.IntVar(&o.drifts, "drifts", 200, "number of changes to children")
 	flag.IntVar(&o.installing, "installing", 200, "number of installs that run while drift is measured a second time")
 	flag.DurationVar(&o.idle, "idle", time.Minute, "time for which the idle operator is observed, in the last round")
+	flag.BoolVar(&o.onlyDrift, "only-drift", false, "measure installs and drift only, without the floor")
 	flag.Parse()
 	loads, err := parseLoads(*sizes)
 	if err != nil {
@@ -75,13 +77,15 @@ func run(ctx context.Context) error {
 	if *old != "" {
 		contenders[0] = contender{name: oldName, binary: *old, replicas: 1}
 		contenders[1].name = newName
+	} else if o.onlyDrift {
+		contenders = contenders[1:]
 	}
 	tables := fmt.Sprintf("%s, %d workers, %s.\n\n", machine(), o.workers, time.Now().Format("2 January 2006"))
 	fmt.Print(tables)
 	var slower []error
 	for _, l := range loads {
 		r := measure(ctx, o, l, contenders)
-		table := r.table(contenders[0].name, contenders[1].name)
+		table := r.table(contenders)
 		fmt.Print(table)
 		tables += table
 		slower = append(slower, r.checkFloor())
@@ -164,15 +168,30 @@ func (r result) ratios(contender, base string, of figure) []float64 {
 	return ratios
 }
 
-// table returns the figures of two contenders as Markdown.
-func (r result) table(base, contender string) string {
+// table returns the figures of the contenders as Markdown. With two contenders, the last column has
+// the ratios of the second one to the first one.
+func (r result) table(contenders []contender) string {
 	var table strings.Builder
-	rounds := r.rounds[contender]
-	fmt.Fprintf(&table, "### %s, rounds: %d\n\n| phase | figure | %s | %s | ratio |\n|---|---|---|---|---|\n", r.load, len(rounds), base, contender)
+	last := contenders[len(contenders)-1].name
+	names := []string{"phase", "figure"}
+	for _, c := range contenders {
+		names = append(names, c.name)
+	}
+	if len(contenders) > 1 {
+		names = append(names, "ratio")
+	}
+	rounds := r.rounds[last]
+	fmt.Fprintf(&table, "### %s, rounds: %d\n\n| %s |\n%s|\n", r.load, len(rounds), strings.Join(names, " | "), strings.Repeat("|---", len(names)))
 	// The last round has all figures.
 	for _, f := range rounds[len(rounds)-1] {
-		fmt.Fprintf(&table, "| %s | %s | %s | %s | %s |\n", f.phase, f.name, cell(r.ratios(base, "", f), f.decimals, f.unit),
-			cell(r.ratios(contender, "", f), f.decimals, f.unit), cell(r.ratios(contender, base, f), 2, ""))
+		cells := []string{f.phase, f.name}
+		for _, c := range contenders {
+			cells = append(cells, cell(r.ratios(c.name, "", f), f.decimals, f.unit))
+		}
+		if len(contenders) > 1 {
+			cells = append(cells, cell(r.ratios(last, contenders[0].name, f), 2, "")) //nolint:mnd // Two decimals.
+		}
+		fmt.Fprintf(&table, "| %s |\n", strings.Join(cells, " | "))
 	}
 	return table.String() + "\n"
 }

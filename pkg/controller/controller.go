@@ -99,19 +99,23 @@ type Controller struct {
 	queue      *queue
 	metrics    reconcileMetrics
 	workers    sync.WaitGroup
-	slots      *slots
+	// counts are the numbers of workers.
+	counts [lanes]int
+	slots  *slots
 }
 
 // New returns a controller that does nothing until [Controller.Run]. Keys that
 // are enqueued earlier are kept.
 func New(r Reconciler, opts Options) *Controller {
 	opts = opts.withDefaults()
+	counts := [lanes]int{large: opts.Workers, small: opts.Workers}
 	return &Controller{
 		reconciler: r,
 		opts:       opts,
 		queue:      newQueue(opts),
 		metrics:    opts.Metrics.reconciles(opts.Name),
-		slots:      newSlots(opts.Workers),
+		counts:     counts,
+		slots:      newSlots(counts),
 	}
 }
 
@@ -170,8 +174,10 @@ func (c *Controller) Run(stop, lead context.Context, synced ...NamedSync) error 
 	logger.V(1).Info("Starting", "workers", c.opts.Workers)
 	c.queue.start(c.opts.Name, c.opts.Metrics)
 	ctx := klog.NewContext(lead, logger)
-	for range c.opts.Workers {
-		c.workers.Go(func() { c.work(ctx, stop) })
+	for from, count := range c.counts {
+		for range count {
+			c.workers.Go(func() { c.work(ctx, stop, lane(from)) })
+		}
 	}
 
 	select {
@@ -218,25 +224,25 @@ func (c *Controller) waitForSync(stop, lead context.Context, logger klog.Logger,
 	}
 }
 
-// work takes keys until the queue is shut down. After the end of either context,
+// work takes the keys of a lane until the queue is shut down. After the end of either context,
 // it gives keys back without a pass. A worker whose pass released it ends with
 // that pass, because another worker has replaced it.
-func (c *Controller) work(ctx, stop context.Context) {
+func (c *Controller) work(ctx, stop context.Context, from lane) {
 	for {
-		key, due, carried, ok := c.queue.take()
+		taken, ok := c.queue.take(from)
 		if !ok {
 			return
 		}
-		c.slots.take()
+		c.slots.take(from)
 		s := &slot{
-			slots: c.slots, key: key, onWait: c.metrics.wait, onResume: c.metrics.resume,
-			replaceWorker: func() { c.workers.Go(func() { c.work(ctx, stop) }) },
+			slots: c.slots, lane: from, key: taken.key, onWait: c.metrics.wait, onResume: c.metrics.resume,
+			replaceWorker: func() { c.workers.Go(func() { c.work(ctx, stop, from) }) },
 		}
-		if due != 0 && stop.Err() == nil && ctx.Err() == nil {
-			c.processInShard(context.WithValue(ctx, slotKey{}, s), s, due, carried)
+		if taken.due != 0 && stop.Err() == nil && ctx.Err() == nil {
+			c.processInShard(context.WithValue(ctx, slotKey{}, s), s, taken.due, taken.carried)
 		}
 		s.close()
-		c.queue.done(key)
+		c.queue.done(taken)
 		if s.replaced {
 			return
 		}

@@ -16,17 +16,19 @@
 // reconciler reads the cache. A reason that is recorded later is in the key's
 // next pass, so no event is lost.
 //
-// The reason is not part of the key. The workqueue therefore merges equal keys,
+// The reason is not part of the key. The queue therefore merges equal keys,
 // and never hands out one key twice at a time.
 //
-// # Turns
+// # Lanes and turns
 //
-// The namespaces whose keys wait take turns: between two keys of a namespace, workers take at most
-// two keys of every other namespace. Many keys of one namespace therefore do not delay other
-// namespaces. A cluster-scoped key counts as a namespace of its own. Passes for small reasons
-// ([Drift], [HealthChange]) have precedence: across namespaces within a round of turns, and within
-// a namespace for at most three consecutive keys. Otherwise, workers take keys in the order in
-// which the keys were added.
+// Passes for small reasons only ([Drift], [HealthChange]) usually need few requests. They have a
+// workqueue and workers of their own, and so do all other passes. So drift does not wait for the end
+// of installs.
+//
+// In each of the two lanes, the namespaces whose keys wait take turns: between two keys of a
+// namespace, workers take at most one key of every other namespace. Many keys of one namespace
+// therefore do not delay other namespaces. A cluster-scoped key counts as a namespace of its own.
+// Otherwise, workers take keys in the order in which the keys were added.
 //
 // Turns share the workers by the number of passes and not by their time. A pass
 // that takes long has to release its worker, see below.

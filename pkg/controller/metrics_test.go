@@ -73,9 +73,9 @@ func TestMetrics(t *testing.T) {
 		for name, series := range map[string]int{
 			"controller_reconcile_total":            len(reasonNames) * len(results),
 			"controller_reconcile_duration_seconds": 6,
-			"workqueue_queue_duration_seconds":      1,
-			"controller_turn_wait_seconds":          1,
-			"workqueue_work_duration_seconds":       1,
+			"workqueue_queue_duration_seconds":      2,
+			"controller_turn_wait_seconds":          2,
+			"workqueue_work_duration_seconds":       2,
 		} {
 			if n := testutil.CollectAndCount(reg, name); n != series {
 				t.Errorf("%d series of %s, want %d", n, name, series)

@@ -24,8 +24,32 @@ func Jitter(d time.Duration) time.Duration {
 	return wait.Jitter(d-d/10, 2.0/9)
 }
 
-// queue is a workqueue of keys that also holds the reasons and deadlines of each
-// key. Before start, the queue holds keys and hands out none. [turns] orders the keys.
+// smallReasons are the causes of passes that usually need few requests.
+const smallReasons = Drift | HealthChange
+
+// lane is a line of waiting keys. Each lane has workers of its own, so that the passes of one lane
+// do not wait for those of the other.
+type lane int
+
+const (
+	large lane = iota
+	// small has the keys whose reasons are all small. It also has the keys whose deadlines are over,
+	// and passes them on to their lanes.
+	small
+	lanes
+)
+
+// nameOf returns the name of a lane of a queue in metrics.
+func (l lane) nameOf(queue string) string {
+	if l == small {
+		return queue + "-small"
+	}
+	return queue
+}
+
+// queue has two workqueues of keys, and the reasons and deadlines of each key. Before start, the
+// queue holds keys and hands out none. [turns] orders the keys of each lane. A key may be in both
+// lanes, but only one worker at a time has it.
 type queue struct {
 	clock     clock.WithTicker
 	failures  workqueue.TypedRateLimiter[cache.ObjectName]
@@ -34,8 +58,9 @@ type queue struct {
 
 	mu    sync.Mutex
 	items map[cache.ObjectName]*item
-	turns *turns
-	work  workqueue.TypedDelayingInterface[cache.ObjectName]
+	// work has the lanes; nil before start. delayed is the small lane.
+	work    [lanes]workqueue.TypedInterface[cache.ObjectName]
+	delayed workqueue.TypedDelayingInterface[cache.ObjectName]
 }
 
 // metricsInterval is the time between two updates of a queue's metrics of unfinished work.
@@ -61,6 +86,25 @@ type item struct {
 	carried Reason
 	// deadlines maps each reason to the time at which it becomes due.
 	deadlines map[Reason]time.Time
+	// busy says that a worker has the key for a pass. The end of the pass queues what is due then.
+	busy bool
+}
+
+// lane returns the lane of a key. A retry has the lane of the pass that failed.
+func (it *item) lane() lane {
+	if (it.due|it.carried)&^(smallReasons|Retry) == 0 {
+		return small
+	}
+	return large
+}
+
+// turn is a key that a worker has taken.
+type turn struct {
+	lane lane
+	key  cache.ObjectName
+	// due are the reasons that start a pass; 0 if no pass is due. carried are the reasons of failed
+	// passes.
+	due, carried Reason
 }
 
 func newQueue(opts Options) *queue {
@@ -70,31 +114,32 @@ func newQueue(opts Options) *queue {
 		conflicts: workqueue.NewTypedItemExponentialFailureRateLimiter[cache.ObjectName](baseDelay/conflictShare, maxDelay),
 		retries:   opts.Metrics.retries(opts.Name),
 		items:     map[cache.ObjectName]*item{},
-		turns:     newTurns(opts.Clock, opts.Metrics.turnWait(opts.Name)),
 	}
 }
 
-// start creates the workqueue and adds the keys and deadlines so far. The
-// goroutines of the workqueue run until shutDown.
+// start creates the workqueues and adds the keys and deadlines so far. The
+// goroutines of the workqueues run until shutDown.
 func (q *queue) start(name string, metrics *Metrics) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	// The rate limiters are separate from the delaying queue, because a rate-limited
-	// queue does not return the delay, which the deadlines need. The delaying queue
-	// has no name, because it would count every timer as a retry.
-	q.work = workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[cache.ObjectName]{
-		Clock: q.clock,
-		Queue: workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[cache.ObjectName]{
+	for l := range lanes {
+		name := l.nameOf(name)
+		q.work[l] = workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[cache.ObjectName]{
 			Name:            name,
 			Clock:           rareTicks{q.clock},
 			MetricsProvider: metrics.workqueues(),
-			Queue:           q.turns,
-		}),
+			Queue:           newTurns(q.clock, metrics.turnWait(name)),
+		})
+	}
+	// The rate limiters are separate from the delaying queue, because a rate-limited
+	// queue does not return the delay, which the deadlines need. The delaying queue
+	// has no name, because it would count every timer as a retry.
+	q.delayed = workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[cache.ObjectName]{
+		Clock: q.clock, Queue: q.work[small],
 	})
+	q.work[small] = q.delayed
 	for key, it := range q.items {
-		if it.due != 0 {
-			q.push(key, it)
-		}
+		q.push(key, it)
 		q.arm(key, it)
 	}
 }
@@ -102,7 +147,9 @@ func (q *queue) start(name string, metrics *Metrics) {
 // shutDown ends the queue's goroutines and drops its timers. Workers still take
 // the queued keys, and skip them.
 func (q *queue) shutDown() {
-	q.work.ShutDown()
+	for _, work := range q.work {
+		work.ShutDown()
+	}
 }
 
 // add makes a pass for key due now.
@@ -114,15 +161,16 @@ func (q *queue) add(key cache.ObjectName, why Reason) {
 	}
 	it := q.item(key)
 	it.due |= why
-	if q.work != nil {
-		q.push(key, it)
-	}
+	q.push(key, it)
+	q.prune(key, it)
 }
 
-// push adds a key with a due reason to the workqueue.
+// push adds a key to its lane if a pass is due and no worker has the key.
 func (q *queue) push(key cache.ObjectName, it *item) {
-	q.turns.setSmall(key, isSmall(it.due))
-	q.work.Add(key)
+	if q.delayed == nil || it.due == 0 || it.busy {
+		return
+	}
+	q.work[it.lane()].Add(key)
 }
 
 // addAfter makes a pass for key due in d. It replaces an earlier deadline of the
@@ -133,34 +181,38 @@ func (q *queue) addAfter(key cache.ObjectName, d time.Duration, why Reason) {
 	q.setDeadline(key, d, why)
 }
 
-// drop removes the keys whose namespaces are in a shard, and returns them. The workqueue may still
+// drop removes the keys whose namespaces are in a shard, and returns them. The workqueues may still
 // hand them out; no reason is then due.
 func (q *queue) drop(in InShard) []cache.ObjectName {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	var dropped []cache.ObjectName
-	for key := range q.items {
+	for key, it := range q.items {
 		if in(key.Namespace) {
 			dropped = append(dropped, key)
-			delete(q.items, key)
+			*it = item{busy: it.busy}
+			q.prune(key, it)
 			q.forgetFailures(key)
 		}
 	}
 	return dropped
 }
 
-// take returns the next key, the reasons for which its pass is due, and the reasons of
-// failed passes. No reason is due if the deadline that woke the key was replaced since.
-// Call done for every key that take returns. take returns false after shutDown, when the
-// queue is empty.
-func (q *queue) take() (key cache.ObjectName, due, carried Reason, ok bool) {
-	key, shutdown := q.work.Get()
+// take returns the next key of a lane and its reasons. No reason is due if the deadline that woke
+// the key was replaced since, or if the key belongs to the other lane. Call done for every key that
+// take returns. take returns false after shutDown, when the lane is empty.
+func (q *queue) take(from lane) (taken turn, ok bool) {
+	key, shutdown := q.work[from].Get()
 	if shutdown {
-		return key, 0, 0, false
+		return turn{}, false
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	taken = turn{lane: from, key: key}
 	it := q.item(key)
+	if it.busy {
+		return taken, true
+	}
 	now := q.clock.Now()
 	maps.DeleteFunc(it.deadlines, func(why Reason, at time.Time) bool {
 		if at.After(now) {
@@ -169,20 +221,36 @@ func (q *queue) take() (key cache.ObjectName, due, carried Reason, ok bool) {
 		it.due |= why
 		return true
 	})
-	due = it.due
-	if due != 0 {
+	if it.due != 0 && it.lane() == from {
 		// The pass that starts now is the retry.
-		carried = it.carried
-		it.due, it.carried = 0, 0
+		taken.due, taken.carried = it.due, it.carried
+		it.due, it.carried, it.busy = 0, 0, true
 		delete(it.deadlines, Retry)
 	}
+	q.push(key, it)
 	q.arm(key, it)
 	q.prune(key, it)
-	return key, due, carried, true
+	return taken, true
 }
 
 // done gives a key back, so that another worker may take it.
-func (q *queue) done(key cache.ObjectName) { q.work.Done(key) }
+func (q *queue) done(taken turn) {
+	if taken.due != 0 {
+		q.release(taken.key)
+	}
+	q.work[taken.lane].Done(taken.key)
+}
+
+// release queues what has become due during a pass.
+func (q *queue) release(key cache.ObjectName) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	it := q.item(key)
+	it.busy = false
+	q.push(key, it)
+	q.arm(key, it)
+	q.prune(key, it)
+}
 
 // succeeded resets the backoff of key and sets the time of the next periodic pass.
 // If requeueAfter is 0, there is no periodic pass.
@@ -252,7 +320,7 @@ func (q *queue) setDeadline(key cache.ObjectName, d time.Duration, why Reason) {
 // keeps the earliest wake-up of a key. A deadline that was moved back therefore
 // causes one wake-up without a pass, after which take arms the new deadline.
 func (q *queue) arm(key cache.ObjectName, it *item) {
-	if q.work == nil || len(it.deadlines) == 0 {
+	if q.delayed == nil || len(it.deadlines) == 0 {
 		return
 	}
 	var next time.Time
@@ -261,11 +329,11 @@ func (q *queue) arm(key cache.ObjectName, it *item) {
 			next = at
 		}
 	}
-	q.work.AddAfter(key, next.Sub(q.clock.Now()))
+	q.delayed.AddAfter(key, next.Sub(q.clock.Now()))
 }
 
 func (q *queue) prune(key cache.ObjectName, it *item) {
-	if it.due == 0 && it.carried == 0 && len(it.deadlines) == 0 {
+	if it.due == 0 && it.carried == 0 && len(it.deadlines) == 0 && !it.busy {
 		delete(q.items, key)
 	}
 }

@@ -40,25 +40,29 @@ func ReleaseWorker(ctx context.Context) (reclaim func(), err error) {
 
 type slotKey struct{}
 
-// slots bounds the number of passes that run at a time. A pass that waits frees its
+// slots bounds the number of passes of each lane that run at a time. A pass that waits frees its
 // slot for another pass.
 type slots struct {
-	taken chan struct{}
+	taken [lanes]chan struct{}
 
 	mu         sync.Mutex
 	waiting    int
 	namespaces map[string]int
 }
 
-func newSlots(count int) *slots {
-	return &slots{taken: make(chan struct{}, count), namespaces: map[string]int{}}
+func newSlots(counts [lanes]int) *slots {
+	s := &slots{namespaces: map[string]int{}}
+	for l, count := range counts {
+		s.taken[l] = make(chan struct{}, count)
+	}
+	return s
 }
 
-// take waits for a free slot and takes it.
-func (s *slots) take() { s.taken <- struct{}{} }
+// take waits for a free slot of a lane and takes it.
+func (s *slots) take(l lane) { s.taken[l] <- struct{}{} }
 
-// free frees a slot.
-func (s *slots) free() { <-s.taken }
+// free frees a slot of a lane.
+func (s *slots) free(l lane) { <-s.taken[l] }
 
 // beginWait counts a pass that is about to wait, or returns an error if the limit is reached.
 func (s *slots) beginWait(namespace string) error {
@@ -89,7 +93,8 @@ func (s *slots) endWait(namespace string) {
 type slot struct {
 	*slots
 
-	key cache.ObjectName
+	lane lane
+	key  cache.ObjectName
 	// generation is the generation of the object, see [LogGeneration].
 	generation int64
 	// onWait is called when the pass begins to wait, and onResume when the wait ends.
@@ -110,13 +115,13 @@ func (s *slot) release() (reclaim func(), err error) {
 		return nil, err
 	}
 	s.onWait()
-	s.free()
+	s.free(s.lane)
 	if !s.replaced {
 		s.replaced = true
 		s.replaceWorker()
 	}
 	s.reclaim = sync.OnceFunc(func() {
-		s.take()
+		s.take(s.lane)
 		s.endWait(s.key.Namespace)
 		s.onResume()
 		s.reclaim = nil
@@ -130,5 +135,5 @@ func (s *slot) close() {
 	if s.reclaim != nil {
 		s.reclaim()
 	}
-	s.free()
+	s.free(s.lane)
 }

@@ -72,7 +72,7 @@ func TestWaitingPassReleasesWorker(t *testing.T) {
 		if got := w.done.Load(); got != 14 {
 			t.Errorf("%d objects were reconciled after the wait, want 14", got)
 		}
-		if most, slots := w.most.Load(), int32(cap(r.slots.taken)); most > slots {
+		if most, slots := w.most.Load(), int32(cap(r.slots.taken[large])); most > slots {
 			t.Errorf("%d passes ran at a time, want at most %d", most, slots)
 		}
 		r.finish()

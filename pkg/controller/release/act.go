@@ -26,15 +26,18 @@ const (
 	retrySoon = time.Second
 )
 
-// announce writes what must be visible before the release changes: observed drift, and a
-// revision that was not healthy in time. Failed revisions are recorded before the next
-// one is made, so retries stay bounded even if the process ends in between.
+// announce writes what must be visible before the release changes: changes of the release by other
+// clients, and a revision that was not healthy in time. Failed revisions are recorded before the next
+// one is made, so retries stay bounded even if the process ends in between. The repair of drifted
+// objects does not wait for a write: act writes the status when they are as desired.
 func (l *Lifecycle) announce(ctx context.Context, s *subject, f Facts, found assessment) error {
 	if reason, message := driftOf(s, found.plan, found.plan.Decision); reason != "" {
 		s.Conditions().Set(releasev1alpha1.ConditionDrifted, metav1.ConditionTrue, reason, message)
 		s.reportProgress(reason, message)
-		if err := s.Commit(ctx); err != nil {
-			return err
+		if found.plan.Decision.Action != helm.ActionRepair {
+			if err := s.Commit(ctx); err != nil {
+				return err
+			}
 		}
 	}
 	// A rollback ends the series of failures by its own record.
@@ -124,6 +127,9 @@ func (l *Lifecycle) act(ctx context.Context, s *subject, f Facts, found assessme
 		l.refusedChanges.Forget(f.Key)
 	}
 	l.countCorrected(f, decision)
+	if decision.Action == helm.ActionRepair {
+		_ = s.Commit(ctx) // After a failure, the write at the end of the pass reports the correction.
+	}
 	recordDeployed(s, f, found.plan, deployed)
 	return found, true, nil
 }

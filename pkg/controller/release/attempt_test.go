@@ -259,7 +259,7 @@ func TestRefusedUpgrade(t *testing.T) {
 		w.report("b", func(shop *Shop) { shop.Status.Conditions = nil })
 		w.engine.Mutate(keyOf("a"), releasetest.Remove("ConfigMap"))
 		w.passes("a", controller.DependencyReady|controller.Drift)
-		expect.Equal(t, "requests", []string{"apply shops/status a", "Repair a Drift", "apply shops/status a"}, w.calls.Take())
+		expect.Equal(t, "requests", []string{"Repair a Drift", "apply shops/status a", "apply shops/status a"}, w.calls.Take())
 		expect.Equal(t, "Ready", "False Waiting", w.conditions("a")["Ready"])
 	})
 	t.Run("with a missing value", func(t *testing.T) {
@@ -271,7 +271,7 @@ func TestRefusedUpgrade(t *testing.T) {
 		w.engine.Mutate(keyOf("a"), releasetest.Remove("ConfigMap"))
 		w.passes("a", controller.Drift)
 		expect.Equal(t, "requests for drift",
-			[]string{"apply shops/status a", "Repair a Drift", "apply shops/status a"}, w.calls.Take())
+			[]string{"Repair a Drift", "apply shops/status a", "apply shops/status a"}, w.calls.Take())
 	})
 }
 

@@ -41,7 +41,7 @@ func TestDriftPolicy(t *testing.T) {
 		statusWrite      = []string{"apply shops/status a"}
 		explainOnly      = []string{"explain a"}
 		explainAndReport = slices.Concat(explainOnly, statusWrite)
-		repairOnly       = slices.Concat(statusWrite, []string{"Repair a Drift"}, statusWrite)
+		repairOnly       = slices.Concat([]string{"Repair a Drift"}, statusWrite, statusWrite)
 		explainAndRepair = slices.Concat(explainOnly, repairOnly)
 		ignored          = []releasev1alpha1.DriftIgnore{{Kind: "Deployment", Paths: []string{"/spec/replicas"}}}
 		mutate           = func(change ...func(*releasetest.Release)) []func(*releasetest.Release) { return change }

@@ -88,13 +88,13 @@ func TestDeniedLicenseHoldsUpgradeOnly(t *testing.T) {
 	server.answer = denied
 	w.engine.Mutate(keyOf("a"), releasetest.Edit("ConfigMap"))
 	w.passes("a", controller.Drift)
-	expect.Equal(t, "requests for drift", []string{"apply shops/status a", "Repair a Drift", "apply shops/status a"}, w.calls.Take())
+	expect.Equal(t, "requests for drift", []string{"Repair a Drift", "apply shops/status a", "apply shops/status a"}, w.calls.Take())
 	expect.Equal(t, "questions about drift", 0, len(server.asked))
 
 	w.change("a", says("other"))
 	w.engine.Mutate(keyOf("a"), releasetest.Edit("Service"))
 	w.passes("a", controller.SpecChange)
-	expect.Equal(t, "requests", []string{"apply shops/status a", "Repair a Drift", "apply shops/status a"}, w.calls.Take())
+	expect.Equal(t, "requests", []string{"Repair a Drift", "apply shops/status a", "apply shops/status a"}, w.calls.Take())
 	held := releasetest.Conditions("Licensed", "False LicenseDenied", "Deployed", "True InstallSucceeded", "Ready", "False LicenseDenied", "Reconciling", "True LicenseDenied")
 	expect.Equal(t, "conditions", held, w.conditions("a"))
 

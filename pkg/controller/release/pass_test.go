@@ -297,9 +297,9 @@ func TestDriftDuringDelayedStatus(t *testing.T) {
 	expect.Equal(t, "conditions while the status is delayed", map[string]string{}, w.conditions("a"))
 	w.engine.Mutate(keyOf("a"), releasetest.Remove("Secret"))
 	var announced map[string]string
-	w.engine.Executing = func() { announced = w.conditions("a") }
+	w.engine.Executing, w.wrote = nil, func() { w.wrote, announced = nil, w.conditions("a") }
 	w.passes("a", controller.Drift)
-	expect.Equal(t, "conditions before the repair",
+	expect.Equal(t, "conditions of the report",
 		releasetest.Conditions("Drifted", "True ObjectsChanged", "Deployed", "True InstallSucceeded", "Ready", "False Progressing", "Reconciling", "True Progressing"), announced)
 }
 
@@ -308,7 +308,7 @@ func TestDelayedStatusOfRepair(t *testing.T) {
 	w.engine.Mutate(keyOf("a"), releasetest.Edit("ConfigMap"))
 	w.engine.Mutate(keyOf("a"), releasetest.SetHealth(status.InProgressStatus, "Available: 0/1", 0))
 	w.passes("a", controller.Drift)
-	expect.Equal(t, "requests", []string{"apply shops/status a", "Repair a Drift"}, w.calls.Take())
+	expect.Equal(t, "requests", []string{"Repair a Drift", "apply shops/status a"}, w.calls.Take())
 	w.passes("a", controller.HealthChange)
 	expect.Equal(t, "requests of the next pass", []string(nil), w.calls.Take())
 	w.engine.Mutate(keyOf("a"), releasetest.SetHealth(status.CurrentStatus, "", 1))

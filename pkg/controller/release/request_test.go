@@ -120,7 +120,7 @@ func TestHeldForcedUpgrade(t *testing.T) {
 	w.change("a", asks("now", "now"))
 	w.engine.Mutate(keyOf("a"), releasetest.Edit("ConfigMap"))
 	w.passes("a", controller.SpecChange)
-	expect.Equal(t, "requests", []string{"apply shops/status a", "Repair a Drift", "apply shops/status a"}, w.calls.Take())
+	expect.Equal(t, "requests", []string{"Repair a Drift", "apply shops/status a", "apply shops/status a"}, w.calls.Take())
 	expect.Equal(t, "Ready", "False Waiting", w.conditions("a")["Ready"])
 	expect.Equal(t, "answers", []string{"now", ""}, []string{w.shop("a").Status.LastHandledRequestedAt, w.shop("a").Status.LastHandledForceAt})
 	w.change("a", suspended(true))

@@ -119,7 +119,7 @@ func TestChangesThatWaitForWindow(t *testing.T) {
 				w.engine.Mutate(keyOf("a"), releasetest.Edit("ConfigMap"))
 				w.change("a", says("other"))
 			},
-			[]string{"apply shops/status a", "Repair a Drift", "apply shops/status a"},
+			[]string{"Repair a Drift", "apply shops/status a", "apply shops/status a"},
 			heldConditions(),
 		},
 		{
@@ -199,7 +199,7 @@ func TestInvalidWindowStalls(t *testing.T) {
 			w.change("a", asks("now", "now"))
 			w.engine.Mutate(keyOf("a"), releasetest.Edit("ConfigMap"))
 			w.passes("a", controller.SpecChange)
-			expect.Equal(t, "requests", []string{"apply shops/status a", "Repair a Drift", "apply shops/status a"}, w.calls.Take())
+			expect.Equal(t, "requests", []string{"Repair a Drift", "apply shops/status a", "apply shops/status a"}, w.calls.Take())
 			expect.Equal(t, "conditions", releasetest.Conditions("UpgradeHeld", "True InvalidSchedule", "Deployed", "True InstallSucceeded",
 				"Ready", "False InvalidSchedule", "Stalled", "True InvalidSchedule"), w.conditions("a"))
 		})

@@ -67,6 +67,8 @@ type world struct {
 
 	// Errors for writes, while they are set. secretErr is the error of reading the Secret.
 	patchErr, statusErr, secretErr error
+	// wrote is called after each write of a status.
+	wrote func()
 	// secret is the content of the Secret; "" for no Secret. Each version has another number.
 	secret  string
 	version int
@@ -239,7 +241,11 @@ func (c recordingClient) Patch(
 	if err != nil {
 		return nil, err
 	}
-	return shopClient{c.client.Resource(shops).Namespace(c.namespace)}.Patch(ctx, name, patchType, data, options, subresources...)
+	written, err := shopClient{c.client.Resource(shops).Namespace(c.namespace)}.Patch(ctx, name, patchType, data, options, subresources...)
+	if len(subresources) > 0 && c.wrote != nil {
+		c.wrote()
+	}
+	return written, err
 }
 
 // edit changes or creates a Shop as another client does. The subresource is "status" or "".

@@ -14,8 +14,8 @@ const (
 	ConditionDeployed = "Deployed"
 	// ConditionFailed is True while the last attempt failed. It is absent otherwise.
 	ConditionFailed = "Failed"
-	// ConditionDrifted is True from the time that drift is observed until it is
-	// corrected. Its message names the objects. It is absent otherwise.
+	// ConditionDrifted is True while objects have drifted, and for a moment after they
+	// were corrected. Its message names the objects. It is absent otherwise.
 	ConditionDrifted = "Drifted"
 )
 

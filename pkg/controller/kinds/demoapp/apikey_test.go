@@ -133,7 +133,7 @@ func TestChangedKeyUpgrades(t *testing.T) {
 	w.engine.Mutate(keyOf("a"), releasetest.Remove("Secret"))
 	w.passes("a", controller.Drift)
 	expect.Equal(t, "requests for drift",
-		[]string{"apply demoapps/status a", "Repair a Drift", "apply demoapps/status a"}, w.calls.Take())
+		[]string{"Repair a Drift", "apply demoapps/status a", "apply demoapps/status a"}, w.calls.Take())
 
 	w.secret(map[string]string{"k": plainKey})
 	w.passes("a", controller.SpecChange)

@@ -210,7 +210,7 @@ func TestWaitFor(t *testing.T) {
 	w.engine.Mutate(keyOf("b"), releasetest.Edit("Service"))
 	w.passes("b", controller.Drift)
 	expect.Equal(t, "requests for drift",
-		[]string{"apply demoapps/status b", "Repair b Drift", "apply demoapps/status b"}, w.calls.Take())
+		[]string{"Repair b Drift", "apply demoapps/status b", "apply demoapps/status b"}, w.calls.Take())
 
 	w.change("b", waitsFor(""))
 	w.passes("b", controller.SpecChange)

@@ -69,7 +69,7 @@ func TestRegistryNoLongerAllowed(t *testing.T) {
 	w.allow("quay.io")
 	w.engine.Mutate(keyOf("a"), releasetest.Edit("ConfigMap"))
 	w.passes("a", controller.SpecChange)
-	expect.Equal(t, "requests", []string{"apply demoapps/status a", "Repair a Drift", "apply demoapps/status a"}, w.calls.Take())
+	expect.Equal(t, "requests", []string{"Repair a Drift", "apply demoapps/status a", "apply demoapps/status a"}, w.calls.Take())
 	expect.Equal(t, "conditions of the deployed app", releasetest.Conditions("Validated", isInvalid, "Deployed", "True InstallSucceeded",
 		"Ready", isInvalid, "Stalled", isStalled), w.conditions("a"))
 

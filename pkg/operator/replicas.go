@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	coordinationv1client "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/client-go/util/retry"
+	"k8s.io/klog/v2"
 	"k8s.io/utils/ptr"
 
 	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
@@ -143,6 +144,31 @@ func (r *replicas) isGone(ctx context.Context, identity string) (bool, error) {
 	}
 	_, live := r.live()[identity]
 	return !live, nil
+}
+
+// refresh reads the entries of all replicas. After an error, the next renewal reads them.
+func (r *replicas) refresh(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, r.options.RetryPeriod)
+	defer cancel()
+	if _, err := r.Leases(r.options.ResourceNamespace).Get(ctx, r.options.ResourceName, metav1.GetOptions{}); err != nil {
+		klog.FromContext(ctx).V(1).Info("Could not read the entries of the replicas", "err", err)
+	}
+}
+
+// publish writes the entry of this replica before its next renewal, so that others learn at once which
+// shards it has taken and given back. It does not renew the Lease. After an error, the next renewal writes the
+// entry.
+func (r *replicas) publish(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, r.options.RetryPeriod)
+	defer cancel()
+	leases := r.Leases(r.options.ResourceNamespace)
+	lease, err := leases.Get(ctx, r.options.ResourceName, metav1.GetOptions{})
+	if err == nil && ptr.Deref(lease.Spec.HolderIdentity, "") == r.group() {
+		_, err = leases.Update(ctx, lease, metav1.UpdateOptions{})
+	}
+	if err != nil {
+		klog.FromContext(ctx).V(1).Info("Could not write the entry of this replica", "err", err)
+	}
 }
 
 // Leases implements [coordinationv1client.LeasesGetter] for the common Lease.

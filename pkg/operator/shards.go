@@ -4,12 +4,14 @@
 package operator
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/klog/v2"
@@ -20,6 +22,10 @@ import (
 // errNotInGroup means that a process with another number of shards, or without shards, holds the
 // common Lease.
 var errNotInGroup = errors.New("another group of replicas holds the lease")
+
+// looks is the number of times per retry period at which a replica with less than its share reads who
+// holds which shards. It makes the gap in the work on a drained shard shorter than the retry period.
+const looks = 4
 
 // shardStanding is what this replica does about a shard.
 type shardStanding int
@@ -33,15 +39,26 @@ const (
 	leaving
 )
 
-// share returns the largest number of shards that a replica keeps while another one holds fewer.
-func share(shards, replicas int) int { return (shards + replicas - 1) / replicas }
+// target returns the number of shards that a replica should have. The numbers differ by one at most. The
+// replicas that hold most have the larger one, so that no shard moves without need. Ties are broken by
+// identity.
+func target(shards int, self string, live map[string][]int) int {
+	order := slices.SortedFunc(maps.Keys(live), func(a, b string) int {
+		return cmp.Or(cmp.Compare(len(live[b]), len(live[a])), cmp.Compare(a, b))
+	})
+	if slices.Index(order, self) < shards%len(live) {
+		return shards/len(live) + 1
+	}
+	return shards / len(live)
+}
 
 // nextShards returns the shards for which a replica starts to campaign, and those that it leaves.
 // own has its shards, and live the shards that each live replica holds. A replica gives back one
 // shard at a time, the last one. It never gives back shard 0, so that the work that one replica does
 // for all does not move. Replicas begin with different free shards, by the order of their identities,
-// because a replica that loses a campaign starts the next one only after a retry period.
-func nextShards(shards int, self string, own map[int]shardStanding, live map[string][]int) (start, leave []int) {
+// because a replica that loses a campaign starts the next one only after a retry period. lacks is true
+// if the replica holds less than its share, so that it waits for others.
+func nextShards(shards int, self string, own map[int]shardStanding, live map[string][]int) (start, leave []int, lacks bool) {
 	taken := map[int]bool{}
 	for identity, held := range live {
 		for _, shard := range held {
@@ -64,8 +81,8 @@ func nextShards(shards int, self string, own map[int]shardStanding, live map[str
 			}
 		}
 	}
-	fair := share(shards, len(live))
-	if len(held) > fair && !drains {
+	most := target(shards, self, live)
+	if len(held) > most && !drains {
 		leave = append(leave, held[len(held)-1])
 	}
 	var free []int
@@ -75,11 +92,11 @@ func nextShards(shards int, self string, own map[int]shardStanding, live map[str
 		}
 	}
 	rank := slices.Index(slices.Sorted(maps.Keys(live)), self)
-	for i := 0; i < len(free) && kept < fair; i++ {
+	for i := 0; i < len(free) && kept < most; i++ {
 		start = append(start, free[(rank*len(free)/len(live)+i)%len(free)])
 		kept++
 	}
-	return start, leave
+	return start, leave, len(held) < most
 }
 
 // sharding campaigns for the fair share of this replica, and opens the shards that it holds.
@@ -88,6 +105,8 @@ type sharding struct {
 	shards   *controller.Shards
 	// held is the gauge of held shards, by shard.
 	held *prometheus.GaugeVec
+	// taken receives a value after this replica has opened a shard. It has room for one.
+	taken chan struct{}
 
 	mu  sync.Mutex
 	own map[int]shardStanding
@@ -96,7 +115,7 @@ type sharding struct {
 // newSharding returns the sharding of a replica.
 func newSharding(replicas *replicas, shards *controller.Shards, held *prometheus.GaugeVec) *sharding {
 	replicas.held = shards.Held
-	return &sharding{replicas: replicas, shards: shards, held: held, own: map[int]shardStanding{}}
+	return &sharding{replicas: replicas, shards: shards, held: held, taken: make(chan struct{}, 1), own: map[int]shardStanding{}}
 }
 
 // shardLeaseName returns the name of the Lease of a shard.
@@ -119,8 +138,12 @@ func (s *sharding) run(stop, lead context.Context) error {
 	defer context.AfterFunc(lead, cancel)()
 	stops, ended := map[int]context.CancelFunc{}, make(chan shardEnd, s.replicas.shards)
 	for {
+		var soon <-chan time.Time
 		if campaigns.Err() == nil {
-			start, leave := s.next()
+			start, leave, lacks := s.next()
+			if lacks {
+				soon = time.After(s.replicas.options.RetryPeriod / looks)
+			}
 			for _, shard := range leave {
 				stops[shard]()
 			}
@@ -138,6 +161,10 @@ func (s *sharding) run(stop, lead context.Context) error {
 		}
 		select {
 		case <-s.replicas.changed:
+		case <-soon:
+			s.replicas.refresh(campaigns)
+		case <-s.taken:
+			s.replicas.publish(campaigns) // Others then end their campaigns for the shard.
 		case <-stopped:
 		case end := <-ended:
 			stops[end.shard]()
@@ -149,23 +176,26 @@ func (s *sharding) run(stop, lead context.Context) error {
 			case end.err != nil:
 				logger.Error(end.err, "Lost a shard", "shard", end.shard)
 			}
+			if end.err == nil && lead.Err() == nil && len(stops) > 0 && len(ended) == 0 {
+				s.replicas.publish(context.WithoutCancel(stop))
+			}
 		}
 	}
 }
 
-// next returns the shards to start and to leave, and records both.
-func (s *sharding) next() (start, leave []int) {
+// next returns the shards to start and to leave, and records both. See nextShards for lacks.
+func (s *sharding) next() (start, leave []int, lacks bool) {
 	live := s.replicas.live()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	start, leave = nextShards(s.replicas.shards, s.replicas.identity, s.own, live)
+	start, leave, lacks = nextShards(s.replicas.shards, s.replicas.identity, s.own, live)
 	for _, shard := range start {
 		s.own[shard] = campaigning
 	}
 	for _, shard := range leave {
 		s.own[shard] = leaving
 	}
-	return start, leave
+	return start, leave, lacks
 }
 
 // forget removes the standing of a shard.
@@ -193,15 +223,20 @@ func (s *sharding) work(stop, lead context.Context, shard int) error {
 		s.own[shard] = holding
 	}
 	s.mu.Unlock()
-	logger.Info("Took a shard", "shard", shard)
+	logger.V(1).Info("Has the lease of a shard", "shard", shard)
 	defer s.shards.Selection().Remove(shard)
 	if !s.fill(stop, lead, shard) {
 		return context.Cause(lead)
 	}
+	logger.Info("Took a shard", "shard", shard)
 	held := s.held.WithLabelValues(fmt.Sprint(shard))
 	held.Set(1)
 	defer held.Set(0)
 	s.shards.Open(lead, shard)
+	select {
+	case s.taken <- struct{}{}:
+	default:
+	}
 	select {
 	case <-stop.Done():
 	case <-lead.Done():

@@ -77,6 +77,17 @@ func TestNextShards(t *testing.T) {
 			live: map[string][]int{"a": {0, 1}, "b": {2, 3}, "c": {4}, "d": {5}},
 		},
 		{
+			name:  "gives one to a replica that has two less",
+			own:   map[int]shardStanding{0: holding, 1: holding},
+			live:  map[string][]int{"a": {0, 1}, "A": {2, 3}, "B": {4, 5}, "b": nil},
+			leave: []int{1},
+		},
+		{
+			name: "the first of those with most keep them",
+			own:  map[int]shardStanding{0: holding, 1: holding},
+			live: map[string][]int{"a": {0, 1}, "b": {2, 3}, "c": {4, 5}, "d": nil},
+		},
+		{
 			name: "keeps the only shard",
 			own:  map[int]shardStanding{0: holding},
 			live: map[string][]int{"a": {0}, "b": {1}, "c": {2}, "d": {3}, "e": {4}, "f": {5}, "g": nil},
@@ -84,7 +95,7 @@ func TestNextShards(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			start, leave := nextShards(6, "a", test.own, test.live)
+			start, leave, _ := nextShards(6, "a", test.own, test.live)
 
 			if !slices.Equal(start, test.start) || !slices.Equal(leave, test.leave) {
 				t.Errorf("nextShards() = start %v, leave %v, want %v and %v", start, leave, test.start, test.leave)
@@ -144,7 +155,6 @@ type replica struct {
 func newReplica(t *testing.T, client *fake.Clientset, identity string, count int) *replica {
 	t.Helper()
 	options := leaseOptions
-	options.RetryPeriod = time.Second
 	r := &replica{shards: controller.NewShards(count), ended: make(chan error, 1)}
 	group := newReplicas(options, identity, count, unreachable{client.CoordinationV1(), &r.isCutOff})
 	held := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "held"}, []string{"shard"})
@@ -262,6 +272,25 @@ func TestReplicasStartTogether(t *testing.T) {
 	})
 }
 
+// TestJoiningReplicaGetsItsShare: a replica gets shards although no other one has more than the average,
+// rounded up. Others give back no more than they have to.
+func TestJoiningReplicaGetsItsShare(t *testing.T) {
+	client := stampedClient()
+	synctest.Test(t, func(t *testing.T) {
+		replicas := map[string]*replica{}
+		for _, name := range []string{"a", "b", "c", "d"} {
+			replicas[name] = newReplica(t, client, name, 12)
+		}
+		awaitShares(t, replicas, map[string]int{"a": 3, "b": 3, "c": 3, "d": 3})
+
+		replicas["e"] = newReplica(t, client, "e", 12)
+
+		took := awaitShares(t, replicas, map[string]int{"a": 3, "b": 3, "c": 2, "d": 2, "e": 2})
+		t.Logf("balanced after %v", took)
+		stopAll(t, replicas)
+	})
+}
+
 // TestDrainedShardWaitsForPass: a shard stays with its replica until its last pass has ended.
 func TestDrainedShardWaitsForPass(t *testing.T) {
 	client := stampedClient()
@@ -292,7 +321,7 @@ func TestDrainedShardWaitsForPass(t *testing.T) {
 
 		took := awaitShares(t, replicas, map[string]int{"a": 1, "b": 1})
 		t.Logf("handed over %v after the last pass", took)
-		if took > 3*time.Second {
+		if took > leaseOptions.RetryPeriod/looks+100*time.Millisecond {
 			t.Errorf("the drained shard is taken after %v", took)
 		}
 		stopAll(t, replicas)

@@ -31,6 +31,8 @@ type sharing struct {
 	// ignoresSelectors makes the API server ignore which shards a replica asks for, like a server
 	// without the feature ShardedListAndWatch.
 	ignoresSelectors bool
+	// lease are the flags of the leader election.
+	lease []string
 }
 
 // grantShards grants the Leases of shards to the operator.
@@ -85,15 +87,23 @@ type sharedLoad struct {
 	// names are the names of the DemoApps of each namespace.
 	names   []string
 	changes int
+	// changed is the time of the last change of until.
+	changed time.Time
 }
 
+// pace is the time between two changes while replicas come and go.
+const pace = 100 * time.Millisecond
+
 // until changes DemoApps until the operators hold these numbers of shards. It returns the time that
-// this took.
+// this took, and logs the requests that read objects or Leases.
 func (l *sharedLoad) until(what string, want map[*cluster.Operator]int) time.Duration {
 	l.t.Helper()
 	begin := time.Now()
 	cluster.Eventually(l.t.Context(), l.t, what, func(ctx context.Context) (bool, error) {
-		l.change()
+		if time.Since(l.changed) >= pace {
+			l.changed = time.Now()
+			l.change()
+		}
 		for operator, shards := range want {
 			if held, err := heldShards(ctx, operator); err != nil || held != shards {
 				return false, err
@@ -103,7 +113,32 @@ func (l *sharedLoad) until(what string, want map[*cluster.Operator]int) time.Dur
 	})
 	took := time.Since(begin)
 	l.t.Logf("%s: %.1f s, %d changes so far", what, took.Seconds(), l.changes)
+	for operator := range want {
+		l.t.Logf("%s: requests of process %d: %v", what, operator.PID(), requestsOf(l.t, operator, begin))
+	}
 	return took
+}
+
+// requestsOf counts the requests of an operator since begin: lists, watches, those about Leases by verb,
+// and others.
+func requestsOf(t *testing.T, operator *cluster.Operator, begin time.Time) map[string]int {
+	t.Helper()
+	requests, err := shared.AuditRequests(begin, cluster.ByProcess(operator))
+	if err != nil {
+		t.Fatal(err)
+	}
+	counts := map[string]int{}
+	for _, request := range requests {
+		switch {
+		case request.Resource == "leases":
+			counts[request.Verb+" Lease"]++
+		case request.Verb == "list", request.Verb == "watch":
+			counts[request.Verb]++
+		default:
+			counts["others"]++
+		}
+	}
+	return counts
 }
 
 func (l *sharedLoad) change() {
@@ -126,19 +161,75 @@ func (l *sharedLoad) awaitSettled() {
 	}
 }
 
-// logCost logs the memory and the CPU time that each operator has taken so far.
-func (l *sharedLoad) logCost(when string, operators ...*cluster.Operator) {
+// measure changes all DemoApps, and logs what that costs each operator. The memory is what it has
+// afterwards.
+func (l *sharedLoad) measure(when string, operators ...*cluster.Operator) {
 	l.t.Helper()
-	for i, operator := range operators {
-		value := func(series string) float64 {
-			value, err := operator.Metric(l.t.Context(), series)
-			if err != nil {
-				l.t.Fatal(err)
-			}
-			return value
+	l.awaitSettled()
+	value := func(operator *cluster.Operator, series string) float64 {
+		value, err := operator.Metric(l.t.Context(), series)
+		if err != nil {
+			l.t.Fatal(err)
 		}
-		l.t.Logf("%s: operator %d: heap %.1f MiB, memory %.1f MiB, CPU %.1f s", when, i, value("go_memstats_heap_alloc_bytes")/(1<<20),
-			value("process_resident_memory_bytes")/(1<<20), value("process_cpu_seconds_total"))
+		return value
+	}
+	cpu, begin := map[*cluster.Operator]float64{}, time.Now()
+	for _, operator := range operators {
+		cpu[operator] = value(operator, "process_cpu_seconds_total")
+	}
+	for range len(l.namespaces) * len(l.names) {
+		l.change()
+	}
+	l.awaitSettled()
+	took := time.Since(begin)
+	for _, operator := range operators {
+		held, err := heldShards(l.t.Context(), operator)
+		if err != nil {
+			l.t.Fatal(err)
+		}
+		requests := requestsOf(l.t, operator, begin)
+		l.t.Logf("%s: process %d with %d shards: %d changes of all replicas in %.1f s, CPU %.2f s, heap %.1f MiB, memory %.1f MiB, requests %v", when,
+			operator.PID(), held, len(l.namespaces)*len(l.names), took.Seconds(), value(operator, "process_cpu_seconds_total")-cpu[operator],
+			value(operator, "go_memstats_heap_alloc_bytes")/(1<<20), value(operator, "process_resident_memory_bytes")/(1<<20), requests)
+	}
+}
+
+// logGaps logs how long nobody worked on the shards that replicas have given back, by their logs.
+func logGaps(t *testing.T, operators map[string]*cluster.Operator) {
+	t.Helper()
+	type event struct {
+		at    time.Time
+		shard string
+		took  bool
+	}
+	var events []event
+	for _, operator := range operators {
+		for line := range strings.Lines(operator.Log()) {
+			took := strings.Contains(line, `msg="Took a shard"`)
+			if !took && !strings.Contains(line, `msg="Drained a shard"`) {
+				continue
+			}
+			at, err := time.Parse("time="+time.RFC3339Nano, strings.Fields(line)[0])
+			_, shard, ok := strings.Cut(line, " shard=")
+			if err != nil || !ok {
+				t.Fatalf("unknown form of line %q: %v", line, err)
+			}
+			events = append(events, event{at, strings.Fields(shard)[0], took})
+		}
+	}
+	slices.SortFunc(events, func(a, b event) int { return a.at.Compare(b.at) })
+	drained, gaps := map[string]time.Time{}, []time.Duration{}
+	for _, e := range events {
+		if !e.took {
+			drained[e.shard] = e.at
+		} else if since, ok := drained[e.shard]; ok {
+			gaps = append(gaps, e.at.Sub(since))
+			delete(drained, e.shard)
+		}
+	}
+	slices.Sort(gaps)
+	if len(gaps) > 0 {
+		t.Logf("%d shards were drained and taken: gaps of %v (median), %v (longest)", len(gaps), gaps[len(gaps)/2], gaps[len(gaps)-1])
 	}
 }
 
@@ -185,25 +276,25 @@ func assertOneWriter(t *testing.T, operators map[string]*cluster.Operator) (hand
 }
 
 // TestReplicasShareWork changes the number of replicas under load, and then the number of shards. The
-// long sizes take minutes, because each DemoApp is installed and changed.
+// long sizes take minutes, because each DemoApp is installed and changed several times. They have the
+// default flags of the leader election, for the figures of docs/scale.md.
 func TestReplicasShareWork(t *testing.T) {
 	size := sharing{shards: 12, namespaces: 60, apps: 10}
 	if testing.Short() {
-		size = sharing{shards: 6, namespaces: 18, apps: 1}
+		size = sharing{shards: 6, namespaces: 18, apps: 1, lease: patientLease}
 	}
 	t.Run("API server selects objects", func(t *testing.T) { testSharing(t, size) })
 	t.Run("API server ignores selectors", func(t *testing.T) {
 		if testing.Short() {
-			t.Skip("package shardcache tests both")
+			t.Skip("TestSelectionOverTheWire tests both")
 		}
-		testSharing(t, sharing{shards: 6, namespaces: 18, apps: 1, ignoresSelectors: true})
+		size.ignoresSelectors = true
+		testSharing(t, size)
 	})
 }
 
 // patientLease are flags with which a replica on a busy machine still renews all its Leases in time.
-var patientLease = []string{
-	"--leader-elect-lease-duration=12s", "--leader-elect-renew-deadline=10s", "--leader-elect-retry-period=500ms",
-}
+var patientLease = []string{"--leader-elect-lease-duration=20s", "--leader-elect-renew-deadline=18s"}
 
 // launcher returns a function that starts a replica with a number of shards.
 func (s sharing) launcher(t *testing.T) func(shards int) *cluster.Operator {
@@ -219,7 +310,7 @@ func (s sharing) launcher(t *testing.T) func(shards int) *cluster.Operator {
 		})
 	}
 	return func(shards int) *cluster.Operator {
-		launch.Args = append([]string{fmt.Sprintf("--shards=%d", shards)}, patientLease...)
+		launch.Args = append([]string{fmt.Sprintf("--shards=%d", shards)}, s.lease...)
 		return launch.Start(t.Context(), t, shared).AwaitReady(t.Context(), t)
 	}
 }
@@ -241,10 +332,14 @@ func testSharing(t *testing.T, size sharing) {
 	}
 	start := size.launcher(t)
 
-	alone := cluster.StartOperator(t.Context(), t, shared, cluster.ShortLease...)
+	alone := cluster.StartOperator(t.Context(), t, shared, size.lease...)
 	cluster.AwaitLead(t, alone)
 	load.awaitSettled()
-	load.logCost("all work of one process", alone)
+	measure := load.measure
+	if testing.Short() {
+		measure = func(string, ...*cluster.Operator) {}
+	}
+	measure("without shards", alone)
 	grantShards(t, 2*shards)
 	a := start(shards)
 	if held, err := heldShards(t.Context(), a); err != nil || held > 0 {
@@ -252,10 +347,10 @@ func testSharing(t *testing.T, size sharing) {
 	}
 	alone.StopOrderly(t)
 	load.until("the first replica holds all shards", map[*cluster.Operator]int{a: shards})
+	measure("one replica with all shards", a)
 	b, c := start(shards), start(shards)
 	load.until("two replicas joined", map[*cluster.Operator]int{a: shards / 3, b: shards / 3, c: shards / 3})
-	load.awaitSettled()
-	load.logCost("a third of the work", b, c)
+	measure("three replicas", a, b, c)
 	c.Kill()
 	killed := load.until("one was killed", map[*cluster.Operator]int{a: shards / 2, b: shards / 2})
 	d := start(shards)
@@ -290,7 +385,9 @@ func testSharing(t *testing.T, size sharing) {
 			t.Errorf("the paused replica wrote after it was resumed: %s", apps.Describe([]cluster.AuditEvent{late}))
 		}
 	}
-	handedOver := assertOneWriter(t, map[string]*cluster.Operator{"alone": alone, "a": a, "b": b, "c": c, "d": d, "e": e, "f": f, "g": g})
+	all := map[string]*cluster.Operator{"alone": alone, "a": a, "b": b, "c": c, "d": d, "e": e, "f": f, "g": g}
+	logGaps(t, all)
+	handedOver := assertOneWriter(t, all)
 	t.Logf("%d objects had several writers, one after another", handedOver)
 	if handedOver == 0 {
 		t.Error("no object was handed over")

@@ -223,7 +223,7 @@ test: ## Run the unit tests, then each promise once on a real API server. About 
 
 .PHONY: test-all
 test-all: test-programs ## Run all tests: also databases, older versions, releases, pages, a renamed clone, race detector. More than two hours.
-	@$(MAKE) --no-print-directory test-unit test-cluster-all test-chaos test-databases test-release test-rename
+	@$(MAKE) --no-print-directory verify-monitoring test-unit test-cluster-all test-chaos test-databases test-release test-rename
 
 # Says which programs the tests beyond "make test" need and which Debian packages have them, if one is missing.
 .PHONY: test-programs
@@ -236,13 +236,14 @@ TEST_FLAGS := -vet=off -timeout 40m
 GO_TEST := go test $(TEST_FLAGS)
 
 # The race detector is for the code of programs. What charts, manifests, pages and tools are tested with has no concurrency to
-# speak of. The cache of tests does not notice changes outside of a module, so tests of other modules always run.
+# speak of. The cache of tests does not notice changes outside of a module, so tests of other modules always run. The alerts and
+# dashboards are files that a compiled Prometheus reads, which "make verify" does.
 .PHONY: test-unit
 test-unit: ## Run the unit tests. They need no cluster.
 	$(if $(RACE),$(RACE_ENV) GORACE=atexit_sleep_ms=0) $(GO_TEST) $(if $(RACE),$(RACE) -skip '$(BOUNDED)') $(ARGS)
 	$(if $(RACE),$(GO_TEST) -run '$(BOUNDED)' $(BOUNDED_PACKAGES))
 	$(GO_TEST) ./hack/... ./test/...
-	for module in $(MODULES); do go -C $$module test $(TEST_FLAGS) -count=1 ./...; done
+	for module in $(filter-out test/monitoring,$(MODULES)); do go -C $$module test $(TEST_FLAGS) -count=1 ./...; done
 
 # Each package starts a control plane of its own, and most of its time goes by in waits, so several run side by side. The
 # longest come first. The operator runs without the race detector, which the unit tests have.
@@ -305,7 +306,7 @@ pictures: ## Draw the pictures of kubectl demoapp ui into docs/images, with a he
 	UI_PICTURES=$(CURDIR)/docs/images go -C test/ui test -vet=off -count=1 -tags integration -run TestViews .
 
 .PHONY: verify
-verify: verify-codegen verify-modules verify-format verify-headers verify-vet ## Check generated code, modules, format, headers and vet. Changes nothing.
+verify: verify-codegen verify-modules verify-format verify-headers verify-vet verify-monitoring ## Check generated code, modules, format, headers, vet, alerts and dashboards. Changes nothing.
 
 .PHONY: verify-codegen verify-modules verify-format verify-headers
 verify-codegen verify-modules verify-format verify-headers: verify-%:
@@ -315,6 +316,10 @@ verify-codegen verify-modules verify-format verify-headers: verify-%:
 verify-vet:
 	go vet -tags integration,conformance ./...
 	for module in $(MODULES); do go -C $$module vet -tags integration ./...; done
+
+.PHONY: verify-monitoring
+verify-monitoring:
+	go -C test/monitoring test $(TEST_FLAGS) -count=1 ./...
 
 .PHONY: lint
 lint: $(LINTER) ## Run golangci-lint on all modules.

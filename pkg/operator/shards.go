@@ -255,8 +255,11 @@ func (s *sharding) work(stop, lead context.Context, shard int) error {
 	if err := s.shards.Close(patience, shard); err != nil {
 		return errors.Join(context.Cause(lead), errWorkersLeft)
 	}
+	if lost := context.Cause(lead); lost != nil {
+		return lost
+	}
 	logger.Info("Drained a shard", "shard", shard)
-	return context.Cause(lead)
+	return nil
 }
 
 // fill waits until the caches have the objects of the shard. It returns false if stop or lead ends

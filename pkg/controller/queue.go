@@ -32,9 +32,10 @@ const smallReasons = Drift | HealthChange
 type lane int
 
 const (
+	// large also has the keys whose deadlines are over. A status that is held until the objects are
+	// healthy then waits for installs, and is written once.
 	large lane = iota
-	// small has the keys whose reasons are all small. It also has the keys whose deadlines are over,
-	// and passes them on to their lanes.
+	// small has the keys whose reasons are all small.
 	small
 	lanes
 )
@@ -58,7 +59,7 @@ type queue struct {
 
 	mu    sync.Mutex
 	items map[cache.ObjectName]*item
-	// work has the lanes; nil before start. delayed is the small lane.
+	// work has the lanes; nil before start. delayed is the large lane.
 	work    [lanes]workqueue.TypedInterface[cache.ObjectName]
 	delayed workqueue.TypedDelayingInterface[cache.ObjectName]
 }
@@ -90,7 +91,7 @@ type item struct {
 	busy bool
 }
 
-// lane returns the lane of a key. A retry has the lane of the pass that failed.
+// lane returns the lane of a key that is due. After a failed pass, its reasons count, too.
 func (it *item) lane() lane {
 	if (it.due|it.carried)&^(smallReasons|Retry) == 0 {
 		return small
@@ -135,9 +136,9 @@ func (q *queue) start(name string, metrics *Metrics) {
 	// queue does not return the delay, which the deadlines need. The delaying queue
 	// has no name, because it would count every timer as a retry.
 	q.delayed = workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[cache.ObjectName]{
-		Clock: q.clock, Queue: q.work[small],
+		Clock: q.clock, Queue: q.work[large],
 	})
-	q.work[small] = q.delayed
+	q.work[large] = q.delayed
 	for key, it := range q.items {
 		q.push(key, it)
 		q.arm(key, it)
@@ -199,8 +200,8 @@ func (q *queue) drop(in InShard) []cache.ObjectName {
 }
 
 // take returns the next key of a lane and its reasons. No reason is due if the deadline that woke
-// the key was replaced since, or if the key belongs to the other lane. Call done for every key that
-// take returns. take returns false after shutDown, when the lane is empty.
+// the key was replaced since, or if the key belongs to the large lane or to another worker. Call done
+// for every key that take returns. take returns false after shutDown, when the lane is empty.
 func (q *queue) take(from lane) (taken turn, ok bool) {
 	key, shutdown := q.work[from].Get()
 	if shutdown {
@@ -221,7 +222,7 @@ func (q *queue) take(from lane) (taken turn, ok bool) {
 		it.due |= why
 		return true
 	})
-	if it.due != 0 && it.lane() == from {
+	if it.due != 0 && (from == large || it.lane() == small) {
 		// The pass that starts now is the retry.
 		taken.due, taken.carried = it.due, it.carried
 		it.due, it.carried, it.busy = 0, 0, true

@@ -50,8 +50,8 @@ func (r *rig) passesOf(key cache.ObjectName) (reasons []Reason) {
 	return reasons
 }
 
-// TestSmallPassesDoNotWaitForInstalls: passes for small reasons run while all workers install. All
-// other passes wait for these workers.
+// TestSmallPassesDoNotWaitForInstalls: passes that follow an event of drift or health run while all
+// workers install. All other passes wait for these workers, also those that follow a deadline.
 func TestSmallPassesDoNotWaitForInstalls(t *testing.T) {
 	running := cache.NewObjectName("installs", "0")
 	for name, test := range map[string]struct {
@@ -63,11 +63,11 @@ func TestSmallPassesDoNotWaitForInstalls(t *testing.T) {
 		"drift": {keyA, func(r *rig, key cache.ObjectName) { r.Enqueue(key, Drift) }, []Reason{Drift}, []Reason{Drift}},
 		"health after a delay": {
 			keyA, func(r *rig, key cache.ObjectName) { r.EnqueueAfter(key, time.Second, HealthChange) },
-			[]Reason{HealthChange}, []Reason{HealthChange},
+			nil, []Reason{HealthChange},
 		},
 		"retry of a correction": {
 			keyB, func(r *rig, key cache.ObjectName) { r.Enqueue(key, Drift) },
-			[]Reason{Drift, Drift | Retry}, []Reason{Drift, Drift | Retry},
+			[]Reason{Drift}, []Reason{Drift, Drift | Retry},
 		},
 		"install": {keyA, func(r *rig, key cache.ObjectName) { r.Enqueue(key, SpecChange) }, nil, []Reason{SpecChange}},
 		"resync": {

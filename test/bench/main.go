@@ -189,7 +189,7 @@ func (r result) table(contenders []contender) string {
 			cells = append(cells, cell(r.ratios(c.name, "", f), f.decimals, f.unit))
 		}
 		if len(contenders) > 1 {
-			cells = append(cells, cell(r.ratios(last, contenders[0].name, f), 2, "")) //nolint:mnd // Two decimals.
+			cells = append(cells, cell(r.ratios(last, contenders[0].name, f), 2, ""))
 		}
 		fmt.Fprintf(&table, "| %s |\n", strings.Join(cells, " | "))
 	}

@@ -174,7 +174,7 @@ func TestForeignFieldsAreKept(t *testing.T) {
 }
 
 // assertDriftWasReported waits until the drift is corrected. It asserts that the condition Drifted
-// named the object before the correction.
+// named the object.
 func assertDriftWasReported(t *testing.T, ns *apps.Namespace, before *v1alpha1.DemoApp, object string) {
 	t.Helper()
 	app := ns.Await("web", "ready without the condition Drifted", func(app *v1alpha1.DemoApp) bool {

@@ -35,10 +35,12 @@ type Release struct {
 	Values map[string]any
 	// Owner, when set, becomes the controller of every object of the release, except for
 	// cluster-scoped objects, objects in other namespaces, hooks, and objects with
-	// helm.sh/resource-policy: keep.
+	// helm.sh/resource-policy: keep. The engine takes the release of an earlier owner of the same
+	// kind and name, so the caller must know that the owner exists: UIDs do not show which owner is
+	// newer.
 	Owner *metav1.OwnerReference
 	// OwnerGeneration is the owner's generation; 0 if it is not known. The records of the
-	// revisions name it, see [record.Record.Outdates]. It is not part of InputDigest.
+	// revisions name it. It is not part of InputDigest.
 	OwnerGeneration int64
 	// Scope limits the namespaces of the release's objects. Empty means ScopeNamespace.
 	Scope Scope

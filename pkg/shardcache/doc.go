@@ -14,4 +14,7 @@
 // from the resourceVersion that it had reached. An object that has changed since then comes from
 // that watch. So the resourceVersion of the store never precedes its objects, on which package
 // overlay relies.
+//
+// All informers of this package begin with a consistent read, also from API servers that cannot
+// stream lists. So a new process never acts on a state that ended before its start.
 package shardcache

@@ -52,6 +52,8 @@ type server struct {
 	failList  error
 	// selectors are those of all requests.
 	selectors []string
+	// listed are the resourceVersions that lists have asked for.
+	listed []string
 }
 
 func newServer(honors bool) *server {
@@ -91,7 +93,7 @@ func (s *server) List(_ context.Context, options metav1.ListOptions) (*metav1.Pa
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.lists++
-	s.selectors = append(s.selectors, options.ShardSelector)
+	s.selectors, s.listed = append(s.selectors, options.ShardSelector), append(s.listed, options.ResourceVersion)
 	if s.failList != nil {
 		return nil, s.failList
 	}
@@ -448,7 +450,8 @@ func TestAddDoesNotWait(t *testing.T) {
 	})
 }
 
-// TestWithoutSelection: an informer without a selection sends no selector.
+// TestWithoutSelection: an informer without a selection sends no selector. Its first list must not be
+// answered from the past.
 func TestWithoutSelection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer(true)
@@ -460,6 +463,9 @@ func TestWithoutSelection(t *testing.T) {
 		f.expect([]string{"a0", "a1"}, []string{"added a0", "added a1"})
 		if slices.ContainsFunc(s.selectors, func(selector string) bool { return selector != "" }) {
 			t.Errorf("selectors %q", s.selectors)
+		}
+		if diff := cmp.Diff([]string{""}, s.listed); diff != "" {
+			t.Errorf("resourceVersions of lists (-want +got):\n%s", diff)
 		}
 	})
 }

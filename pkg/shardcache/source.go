@@ -20,6 +20,11 @@ import (
 // pageSize is the number of objects in one answer to a list of added shards.
 const pageSize = 500
 
+// anyVersion is the resourceVersion of the first list of a reflector whose API server does not
+// stream lists. It allows an answer of any age from an API server that lags behind. Without it, the
+// list is a consistent read, as a streamed one is.
+const anyVersion = "0"
+
 // Client lists and watches the objects of one resource, in one namespace or in all. L is the type
 // of lists.
 type Client[L runtime.Object] interface {
@@ -28,7 +33,7 @@ type Client[L runtime.Object] interface {
 }
 
 // NewInformer returns an informer of the objects that client lists, and that belong to selected
-// shards. clientset is the clientset of the client, which knows how informers may list. example has
+// shards. Its first list is not older than its start. clientset is the clientset of the client, which knows how informers may list. example has
 // the type of the objects. narrow sets selectors of lists and watches. It is optional.
 //
 // If selection is nil, the informer is an ordinary informer. Otherwise, the objects must have a
@@ -43,6 +48,9 @@ func NewInformer[L runtime.Object](
 	requests := &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 			narrow(&options)
+			if options.ResourceVersion == anyVersion {
+				options.ResourceVersion = ""
+			}
 			return client.List(ctx, options)
 		},
 		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {

@@ -97,8 +97,10 @@ type saboteur struct {
 	watches *watchFault
 	// random decides which requests of any run fail; nil for none.
 	random *rand.Rand
-	// open is the number of open watches.
-	open atomic.Int64
+	// stale answers lists from an old state; nil for none.
+	stale *past
+	// open is the number of open watches, and expiredPages that of lists that expired between pages.
+	open, expiredPages atomic.Int64
 }
 
 // requests are those of one run.
@@ -130,21 +132,41 @@ func (s *saboteur) breakWatches(fault *watchFault) {
 	s.watches = fault
 }
 
-func (s *saboteur) watchFault() *watchFault {
+// lagBehind answers lists from the past; nil ends that for lists that begin from now on.
+func (s *saboteur) lagBehind(stale *past) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.watches
+	s.stale = stale
+}
+
+// informerFaults returns what breaks the requests of informers.
+func (s *saboteur) informerFaults() (*watchFault, *past) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.watches, s.stale
 }
 
 // intercept implements cluster.Interceptor.
 func (s *saboteur) intercept(w http.ResponseWriter, r *http.Request, forward http.Handler) {
-	if resource, ok := isWatch(r); ok {
+	watches, stale := s.informerFaults()
+	resource, watching := isWatch(r)
+	if watching {
 		s.open.Add(1)
 		defer s.open.Add(-1)
-		if fault := s.watchFault(); fault != nil {
-			fault.intercept(w, r, resource, forward)
-			return
-		}
+	}
+	switch {
+	case (stale != nil || watches != nil && watches.pages) && isStreamedList(r):
+		refuse(w, http.StatusUnprocessableEntity, metav1.StatusReasonInvalid) // As API servers without this feature do.
+		return
+	case stale != nil && isOfInformer(r):
+		stale.intercept(w, r, forward)
+		return
+	case watches != nil && watching:
+		watches.intercept(w, r, resource, forward)
+		return
+	case watches != nil && watches.pages && isOfInformer(r):
+		s.breakPages(w, r, forward)
+		return
 	}
 	fault := s.faultOf(r)
 	if fault == nil {

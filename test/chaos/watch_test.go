@@ -39,12 +39,15 @@ type watchFault struct {
 	// delay delays the events of the resources.
 	delay     time.Duration
 	resources []string
+	// pages sends lists in pages, of which the second one is too old.
+	pages bool
 }
 
 // watchFaults are the faults of watches by name.
 var watchFaults = map[string]watchFault{
 	"closed each second":         {life: watchLife},
 	"expired each second":        {life: watchLife, expired: true},
+	"expired between pages":      {life: watchLife, expired: true, pages: true},
 	"doubled events":             {copies: func(string) int { return 2 }},
 	"no bookmarks":               {copies: lost("BOOKMARK")},
 	"deletions unseen":           {copies: lost("DELETED"), life: watchLife, expired: true},

@@ -45,6 +45,13 @@ func TestWatchesFail(t *testing.T) {
 					assertOutcome(t, want, came)
 				})
 			}
+			if watchFaults[name].pages {
+				t.Cleanup(func() {
+					if sabotage.expiredPages.Load() == 0 {
+						t.Error("no list expired between its pages")
+					}
+				})
+			}
 		})
 	}
 }

@@ -89,23 +89,35 @@ func TestStaleOwnerDoesNotReclaimChild(t *testing.T) {
 	})
 }
 
-func TestStaleOwnerDeletesNoChild(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		f := newFamily(t, configMap("one"))
-		f.confirmErr = &controller.StaleError{Object: cache.NewObjectName("ns", "web")}
-		f.desired = nil
+func TestStaleOwnerChangesNoChild(t *testing.T) {
+	tests := map[string]struct {
+		desired []Desired
+		// request is that of the newest version.
+		request string
+	}{
+		"deletion": {nil, "delete configmaps/web"},
+		"change":   {[]Desired{configMap("two")}, "patch configmaps/web"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
+				f := newFamily(t, configMap("one"))
+				f.confirmErr = &controller.StaleError{Object: cache.NewObjectName("ns", "web")}
+				f.desired = test.desired
 
-		f.pass()
+				f.pass()
 
-		expect.Equal(t, "requests", []string(nil), f.Take())
-		if !controller.IsPending(f.err) {
-			t.Errorf("error is %v, want a pending one", f.err)
-		}
-		f.confirmErr = nil
-		f.pass()
-		expect.NoError(t, f.err)
-		expect.Equal(t, "requests of the newest version", []string{"delete configmaps/web"}, f.Take())
-	})
+				expect.Equal(t, "requests", []string(nil), f.Take())
+				if !controller.IsPending(f.err) {
+					t.Errorf("error is %v, want a pending one", f.err)
+				}
+				f.confirmErr = nil
+				f.pass()
+				expect.NoError(t, f.err)
+				expect.Equal(t, "requests of the newest version", []string{test.request}, f.Take())
+			})
+		})
+	}
 }
 
 func TestObjectsOfOtherOwnersAreConflicts(t *testing.T) {

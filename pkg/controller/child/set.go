@@ -209,6 +209,8 @@ type pass struct {
 	// status is the status before the pass.
 	status *childv1alpha1.ChildrenStatus
 	now    time.Time
+	// unconfirmed is the error of confirmOnce.
+	unconfirmed error
 
 	state     State
 	applied   []childv1alpha1.AppliedChild
@@ -398,12 +400,8 @@ func (p *pass) write(
 			return nil, controller.Terminal(&OwnershipConflictError{Kind: desired.kind, Name: desired.name, Holder: controllerText(got)})
 		case actionCreate, actionUpdate:
 		}
-		if got != nil && metav1.GetControllerOfNoCopy(got) == nil {
-			// A deletion with the propagation policy Orphan removes the owner references of the
-			// children. An owner from a stale cache must not add them again.
-			if err := p.set.confirm(ctx, p.owner); err != nil {
-				return nil, fmt.Errorf("%s %q has lost its owner: %w", desired.kind, desired.name, err)
-			}
+		if err := p.confirm(ctx, desired, got); err != nil {
+			return nil, err
 		}
 		var applied metav1.Object
 		if applied, answer = p.apply(ctx, client, desired, got); answer == nil {
@@ -436,6 +434,34 @@ func (p *pass) write(
 		}
 	}
 	return nil, writeError(desired.id, answer)
+}
+
+// confirm returns an error if the owner may be an old version, which must not change an existing
+// child. A new child needs no confirmation: the creation changes no object, and without its owner
+// the child is garbage collected.
+func (p *pass) confirm(ctx context.Context, desired desiredChild, got *Observed) error {
+	switch {
+	case got == nil:
+		return nil
+	case metav1.GetControllerOfNoCopy(got) == nil:
+		// A deletion with the propagation policy Orphan removes the owner references of the
+		// children. An owner from a stale cache must not add them again.
+		if err := p.set.confirm(ctx, p.owner); err != nil {
+			return fmt.Errorf("%s %q has lost its owner: %w", desired.kind, desired.name, err)
+		}
+		return nil
+	default:
+		return p.confirmOnce(ctx)
+	}
+}
+
+// confirmOnce is Loop.ConfirmOnce for the owner. After an error, no call in this pass succeeds,
+// although the API server's answer has confirmed the newest version.
+func (p *pass) confirmOnce(ctx context.Context) error {
+	if p.unconfirmed == nil {
+		p.unconfirmed = p.set.confirmOnce(ctx, p.owner)
+	}
+	return p.unconfirmed
 }
 
 // wrote records that a child was written, and returns the child.

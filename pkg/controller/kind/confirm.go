@@ -20,8 +20,9 @@ import (
 // The first list of an informer may come from an API server that lags behind. It can then
 // have an older version of an object, or a deleted object whose name another object has now.
 // Later events only move a cache forward. So an object has to be confirmed once in the life
-// of a loop, before something is deleted for it. The answer to a write or to [Loop.live]
-// confirms it.
+// of a loop, before something that exists is changed or deleted for it. The answer to a write
+// or to [Loop.live] confirms it, so objects at rest and objects that this process has given their
+// finalizer or status cost no request.
 
 // isConfirmed reports whether the API server has confirmed an object.
 func (l *Loop[T, S]) isConfirmed(object metav1.Object) bool {

@@ -132,9 +132,9 @@ func (p *Pass[T]) RequeueAfter(d time.Duration) { p.Next = min(p.Next, d) }
 // continues.
 func (p *Pass[T]) Commit(ctx context.Context) error { return p.commit(ctx) }
 
-// Confirm is [Loop.ConfirmOnce] for the object of the pass. Steps call it before they delete
-// something, and if the cached version may be an old one. They return its error: the next pass
-// has the newest version. Before Finalize, the object is confirmed already.
+// Confirm is [Loop.ConfirmOnce] for the object of the pass. Steps call it before they change or
+// delete something that exists. They return its error: the next pass has the newest version.
+// Before Finalize, the object is confirmed already.
 func (p *Pass[T]) Confirm(ctx context.Context) error { return p.confirm(ctx) }
 
 // AfterCommit calls f at the end of the pass. committed is false if the status was held,

@@ -29,7 +29,10 @@ const (
 // announce writes what must be visible before the release changes: changes of the release by other
 // clients, and a revision that was not healthy in time. Failed revisions are recorded before the next
 // one is made, so retries stay bounded even if the process ends in between. The repair of drifted
-// objects does not wait for a write: act writes the status when they are as desired.
+// objects does not wait for a write: act writes the status when they are as desired. Before anything
+// else than the status is written, announce confirms the object, because the first list of the
+// process may have an old version of it, or another object that had its name. A status write
+// confirms it, too.
 func (l *Lifecycle) announce(ctx context.Context, s *subject, f Facts, found assessment) error {
 	if reason, message := driftOf(s, found.plan, found.plan.Decision); reason != "" {
 		s.Conditions().Set(releasev1alpha1.ConditionDrifted, metav1.ConditionTrue, reason, message)
@@ -44,6 +47,11 @@ func (l *Lifecycle) announce(ctx context.Context, s *subject, f Facts, found ass
 	if found.willRetry() && found.plan.Decision.Action != helm.ActionRollback {
 		s.reportProgress(apimeta.ReasonProgressing, found.health.late)
 		if err := s.Commit(ctx); err != nil {
+			return err
+		}
+	}
+	if action := found.plan.Decision.Action; rollsOut(action) || isRepair(action) || found.marksHealth() {
+		if err := s.Confirm(ctx); err != nil {
 			return err
 		}
 	}
@@ -62,13 +70,18 @@ func (s *subject) reportProgress(reason, message string) {
 	}
 }
 
+// marksHealth reports whether the result of judgeHealth differs from the release's history.
+func (a assessment) marksHealth() bool {
+	return a.health.judged && !a.plan.Suspended && a.plan.Observed.Record.Unhealthy != (a.health.late != "")
+}
+
 // markHealth writes the result of judgeHealth into the release's history. A revision that
 // was not healthy in time is marked failed until it becomes healthy.
 func (l *Lifecycle) markHealth(ctx context.Context, s *subject, f Facts, found assessment) error {
-	record, late := found.plan.Observed.Record, found.health.late
-	if !found.health.judged || found.plan.Suspended || record.Unhealthy == (late != "") {
+	if !found.marksHealth() {
 		return nil
 	}
+	record, late := found.plan.Observed.Record, found.health.late
 	release, baseline := f.Desired.withoutValues(), Baseline(*s.status, f.Desired.Policy, f.Desired.Release.Scope)
 	if record.Unhealthy {
 		return l.engine.MarkDeployed(ctx, release, baseline, record.Revision, "No longer counted as failed")

@@ -139,7 +139,7 @@ func TestInterruptedAttemptIsRepeated(t *testing.T) {
 	})
 	w.start(testChart(t, "1.0.0"))
 	w.passes("a", controller.SpecChange)
-	expect.Equal(t, "requests", []string{"Upgrade a Interrupted", "apply shops/status a"}, w.calls.Take())
+	expect.Equal(t, "requests", []string{"patch shops a", "Upgrade a Interrupted", "apply shops/status a"}, w.calls.Take())
 	expect.Equal(t, "revision", int64(2), w.shop("a").Status.DeployedRelease.Revision)
 	expect.Equal(t, "lastUpgradeReason", releasev1alpha1.UpgradeReasonRetryAfterFailure, w.shop("a").Status.LastUpgradeReason)
 }

@@ -63,12 +63,6 @@ func (l *Lifecycle) observe(ctx context.Context, s *subject, f Facts) (Plan, err
 	if err != nil {
 		return Plan{}, err
 	}
-	// The caches may show an old version of the object, or another object that had its name.
-	if record := plan.Observed.Record; record != nil && plan.Next.Action != helm.ActionRefuse && record.Outdates(f.UID, f.Generation) {
-		if err := s.Confirm(ctx); err != nil {
-			return Plan{}, err
-		}
-	}
 	if f.Desired.Known && plan.Next.Action != helm.ActionRefuse || plan.Observed.BaselineKnown {
 		l.releases.Set(f.Key, f.release())
 	}

@@ -153,21 +153,24 @@ func TestStaleCache(t *testing.T) {
 }
 
 func TestChangesUpgrade(t *testing.T) {
+	upgrade := []string{"Upgrade a InputsChanged", "apply shops/status a"}
+	// A new process confirms the Shop first.
+	restarted := append([]string{"patch shops a"}, upgrade...)
 	tests := []struct {
 		name    string
 		change  func(w *world)
-		upgrade bool
+		upgrade []string
 		reason  releasev1alpha1.UpgradeReason
 	}{
-		{"message", func(w *world) { w.change("a", says("other")) }, true, releasev1alpha1.UpgradeReasonSpecGenerationChanged},
-		{"chart", func(w *world) { w.start(testChart(t, "1.1.0")) }, true, releasev1alpha1.UpgradeReasonChartChanged},
+		{"message", func(w *world) { w.change("a", says("other")) }, upgrade, releasev1alpha1.UpgradeReasonSpecGenerationChanged},
+		{"chart", func(w *world) { w.start(testChart(t, "1.1.0")) }, restarted, releasev1alpha1.UpgradeReasonChartChanged},
 		{"chart and spec", func(w *world) {
 			w.start(testChart(t, "1.1.0"))
 			w.change("a", says("other"))
-		}, true, releasev1alpha1.UpgradeReasonSpecGenerationChanged},
+		}, restarted, releasev1alpha1.UpgradeReasonSpecGenerationChanged},
 		{"no value", func(w *world) {
 			w.change("a", func(shop *Shop) { shop.Spec.Comment = "other" })
-		}, false, releasev1alpha1.UpgradeReasonSpecGenerationChanged},
+		}, nil, releasev1alpha1.UpgradeReasonSpecGenerationChanged},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -180,8 +183,8 @@ func TestChangesUpgrade(t *testing.T) {
 			after := w.shop("a").Status
 			revision, at := int64(1), *before.LastUpgradeAt
 			reason := "True InstallSucceeded"
-			if test.upgrade {
-				calls = []string{"Upgrade a InputsChanged", "apply shops/status a"}
+			if test.upgrade != nil {
+				calls = test.upgrade
 				events = []string{"a Normal Upgraded Upgrade Upgraded to revision 2 of chart shop " +
 					after.DeployedRelease.ChartVersion + " (" + string(test.reason) + ")"}
 				revision, at, reason = 2, metav1.NewTime(w.clock.Now()), "True UpgradeSucceeded"

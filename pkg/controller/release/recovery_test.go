@@ -80,7 +80,7 @@ func TestUnrecordedRevisionIsReported(t *testing.T) {
 			w := test.world(t)
 			w.endsWhileExecuting("a")
 			w.passes("a", controller.SpecChange)
-			expect.Equal(t, "requests", []string{"Reapply a BaselineUnknown", "apply shops/status a"}, w.calls.Take())
+			expect.Equal(t, "requests", []string{"patch shops a", "Reapply a BaselineUnknown", "apply shops/status a"}, w.calls.Take())
 			expect.Equal(t, "last entry of the history", test.entry, w.history("a")[0])
 			expect.Equal(t, "events", []string{test.event}, w.recorder.Take())
 			s := w.shop("a").Status

@@ -64,7 +64,7 @@ func TestUpgradeWaitsForWindow(t *testing.T) {
 
 			w.clock.SetTime(opens)
 			w.passes("a", controller.PeriodicResync)
-			expect.Equal(t, "requests when it opens", []string{"Upgrade a InputsChanged", "apply shops/status a"}, w.calls.Take())
+			expect.Equal(t, "requests when it opens", []string{"patch shops a", "Upgrade a InputsChanged", "apply shops/status a"}, w.calls.Take())
 			expect.Equal(t, "conditions", releasetest.Conditions("Ready", "True Healthy", "Deployed", "True UpgradeSucceeded"), w.conditions("a"))
 		})
 	}

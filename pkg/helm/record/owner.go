@@ -22,8 +22,7 @@ const (
 	// OwnerKindLabel is the owner's kind and a digest of its group, kind and name:
 	// "<kind>.<digest>". The digest stays the same when the owner is created again.
 	OwnerKindLabel = "engine.demo.example.com/owner-kind"
-	// OwnerGenerationLabel is the owner's generation, by which a caller with an old cache finds
-	// out.
+	// OwnerGenerationLabel is the owner's generation, for which the revision was made.
 	OwnerGenerationLabel = "engine.demo.example.com/owner-generation"
 )
 
@@ -82,18 +81,9 @@ func (o Owner) Label(labels map[string]string) {
 	}
 }
 
-// Outdates reports whether the revision names an owner with another UID, or a newer generation of
-// the same owner. The caller may then have a stale version of the owner, because UIDs do not show
-// which owner is newer. The caller must confirm its version with the API server before it changes
-// or uninstalls the release.
-func (r *Record) Outdates(owner types.UID, generation int64) bool {
-	uid := r.OwnerUID()
-	return uid != "" && (uid != owner || r.Owner.Generation > generation)
-}
-
 // Succeeds reports whether the owner is the same as other, or was created later under the same
-// name. The caller has confirmed the owner, see [Record.Outdates], so an owner with another UID is
-// an earlier owner.
+// name. The caller of the engine has confirmed the owner with the API server, so an owner with
+// another UID is an earlier owner.
 func (o Owner) Succeeds(other Owner) bool {
 	return o.UID != "" && (o.UID == other.UID || o.Identity == other.Identity)
 }

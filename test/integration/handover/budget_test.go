@@ -44,7 +44,7 @@ func TestRequestBudgets(t *testing.T) {
 }
 
 // TestDriftOfAllObjectsAtOnce allows one request for each of four corrected objects, and three
-// requests for the report. After a restart, the operator also reads the release record. Before and
+// requests for the report. After a restart, the operator also confirms the DemoApp and reads the release record. Before and
 // after each correction, the operator must be silent for three seconds.
 func TestDriftOfAllObjectsAtOnce(t *testing.T) {
 	ns := apps.NewExclusive(t, shared)
@@ -63,7 +63,7 @@ func TestDriftOfAllObjectsAtOnce(t *testing.T) {
 		{"after a suspension", suspend(true), suspend(false), "one", 4 + 3},
 		{
 			"after a restart", func() { operator.Stop() },
-			func() { cluster.StartOperator(t.Context(), t, shared) }, "two", 4 + 3 + 1,
+			func() { cluster.StartOperator(t.Context(), t, shared) }, "two", 4 + 3 + 2,
 		},
 	} {
 		apps.AwaitNoWork(t, shared)

@@ -185,8 +185,9 @@ func TestRequestBudget(t *testing.T) {
 		w.start()
 		expect.Equal(t, "requests of a restart", []string(nil), w.Take())
 		w.changeHost("other.example.com")
+		// The first request of a new process confirms the AppConfig.
 		expect.Equal(t, "requests of new content", []string{
-			"patch configmaps/shop-config", "patch deployments/web", "patch appconfigs/shop status", "event Normal Healthy", "event Normal Reloaded",
+			"patch appconfigs/shop status", "patch configmaps/shop-config", "patch deployments/web", "patch appconfigs/shop status", "event Normal Healthy", "event Normal Reloaded",
 		}, w.Take())
 		w.Stop()
 		w.start()

@@ -281,7 +281,7 @@ func TestUnrecordedClaimsAreRecordedAfterRestart(t *testing.T) {
 	})
 	w.start(testChart(t, "1.0.0"))
 	w.passes("a", controller.SpecChange)
-	expect.Equal(t, "requests", []string{"Reapply a BaselineUnknown", "apply demoapps/status a"}, w.calls.Take())
+	expect.Equal(t, "requests", []string{"patch demoapps a", "Reapply a BaselineUnknown", "apply demoapps/status a"}, w.calls.Take())
 	expect.Equal(t, "nodePort", int32(30080), w.app("a").Status.NodePort)
 }
 

@@ -69,7 +69,7 @@ func TestRegistryNoLongerAllowed(t *testing.T) {
 	w.allow("quay.io")
 	w.engine.Mutate(keyOf("a"), releasetest.Edit("ConfigMap"))
 	w.passes("a", controller.SpecChange)
-	expect.Equal(t, "requests", []string{"Repair a Drift", "apply demoapps/status a", "apply demoapps/status a"}, w.calls.Take())
+	expect.Equal(t, "requests", []string{"patch demoapps a", "Repair a Drift", "apply demoapps/status a", "apply demoapps/status a"}, w.calls.Take())
 	expect.Equal(t, "conditions of the deployed app", releasetest.Conditions("Validated", isInvalid, "Deployed", "True InstallSucceeded",
 		"Ready", isInvalid, "Stalled", isStalled), w.conditions("a"))
 
@@ -79,7 +79,7 @@ func TestRegistryNoLongerAllowed(t *testing.T) {
 
 	w.allow()
 	w.passes("a", controller.SpecChange)
-	expect.Equal(t, "requests", []string{"Upgrade a InputsChanged", "apply demoapps/status a"}, w.calls.Take())
+	expect.Equal(t, "requests", []string{"patch demoapps a", "Upgrade a InputsChanged", "apply demoapps/status a"}, w.calls.Take())
 	expect.Equal(t, "conditions", releasetest.Conditions("Deployed", "True UpgradeSucceeded", "Ready", "True Healthy"), w.conditions("a"))
 }
 

@@ -57,8 +57,8 @@ func (c *Controller) steps(ctx context.Context, p *pass) error {
 func (c *Controller) act(ctx context.Context, p *pass, planned plan) error {
 	cluster := p.Object
 	client := c.apps.DemoApps(cluster.Namespace)
-	if len(planned.remove) > 0 {
-		// An old version of the DemoAppCluster must not delete what a newer version desires.
+	if len(planned.remove)+len(planned.update) > 0 {
+		// An old version of the DemoAppCluster must not change what a newer version desires.
 		if err := p.Confirm(ctx); err != nil {
 			return err
 		}

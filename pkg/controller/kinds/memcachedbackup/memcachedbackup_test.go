@@ -171,7 +171,10 @@ func TestRequestBudget(t *testing.T) {
 		w.start()
 		expect.Equal(t, "requests of a restart", []string(nil), w.Take())
 		w.resize(3)
-		expect.Equal(t, "requests of a new size", []string{"patch deployments/cache", "patch memcachedbackups/cache status"}, w.Take())
+		// The first request of a new process confirms the MemcachedBackup.
+		expect.Equal(t, "requests of a new size", []string{
+			"patch memcachedbackups/cache status", "patch deployments/cache", "patch memcachedbackups/cache status",
+		}, w.Take())
 	})
 }
 

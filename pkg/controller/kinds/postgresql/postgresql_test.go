@@ -46,7 +46,10 @@ func TestRequestBudget(t *testing.T) {
 		w.start()
 		expect.Equal(t, "requests of a restart", []string(nil), w.Take())
 		w.change(func(p *databasev1.PostgreSQL) { p.Spec.Replicas = ptr.To(int32(3)) })
-		expect.Equal(t, "requests of a third server", []string{"patch statefulsets/db", "patch postgresqls/db status"}, w.Take())
+		// The first request of a new process confirms the PostgreSQL.
+		expect.Equal(t, "requests of a third server", []string{
+			"patch postgresqls/db", "patch statefulsets/db", "patch postgresqls/db status",
+		}, w.Take())
 		w.change(func(p *databasev1.PostgreSQL) { p.Spec.Replicas = ptr.To(int32(1)) })
 		expect.Equal(t, "requests of a single server", []string{
 			"patch statefulsets/db", "delete poddisruptionbudgets/db", "patch postgresqls/db status",

@@ -1,0 +1,243 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build integration
+
+package chaos
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/example/demoapp-controller/test/cluster"
+)
+
+// isStreamedList reports whether a request is a watch that begins with a list.
+func isStreamedList(r *http.Request) bool { return r.URL.Query().Get("sendInitialEvents") == "true" }
+
+// isOfInformer reports whether a request is a list or watch of an informer. Other lists of the
+// operator name no version and have no limit.
+func isOfInformer(r *http.Request) bool {
+	query := r.URL.Query()
+	return r.Method == http.MethodGet && (query.Has("resourceVersion") || query.Has("limit") || query.Has("continue"))
+}
+
+// breakPages answers a list in pages, if the client allows them, and refuses the second page because
+// its version is too old.
+func (s *saboteur) breakPages(w http.ResponseWriter, r *http.Request, forward http.Handler) {
+	query := r.URL.Query()
+	if query.Has("continue") {
+		s.expiredPages.Add(1)
+		refuse(w, http.StatusGone, metav1.StatusReasonExpired)
+		return
+	}
+	if query.Has("limit") {
+		// The cache of the API server answers a list of any version in one page.
+		query.Del("resourceVersion")
+		query.Set("limit", "1")
+		r.URL.RawQuery = query.Encode()
+	}
+	forward.ServeHTTP(w, r)
+}
+
+// A past is an old state that an API server shows which lags behind.
+type past struct {
+	resourceVersion string
+	// over is closed when the API server has caught up.
+	over chan struct{}
+}
+
+// intercept answers a list of any version from the past, and delays the watch of what came after.
+// Consistent lists are answered as usual.
+func (p *past) intercept(w http.ResponseWriter, r *http.Request, forward http.Handler) {
+	query := r.URL.Query()
+	_, watching := isWatch(r)
+	switch version := query.Get("resourceVersion"); {
+	case !watching && version == "0":
+		query.Set("resourceVersion", p.resourceVersion)
+		query.Set("resourceVersionMatch", string(metav1.ResourceVersionMatchExact))
+		query.Del("limit")
+		r.URL.RawQuery = query.Encode()
+	case watching && version == p.resourceVersion:
+		select {
+		case <-p.over:
+		case <-r.Context().Done():
+			panic(http.ErrAbortHandler)
+		}
+	}
+	forward.ServeHTTP(w, r)
+}
+
+// ofWatchesFile are the subjects of the watches file.
+var ofWatchesFile = []string{"Memcached", "Deputy"}
+
+// A remade object was deleted and made again by a user.
+type remade struct {
+	subject   subject
+	namespace string
+	object    *unstructured.Unstructured
+	// state is that of the namespace at the time since, when the new object was Ready, and uids are the
+	// UIDs of the objects in it.
+	state state
+	uids  map[string]types.UID
+	since time.Time
+}
+
+// TestStaleFirstList restarts the operator while the API server shows a state of the past, in which
+// each object has a change that the operator has not made yet. In truth, a user has deleted the
+// object and made it again, without the change. Nothing of the new object may be deleted or written
+// because of the old one. Subjects whose data outlive them are left out, and those of watches.yaml, whose
+// lists are consistent.
+func TestStaleFirstList(t *testing.T) { //nolint:tparallel // The other tests disturb all runs.
+	ctx := context.WithoutCancel(t.Context())
+	objects := remadeObjects{}
+	for name, s := range subjects {
+		if len(s.claims) == 0 && !slices.Contains(ofWatchesFile, name) {
+			objects[name] = &remade{subject: s, namespace: shared.Namespace(t)}
+		}
+	}
+	objects.each(t, "creation", func(t *testing.T, o *remade) {
+		o.subject.prepare(t, o.namespace)
+		o.object = apply(ctx, t, o.namespace, o.subject.object)[0]
+		shared.AwaitReady(ctx, t, o.namespace, o.object)
+	})
+	operator.StopOrderly(t)
+	objects.each(t, "change that waits", func(t *testing.T, o *remade) {
+		_, err := clientOf(t, o.object, o.namespace).Patch(ctx, "web", types.MergePatchType, []byte(o.subject.change), metav1.PatchOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+	})
+	stale := &past{resourceVersion: newestVersion(t), over: make(chan struct{})}
+	operator = launch.Start(ctx, mainTest, shared).AwaitReady(ctx, mainTest)
+	objects.each(t, "made again", func(t *testing.T, o *remade) { o.makeAgain(t) })
+	operator.StopOrderly(t)
+
+	sabotage.lagBehind(stale)
+	catchUp := sync.OnceFunc(func() {
+		sabotage.lagBehind(nil)
+		close(stale.over)
+	})
+	t.Cleanup(catchUp)
+	operator = launch.Start(ctx, mainTest, shared).AwaitReady(ctx, mainTest)
+	objects.each(t, "stale", func(t *testing.T, o *remade) {
+		cluster.Eventually(ctx, t, "the operator has asked for the object", func(context.Context) (bool, error) {
+			return len(sabotage.sent(o.namespace)) > 0, nil
+		})
+		if err := shared.AwaitAuditQuiet(ctx, quiet, ofNamespace(o.namespace)); err != nil {
+			t.Fatal(err)
+		}
+	})
+	catchUp()
+
+	objects.each(t, "caught up", func(t *testing.T, o *remade) {
+		count(t, 1)
+		settled(ctx, t, "restart", o.namespace, o.state)
+		o.assertUntouched(t)
+	})
+}
+
+// remadeObjects are by the name of the subject.
+type remadeObjects map[string]*remade
+
+// each makes a step with all objects, and ends the test if it fails.
+func (objects remadeObjects) each(t *testing.T, step string, act func(t *testing.T, o *remade)) {
+	t.Helper()
+	ok := t.Run(step, func(t *testing.T) {
+		for name, o := range objects {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				act(t, o)
+			})
+		}
+	})
+	if !ok {
+		t.FailNow()
+	}
+}
+
+// newestVersion returns the resourceVersion of the present state.
+func newestVersion(t *testing.T) string {
+	t.Helper()
+	list, err := shared.Client.CoreV1().Namespaces().List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return list.ResourceVersion
+}
+
+// makeAgain deletes the object and makes it again without the change, and begins to record the
+// operator's requests.
+func (o *remade) makeAgain(t *testing.T) {
+	t.Helper()
+	ctx := t.Context()
+	shared.AwaitReady(ctx, t, o.namespace, o.object)
+	client := clientOf(t, o.object, o.namespace)
+	if err := client.Delete(ctx, "web", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	cluster.Eventually(ctx, t, "the object is gone", func(ctx context.Context) (bool, error) {
+		_, err := client.Get(ctx, "web", metav1.GetOptions{})
+		return apierrors.IsNotFound(err), err
+	})
+	awaitCollected(ctx, t, o.namespace)
+	apply(ctx, t, o.namespace, o.subject.object)
+	shared.AwaitReady(ctx, t, o.namespace, o.object)
+	o.state = settled(ctx, t, creation, o.namespace, nil)
+	sabotage.watch(o.namespace, plan{})
+	o.uids, o.since = uidsIn(t, o.namespace), time.Now()
+}
+
+// assertUntouched asserts that all objects are those of makeAgain, and that the operator has written
+// nothing but statuses and events.
+func (o *remade) assertUntouched(t *testing.T) {
+	t.Helper()
+	for name, uid := range uidsIn(t, o.namespace) {
+		if was := o.uids[name]; was != uid {
+			t.Errorf("%s has UID %s, and had %q", name, uid, was)
+		}
+	}
+	about := ofNamespace(o.namespace)
+	written, err := shared.AuditRequests(o.since, func(event cluster.AuditEvent) bool {
+		return about(event) && event.IsWrite() && event.Code < http.StatusMultipleChoices
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// A patch of an object of the operator's kinds confirms it, or writes its status.
+	own := sets.New("events")
+	for _, kind := range kinds {
+		own.Insert(kind.Resource)
+	}
+	for _, request := range written {
+		if !own.Has(request.Resource) || request.Verb != "patch" && request.Resource != "events" {
+			t.Errorf("the operator has sent: %s %s %s", request.Verb, request.Resource, request.Name)
+		}
+	}
+}
+
+// uidsIn returns the UIDs of the objects in a namespace by resource and name.
+func uidsIn(t *testing.T, namespace string) map[string]types.UID {
+	t.Helper()
+	uids := map[string]types.UID{}
+	for _, resource := range slices.Concat(contents, kinds) {
+		list, err := shared.Dynamic.Resource(resource).Namespace(namespace).List(t.Context(), metav1.ListOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range list.Items {
+			uids[resource.Resource+"/"+list.Items[i].GetName()] = list.Items[i].GetUID()
+		}
+	}
+	return uids
+}

@@ -8,8 +8,10 @@ package chaos
 import (
 	"errors"
 	"flag"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -28,6 +30,9 @@ const (
 
 // seed selects the faults of a short run.
 var seed = flag.Int64("seed", 1, "seed of the faults of a short run")
+
+// shortSubjects are the subjects of a short test: one of each kind of controller.
+var shortSubjects = []string{"DemoApp", "DemoAppCluster", "Deputy", "Website"}
 
 var (
 	// mainTest ends after all tests.
@@ -94,6 +99,9 @@ func TestMain(m *testing.M) {
 func run(m *testing.M) int {
 	t := mainTest
 	defer t.CleanUp()
+	if testing.Short() {
+		maps.DeleteFunc(subjects, func(name string, _ subject) bool { return !slices.Contains(shortSubjects, name) })
+	}
 	// Runs mostly wait, so their number can exceed that of processors.
 	if err := flag.Set("test.parallel", "24"); err != nil {
 		t.Fatal(err)

@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"strconv"
+	"sync"
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -69,14 +70,17 @@ func deletions(most int) []int {
 }
 
 // deleteMidway creates the object of a subject, and deletes its namespace when the operator sends a
-// request.
+// request, or when the operator is done without it: the number of status writes varies.
 func deleteMidway(t *testing.T, s subject, namespace string, nth int) {
 	t.Helper()
 	ctx := t.Context()
-	sabotage.watch(namespace, plan{nth, 1, func(w http.ResponseWriter, r *http.Request, forward http.Handler) {
+	deleteNamespace := sync.OnceFunc(func() {
 		if err := shared.Client.CoreV1().Namespaces().Delete(ctx, namespace, metav1.DeleteOptions{}); err != nil {
 			t.Error(err)
 		}
+	})
+	sabotage.watch(namespace, plan{nth, 1, func(w http.ResponseWriter, r *http.Request, forward http.Handler) {
+		deleteNamespace()
 		forward.ServeHTTP(w, r)
 	}})
 	defer func() {
@@ -85,7 +89,17 @@ func deleteMidway(t *testing.T, s subject, namespace string, nth int) {
 		}
 	}()
 	s.prepare(t, namespace)
-	apply(ctx, t, namespace, s.object)
+	object := apply(ctx, t, namespace, s.object)[0]
+	cluster.Eventually(ctx, t, "the operator has sent the request or is done", func(ctx context.Context) (bool, error) {
+		if len(sabotage.sent(namespace)) >= nth {
+			return true, nil
+		}
+		if done, err := isReadyNow(ctx, clientOf(t, object, namespace)); !done || err != nil {
+			return false, err
+		}
+		return true, shared.AwaitAuditQuiet(ctx, quiet, ofNamespace(namespace))
+	})
+	deleteNamespace()
 	cluster.Eventually(ctx, t, "namespace is gone", func(ctx context.Context) (bool, error) {
 		_, err := shared.Client.CoreV1().Namespaces().Get(ctx, namespace, metav1.GetOptions{})
 		return apierrors.IsNotFound(err), err

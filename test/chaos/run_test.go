@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -77,8 +78,12 @@ func play(
 	settle(change)
 
 	for _, d := range s.drift {
-		step := driftOf + d.kind
+		step, begin := driftOf+d.kind, time.Now()
 		around(step, func() { d.make(ctx, t, namespace) })
+		if undisturbed == nil {
+			awaitWrite(ctx, t, namespace, begin)
+			shared.AwaitReady(ctx, t, namespace, object)
+		}
 		settle(step)
 	}
 
@@ -101,6 +106,15 @@ func play(
 		t.Fatal(err)
 	}
 	return came
+}
+
+// awaitWrite waits until the operator has written in a namespace.
+func awaitWrite(ctx context.Context, t *testing.T, namespace string, since time.Time) {
+	t.Helper()
+	about := ofNamespace(namespace)
+	shared.AwaitAuditRequest(ctx, t, "a write of the operator", since, func(event cluster.AuditEvent) bool {
+		return about(event) && event.IsWrite()
+	})
 }
 
 // prepare creates what exists before the object.

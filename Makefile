@@ -254,9 +254,13 @@ CLUSTER_PACKAGES = $(addprefix ./,$(LONGEST) $(filter-out $(LONGEST) test/chaos 
 WITH_BINARY := DEMOAPP_CONTROLLER_BINARY=$(CURDIR)/$(BINARY)
 CLUSTER_TEST := $(WITH_BINARY) $(GO_TEST) -p 4 -tags integration,conformance
 
+# The faults that are quick to play, with the same seed each time. They have the machine for themselves.
+FAULTS := TestGeneratedChanges|TestStaleFirstList
+
 .PHONY: test-cluster
 test-cluster: build ## Run the operator on real API servers, and compare the Helm engine with the stock Helm SDK.
 	$(CLUSTER_TEST) -short $(CLUSTER_PACKAGES)
+	$(CLUSTER_TEST) -short -run '$(FAULTS)' ./test/chaos
 
 # The operator has the race detector here, so the tests build it. The commands of the plugin beside 1,000 DemoApps are timed, so
 # nothing runs beside them. The dashboards with a real Prometheus, and the page in a real browser, are in modules of their own.

@@ -22,8 +22,8 @@
 // # Lanes and turns
 //
 // Passes for small reasons only ([Drift], [HealthChange]) usually need few requests. They have a
-// workqueue and workers of their own, and so do all other passes. So drift does not wait for the end
-// of installs. A pass that follows a deadline does.
+// workqueue and workers of their own, and so do all other passes. So drift does not wait for the
+// end of installs. A pass that follows a deadline does.
 //
 // In each of the two lanes, the namespaces whose keys wait take turns: between two keys of a
 // namespace, workers take at most one key of every other namespace. Many keys of one namespace

@@ -200,8 +200,8 @@ func (q *queue) drop(in InShard) []cache.ObjectName {
 }
 
 // take returns the next key of a lane and its reasons. No reason is due if the deadline that woke
-// the key was replaced since, or if the key belongs to the large lane or to another worker. Call done
-// for every key that take returns. take returns false after shutDown, when the lane is empty.
+// the key was replaced since, or if the key belongs to the large lane or to another worker. Call
+// done for every key that take returns. take returns false after shutDown, when the lane is empty.
 func (q *queue) take(from lane) (taken turn, ok bool) {
 	key, shutdown := q.work[from].Get()
 	if shutdown {

@@ -80,8 +80,8 @@ func (s *Shards) Open(lead context.Context, shard int) {
 }
 
 // Close ends the work on a shard: it starts no further pass, waits for the passes in flight, and
-// drops the keys and the memory of the shard. It returns an error if ctx ends before the passes; the
-// process then has to end.
+// drops the keys and the memory of the shard. It returns an error if ctx ends before the passes;
+// the process then has to end.
 func (s *Shards) Close(ctx context.Context, shard int) error {
 	s.mu.Lock()
 	held := s.held[shard]

@@ -129,7 +129,8 @@ func TestLostShardCancelsPass(t *testing.T) {
 	})
 }
 
-// TestShareOfLimit: the shares of all processes sum up to the limit, but each process has at least 1.
+// TestShareOfLimit: the shares of all processes sum up to the limit, but each process has at least
+// 1.
 func TestShareOfLimit(t *testing.T) {
 	tests := []struct {
 		name   string

@@ -38,8 +38,8 @@ var refusals = []struct {
 	{regexp.MustCompile(`violates PodSecurity`), "meet the Pod Security level of the namespace, or lower the level"},
 }
 
-// controllerPrefix is what the controllers of StatefulSets, DaemonSets and Jobs, and the recorder of
-// their events, put before the answer of the API server.
+// controllerPrefix is what the controllers of StatefulSets, DaemonSets and Jobs, and the recorder
+// of their events, put before the answer of the API server.
 var controllerPrefix = regexp.MustCompile(`^(?:\(combined from similar events\): )?(?:Error creating: |[Cc]reate Pod \S+ in StatefulSet \S+ failed error: )?`)
 
 // podName is the name of a pod in the message of the API server. Each attempt to create a pod has
@@ -61,8 +61,9 @@ func withRemedy(answer string) string {
 
 // RefusedPods returns why the API server refuses the pods of a StatefulSet, DaemonSet or Job, and
 // what to do: by the last of the first ten events of the controller. These workloads have no
-// condition for it, as Deployments have. involved selects the workload by fields of the events, such
-// as involvedObject.uid. RefusedPods sends one list, and returns an empty text without such an event.
+// condition for it, as Deployments have. involved selects the workload by fields of the events,
+// such as involvedObject.uid. RefusedPods sends one list, and returns an empty text without such an
+// event.
 func RefusedPods(ctx context.Context, events corev1client.EventInterface, involved fields.Set) (string, error) {
 	selector := fields.AndSelectors(fields.SelectorFromSet(involved), fields.OneTermEqualSelector("reason", failedCreate))
 	list, err := events.List(ctx, metav1.ListOptions{FieldSelector: selector.String(), Limit: maxRefusals})

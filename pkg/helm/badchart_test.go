@@ -23,8 +23,8 @@ func manyConfigMaps(count string) string {
 	return "{{ range until (int " + count + ") }}\n---\n" + configMap("many-{{ . }}", "1") + "{{ end }}\n"
 }
 
-// TestBadChartsStayWithinLimits: a chart that cannot be applied is refused before anything is sent to
-// the API server. The error is terminal, has one line, and names chart, object and limit. Other
+// TestBadChartsStayWithinLimits: a chart that cannot be applied is refused before anything is sent
+// to the API server. The error is terminal, has one line, and names chart, object and limit. Other
 // releases are not affected.
 func TestBadChartsStayWithinLimits(t *testing.T) {
 	laughs := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata:\n  a0: &a0 [lol]\n"

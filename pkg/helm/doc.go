@@ -88,10 +88,10 @@
 // A release belongs to its owner, whom the records name ([record.OwnerLabel]). A release of another
 // owner is refused ([ActionRefuse]), and so is one that another client made, unless [Release.Adopt]
 // or [Release.Takeover] is set. A takeover is for the releases of another operator with the same
-// owners. It trusts less than an adoption: the record must name the owner, or the owner must control
-// the objects. Outside the release's namespace, an object must name the owner, too. The tenants of
-// the namespace cannot write there, so the engine names the owner on the objects that it applies
-// there.
+// owners. It trusts less than an adoption: the record must name the owner, or the owner must
+// control the objects. Outside the release's namespace, an object must name the owner, too. The
+// tenants of the namespace cannot write there, so the engine names the owner on the objects that it
+// applies there.
 //
 // The baseline has the UID of each object, and an object with this UID belongs to the release.
 // Until a baseline has them, the engine remembers the UIDs of the objects that it created for the

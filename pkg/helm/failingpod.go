@@ -19,10 +19,10 @@ import (
 // fails, for example because of its node, the health of the workload is reported without a reason.
 const maxListedPods = 10
 
-// FailingPod says which pod of a Deployment, StatefulSet, DaemonSet or Job does not start, or why one
-// cannot be created, and what to do; it returns an empty text if none of the first pods fails. It
-// sends at most two lists of pods and one of events, with the permissions of the engine. Pods of a
-// chart have no label in common, so they are not watched.
+// FailingPod says which pod of a Deployment, StatefulSet, DaemonSet or Job does not start, or why
+// one cannot be created, and what to do; it returns an empty text if none of the first pods fails.
+// It sends at most two lists of pods and one of events, with the permissions of the engine. Pods of
+// a chart have no label in common, so they are not watched.
 func (e *Engine) FailingPod(ctx context.Context, object ObjectHealth) (string, error) {
 	workload, found := object.Object, false
 	// Pods that do not start come first. Pods that crash may be running.

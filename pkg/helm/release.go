@@ -134,10 +134,10 @@ func (r Release) Key() cache.ObjectName {
 	return cache.ObjectName{Namespace: r.Namespace, Name: r.Name}
 }
 
-// owns reports whether the release belongs to the owner, by its newest record. A release that was let
-// go has to be adopted. If the labels name an owner, they decide. In a takeover, the record's controller reference decides next.
-// Otherwise the release belongs to the owner if the engine made the revision, the caller has
-// a baseline of it, or it is to be adopted or taken over.
+// owns reports whether the release belongs to the owner, by its newest record. A release that was
+// let go has to be adopted. If the labels name an owner, they decide. In a takeover, the record's
+// controller reference decides next. Otherwise the release belongs to the owner if the engine made
+// the revision, the caller has a baseline of it, or it is to be adopted or taken over.
 func (r Release) owns(owner record.Owner, newest *record.Record, remembered bool) bool {
 	takeover := r.Takeover && owner.UID != ""
 	switch {

@@ -74,8 +74,8 @@ func TestReleaseOfAnotherOwner(t *testing.T) {
 	}
 }
 
-// TestReleaseThatWasLetGo: the owner that let a release go neither changes nor uninstalls it, although
-// its status still has the release. It takes the release back only with Adopt.
+// TestReleaseThatWasLetGo: the owner that let a release go neither changes nor uninstalls it,
+// although its status still has the release. It takes the release back only with Adopt.
 func TestReleaseThatWasLetGo(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
 		f.must(owned(t, nil), ActionInstall, CauseNotInstalled)
@@ -127,7 +127,8 @@ func TestOwnerCreatedAgain(t *testing.T) {
 	})
 }
 
-// TestRecordNamesTheGenerationOfItsOwner: another generation with the same inputs needs no revision.
+// TestRecordNamesTheGenerationOfItsOwner: another generation with the same inputs needs no
+// revision.
 func TestRecordNamesTheGenerationOfItsOwner(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
 		desired := owned(t, nil)

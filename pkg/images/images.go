@@ -62,9 +62,9 @@ type Table struct {
 	replaced map[string]string
 }
 
-// Parse returns a table. registry is a mirror of Docker Hub, as a host with or without a path; empty
-// for none. replaced has the images to use in place of others, which wins over the mirror. The error
-// quotes the first invalid entry and names the valid form.
+// Parse returns a table. registry is a mirror of Docker Hub, as a host with or without a path;
+// empty for none. replaced has the images to use in place of others, which wins over the mirror.
+// The error quotes the first invalid entry and names the valid form.
 func Parse(registry string, replaced map[string]string) (Table, error) {
 	if registry != "" {
 		if _, err := registries.Parse([]string{registry}); err != nil {

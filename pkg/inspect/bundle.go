@@ -177,8 +177,8 @@ func maskObject(object *unstructured.Unstructured) {
 	}
 }
 
-// maskTexts replaces all texts of a value, and numbers with the name of a secret. Keys, other numbers
-// and booleans stay.
+// maskTexts replaces all texts of a value, and numbers with the name of a secret. Keys, other
+// numbers and booleans stay.
 func maskTexts(value any) any {
 	switch value := value.(type) {
 	case string:

@@ -14,7 +14,8 @@ import (
 	"github.com/example/demoapp-controller/pkg/helm/chart"
 )
 
-// specPrefix is "spec." at the beginning of a path. A comma without a backslash begins a further path.
+// specPrefix is "spec." at the beginning of a path. A comma without a backslash begins a further
+// path.
 var specPrefix = regexp.MustCompile(`(^|[^\\],)spec\.`)
 
 // WithFields returns an object with changed fields of its spec. A change is written as in

@@ -125,8 +125,8 @@ func (c *Cluster) List(ctx context.Context, kind schema.GroupVersionKind, namesp
 	return found, err
 }
 
-// listUpTo is List that ends after the page with the object number limit. It returns whether the list
-// is complete. With onlyMetadata, the objects have only their metadata.
+// listUpTo is List that ends after the page with the object number limit. It returns whether the
+// list is complete. With onlyMetadata, the objects have only their metadata.
 func (c *Cluster) listUpTo(
 	ctx context.Context, kind schema.GroupVersionKind, namespace, selector string, limit int, onlyMetadata bool,
 ) (found []*unstructured.Unstructured, complete bool, err error) {

@@ -20,8 +20,8 @@ import (
 	"github.com/example/demoapp-controller/test/expect"
 )
 
-// TestListEqualsDynamicClient: the objects of a list are those that client-go decodes, with the kinds
-// that the API server leaves out of the items, and with integers.
+// TestListEqualsDynamicClient: the objects of a list are those that client-go decodes, with the
+// kinds that the API server leaves out of the items, and with integers.
 func TestListEqualsDynamicClient(t *testing.T) {
 	const page = `{"kind":"DeploymentList","apiVersion":"apps/v1","metadata":{"resourceVersion":"7","continue":%q},"items":[
 		{"metadata":{"name":"web","labels":{"a":"b"}},"spec":{"replicas":3}},{"kind":"Other","apiVersion":"other/v1","metadata":{"name":"kept"},"spec":{"ratio":0.5}}]}`

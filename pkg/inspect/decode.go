@@ -15,8 +15,9 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// newDynamic returns a dynamic client that decodes a list once. The decoder of client-go parses each
-// object of a list four times, which would be most of the time of a command about many objects.
+// newDynamic returns a dynamic client that decodes a list once. The decoder of client-go parses
+// each object of a list four times, which would be most of the time of a command about many
+// objects.
 func newDynamic(config *rest.Config) (dynamic.Interface, error) {
 	config = dynamic.ConfigFor(config)
 	config.NegotiatedSerializer = serializer{config.NegotiatedSerializer}

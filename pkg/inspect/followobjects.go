@@ -28,9 +28,9 @@ type Followed struct {
 	Namespace, Name, Selector string
 }
 
-// FollowObjects calls changed with each selected object, and again after each change of it, until ctx
-// ends or the user may not list or watch the objects. deleted says that the object is gone. Calls
-// do not overlap.
+// FollowObjects calls changed with each selected object, and again after each change of it, until
+// ctx ends or the user may not list or watch the objects. deleted says that the object is gone.
+// Calls do not overlap.
 func (c *Cluster) FollowObjects(ctx context.Context, what Followed, changed func(object *unstructured.Unstructured, deleted bool)) error {
 	mapping, err := c.Mapper.RESTMapping(what.Kind.GroupKind(), what.Kind.Version)
 	if err != nil {

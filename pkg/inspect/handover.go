@@ -41,8 +41,8 @@ type Handover struct {
 	owner  types.UID
 }
 
-// HandoverOf reads the release of an object, no matter which client made it. It needs the permission
-// to list Secrets.
+// HandoverOf reads the release of an object, no matter which client made it. It needs the
+// permission to list Secrets.
 func (c *Cluster) HandoverOf(ctx context.Context, object *unstructured.Unstructured) (*Handover, error) {
 	name := object.GetName()
 	if deployed := StatusOf(object).Release.DeployedRelease; deployed != nil {
@@ -84,8 +84,8 @@ func revisionLabel(secret corev1.Secret) int {
 func (h *Handover) Owned(by types.UID) bool { return h.owner == by }
 
 // Adopt asks the operator to take a release of another client over for an object: by an annotation
-// of the object, and by a label of the newest record, which kinds of watches.yaml need as consent. A
-// user who may not change the record gets a warning. Of the request, it reads At and DryRun.
+// of the object, and by a label of the newest record, which kinds of watches.yaml need as consent.
+// A user who may not change the record gets a warning. Of the request, it reads At and DryRun.
 func (c *Cluster) Adopt(ctx context.Context, object *unstructured.Unstructured, h *Handover, request Request) (Outcome, error) {
 	var warnings []string
 	err := c.labelRecord(ctx, h, map[string]any{record.AdoptLabel: "true"}, request.DryRun)

@@ -57,8 +57,8 @@ func (c *Cluster) HistoryOf(ctx context.Context, object *unstructured.Unstructur
 }
 
 // Recorded reads the revisions of an object's release, sorted, the oldest first. A release that the
-// object has taken over keeps the revisions of former owners. Revisions of a release that belongs to
-// another owner are left out. It needs the permission to list Secrets.
+// object has taken over keeps the revisions of former owners. Revisions of a release that belongs
+// to another owner are left out. It needs the permission to list Secrets.
 func (c *Cluster) Recorded(ctx context.Context, object *unstructured.Unstructured) ([]*helm.Recorded, error) {
 	name := object.GetName()
 	if release := StatusOf(object).Release.DeployedRelease; release != nil {
@@ -107,8 +107,8 @@ func revisionOf(records []*helm.Recorded, number int) (*helm.Recorded, error) {
 	}
 }
 
-// verified fails if the operator has written another manifest, other hooks or another version of the
-// chart into a record than the record has now. Every client that may edit Secrets can change a
+// verified fails if the operator has written another manifest, other hooks or another version of
+// the chart into a record than the record has now. Every client that may edit Secrets can change a
 // record. A revision of which the operator has reported no digest is not checked.
 func verified(owner *unstructured.Unstructured, records ...*helm.Recorded) error {
 	digests := release.Baseline(StatusOf(owner).Release, releasev1alpha1.ReleasePolicy{}, helm.ScopeNamespace).Revisions

@@ -105,8 +105,8 @@ func (l LogLine) isAbout(object Reference) bool {
 }
 
 // ReadOperatorLogs passes the lines about an object in the logs of all replicas of the operator to
-// lines, since a time ago; all lines if it is 0. Lines of different pods are not sorted. With follow,
-// it ends when ctx ends or all pods have ended.
+// lines, since a time ago; all lines if it is 0. Lines of different pods are not sorted. With
+// follow, it ends when ctx ends or all pods have ended.
 func (c *Cluster) ReadOperatorLogs(ctx context.Context, object Reference, since time.Duration, follow bool, lines *LogLines) error {
 	deployment, err := c.Kubernetes.AppsV1().Deployments(c.Operator.Namespace).Get(ctx, c.Operator.Name, metav1.GetOptions{})
 	if err != nil {

@@ -76,8 +76,8 @@ func (m Mask) isSecret(path []string, leaf any) bool {
 		})
 }
 
-// mayBeSecret reports whether a value with a name is secret by its name. A password may be a number. A
-// switch, such as automountServiceAccountToken, is no secret.
+// mayBeSecret reports whether a value with a name is secret by its name. A password may be a
+// number. A switch, such as automountServiceAccountToken, is no secret.
 func mayBeSecret(name string, value any) bool {
 	switch value := value.(type) {
 	case nil, bool, map[string]any, []any:
@@ -139,8 +139,8 @@ func (m Mask) Object(object *unstructured.Unstructured) *unstructured.Unstructur
 	return clean
 }
 
-// MaskedFields returns the fields that [Mask.Object] has masked in an object, such as "spec.apiKey",
-// sorted.
+// MaskedFields returns the fields that [Mask.Object] has masked in an object, such as
+// "spec.apiKey", sorted.
 func MaskedFields(object, shown *unstructured.Unstructured) []string {
 	var found []string
 	visitMasked("", object.Object, shown.Object, func(field string, _ any) { found = append(found, field) })

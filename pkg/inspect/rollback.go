@@ -65,9 +65,9 @@ func (c *Cluster) WriteSpec(ctx context.Context, before, after *unstructured.Uns
 	return written, err
 }
 
-// whileSpecStays writes an object that was read before, with a resource version. After a conflict it
-// writes again with the newest version, if the spec is still that of before: the operator may have
-// written the status.
+// whileSpecStays writes an object that was read before, with a resource version. After a conflict
+// it writes again with the newest version, if the spec is still that of before: the operator may
+// have written the status.
 func whileSpecStays(
 	ctx context.Context, resource dynamic.ResourceInterface, before *unstructured.Unstructured, version string, write func(version string) error,
 ) error {

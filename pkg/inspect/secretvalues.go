@@ -103,8 +103,8 @@ func (d Differ) shownValues(ctx context.Context, owner *unstructured.Unstructure
 	return values.Merge(shown, spec.Values)
 }
 
-// withFieldsOf adds the values that fields of the spec become, and returns the paths of secrets among
-// them. It reads no Secret.
+// withFieldsOf adds the values that fields of the spec become, and returns the paths of secrets
+// among them. It reads no Secret.
 func (d Differ) withFieldsOf(
 	ctx context.Context, owner *unstructured.Unstructured, shown, recorded map[string]any,
 ) (all map[string]any, secret [][]string) {

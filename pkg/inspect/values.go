@@ -25,10 +25,10 @@ type Value struct {
 	Source string `json:"source"`
 }
 
-// Values returns the values that the chart of an owner gets, with their sources, sorted by path. The
-// defaults of the chart are those of the deployed revision. If the records cannot be read, note says
-// so and the defaults are absent. If a source cannot be read, the values of the others come with the
-// error.
+// Values returns the values that the chart of an owner gets, with their sources, sorted by path.
+// The defaults of the chart are those of the deployed revision. If the records cannot be read, note
+// says so and the defaults are absent. If a source cannot be read, the values of the others come
+// with the error.
 func (d Differ) Values(ctx context.Context, owner *unstructured.Unstructured) (found []Value, note, err error) {
 	if d.Functions.Children != nil {
 		return nil, nil, fmt.Errorf("%s has no chart: it creates its objects itself", ReferenceOf(owner))
@@ -134,8 +134,8 @@ func (d Differ) Restore(ctx context.Context, owner *unstructured.Unstructured, r
 	return restored, err
 }
 
-// restoreSpec restores an owner whose spec is the values. What the operator overrides stays as it is
-// in the spec: an override may be secret.
+// restoreSpec restores an owner whose spec is the values. What the operator overrides stays as it
+// is in the spec: an override may be secret.
 func restoreSpec(owner *unstructured.Unstructured, record *helm.Recorded, records []*helm.Recorded) (*Restored, error) {
 	current := ofGeneration(records, owner)
 	if current == nil {

@@ -328,8 +328,8 @@ func (c *Cluster) webhookConfiguration(ctx context.Context, webhook Reference) R
 	return webhook
 }
 
-// mention is an object in a message of the operator, such as: Secret "web", ConfigMap shop/web, or in
-// a list of unhealthy objects, Deployment web: Available.
+// mention is an object in a message of the operator, such as: Secret "web", ConfigMap shop/web, or
+// in a list of unhealthy objects, Deployment web: Available.
 var mention = regexp.MustCompile(`(?:^|; )([A-Z][A-Za-z]{2,62}) ([a-z0-9][a-z0-9.-]{0,252}): ` +
 	`|\b([A-Z][A-Za-z]{2,62}) (?:"([a-z0-9][a-z0-9.-]{0,252})"|([a-z0-9-]{1,63})/([a-z0-9][a-z0-9.-]{0,252}))`)
 

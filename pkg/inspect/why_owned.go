@@ -171,8 +171,9 @@ func (f facts) ofUnseen(node *Node, summary Summary) finding {
 	return found
 }
 
-// podOf returns the name of the pod in the identity of a leader, such as pod_1b2c, for kubectl logs.
-// Replicas that share the work have a common identity without a pod, so the result selects them all.
+// podOf returns the name of the pod in the identity of a leader, such as pod_1b2c, for kubectl
+// logs. Replicas that share the work have a common identity without a pod, so the result selects
+// them all.
 func podOf(leader string) string {
 	pod, _, ok := strings.Cut(leader, "_")
 	if !ok {

@@ -53,9 +53,10 @@
 // number of shards, so the rules of leader election keep out processes with another number. Each
 // replica renews an entry on the Lease. A replica campaigns for the Lease of a shard while it holds
 // fewer shards than its share, and drains a shard while it holds more. The shares differ by one at
-// most. controller.Shards keeps its controllers to the namespaces of its shards. Losing the common Lease ends the process like the
-// loss of leadership. A controller that works for all namespaces runs on the replica that holds
-// shard 0, see [Environment.AddController] and [Environment.AddSharded].
+// most. controller.Shards keeps its controllers to the namespaces of its shards. Losing the common
+// Lease ends the process like the loss of leadership. A controller that works for all namespaces
+// runs on the replica that holds shard 0, see [Environment.AddController] and
+// [Environment.AddSharded].
 //
 // # Stop
 //

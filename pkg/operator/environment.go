@@ -211,8 +211,8 @@ func (e *Environment) AddService(name string, run func(ctx context.Context) erro
 }
 
 // AddController adds a controller of the kind, and the caches that must sync before the process is
-// ready. See Controller for the contract of run. With --shards, one replica runs the controller: the
-// one that holds shard 0.
+// ready. See Controller for the contract of run. With --shards, one replica runs the controller:
+// the one that holds shard 0.
 func (e *Environment) AddController(name string, run func(stop, lead context.Context) error, synced ...controller.NamedSync) {
 	e.AddSharded(name, e.Shards.First(run), synced...)
 }

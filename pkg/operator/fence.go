@@ -14,8 +14,9 @@ import (
 var errFenced = errors.New("the lease has expired, so this process must not write any more")
 
 // fence refuses writes when the lease of the process has expired. The contexts of passes end, too,
-// but only when the timer of the lease fires, and a process that was stopped and continues would write
-// until then. Workers that do not end with their contexts, in a program that goes on, write nothing either.
+// but only when the timer of the lease fires, and a process that was stopped and continues would
+// write until then. Workers that do not end with their contexts, in a program that goes on, write
+// nothing either.
 type fence struct {
 	// end is the time from which writes are refused; nil for no end.
 	end atomic.Pointer[time.Time]

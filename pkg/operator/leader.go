@@ -152,8 +152,8 @@ func (l *leadership) watch(lead context.Context, lose context.CancelCauseFunc) *
 	}
 }
 
-// end returns the time at which work must have ended after the last renewal. While the elector still
-// tries to renew the lease, work goes on.
+// end returns the time at which work must have ended after the last renewal. While the elector
+// still tries to renew the lease, work goes on.
 func (l *leadership) end(renewed time.Time) time.Time {
 	return renewed.Add(max(l.options.LeaseDuration-exitMargin, l.options.RenewDeadline))
 }
@@ -249,8 +249,8 @@ func (l *watchfulLock) close() {
 }
 
 // Get implements resourcelock.Interface. A candidate sees the lease of a holder that is gone as
-// released, because each candidate would count its expiry anew. A holder that is not gone renews the
-// lease meanwhile, so that the update of the candidate meets a conflict.
+// released, because each candidate would count its expiry anew. A holder that is not gone renews
+// the lease meanwhile, so that the update of the candidate meets a conflict.
 func (l *watchfulLock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
 	ctx, cancel := l.untilAnswered(ctx)
 	defer cancel()

@@ -27,9 +27,9 @@ import (
 // process without shards. A process with another number of shards therefore waits until the last of
 // them has gone, by the rules of leader election.
 //
-// Each replica has an entry on the Lease, which it renews with the Lease. A replica is dead when its
-// entry has not changed for the lease duration. By then it has ended its work, because it could not
-// renew the Lease for the renew deadline, which is shorter.
+// Each replica has an entry on the Lease, which it renews with the Lease. A replica is dead when
+// its entry has not changed for the lease duration. By then it has ended its work, because it could
+// not renew the Lease for the renew deadline, which is shorter.
 type replicas struct {
 	options  LeaderElectionOptions
 	identity string
@@ -155,9 +155,9 @@ func (r *replicas) refresh(ctx context.Context) {
 	}
 }
 
-// publish writes the entry of this replica before its next renewal, so that others learn at once which
-// shards it has taken and given back. It does not renew the Lease. After an error, the next renewal writes the
-// entry.
+// publish writes the entry of this replica before its next renewal, so that others learn at once
+// which shards it has taken and given back. It does not renew the Lease. After an error, the next
+// renewal writes the entry.
 func (r *replicas) publish(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, r.options.RetryPeriod)
 	defer cancel()
@@ -227,9 +227,9 @@ func (g groupLease) Update(ctx context.Context, lease *coordinationv1.Lease, opt
 	return updated, err
 }
 
-// renewed returns a copy of a version of the Lease with a new spec, a renewed entry of this replica,
-// and no entries of dead ones. A spec without a holder removes the entry: the replica leaves. The
-// group then keeps the Lease while it has other replicas.
+// renewed returns a copy of a version of the Lease with a new spec, a renewed entry of this
+// replica, and no entries of dead ones. A spec without a holder removes the entry: the replica
+// leaves. The group then keeps the Lease while it has other replicas.
 func (g groupLease) renewed(base *coordinationv1.Lease, spec coordinationv1.LeaseSpec) *coordinationv1.Lease {
 	next, table := base.DeepCopy(), g.tableOf(base)
 	maps.DeleteFunc(table.Replicas, func(identity string, _ replicaEntry) bool { return g.isDead(identity) })

@@ -255,8 +255,8 @@ func (p *process) run(stop context.Context) (err error) {
 		return err
 	}
 	services.start(base, built.services...)
-	// Each kind sends once. The buffer has room for them and for the shared controllers, so that a kind
-	// on a standby does not block.
+	// Each kind sends once. The buffer has room for them and for the shared controllers, so that a
+	// kind on a standby does not block.
 	controllers := make(chan []Controller, len(built.startable)+len(built.waiting.waiting)+1)
 	controllers <- built.shared
 	// started is closed when the first kind has started. A process without kinds must not hold the

@@ -23,8 +23,9 @@ import (
 // common Lease.
 var errNotInGroup = errors.New("another group of replicas holds the lease")
 
-// looks is the number of times per retry period at which a replica with less than its share reads who
-// holds which shards. It makes the gap in the work on a drained shard shorter than the retry period.
+// looks is the number of times per retry period at which a replica with less than its share reads
+// who holds which shards. It makes the gap in the work on a drained shard shorter than the retry
+// period.
 const looks = 4
 
 // shardStanding is what this replica does about a shard.
@@ -39,9 +40,9 @@ const (
 	leaving
 )
 
-// target returns the number of shards that a replica should have. The numbers differ by one at most. The
-// replicas that hold most have the larger one, so that no shard moves without need. Ties are broken by
-// identity.
+// target returns the number of shards that a replica should have. The numbers differ by one at
+// most. The replicas that hold most have the larger one, so that no shard moves without need. Ties
+// are broken by identity.
 func target(shards int, self string, live map[string][]int) int {
 	order := slices.SortedFunc(maps.Keys(live), func(a, b string) int {
 		return cmp.Or(cmp.Compare(len(live[b]), len(live[a])), cmp.Compare(a, b))
@@ -54,10 +55,10 @@ func target(shards int, self string, live map[string][]int) int {
 
 // nextShards returns the shards for which a replica starts to campaign, and those that it leaves.
 // own has its shards, and live the shards that each live replica holds. A replica gives back one
-// shard at a time, the last one. It never gives back shard 0, so that the work that one replica does
-// for all does not move. Replicas begin with different free shards, by the order of their identities,
-// because a replica that loses a campaign starts the next one only after a retry period. lacks is true
-// if the replica holds less than its share, so that it waits for others.
+// shard at a time, the last one. It never gives back shard 0, so that the work that one replica
+// does for all does not move. Replicas begin with different free shards, by the order of their
+// identities, because a replica that loses a campaign starts the next one only after a retry
+// period. lacks is true if the replica holds less than its share, so that it waits for others.
 func nextShards(shards int, self string, own map[int]shardStanding, live map[string][]int) (start, leave []int, lacks bool) {
 	taken := map[int]bool{}
 	for identity, held := range live {
@@ -214,8 +215,8 @@ func (s *sharding) campaign(stop context.Context, shard int) error {
 	return leadership.run(stop, func(stop, lead context.Context) error { return s.work(stop, lead, shard) })
 }
 
-// work fills the caches, opens the shard until stop or lead ends, and returns when it is drained. After
-// the loss of the Lease, work in flight has the time that the loss leaves.
+// work fills the caches, opens the shard until stop or lead ends, and returns when it is drained.
+// After the loss of the Lease, work in flight has the time that the loss leaves.
 func (s *sharding) work(stop, lead context.Context, shard int) error {
 	logger := klog.FromContext(stop)
 	s.mu.Lock()

@@ -258,7 +258,8 @@ func TestReplicasShareShards(t *testing.T) {
 	})
 }
 
-// TestReplicasStartTogether: no replica is left without a share, whatever the order of the requests.
+// TestReplicasStartTogether: no replica is left without a share, whatever the order of the
+// requests.
 func TestReplicasStartTogether(t *testing.T) {
 	client := stampedClient()
 	synctest.Test(t, func(t *testing.T) {
@@ -272,8 +273,8 @@ func TestReplicasStartTogether(t *testing.T) {
 	})
 }
 
-// TestJoiningReplicaGetsItsShare: a replica gets shards although no other one has more than the average,
-// rounded up. Others give back no more than they have to.
+// TestJoiningReplicaGetsItsShare: a replica gets shards although no other one has more than the
+// average, rounded up. Others give back no more than they have to.
 func TestJoiningReplicaGetsItsShare(t *testing.T) {
 	client := stampedClient()
 	synctest.Test(t, func(t *testing.T) {
@@ -355,7 +356,8 @@ func TestOtherNumberOfShardsWaits(t *testing.T) {
 	})
 }
 
-// TestTakenShardIsDrained: another client takes the Lease of one shard. The replica keeps the others.
+// TestTakenShardIsDrained: another client takes the Lease of one shard. The replica keeps the
+// others.
 func TestTakenShardIsDrained(t *testing.T) {
 	for name, isBusy := range map[string]bool{"idle": false, "during a pass": true} {
 		t.Run(name, func(t *testing.T) {

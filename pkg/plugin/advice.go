@@ -31,8 +31,8 @@ func whyCommand(object inspect.Reference) string {
 	return printable(command) + " shows the cause"
 }
 
-// oneOf returns an error for a flag's value that is none of the allowed ones, and names the nearest.
-// An empty value is not named.
+// oneOf returns an error for a flag's value that is none of the allowed ones, and names the
+// nearest. An empty value is not named.
 func oneOf(flag, value string, allowed ...string) error {
 	if slices.Contains(allowed, value) {
 		return nil
@@ -73,7 +73,8 @@ func explainFlag(cmd *cobra.Command, err error) error {
 // unknownField is a field that the API server does not know.
 var unknownField = regexp.MustCompile(`unknown field "([^"]+)"`)
 
-// explainField names the field that a user meant by an unknown one, among those that the object has.
+// explainField names the field that a user meant by an unknown one, among those that the object
+// has.
 func explainField(err error, object *unstructured.Unstructured) error {
 	match := unknownField.FindStringSubmatch(err.Error())
 	if match == nil || object == nil {
@@ -126,8 +127,8 @@ func explainCommand(cmd *cobra.Command, args []string) error {
 	return fmt.Errorf("no command %q; %s --help lists the commands", args[0], cmd.CommandPath())
 }
 
-// explain returns an error in one line, with what the user can do about it: the name that was meant,
-// or the command that lists permissions.
+// explain returns an error in one line, with what the user can do about it: the name that was
+// meant, or the command that lists permissions.
 func (c *command) explain(ctx context.Context, err error) string {
 	text := oneLine(err)
 	var refused apierrors.APIStatus

@@ -44,7 +44,8 @@ func (c *command) completeObjects(cmd *cobra.Command, args []string, toComplete 
 	}
 }
 
-// completeMany completes the arguments of a command with several objects, without those that it has.
+// completeMany completes the arguments of a command with several objects, without those that it
+// has.
 func (c *command) completeMany(cmd *cobra.Command, args []string, toComplete string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	var found []cobra.Completion
 	var directive cobra.ShellCompDirective

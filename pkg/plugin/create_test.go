@@ -30,7 +30,8 @@ func execute(t *testing.T, args ...string) (code int, out, errs string) {
 
 const typedChart = "../scaffold/testdata/typed"
 
-// TestCreateKind: the files are written, say what was widened, and are overwritten only with --force.
+// TestCreateKind: the files are written, say what was widened, and are overwritten only with
+// --force.
 func TestCreateKind(t *testing.T) {
 	output := filepath.Join(t.TempDir(), "kinds", "typed")
 	args := []string{"create", "kind", "--chart", typedChart, "--output", output}
@@ -66,8 +67,8 @@ func TestCreateKindPrints(t *testing.T) {
 	}
 }
 
-// TestUsageErrors: a word that is no command, and a value that a flag cannot have, are one line with
-// what was meant.
+// TestUsageErrors: a word that is no command, and a value that a flag cannot have, are one line
+// with what was meant.
 func TestUsageErrors(t *testing.T) {
 	tests := map[string]string{
 		"gett":                   `no command "gett"; did you mean "get"?`,

@@ -127,8 +127,8 @@ func (t *table) gap() int {
 	return gap
 }
 
-// fitting returns the widths with which the columns fit the screen: the columns that can spare most are
-// cut.
+// fitting returns the widths with which the columns fit the screen: the columns that can spare most
+// are cut.
 func (t *table) fitting() []int {
 	widths := slices.Clone(t.widths)
 	if t.width == 0 || len(widths) < 2 {

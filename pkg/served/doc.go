@@ -5,8 +5,8 @@
 // first, and may be changed, removed and created again later.
 //
 // A [Cache] caches discovery and watches the metadata of all CRDs and API services. The Helm engine
-// has the cache of the process. A [Follower] runs a controller while the cache shows its kind, and a
-// [Runner] replaces the followed kinds.
+// has the cache of the process. A [Follower] runs a controller while the cache shows its kind, and
+// a [Runner] replaces the followed kinds.
 //
 // Three users need an answer that the cache does not have:
 //   - An operator without a Helm engine has no cache, and a kind may wait for a CRD before there is

@@ -44,7 +44,8 @@ type Material struct {
 	serving *tls.Certificate
 }
 
-// ParseMaterial reads the content of the Secret. Invalid parts are omitted, so that they are renewed.
+// ParseMaterial reads the content of the Secret. Invalid parts are omitted, so that they are
+// renewed.
 func ParseMaterial(data map[string][]byte) Material {
 	m := Material{authorities: parseCertificates(data[CABundleKey])}
 	if pair, err := tls.X509KeyPair(data[CABundleKey], data[CASignerKey]); err == nil {

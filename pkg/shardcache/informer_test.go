@@ -275,8 +275,8 @@ func TestSelectedShardsAreCached(t *testing.T) {
 	})
 }
 
-// TestShardIsRemovedAndAddedAtOnce: another process may have changed the objects meanwhile, so a shard
-// is listed again, although the informer has not seen that it was removed.
+// TestShardIsRemovedAndAddedAtOnce: another process may have changed the objects meanwhile, so a
+// shard is listed again, although the informer has not seen that it was removed.
 func TestShardIsRemovedAndAddedAtOnce(t *testing.T) {
 	inBothModes(t, func(t *testing.T, s *server) {
 		s.write(watch.Added, 0, "a0")
@@ -297,8 +297,8 @@ func TestShardIsRemovedAndAddedAtOnce(t *testing.T) {
 	})
 }
 
-// TestServerStopsSelecting: an API server that restarts without the feature sends the objects of all
-// shards, which do not enter the cache.
+// TestServerStopsSelecting: an API server that restarts without the feature sends the objects of
+// all shards, which do not enter the cache.
 func TestServerStopsSelecting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer(true)
@@ -325,9 +325,9 @@ func TestServerStopsSelecting(t *testing.T) {
 	})
 }
 
-// TestChangesOfOthersBeforeShardIsAdded: objects of a shard change while the informer sees no events
-// of it. The cache has their newest versions when the shard is added, and never passes over a change
-// in the shard that it had before.
+// TestChangesOfOthersBeforeShardIsAdded: objects of a shard change while the informer sees no
+// events of it. The cache has their newest versions when the shard is added, and never passes over
+// a change in the shard that it had before.
 func TestChangesOfOthersBeforeShardIsAdded(t *testing.T) {
 	inBothModes(t, func(t *testing.T, s *server) {
 		s.write(watch.Added, 0, "a0")
@@ -350,8 +350,8 @@ func TestChangesOfOthersBeforeShardIsAdded(t *testing.T) {
 	})
 }
 
-// TestStoreIsComplete: when Add returns, the store has the shard, and its resourceVersion is that of
-// the stream.
+// TestStoreIsComplete: when Add returns, the store has the shard, and its resourceVersion is that
+// of the stream.
 func TestStoreIsComplete(t *testing.T) {
 	inBothModes(t, func(t *testing.T, s *server) {
 		f := follow(t, NewSelection(2), s)
@@ -450,8 +450,8 @@ func TestAddDoesNotWait(t *testing.T) {
 	})
 }
 
-// TestWithoutSelection: an informer without a selection sends no selector. Its first list must not be
-// answered from the past.
+// TestWithoutSelection: an informer without a selection sends no selector. Its first list must not
+// be answered from the past.
 func TestWithoutSelection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer(true)

@@ -32,9 +32,9 @@ func Of(namespace string, count int) int {
 	return int(shard)                                   //nolint:gosec // It is less than count.
 }
 
-// claims are selected shards, with the number of the call of Add that selected each of them. A shard
-// that was removed and added again has another number, so an informer that missed the removal lists
-// the shard again. A map of claims is replaced, never changed.
+// claims are selected shards, with the number of the call of Add that selected each of them. A
+// shard that was removed and added again has another number, so an informer that missed the removal
+// lists the shard again. A map of claims is replaced, never changed.
 type claims map[int]int
 
 // minus returns the shards whose claims differ in other.
@@ -210,8 +210,8 @@ func rangeOf(start, end string) sharding.Selector {
 	return sharding.NewSelector(sharding.ShardRangeRequirement{Key: namespaceField, Start: start, End: end})
 }
 
-// startOf returns the least hash of a shard: the least h with h * count / 2^64 >= shard. That of the
-// shard after the last one is 2^64.
+// startOf returns the least hash of a shard: the least h with h * count / 2^64 >= shard. That of
+// the shard after the last one is 2^64.
 func (s *Selection) startOf(shard int) string {
 	if shard == s.count {
 		return "0x10000000000000000"

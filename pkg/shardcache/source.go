@@ -33,8 +33,9 @@ type Client[L runtime.Object] interface {
 }
 
 // NewInformer returns an informer of the objects that client lists, and that belong to selected
-// shards. Its first list is not older than its start. clientset is the clientset of the client, which knows how informers may list. example has
-// the type of the objects. narrow sets selectors of lists and watches. It is optional.
+// shards. Its first list is not older than its start. clientset is the clientset of the client,
+// which knows how informers may list. example has the type of the objects. narrow sets selectors of
+// lists and watches. It is optional.
 //
 // If selection is nil, the informer is an ordinary informer. Otherwise, the objects must have a
 // namespace.
@@ -130,8 +131,8 @@ func (s *source) WatchWithContext(ctx context.Context, options metav1.ListOption
 	return newStream(ctx, s, options, requested), nil
 }
 
-// list returns one page of the objects of the shards. The list is a consistent read, because another
-// replica may have worked on a shard until a moment ago.
+// list returns one page of the objects of the shards. The list is a consistent read, because
+// another replica may have worked on a shard until a moment ago.
 func (s *source) list(ctx context.Context, options metav1.ListOptions, shards sets.Set[int]) (runtime.Object, error) {
 	options.ShardSelector = s.selection.selectorOf(shards)
 	options.ResourceVersion, options.ResourceVersionMatch = "", ""

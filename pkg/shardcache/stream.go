@@ -23,7 +23,8 @@ import (
 const settlePoll = 2 * time.Millisecond
 
 // stream is a watch of the selected shards that goes on when the selection changes. If a change
-// fails, the stream ends with the error Expired, and the reflector lists all selected objects again.
+// fails, the stream ends with the error Expired, and the reflector lists all selected objects
+// again.
 type stream struct {
 	*source
 
@@ -100,8 +101,8 @@ func expired(err error) *metav1.Status {
 	return &status
 }
 
-// forward sends an event to the reflector, unless it is about an object of another shard. It returns
-// false if the stream ends.
+// forward sends an event to the reflector, unless it is about an object of another shard. It
+// returns false if the stream ends.
 func (w *stream) forward(event watch.Event) bool {
 	object, err := meta.Accessor(event.Object)
 	if event.Type == watch.Error || err != nil {

@@ -16,9 +16,9 @@ import (
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; " +
 	"form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 
-// guarded refuses requests by another name than one of loopback, and sets the headers of all answers.
-// A name that is not one of loopback may belong to a page that lets its name point here (DNS
-// rebinding). The port may be another one, as with a port forwarding of SSH.
+// guarded refuses requests by another name than one of loopback, and sets the headers of all
+// answers. A name that is not one of loopback may belong to a page that lets its name point here
+// (DNS rebinding). The port may be another one, as with a port forwarding of SSH.
 func guarded(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		header := w.Header()

@@ -49,8 +49,8 @@ type world struct {
 	token   string
 }
 
-// start starts a server with DemoApps and Websites. answer answers some requests in place of the API
-// server; it may be nil.
+// start starts a server with DemoApps and Websites. answer answers some requests in place of the
+// API server; it may be nil.
 func start(t *testing.T, answer clienttesting.ReactionFunc, objects ...runtime.Object) *world {
 	t.Helper()
 	return startWith(t, ui.Options{}, answer, objects...)

@@ -190,8 +190,8 @@ func (m *measurement) driftWhileInstalling(ctx context.Context) {
 }
 
 // correctDrifts changes the children of custom resources, one after another, as long as more says
-// so, and adds the times of the corrections. After each change, it does the same with an object that
-// no operator has, and corrects that object itself. No operator can be faster.
+// so, and adds the times of the corrections. After each change, it does the same with an object
+// that no operator has, and corrects that object itself. No operator can be faster.
 func (m *measurement) correctDrifts(ctx context.Context, phase string, more func(done int) bool) {
 	const passes = `controller_reconcile_duration_seconds_%s\{.*reason="Drift".*\}`
 	took, count := fmt.Sprintf(passes, "sum"), fmt.Sprintf(passes, "count")

@@ -27,9 +27,9 @@ import (
 	"github.com/example/demoapp-controller/test/cluster"
 )
 
-// TestFullChartCache changes watches.yaml to a chart of a server while the disk of the cache is full.
-// The chart so far stays in use, and the operator says why. When the disk has space, the release gets
-// the new chart.
+// TestFullChartCache changes watches.yaml to a chart of a server while the disk of the cache is
+// full. The chart so far stays in use, and the operator says why. When the disk has space, the
+// release gets the new chart.
 func TestFullChartCache(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it waits for a retry")

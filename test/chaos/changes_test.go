@@ -42,14 +42,14 @@ const (
 
 var numberOfChanges = flag.Int("changes", 0, "number of generated changes of each subject; 0 for 40, or 4 in a short test")
 
-// lasting are fields whose effect lasts or is delayed: gates of changes, and the volumes of databases,
-// which are never made again.
+// lasting are fields whose effect lasts or is delayed: gates of changes, and the volumes of
+// databases, which are never made again.
 var lasting = []string{"upgradeWindow", "waitFor", "storage", "storageClassName"}
 
 // TestGeneratedChanges changes the spec of each subject at random, and between the changes its
 // children. After each change that the API server accepts, the state must be that of a fresh object
-// with the same spec. If the fresh object is not Ready, the object must not be Ready either, and the
-// last Ready spec must bring it back.
+// with the same spec. If the fresh object is not Ready, the object must not be Ready either, and
+// the last Ready spec must bring it back.
 func TestGeneratedChanges(t *testing.T) { //nolint:tparallel // The other tests disturb all runs.
 	changes := *numberOfChanges
 	if changes == 0 {
@@ -230,8 +230,8 @@ func (h *history) set(ctx context.Context, t *testing.T, spec map[string]any) (a
 	return mapOf(live.Object["spec"]), true
 }
 
-// createFresh creates an object with a spec in another namespace, and reports whether it is Ready when
-// the operator has done its work.
+// createFresh creates an object with a spec in another namespace, and reports whether it is Ready
+// when the operator has done its work.
 func (h *history) createFresh(ctx context.Context, t *testing.T, namespace string, spec map[string]any) bool {
 	t.Helper()
 	text, err := json.Marshal(spec)
@@ -411,8 +411,8 @@ func flatten(value any, path string, into map[string]string) {
 	}
 }
 
-// stateWithoutHistory waits until the operator has done its work in a namespace, and returns the state
-// without what tells of the past.
+// stateWithoutHistory waits until the operator has done its work in a namespace, and returns the
+// state without what tells of the past.
 func (h *history) stateWithoutHistory(ctx context.Context, namespace string) (state, error) {
 	if err := shared.AwaitAuditQuiet(ctx, glance, ofNamespace(namespace)); err != nil {
 		return nil, err
@@ -424,7 +424,8 @@ func (h *history) stateWithoutHistory(ctx context.Context, namespace string) (st
 	without := state{}
 	for name, object := range found {
 		if match := ofRelease.FindStringSubmatch(name); match != nil {
-			// Superseded and failed revisions are the history. One revision is deployed, and none is pending.
+			// Superseded and failed revisions are the history. One revision is deployed, and none is
+			// pending.
 			if object != "superseded" && object != "failed" {
 				before, _ := without[match[1]].(string)
 				without[match[1]] = fmt.Sprint(before, object)

@@ -56,8 +56,8 @@ func TestKilledAfterEachRequest(t *testing.T) {
 	}
 }
 
-// crashes returns the plans of each round by subject. A subject without a plan is not the cause of a
-// crash.
+// crashes returns the plans of each round by subject. A subject without a plan is not the cause of
+// a crash.
 func crashes(t *testing.T, crash fault) []map[string]plan {
 	t.Helper()
 	names := slices.Sorted(maps.Keys(subjects))

@@ -2,18 +2,18 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package chaos breaks on purpose the way between the operator and the API server, the process, and
-// its surroundings: quotas, admission, permissions, namespaces. It compares what becomes of it with an
-// undisturbed run.
+// its surroundings: quotas, admission, permissions, namespaces. It compares what becomes of it with
+// an undisturbed run.
 //
 // A subject is a kind with one object of it: the object is created, changed, drifts and is deleted.
 // An undisturbed run records the state after each of these steps: objects, status, release records,
-// and the number of events and audit records. Times, UIDs and names of namespaces are left out. Each
-// disturbed run then has to come to the same states.
+// and the number of events and audit records. Times, UIDs and names of namespaces are left out.
+// Each disturbed run then has to come to the same states.
 //
 // Generated changes need no undisturbed run: the state after any changes is compared with that of a
 // fresh object with the same spec.
 //
 // All runs share one operator, which connects to the API server through a proxy. Each run has a
-// namespace of its own, so a fault hits one run, and many runs are side by side. The tests that break
-// something for all runs are not parallel.
+// namespace of its own, so a fault hits one run, and many runs are side by side. The tests that
+// break something for all runs are not parallel.
 package chaos

@@ -32,8 +32,8 @@ func isOfInformer(r *http.Request) bool {
 	return r.Method == http.MethodGet && (query.Has("resourceVersion") || query.Has("limit") || query.Has("continue"))
 }
 
-// breakPages answers a list in pages, if the client allows them, and refuses the second page because
-// its version is too old.
+// breakPages answers a list in pages, if the client allows them, and refuses the second page
+// because its version is too old.
 func (s *saboteur) breakPages(w http.ResponseWriter, r *http.Request, forward http.Handler) {
 	query := r.URL.Query()
 	if query.Has("continue") {
@@ -86,8 +86,8 @@ type remade struct {
 	subject   subject
 	namespace string
 	object    *unstructured.Unstructured
-	// state is that of the namespace at the time since, when the new object was Ready, and uids are the
-	// UIDs of the objects in it.
+	// state is that of the namespace at the time since, when the new object was Ready, and uids are
+	// the UIDs of the objects in it.
 	state state
 	uids  map[string]types.UID
 	since time.Time
@@ -96,8 +96,8 @@ type remade struct {
 // TestStaleFirstList restarts the operator while the API server shows a state of the past, in which
 // each object has a change that the operator has not made yet. In truth, a user has deleted the
 // object and made it again, without the change. Nothing of the new object may be deleted or written
-// because of the old one. Subjects whose data outlive them are left out, and those of watches.yaml, whose
-// lists are consistent.
+// because of the old one. Subjects whose data outlive them are left out, and those of watches.yaml,
+// whose lists are consistent.
 func TestStaleFirstList(t *testing.T) { //nolint:tparallel // The other tests disturb all runs.
 	ctx := context.WithoutCancel(t.Context())
 	objects := remadeObjects{}
@@ -198,8 +198,8 @@ func (o *remade) makeAgain(t *testing.T) {
 	o.uids, o.since = uidsIn(t, o.namespace), time.Now()
 }
 
-// assertUntouched asserts that all objects are those of makeAgain, and that the operator has written
-// nothing but statuses and events.
+// assertUntouched asserts that all objects are those of makeAgain, and that the operator has
+// written nothing but statuses and events.
 func (o *remade) assertUntouched(t *testing.T) {
 	t.Helper()
 	for name, uid := range uidsIn(t, o.namespace) {

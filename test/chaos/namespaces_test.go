@@ -24,9 +24,9 @@ import (
 const statusWrites = 2
 
 // TestNamespaceDeleted deletes the namespace of each subject, with all that is in it, when the
-// operator sends one of the requests that create the subject's objects. Then it plays the subject in a
-// new namespace of the same name: nothing of the old one may disturb it. A short test deletes the
-// namespace at one request, which the seed selects.
+// operator sends one of the requests that create the subject's objects. Then it plays the subject
+// in a new namespace of the same name: nothing of the old one may disturb it. A short test deletes
+// the namespace at one request, which the seed selects.
 func TestNamespaceDeleted(t *testing.T) { //nolint:tparallel // The other tests disturb all runs.
 	for name, s := range subjects {
 		t.Run(name, func(t *testing.T) {

@@ -48,7 +48,8 @@ func TestWithResults(t *testing.T) {
 	}
 }
 
-// TestPageHasAllTests holds that the table of the page has a row for each test that breaks something.
+// TestPageHasAllTests holds that the table of the page has a row for each test that breaks
+// something.
 func TestPageHasAllTests(t *testing.T) {
 	text, err := os.ReadFile(page)
 	if err != nil {

@@ -22,9 +22,9 @@ const shortRuns = 2
 
 const retried = string(releasev1alpha1.UpgradeReasonRetryAfterFailure)
 
-// ofFault are the differences that a failed request, or a crash, may make: an attempt that follows a
-// failed one has another reason, and does not know what changed if the failed one made the revision.
-// A status that is not written does not tell of the correction before it.
+// ofFault are the differences that a failed request, or a crash, may make: an attempt that follows
+// a failed one has another reason, and does not know what changed if the failed one made the
+// revision. A status that is not written does not tell of the correction before it.
 var ofFault = cmp.Options{
 	without("changed"), without("lastCorrection"),
 	cmp.FilterValues(func(a, b string) bool { return a == retried || b == retried }, cmp.Ignore()),

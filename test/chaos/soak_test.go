@@ -102,9 +102,9 @@ type soaked struct {
 	client          dynamic.ResourceInterface
 }
 
-// TestSoak changes many objects and their children while one request of a hundred fails and the operator
-// restarts again and again. After that, all objects must become Ready within a minute, and what the
-// operator takes must not have grown.
+// TestSoak changes many objects and their children while one request of a hundred fails and the
+// operator restarts again and again. After that, all objects must become Ready within a minute, and
+// what the operator takes must not have grown.
 func TestSoak(t *testing.T) {
 	if *soak == 0 {
 		t.Skip("it runs with -soak=30m")
@@ -158,8 +158,8 @@ func (o *soaked) named(text string, number int) string {
 	return strings.NewReplacer("NAME", o.name, "NUMBER", strconv.Itoa(number)).Replace(text)
 }
 
-// churn changes the objects for the time of the soak, while requests fail and the operator restarts. It
-// returns the number of DemoApps that were deleted, and the number of changes.
+// churn changes the objects for the time of the soak, while requests fail and the operator
+// restarts. It returns the number of DemoApps that were deleted, and the number of changes.
 func churn(t *testing.T, running *restarts, objects []*soaked) (deleted, changes int64) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), *soak)
@@ -256,8 +256,8 @@ func (r *restarts) restart(t *testing.T) {
 	})
 }
 
-// awaitSoakedReady waits until all objects of the kinds of the soak are Ready, and returns how long that
-// took.
+// awaitSoakedReady waits until all objects of the kinds of the soak are Ready, and returns how long
+// that took.
 func awaitSoakedReady(t *testing.T, timeout time.Duration) time.Duration {
 	t.Helper()
 	begin := time.Now()
@@ -300,8 +300,8 @@ func unreadySoaked(ctx context.Context, t *testing.T) string {
 	return strings.Join(unready, ", ")
 }
 
-// A footprint is what the operator takes. Heap is the size at which the next garbage collection begins,
-// in bytes, which follows from the live heap after the last one.
+// A footprint is what the operator takes. Heap is the size at which the next garbage collection
+// begins, in bytes, which follows from the live heap after the last one.
 type footprint struct {
 	Goroutines, Files, Heap, Watches, Records, Audits int64
 }

@@ -32,8 +32,8 @@ import (
 	"github.com/example/demoapp-controller/test/cluster"
 )
 
-// A surrounding makes the API server refuse the operator's writes of a resource in a namespace, from
-// the return of begin until the call of end.
+// A surrounding makes the API server refuse the operator's writes of a resource in a namespace,
+// from the return of begin until the call of end.
 type surrounding struct {
 	begin func(ctx context.Context, t *testing.T, namespace string, refused schema.GroupVersionResource) (end func(context.Context) error)
 	// creationOnly is set if only creations are refused.
@@ -51,9 +51,9 @@ var surroundings = map[string]surrounding{
 // attempts that failed.
 var ofRefusal = cmp.Options{ofFault, without("history"), without("failures")}
 
-// TestSurroundingsRefuse plays each subject while the API server refuses what the operator writes of
-// one kind of its children, in each step in which the operator writes it, until the operator has met
-// the refusal. A short test plays each subject with one surrounding, which the seed selects.
+// TestSurroundingsRefuse plays each subject while the API server refuses what the operator writes
+// of one kind of its children, in each step in which the operator writes it, until the operator has
+// met the refusal. A short test plays each subject with one surrounding, which the seed selects.
 func TestSurroundingsRefuse(t *testing.T) { //nolint:tparallel // The other tests disturb all runs.
 	random := rand.New(rand.NewPCG(uint64(*seed), 0))
 	for _, name := range slices.Sorted(maps.Keys(subjects)) {
@@ -140,8 +140,8 @@ const operatorUser = "system:serviceaccount:" + cluster.OperatorNamespace + ":" 
 // probe is the name of a ConfigMap whose creation shows that refusals are in force.
 const probe = "probe"
 
-// conditionsOf select the operator's writes of a resource, those of the account that it impersonates,
-// and the probe.
+// conditionsOf select the operator's writes of a resource, those of the account that it
+// impersonates, and the probe.
 func conditionsOf(refused schema.GroupVersionResource) []admissionregistrationv1.MatchCondition {
 	return []admissionregistrationv1.MatchCondition{{Name: "refused", Expression: fmt.Sprintf(
 		`request.name == '%s' || request.resource.resource == '%s' && (request.userInfo.username == '%s' || request.userInfo.username.endsWith(':deployer'))`,
@@ -236,8 +236,8 @@ func callAbsentWebhook(ctx context.Context, t *testing.T, namespace string, refu
 	}
 }
 
-// awaitInForce waits until the API server refuses the probe, since it observes policies and webhooks
-// through watches of its own.
+// awaitInForce waits until the API server refuses the probe, since it observes policies and
+// webhooks through watches of its own.
 func awaitInForce(ctx context.Context, t *testing.T, namespace string) {
 	t.Helper()
 	cluster.Eventually(ctx, t, "writes are refused", func(ctx context.Context) (bool, error) {

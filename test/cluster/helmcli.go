@@ -13,9 +13,9 @@ import (
 	"github.com/example/demoapp-controller/test/repository"
 )
 
-// BuildHelm builds the helm command in the version of go.mod, and returns its path in dir. It has our
-// versions of all modules, so that what it shares with the operator is compiled once. A copy of go.mod
-// gets the modules that only the command needs.
+// BuildHelm builds the helm command in the version of go.mod, and returns its path in dir. It has
+// our versions of all modules, so that what it shares with the operator is compiled once. A copy of
+// go.mod gets the modules that only the command needs.
 func BuildHelm(ctx context.Context, dir string) (string, error) {
 	root, err := repository.Root()
 	if err != nil {

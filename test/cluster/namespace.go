@@ -24,8 +24,8 @@ func (c *Cluster) Namespace(t testing.TB) string {
 	return c.CreateNamespace(t, metav1.ObjectMeta{GenerateName: namespacePrefix(t.Name())})
 }
 
-// CreateNamespace creates a namespace like [Cluster.Namespace], with the given metadata, and returns
-// its name.
+// CreateNamespace creates a namespace like [Cluster.Namespace], with the given metadata, and
+// returns its name.
 func (c *Cluster) CreateNamespace(t testing.TB, metadata metav1.ObjectMeta) string {
 	t.Helper()
 	namespaces := c.Client.CoreV1().Namespaces()

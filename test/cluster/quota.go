@@ -12,9 +12,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Forbid creates the ResourceQuota "none" in a namespace, which refuses new objects of a resource, such
-// as "pods" or "count/deployments.apps", and waits until it has a status. The returned function deletes
-// it.
+// Forbid creates the ResourceQuota "none" in a namespace, which refuses new objects of a resource,
+// such as "pods" or "count/deployments.apps", and waits until it has a status. The returned
+// function deletes it.
 func (c *Cluster) Forbid(ctx context.Context, t testing.TB, namespace string, refused corev1.ResourceName) (allow func(context.Context) error) {
 	t.Helper()
 	quotas := c.Client.CoreV1().ResourceQuotas(namespace)

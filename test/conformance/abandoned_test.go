@@ -80,8 +80,8 @@ func TestAbandonedCommand(t *testing.T) {
 	}
 }
 
-// interruptions returns the numbers of the requests at which an operation that sends last of them is
-// interrupted: all, or every fourth and the last in short tests.
+// interruptions returns the numbers of the requests at which an operation that sends last of them
+// is interrupted: all, or every fourth and the last in short tests.
 func interruptions(last int) []int {
 	step := 1
 	if testing.Short() {

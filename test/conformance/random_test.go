@@ -62,8 +62,8 @@ type modeled struct {
 	user    *stock
 	desired values
 	// unmarked says that another client removed the release's marks from a desired object, or replaced
-	// them by the marks of another release. The engine then keeps the object when it is not desired any
-	// more, and only the baseline shows its owner.
+	// them by the marks of another release. The engine then keeps the object when it is not desired
+	// any more, and only the baseline shows its owner.
 	unmarked bool
 	// interrupted says that a process died in an operation, and may have left a hook. An uninstall
 	// does not run the hooks of a record that the engine cannot verify, so that the hook stays.

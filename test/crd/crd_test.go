@@ -32,7 +32,8 @@ func TestCRDsAreDocumentedAndBounded(t *testing.T) {
 }
 
 // TestRulesOfSpecSayWhatToWrite holds that no field of a spec has a pattern, because its message is
-// the regular expression, and that no message repeats the field, which the API server puts before it.
+// the regular expression, and that no message repeats the field, which the API server puts before
+// it.
 func TestRulesOfSpecSayWhatToWrite(t *testing.T) {
 	for _, file := range Files(t) {
 		t.Run(file, func(t *testing.T) {

@@ -81,8 +81,8 @@ func start(t *testing.T, files []string) *cluster.Cluster {
 	return c
 }
 
-// TestKubectlSaysWhatToWrite shows the whole message that a user gets: the field, the value, and what
-// the field wants.
+// TestKubectlSaysWhatToWrite shows the whole message that a user gets: the field, the value, and
+// what the field wants.
 func TestKubectlSaysWhatToWrite(t *testing.T) {
 	const backup = `{source: {type: postgresql, connection: {host: db, database: shop, credentialsSecret: login}},
 		destination: {type: s3, bucket: dumps, credentialsSecret: keys}, schedule: "@daily"}`

@@ -40,8 +40,8 @@ var labeledResources = map[schema.GroupVersionResource]int{
 	{Group: "networking.k8s.io", Version: "v1", Resource: "ingresses"}:           1,
 }
 
-// TestPlatformLabelsAllObjects: all objects of a platform have its label, also those that its database and
-// Backup make, and their pods. Only objects of users and of the namespace have none.
+// TestPlatformLabelsAllObjects: all objects of a platform have its label, also those that its
+// database and Backup make, and their pods. Only objects of users and of the namespace have none.
 func TestPlatformLabelsAllObjects(t *testing.T) {
 	t.Parallel()
 	s := newShops(t)

@@ -33,9 +33,9 @@ func (v *vault) ownerOfDumps() map[string]string {
 	return found
 }
 
-// TestPostgreSQLTakesOverItsDumps: the Backup of a PostgreSQL that is created again has another UID, in the
-// same namespace, so that its upload takes over the dumps. The dumps of another owner are refused: the
-// PostgreSQL reports it, with its own field, until the owner is named.
+// TestPostgreSQLTakesOverItsDumps: the Backup of a PostgreSQL that is created again has another
+// UID, in the same namespace, so that its upload takes over the dumps. The dumps of another owner
+// are refused: the PostgreSQL reports it, with its own field, until the owner is named.
 func TestPostgreSQLTakesOverItsDumps(t *testing.T) {
 	t.Parallel()
 	d := newDatabases(t, true)
@@ -101,8 +101,8 @@ func TestPostgreSQLTakesOverItsDumps(t *testing.T) {
 	d.awaitReady()
 }
 
-// TestPostgreSQLLeavesSecretOfOthersAlone: a Secret with the name of that of the certificate is reported,
-// and is not changed.
+// TestPostgreSQLLeavesSecretOfOthersAlone: a Secret with the name of that of the certificate is
+// reported, and is not changed.
 func TestPostgreSQLLeavesSecretOfOthersAlone(t *testing.T) {
 	t.Parallel()
 	d := newDatabases(t, true)

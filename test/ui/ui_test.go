@@ -30,8 +30,8 @@ var views = []struct {
 	{"events", "#/app/DemoApp.demo.example.com/shop/web/events", "#panel", []string{"Installed", "Deployment/web"}},
 }
 
-// TestViews: each view loads, passes axe in light and dark, on a screen and on a phone, and fits the
-// width of a phone. With UI_PICTURES, it draws the pictures of the documentation.
+// TestViews: each view loads, passes axe in light and dark, on a screen and on a phone, and fits
+// the width of a phone. With UI_PICTURES, it draws the pictures of the documentation.
 func TestViews(t *testing.T) {
 	b := openBrowser(t, startPage(t)).withoutErrors(t)
 	folder := os.Getenv("UI_PICTURES")
@@ -87,8 +87,8 @@ func TestLive(t *testing.T) {
 	b.holds(t, `document.querySelector('.rows') !== null && document.querySelector('[data-key$="/shop/fresh"]') === null`)
 }
 
-// TestWrite: with --write, the page suspends an object with a reason and resumes it; without, it offers
-// neither.
+// TestWrite: with --write, the page suspends an object with a reason and resumes it; without, it
+// offers neither.
 func TestWrite(t *testing.T) {
 	const hash = "#/app/DemoApp.demo.example.com/shop/web"
 	reader := openBrowser(t, startPage(t)).withoutErrors(t)
@@ -135,8 +135,8 @@ func TestKeyboard(t *testing.T) {
 	b.passesAxe(t, "help")
 }
 
-// TestThousandObjects: the page draws only a part of many objects, the search finds all of them, and
-// the scroll draws more.
+// TestThousandObjects: the page draws only a part of many objects, the search finds all of them,
+// and the scroll draws more.
 func TestThousandObjects(t *testing.T) {
 	const count = 1000
 	suspended := func(i int) *unstructured.Unstructured {

@@ -34,9 +34,9 @@ func Inherited(owner metav1.Object) map[string]string {
 	return inherited
 }
 
-// Inherit sets the labels that the owner passes on, on those objects of the owner that belong to it:
-// anyone can create an object with the label. The templates of pods and volume claims stay as they
-// are, so no pod rolls. An object that has the labels costs no request.
+// Inherit sets the labels that the owner passes on, on those objects of the owner that belong to
+// it: anyone can create an object with the label. The templates of pods and volume claims stay as
+// they are, so no pod rolls. An object that has the labels costs no request.
 //
 // If another client removes the labels repeatedly, they are set at growing intervals, as children
 // are restored: retryAfter gets the delay of the next call. Labels that the API server refuses are

@@ -40,7 +40,8 @@ type Labeled[T LabeledObject] struct {
 const byLabel = "child.label"
 
 // NewLabeled returns the objects with the label. clients returns the client of a namespace, from
-// clientset. reduce returns an object with the given metadata, and with the required fields of whole.
+// clientset. reduce returns an object with the given metadata, and with the required fields of
+// whole.
 func NewLabeled[T LabeledObject, L runtime.Object, C shardcache.Client[L]](
 	env Informers, resource, label string, clientset any, clients func(namespace string) C,
 	reduce func(whole T, metadata metav1.ObjectMeta) T,

@@ -20,9 +20,9 @@ import (
 	"github.com/example/demoapp-controller/pkg/health"
 )
 
-// PodHealth knows why pods of the owners of one kind do not start. The pods have a label whose value
-// is the name of their owner. Only what [health.OfPodAt] reads is cached, and nothing of it for a
-// healthy pod.
+// PodHealth knows why pods of the owners of one kind do not start. The pods have a label whose
+// value is the name of their owner. Only what [health.OfPodAt] reads is cached, and nothing of it
+// for a healthy pod.
 type PodHealth struct {
 	*Labeled[*corev1.Pod]
 
@@ -43,7 +43,8 @@ func newPodHealth(
 	return PodHealth{pods, &refusals{events: kube.CoreV1()}}, err
 }
 
-// Names returns the names of the pods of an owner, sorted. Pods that are being deleted are left out.
+// Names returns the names of the pods of an owner, sorted. Pods that are being deleted are left
+// out.
 func (h PodHealth) Names(owner cache.ObjectName) []string {
 	var names []string
 	for _, pod := range h.Of(owner) {
@@ -121,8 +122,8 @@ func (p *pass) explain(ctx context.Context) {
 	}
 }
 
-// explainPods adds to the messages of children that are not healthy why their first pod by name does
-// not start.
+// explainPods adds to the messages of children that are not healthy why their first pod by name
+// does not start.
 func (p *pass) explainPods() {
 	type failure struct{ pod, text string }
 	found := map[id]failure{}
@@ -156,7 +157,8 @@ func (p *pass) explainPods() {
 	}
 }
 
-// explainMissingPods adds to the messages of StatefulSets that lack pods why they cannot be created.
+// explainMissingPods adds to the messages of StatefulSets that lack pods why they cannot be
+// created.
 func (p *pass) explainMissingPods(ctx context.Context) {
 	for i, child := range p.state.Children {
 		switch {

@@ -28,7 +28,8 @@ func NewReadiness(env Informers, kube kubernetes.Interface, label string) (Readi
 	return Readiness{pods, kube}, err
 }
 
-// Inherit sets the labels that the owner passes on, on the pods of a workload. See [Labeled.Inherit].
+// Inherit sets the labels that the owner passes on, on the pods of a workload. See
+// [Labeled.Inherit].
 func (r Readiness) Inherit(ctx context.Context, owner, workload metav1.Object, now time.Time, retryAfter func(time.Duration)) error {
 	return r.Labeled.Inherit(ctx, owner, corev1.SchemeGroupVersion.WithKind("Pod"), r.kube.CoreV1().Pods(owner.GetNamespace()),
 		func(pod *corev1.Pod) bool { return metav1.IsControlledBy(pod, workload) }, now, retryAfter)

@@ -115,9 +115,9 @@ func TestDriftIsCorrectedWithOneApply(t *testing.T) {
 	}
 }
 
-// TestApplyWithoutChangeIsNotCorrection: another client changes its own field twice within the second
-// of the operator's apply, which could hide a change of the operator's fields. The apply shows that
-// it did not.
+// TestApplyWithoutChangeIsNotCorrection: another client changes its own field twice within the
+// second of the operator's apply, which could hide a change of the operator's fields. The apply
+// shows that it did not.
 func TestApplyWithoutChangeIsNotCorrection(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		f := newFamily(t, configMap("one"))

@@ -37,8 +37,8 @@ func (g Gate) holds(conditions []metav1.Condition) bool {
 	return found != nil && found.Status == g.Status && (len(g.Reasons) == 0 || slices.Contains(g.Reasons, found.Reason))
 }
 
-// countObjects counts the cached objects of the shards that the process holds. It returns false while
-// a cache has not synced.
+// countObjects counts the cached objects of the shards that the process holds. It returns false
+// while a cache has not synced.
 func (l *Loop[T, S]) countObjects() (controller.ObjectCounts, bool) {
 	for _, synced := range l.cachesSynced {
 		if !synced() {

@@ -31,8 +31,8 @@ const (
 )
 
 // ErrUnavailable means that the server of a chart gave no complete answer, or does not have the
-// chart yet, or that the disk of the cache is full. A retry can help. Other errors of [Load] need a change of the reference, the
-// credentials or the chart.
+// chart yet, or that the disk of the cache is full. A retry can help. Other errors of [Load] need a
+// change of the reference, the credentials or the chart.
 var ErrUnavailable = errors.New("the server of the chart gave no complete answer")
 
 // errNotChart means that a registry has something else under a reference.

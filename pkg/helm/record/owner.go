@@ -26,8 +26,8 @@ const (
 	OwnerGenerationLabel = "engine.demo.example.com/owner-generation"
 )
 
-// Released is the value of OwnerLabel on the newest record of a release that its owner let go. It is
-// no UID, so the release belongs to no owner before one adopts it. Only clients that may write
+// Released is the value of OwnerLabel on the newest record of a release that its owner let go. It
+// is no UID, so the release belongs to no owner before one adopts it. Only clients that may write
 // Secrets can set it.
 const Released = "released"
 

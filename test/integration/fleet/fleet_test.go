@@ -123,8 +123,8 @@ func deploy(t *testing.T, namespace string) {
 	})
 }
 
-// addNodes creates the nodes first to end-1, to which no pods are scheduled, and returns the names of
-// their DemoApps.
+// addNodes creates the nodes first to end-1, to which no pods are scheduled, and returns the names
+// of their DemoApps.
 func addNodes(t *testing.T, first, end int) []string {
 	t.Helper()
 	var names []string

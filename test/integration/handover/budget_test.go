@@ -44,8 +44,8 @@ func TestRequestBudgets(t *testing.T) {
 }
 
 // TestDriftOfAllObjectsAtOnce allows one request for each of four corrected objects, and three
-// requests for the report. After a restart, the operator also confirms the DemoApp and reads the release record. Before and
-// after each correction, the operator must be silent for three seconds.
+// requests for the report. After a restart, the operator also confirms the DemoApp and reads the
+// release record. Before and after each correction, the operator must be silent for three seconds.
 func TestDriftOfAllObjectsAtOnce(t *testing.T) {
 	ns := apps.NewExclusive(t, shared)
 	operator := cluster.StartOperator(t.Context(), t, shared)

@@ -115,8 +115,8 @@ func (w *wire) received(t *testing.T) (objects map[string]int, selectors []strin
 	return objects, selectors
 }
 
-// TestSelectionOverTheWire counts the objects that an informer of one of two shards receives. An API
-// server that selects them sends no others. Without the feature, the informer drops the others.
+// TestSelectionOverTheWire counts the objects that an informer of one of two shards receives. An
+// API server that selects them sends no others. Without the feature, the informer drops the others.
 func TestSelectionOverTheWire(t *testing.T) {
 	const count, label = 20, "selection"
 	namespaces := map[int]string{}

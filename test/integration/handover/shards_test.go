@@ -119,8 +119,8 @@ func (l *sharedLoad) until(what string, want map[*cluster.Operator]int) time.Dur
 	return took
 }
 
-// requestsOf counts the requests of an operator since begin: lists, watches, those about Leases by verb,
-// and others.
+// requestsOf counts the requests of an operator since begin: lists, watches, those about Leases by
+// verb, and others.
 func requestsOf(t *testing.T, operator *cluster.Operator, begin time.Time) map[string]int {
 	t.Helper()
 	requests, err := shared.AuditRequests(begin, cluster.ByProcess(operator))
@@ -275,9 +275,9 @@ func assertOneWriter(t *testing.T, operators map[string]*cluster.Operator) (hand
 	return handedOver
 }
 
-// TestReplicasShareWork changes the number of replicas under load, and then the number of shards. The
-// long sizes take minutes, because each DemoApp is installed and changed several times. They have the
-// default flags of the leader election, for the figures of docs/scale.md.
+// TestReplicasShareWork changes the number of replicas under load, and then the number of shards.
+// The long sizes take minutes, because each DemoApp is installed and changed several times. They
+// have the default flags of the leader election, for the figures of docs/scale.md.
 func TestReplicasShareWork(t *testing.T) {
 	size := sharing{shards: 12, namespaces: 60, apps: 10}
 	if testing.Short() {
@@ -293,7 +293,8 @@ func TestReplicasShareWork(t *testing.T) {
 	})
 }
 
-// patientLease are flags with which a replica on a busy machine still renews all its Leases in time.
+// patientLease are flags with which a replica on a busy machine still renews all its Leases in
+// time.
 var patientLease = []string{"--leader-elect-lease-duration=20s", "--leader-elect-renew-deadline=18s"}
 
 // launcher returns a function that starts a replica with a number of shards.

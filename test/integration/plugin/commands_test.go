@@ -68,8 +68,8 @@ func (u user) must(t *testing.T, code int, args ...string) answer {
 	return got
 }
 
-// TestRequests suspends, resumes, retries and reconciles a release and a plain object, as a user who
-// may edit both and read nothing else.
+// TestRequests suspends, resumes, retries and reconciles a release and a plain object, as a user
+// who may edit both and read nothing else.
 func TestRequests(t *testing.T) {
 	t.Parallel()
 	namespace := shared.Namespace(t)
@@ -97,7 +97,8 @@ func TestRequests(t *testing.T) {
 	expect.Contains(t, "mistyped", mistyped.errors, `did you mean "web"?`)
 }
 
-// TestEventsAndLogs reads the events of a tree, and the lines of one object from the operator's log.
+// TestEventsAndLogs reads the events of a tree, and the lines of one object from the operator's
+// log.
 func TestEventsAndLogs(t *testing.T) {
 	t.Parallel()
 	namespace := shared.Namespace(t)

@@ -24,8 +24,8 @@ const (
 	pinned = "registry.example.com/mysql@sha256:0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f"
 )
 
-// TestImagesOfAllKindsComeFromMirror: with --image-registry and --images, no pod of any kind has an image
-// of Docker Hub, except for those that fields name.
+// TestImagesOfAllKindsComeFromMirror: with --image-registry and --images, no pod of any kind has an
+// image of Docker Hub, except for those that fields name.
 func TestImagesOfAllKindsComeFromMirror(t *testing.T) {
 	namespace := shared.Namespace(t)
 	examples := []string{"artifacts/examples/demoapp.yaml", "artifacts/examples/demoappcluster.yaml", "test/integration/variants/testdata/images.yaml"}

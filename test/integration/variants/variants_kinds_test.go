@@ -142,8 +142,8 @@ func TestNamespacedRolesOfKinds(t *testing.T) {
 	}
 }
 
-// assertRefusedPodIsExplained has a quota refuse the second server of the PostgreSQL. Only events say
-// why, which the operator may list.
+// assertRefusedPodIsExplained has a quota refuse the second server of the PostgreSQL. Only events
+// say why, which the operator may list.
 func assertRefusedPodIsExplained(t *testing.T, namespace string) {
 	t.Helper()
 	shared.Forbid(t.Context(), t, namespace, "pods")

@@ -17,8 +17,8 @@ import (
 // neededLocks matches the setting in the message of a restore.
 var neededLocks = regexp.MustCompile(`set max_locks_per_transaction of the server to (\d+) or more, restart the server`)
 
-// TestRestoreNeedsLocks: one transaction holds a lock on each table, and on each large object that it
-// replaces. A server with the setting in the message restores the dump.
+// TestRestoreNeedsLocks: one transaction holds a lock on each table, and on each large object that
+// it replaces. A server with the setting in the message restores the dump.
 func TestRestoreNeedsLocks(t *testing.T) {
 	// The servers have room for 320 locks, and for some more in shared memory that nothing else takes.
 	few := []string{
@@ -109,8 +109,8 @@ func TestRowLargerThanPacket(t *testing.T) {
 	expect.Equal(t, "bytes", "10200000", d.execute("other", "SELECT length(data) FROM files"))
 }
 
-// TestLogHasNoRows: clients of databases print statements and rows that fail. A row with the words of
-// another failure changes nothing.
+// TestLogHasNoRows: clients of databases print statements and rows that fail. A row with the words
+// of another failure changes nothing.
 func TestLogHasNoRows(t *testing.T) {
 	const table = "CREATE TABLE orders (note text); INSERT INTO orders VALUES ('private: Access denied for user')"
 	tests := map[string]struct {

@@ -111,8 +111,8 @@ func TestSuperuserRestoresOwners(t *testing.T) {
 	expect.Equal(t, "content", wantContent, d.execute("orders_restored", "SET ROLE app; "+first+"; RESET ROLE;"+rest))
 }
 
-// TestDocumentedCopy runs the commands of docs/postgresql.md, which copy a database with objects of others
-// to a server of another version.
+// TestDocumentedCopy runs the commands of docs/postgresql.md, which copy a database with objects of
+// others to a server of another version.
 func TestDocumentedCopy(t *testing.T) {
 	blocks := documented(t, "postgresql.md")
 	before, after := startPostgreSQL(t), startPostgreSQL(t)
@@ -231,7 +231,8 @@ func TestDefinerBecomesTheUser(t *testing.T) {
 	expect.Equal(t, "row of the trigger", "2", d.execute("other", "INSERT INTO orders VALUES (2, ''); SELECT id FROM audit"))
 }
 
-// TestAdministratorRestoresDefiners: a server that calls itself another version keeps its own rules.
+// TestAdministratorRestoresDefiners: a server that calls itself another version keeps its own
+// rules.
 func TestAdministratorRestoresDefiners(t *testing.T) {
 	tests := map[string]struct {
 		options            []string

@@ -186,8 +186,8 @@ func TestStandbyFollowsPrimaryWithMoreConnections(t *testing.T) {
 	standby.awaitRows("1")
 }
 
-// certify writes a certificate of the operator's kind for the servers, and returns the file with the
-// certificates of its CA.
+// certify writes a certificate of the operator's kind for the servers, and returns the file with
+// the certificates of its CA.
 func (d *database) certify(observed serving.Material, now time.Time) (material serving.Material, authority string) {
 	d.t.Helper()
 	material, _, err := observed.Renew("db", []string{"db.ns.svc", "*.db-headless.ns.svc"}, true, now)
@@ -273,7 +273,8 @@ func TestRenewedCertificateNeedsNoRestart(t *testing.T) {
 	expect.Equal(t, "connection", "t|TLSv1.3", output)
 }
 
-// TestTLSIsEnabledWhileServersRun: standbys restart first, and the primary still has no certificate.
+// TestTLSIsEnabledWhileServersRun: standbys restart first, and the primary still has no
+// certificate.
 func TestTLSIsEnabledWhileServersRun(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)

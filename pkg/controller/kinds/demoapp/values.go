@@ -41,8 +41,8 @@ func desiredValues(spec v1alpha1.DemoAppSpec, pull images.Table, apiKey string, 
 }
 
 // FieldValues returns the values that the fields of a spec give to the chart. ingress and httpRoute
-// say which objects of spec.ingress the cluster supports, and pull where the default image is pulled
-// from.
+// say which objects of spec.ingress the cluster supports, and pull where the default image is
+// pulled from.
 func FieldValues(spec v1alpha1.DemoAppSpec, pull images.Table, apiKey string, ingress, httpRoute bool) map[string]any {
 	return desiredValues(spec, pull, apiKey, exposure{known: true, ingress: ingress, httpRoute: httpRoute})
 }

@@ -10,9 +10,9 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
-// setMetadata sets the labels and annotations of desired on current. It removes labels and annotations
-// that manager set before and that desired no longer has, and keeps the rest. The managed fields of
-// current show which client set a field.
+// setMetadata sets the labels and annotations of desired on current. It removes labels and
+// annotations that manager set before and that desired no longer has, and keeps the rest. The
+// managed fields of current show which client set a field.
 func setMetadata(current, desired metav1.Object, manager string) error {
 	owned, err := ownedBy(current, manager)
 	if err != nil {

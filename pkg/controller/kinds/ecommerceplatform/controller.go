@@ -34,8 +34,8 @@ type (
 	loop = kind.Loop[*platformv1.EcommercePlatform, platformv1.EcommercePlatformStatus]
 )
 
-// hostClaims returns the claims of platforms to the hosts of their Ingresses. reserved maps hosts to
-// the namespaces that alone may have them and their subdomains.
+// hostClaims returns the claims of platforms to the hosts of their Ingresses. reserved maps hosts
+// to the namespaces that alone may have them and their subdomains.
 func hostClaims(reserved map[string]string) claim.Claims[*platformv1.EcommercePlatform] {
 	return claim.Claims[*platformv1.EcommercePlatform]{
 		Name: "host",

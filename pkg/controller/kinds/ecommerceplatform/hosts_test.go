@@ -39,7 +39,8 @@ func TestTakenHost(t *testing.T) {
 	}
 }
 
-// TestReservedHost: a platform of another namespace was first, and neither gets nor blocks the host.
+// TestReservedHost: a platform of another namespace was first, and neither gets nor blocks the
+// host.
 func TestReservedHost(t *testing.T) {
 	for _, host := range []string{"reserved.example.com", "www.reserved.example.com"} {
 		inWorld(t, func(w *world) {

@@ -57,8 +57,8 @@ func readScripts() map[string]string {
 // also while the volume of the primary is empty. No pod rolls when it is added.
 const initializedMark = "initialized"
 
-// desired returns the children of a PostgreSQL, except for the Backup. The StatefulSet is retained if
-// stays returns true.
+// desired returns the children of a PostgreSQL, except for the Backup. The StatefulSet is retained
+// if stays returns true.
 func desired(
 	p *databasev1.PostgreSQL, pull images.Table, claim datastore.Template, mayHaveData bool, stays func(*child.Observed) bool,
 ) []child.Desired {

@@ -57,8 +57,8 @@ func TestRequestBudget(t *testing.T) {
 	})
 }
 
-// TestServersThatAreMissing: events are listed only when servers have been missing for some seconds,
-// and then at growing intervals.
+// TestServersThatAreMissing: events are listed only when servers have been missing for some
+// seconds, and then at growing intervals.
 func TestServersThatAreMissing(t *testing.T) {
 	inWorld(t, func(w *world) {
 		lists := func() (events int) {

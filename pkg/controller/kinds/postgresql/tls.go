@@ -23,7 +23,8 @@ import (
 
 const tlsPath = "/tls"
 
-// certification is what a pass decides about the certificate of the servers. It is zero without TLS.
+// certification is what a pass decides about the certificate of the servers. It is zero without
+// TLS.
 type certification struct {
 	// children are the objects with the operator's certificates.
 	children []child.Desired
@@ -63,8 +64,8 @@ func (c *postgreSQLs) certify(ctx context.Context, p *pass) (certification, erro
 	return decided, nil
 }
 
-// certifyByUser looks whether the pods can mount the Secret of the user. The operator does not watch
-// the Secret, so it looks only while a change is not Ready.
+// certifyByUser looks whether the pods can mount the Secret of the user. The operator does not
+// watch the Secret, so it looks only while a change is not Ready.
 func (c *postgreSQLs) certifyByUser(ctx context.Context, p *pass, name string) (certification, error) {
 	ready := meta.FindStatusCondition(p.Observed.Status.Conditions, apimeta.ConditionReady)
 	if ready != nil && ready.Status == metav1.ConditionTrue && ready.ObservedGeneration == p.Object.Generation {
@@ -82,8 +83,8 @@ func (c *postgreSQLs) certifyByUser(ctx context.Context, p *pass, name string) (
 	return certification{}, nil
 }
 
-// mountCertificate mounts the certificate, and lets start.sh use it. Without TLS, the pod stays as it
-// is.
+// mountCertificate mounts the certificate, and lets start.sh use it. Without TLS, the pod stays as
+// it is.
 func mountCertificate(p *databasev1.PostgreSQL, pod *corev1ac.PodSpecApplyConfiguration) {
 	if p.Spec.TLS == nil {
 		return

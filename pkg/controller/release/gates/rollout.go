@@ -156,8 +156,8 @@ func (r *Rollout) Settle(f release.Facts, plan release.Plan, s releasev1alpha1.R
 // Forget implements [release.Rollouts].
 func (r *Rollout) Forget(key cache.ObjectName) { r.queue.Set(key, rollout.Settled) }
 
-// FollowElsewhere counts a failed object whose shard another process holds, so that failures halt the
-// rollout in all processes. It does nothing for an object whose shard this process holds.
+// FollowElsewhere counts a failed object whose shard another process holds, so that failures halt
+// the rollout in all processes. It does nothing for an object whose shard this process holds.
 func (r *Rollout) FollowElsewhere(object RolloutObject) {
 	shards := r.config.Queue.Shards()
 	if shards.Holds(object.Key.Namespace) {

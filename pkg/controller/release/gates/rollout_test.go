@@ -109,8 +109,8 @@ type sharded struct {
 // Shards implements the queue of RolloutConfig.
 func (s sharded) Shards() *controller.Shards { return s.shards }
 
-// TestFailuresOfOtherReplicasHalt: failed objects of other replicas' shards halt the rollout of this
-// replica, and do not count twice when it takes their shard.
+// TestFailuresOfOtherReplicasHalt: failed objects of other replicas' shards halt the rollout of
+// this replica, and do not count twice when it takes their shard.
 func TestFailuresOfOtherReplicasHalt(t *testing.T) {
 	shards, in := controller.NewShards(2), map[int][]string{}
 	for i := 0; len(in[0]) < 1 || len(in[1]) < 2; i++ {

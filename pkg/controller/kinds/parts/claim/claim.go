@@ -176,8 +176,8 @@ func (c Claims[T]) Others(loop Loop[T], object T, value string) []T {
 	return found
 }
 
-// Of returns the values that an object requests or holds, without values that are reserved for other
-// namespaces.
+// Of returns the values that an object requests or holds, without values that are reserved for
+// other namespaces.
 func (c Claims[T]) Of(object T) []string {
 	values := []string{c.Requested(object), c.Held(object)}
 	return slices.Compact(slices.DeleteFunc(values, func(value string) bool { return value == "" || c.isForbidden(object, value) }))

@@ -14,9 +14,9 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller/child"
 )
 
-// BackupFields maps fields in messages of a Backup, or of a PostgreSQL about its Backup, to fields below
-// field, such as "spec.backup". The owner of the Backup decides its source, so users have no field for
-// the source: its name is left out.
+// BackupFields maps fields in messages of a Backup, or of a PostgreSQL about its Backup, to fields
+// below field, such as "spec.backup". The owner of the Backup decides its source, so users have no
+// field for the source: its name is left out.
 func BackupFields(field string) *strings.Replacer {
 	return strings.NewReplacer("spec.backup.", field+".", "spec.schedule", field+".schedule", "spec.retention", field+".retention",
 		"spec.destination", field+".destination", "spec.volume", field+".volume",
@@ -24,7 +24,8 @@ func BackupFields(field string) *strings.Replacer {
 }
 
 // Suspended is the condition of a Backup that makes no backups because it is suspended, for
-// [child.ManagedKind.WithCondition]. The Backup itself is Ready. The condition of other Backups is empty.
+// [child.ManagedKind.WithCondition]. The Backup itself is Ready. The condition of other Backups is
+// empty.
 func Suspended(object metav1.Object) child.Condition {
 	backup, ok := object.(*backupv1.Backup)
 	if !ok || !backup.Spec.Suspend {

@@ -228,8 +228,8 @@ func (s *Secrets) complete(ctx context.Context, owner metav1.Object, secret *cor
 	return s.layout.reduce(written, written.ObjectMeta), nil
 }
 
-// Inherit sets the labels that the owner passes on, on the Secret of the name if the operator created
-// it. See [child.Labeled.Inherit].
+// Inherit sets the labels that the owner passes on, on the Secret of the name if the operator
+// created it. See [child.Labeled.Inherit].
 func (s *Secrets) Inherit(ctx context.Context, owner metav1.Object, name string, now time.Time, retryAfter func(time.Duration)) error {
 	return s.Labeled.Inherit(ctx, owner, corev1.SchemeGroupVersion.WithKind("Secret"), s.kube.CoreV1().Secrets(owner.GetNamespace()),
 		func(secret *corev1.Secret) bool {

@@ -21,8 +21,9 @@ import (
 // backupFields maps fields of the PostgreSQL and the Backup to fields of the application.
 var backupFields = datastore.BackupFields("spec.database.backup")
 
-// DatabaseHealth is the health of a PostgreSQL, for [child.ManagedKind.WithHealth]. A PostgreSQL that
-// is not Ready only because its backups are not made is healthy, so that the other components start.
+// DatabaseHealth is the health of a PostgreSQL, for [child.ManagedKind.WithHealth]. A PostgreSQL
+// that is not Ready only because its backups are not made is healthy, so that the other components
+// start.
 func DatabaseHealth(object metav1.Object) health.Health {
 	found := health.OfReporting(object, databasev1.SchemeGroupVersion.WithKind("PostgreSQL"))
 	database, ok := object.(*databasev1.PostgreSQL)
@@ -52,8 +53,8 @@ func BackupConfigured(object metav1.Object) child.Condition {
 }
 
 // JudgeBackups returns the condition BackupConfigured of an application with backups. configured is
-// the reason if the database is backed up. The set must observe [BackupConfigured] of PostgreSQLs, and
-// [datastore.Suspended] of Backups.
+// the reason if the database is backed up. The set must observe [BackupConfigured] of PostgreSQLs,
+// and [datastore.Suspended] of Backups.
 func (a Application) JudgeBackups(outcome component.Outcome, configured string) (status metav1.ConditionStatus, reason, message string) {
 	database := a.Name + databaseSuffix
 	found := outcome.State.Of("PostgreSQL", database).Condition

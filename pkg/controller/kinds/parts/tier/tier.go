@@ -67,8 +67,8 @@ type Workload struct {
 	Resources *workloadv1alpha1.Resources
 }
 
-// defaultResources are the resources of a container, unless given. Requests keep a pod out of the QoS
-// class BestEffort, whose pods are evicted first. Only hardened applications have limits.
+// defaultResources are the resources of a container, unless given. Requests keep a pod out of the
+// QoS class BestEffort, whose pods are evicted first. Only hardened applications have limits.
 type defaultResources struct{ requests, hardenedRequests, hardenedLimits workloadv1alpha1.ResourceList }
 
 var (

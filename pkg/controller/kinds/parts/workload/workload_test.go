@@ -38,8 +38,8 @@ func TestPodOfImageWithUser(t *testing.T) {
 	}
 }
 
-// TestPullPolicy holds that the policy is the default of the API server, which does not set it again
-// when the image changes.
+// TestPullPolicy holds that the policy is the default of the API server, which does not set it
+// again when the image changes.
 func TestPullPolicy(t *testing.T) {
 	images := map[corev1.PullPolicy][]string{
 		corev1.PullAlways: {"nginx", "nginx:latest", "registry.example.com:5000/team/app"},

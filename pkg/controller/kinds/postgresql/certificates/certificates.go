@@ -18,9 +18,9 @@ import (
 	"github.com/example/demoapp-controller/pkg/serving"
 )
 
-// maxSizes are the keys of a Secret with certificates of the operator, and the maximum size of their
-// values, in bytes. During a rotation there are two CAs. The certificate has 16 names of at most 150
-// bytes.
+// maxSizes are the keys of a Secret with certificates of the operator, and the maximum size of
+// their values, in bytes. During a rotation there are two CAs. The certificate has 16 names of at
+// most 150 bytes.
 var maxSizes = map[string]int{
 	serving.CABundleKey: 4 << 10, serving.CASignerKey: 1 << 10, corev1.TLSCertKey: 6 << 10, corev1.TLSPrivateKeyKey: 1 << 10,
 }
@@ -43,7 +43,8 @@ func New(env child.Informers, kube kubernetes.Interface) (Secrets, error) {
 }
 
 // reduce keeps the content of the one Secret that can have the certificates of a PostgreSQL, by its
-// name and its controller. Of other Secrets with the label, which anyone can create, nothing is kept.
+// name and its controller. Of other Secrets with the label, which anyone can create, nothing is
+// kept.
 func reduce(whole *corev1.Secret, metadata metav1.ObjectMeta) *corev1.Secret {
 	reduced := &corev1.Secret{ObjectMeta: metadata}
 	if owner := metadata.Labels[databasev1.LabelCertificate]; isOf(owner, whole) {
@@ -106,8 +107,8 @@ func namesOf(services []string, namespace string) []string {
 	return names
 }
 
-// of returns the content of the Secret of an owner. It returns false if there is no Secret, or if the
-// Secret belongs to others.
+// of returns the content of the Secret of an owner. It returns false if there is no Secret, or if
+// the Secret belongs to others.
 //
 // A Secret without the label is not cached: the label was removed, or the cache lags behind. It is
 // read from the API server, so that its certificates are not replaced, and it gets the label again.

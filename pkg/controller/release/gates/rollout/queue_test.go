@@ -194,8 +194,8 @@ func TestNoLimits(t *testing.T) {
 	w.counts("without limits", Counts{Active: 1, Failed: 100})
 }
 
-// TestFailuresElsewhereHalt: objects of other processes halt the rollout, but belong to the counts of
-// the other processes.
+// TestFailuresElsewhereHalt: objects of other processes halt the rollout, but belong to the counts
+// of the other processes.
 func TestFailuresElsewhereHalt(t *testing.T) {
 	w := newWatched(t, Limits{Active: 1, Failed: 2})
 	w.ask("a", 0)
@@ -347,8 +347,8 @@ func TestNamespacesTakeTurns(t *testing.T) {
 	}
 }
 
-// TestActiveLimitChanges: a larger limit wakes waiting objects, and a smaller one lets active objects
-// go on.
+// TestActiveLimitChanges: a larger limit wakes waiting objects, and a smaller one lets active
+// objects go on.
 func TestActiveLimitChanges(t *testing.T) {
 	w := newWatched(t, Limits{Active: 1})
 	for _, name := range []string{"a/1", "b/1", "c/1", "d/1"} {

@@ -51,7 +51,7 @@ spec:
   valuesFrom: [{kind: ConfigMap, name: more}, {kind: Secret, name: private}]
 `,
 		change:  `{"spec": {"message": "changed", "replicaCount": 2}}`,
-		drift:   []drift{{"v1", "ConfigMap", "web", `{"data": {"message": "theirs"}}`}, {"v1", "Service", "web", ""}},
+		drift:   []drift{{"v1", "ConfigMap", "web", `{"data": {"index.html": "theirs"}}`}, {"v1", "Service", "web", ""}},
 		release: true, audited: true,
 	},
 	"DemoAppCluster": {

@@ -63,24 +63,29 @@ func TestSmallPassesDoNotWaitForInstalls(t *testing.T) {
 		"drift": {keyA, func(r *rig, key cache.ObjectName) { r.Enqueue(key, Drift) }, []Reason{Drift}, []Reason{Drift}},
 		"health after a delay": {
 			keyA, func(r *rig, key cache.ObjectName) { r.EnqueueAfter(key, time.Second, HealthChange) },
-			nil, []Reason{HealthChange},
+			nil,
+			[]Reason{HealthChange},
 		},
 		"retry of a correction": {
 			keyB, func(r *rig, key cache.ObjectName) { r.Enqueue(key, Drift) },
-			[]Reason{Drift}, []Reason{Drift, Drift | Retry},
+			[]Reason{Drift},
+			[]Reason{Drift, Drift | Retry},
 		},
 		"install": {keyA, func(r *rig, key cache.ObjectName) { r.Enqueue(key, SpecChange) }, nil, []Reason{SpecChange}},
 		"resync": {
 			keyA, func(r *rig, key cache.ObjectName) { r.EnqueueAfter(key, time.Second, PeriodicResync) },
-			nil, []Reason{PeriodicResync},
+			nil,
+			[]Reason{PeriodicResync},
 		},
 		"drift of an object that waits": {
 			keyA, func(r *rig, key cache.ObjectName) { r.Enqueue(key, SpecChange); r.Enqueue(key, Drift) },
-			nil, []Reason{SpecChange | Drift},
+			nil,
+			[]Reason{SpecChange | Drift},
 		},
 		"drift of an object that is installed": {
 			running, func(r *rig, key cache.ObjectName) { r.Enqueue(key, Drift) },
-			[]Reason{SpecChange}, []Reason{SpecChange, Drift},
+			[]Reason{SpecChange},
+			[]Reason{SpecChange, Drift},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

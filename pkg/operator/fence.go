@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"sync/atomic"
 	"time"
+
+	"k8s.io/client-go/rest"
 )
 
 // errFenced is the error of a write after the time of the process.
@@ -31,17 +33,24 @@ func (f *fence) closed() bool {
 	return end != nil && !time.Now().Before(*end)
 }
 
-// wrap returns a transport with the fence.
-func (f *fence) wrap(next http.RoundTripper) http.RoundTripper { return fenced{f, next} }
+// fenced returns a config whose clients have the fence.
+func (f *fence) fenced(server *rest.Config) *rest.Config {
+	server = rest.CopyConfig(server)
+	server.Wrap(f.wrap)
+	return server
+}
 
-type fenced struct {
+// wrap returns a transport with the fence.
+func (f *fence) wrap(next http.RoundTripper) http.RoundTripper { return fencedTransport{f, next} }
+
+type fencedTransport struct {
 	*fence
 
 	next http.RoundTripper
 }
 
 // RoundTrip implements [http.RoundTripper].
-func (f fenced) RoundTrip(r *http.Request) (*http.Response, error) {
+func (f fencedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.Method != http.MethodGet && f.closed() {
 		if r.Body != nil {
 			_ = r.Body.Close() // A transport closes the body, also after an error.

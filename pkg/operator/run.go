@@ -151,9 +151,7 @@ func prepare(
 	ctx context.Context, cfg config, server *rest.Config, metrics *processMetrics, kinds []Kind, lacking func(permissions []string),
 ) (*assembly, error) {
 	writes := &fence{}
-	server = rest.CopyConfig(server)
-	server.Wrap(writes.wrap)
-	clients, err := NewClients(server)
+	clients, err := NewClients(writes.fenced(server))
 	if err != nil {
 		return nil, err
 	}

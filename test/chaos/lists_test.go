@@ -98,7 +98,7 @@ type remade struct {
 // object and made it again, without the change. Nothing of the new object may be deleted or written
 // because of the old one. Subjects whose data outlive them are left out, and those of watches.yaml,
 // whose lists are consistent.
-func TestStaleFirstList(t *testing.T) { //nolint:tparallel // The other tests disturb all runs.
+func TestStaleFirstList(t *testing.T) {
 	ctx := context.WithoutCancel(t.Context())
 	objects := remadeObjects{}
 	for name, s := range subjects {
@@ -107,7 +107,7 @@ func TestStaleFirstList(t *testing.T) { //nolint:tparallel // The other tests di
 		}
 	}
 	objects.each(t, "creation", func(t *testing.T, o *remade) {
-		o.subject.prepare(t, o.namespace)
+		o.subject.prepare(t, o.namespace) //nolint:contextcheck // The objects outlive the subtest.
 		o.object = apply(ctx, t, o.namespace, o.subject.object)[0]
 		shared.AwaitReady(ctx, t, o.namespace, o.object)
 	})
@@ -143,7 +143,7 @@ func TestStaleFirstList(t *testing.T) { //nolint:tparallel // The other tests di
 	objects.each(t, "caught up", func(t *testing.T, o *remade) {
 		count(t, 1)
 		settled(ctx, t, "restart", o.namespace, o.state)
-		o.assertUntouched(t)
+		o.assertUntouched(t) //nolint:contextcheck // It reads at once.
 	})
 }
 

@@ -30,7 +30,7 @@ func BuildHelm(ctx context.Context, dir string) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		if err := os.WriteFile(filepath.Join(modules, name), content, 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(modules, name), content, 0o600); err != nil { //nolint:gosec // The folder is the caller's.
 			return "", err
 		}
 	}

@@ -244,16 +244,13 @@ func newNamespaceWorld(t *testing.T, err error) *namespaceWorld {
 		Informers: map[string]cache.SharedIndexInformer{"": informer}, Clock: clock.RealClock{}, ResyncPeriod: time.Hour, Namespaces: namespaces, Workers: 1,
 	})
 	expect.NoError(t, err)
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx := t.Context()
 	var running sync.WaitGroup
 	running.Go(func() { watched.RunWithContext(ctx) })
 	running.Go(func() { informer.RunWithContext(ctx) })
 	synctest.Wait()
 	running.Go(func() { _ = loop.Run(ctx, context.WithoutCancel(ctx)) })
-	t.Cleanup(func() {
-		cancel()
-		running.Wait()
-	})
+	t.Cleanup(running.Wait)
 	return w
 }
 

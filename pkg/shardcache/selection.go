@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/sharding"
-	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/klog/v2"
 )
 
@@ -37,22 +36,17 @@ func Of(namespace string, count int) int {
 // lists the shard again. A map of claims is replaced, never changed.
 type claims map[int]int
 
-// minus returns the shards whose claims differ in other.
-func (c claims) minus(other claims) sets.Set[int] {
-	shards := sets.New[int]()
-	for shard, claim := range c {
-		if there, ok := other[shard]; !ok || there != claim {
-			shards.Insert(shard)
-		}
-	}
-	return shards
+// has reports whether a shard is selected.
+func (c claims) has(shard int) bool {
+	_, selected := c[shard]
+	return selected
 }
 
-// with returns a copy in which change was applied.
-func (c claims) with(change func(claims)) claims {
-	next := maps.Clone(c)
-	change(next)
-	return next
+// minus returns the claims that other does not have.
+func (c claims) minus(other claims) claims {
+	left := maps.Clone(c)
+	maps.DeleteFunc(left, func(shard, claim int) bool { return other.has(shard) && other[shard] == claim })
+	return left
 }
 
 // Selection is the shards whose objects the informers of a process cache. A nil *Selection selects
@@ -96,7 +90,8 @@ func (s *Selection) Add(ctx context.Context, shard int) error {
 	}
 	s.update(func() {
 		s.added++
-		s.shards = s.shards.with(func(c claims) { c[shard] = s.added })
+		s.shards = maps.Clone(s.shards)
+		s.shards[shard] = s.added
 	})
 	slow := time.NewTimer(slowAdd)
 	defer slow.Stop()
@@ -119,7 +114,10 @@ func (s *Selection) Add(ctx context.Context, shard int) error {
 // Remove ends the selection of a shard. The informers then report its objects as deleted.
 func (s *Selection) Remove(shard int) {
 	if s != nil {
-		s.update(func() { s.shards = s.shards.with(func(c claims) { delete(c, shard) }) })
+		s.update(func() {
+			s.shards = maps.Clone(s.shards)
+			delete(s.shards, shard)
+		})
 	}
 }
 
@@ -184,13 +182,13 @@ func (s *Selection) reached(informer *source, shards claims) {
 }
 
 // isSelected reports whether the object of a namespace is in one of the shards.
-func (s *Selection) isSelected(namespace string, shards sets.Set[int]) bool {
-	return shards.Has(Of(namespace, s.count))
+func (s *Selection) isSelected(namespace string, shards claims) bool {
+	return shards.has(Of(namespace, s.count))
 }
 
 // selectorOf returns the shards in the form of a request. The selector of no shards is a range with
 // one hash value, because a request cannot name an empty range.
-func (s *Selection) selectorOf(shards sets.Set[int]) string {
+func (s *Selection) selectorOf(shards claims) string {
 	if len(shards) == 0 {
 		return rangeOf(hashText(0), hashText(1)).String()
 	}

@@ -8,14 +8,13 @@ import (
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apiserver/pkg/sharding"
 )
 
 // TestSelectorMatchesShards: the API server selects the namespaces that Of assigns to the shards.
 func TestSelectorMatchesShards(t *testing.T) {
 	for _, count := range []int{2, 3, 6, 7, 12, 64} {
-		for _, shards := range []sets.Set[int]{sets.New(0), sets.New(count - 1), sets.New(0, 1), sets.New(0, count-1), sets.New[int]()} {
+		for _, shards := range []claims{{0: 1}, {count - 1: 1}, {0: 1, 1: 2}, {0: 1, count - 1: 2}, {}} {
 			selection := NewSelection(count)
 			selector, err := sharding.Parse(selection.selectorOf(shards))
 			if err != nil {
@@ -24,7 +23,7 @@ func TestSelectorMatchesShards(t *testing.T) {
 			for i := range 500 {
 				namespace := fmt.Sprintf("team-%d", i)
 				matches, err := selector.Matches(&metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: namespace}})
-				if want := shards.Has(Of(namespace, count)); err != nil || matches != want {
+				if want := shards.has(Of(namespace, count)); err != nil || matches != want {
 					t.Errorf("%d shards: %s selects %s: %t (%v), want %t", count, selector, namespace, matches, err, want)
 				}
 			}
@@ -35,13 +34,13 @@ func TestSelectorMatchesShards(t *testing.T) {
 // TestSelectorJoinsRanges: adjacent shards are one range.
 func TestSelectorJoinsRanges(t *testing.T) {
 	tests := map[string]struct {
-		shards sets.Set[int]
+		shards claims
 		want   string
 	}{
-		"none":     {sets.New[int](), "shardRange(object.metadata.namespace, '0x0000000000000000', '0x0000000000000001')"},
-		"all":      {sets.New(0, 1, 2, 3), "shardRange(object.metadata.namespace, '0x0000000000000000', '0x10000000000000000')"},
-		"adjacent": {sets.New(1, 2), "shardRange(object.metadata.namespace, '0x4000000000000000', '0xc000000000000000')"},
-		"apart": {sets.New(0, 3), "shardRange(object.metadata.namespace, '0x0000000000000000', '0x4000000000000000') || " +
+		"none":     {claims{}, "shardRange(object.metadata.namespace, '0x0000000000000000', '0x0000000000000001')"},
+		"all":      {claims{0: 1, 1: 2, 2: 3, 3: 4}, "shardRange(object.metadata.namespace, '0x0000000000000000', '0x10000000000000000')"},
+		"adjacent": {claims{1: 1, 2: 2}, "shardRange(object.metadata.namespace, '0x4000000000000000', '0xc000000000000000')"},
+		"apart": {claims{0: 1, 3: 2}, "shardRange(object.metadata.namespace, '0x0000000000000000', '0x4000000000000000') || " +
 			"shardRange(object.metadata.namespace, '0xc000000000000000', '0x10000000000000000')"},
 	}
 	for name, test := range tests {

@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 )
@@ -112,7 +111,7 @@ func (s *source) ListWithContext(ctx context.Context, options metav1.ListOptions
 		s.selection.begin(ctx, s)
 		s.shards, _ = s.selection.next()
 	}
-	list, err := s.list(ctx, options, sets.KeySet(s.shards))
+	list, err := s.list(ctx, options, s.shards)
 	if err != nil && (!s.listed || apierrors.IsNotFound(err)) {
 		// No shard waits for an informer that cannot start, because its kind may be forbidden or broken.
 		// Whoever reads it waits for its first list. A kind that is not served has no objects.
@@ -124,7 +123,7 @@ func (s *source) ListWithContext(ctx context.Context, options metav1.ListOptions
 // WatchWithContext implements cache.ListerWatcherWithContext.
 func (s *source) WatchWithContext(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 	s.listed = true
-	requested, err := s.watch(ctx, options, sets.KeySet(s.shards))
+	requested, err := s.watch(ctx, options, s.shards)
 	if err != nil {
 		return nil, err
 	}
@@ -133,7 +132,7 @@ func (s *source) WatchWithContext(ctx context.Context, options metav1.ListOption
 
 // list returns one page of the objects of the shards. The list is a consistent read, because
 // another replica may have worked on a shard until a moment ago.
-func (s *source) list(ctx context.Context, options metav1.ListOptions, shards sets.Set[int]) (runtime.Object, error) {
+func (s *source) list(ctx context.Context, options metav1.ListOptions, shards claims) (runtime.Object, error) {
 	options.ShardSelector = s.selection.selectorOf(shards)
 	options.ResourceVersion, options.ResourceVersionMatch = "", ""
 	if len(shards) == 0 {
@@ -164,7 +163,7 @@ func (s *source) list(ctx context.Context, options metav1.ListOptions, shards se
 }
 
 // dropOthers drops the objects of other shards from a list, and reports whether there were some.
-func (s *source) dropOthers(list runtime.Object, shards sets.Set[int]) (dropped bool, err error) {
+func (s *source) dropOthers(list runtime.Object, shards claims) (dropped bool, err error) {
 	var kept []runtime.Object
 	all := 0
 	err = meta.EachListItemWithAlloc(list, func(item runtime.Object) error {
@@ -188,7 +187,7 @@ func (s *source) dropOthers(list runtime.Object, shards sets.Set[int]) (dropped 
 }
 
 // listAll returns all objects of the shards.
-func (s *source) listAll(ctx context.Context, shards sets.Set[int]) ([]runtime.Object, error) {
+func (s *source) listAll(ctx context.Context, shards claims) ([]runtime.Object, error) {
 	var all []runtime.Object
 	options := metav1.ListOptions{Limit: pageSize}
 	for {
@@ -213,7 +212,7 @@ func (s *source) listAll(ctx context.Context, shards sets.Set[int]) ([]runtime.O
 
 // watch starts a watch of the objects of the shards. An API server that does not select them sends
 // the objects of other shards, too.
-func (s *source) watch(ctx context.Context, options metav1.ListOptions, shards sets.Set[int]) (watch.Interface, error) {
+func (s *source) watch(ctx context.Context, options metav1.ListOptions, shards claims) (watch.Interface, error) {
 	options.ShardSelector = s.selection.selectorOf(shards)
 	return s.requests.WatchWithContext(ctx, options)
 }

@@ -14,7 +14,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
-	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 )
@@ -110,7 +109,7 @@ func (w *stream) forward(event watch.Event) bool {
 		return false
 	}
 	w.position = object.GetResourceVersion()
-	if event.Type == watch.Bookmark || w.isSelected(object.GetNamespace()) {
+	if event.Type == watch.Bookmark || w.selection.isSelected(object.GetNamespace(), w.shards) {
 		if !w.send(event) {
 			return false
 		}
@@ -119,11 +118,6 @@ func (w *stream) forward(event watch.Event) bool {
 		w.selection.logFilter(w.ctx, byClient)
 	}
 	return len(w.awaited) == 0 || w.arrive()
-}
-
-func (w *stream) isSelected(namespace string) bool {
-	_, selected := w.shards[Of(namespace, w.selection.count)]
-	return selected
 }
 
 // arrive removes the shards whose listed objects the watch has shown by now. If none is left, it
@@ -146,7 +140,7 @@ func (w *stream) change(shards claims) error {
 	w.requested.Stop()
 	options := w.options
 	options.ResourceVersion = w.position
-	requested, err := w.watch(w.ctx, options, sets.KeySet(shards))
+	requested, err := w.watch(w.ctx, options, shards)
 	if err != nil {
 		return err
 	}
@@ -162,8 +156,8 @@ func (w *stream) change(shards claims) error {
 
 // drop reports the objects of the shards as deleted. The events have no more of an object than its
 // name and UID, so no handler finds an owner.
-func (w *stream) drop(shards sets.Set[int]) error {
-	maps.DeleteFunc(w.awaited, func(shard int, _ string) bool { return shards.Has(shard) })
+func (w *stream) drop(shards claims) error {
+	maps.DeleteFunc(w.awaited, func(shard int, _ string) bool { return shards.has(shard) })
 	if !w.settle() {
 		return w.ctx.Err()
 	}

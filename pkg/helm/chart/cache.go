@@ -23,18 +23,6 @@ type chartCache struct {
 	dir string
 }
 
-// cacheError says that the cache cannot be written. Its disk may have space later.
-type cacheError struct{ err error }
-
-// Error implements error.
-func (e cacheError) Error() string { return "write the cache: " + e.err.Error() }
-
-// Unwrap returns the cause.
-func (e cacheError) Unwrap() error { return e.err }
-
-// Is reports that the error is an [ErrUnavailable].
-func (e cacheError) Is(target error) bool { return target == ErrUnavailable }
-
 // pulledChart is the content behind a digest.
 type pulledChart struct {
 	// manifest is the OCI manifest; nil for other charts.

@@ -250,18 +250,6 @@ func (b *boundedBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// missingError says that a host, which is its value, does not have a chart. The chart may
-// be published later.
-type missingError string
-
-// Error implements error.
-func (e missingError) Error() string {
-	return string(e) + " has no such chart (404): check the path and the version"
-}
-
-// Is reports that the error is an [ErrUnavailable].
-func (e missingError) Is(target error) bool { return target == ErrUnavailable }
-
 // remoteError returns an error of a pull with a text for people, without credentials.
 func remoteError(r chartReference, err error) error {
 	var answer *errcode.ErrorResponse
@@ -278,7 +266,8 @@ func remoteError(r chartReference, err error) error {
 	case errors.Is(err, auth.ErrBasicCredentialNotFound), status == http.StatusUnauthorized, status == http.StatusForbidden:
 		return r.denied(err)
 	case errors.Is(err, errdef.ErrNotFound), status == http.StatusNotFound:
-		return missingError(r.host)
+		// The chart may be published later.
+		return unavailableError{fmt.Errorf("%s has no such chart (404): check the path and the version", r.host)}
 	case status == http.StatusRequestTimeout, status == http.StatusTooManyRequests, status >= http.StatusInternalServerError,
 		errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, context.Canceled), status == 0 && errors.As(err, &network):
 		return fmt.Errorf("%w: check that %s can be reached: %w", ErrUnavailable, r.host, redacted(err))

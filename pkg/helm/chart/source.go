@@ -35,6 +35,15 @@ const (
 // change of the reference, the credentials or the chart.
 var ErrUnavailable = errors.New("the server of the chart gave no complete answer")
 
+// unavailableError is an [ErrUnavailable] with a text of its own.
+type unavailableError struct{ error }
+
+// Unwrap returns the cause.
+func (e unavailableError) Unwrap() error { return e.error }
+
+// Is reports that the error is an [ErrUnavailable].
+func (e unavailableError) Is(target error) bool { return target == ErrUnavailable }
+
 // errNotChart means that a registry has something else under a reference.
 var errNotChart = fmt.Errorf("%w: the reference is not the manifest of one Helm chart", ErrInvalid)
 
@@ -151,7 +160,7 @@ func (s Source) loadRemote(ctx context.Context, r chartReference) (*Chart, error
 			return nil, remoteError(r, err)
 		}
 		if err := cache.write(pulled); err != nil {
-			return nil, cacheError{err}
+			return nil, unavailableError{fmt.Errorf("write the cache: %w", err)} // Its disk may have space later.
 		}
 		archive = pulled.archive
 	}
@@ -167,7 +176,7 @@ func (s Source) loadRemote(ctx context.Context, r chartReference) (*Chart, error
 	}
 	if isNew {
 		if err := cache.remember(r, digest); err != nil {
-			return nil, cacheError{err}
+			return nil, unavailableError{fmt.Errorf("write the cache: %w", err)} // Its disk may have space later.
 		}
 	}
 	return chart, nil

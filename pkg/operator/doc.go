@@ -45,7 +45,8 @@
 // canceled. A Helm operation in flight cannot be canceled safely, so it may continue until one
 // second before the lease expires. Then the process ends. If another replica is known to be the
 // leader, the process ends without a wait for work in flight. Both times count from the start of
-// the last renewal.
+// the last renewal. From the second one on, the clients refuse writes, also in a process that was
+// stopped and continues, whose contexts end late.
 //
 // # Shards
 //

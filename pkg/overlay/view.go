@@ -123,11 +123,16 @@ func (v *View[T]) record(key string, own ownWrite[T]) {
 }
 
 // Doubt records that another client may have changed fields of the operator in a way that the
-// metadata does not show. The next write of the object by this process removes the record.
+// metadata does not show. The next write of the object by this process removes the record. Versions
+// that this process wrote are not recorded: the answer to a write may arrive while its event is
+// handled.
 func (v *View[T]) Doubt(object T) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.doubts[objectKey(object.GetNamespace(), object.GetName())] = versionOf(object)
+	key := objectKey(object.GetNamespace(), object.GetName())
+	if !v.isOwn(key, object) {
+		v.doubts[key] = versionOf(object)
+	}
 }
 
 // IsDoubted reports whether [View.Doubt] was called since the last write of the object.
@@ -160,7 +165,12 @@ func (v *View[T]) IsOwn(object metav1.Object) bool {
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	own, ok := v.echoes[objectKey(object.GetNamespace(), object.GetName())]
+	return v.isOwn(objectKey(object.GetNamespace(), object.GetName()), object)
+}
+
+// isOwn is IsOwn for callers that hold the lock.
+func (v *View[T]) isOwn(key string, object metav1.Object) bool {
+	own, ok := v.echoes[key]
 	return ok && own.uid == object.GetUID() && AtLeast(own.resourceVersion, object.GetResourceVersion())
 }
 

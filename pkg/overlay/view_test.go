@@ -176,6 +176,45 @@ func TestViewLeaving(t *testing.T) {
 	}
 }
 
+// TestViewDoubt: the answer to a write may arrive while the handler of its event runs. The version
+// is then no reason to doubt, but later versions of other clients are.
+func TestViewDoubt(t *testing.T) {
+	at := func(resourceVersion string) *metav1.PartialObjectMetadata {
+		o := &metav1.PartialObjectMetadata{}
+		o.Namespace, o.Name, o.UID, o.ResourceVersion = "default", "web", "a", resourceVersion
+		return o
+	}
+	tests := map[string]struct {
+		do      func(*View[*metav1.PartialObjectMetadata])
+		doubted bool
+	}{
+		"another client": {func(v *View[*metav1.PartialObjectMetadata]) { v.Doubt(at("6")) }, true},
+		"a write whose answer arrives first": {func(v *View[*metav1.PartialObjectMetadata]) {
+			v.Wrote(at("6"))
+			v.Doubt(at("6"))
+		}, false},
+		"a write whose event arrives first": {func(v *View[*metav1.PartialObjectMetadata]) {
+			v.Doubt(at("6"))
+			v.Wrote(at("6"))
+		}, false},
+		"another client after a write": {func(v *View[*metav1.PartialObjectMetadata]) {
+			v.Wrote(at("6"))
+			v.Doubt(at("7"))
+		}, true},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			v := New[*metav1.PartialObjectMetadata](cache.NewIndexer(cache.MetaNamespaceKeyFunc, nil))
+
+			test.do(v)
+
+			if got := v.IsDoubted(at("8")); got != test.doubted {
+				t.Errorf("IsDoubted = %t, want %t", got, test.doubted)
+			}
+		})
+	}
+}
+
 func TestViewSettle(t *testing.T) {
 	indexer := cache.NewIndexer(cache.MetaNamespaceKeyFunc, nil)
 	v := New[*metav1.PartialObjectMetadata](indexer)

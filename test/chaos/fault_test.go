@@ -101,6 +101,8 @@ type saboteur struct {
 	stale *past
 	// open is the number of open watches, and expiredPages that of lists that expired between pages.
 	open, expiredPages atomic.Int64
+	// expiredLists are the lists that were last refused because their version is too old.
+	expiredLists sync.Map
 }
 
 // requests are those of one run.
@@ -164,8 +166,7 @@ func (s *saboteur) intercept(w http.ResponseWriter, r *http.Request, forward htt
 	case watches != nil && watching:
 		watches.intercept(w, r, resource, forward)
 		return
-	case watches != nil && watches.pages && isOfInformer(r):
-		s.breakPages(w, r, forward)
+	case watches != nil && watches.pages && s.breakPages(w, r, forward):
 		return
 	}
 	fault := s.faultOf(r)

@@ -32,22 +32,35 @@ func isOfInformer(r *http.Request) bool {
 	return r.Method == http.MethodGet && (query.Has("resourceVersion") || query.Has("limit") || query.Has("continue"))
 }
 
-// breakPages answers a list in pages, if the client allows them, and refuses the second page
-// because its version is too old.
-func (s *saboteur) breakPages(w http.ResponseWriter, r *http.Request, forward http.Handler) {
+// breakPages answers a list in pages, if its client allows them, and refuses the second page because
+// its version is too old. It reports whether it answered. An informer allows pages only in its first
+// list, and after its list from the last version and its list of all have failed, so these fail, too.
+func (s *saboteur) breakPages(w http.ResponseWriter, r *http.Request, forward http.Handler) bool {
 	query := r.URL.Query()
-	if query.Has("continue") {
+	list := r.URL.Path + "?" + query.Get("labelSelector") + query.Get("fieldSelector")
+	version := query.Get("resourceVersion")
+	switch {
+	case r.Method != http.MethodGet:
+		return false
+	case query.Has("continue"):
 		s.expiredPages.Add(1)
 		refuse(w, http.StatusGone, metav1.StatusReasonExpired)
-		return
-	}
-	if query.Has("limit") {
+	case query.Has("limit"):
 		// The cache of the API server answers a list of any version in one page.
 		query.Del("resourceVersion")
 		query.Set("limit", "1")
 		r.URL.RawQuery = query.Encode()
+		forward.ServeHTTP(w, r)
+	case version != "" && version != "0":
+		s.expiredLists.Store(list, true)
+		refuse(w, http.StatusGone, metav1.StatusReasonExpired)
+	default:
+		if _, expired := s.expiredLists.LoadAndDelete(list); !expired {
+			return false
+		}
+		refuse(w, http.StatusInternalServerError, metav1.StatusReasonInternalError)
 	}
-	forward.ServeHTTP(w, r)
+	return true
 }
 
 // A past is an old state that an API server shows which lags behind.

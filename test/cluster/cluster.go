@@ -250,6 +250,9 @@ func (c *Cluster) AdminConfig() *rest.Config { return rest.CopyConfig(c.config) 
 // Kubeconfig returns the path of the administrator's kubeconfig file.
 func (c *Cluster) Kubeconfig() string { return c.connection.Kubeconfig }
 
+// Dir returns the folder of the control plane, with its state file and certificates.
+func (c *Cluster) Dir() string { return c.connection.Dir }
+
 // Kubectl returns the path of a kubectl of the control plane's version.
 func (c *Cluster) Kubectl() string { return filepath.Join(c.connection.BinDir, "kubectl") }
 

@@ -16,9 +16,10 @@ import (
 // end of the test deletes the volume.
 func (c *Cluster) Volume(t testing.TB, namespace, claim, size string) {
 	t.Helper()
-	volumes, name := c.Client.CoreV1().PersistentVolumes(), namespace+"-"+claim
-	_, err := volumes.Create(t.Context(), &corev1.PersistentVolume{
-		ObjectMeta: metav1.ObjectMeta{Name: name},
+	volumes := c.Client.CoreV1().PersistentVolumes()
+	// A volume of the same claim in an earlier namespace of this name may still be in deletion.
+	created, err := volumes.Create(t.Context(), &corev1.PersistentVolume{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: namespace + "-" + claim + "-"},
 		Spec: corev1.PersistentVolumeSpec{
 			Capacity:                      corev1.ResourceList{corev1.ResourceStorage: resource.MustParse(size)},
 			AccessModes:                   []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
@@ -31,7 +32,7 @@ func (c *Cluster) Volume(t testing.TB, namespace, claim, size string) {
 		t.Fatalf("create a volume: %v", err)
 	}
 	t.Cleanup(func() {
-		if err := volumes.Delete(context.WithoutCancel(t.Context()), name, metav1.DeleteOptions{}); err != nil {
+		if err := volumes.Delete(context.WithoutCancel(t.Context()), created.Name, metav1.DeleteOptions{}); err != nil {
 			t.Logf("delete a volume: %v", err)
 		}
 	})

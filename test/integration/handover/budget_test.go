@@ -23,13 +23,13 @@ import (
 )
 
 // TestRequestBudgets also counts requests outside the namespace, because an operation must send no
-// discovery and no list. Before and after each operation, the operator must be silent for three
-// seconds.
+// discovery and no list. After each operation, the operator must be silent for three seconds.
 func TestRequestBudgets(t *testing.T) {
 	ns := apps.NewExclusive(t, shared)
 	cluster.AwaitLead(t, cluster.StartOperator(t.Context(), t, shared))
 	ns.Create(apps.WithoutPods("first")) // The first release starts the watches of the chart's kinds.
 	ns.AwaitReady("first")
+	apps.AwaitNoWork(t, shared)
 	all := func(request cluster.AuditEvent) bool {
 		return cluster.ByOperator()(request) && request.Verb != "watch" && request.Resource != "leases"
 	}
@@ -51,8 +51,8 @@ func TestDriftOfAllObjectsAtOnce(t *testing.T) {
 	operator := cluster.StartOperator(t.Context(), t, shared)
 	ns.Create(apps.WithoutPods("web"))
 	ns.AwaitReady("web")
-	suspend := func(suspended bool) func() {
-		return func() { ns.Change("web", func(spec *v1alpha1.DemoAppSpec) { spec.Suspend = suspended }) }
+	suspend := func(suspended bool) {
+		ns.Change("web", func(spec *v1alpha1.DemoAppSpec) { spec.Suspend = suspended })
 	}
 	for _, test := range []struct {
 		what       string
@@ -60,15 +60,23 @@ func TestDriftOfAllObjectsAtOnce(t *testing.T) {
 		value      string
 		most       int
 	}{
-		{"after a suspension", suspend(true), suspend(false), "one", 4 + 3},
+		{
+			"after a suspension", func() {
+				suspend(true)
+				ns.Await("web", "suspended", func(app *v1alpha1.DemoApp) bool {
+					return apps.Has(app, releasev1alpha1.ConditionSuspended, metav1.ConditionTrue, releasev1alpha1.ReasonSuspendedBySpec)
+				})
+			},
+			func() { suspend(false) }, "one", 4 + 3,
+		},
 		{
 			"after a restart", func() { operator.Stop() },
 			func() { cluster.StartOperator(t.Context(), t, shared) }, "two", 4 + 3 + 2,
 		},
 	} {
-		apps.AwaitNoWork(t, shared)
 		test.pause()
 		changeAll(t, ns, "web", test.value)
+		apps.AwaitNoWork(t, shared)
 		spendAtMost(t, "repair "+test.what, test.most, apps.IsWork, func() {
 			before := len(ns.Versions("web"))
 			test.end()
@@ -101,11 +109,10 @@ func changeAll(t *testing.T, ns *apps.Namespace, name, value string) {
 	}
 }
 
-// spendAtMost calls do and waits until the operator is silent. It asserts that the operator sent at
-// most `most` requests that filter selects.
+// spendAtMost calls do while the operator is silent, and waits until it is silent again. It asserts
+// that the operator sent at most `most` requests that filter selects.
 func spendAtMost(t *testing.T, what string, most int, filter cluster.AuditFilter, do func()) {
 	t.Helper()
-	apps.AwaitNoWork(t, shared)
 	begin := time.Now()
 	do()
 	apps.AwaitNoWork(t, shared)

@@ -19,59 +19,6 @@ import (
 	"github.com/example/demoapp-controller/test/integration/apps"
 )
 
-// TestStandbyTakesOver waits until the lease of a killed leader expires.
-func TestStandbyTakesOver(t *testing.T) {
-	tests := []struct {
-		name string
-		end  func(t *testing.T, leader *cluster.Operator)
-		// within is the longest time until the standby leads.
-		within time.Duration
-	}{
-		{
-			name: "leader is terminated",
-			end: func(t *testing.T, leader *cluster.Operator) {
-				t.Helper()
-				leader.StopOrderly(t)
-			},
-			// The standby tries to acquire the lease every half second.
-			within: 4 * time.Second,
-		},
-		{
-			name: "leader is killed",
-			end: func(t *testing.T, leader *cluster.Operator) {
-				t.Helper()
-				leader.Kill()
-			},
-			// The lease of six seconds has to expire; the rest is for a busy machine.
-			within: 15 * time.Second,
-		},
-	}
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			ns := apps.NewExclusive(t, shared)
-			leader := cluster.StartOperator(t.Context(), t, shared, cluster.ShortLease...)
-			cluster.AwaitLead(t, leader)
-			// StartOperator returns although the standby does not lead: readiness does not need the
-			// lease.
-			standby := cluster.StartOperator(t.Context(), t, shared, cluster.ShortLease...)
-			if led, err := standby.Leads(t.Context()); err != nil || led {
-				t.Errorf("the standby leads beside the leader (%v)", err)
-			}
-
-			names := ns.CreateMany(many)
-			ns.AwaitFirst(names, "installed", apps.AtRevision(1))
-			test.end(t, leader)
-			begin := time.Now()
-			cluster.AwaitLead(t, standby)
-			took := time.Since(begin)
-			t.Logf("the standby leads with %d of %d installed", ns.Count(names, apps.AtRevision(1)), many)
-			assertWithin(t, "end of the leader to the lead of the standby", took, test.within)
-			ns.AwaitAll(names, 1)
-			ns.AssertRecords(names, "v1 deployed")
-		})
-	}
-}
-
 func TestLeaderEndsWhenLeaseIsLost(t *testing.T) {
 	apps.NewExclusive(t, shared)
 	operator := cluster.StartOperator(t.Context(), t, shared, cluster.ShortLease...)

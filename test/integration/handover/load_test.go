@@ -30,8 +30,8 @@ import (
 	"github.com/example/demoapp-controller/test/integration/apps"
 )
 
-// load installs, changes and damages DemoApps and Websites without a pause, so that an operator
-// always has work in flight.
+// load installs, changes, damages and deletes DemoApps, and the same for Websites without
+// deletions, without a pause. So an operator always has work in flight.
 type load struct {
 	t        *testing.T
 	ns       *apps.Namespace
@@ -43,6 +43,8 @@ type load struct {
 
 	// messages has the newest message of each DemoApp, and pages the newest page of each Website.
 	messages, pages map[string]string
+	// deleted has the names of the deleted DemoApps.
+	deleted []string
 	// done counts the steps of each kind.
 	done map[string]int
 	err  error
@@ -93,6 +95,7 @@ func (l *load) run(stopped context.Context, interval time.Duration) {
 	}{
 		{"installs", l.install},
 		{"upgrades", l.upgrade},
+		{"deletions", l.remove},
 		{"drifts of DemoApps", l.damage},
 		{"Websites", l.installWebsite},
 		{"changes of Websites", l.changeWebsite},
@@ -129,6 +132,20 @@ func (l *load) upgrade(ctx context.Context, step int) error {
 		return err
 	}
 	l.messages[name] = message
+	return nil
+}
+
+// remove deletes every second DemoApp.
+func (l *load) remove(ctx context.Context, step int) error {
+	if len(l.messages) <= len(l.deleted)+1 {
+		return nil
+	}
+	name := pick(l.messages, step)
+	if err := l.ns.Demo.Delete(ctx, name, metav1.DeleteOptions{}); err != nil {
+		return err
+	}
+	delete(l.messages, name)
+	l.deleted = append(l.deleted, name)
 	return nil
 }
 
@@ -180,7 +197,8 @@ func pick(of map[string]string, step int) string {
 }
 
 // Stop ends the load, and waits until the operator has caught up: all objects are ready with their
-// newest spec, and all drift is corrected. No revision of a release may repeat the one before it.
+// newest spec, all drift is corrected, and deleted DemoApps are gone. No revision of a release may
+// repeat the one before it.
 func (l *load) Stop() {
 	l.t.Helper()
 	l.stop()
@@ -193,6 +211,17 @@ func (l *load) Stop() {
 		l.ns.Await(name, "ready with its newest spec", func(app *v1alpha1.DemoApp) bool {
 			return apps.IsReady(app) && app.Spec.Message == message && apps.IsAbsent(app, releasev1alpha1.ConditionDrifted)
 		})
+	}
+	for _, name := range l.deleted {
+		l.ns.AwaitGone(name)
+		// A DemoApp that no operator has seen has no finalizer, and so no audit record.
+		seen := slices.ContainsFunc(l.ns.Versions(name), func(version apps.Version) bool { return len(version.App.Finalizers) > 0 })
+		if records := l.ns.AuditRecords(name); (len(records) == 1) != seen || len(records) > 1 {
+			l.t.Errorf("%s: %d audit records; seen by an operator: %t", name, len(records), seen)
+		}
+		if objects, records := l.ns.Objects(name).All(), l.ns.Records(name); len(objects)+len(records) > 0 {
+			l.t.Errorf("%s: left are %v and %v", name, objects, records)
+		}
 	}
 	for name, page := range l.pages {
 		cluster.Eventually(l.t.Context(), l.t, "newest spec of Website "+name, func(ctx context.Context) (bool, error) {

@@ -5,5 +5,5 @@
 
 package cluster
 
-// raceEnabled says that the tests and the operator run with the race detector.
-const raceEnabled = false
+// RaceEnabled says that the tests and the operator run with the race detector.
+const RaceEnabled = false

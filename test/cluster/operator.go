@@ -304,7 +304,7 @@ func (c *Cluster) buildOperator(ctx context.Context) (string, error) {
 		return c.builtOperator, nil
 	}
 	var flags []string
-	if raceEnabled {
+	if RaceEnabled {
 		flags = append(flags, "-race")
 	}
 	binary := filepath.Join(c.connection.Dir, "demoapp-controller")

@@ -57,19 +57,11 @@ var newerBinary = sync.OnceValues(func() (string, error) {
 	return build("newer", "./cmd/demoapp-controller", "-overlay="+overlay)
 })
 
-// plainBinary is the operator without the race detector, which needs many times the memory.
-var plainBinary = sync.OnceValues(func() (string, error) { return build("plain", "./cmd/demoapp-controller") })
-
 // newerOperator returns the binary of an operator with another version of the chart. The pods of
 // DemoApps whose names begin with "slow" do not start.
-func newerOperator(t *testing.T) string { return binaryOf(t, newerBinary) }
-
-// plainOperator returns the binary of an operator whose memory can be measured.
-func plainOperator(t *testing.T) string { return binaryOf(t, plainBinary) }
-
-func binaryOf(t *testing.T, built func() (string, error)) string {
+func newerOperator(t *testing.T) string {
 	t.Helper()
-	binary, err := built()
+	binary, err := newerBinary()
 	if err != nil {
 		t.Fatal(err)
 	}

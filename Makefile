@@ -38,11 +38,11 @@ VULNCHECK := bin/govulncheck
 # choose because Helm imports the package plugin.
 RACE := $(if $(shell command -v $$(go env CC)),-race -ldflags=-linkmode=internal)
 RACE_ENV := $(if $(RACE),CGO_ENABLED=1 GOFLAGS='$(filter-out -trimpath,$(GOFLAGS))')
-# The tests of bounds and the fuzz tests, and their packages. The race detector would make them slow and need more memory
-# than they allow.
-BOUNDED := Limits|Memory|Cheap|^Fuzz
-BOUNDED_PACKAGES = $(addprefix ./,$(sort $(dir $(shell \
-	grep -rlE '^func (Fuzz|Test[A-Za-z]*(Limits|Memory|Cheap))' --include='*_test.go' pkg))))
+# Tests without the race detector, and their packages. For the tests of bounds and the fuzz tests, it would need more memory than
+# they allow. TestFaults and TestCrashes repeat each operation hundreds of times, and other tests run the operations with it.
+UNRACED := Limits|Memory|Cheap|^Fuzz|^Test(Faults|Crashes)$$
+UNRACED_PACKAGES = $(addprefix ./,$(sort $(dir $(shell \
+	grep -rlE '^func (Fuzz|Test[A-Za-z]*(Limits|Memory|Cheap)|Test(Faults|Crashes).t )' --include='*_test.go' pkg))))
 # Programs, tests, the control plane and what vet and the linter read are compiled in the same way, so that they share what is
 # compiled. Only the race detector needs a compilation of its own, with C.
 export CGO_ENABLED := 0
@@ -241,8 +241,8 @@ GO_TEST := go test $(TEST_FLAGS)
 # dashboards are files that a compiled Prometheus reads, which "make verify" does.
 .PHONY: test-unit
 test-unit: ## Run the unit tests. They need no cluster.
-	$(if $(RACE),$(RACE_ENV) GORACE=atexit_sleep_ms=0) $(GO_TEST) $(if $(RACE),$(RACE) -skip '$(BOUNDED)') $(ARGS)
-	$(if $(RACE),$(GO_TEST) -run '$(BOUNDED)' $(BOUNDED_PACKAGES))
+	$(if $(RACE),$(RACE_ENV) GORACE=atexit_sleep_ms=0) $(GO_TEST) $(if $(RACE),$(RACE) -skip '$(UNRACED)') $(ARGS)
+	$(if $(RACE),$(GO_TEST) -run '$(UNRACED)' $(UNRACED_PACKAGES))
 	$(GO_TEST) ./hack/... ./test/...
 	for module in $(filter-out test/monitoring,$(MODULES)); do go -C $$module test $(TEST_FLAGS) -count=1 ./...; done
 

@@ -9,6 +9,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -21,8 +22,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/test/cluster"
 	"github.com/example/demoapp-controller/test/integration/apps"
@@ -123,7 +126,8 @@ func TestHelmCommandReadsReleases(t *testing.T) {
 }
 
 // TestReleaseChangedByHand changes releases with the helm command. Each release returns to its
-// desired state.
+// desired state. DemoApps are paused during an uninstall, because the command would also delete
+// objects that the operator restores between the steps of the command.
 func TestReleaseChangedByHand(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -153,7 +157,7 @@ func TestReleaseChangedByHand(t *testing.T) {
 			name: "uninstall",
 			command: func(t *testing.T, ns *apps.Namespace) {
 				t.Helper()
-				helm(t, ns, "uninstall", "web")
+				whilePaused(t, ns, func() { helm(t, ns, "uninstall", "web") })
 			},
 			records: []string{"web v1 deployed"},
 		},
@@ -173,7 +177,7 @@ func TestReleaseChangedByHand(t *testing.T) {
 			name: "uninstall that keeps the history",
 			command: func(t *testing.T, ns *apps.Namespace) {
 				t.Helper()
-				helm(t, ns, "uninstall", "web", "--keep-history")
+				whilePaused(t, ns, func() { helm(t, ns, "uninstall", "web", "--keep-history") })
 			},
 			records: []string{"web v1 superseded", "web v2 superseded", "web v3 deployed"},
 		},
@@ -212,6 +216,23 @@ func TestReleaseChangedByHand(t *testing.T) {
 			}
 		})
 	}
+}
+
+// whilePaused calls do while the operator changes nothing of the DemoApp "web".
+func whilePaused(t *testing.T, ns *apps.Namespace, do func()) {
+	t.Helper()
+	pause := func(value string) {
+		patch := fmt.Appendf(nil, `{"metadata": {"annotations": {%q: %q}}}`, apimeta.AnnotationPaused, value)
+		if _, err := ns.Demo.Patch(t.Context(), "web", types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	pause("true")
+	ns.Await("web", "paused", func(app *v1alpha1.DemoApp) bool {
+		return apps.Has(app, apimeta.ConditionSuspended, metav1.ConditionTrue, apimeta.ReasonSuspendedByAnnotation)
+	})
+	do()
+	pause("false")
 }
 
 // wasDrifted reports whether the condition Drifted was ever True for this reason.

@@ -53,6 +53,7 @@ var watchFaults = map[string]watchFault{
 	"deletions unseen":           {copies: lost("DELETED"), life: watchLife, expired: true},
 	"late Secrets":               {delay: eventDelay, resources: []string{"secrets"}},
 	"late ConfigMaps, workloads": {delay: eventDelay, resources: []string{"configmaps", "deployments", "statefulsets", "cronjobs"}},
+	"late DemoAppClusters":       {delay: eventDelay, resources: []string{"demoappclusters"}},
 	"late custom resources": {delay: eventDelay, resources: []string{
 		"demoapps", "demoappclusters", "memcacheds", "deputies", "websites", "webapps", "postgresqls", "appconfigs", "backups", "appstacks",
 		"ecommerceplatforms", "memcachedbackups",

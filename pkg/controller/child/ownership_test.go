@@ -7,12 +7,10 @@ import (
 	"errors"
 	"strings"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	"k8s.io/client-go/tools/cache"
@@ -74,16 +72,16 @@ func TestObjectOfUserIsNotReadInEachPass(t *testing.T) {
 func TestStaleOwnerDoesNotReclaimChild(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		f := newFamily(t, configMap("one"))
-		f.confirmErr = apierrors.NewConflict(schema.GroupResource{Resource: "secrets"}, "web", errors.New("the object has been modified"))
+		f.confirmErr = &controller.StaleError{Object: cache.NewObjectName("ns", "web")}
 
 		f.change(func(c *corev1.ConfigMap) { c.OwnerReferences = nil })
 
 		expect.Equal(t, "requests", []string(nil), f.Take())
-		if !apierrors.IsConflict(f.err) {
-			t.Errorf("error is %v, want a conflict", f.err)
+		if !controller.IsPending(f.err) {
+			t.Errorf("error is %v, want a pending one", f.err)
 		}
 		f.confirmErr = nil
-		f.Wait(time.Second)
+		f.pass()
 		expect.NoError(t, f.err)
 		expect.Equal(t, "controlled by the owner that is the newest version", true, metav1.IsControlledBy(f.configMap(), f.owner))
 	})

@@ -69,7 +69,7 @@ func (p *pass) remove(ctx context.Context, kind ManagedKind, of id, child *Obser
 		return nil
 	}
 	// An old version of the owner must not delete what a newer version desires.
-	if err := p.confirmOnce(ctx); err != nil {
+	if err := p.confirmed(ctx, p.set.confirmOnce); err != nil {
 		return writeError(of, err)
 	}
 	background := metav1.DeletePropagationBackground

@@ -209,7 +209,7 @@ type pass struct {
 	// status is the status before the pass.
 	status *childv1alpha1.ChildrenStatus
 	now    time.Time
-	// unconfirmed is the error of confirmOnce.
+	// unconfirmed is the error of confirmed.
 	unconfirmed error
 
 	state     State
@@ -400,7 +400,7 @@ func (p *pass) write(
 			return nil, controller.Terminal(&OwnershipConflictError{Kind: desired.kind, Name: desired.name, Holder: controllerText(got)})
 		case actionCreate, actionUpdate:
 		}
-		if err := p.confirm(ctx, desired, got); err != nil {
+		if err := p.confirm(ctx, got); err != nil {
 			return nil, err
 		}
 		var applied metav1.Object
@@ -439,27 +439,24 @@ func (p *pass) write(
 // confirm returns an error if the owner may be an old version, which must not change an existing
 // child. A new child needs no confirmation: the creation changes no object, and without its owner
 // the child is garbage collected.
-func (p *pass) confirm(ctx context.Context, desired desiredChild, got *Observed) error {
+func (p *pass) confirm(ctx context.Context, got *Observed) error {
 	switch {
 	case got == nil:
 		return nil
 	case metav1.GetControllerOfNoCopy(got) == nil:
 		// A deletion with the propagation policy Orphan removes the owner references of the
 		// children. An owner from a stale cache must not add them again.
-		if err := p.set.confirm(ctx, p.owner); err != nil {
-			return fmt.Errorf("%s %q has lost its owner: %w", desired.kind, desired.name, err)
-		}
-		return nil
+		return p.confirmed(ctx, p.set.confirm)
 	default:
-		return p.confirmOnce(ctx)
+		return p.confirmed(ctx, p.set.confirmOnce)
 	}
 }
 
-// confirmOnce is Loop.ConfirmOnce for the owner. After an error, no call in this pass succeeds,
+// confirmed asks for a confirmation of the owner. After an error, no call in this pass succeeds,
 // although the API server's answer has confirmed the newest version.
-func (p *pass) confirmOnce(ctx context.Context) error {
+func (p *pass) confirmed(ctx context.Context, ask func(ctx context.Context, owner metav1.Object) error) error {
 	if p.unconfirmed == nil {
-		p.unconfirmed = p.set.confirmOnce(ctx, p.owner)
+		p.unconfirmed = ask(ctx, p.owner)
 	}
 	return p.unconfirmed
 }

@@ -5,12 +5,10 @@ package kind
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 
@@ -67,31 +65,26 @@ func (l *Loop[T, S]) confirmDeletion(ctx context.Context, object T) (T, error) {
 	return live, err
 }
 
-// Confirm returns a conflict if the API server has a newer version of an object than this
-// one, or another object of its name. It always asks the API server.
+// Confirm returns a [controller.StaleError] if the API server has a newer version of an object
+// than this one, another object of its name, or none. It always asks the API server.
 func (l *Loop[T, S]) Confirm(ctx context.Context, object metav1.Object) error {
 	live, err := l.live(ctx, object)
-	if err != nil || live.GetUID() == object.GetUID() && live.GetResourceVersion() == object.GetResourceVersion() {
+	switch {
+	case apierrors.IsNotFound(err):
+		l.gone(object)
+	case err != nil:
 		return err
+	case live.GetUID() == object.GetUID() && live.GetResourceVersion() == object.GetResourceVersion():
+		return nil
 	}
-	kind := l.kind.GroupVersionKind
-	return apierrors.NewConflict(schema.GroupResource{Group: kind.Group, Resource: kind.Kind}, object.GetName(),
-		errors.New("the cached version is not the newest one"))
+	return &controller.StaleError{Object: cache.MetaObjectToName(object)}
 }
 
-// ConfirmOnce returns a [controller.StaleError] if the API server has a newer version of an
-// object, or another object of its name. It asks the API server only if no answer has confirmed
-// the object since the loop was made.
+// ConfirmOnce is [Loop.Confirm], but it asks the API server only if no answer has confirmed the
+// object since the loop was made.
 func (l *Loop[T, S]) ConfirmOnce(ctx context.Context, object metav1.Object) error {
 	if l.isConfirmed(object) {
 		return nil
 	}
-	err := l.Confirm(ctx, object)
-	if apierrors.IsNotFound(err) {
-		l.gone(object)
-	}
-	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-		return &controller.StaleError{Object: cache.MetaObjectToName(object)}
-	}
-	return err
+	return l.Confirm(ctx, object)
 }

@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
@@ -28,12 +27,17 @@ func TestConfirmReturnsNewestVersion(t *testing.T) {
 	staleErr := w.loop.Confirm(t.Context(), stale)
 
 	expect.NoError(t, err)
-	if !apierrors.IsConflict(staleErr) {
-		t.Errorf("error for an older version is %v, want a conflict", staleErr)
+	if !controller.IsPending(staleErr) {
+		t.Errorf("error for an older version is %v, want a pending one", staleErr)
 	}
 	if diff := cmp.Diff(newest, w.stored()); diff != "" {
 		t.Errorf("the object was changed (-want +got):\n%s", diff)
 	}
+	w.delete()
+	if err := w.loop.Confirm(t.Context(), newest); !controller.IsPending(err) {
+		t.Errorf("error for an object that is gone is %v, want a pending one", err)
+	}
+	expect.Equal(t, "newest version of an object that is gone", (*cluster)(nil), w.loop.Newest(newest))
 }
 
 // TestStaleDeletionIsNotFinalized: the first list of the process shows an object that is being

@@ -112,6 +112,7 @@ type Pass[T Object[T]] struct {
 	conditions  func(T) *[]metav1.Condition
 	commit      func(context.Context) error
 	confirm     func(context.Context) error
+	confirmNow  func(context.Context) error
 	afterCommit []func(bool)
 }
 
@@ -136,6 +137,11 @@ func (p *Pass[T]) Commit(ctx context.Context) error { return p.commit(ctx) }
 // delete something that exists. They return its error: the next pass has the newest version.
 // Before Finalize, the object is confirmed already.
 func (p *Pass[T]) Confirm(ctx context.Context) error { return p.confirm(ctx) }
+
+// ConfirmNow is [Loop.Confirm] for the object of the pass. Steps call it before they create again
+// what is gone: the garbage collector may have deleted it after the object, whose deletion the
+// cache shows later.
+func (p *Pass[T]) ConfirmNow(ctx context.Context) error { return p.confirmNow(ctx) }
 
 // AfterCommit calls f at the end of the pass. committed is false if the status was held,
 // or if its write failed.

@@ -262,6 +262,7 @@ func (l *Loop[T, S]) newPass(object T, why controller.Reason) *Pass[T] {
 	}
 	p.commit = func(ctx context.Context) error { return l.commit(ctx, p) }
 	p.confirm = func(ctx context.Context) error { return l.ConfirmOnce(ctx, p.Observed) }
+	p.confirmNow = func(ctx context.Context) error { return l.Confirm(ctx, p.Observed) }
 	if held, ok := l.held.Held(p.Key(), object.GetUID()); ok {
 		*l.kind.Status(p.Object) = *l.kind.Status(held.DeepCopy())
 	}

@@ -57,11 +57,17 @@ func (c *Controller) steps(ctx context.Context, p *pass) error {
 func (c *Controller) act(ctx context.Context, p *pass, planned plan) error {
 	cluster := p.Object
 	client := c.apps.DemoApps(cluster.Namespace)
-	if len(planned.remove)+len(planned.update) > 0 {
-		// An old version of the DemoAppCluster must not change what a newer version desires.
-		if err := p.Confirm(ctx); err != nil {
-			return err
-		}
+	// An old version of the DemoAppCluster must not change what a newer version desires. A DemoApp
+	// may be gone because its DemoAppCluster is.
+	var err error
+	switch {
+	case len(planned.create) > 0 && cluster.Status.ObservedGeneration > 0:
+		err = p.ConfirmNow(ctx)
+	case len(planned.remove)+len(planned.update) > 0:
+		err = p.Confirm(ctx)
+	}
+	if err != nil {
+		return err
 	}
 	removeErr := inBatches(ctx, len(planned.remove), parallelWrites, func(ctx context.Context, i int) error {
 		if c.children.isLeaving(planned.remove[i]) {

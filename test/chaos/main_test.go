@@ -103,7 +103,7 @@ func run(m *testing.M) int {
 		maps.DeleteFunc(subjects, func(name string, _ subject) bool { return !slices.Contains(shortSubjects, name) })
 	}
 	// Runs mostly wait, so their number can exceed that of processors.
-	if err := flag.Set("test.parallel", "24"); err != nil {
+	if err := flag.Set("test.parallel", "40"); err != nil {
 		t.Fatal(err)
 	}
 	shared = t.Start(cluster.Options{Audit: true, KeepNamespaces: true})

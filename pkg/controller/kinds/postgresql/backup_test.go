@@ -103,20 +103,17 @@ func TestMessageOfBackupNamesFieldOfDatabase(t *testing.T) {
 		"spec.source: the dump failed":                                            "the dump failed",
 		"spec.volume.size: is too small":                                          "spec.backup.volume.size: is too small",
 	}
-	for ofBackup, want := range tests {
-		t.Run(want, func(t *testing.T) {
-			inWorld(t, func(w *world) {
-				w.serveBackups()
-				w.change(withBackup)
+	inWorld(t, func(w *world) {
+		w.serveBackups()
+		w.change(withBackup)
+		for ofBackup, want := range tests {
+			w.setBackup(metav1.ConditionFalse, ofBackup, nil)
 
-				w.setBackup(metav1.ConditionFalse, ofBackup, nil)
-
-				want := `Backup "db-backup" is not Ready: ` + want
-				expect.Equal(w.t, "message", want, w.condition(databasev1.ConditionBackupConfigured).Message)
-				expect.Equal(w.t, "message of Ready", want, w.ready().Message)
-			})
-		})
-	}
+			want := `Backup "db-backup" is not Ready: ` + want
+			expect.Equal(w.t, "message", want, w.condition(databasev1.ConditionBackupConfigured).Message)
+			expect.Equal(w.t, "message of Ready", want, w.ready().Message)
+		}
+	})
 }
 
 // TestBackupIsKeptWhileSecretIsMissing: the name of the database is in the Secret.

@@ -101,12 +101,12 @@ type cost struct {
 	// contender is the CPU time until the contender is at rest. The others are those until the end
 	// of the phase.
 	usage
-	writes float64
+	writes, allocated float64
 }
 
 // observe runs a phase and returns its cost. The floor does not count its writes.
 func (m *measurement) observe(ctx context.Context, phase func()) (c cost) {
-	writes := m.operators.writes(ctx)
+	writes, allocated := m.operators.writes(ctx), m.operators.allocated(ctx)
 	before, began := m.usage(), time.Now()
 	phase()
 	c.took = time.Since(began)
@@ -114,7 +114,7 @@ func (m *measurement) observe(ctx context.Context, phase func()) (c cost) {
 	m.quiet(ctx)
 	after := m.usage()
 	c.usage = usage{after.contender - before.contender, during.apiServer - before.apiServer, during.others - before.others}
-	c.writes = m.operators.writes(ctx) - writes
+	c.writes, c.allocated = m.operators.writes(ctx)-writes, m.operators.allocated(ctx)-allocated
 	return c
 }
 
@@ -136,6 +136,9 @@ func (m *measurement) quiet(ctx context.Context) {
 func (m *measurement) addCost(phase string, c cost, count int) {
 	m.add(phase, "CPU for each object", "ms", 1, c.contender/float64(count))
 	m.add(phase, "writes for each object", "", 2, c.writes/float64(count))
+	if m.floor == nil {
+		m.add(phase, "allocations for each object", "KiB", 0, c.allocated/(1<<10)/float64(count))
+	}
 }
 
 // all creates or changes all custom resources, and measures until all are ready at a generation.
@@ -285,7 +288,7 @@ func (m *measurement) restart(ctx context.Context, c contender) {
 		return int(m.operators.passes(ctx)) >= owners && m.operators.metric(ctx, `workqueue_depth\{.*\}`) == 0
 	}))
 	m.add("restart", "time until caught up", "s", 1, time.Since(began).Seconds())
-	m.addCost("restart", cost{usage: m.usage(), writes: m.operators.writes(ctx)}, m.count)
+	m.addCost("restart", cost{usage: m.usage(), writes: m.operators.writes(ctx), allocated: m.operators.allocated(ctx)}, m.count)
 	m.add("restart", "peak memory", "MiB", 0, m.operators.peakMemory())
 	m.quiet(ctx)
 }
@@ -355,6 +358,11 @@ func sumOf(metrics, pattern string) (total float64) {
 const writesMetric = `rest_client_requests_total\{.*method="(?:POST|PUT|PATCH|DELETE)".*\}`
 
 func (o operators) writes(ctx context.Context) float64 { return o.metric(ctx, writesMetric) }
+
+// allocated returns the bytes that the operators have allocated since their start.
+func (o operators) allocated(ctx context.Context) float64 {
+	return o.metric(ctx, `go_memstats_alloc_bytes_total`)
+}
 
 // passes returns the number of reconciled objects. Unlike writes, it does not count leases.
 func (o operators) passes(ctx context.Context) float64 {

@@ -228,19 +228,19 @@ func conditionOf(object *unstructured.Unstructured, conditionType string) (statu
 	return with.Status.Conditions[i], true
 }
 
-// toUnstructured converts a typed object. It leaves out the managed fields, which are most
-// of the object and do not matter to health.
+// toUnstructured converts a typed object. It leaves out the managed fields and the template of
+// pods, which are most of the object and do not matter to health.
 func toUnstructured(object metav1.Object) (*unstructured.Unstructured, error) {
 	if whole, ok := object.(*unstructured.Unstructured); ok {
 		return whole, nil
 	}
-	typed, ok := object.(runtime.Object)
-	if !ok {
-		return nil, fmt.Errorf("unexpected %T", object)
-	}
 	managed := object.GetManagedFields()
 	object.SetManagedFields(nil)
 	defer object.SetManagedFields(managed)
+	typed, ok := withoutTemplate(object).(runtime.Object)
+	if !ok {
+		return nil, fmt.Errorf("unexpected %T", object)
+	}
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(typed)
 	if err != nil {
 		return nil, err
@@ -251,6 +251,32 @@ func toUnstructured(object metav1.Object) (*unstructured.Unstructured, error) {
 		whole.SetGroupVersionKind(kinds[0])
 	}
 	return whole, nil
+}
+
+// withoutTemplate returns a workload without the template of its pods. It returns other objects
+// unchanged.
+func withoutTemplate(object metav1.Object) metav1.Object {
+	none := corev1.PodTemplateSpec{}
+	switch whole := object.(type) {
+	case *appsv1.Deployment:
+		copied := *whole
+		copied.Spec.Template = none
+		return &copied
+	case *appsv1.StatefulSet:
+		copied := *whole
+		copied.Spec.Template = none
+		return &copied
+	case *appsv1.DaemonSet:
+		copied := *whole
+		copied.Spec.Template = none
+		return &copied
+	case *batchv1.Job:
+		copied := *whole
+		copied.Spec.Template = none
+		return &copied
+	default:
+		return object
+	}
 }
 
 // OfStatusless computes the health of an object whose kind has no status.

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -20,13 +21,14 @@ import (
 	"helm.sh/helm/v4/pkg/chart/loader/archive"
 	chartv2 "helm.sh/helm/v4/pkg/chart/v2"
 	"helm.sh/helm/v4/pkg/chart/v2/loader"
+	"k8s.io/apimachinery/pkg/runtime"
 )
 
 // ErrInvalid is wrapped by every error about files that are not a chart.
 var ErrInvalid = errors.New("not a valid chart")
 
-// Chart is a chart as its files. Each operation parses a chart of its own from the files,
-// because rendering changes a chart (it enables sub-charts and imports values).
+// Chart is a chart as its files. Each operation has a parsed chart of its own, because rendering
+// changes a chart (it enables sub-charts and imports values).
 type Chart struct {
 	files      []*archive.BufferedFile
 	digest     string
@@ -38,6 +40,8 @@ type Chart struct {
 	valueNames func() map[string]bool
 	// size is the size of all files in bytes.
 	size int
+	// single is the parsed chart if it has no dependencies; nil otherwise. It must not be changed.
+	single *chartv2.Chart
 }
 
 // LoadFS reads the chart at root in fsys, without the files that .helmignore names. An
@@ -119,6 +123,9 @@ func newChart(files []*archive.BufferedFile) (*Chart, error) {
 	c.appVersion = parsed.Metadata.AppVersion
 	c.schema = compileSchema(parsed)
 	c.valueNames = sync.OnceValue(c.findValueNames)
+	if len(parsed.Dependencies()) == 0 && len(parsed.Metadata.Dependencies) == 0 {
+		c.single = parsed
+	}
 	return c, nil
 }
 
@@ -137,8 +144,15 @@ func installable(parsed *chartv2.Chart) error {
 	return nil
 }
 
-// Parse returns a chart that the caller may change.
+// Parse returns a chart whose metadata, values and dependencies the caller may change, but not its
+// files. A chart without dependencies is parsed only once.
 func (c *Chart) Parse() (*chartv2.Chart, error) {
+	if c.single != nil {
+		parsed, metadata := *c.single, *c.single.Metadata
+		metadata.Annotations = maps.Clone(metadata.Annotations)
+		parsed.Metadata, parsed.Values = &metadata, runtime.DeepCopyJSON(parsed.Values)
+		return &parsed, nil
+	}
 	parsed, err := loader.LoadFiles(c.files)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrInvalid, err)

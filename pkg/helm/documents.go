@@ -60,7 +60,10 @@ func (o *operation) ownManifest(next *releasev1.Release, renewed bool) error {
 	if err != nil {
 		return err
 	}
-	next.Manifest, err = owners.Write(next.Manifest, documents)
+	next.Manifest, documents, err = owners.Write(next.Manifest, documents)
+	if err == nil {
+		o.parsed[next.Manifest] = documents
+	}
 	return err
 }
 

@@ -73,31 +73,35 @@ func (r *Owners) others(object *unstructured.Unstructured) []metav1.OwnerReferen
 	})
 }
 
-// Write returns the manifest with the owner references. A document that has them already, or
-// gets none, stays the same to the byte.
-func (r *Owners) Write(manifest string, documents []Document) (string, error) {
-	var written strings.Builder
+// Write returns the manifest with the owner references, and its documents. A document that has the
+// references already, or gets none, stays the same to the byte.
+func (r *Owners) Write(manifest string, documents []Document) (string, []Document, error) {
+	var text strings.Builder
 	changed := false
+	written := make([]Document, 0, len(documents))
 	for _, document := range documents {
-		text, err := r.rewrite(document)
+		rewritten, err := r.rewrite(document)
 		if err != nil {
-			return "", err
+			return "", nil, err
 		}
-		changed = changed || !bytes.Equal(text, document.Text)
-		written.WriteString("---\n")
-		written.Write(text)
+		changed = changed || len(rewritten) != 1 || !bytes.Equal(rewritten[0].Text, document.Text)
+		written = append(written, rewritten...)
 	}
 	if !changed {
-		return manifest, nil
+		return manifest, documents, nil
 	}
-	return written.String(), nil
+	for _, document := range written {
+		text.WriteString("---\n")
+		text.Write(document.Text)
+	}
+	return text.String(), written, nil
 }
 
-// rewrite returns the text of a document with the owner references. The rest of the text
-// stays the same. Otherwise a key such as n, which YAML 1.1 reads as a boolean, would be
-// stored under another name. Only a text that cannot be edited, or that is a stream of JSON,
-// is written again from its objects.
-func (r *Owners) rewrite(d Document) ([]byte, error) {
+// rewrite returns a document with the owner references. The rest of the text stays the same.
+// Otherwise a key such as n, which YAML 1.1 reads as a boolean, would be stored under another
+// name. Only a text that cannot be edited, or that is a stream of JSON, is written again from its
+// objects: one document for each.
+func (r *Owners) rewrite(d Document) ([]Document, error) {
 	changed := false
 	owned := make([]*unstructured.Unstructured, 0, len(d.Objects))
 	for _, object := range d.Objects {
@@ -109,7 +113,7 @@ func (r *Owners) rewrite(d Document) ([]byte, error) {
 		owned = append(owned, copied)
 	}
 	if !changed {
-		return d.Text, nil
+		return []Document{d}, nil
 	}
 	if len(owned) == 1 && !owned[0].IsList() && !hasReferences(d.Objects[0]) {
 		if r.text == nil {
@@ -119,32 +123,33 @@ func (r *Owners) rewrite(d Document) ([]byte, error) {
 			}
 		}
 		if text, ok := insertMetadata(d.Text, r.text); ok {
-			return text, nil
+			return []Document{{Text: text, Objects: owned}}, nil
 		}
 	}
 	if len(owned) == 1 {
 		if text, ok := editOwners(d.Text, d.Objects[0], owned[0]); ok {
-			return text, nil
+			return []Document{{Text: text, Objects: owned}}, nil
 		}
 	}
-	var text bytes.Buffer
+	var source []byte
 	for line := range bytes.Lines(d.Text) {
 		if !bytes.HasPrefix(line, []byte("#")) {
 			break
 		}
-		text.Write(line) // Helm writes the name of the template there.
+		source = append(source, line...) // Helm writes the name of the template there.
 	}
+	written := make([]Document, 0, len(owned))
 	for i, object := range owned {
 		content, err := kyaml.Marshal(object.Object)
 		if err != nil {
 			return nil, fmt.Errorf("write %s %q: %w", object.GetKind(), object.GetName(), err)
 		}
-		if i > 0 {
-			text.WriteString("---\n")
+		if i == 0 {
+			content = append(source, content...)
 		}
-		text.Write(content)
+		written = append(written, Document{Text: content, Objects: owned[i : i+1]})
 	}
-	return text.Bytes(), nil
+	return written, nil
 }
 
 // hasReferences reports whether an object has the field, even if it is empty.

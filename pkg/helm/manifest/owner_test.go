@@ -46,7 +46,8 @@ func postRender(manifests string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return testOwners().Write(manifests, documents)
+	written, _, err := testOwners().Write(manifests, documents)
+	return written, err
 }
 
 // documents returns the parsed documents of manifests.
@@ -245,7 +246,8 @@ func TestRenewOwner(t *testing.T) {
 		if err != nil {
 			return "", err
 		}
-		return owners.Write(manifest, documents)
+		written, _, err := owners.Write(manifest, documents)
+		return written, err
 	}
 	got, err := renew(manifest)
 	if err != nil {

@@ -144,13 +144,16 @@ func FuzzManifest(f *testing.F) {
 		}
 
 		owners := testOwners()
-		written, err := owners.Write(manifest, documents)
+		written, writtenDocuments, err := owners.Write(manifest, documents)
 		if err != nil {
 			return
 		}
 		again, err := Parse(written)
 		if err != nil {
 			t.Fatalf("%q cannot be parsed: %v", written, err)
+		}
+		if got, want := Hash("", writtenDocuments), Hash("", again); got != want {
+			t.Errorf("the hash of the documents of %q differs from that of the text", written)
 		}
 
 		want := flat(t, documents)

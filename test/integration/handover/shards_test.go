@@ -317,8 +317,8 @@ func (s sharing) launcher(t *testing.T) func(shards int) *cluster.Operator {
 }
 
 // testSharing takes over from a process without shards. Then two replicas join, one is paused for
-// longer than its Leases last, which for the others is as if it were killed, one joins, one is
-// terminated, and two with another number of shards take over.
+// longer than its Leases last, one joins, one is terminated, and two with another number of shards
+// take over. A long test also kills a replica. For the others, that is the same as a pause.
 func testSharing(t *testing.T, size sharing) {
 	load, shards := &sharedLoad{t: t}, size.shards
 	for i := range size.apps {
@@ -352,6 +352,15 @@ func testSharing(t *testing.T, size sharing) {
 	b, c := start(shards), start(shards)
 	load.until("two replicas joined", map[*cluster.Operator]int{a: shards / 3, b: shards / 3, c: shards / 3})
 	measure("three replicas", a, b, c)
+	all := map[string]*cluster.Operator{"alone": alone, "a": a, "b": b, "c": c}
+	if !testing.Short() {
+		c.Kill()
+		killed := load.until("one was killed", map[*cluster.Operator]int{a: shards / 2, b: shards / 2})
+		t.Logf("SIGKILL %.1f s until shards were balanced (goal 20 s)", killed.Seconds())
+		c = start(shards)
+		load.until("one joined", map[*cluster.Operator]int{a: shards / 3, b: shards / 3, c: shards / 3})
+		all["in place of c"] = c
+	}
 	b.Pause()
 	paused := load.until("one was paused", map[*cluster.Operator]int{a: shards / 2, c: shards / 2})
 	resumed := time.Now()
@@ -380,7 +389,7 @@ func testSharing(t *testing.T, size sharing) {
 			t.Errorf("the paused replica wrote after it was resumed: %s", apps.Describe([]cluster.AuditEvent{late}))
 		}
 	}
-	all := map[string]*cluster.Operator{"alone": alone, "a": a, "b": b, "c": c, "d": d, "e": e, "f": f}
+	maps.Copy(all, map[string]*cluster.Operator{"d": d, "e": e, "f": f})
 	logGaps(t, all)
 	handedOver := assertOneWriter(t, all)
 	t.Logf("%d objects had several writers, one after another", handedOver)

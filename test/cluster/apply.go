@@ -53,10 +53,13 @@ func (c *Cluster) InstallCRDs(ctx context.Context, paths ...string) error {
 	for _, object := range objects {
 		last, err := poll(ctx, func(ctx context.Context) (bool, error) { return c.isEstablished(ctx, object) })
 		if err != nil {
+			return fmt.Errorf("%s is not established: %w", describe(object), errors.Join(err, last))
+		}
+		last, err = poll(ctx, func(context.Context) (bool, error) { return c.isDiscovered(object) })
+		if err != nil {
 			return fmt.Errorf("%s is not served: %w", describe(object), errors.Join(err, last))
 		}
 	}
-	c.Mapper.Reset()
 	return nil
 }
 
@@ -89,6 +92,22 @@ func (c *Cluster) isEstablished(ctx context.Context, crd *unstructured.Unstructu
 	}
 	established, err := condition(live, "Established")
 	return established["status"] == "True", err
+}
+
+// isDiscovered reports whether the discovery has the kind of an established CRD. The API server adds
+// it later.
+func (c *Cluster) isDiscovered(crd *unstructured.Unstructured) (bool, error) {
+	group, _, err := unstructured.NestedString(crd.Object, "spec", "group")
+	if err != nil {
+		return false, err
+	}
+	kind, _, err := unstructured.NestedString(crd.Object, "spec", "names", "kind")
+	if err != nil {
+		return false, err
+	}
+	c.Mapper.Reset()
+	_, err = c.Mapper.RESTMapping(schema.GroupKind{Group: group, Kind: kind})
+	return err == nil, err
 }
 
 // ApplyFiles applies the objects of YAML files, and of folders of such files, in their order.

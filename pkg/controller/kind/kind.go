@@ -110,10 +110,15 @@ type Pass[T Object[T]] struct {
 	// failed says that the pass returns an error that the worker logs as an error.
 	failed      bool
 	conditions  func(T) *[]metav1.Condition
-	commit      func(context.Context) error
-	confirm     func(context.Context) error
-	confirmNow  func(context.Context) error
+	loop        passLoop[T]
 	afterCommit []func(bool)
+}
+
+// passLoop is the loop of a pass, without the type of the status.
+type passLoop[T Object[T]] interface {
+	commit(ctx context.Context, p *Pass[T]) error
+	Confirm(ctx context.Context, object metav1.Object) error
+	ConfirmOnce(ctx context.Context, object metav1.Object) error
 }
 
 // Key returns the object's namespace and name.
@@ -131,17 +136,17 @@ func (p *Pass[T]) RequeueAfter(d time.Duration) { p.Next = min(p.Next, d) }
 
 // Commit writes the status now. Call it if the status must be visible before the pass
 // continues.
-func (p *Pass[T]) Commit(ctx context.Context) error { return p.commit(ctx) }
+func (p *Pass[T]) Commit(ctx context.Context) error { return p.loop.commit(ctx, p) }
 
 // Confirm is [Loop.ConfirmOnce] for the object of the pass. Steps call it before they change or
 // delete something that exists. They return its error: the next pass has the newest version.
 // Before Finalize, the object is confirmed already.
-func (p *Pass[T]) Confirm(ctx context.Context) error { return p.confirm(ctx) }
+func (p *Pass[T]) Confirm(ctx context.Context) error { return p.loop.ConfirmOnce(ctx, p.Observed) }
 
 // ConfirmNow is [Loop.Confirm] for the object of the pass. Steps call it before they create again
 // what is gone: the garbage collector may have deleted it after the object, whose deletion the
 // cache shows later.
-func (p *Pass[T]) ConfirmNow(ctx context.Context) error { return p.confirmNow(ctx) }
+func (p *Pass[T]) ConfirmNow(ctx context.Context) error { return p.loop.Confirm(ctx, p.Observed) }
 
 // AfterCommit calls f at the end of the pass. committed is false if the status was held,
 // or if its write failed.

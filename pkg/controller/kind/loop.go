@@ -259,10 +259,8 @@ func (l *Loop[T, S]) newPass(object T, why controller.Reason) *Pass[T] {
 	p := &Pass[T]{
 		Observed: object, Object: object.DeepCopy(), Reason: why, Now: l.clock.Now(), Next: controller.Jitter(l.resync), Pause: l.PauseOf(object),
 		conditions: func(object T) *[]metav1.Condition { return l.kind.Conditions(l.kind.Status(object)) },
+		loop:       l,
 	}
-	p.commit = func(ctx context.Context) error { return l.commit(ctx, p) }
-	p.confirm = func(ctx context.Context) error { return l.ConfirmOnce(ctx, p.Observed) }
-	p.confirmNow = func(ctx context.Context) error { return l.Confirm(ctx, p.Observed) }
 	if held, ok := l.held.Held(p.Key(), object.GetUID()); ok {
 		*l.kind.Status(p.Object) = *l.kind.Status(held.DeepCopy())
 	}

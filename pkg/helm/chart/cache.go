@@ -94,8 +94,14 @@ func (c chartCache) readFile(digest, extension string) ([]byte, error) {
 	return data, err
 }
 
-// writeFile creates or replaces a file at once, so that no reader sees a part of it.
+// writeFile creates or replaces a file at once, so that no reader sees a part of it. A retry may
+// help after an error, because the disk may have space later.
 func (c chartCache) writeFile(name string, data []byte) (err error) {
+	defer func() {
+		if err != nil {
+			err = unavailableError{fmt.Errorf("write the cache: %w", err)}
+		}
+	}()
 	if err := os.MkdirAll(c.dir, 0o700); err != nil {
 		return err
 	}

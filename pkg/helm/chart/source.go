@@ -160,7 +160,7 @@ func (s Source) loadRemote(ctx context.Context, r chartReference) (*Chart, error
 			return nil, remoteError(r, err)
 		}
 		if err := cache.write(pulled); err != nil {
-			return nil, unavailableError{fmt.Errorf("write the cache: %w", err)} // Its disk may have space later.
+			return nil, err
 		}
 		archive = pulled.archive
 	}
@@ -176,7 +176,7 @@ func (s Source) loadRemote(ctx context.Context, r chartReference) (*Chart, error
 	}
 	if isNew {
 		if err := cache.remember(r, digest); err != nil {
-			return nil, unavailableError{fmt.Errorf("write the cache: %w", err)} // Its disk may have space later.
+			return nil, err
 		}
 	}
 	return chart, nil

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package chaos breaks on purpose the way between the operator and the API server, the process, and
-// its surroundings: quotas, admission, permissions, namespaces. It compares what becomes of it with
-// an undisturbed run.
+// its surroundings: quotas, admission, permissions, namespaces, etcd. It compares what becomes of it
+// with an undisturbed run.
 //
 // A subject is a kind with one object of it: the object is created, changed, drifts and is deleted.
 // An undisturbed run records the state after each of these steps: objects, status, release records,

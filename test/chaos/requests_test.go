@@ -146,6 +146,24 @@ func playAllUndisturbed(t *testing.T) {
 	})
 }
 
+// playAllDisturbed plays all subjects side by side while something is broken for all of them. The
+// options are the differences that it may make.
+func playAllDisturbed(t *testing.T, options ...cmp.Option) {
+	t.Helper()
+	for name, s := range subjects {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			count(t, 1)
+			want, _ := undisturbed[name](t)
+			namespace := shared.Namespace(t)
+
+			came := play(t, s, namespace, &want, nil, options...)
+
+			assertOutcome(t, want, came)
+		})
+	}
+}
+
 // assertOutcome asserts what states do not show: an event is sent at most once more, and a deletion
 // leaves one audit record.
 func assertOutcome(t *testing.T, undisturbed, came outcome) {

@@ -41,20 +41,7 @@ func TestStorageFails(t *testing.T) {
 		defer close(ended)
 		wait.UntilWithContext(ctx, func(ctx context.Context) { etcd.fail(ctx, t) }, storagePeriod-storageBreak)
 	}()
-	t.Run("subjects", func(t *testing.T) {
-		for name, s := range subjects {
-			t.Run(name, func(t *testing.T) {
-				t.Parallel()
-				count(t, 1)
-				want, _ := undisturbed[name](t)
-				namespace := shared.Namespace(t)
-
-				came := play(t, s, namespace, &want, nil, ofFault)
-
-				assertOutcome(t, want, came)
-			})
-		}
-	})
+	t.Run("subjects", func(t *testing.T) { playAllDisturbed(t, ofFault) })
 	end()
 	<-ended
 	if etcd.breaks == 0 {

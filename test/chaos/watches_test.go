@@ -33,18 +33,7 @@ func TestWatchesFail(t *testing.T) {
 				sabotage.breakWatches(nil)
 				reconnect(t)
 			})
-			for name, s := range subjects {
-				t.Run(name, func(t *testing.T) {
-					t.Parallel()
-					count(t, 1)
-					want, _ := undisturbed[name](t)
-					namespace := shared.Namespace(t)
-
-					came := play(t, s, namespace, &want, nil)
-
-					assertOutcome(t, want, came)
-				})
-			}
+			playAllDisturbed(t)
 			if watchFaults[name].pages {
 				t.Cleanup(func() {
 					if sabotage.expiredPages.Load() == 0 {

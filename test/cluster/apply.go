@@ -55,7 +55,10 @@ func (c *Cluster) InstallCRDs(ctx context.Context, paths ...string) error {
 		if err != nil {
 			return fmt.Errorf("%s is not established: %w", describe(object), errors.Join(err, last))
 		}
-		last, err = poll(ctx, func(context.Context) (bool, error) { return c.isDiscovered(object) })
+	}
+	c.Mapper.Reset() // Kinds that were known before may have other versions now.
+	for _, object := range objects {
+		last, err := poll(ctx, func(context.Context) (bool, error) { return c.isDiscovered(object) })
 		if err != nil {
 			return fmt.Errorf("%s is not served: %w", describe(object), errors.Join(err, last))
 		}
@@ -105,8 +108,7 @@ func (c *Cluster) isDiscovered(crd *unstructured.Unstructured) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	c.Mapper.Reset()
-	_, err = c.Mapper.RESTMapping(schema.GroupKind{Group: group, Kind: kind})
+	_, err = c.Mapping(schema.GroupKind{Group: group, Kind: kind})
 	return err == nil, err
 }
 
@@ -177,12 +179,7 @@ func (c *Cluster) ApplyObject(ctx context.Context, namespace string, object *uns
 // else namespace.
 func (c *Cluster) resource(object *unstructured.Unstructured, namespace string) (dynamic.ResourceInterface, error) {
 	kind := object.GroupVersionKind()
-	mapping, err := c.Mapper.RESTMapping(kind.GroupKind(), kind.Version)
-	if meta.IsNoMatchError(err) {
-		// The discovery may be older than the kind.
-		c.Mapper.Reset()
-		mapping, err = c.Mapper.RESTMapping(kind.GroupKind(), kind.Version)
-	}
+	mapping, err := c.Mapping(kind.GroupKind(), kind.Version)
 	if err != nil {
 		return nil, fmt.Errorf("find resource of %s: %w", describe(object), err)
 	}
@@ -194,6 +191,17 @@ func (c *Cluster) resource(object *unstructured.Unstructured, namespace string) 
 		namespace = own
 	}
 	return client.Namespace(namespace), nil
+}
+
+// Mapping returns the resource of a kind. It also finds a kind that is newer than the last
+// discovery.
+func (c *Cluster) Mapping(kind schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
+	mapping, err := c.Mapper.RESTMapping(kind, versions...)
+	if meta.IsNoMatchError(err) {
+		c.Mapper.Reset()
+		mapping, err = c.Mapper.RESTMapping(kind, versions...)
+	}
+	return mapping, err
 }
 
 // load reads the objects of files, and of the YAML files of folders in the order of their names.

@@ -119,11 +119,7 @@ func manifestsOf(t *testing.T, manifest string) map[string]map[string]any {
 func clientOf(t *testing.T, reference helm.ObjectReference) dynamic.ResourceInterface {
 	t.Helper()
 	kind := schema.FromAPIVersionAndKind(reference.APIVersion, reference.Kind)
-	mapping, err := shared.Mapper.RESTMapping(kind.GroupKind(), kind.Version)
-	if err != nil {
-		shared.Mapper.Reset() // The kind is defined by a CRD of a chart.
-		mapping, err = shared.Mapper.RESTMapping(kind.GroupKind(), kind.Version)
-	}
+	mapping, err := shared.Mapping(kind.GroupKind(), kind.Version) // A CRD of a chart may define the kind.
 	if err != nil {
 		t.Fatal(err)
 	}

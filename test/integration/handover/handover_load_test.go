@@ -6,16 +6,21 @@
 package handover
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"io"
 	"net/http"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/scheme"
 
 	"github.com/example/demoapp-controller/test/cluster"
 	"github.com/example/demoapp-controller/test/integration/apps"
@@ -44,6 +49,8 @@ const (
 	// inFlight is the time that one operation may take to end. Each begins before the loss of the
 	// lease.
 	inFlight = 2 * time.Second
+	// clockSkew is the difference between the clocks of two processes.
+	clockSkew = 30 * time.Second
 	// logDelay is the time between the begin of a pass and the line of the log.
 	logDelay = 500 * time.Millisecond
 )
@@ -183,11 +190,20 @@ func TestTakenLeaseEndsWorkUnderLoad(t *testing.T) {
 
 // TestUnrenewableLeaseEndsWorkUnderLoad refuses the requests of the leader for the lease. The
 // leader has access to all other objects, and the standby to the lease, too. So only the time keeps
-// the two from working together.
+// the two from working together. The clock of the leader is behind that of the standby by more than
+// the lease's duration, but the standby does not take the lease before.
 func TestUnrenewableLeaseEndsWorkUnderLoad(t *testing.T) {
 	proxy := shared.NewProxy(t)
 	leader := cluster.Launch{Proxy: proxy, Args: append([]string{"--logging-format=json", "-v=4"}, leaseFlags()...)}
+	proxy.Intercept(shiftLeases(-clockSkew))
 	p := newPair(t, leader, cluster.Launch{Args: leaseFlags()}, loadInterval)
+	lease, err := shared.Client.CoordinationV1().Leases(cluster.OperatorNamespace).Get(t.Context(), cluster.LeaseName, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if behind := time.Since(lease.Spec.RenewTime.Time); behind < clockSkew {
+		t.Errorf("the Lease was renewed %s ago, want at least %s", behind, clockSkew)
+	}
 
 	begin := time.Now()
 	proxy.Refuse(func(r *http.Request) bool { return strings.Contains(r.URL.Path, "/leases/") })
@@ -197,6 +213,43 @@ func TestUnrenewableLeaseEndsWorkUnderLoad(t *testing.T) {
 	took := awaitTakeover(t, begin, p.leader, p.standby)
 	assertWithin(t, "loss of the lease to the first write of the standby", took, afterKill)
 	p.load.Stop()
+}
+
+// shiftLeases returns an interceptor that writes Leases as a process would whose clock differs from
+// that of the others.
+func shiftLeases(by time.Duration) cluster.Interceptor {
+	return func(w http.ResponseWriter, r *http.Request, forward http.Handler) {
+		if strings.Contains(r.URL.Path, "/leases") && r.Body != nil && r.Method != http.MethodGet {
+			if err := shiftLease(r, by); err != nil {
+				http.Error(w, err.Error(), http.StatusBadRequest)
+				return
+			}
+		}
+		forward.ServeHTTP(w, r)
+	}
+}
+
+// shiftLease changes the times of the Lease in the body of a request.
+func shiftLease(r *http.Request, by time.Duration) error {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return err
+	}
+	var lease coordinationv1.Lease
+	if _, _, err := scheme.Codecs.UniversalDeserializer().Decode(body, nil, &lease); err != nil {
+		return err
+	}
+	for _, at := range []*metav1.MicroTime{lease.Spec.AcquireTime, lease.Spec.RenewTime} {
+		if at != nil {
+			at.Time = at.Add(by)
+		}
+	}
+	if body, err = json.Marshal(&lease); err != nil {
+		return err
+	}
+	r.Header.Set("Content-Type", runtime.ContentTypeJSON)
+	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+	return nil
 }
 
 // lastPass returns the time at which the last pass of an operator began. The operator logs JSON

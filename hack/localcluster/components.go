@@ -27,8 +27,12 @@ const (
 	auditPolicyFile = "audit-policy.yaml"
 )
 
-// apiServerName is the component that SIGUSR1 restarts.
-const apiServerName = "kube-apiserver"
+const (
+	// apiServerName is the component that SIGUSR1 restarts.
+	apiServerName = "kube-apiserver"
+	// etcdName is the component that SIGUSR2 restarts.
+	etcdName = "etcd"
+)
 
 // component is one process of the control plane.
 type component struct {
@@ -49,7 +53,7 @@ func localURL(port int) string { return fmt.Sprintf("https://127.0.0.1:%d", port
 
 // etcd trades durability for speed, since no data needs to survive a crash.
 func etcd(inst instance, p ports) component {
-	return component{name: "etcd", ports: []int{p.etcd, p.etcdPeer}, args: []string{
+	return component{name: etcdName, ports: []int{p.etcd, p.etcdPeer}, args: []string{
 		"--name=default",
 		"--data-dir=" + inst.data(),
 		"--unsafe-no-fsync",

@@ -33,8 +33,8 @@
 // elsewhere the next up or down of that name ends those that are recorded in the instance's state
 // file.
 //
-// SIGUSR1 makes the supervisor restart the API server, for tests of what happens meanwhile and
-// afterwards. The other components go on, as they do when a real API server restarts.
+// SIGUSR1 makes the supervisor restart the API server, and SIGUSR2 etcd, for tests of what happens
+// meanwhile and afterwards. The other components go on, as they do when a real one restarts.
 //
 // # The cluster
 //

@@ -10,9 +10,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"time"
 )
@@ -94,6 +96,9 @@ func (s *supervisor) takeOver(ctx context.Context) (*fileLock, error) {
 	return lock, nil
 }
 
+// restarted has the component that each signal restarts.
+var restarted = map[os.Signal]string{syscall.SIGUSR1: apiServerName, syscall.SIGUSR2: etcdName}
+
 // attempt starts the instance once and returns when it has ended: nil if it was ready and was then
 // asked to end.
 func (s *supervisor) attempt(ctx context.Context, ready io.Writer) (err error) {
@@ -110,7 +115,7 @@ func (s *supervisor) attempt(ctx context.Context, ready io.Writer) (err error) {
 		return fmt.Errorf("start instance %q: %w", s.instance.name, err)
 	}
 	restarts := make(chan os.Signal, 1)
-	signal.Notify(restarts, syscall.SIGUSR1)
+	signal.Notify(restarts, slices.Collect(maps.Keys(restarted))...)
 	defer signal.Stop(restarts)
 	if err := json.NewEncoder(ready).Encode(conn); err != nil {
 		return fmt.Errorf("report ready: %w", err)
@@ -118,8 +123,8 @@ func (s *supervisor) attempt(ctx context.Context, ready io.Writer) (err error) {
 	for ctx.Err() == nil {
 		select {
 		case <-ctx.Done():
-		case <-restarts:
-			if err := fleet.restart(ctx, apiServerName); err != nil {
+		case signal := <-restarts:
+			if err := fleet.restart(ctx, restarted[signal]); err != nil {
 				return err
 			}
 		}

@@ -11,6 +11,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -21,6 +22,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/example/demoapp-controller/test/cluster"
 )
 
 const (
@@ -30,8 +33,8 @@ const (
 	storagePeriod = 10 * time.Second
 )
 
-// TestStorageFails plays all subjects while etcd stops again and again, and loses its history after
-// each break.
+// TestStorageFails plays all subjects while etcd, in turn, stops for a time and is restarted, and
+// loses its history after each break.
 func TestStorageFails(t *testing.T) {
 	playAllUndisturbed(t)
 	etcd := newStorage(t)
@@ -44,34 +47,23 @@ func TestStorageFails(t *testing.T) {
 	t.Run("subjects", func(t *testing.T) { playAllDisturbed(t, ofFault) })
 	end()
 	<-ended
-	if etcd.breaks == 0 {
-		t.Error("etcd has never stopped")
+	if etcd.stops == 0 || etcd.restarts == 0 {
+		t.Errorf("etcd stopped %d times and was restarted %d times", etcd.stops, etcd.restarts)
 	}
-	t.Logf("etcd stopped %d times", etcd.breaks)
+	t.Logf("etcd stopped %d times and was restarted %d times", etcd.stops, etcd.restarts)
 }
 
 // storage is the etcd of the control plane.
 type storage struct {
-	process *os.Process
-	url     string
-	client  *http.Client
-	breaks  int
+	url             string
+	client          *http.Client
+	stops, restarts int
 }
 
-// newStorage finds the process of etcd and its address.
+// newStorage finds etcd and its address.
 func newStorage(t *testing.T) *storage {
 	t.Helper()
-	dir := shared.Dir()
-	var state struct {
-		Components []struct {
-			Name string `json:"name"`
-			PID  int    `json:"pid"`
-		} `json:"components"`
-	}
-	if err := json.Unmarshal(readFile(t, filepath.Join(dir, "state.json")), &state); err != nil {
-		t.Fatal(err)
-	}
-	pki := func(name string) string { return filepath.Join(dir, "pki", name) }
+	pki := func(name string) string { return filepath.Join(shared.Dir(), "pki", name) }
 	pair, err := tls.LoadX509KeyPair(pki("etcd-client.crt"), pki("etcd-client.key"))
 	if err != nil {
 		t.Fatal(err)
@@ -79,22 +71,40 @@ func newStorage(t *testing.T) *storage {
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(readFile(t, pki("etcd-ca.crt")))
 	config := &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}, RootCAs: roots}
-	for _, component := range state.Components {
-		if component.Name != "etcd" {
-			continue
-		}
-		process, err := os.FindProcess(component.PID)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for argument := range bytes.SplitSeq(readFile(t, fmt.Sprintf("/proc/%d/cmdline", component.PID)), []byte{0}) {
-			if url, ok := strings.CutPrefix(string(argument), "--advertise-client-urls="); ok {
-				return &storage{process: process, url: url, client: &http.Client{Transport: &http.Transport{TLSClientConfig: config}}}
-			}
+	pid, err := etcdProcess()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for argument := range bytes.SplitSeq(readFile(t, fmt.Sprintf("/proc/%d/cmdline", pid)), []byte{0}) {
+		if url, ok := strings.CutPrefix(string(argument), "--advertise-client-urls="); ok {
+			return &storage{url: url, client: &http.Client{Transport: &http.Transport{TLSClientConfig: config}}}
 		}
 	}
-	t.Fatal("the control plane has no etcd")
+	t.Fatal("etcd has no address")
 	return nil
+}
+
+// etcdProcess returns the process of etcd.
+func etcdProcess() (int, error) {
+	content, err := os.ReadFile(filepath.Join(shared.Dir(), "state.json"))
+	if err != nil {
+		return 0, err
+	}
+	var state struct {
+		Components []struct {
+			Name string `json:"name"`
+			PID  int    `json:"pid"`
+		} `json:"components"`
+	}
+	if err := json.Unmarshal(content, &state); err != nil {
+		return 0, err
+	}
+	for _, component := range state.Components {
+		if component.Name == "etcd" {
+			return component.PID, nil
+		}
+	}
+	return 0, errors.New("the control plane has no etcd")
 }
 
 func readFile(t *testing.T, path string) []byte {
@@ -106,25 +116,58 @@ func readFile(t *testing.T, path string) []byte {
 	return content
 }
 
-// fail stops etcd for a time, and then removes its history.
+// fail stops or restarts etcd, in turn, and then removes its history.
 func (s *storage) fail(ctx context.Context, t *testing.T) {
 	t.Helper()
-	if err := s.process.Signal(syscall.SIGSTOP); err != nil {
-		t.Error(err)
-		return
+	var err error
+	if s.stops > s.restarts {
+		s.restarts++
+		err = s.restart(ctx)
+	} else {
+		s.stops++
+		err = s.stop(ctx)
+	}
+	if err == nil {
+		err = wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, cluster.DefaultTimeout, true, func(ctx context.Context) (bool, error) {
+			// A restarted etcd does not answer at first.
+			return s.compact(ctx) == nil, nil
+		})
+	}
+	if err != nil && ctx.Err() == nil {
+		t.Errorf("break etcd: %v", err)
+	}
+}
+
+// stop stops etcd for a time.
+func (s *storage) stop(ctx context.Context) error {
+	pid, err := etcdProcess()
+	if err != nil {
+		return err
+	}
+	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+		return err
 	}
 	select {
 	case <-time.After(storageBreak):
 	case <-ctx.Done():
 	}
-	if err := s.process.Signal(syscall.SIGCONT); err != nil {
-		t.Error(err)
-		return
+	return syscall.Kill(pid, syscall.SIGCONT)
+}
+
+// restart ends etcd and waits until another process has taken its place.
+func (s *storage) restart(ctx context.Context) error {
+	before, err := etcdProcess()
+	if err != nil {
+		return err
 	}
-	s.breaks++
-	if err := s.compact(ctx); err != nil && ctx.Err() == nil {
-		t.Errorf("compact etcd: %v", err)
+	if err := shared.RestartEtcd(); err != nil {
+		return err
 	}
+	// The end of the test does not interrupt the restart: the cluster serves other tests.
+	return wait.PollUntilContextTimeout(context.WithoutCancel(ctx), 100*time.Millisecond, cluster.DefaultTimeout, true, func(context.Context) (bool, error) {
+		now, err := etcdProcess()
+		return err == nil && now != before, nil
+	})
 }
 
 // compact removes all revisions but the present one.

@@ -36,6 +36,14 @@ func (c *Cluster) RestartAPIServer(ctx context.Context, t testing.TB) {
 	})
 }
 
+// RestartEtcd asks the control plane to end etcd and to start it again.
+func (c *Cluster) RestartEtcd() error {
+	if err := syscall.Kill(c.connection.PID, syscall.SIGUSR2); err != nil {
+		return fmt.Errorf("restart etcd: %w", err)
+	}
+	return nil
+}
+
 // apiServerStart returns the time at which the process of the API server started.
 func (c *Cluster) apiServerStart(ctx context.Context) (string, error) {
 	metrics, err := c.Client.Discovery().RESTClient().Get().AbsPath("/metrics").DoRaw(ctx)

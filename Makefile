@@ -255,7 +255,7 @@ WITH_BINARY := DEMOAPP_CONTROLLER_BINARY=$(CURDIR)/$(BINARY)
 CLUSTER_TEST := $(WITH_BINARY) $(GO_TEST) -p 4 -tags integration,conformance
 
 # The faults that are quick to play, with the same seed each time. They have the machine for themselves.
-FAULTS := TestGeneratedChanges|TestStaleFirstList
+FAULTS := TestEveryRequestFails|TestKilledAfterEachRequest|TestGeneratedChanges|TestStaleFirstList
 
 .PHONY: test-cluster
 test-cluster: build ## Run the operator on real API servers, and compare the Helm engine with the stock Helm SDK.
@@ -273,10 +273,11 @@ test-cluster-all: test-programs
 
 # The faults have the machine for themselves.
 SOAK ?= 30m
+SEED ?= 1
 .PHONY: test-chaos
 test-chaos: build ## Break requests, watches, processes and surroundings of the operator, and change many objects for SOAK=30m.
-	$(WITH_BINARY) $(GO_TEST) -timeout 180m -tags integration ./test/chaos
-	$(WITH_BINARY) $(GO_TEST) -timeout 120m -tags integration -run TestSoak ./test/chaos -soak=$(SOAK)
+	$(WITH_BINARY) $(GO_TEST) -timeout 240m -tags integration ./test/chaos -seed=$(SEED)
+	$(WITH_BINARY) $(GO_TEST) -timeout 120m -tags integration -run TestSoak ./test/chaos -soak=$(SOAK) -seed=$(SEED)
 
 .PHONY: test-databases
 test-databases: test-programs ## Run the scripts of the kinds PostgreSQL and Backup with real servers.

@@ -96,7 +96,7 @@ func (s *supervisor) takeOver(ctx context.Context) (*fileLock, error) {
 	return lock, nil
 }
 
-// restarted has the component that each signal restarts.
+// restarted maps a signal to the component that it restarts.
 var restarted = map[os.Signal]string{syscall.SIGUSR1: apiServerName, syscall.SIGUSR2: etcdName}
 
 // attempt starts the instance once and returns when it has ended: nil if it was ready and was then
@@ -123,8 +123,8 @@ func (s *supervisor) attempt(ctx context.Context, ready io.Writer) (err error) {
 	for ctx.Err() == nil {
 		select {
 		case <-ctx.Done():
-		case signal := <-restarts:
-			if err := fleet.restart(ctx, restarted[signal]); err != nil {
+		case sig := <-restarts:
+			if err := fleet.restart(ctx, restarted[sig]); err != nil {
 				return err
 			}
 		}

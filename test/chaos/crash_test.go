@@ -7,6 +7,7 @@ package chaos
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"math/rand/v2"
 	"net/http"
@@ -15,72 +16,96 @@ import (
 	"sync"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/util/sets"
+
 	"github.com/example/demoapp-controller/test/cluster"
 )
 
-// shortCrashes is the number of subjects for which a short test kills the operator.
-const shortCrashes = 3
+const (
+	// shortCrashes is the number of subjects for which a short test kills the operator.
+	shortCrashes = 3
+	// inARow is the number of consecutive crashes: a request kills the operator, and the first one of
+	// the next operator kills that one.
+	inARow = 2
+	// crashesAtOnce is the number of runs side by side. Each has an operator of its own.
+	crashesAtOnce = 6
+)
 
-// inARow is the number of crashes in a row: a request kills the operator, and the next one the next
-// operator.
-const inARow = 2
-
-// TestKilledAfterEachRequest kills the operator twice in a row for each subject, while all other
-// subjects are in work: after each request that the operator sends for it. A short test kills it
-// after some requests, which the seed selects.
+// TestKilledAfterEachRequest kills the operator after each request that it sends for a subject, and
+// the next one after its first request. Each run has an operator of its own, which watches one
+// namespace. A short test plays some subjects, each with one request, which the seed selects.
 func TestKilledAfterEachRequest(t *testing.T) {
 	playAllUndisturbed(t)
-	operator.StopOrderly(t)
+	stopShared(t)
+	slots := make(chan struct{}, crashesAtOnce)
+	t.Run("subjects", func(t *testing.T) {
+		for _, c := range crashes(t) {
+			t.Run(fmt.Sprintf("%s/%d", c.subject, c.nth), func(t *testing.T) {
+				t.Parallel()
+				slots <- struct{}{}
+				defer func() { <-slots }()
+				playCrash(t, c)
+			})
+		}
+	})
+}
+
+// A crash kills the operator after a request for a subject, from 1.
+type crash struct {
+	subject string
+	nth     int
+}
+
+func playCrash(t *testing.T, c crash) {
+	t.Helper()
+	want, sent := undisturbed[c.subject](t)
+	namespace := shared.Namespace(t)
+	countMet(t, namespace, inARow)
 	// A killed operator does not release its lease, and the next one would wait for its end each time.
-	restarts := newRestarts(t, "--leader-elect=false")
-	for _, round := range crashes(t, restarts.crash) {
-		t.Run("round", func(t *testing.T) {
-			for name, s := range subjects {
-				want, _ := undisturbed[name](t)
-				t.Run(name, func(t *testing.T) {
-					t.Parallel()
-					if round[name].nth > 0 {
-						count(t, 1)
-					}
-					namespace := shared.Namespace(t)
-					sabotage.watch(namespace, round[name])
+	r := newRestarts(t, "--leader-elect=false", "--namespaces="+namespace)
+	sabotage.watch(namespace, plan{nth: c.nth, times: inARow, fault: r.crash, meets: once()})
+	defer func() {
+		if t.Failed() {
+			t.Logf("killed after the request %q of the undisturbed run; this one sent: %q", sent[c.nth-1], sabotage.sent(namespace))
+		}
+	}()
 
-					came := play(t, s, namespace, &want, nil, ofFault)
+	came := play(t, subjects[c.subject], namespace, &want, nil, ofFault)
 
-					if came.audits != want.audits {
-						t.Errorf("%d audit records, want %d", came.audits, want.audits)
-					}
-				})
-			}
-		})
+	if came.audits != want.audits {
+		t.Errorf("%d audit records, want %d", came.audits, want.audits)
 	}
 }
 
-// crashes returns the plans of each round by subject. A subject without a plan is not the cause of
-// a crash.
-func crashes(t *testing.T, crash fault) []map[string]plan {
+// crashes returns the crashes of a test.
+func crashes(t *testing.T) []crash {
 	t.Helper()
 	names := slices.Sorted(maps.Keys(subjects))
+	var all []crash
 	if testing.Short() {
-		random, round := rand.New(rand.NewPCG(uint64(*seed), 0)), map[string]plan{}
+		random := rand.New(rand.NewPCG(uint64(*seed), 0))
 		random.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
 		for _, name := range names[:shortCrashes] {
 			_, sent := undisturbed[name](t)
-			round[name] = plan{random.IntN(len(sent)) + 1, inARow, crash}
+			all = append(all, crash{name, random.IntN(len(sent)) + 1})
 		}
-		return []map[string]plan{round}
+		return all
 	}
-	var rounds []map[string]plan
 	for _, name := range names {
 		_, sent := undisturbed[name](t)
 		for nth := range sent {
-			if nth == len(rounds) {
-				rounds = append(rounds, map[string]plan{})
-			}
-			rounds[nth][name] = plan{nth + 1, inARow, crash}
+			all = append(all, crash{name, nth + 1})
 		}
 	}
-	return rounds
+	return all
+}
+
+// stopShared stops the operator that all runs share, and starts it again at the end of the test.
+func stopShared(t *testing.T) {
+	t.Helper()
+	ctx := context.WithoutCancel(t.Context())
+	operator.StopOrderly(t)
+	t.Cleanup(func() { operator = launch.Start(ctx, mainTest, shared).AwaitReady(ctx, mainTest) })
 }
 
 // restarts keeps an operator running, as a Deployment does.
@@ -119,7 +144,6 @@ func newRestarts(t *testing.T, args ...string) *restarts {
 		close(done)
 		<-ended
 		r.current.Stop()
-		operator = launch.Start(ctx, mainTest, shared).AwaitReady(ctx, mainTest)
 	})
 	return r
 }
@@ -128,6 +152,17 @@ func (r *restarts) running() *cluster.Operator {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.current
+}
+
+// once returns a function that selects one request of each process.
+func once() func(*http.Request) bool {
+	known := sets.New[string]()
+	return func(request *http.Request) bool {
+		// Each process has a token of its own.
+		token := request.Header.Get("Authorization")
+		defer known.Insert(token)
+		return !known.Has(token)
+	}
 }
 
 // crash is the fault that kills the operator after a request, before the answer.

@@ -1,9 +1,9 @@
 // Copyright The DemoApp Controller Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package chaos breaks on purpose the way between the operator and the API server, the process, and
-// its surroundings: quotas, admission, permissions, namespaces, etcd. It compares what becomes of it
-// with an undisturbed run.
+// Package chaos injects faults between the operator and the API server, into the process and into
+// its environment: quotas, admission, permissions, namespaces, etcd. It compares each result with an
+// undisturbed run.
 //
 // A subject is a kind with one object of it: the object is created, changed, drifts and is deleted.
 // An undisturbed run records the state after each of these steps: objects, status, release records,
@@ -13,7 +13,7 @@
 // Generated changes need no undisturbed run: the state after any changes is compared with that of a
 // fresh object with the same spec.
 //
-// All runs share one operator, which connects to the API server through a proxy. Each run has a
+// Most runs share one operator, which connects to the API server through a proxy. Each run has a
 // namespace of its own, so a fault hits one run, and many runs are side by side. The tests that
 // break something for all runs are not parallel.
 package chaos

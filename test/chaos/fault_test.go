@@ -19,15 +19,17 @@ import (
 	"sync/atomic"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/client-go/kubernetes/scheme"
 )
 
 // late is the delay of an answer that comes late. It is longer than the timeout of any request of
 // the operator but those of Helm operations.
 const late = 40 * time.Second
 
-// A fault is what happens to a request instead of its way to the API server.
+// A fault answers a request in place of the API server.
 type fault func(w http.ResponseWriter, r *http.Request, forward http.Handler)
 
 // faults are the ways in which a request fails.
@@ -85,9 +87,11 @@ func refuse(w http.ResponseWriter, code int, reason metav1.StatusReason) {
 type plan struct {
 	// nth is the number of the first request, from 1; 0 for none.
 	nth int
-	// times is the number of requests in a row.
+	// times is the number of requests that meet the fault, one after the other.
 	times int
 	fault fault
+	// meets decides which of the requests from the first on meet the fault; nil for all.
+	meets func(*http.Request) bool
 }
 
 // saboteur counts the requests of runs, and breaks those that the plans of the runs name.
@@ -109,6 +113,8 @@ type saboteur struct {
 type requests struct {
 	plan plan
 	sent []string
+	// met is the number of requests that met the fault, and held that of those without an end.
+	met, held int
 }
 
 func newSaboteur() *saboteur { return &saboteur{runs: map[string]*requests{}} }
@@ -125,6 +131,21 @@ func (s *saboteur) sent(namespace string) []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.runs[namespace].sent)
+}
+
+// met returns how many requests of a run met its fault.
+func (s *saboteur) met(namespace string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.runs[namespace].met
+}
+
+// holds reports whether a fault of a run has not ended yet.
+func (s *saboteur) holds(namespace string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	run := s.runs[namespace]
+	return run != nil && run.held > 0
 }
 
 // breakWatches breaks all watches that begin from now on; nil ends that.
@@ -193,22 +214,31 @@ func (s *saboteur) faultOf(r *http.Request) fault {
 			continue
 		}
 		run.sent = append(run.sent, strings.ReplaceAll(text, namespace, "NAMESPACE"))
-		if nth := len(run.sent); nth >= run.plan.nth && nth < run.plan.nth+run.plan.times {
-			return run.plan.fault
+		p := run.plan
+		if len(run.sent) < p.nth || run.met >= p.times || p.meets != nil && !p.meets(r) {
+			return nil
 		}
-		return nil
+		run.met++
+		run.held++
+		return func(w http.ResponseWriter, r *http.Request, forward http.Handler) {
+			defer func() {
+				s.mu.Lock()
+				defer s.mu.Unlock()
+				run.held--
+			}()
+			p.fault(w, r, forward)
+		}
 	}
 	return nil
 }
 
-// counted returns the text of a request that counts: all but lists and watches, which informers
-// send, and reviews of permissions. Records of deletions are in a namespace of their own, and their
-// names have the namespace of the object.
+// counted returns the text of a request that counts: all for objects in namespaces but those of
+// informers and for leases. Audit records are in a namespace of their own, and their names have the
+// namespace of the object.
 func counted(r *http.Request) (string, bool) {
 	path := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
 	at := slices.Index(path, "namespaces")
-	named := len(path) - at - 2 // Segments after the namespace: the resource, the name, the subresource.
-	if at < 0 || r.Method == http.MethodGet && named < 2 || slices.Contains(path, "leases") {
+	if _, watching := isWatch(r); at < 0 || watching || isOfInformer(r) || slices.Contains(path, "leases") {
 		return "", false
 	}
 	text := r.Method + " " + strings.Join(path[at:], "/")
@@ -221,9 +251,22 @@ func counted(r *http.Request) (string, bool) {
 		return "", false
 	}
 	r.Body = io.NopCloser(bytes.NewReader(body))
-	var object metav1.PartialObjectMetadata
-	if json.Unmarshal(body, &object) == nil {
-		text += fmt.Sprintf(" (%s)", object.Name)
+	if name := nameIn(body); name != "" {
+		text += fmt.Sprintf(" (%s)", name)
 	}
 	return text, true
+}
+
+// nameIn returns the name of an object: protobuf or JSON if its kind is one of Kubernetes, else JSON.
+func nameIn(body []byte) string {
+	if object, _, err := scheme.Codecs.UniversalDeserializer().Decode(body, nil, nil); err == nil {
+		if object, err := meta.Accessor(object); err == nil {
+			return object.GetName()
+		}
+	}
+	var object metav1.PartialObjectMetadata
+	if json.Unmarshal(body, &object) != nil {
+		return ""
+	}
+	return object.Name
 }

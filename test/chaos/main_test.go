@@ -28,8 +28,7 @@ const (
 	glance = time.Second / 2
 )
 
-// seed selects the faults of a short run.
-var seed = flag.Int64("seed", 1, "seed of the faults of a short run")
+var seed = flag.Int64("seed", 1, "seed of what is chosen at random: the faults of short tests, generated changes, the soak")
 
 // shortSubjects are the subjects of a short test: one of each kind of controller.
 var shortSubjects = []string{"DemoApp", "DemoAppCluster", "Deputy", "Website"}
@@ -102,6 +101,9 @@ func run(m *testing.M) int {
 	if testing.Short() {
 		maps.DeleteFunc(subjects, func(name string, _ subject) bool { return !slices.Contains(shortSubjects, name) })
 	}
+	if err := checkUpdate(); err != nil {
+		t.Fatal(err)
+	}
 	// Runs mostly wait, so their number can exceed that of processors.
 	if err := flag.Set("test.parallel", "40"); err != nil {
 		t.Fatal(err)
@@ -129,7 +131,7 @@ func run(m *testing.M) int {
 	kinds = kindsServed(t)
 	code := m.Run()
 	if *update {
-		if err := writeResults(); err != nil {
+		if err := writeResults(code == 0); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -79,7 +79,7 @@ func deleteMidway(t *testing.T, s subject, namespace string, nth int) {
 			t.Error(err)
 		}
 	})
-	sabotage.watch(namespace, plan{nth, 1, func(w http.ResponseWriter, r *http.Request, forward http.Handler) {
+	sabotage.watch(namespace, plan{nth: nth, times: 1, fault: func(w http.ResponseWriter, r *http.Request, forward http.Handler) {
 		deleteNamespace()
 		forward.ServeHTTP(w, r)
 	}})

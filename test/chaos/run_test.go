@@ -7,6 +7,7 @@ package chaos
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -24,7 +25,7 @@ import (
 	"github.com/example/demoapp-controller/test/cluster"
 )
 
-// outcome is what a run came to.
+// outcome is the result of a run.
 type outcome struct {
 	// states are those after each step.
 	states []state
@@ -44,12 +45,17 @@ const (
 
 // play plays a subject in a namespace. After each step, it waits until the state is that of the
 // undisturbed run, except for differences that options allow; without an undisturbed run, until the
-// state stays as it is. If around is set, it takes each step and disturbs it.
+// state stays as it is. If around is set, it must call take, and may inject faults before and after.
 func play(
 	t *testing.T, s subject, namespace string, undisturbed *outcome, around func(step string, take func()), options ...cmp.Option,
 ) outcome {
 	t.Helper()
 	ctx := t.Context()
+	defer func() {
+		if t.Failed() {
+			t.Logf("the operator's log about the namespace:\n%s", logAbout(namespace))
+		}
+	}()
 	s.prepare(t, namespace)
 	if around == nil {
 		around = func(_ string, take func()) { take() }
@@ -92,10 +98,7 @@ func play(
 			t.Fatal(err)
 		}
 	})
-	cluster.Eventually(ctx, t, "the object is gone", func(ctx context.Context) (bool, error) {
-		_, err := client.Get(ctx, "web", metav1.GetOptions{})
-		return apierrors.IsNotFound(err), err
-	})
+	awaitGone(ctx, t, client, "web")
 	awaitCollected(ctx, t, namespace)
 	settle(deletion)
 	var err error
@@ -106,6 +109,26 @@ func play(
 		t.Fatal(err)
 	}
 	return came
+}
+
+// logAbout returns the lines of the shared operator's log that have the name of a namespace.
+func logAbout(namespace string) string {
+	var lines strings.Builder
+	for line := range strings.Lines(operator.Log()) {
+		if strings.Contains(line, namespace) {
+			lines.WriteString(line)
+		}
+	}
+	return lines.String()
+}
+
+// awaitGone waits until an object is gone.
+func awaitGone(ctx context.Context, t testing.TB, client dynamic.ResourceInterface, name string) {
+	t.Helper()
+	cluster.Eventually(ctx, t, name+" is gone", func(ctx context.Context) (bool, error) {
+		_, err := client.Get(ctx, name, metav1.GetOptions{})
+		return apierrors.IsNotFound(err), err
+	})
 }
 
 // awaitWrite waits until the operator has written in a namespace.
@@ -155,10 +178,13 @@ func settled(ctx context.Context, t *testing.T, step, namespace string, desired 
 		}
 	}()
 	silence := glance
-	if desired == nil {
+	if desired == nil || step == deletion {
 		silence = quiet
 	}
 	cluster.Eventually(ctx, t, "state after the "+step, func(ctx context.Context) (bool, error) {
+		if sabotage.holds(namespace) {
+			return false, errors.New("a request is without an answer")
+		}
 		// The state changes only while the operator sends requests.
 		if err := shared.AwaitAuditQuiet(ctx, silence, ofNamespace(namespace)); err != nil {
 			return false, err

@@ -109,7 +109,7 @@ func TestSoak(t *testing.T) {
 	if *soak == 0 {
 		t.Skip("it runs with -soak=30m")
 	}
-	operator.StopOrderly(t)
+	stopShared(t)
 	running := newRestarts(t, cluster.ShortLease...)
 	objects := createSoaked(t)
 	awaitSoakedReady(t, cluster.DefaultTimeout+time.Duration(len(objects))*time.Second)

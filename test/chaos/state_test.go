@@ -13,18 +13,21 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/utils/ptr"
 
+	"github.com/example/demoapp-controller/pkg/helm/record"
 	"github.com/example/demoapp-controller/test/cluster"
 	"github.com/example/demoapp-controller/test/integration/apps"
 )
 
-// contents are the resources that a run leaves in its namespace. Those of the operator's kinds are
-// added at the start.
+// contents are the resources that a state includes, beside the operator's kinds.
 var contents = []schema.GroupVersionResource{
 	{Version: "v1", Resource: "configmaps"},
 	{Version: "v1", Resource: "secrets"},
@@ -36,6 +39,7 @@ var contents = []schema.GroupVersionResource{
 	{Group: "batch", Version: "v1", Resource: "cronjobs"},
 	{Group: "batch", Version: "v1", Resource: "jobs"},
 	{Group: "policy", Version: "v1", Resource: "poddisruptionbudgets"},
+	{Group: "autoscaling", Version: "v2", Resource: "horizontalpodautoscalers"},
 	{Group: "networking.k8s.io", Version: "v1", Resource: "ingresses"},
 	{Group: "networking.k8s.io", Version: "v1", Resource: "networkpolicies"},
 }
@@ -67,7 +71,7 @@ func stateOf(ctx context.Context, c *cluster.Cluster, own []schema.GroupVersionR
 func awaitCollected(ctx context.Context, t testing.TB, namespace string) {
 	t.Helper()
 	cluster.Eventually(ctx, t, "objects without an owner are gone", func(ctx context.Context) (bool, error) {
-		existing, wanted := sets.New[types.UID](), sets.New[types.UID]()
+		existing, owners := sets.New[types.UID](), sets.New[types.UID]()
 		for _, resource := range slices.Concat(contents, kinds) {
 			list, err := shared.Dynamic.Resource(resource).Namespace(namespace).List(ctx, metav1.ListOptions{})
 			if err != nil {
@@ -76,11 +80,11 @@ func awaitCollected(ctx context.Context, t testing.TB, namespace string) {
 			for i := range list.Items {
 				existing.Insert(list.Items[i].GetUID())
 				for _, owner := range list.Items[i].GetOwnerReferences() {
-					wanted.Insert(owner.UID)
+					owners.Insert(owner.UID)
 				}
 			}
 		}
-		return existing.IsSuperset(wanted), nil
+		return existing.IsSuperset(owners), nil
 	})
 }
 
@@ -93,11 +97,11 @@ func isOfKubernetes(object *unstructured.Unstructured) bool {
 func normalized(object *unstructured.Unstructured, own bool, namespace string) any {
 	fields := map[string]any{
 		"labels": anyOf(object.GetLabels()), "annotations": anyOf(object.GetAnnotations()), "finalizers": fmt.Sprint(object.GetFinalizers()),
-		"spec": object.Object["spec"], "deleted": object.GetDeletionTimestamp() != nil,
+		"owners": ownersOf(object), "spec": object.Object["spec"], "deleted": object.GetDeletionTimestamp() != nil,
 	}
 	switch {
 	case object.GetLabels()["owner"] == "helm":
-		return fields["labels"].(map[string]any)["status"]
+		return cleaned(recordOf(object), namespace)
 	case object.GetKind() == "Secret":
 		fields["data"] = keysOf(object)
 	default:
@@ -110,7 +114,32 @@ func normalized(object *unstructured.Unstructured, own bool, namespace string) a
 	return cleaned(fields, namespace)
 }
 
-// sortConditions sorts conditions by type. Their order is that in which they came about.
+// ownersOf returns the owners of an object, without their UIDs.
+func ownersOf(object *unstructured.Unstructured) []any {
+	owners := []any{}
+	for _, owner := range object.GetOwnerReferences() {
+		owners = append(owners, fmt.Sprintf("%s %s, controller: %t", owner.Kind, owner.Name, ptr.Deref(owner.Controller, false)))
+	}
+	return owners
+}
+
+// recordOf returns what matters of a release record, or why it cannot be read.
+func recordOf(object *unstructured.Unstructured) map[string]any {
+	var secret corev1.Secret
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &secret); err != nil {
+		return map[string]any{"error": err.Error()}
+	}
+	release, _, err := record.Decode(secret.Data["release"], record.Size{Bytes: 4 << 20, Nodes: 1 << 20})
+	if err != nil {
+		return map[string]any{"error": err.Error()}
+	}
+	return map[string]any{
+		"label": secret.Labels["status"], "status": release.Info.Status.String(), "values": release.Config,
+		"chart": release.Chart.Metadata.Version, "manifest": release.Manifest,
+	}
+}
+
+// sortConditions sorts conditions by type. The API does not define their order.
 func sortConditions(object *unstructured.Unstructured) {
 	conditions, _, _ := unstructured.NestedSlice(object.Object, "status", "conditions")
 	if len(conditions) == 0 {
@@ -154,6 +183,7 @@ var differing = []struct {
 	{regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z`), "TIME"},
 	{regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`), "UID"},
 	{regexp.MustCompile(`\b[0-9a-f]{12,}(@\d+)?\b`), "DIGEST"},
+	{regexp.MustCompile(`checksum/secret: "[0-9a-f]+"`), "checksum/secret: DIGEST"},
 	{regexp.MustCompile(`\bweb-[0-9a-f]{6,10}-[0-9a-z]{5}\b`), "POD"},
 }
 

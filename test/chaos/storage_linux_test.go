@@ -29,8 +29,8 @@ import (
 const (
 	// storageBreak is how long etcd does not answer. It is shorter than the operator's renew deadline.
 	storageBreak = 5 * time.Second
-	// storagePeriod is the time from the begin of a break to that of the next.
-	storagePeriod = 10 * time.Second
+	// storagePause is the time between two faults.
+	storagePause = 5 * time.Second
 )
 
 // TestStorageFails plays all subjects while etcd, in turn, stops for a time and is restarted, and
@@ -42,7 +42,7 @@ func TestStorageFails(t *testing.T) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		wait.UntilWithContext(ctx, func(ctx context.Context) { etcd.fail(ctx, t) }, storagePeriod-storageBreak)
+		wait.UntilWithContext(ctx, func(ctx context.Context) { etcd.fail(ctx, t) }, storagePause)
 	}()
 	t.Run("subjects", func(t *testing.T) { playAllDisturbed(t, ofFault) })
 	end()

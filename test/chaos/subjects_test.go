@@ -18,8 +18,8 @@ type subject struct {
 	claims []string
 	// release is set if the object has a Helm release.
 	release bool
-	// audited is set if the deletion leaves an audit record.
-	audited bool
+	// audits is the number of audit records that a run leaves.
+	audits int
 }
 
 // drift is a JSON merge patch of a child. An empty patch deletes the child.
@@ -52,7 +52,7 @@ spec:
 `,
 		change:  `{"spec": {"message": "changed", "replicaCount": 2}}`,
 		drift:   []drift{{"v1", "ConfigMap", "web", `{"data": {"index.html": "theirs"}}`}, {"v1", "Service", "web", ""}},
-		release: true, audited: true,
+		release: true, audits: 1,
 	},
 	"DemoAppCluster": {
 		object: `
@@ -63,6 +63,7 @@ spec: {template: {spec: {apiKey: key-of-an-app}}}
 `,
 		change: `{"spec": {"template": {"spec": {"message": "changed"}}}}`,
 		drift:  []drift{{"demo.example.com/v1alpha1", "DemoApp", "web-node-0", ""}},
+		audits: 3,
 	},
 	"Memcached": {
 		object: `

@@ -51,7 +51,7 @@ const (
 	inFlight = 2 * time.Second
 	// clockSkew is the difference between the clocks of two processes.
 	clockSkew = 30 * time.Second
-	// logDelay is the time between the begin of a pass and the line of the log.
+	// logDelay is the time from the start of a pass to its log line.
 	logDelay = 500 * time.Millisecond
 )
 
@@ -184,7 +184,7 @@ func TestTakenLeaseEndsWorkUnderLoad(t *testing.T) {
 	}
 
 	assertLost(t, begin, p.leader, retryPeriod+inFlight)
-	awaitTakeover(t, begin, p.leader, p.standby)
+	assertWithin(t, "loss of the lease to the first write of the standby", awaitTakeover(t, begin, p.leader, p.standby), afterKill)
 	p.load.Stop()
 }
 

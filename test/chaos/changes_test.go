@@ -426,9 +426,9 @@ func (h *history) stateWithoutHistory(ctx context.Context, namespace string) (st
 		if match := ofRelease.FindStringSubmatch(name); match != nil {
 			// Superseded and failed revisions are the history. One revision is deployed, and none is
 			// pending.
-			if object != "superseded" && object != "failed" {
-				before, _ := without[match[1]].(string)
-				without[match[1]] = fmt.Sprint(before, object)
+			if status := mapOf(object)["status"]; status != "superseded" && status != "failed" {
+				records, _ := without[match[1]].([]any)
+				without[match[1]] = append(records, object)
 			}
 			continue
 		}

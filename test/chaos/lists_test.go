@@ -7,12 +7,14 @@ package chaos
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"slices"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -63,7 +65,7 @@ func (s *saboteur) breakPages(w http.ResponseWriter, r *http.Request, forward ht
 	return true
 }
 
-// A past is an old state that an API server shows which lags behind.
+// A past is an old state, as shown by an API server that lags behind.
 type past struct {
 	resourceVersion string
 	// over is closed when the API server has caught up.
@@ -91,46 +93,48 @@ func (p *past) intercept(w http.ResponseWriter, r *http.Request, forward http.Ha
 	forward.ServeHTTP(w, r)
 }
 
-// ofWatchesFile are the subjects of the watches file.
-var ofWatchesFile = []string{"Memcached", "Deputy"}
+// listedConsistently are the subjects of the watches file. Their informers begin with a consistent
+// list.
+var listedConsistently = []string{"Memcached", "Deputy"}
 
 // A remade object was deleted and made again by a user.
 type remade struct {
 	subject   subject
 	namespace string
 	object    *unstructured.Unstructured
-	// state is that of the namespace at the time since, when the new object was Ready, and uids are
-	// the UIDs of the objects in it.
-	state state
-	uids  map[string]types.UID
-	since time.Time
+	// deleted is set if the object is being deleted in the past, or is gone if it has no finalizer.
+	// Otherwise, it has a change that waits.
+	deleted bool
+	// stale is set if the past shows the object to the operator.
+	stale bool
+	// state is that of the namespace at the time since, when the new object was Ready, and versions
+	// are those of the objects in it.
+	state    state
+	versions map[string]string
+	since    time.Time
 }
 
 // TestStaleFirstList restarts the operator while the API server shows a state of the past, in which
-// each object has a change that the operator has not made yet. In truth, a user has deleted the
-// object and made it again, without the change. Nothing of the new object may be deleted or written
-// because of the old one. Subjects whose data outlive them are left out, and those of watches.yaml,
-// whose lists are consistent.
+// each object has a change that the operator has not made yet, or is being deleted. In truth, a user
+// has deleted the object and made it again, without the change. Nothing of the new object may be
+// deleted or written because of the old one.
 func TestStaleFirstList(t *testing.T) {
 	ctx := context.WithoutCancel(t.Context())
 	objects := remadeObjects{}
 	for name, s := range subjects {
-		if len(s.claims) == 0 && !slices.Contains(ofWatchesFile, name) {
-			objects[name] = &remade{subject: s, namespace: shared.Namespace(t)}
-		}
+		isStale := !slices.Contains(listedConsistently, name)
+		objects[name+" changed"] = &remade{subject: s, namespace: shared.Namespace(t), stale: isStale}
+		objects[name+" deleted"] = &remade{subject: s, namespace: shared.Namespace(t), stale: isStale, deleted: true}
+	}
+	for _, o := range objects {
+		o.subject.prepare(t, o.namespace)
 	}
 	objects.each(t, "creation", func(t *testing.T, o *remade) {
-		o.subject.prepare(t, o.namespace) //nolint:contextcheck // The objects outlive the subtest.
 		o.object = apply(ctx, t, o.namespace, o.subject.object)[0]
 		shared.AwaitReady(ctx, t, o.namespace, o.object)
 	})
 	operator.StopOrderly(t)
-	objects.each(t, "change that waits", func(t *testing.T, o *remade) {
-		_, err := clientOf(t, o.object, o.namespace).Patch(ctx, "web", types.MergePatchType, []byte(o.subject.change), metav1.PatchOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
-	})
+	objects.each(t, "change that waits", func(t *testing.T, o *remade) { o.change(t) })
 	stale := &past{resourceVersion: newestVersion(t), over: make(chan struct{})}
 	operator = launch.Start(ctx, mainTest, shared).AwaitReady(ctx, mainTest)
 	objects.each(t, "made again", func(t *testing.T, o *remade) { o.makeAgain(t) })
@@ -144,9 +148,11 @@ func TestStaleFirstList(t *testing.T) {
 	t.Cleanup(catchUp)
 	operator = launch.Start(ctx, mainTest, shared).AwaitReady(ctx, mainTest)
 	objects.each(t, "stale", func(t *testing.T, o *remade) {
-		cluster.Eventually(ctx, t, "the operator has asked for the object", func(context.Context) (bool, error) {
-			return len(sabotage.sent(o.namespace)) > 0, nil
-		})
+		if o.stale {
+			cluster.Eventually(ctx, t, "the operator has asked for the object", func(context.Context) (bool, error) {
+				return len(sabotage.sent(o.namespace)) > 0, nil
+			})
+		}
 		if err := shared.AwaitAuditQuiet(ctx, quiet, ofNamespace(o.namespace)); err != nil {
 			t.Fatal(err)
 		}
@@ -189,15 +195,36 @@ func newestVersion(t *testing.T) string {
 	return list.ResourceVersion
 }
 
+// change changes or deletes the object while the operator is away.
+func (o *remade) change(t *testing.T) {
+	t.Helper()
+	ctx, client := t.Context(), clientOf(t, o.object, o.namespace)
+	if !o.deleted {
+		if _, err := client.Patch(ctx, "web", types.MergePatchType, []byte(o.subject.change), metav1.PatchOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if err := client.Delete(ctx, "web", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	_, err := client.Get(ctx, "web", metav1.GetOptions{})
+	o.stale = o.stale && err == nil
+	if err != nil && !apierrors.IsNotFound(err) {
+		t.Fatal(err)
+	}
+}
+
 // makeAgain deletes the object and makes it again without the change, and begins to record the
 // operator's requests.
 func (o *remade) makeAgain(t *testing.T) {
 	t.Helper()
-	ctx := t.Context()
-	shared.AwaitReady(ctx, t, o.namespace, o.object)
-	client := clientOf(t, o.object, o.namespace)
-	if err := client.Delete(ctx, "web", metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
+	ctx, client := t.Context(), clientOf(t, o.object, o.namespace)
+	if !o.deleted {
+		shared.AwaitReady(ctx, t, o.namespace, o.object)
+		if err := client.Delete(ctx, "web", metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
 	}
 	cluster.Eventually(ctx, t, "the object is gone", func(ctx context.Context) (bool, error) {
 		_, err := client.Get(ctx, "web", metav1.GetOptions{})
@@ -208,17 +235,15 @@ func (o *remade) makeAgain(t *testing.T) {
 	shared.AwaitReady(ctx, t, o.namespace, o.object)
 	o.state = settled(ctx, t, creation, o.namespace, nil)
 	sabotage.watch(o.namespace, plan{})
-	o.uids, o.since = uidsIn(t, o.namespace), time.Now()
+	o.versions, o.since = versionsIn(t, o.namespace), time.Now()
 }
 
 // assertUntouched asserts that all objects are those of makeAgain, and that the operator has
 // written nothing but statuses and events.
 func (o *remade) assertUntouched(t *testing.T) {
 	t.Helper()
-	for name, uid := range uidsIn(t, o.namespace) {
-		if was := o.uids[name]; was != uid {
-			t.Errorf("%s has UID %s, and had %q", name, uid, was)
-		}
+	if diff := cmp.Diff(o.versions, versionsIn(t, o.namespace)); diff != "" {
+		t.Errorf("UIDs and generations changed (-before +after):\n%s", diff)
 	}
 	about := ofNamespace(o.namespace)
 	written, err := shared.AuditRequests(o.since, func(event cluster.AuditEvent) bool {
@@ -227,7 +252,8 @@ func (o *remade) assertUntouched(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// A patch of an object of the operator's kinds confirms it, or writes its status.
+	// A patch of an object of the operator's kinds that leaves its generation confirms it, or writes
+	// its status.
 	own := sets.New("events")
 	for _, kind := range kinds {
 		own.Insert(kind.Resource)
@@ -239,18 +265,19 @@ func (o *remade) assertUntouched(t *testing.T) {
 	}
 }
 
-// uidsIn returns the UIDs of the objects in a namespace by resource and name.
-func uidsIn(t *testing.T, namespace string) map[string]types.UID {
+// versionsIn returns the UIDs and generations of the objects in a namespace by resource and name.
+func versionsIn(t *testing.T, namespace string) map[string]string {
 	t.Helper()
-	uids := map[string]types.UID{}
+	versions := map[string]string{}
 	for _, resource := range slices.Concat(contents, kinds) {
 		list, err := shared.Dynamic.Resource(resource).Namespace(namespace).List(t.Context(), metav1.ListOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		for i := range list.Items {
-			uids[resource.Resource+"/"+list.Items[i].GetName()] = list.Items[i].GetUID()
+			object := &list.Items[i]
+			versions[resource.Resource+"/"+object.GetName()] = fmt.Sprintf("%s/%d", object.GetUID(), object.GetGeneration())
 		}
 	}
-	return uids
+	return versions
 }

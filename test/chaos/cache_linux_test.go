@@ -34,9 +34,9 @@ func TestFullChartCache(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it waits for a retry")
 	}
-	count(t, 1)
 	ctx := context.WithoutCancel(t.Context())
 	disk := mountSmallDisk(t)
+	count(t, 1)
 	local := filepath.Join(shared.Root(), "examples", "hybrid", "charts", "memcached")
 	remote := serveChart(t, local, "9.9.9")
 	file := filepath.Join(t.TempDir(), "watches.yaml")
@@ -75,12 +75,13 @@ func TestFullChartCache(t *testing.T) {
 	shared.AwaitReady(ctx, t, namespace, object)
 }
 
-// mountSmallDisk returns a folder that is a file system of its own, with 1 MiB.
+// mountSmallDisk returns a folder that is a file system of its own, with 1 MiB. It skips the test if
+// the user may not mount file systems.
 func mountSmallDisk(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
 	if err := syscall.Mount("chaos", dir, "tmpfs", 0, "size=1m"); err != nil {
-		t.Skipf("a disk that can be filled must be mounted: %v", err)
+		t.Skipf("run this test as root: it mounts a disk that it can fill: %v", err)
 	}
 	t.Cleanup(func() {
 		if err := syscall.Unmount(dir, 0); err != nil {

@@ -14,6 +14,7 @@ import (
 	"net"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -71,7 +72,7 @@ func TestSurroundingsRefuse(t *testing.T) { //nolint:tparallel // The other test
 					count(t, 1)
 					namespace := shared.Namespace(t)
 
-					came := play(t, s, namespace, &want, surroundings[around].around(t, s, namespace), ofRefusal)
+					came := play(t, s, namespace, &want, surroundings[around].around(t, s, namespace, want), ofRefusal)
 
 					if came.audits != want.audits {
 						t.Errorf("%d audit records, want %d", came.audits, want.audits)
@@ -82,13 +83,16 @@ func TestSurroundingsRefuse(t *testing.T) { //nolint:tparallel // The other test
 	}
 }
 
-// around disturbs the steps in which the operator writes the child that drifts last.
-func (d surrounding) around(t *testing.T, s subject, namespace string) func(step string, take func()) {
+// around disturbs the steps in which the operator writes the child that drifts last, or others of
+// its resource.
+func (d surrounding) around(t *testing.T, s subject, namespace string, undisturbed outcome) func(step string, take func()) {
 	t.Helper()
 	last := s.drift[len(s.drift)-1]
 	refused := resourceOf(t, last)
+	changed := !cmp.Equal(undisturbed.states[0].of(refused), undisturbed.states[1].of(refused))
 	return func(step string, take func()) {
-		writes := step == creation || !d.creationOnly && (step == driftOf+last.kind || step == deletion && s.release)
+		writes := step == creation || !d.creationOnly &&
+			(step == change && changed || step == driftOf+last.kind || step == deletion && s.release)
 		if !writes {
 			take()
 			return
@@ -102,6 +106,17 @@ func (d surrounding) around(t *testing.T, s subject, namespace string) func(step
 			t.Fatal(err)
 		}
 	}
+}
+
+// of returns the objects of a resource.
+func (s state) of(resource schema.GroupVersionResource) state {
+	found := state{}
+	for name, object := range s {
+		if strings.HasPrefix(name, resource.Resource+"/") {
+			found[name] = object
+		}
+	}
+	return found
 }
 
 // awaitRefusal waits until the API server has refused a write of the operator in a namespace.

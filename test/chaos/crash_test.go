@@ -7,12 +7,13 @@ package chaos
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"testing"
 
@@ -35,69 +36,70 @@ const (
 // the next one after its first request. Each run has an operator of its own, which watches one
 // namespace. A short test plays some subjects, each with one request, which the seed selects.
 func TestKilledAfterEachRequest(t *testing.T) {
-	playAllUndisturbed(t)
 	stopShared(t)
+	names, random := slices.Sorted(maps.Keys(subjects)), rand.New(rand.NewPCG(uint64(*seed), 0))
+	if testing.Short() {
+		random.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
+		names = names[:shortCrashes]
+	}
 	slots := make(chan struct{}, crashesAtOnce)
-	t.Run("subjects", func(t *testing.T) {
-		for _, c := range crashes(t) {
-			t.Run(fmt.Sprintf("%s/%d", c.subject, c.nth), func(t *testing.T) {
-				t.Parallel()
-				slots <- struct{}{}
-				defer func() { <-slots }()
-				playCrash(t, c)
-			})
-		}
-	})
+	inSlot := func(do func()) {
+		slots <- struct{}{}
+		defer func() { <-slots }()
+		do()
+	}
+	for _, name := range names {
+		draw := random.Int()
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var want outcome
+			var sent []string
+			inSlot(func() { want, sent = playAlone(t, subjects[name]) })
+			first, last := 1, len(sent)
+			if testing.Short() {
+				first = draw%len(sent) + 1
+				last = first
+			}
+			for nth := first; nth <= last; nth++ {
+				t.Run(strconv.Itoa(nth), func(t *testing.T) {
+					t.Parallel()
+					t.Logf("killed after the request %q of the undisturbed run", sent[nth-1])
+					inSlot(func() { playCrash(t, subjects[name], nth, want) })
+				})
+			}
+		})
+	}
 }
 
-// A crash kills the operator after a request for a subject, from 1.
-type crash struct {
-	subject string
-	nth     int
-}
-
-func playCrash(t *testing.T, c crash) {
+// playAlone plays a subject without a fault, with an operator of its own. An operator that watches
+// some namespaces does not know what is written on Namespaces.
+func playAlone(t *testing.T, s subject) (outcome, []string) {
 	t.Helper()
-	want, sent := undisturbed[c.subject](t)
+	namespaces := []string{shared.Namespace(t), shared.Namespace(t)}
+	alone := newRestarts(t, "--leader-elect=false", "--namespaces="+strings.Join(namespaces, ","))
+	defer alone.end()
+	return playUndisturbed(t, s, namespaces...)
+}
+
+// playCrash plays a subject whose operator is killed after a request, from 1.
+func playCrash(t *testing.T, s subject, nth int, want outcome) {
+	t.Helper()
 	namespace := shared.Namespace(t)
 	countMet(t, namespace, inARow)
 	// A killed operator does not release its lease, and the next one would wait for its end each time.
 	r := newRestarts(t, "--leader-elect=false", "--namespaces="+namespace)
-	sabotage.watch(namespace, plan{nth: c.nth, times: inARow, fault: r.crash, meets: once()})
+	sabotage.watch(namespace, plan{nth: nth, times: inARow, fault: r.crash, meets: once()})
 	defer func() {
 		if t.Failed() {
-			t.Logf("killed after the request %q of the undisturbed run; this one sent: %q", sent[c.nth-1], sabotage.sent(namespace))
+			t.Logf("requests: %q", sabotage.sent(namespace))
 		}
 	}()
 
-	came := play(t, subjects[c.subject], namespace, &want, nil, ofFault)
+	came := play(t, s, namespace, &want, nil, ofFault)
 
 	if came.audits != want.audits {
 		t.Errorf("%d audit records, want %d", came.audits, want.audits)
 	}
-}
-
-// crashes returns the crashes of a test.
-func crashes(t *testing.T) []crash {
-	t.Helper()
-	names := slices.Sorted(maps.Keys(subjects))
-	var all []crash
-	if testing.Short() {
-		random := rand.New(rand.NewPCG(uint64(*seed), 0))
-		random.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
-		for _, name := range names[:shortCrashes] {
-			_, sent := undisturbed[name](t)
-			all = append(all, crash{name, random.IntN(len(sent)) + 1})
-		}
-		return all
-	}
-	for _, name := range names {
-		_, sent := undisturbed[name](t)
-		for nth := range sent {
-			all = append(all, crash{name, nth + 1})
-		}
-	}
-	return all
 }
 
 // stopShared stops the operator that all runs share, and starts it again at the end of the test.
@@ -112,6 +114,8 @@ func stopShared(t *testing.T) {
 type restarts struct {
 	// count is the number of restarts.
 	count int
+	// end ends the operator, and starts no other one.
+	end func()
 
 	mu      sync.Mutex
 	current *cluster.Operator
@@ -140,11 +144,12 @@ func newRestarts(t *testing.T, args ...string) *restarts {
 			}
 		}
 	}()
-	t.Cleanup(func() {
+	r.end = sync.OnceFunc(func() {
 		close(done)
 		<-ended
 		r.current.Stop()
 	})
+	t.Cleanup(r.end)
 	return r
 }
 

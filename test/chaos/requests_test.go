@@ -116,7 +116,7 @@ var undisturbed = func() map[string]func(t *testing.T) (outcome, []string) {
 		var sent []string
 		plays[name] = func(t *testing.T) (outcome, []string) {
 			t.Helper()
-			once.Do(func() { came, sent = playUndisturbed(t, s) })
+			once.Do(func() { came, sent = playUndisturbed(t, s, shared.Namespace(t), shared.Namespace(t)) })
 			if sent == nil {
 				t.Fatal("the undisturbed run failed")
 			}
@@ -126,11 +126,10 @@ var undisturbed = func() map[string]func(t *testing.T) (outcome, []string) {
 	return plays
 }()
 
-// playUndisturbed plays a subject twice without a fault. It returns the outcome and the operator's
-// requests. That both outcomes are equal shows that a difference is due to a fault.
-func playUndisturbed(t *testing.T, s subject) (outcome, []string) {
+// playUndisturbed plays a subject in two namespaces without a fault. It returns the outcome and the
+// operator's requests. That both outcomes are equal shows that a difference is due to a fault.
+func playUndisturbed(t *testing.T, s subject, namespaces ...string) (outcome, []string) {
 	t.Helper()
-	namespaces := []string{shared.Namespace(t), shared.Namespace(t)}
 	sabotage.watch(namespaces[0], plan{})
 	creations := 0
 	first := play(t, s, namespaces[0], nil, func(step string, take func()) {

@@ -82,6 +82,7 @@ metadata: {name: chaos}
 rules:
   - {apiGroups: [chaos.example.com], resources: ["*"], verbs: [list, watch, patch]}
   - {apiGroups: [""], resources: [serviceaccounts], resourceNames: [deployer], verbs: [impersonate]}
+  - {apiGroups: [""], resources: [namespaces], verbs: [get]}
 ---
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRoleBinding

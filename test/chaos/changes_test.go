@@ -8,6 +8,7 @@ package chaos
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"hash/fnv"
@@ -38,16 +39,18 @@ const (
 	allChanges   = 40
 	// converged is how long an object may take to come to the state of a fresh one.
 	converged = 90 * time.Second
+	// slow is how long an object may be Reconciling before that is its state.
+	slow = 10 * time.Second
 )
 
 var numberOfChanges = flag.Int("changes", 0, "number of generated changes of each subject; 0 for 40, or 4 in a short test")
 
-// lasting are fields whose effect lasts or is delayed: gates of changes, and the volumes of
-// databases, which are never made again.
-var lasting = []string{"upgradeWindow", "waitFor", "storage", "storageClassName"}
+// lasting are fields whose effect lasts or is delayed: gates of changes, the volumes of databases,
+// which are never made again, and ports that only one Service of the cluster has.
+var lasting = []string{"suspend", "upgradeWindow", "waitFor", "storage", "storageClassName", "version", "nodePort"}
 
-// TestGeneratedChanges changes the spec of each subject at random, and between the changes its
-// children. After each change that the API server accepts, the state must be that of a fresh object
+// TestGeneratedChanges changes the spec of each subject at random, and with half of the changes a
+// child. After each change that the API server accepts, the state must be that of a fresh object
 // with the same spec. If the fresh object is not Ready, the object must not be Ready either, and
 // the last Ready spec must bring it back.
 func TestGeneratedChanges(t *testing.T) { //nolint:tparallel // The other tests disturb all runs.
@@ -61,19 +64,30 @@ func TestGeneratedChanges(t *testing.T) { //nolint:tparallel // The other tests 
 	for name, s := range subjects {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			count(t, changes)
-			history := newHistory(t, name, s)
+			history := newHistory(t, s)
+			countThat(t, func() int { return history.compared })
 			defer func() {
-				t.Logf("%d changes, of which %d were refused and %d not Ready", changes, history.refused, history.unready)
+				t.Logf("%d changes, of which %d were compared, %d of them not Ready", changes, history.compared, history.unready)
 				if t.Failed() {
 					t.Logf("The changes with -seed=%d:\n%s", *seed, strings.Join(history.log, "\n"))
 				}
 			}()
-			for range changes {
-				history.step(t)
+			for number := range changes {
+				history.step(t, generatorOf(name, number, history.names))
+			}
+			if history.compared == 0 {
+				t.Error("the API server refused all changes")
 			}
 		})
 	}
+}
+
+// generatorOf returns the generator of one step of a subject. What an earlier step draws does not
+// change the draws of this step.
+func generatorOf(subject string, step int, names []string) *generator {
+	hash := fnv.New64()
+	_, _ = fmt.Fprintln(hash, subject, step) // A hash takes all bytes.
+	return &generator{random: rand.New(rand.NewPCG(uint64(*seed), hash.Sum64())), names: names}
 }
 
 // A history is an object with a history of changes, which is compared with fresh objects.
@@ -82,37 +96,36 @@ type history struct {
 	namespace string
 	object    *unstructured.Unstructured
 	schema    openAPI
-	generator *generator
+	// names are those of the objects of the subject.
+	names []string
 	// ready is the last spec with which a fresh object was Ready, and fresh its namespace.
 	ready map[string]any
 	fresh string
 
-	log              []string
-	refused, unready int
+	log               []string
+	compared, unready int
 }
 
 // newHistory creates the object of a subject.
-func newHistory(t *testing.T, name string, s subject) *history {
+func newHistory(t *testing.T, s subject) *history {
 	t.Helper()
 	ctx := t.Context()
-	hash := fnv.New64()
-	_, _ = hash.Write([]byte(name)) // A hash takes all bytes.
-	h := &history{
-		subject: s, namespace: shared.Namespace(t),
-		generator: &generator{random: rand.New(rand.NewPCG(uint64(*seed), hash.Sum64()))},
-	}
+	h := &history{subject: s, namespace: shared.Namespace(t)}
 	for _, object := range decode(t, s.before+"\n---\n"+s.object) {
-		h.generator.names = append(h.generator.names, object.GetName())
+		h.names = append(h.names, object.GetName())
 	}
 	s.prepare(t, h.namespace)
 	h.object = apply(ctx, t, h.namespace, s.object)[0]
 	h.schema = specSchema(ctx, t, h.object)
-	shared.AwaitReady(ctx, t, h.namespace, h.object)
+	prepareSchema(h.schema, h.namespace)
 	live, err := clientOf(t, h.object, h.namespace).Get(ctx, "web", metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	h.ready = mapOf(live.Object["spec"])
+	h.fresh = h.createFresh(t, h.ready)
+	shared.AwaitReady(ctx, t, h.fresh, h.object)
+	h.compare(ctx, t, h.fresh)
 	return h
 }
 
@@ -144,77 +157,68 @@ func specSchema(ctx context.Context, t *testing.T, object *unstructured.Unstruct
 			t.Fatal(err)
 		}
 	}
-	removeLasting(spec)
 	return spec
 }
 
-// removeLasting removes the fields whose effect lasts from a schema.
-func removeLasting(s openAPI) {
-	maps.DeleteFunc(mapOf(s["properties"]), func(name string, _ any) bool { return slices.Contains(lasting, name) })
+// prepareSchema prepares a schema for changes of an object in a namespace. It removes the fields
+// whose effect lasts, and the objects that have them are never removed. A host has the namespace in
+// its name, because only one object of the cluster gets the host.
+func prepareSchema(s openAPI, namespace string) {
 	for _, name := range s.names() {
-		removeLasting(s.property(name))
+		property := s.property(name)
+		prepareSchema(property, namespace)
+		switch {
+		case slices.Contains(lasting, name):
+			delete(mapOf(s["properties"]), name)
+			s[stays] = true
+		case property[stays] == true:
+			s[stays] = true
+		case name == "host":
+			property["enum"] = []any{namespace + ".example.com", "shop." + namespace + ".example.com"}
+		}
 	}
 }
 
 // step makes one change, and one of a child, and compares the state with that of a fresh object.
-func (h *history) step(t *testing.T) {
+func (h *history) step(t *testing.T, g *generator) {
 	t.Helper()
 	ctx := t.Context()
-	changed, path := h.generator.change(h.schema, h.ready, "spec")
-	spec := mapOf(changed)
-	accepted, isAccepted := h.set(ctx, t, spec)
-	h.note("%s: %s accepted %t", path, excerpt(spec), isAccepted)
-	if !isAccepted {
-		h.refused++
+	changed, path := g.change(h.schema, h.ready, "spec")
+	drawn := h.drawDrift(ctx, t, g)
+	h.note("change %s", path)
+	accepted := h.set(ctx, t, changed)
+	if accepted == nil {
 		return
 	}
-	if h.generator.oneIn(2) {
-		h.disturb(ctx, t)
+	if drawn != nil && corrects(accepted) {
+		h.note("drift: %v", *drawn)
+		// The new spec may have no such child.
+		if err := drawn.attempt(ctx, t, h.namespace); err != nil {
+			t.Fatal(err)
+		}
 	}
-	fresh := shared.Namespace(t)
-	h.subject.prepare(t, fresh)
-	isReady := h.createFresh(ctx, t, fresh, accepted)
+	fresh := h.createFresh(t, accepted)
+	isReady := h.compare(ctx, t, fresh)
+	h.compared++
 	h.note("a fresh object is Ready: %t", isReady)
 	if isReady {
 		h.ready, h.fresh = accepted, fresh
-		h.compare(ctx, t)
 		return
 	}
 	h.unready++
-	cluster.Eventually(ctx, t, "the object is not Ready either", func(ctx context.Context) (bool, error) {
-		changedReady, err := isReadyNow(ctx, clientOf(t, h.object, h.namespace))
-		if err != nil {
-			return false, err
-		}
-		freshReady, err := isReadyNow(ctx, clientOf(t, h.object, fresh))
-		return changedReady == freshReady, err
-	})
-	if _, ok := h.set(ctx, t, h.ready); !ok {
+	if h.set(ctx, t, h.ready) == nil {
 		t.Fatal("the last Ready spec is refused")
 	}
-	h.note("back to the last Ready spec")
-	if h.fresh != "" {
-		h.compare(ctx, t)
-	}
+	h.compare(ctx, t, h.fresh)
 }
 
 func (h *history) note(format string, args ...any) {
 	h.log = append(h.log, fmt.Sprintf(format, args...))
 }
 
-// excerpt returns the beginning of a spec as JSON.
-func excerpt(spec map[string]any) string {
-	const most = 1500
-	text, err := json.Marshal(spec)
-	if err != nil {
-		return err.Error()
-	}
-	return string(text[:min(len(text), most)])
-}
-
-// set replaces the spec of the object. It returns the spec with its defaults, or false if the API
-// server refuses the spec.
-func (h *history) set(ctx context.Context, t *testing.T, spec map[string]any) (accepted map[string]any, ok bool) {
+// set replaces the spec of the object. It returns the spec with its defaults; nil if the API server
+// refuses the spec.
+func (h *history) set(ctx context.Context, t *testing.T, spec any) (accepted map[string]any) {
 	t.Helper()
 	patch, err := json.Marshal([]any{map[string]any{"op": "replace", "path": "/spec", "value": spec}})
 	if err != nil {
@@ -223,17 +227,20 @@ func (h *history) set(ctx context.Context, t *testing.T, spec map[string]any) (a
 	live, err := clientOf(t, h.object, h.namespace).Patch(ctx, "web", types.JSONPatchType, patch, metav1.PatchOptions{})
 	switch {
 	case apierrors.IsInvalid(err) || apierrors.IsBadRequest(err):
-		return nil, false
+		h.note("refused: %s", patch)
+		return nil
 	case err != nil:
 		t.Fatal(err)
 	}
-	return mapOf(live.Object["spec"]), true
+	h.note("accepted: %s", patch)
+	return mapOf(live.Object["spec"])
 }
 
-// createFresh creates an object with a spec in another namespace, and reports whether it is Ready
-// when the operator has done its work.
-func (h *history) createFresh(ctx context.Context, t *testing.T, namespace string, spec map[string]any) bool {
+// createFresh creates an object with a spec in a new namespace, which it returns.
+func (h *history) createFresh(t *testing.T, spec map[string]any) (namespace string) {
 	t.Helper()
+	namespace = shared.Namespace(t)
+	h.subject.prepare(t, namespace)
 	text, err := json.Marshal(spec)
 	if err != nil {
 		t.Fatal(err)
@@ -244,23 +251,10 @@ func (h *history) createFresh(ctx context.Context, t *testing.T, namespace strin
 	}
 	object := &unstructured.Unstructured{Object: map[string]any{"spec": moved, "metadata": map[string]any{"name": "web"}}}
 	object.SetGroupVersionKind(h.object.GroupVersionKind())
-	client := clientOf(t, object, namespace)
-	if _, err := client.Create(ctx, object, metav1.CreateOptions{}); err != nil {
+	if _, err := clientOf(t, object, namespace).Create(t.Context(), object, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	isReady := false
-	cluster.Eventually(ctx, t, "the operator has worked on the fresh object", func(ctx context.Context) (bool, error) {
-		if err := shared.AwaitAuditQuiet(ctx, quiet, ofNamespace(namespace)); err != nil {
-			return false, err
-		}
-		live, err := client.Get(ctx, "web", metav1.GetOptions{})
-		if err != nil || live.Object["status"] == nil {
-			return false, err
-		}
-		isReady, err = isReadyNow(ctx, client)
-		return err == nil, err
-	})
-	return isReady
+	return namespace
 }
 
 // isReadyNow reports whether the object web is Ready.
@@ -272,25 +266,30 @@ func isReadyNow(ctx context.Context, client dynamic.ResourceInterface) (bool, er
 	return isReady(live)
 }
 
-// isReady reports whether an object is Ready at its generation.
+// isReady reports whether an object is Ready. It returns an error until the operator has observed
+// the generation.
 func isReady(object *unstructured.Unstructured) (bool, error) {
 	conditions, _, err := unstructured.NestedSlice(object.Object, "status", "conditions")
 	for _, condition := range conditions {
 		fields := mapOf(condition)
-		if fields["type"] == "Ready" {
-			return fields["status"] == "True" && fields["observedGeneration"] == object.GetGeneration(), err
+		if fields["type"] == "Ready" && fields["observedGeneration"] == object.GetGeneration() {
+			return fields["status"] == "True", err
 		}
 	}
-	return false, err
+	return false, errors.Join(err, errors.New("the operator has not observed the generation"))
 }
 
-// disturb changes or deletes a child, if the object corrects it.
-func (h *history) disturb(ctx context.Context, t *testing.T) {
+// corrects reports whether an object with a spec corrects all changes of its children.
+func corrects(spec map[string]any) bool {
+	drift := mapOf(spec["drift"])
+	mode := drift["mode"]
+	return drift["ignore"] == nil && (mode == nil || mode == "Correct")
+}
+
+// drawDrift chooses a change of a child; nil for half of the steps. The children are those before
+// the change of the spec, so the choice does not depend on the time that the operator takes.
+func (h *history) drawDrift(ctx context.Context, t *testing.T, g *generator) *drift {
 	t.Helper()
-	drift := mapOf(h.ready["drift"])
-	if mode := drift["mode"]; h.ready["suspend"] == true || drift["ignore"] != nil || mode != nil && mode != "Correct" {
-		return
-	}
 	var children []unstructured.Unstructured
 	for _, resource := range contents {
 		list, err := shared.Dynamic.Resource(resource).Namespace(h.namespace).List(ctx, metav1.ListOptions{})
@@ -303,22 +302,35 @@ func (h *history) disturb(ctx context.Context, t *testing.T) {
 			}
 		}
 	}
-	if len(children) == 0 {
-		return
+	if len(children) == 0 || g.oneIn(2) {
+		return nil
 	}
-	child := choose(h.generator, children)
-	client := clientOf(t, &child, h.namespace)
+	child := choose(g, children)
+	return &drift{child.GetAPIVersion(), child.GetKind(), child.GetName(), g.edit(&child)}
+}
+
+// attempt changes or deletes the child, if it exists.
+func (d drift) attempt(ctx context.Context, t *testing.T, namespace string) error {
+	t.Helper()
+	client := clientOf(t, d.child(), namespace)
 	var err error
-	if patch := h.generator.edit(&child); patch == "" {
-		h.note("delete %s %s", child.GetKind(), child.GetName())
-		err = client.Delete(ctx, child.GetName(), metav1.DeleteOptions{})
+	if d.patch == "" {
+		err = client.Delete(ctx, d.name, metav1.DeleteOptions{})
 	} else {
-		h.note("change %s %s: %s", child.GetKind(), child.GetName(), patch)
-		_, err = client.Patch(ctx, child.GetName(), types.MergePatchType, []byte(patch), metav1.PatchOptions{})
+		_, err = client.Patch(ctx, d.name, types.MergePatchType, []byte(d.patch), metav1.PatchOptions{})
 	}
-	if err != nil && !apierrors.IsNotFound(err) {
-		t.Fatal(err)
+	if apierrors.IsNotFound(err) {
+		return nil
 	}
+	return err
+}
+
+// child returns an object of the kind of the child.
+func (d drift) child() *unstructured.Unstructured {
+	child := &unstructured.Unstructured{}
+	child.SetAPIVersion(d.apiVersion)
+	child.SetKind(d.kind)
+	return child
 }
 
 // isChild reports whether the operator owns an object directly. Claims are data, which the operator
@@ -348,74 +360,61 @@ func (g *generator) edit(child *unstructured.Unstructured) string {
 	return choose(g, edits)
 }
 
-// compare waits until the state of the object is that of the fresh one.
-func (h *history) compare(ctx context.Context, t *testing.T) {
+// compare waits until the state of the object is that of the object in the namespace fresh, and
+// reports whether both are Ready.
+func (h *history) compare(ctx context.Context, t *testing.T, fresh string) (isReady bool) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(ctx, converged)
 	defer cancel()
+	begin := time.Now()
 	var difference string
 	defer func() {
 		if t.Failed() {
-			t.Logf("The state in %s differs from that of a fresh object in %s (-fresh +changed):\n%s", h.namespace, h.fresh, difference)
+			t.Logf("The state in %s differs from that of a fresh object in %s (-fresh +changed):\n%s", h.namespace, fresh, difference)
+			live, err := clientOf(t, h.object, h.namespace).Get(t.Context(), "web", metav1.GetOptions{})
+			t.Logf("The changed object (error: %v): %v", err, live)
 		}
 	}()
+	// Kubernetes works in the namespaces, too, until all pods are ready.
+	work := func(event cluster.AuditEvent) bool {
+		isOfEither := event.Namespace == fresh || event.Namespace == h.namespace
+		return isOfEither && (event.IsWrite() || cluster.ByOperator()(event))
+	}
 	cluster.Eventually(ctx, t, "the state is that of a fresh object", func(ctx context.Context) (bool, error) {
-		fresh, err := h.stateWithoutHistory(ctx, h.fresh)
+		if err := shared.AwaitAuditQuiet(ctx, quiet, work); err != nil {
+			return false, err
+		}
+		desired, err := h.observe(ctx, t, fresh)
 		if err != nil {
 			return false, err
 		}
-		came, err := h.stateWithoutHistory(ctx, h.namespace)
+		came, err := h.observe(ctx, t, h.namespace)
 		if err != nil {
 			return false, err
 		}
 		// The data of servers that are gone stays.
 		maps.DeleteFunc(came, func(name string, _ any) bool {
-			return strings.HasPrefix(name, "persistentvolumeclaims/") && fresh[name] == nil
+			return strings.HasPrefix(name, "persistentvolumeclaims/") && desired[name] == nil
 		})
-		difference = differenceOf(fresh, came)
-		return difference == "", nil
+		difference = cmp.Diff(desired, came)
+		isReady = desired["Ready"] == nil
+		isSlow := desired["Reconciling"] != nil && time.Since(begin) < slow
+		return difference == "" && !isSlow, nil
 	})
+	return isReady
 }
 
-// differenceOf returns the fields in which two states differ, with their paths.
-func differenceOf(fresh, came state) string {
-	before, after := map[string]string{}, map[string]string{}
-	flatten(map[string]any(fresh), "", before)
-	flatten(map[string]any(came), "", after)
-	maps.DeleteFunc(before, func(path, value string) bool {
-		other, ok := after[path]
-		if ok && other == value {
-			delete(after, path)
-			return true
-		}
-		return false
-	})
-	return cmp.Diff(before, after)
-}
-
-// flatten puts the fields of a value into a map by their paths.
-func flatten(value any, path string, into map[string]string) {
-	switch value := value.(type) {
-	case map[string]any:
-		into[path] = "object"
-		for key, inner := range value {
-			flatten(inner, path+"."+key, into)
-		}
-	case []any:
-		into[path] = fmt.Sprintf("%d items", len(value))
-		for i, inner := range value {
-			flatten(inner, fmt.Sprintf("%s[%d]", path, i), into)
-		}
-	default:
-		into[path] = fmt.Sprint(value)
-	}
-}
-
-// stateWithoutHistory waits until the operator has done its work in a namespace, and returns the
-// state without what tells of the past.
-func (h *history) stateWithoutHistory(ctx context.Context, namespace string) (state, error) {
-	if err := shared.AwaitAuditQuiet(ctx, glance, ofNamespace(namespace)); err != nil {
+// observe returns the state of a namespace without the fields that depend on earlier changes. If the
+// object is not Ready, the state has only its conditions: the children may be those of an earlier
+// spec, and a release may have been rolled back.
+func (h *history) observe(ctx context.Context, t *testing.T, namespace string) (state, error) {
+	t.Helper()
+	live, err := clientOf(t, h.object, namespace).Get(ctx, "web", metav1.GetOptions{})
+	if err != nil {
 		return nil, err
+	}
+	if isReady, err := isReady(live); err != nil || !isReady {
+		return h.conditionsOf(live), err
 	}
 	found, err := stateOf(ctx, shared, kinds, namespace)
 	if err != nil {
@@ -428,47 +427,71 @@ func (h *history) stateWithoutHistory(ctx context.Context, namespace string) (st
 			// pending.
 			if status := mapOf(object)["status"]; status != "superseded" && status != "failed" {
 				records, _ := without[match[1]].([]any)
-				without[match[1]] = append(records, object)
+				without[match[1]] = append(records, withoutHistory(object))
 			}
 			continue
 		}
-		if fields := mapOf(object); fields["status"] != nil {
-			fields["status"] = presentOf(fields["status"], h.past())
-		}
-		without[name] = object
+		without[name] = withoutHistory(object)
 	}
 	return without, nil
+}
+
+// conditionsOf returns Ready, Reconciling and Stalled of an object, with their reasons. The reasons
+// of a release say whether an install or an upgrade has failed.
+func (h *history) conditionsOf(object *unstructured.Unstructured) state {
+	found := state{}
+	conditions, _, _ := unstructured.NestedSlice(object.Object, "status", "conditions")
+	for _, condition := range conditions {
+		fields := mapOf(condition)
+		name, isTrue := fmt.Sprint(fields["type"]), fields["status"] == "True"
+		switch {
+		case name != "Ready" && (!isTrue || name != "Reconciling" && name != "Stalled"):
+		case h.subject.release || h.object.GetKind() == "DemoAppCluster":
+			found[name] = isTrue
+		default:
+			found[name] = fields["reason"]
+		}
+	}
+	return found
 }
 
 // ofRelease matches the record of a revision.
 var ofRelease = regexp.MustCompile(`^secrets/(sh\.helm\.release\.v1\..*)\.v\d+$`)
 
-// past returns the fields of a status that tell of the past. A release also says how it came to be.
-func (h *history) past() []string {
-	fields := []string{"observedGeneration", "lastCorrection", "lastChangeTime", "unusedClaims"}
-	if h.subject.release || h.object.GetKind() == "DemoAppCluster" {
-		fields = append(fields, "history", "failures", "revisions", "revision", "lastUpgradeReason", "lastUpgradeAt", "lastGoodRevision", "message", "reason")
-	}
-	return fields
+// historical are the fields that depend on earlier changes. The API server sets imagePullPolicy for
+// the first image of a container, and does not change it for the next ones.
+var historical = []string{
+	"observedGeneration", "lastCorrection", "lastChangeTime", "unusedClaims", "history", "failures", "revisions", "revision", "lastUpgradeReason",
+	"lastUpgradeAt", "lastGoodRevision", "imagePullPolicy",
 }
 
-// presentOf returns a status without the fields that tell of the past.
-func presentOf(value any, past []string) any {
+// historicalText is the part of other fields that depends on earlier changes, and generated
+// certificates.
+var historicalText = regexp.MustCompile(
+	`(?i)\brevision \d+|^(Install|Upgrade)(Succeeded|Successful)$|(?s)-----BEGIN CERTIFICATE-----.*-----END CERTIFICATE-----`)
+
+// withoutHistory returns an object without what depends on earlier changes, and without empty
+// objects, which the API server does not always add to an existing object.
+func withoutHistory(value any) any {
 	switch value := value.(type) {
 	case map[string]any:
 		fields := map[string]any{}
 		for key, inner := range value {
-			if !slices.Contains(past, key) {
-				fields[key] = presentOf(inner, past)
+			rest := withoutHistory(inner)
+			if object, ok := rest.(map[string]any); slices.Contains(historical, key) || ok && len(object) == 0 {
+				continue
 			}
+			fields[key] = rest
 		}
 		return fields
 	case []any:
 		items := make([]any, 0, len(value))
 		for _, inner := range value {
-			items = append(items, presentOf(inner, past))
+			items = append(items, withoutHistory(inner))
 		}
 		return items
+	case string:
+		return historicalText.ReplaceAllString(value, "HISTORY")
 	default:
 		return value
 	}

@@ -18,6 +18,9 @@ import (
 // openAPI is an OpenAPI schema, as a CustomResourceDefinition or a chart has it.
 type openAPI map[string]any
 
+// stays marks the schema of an object that no change removes.
+const stays = "x-stays"
+
 // property returns the schema of a field; nil if there is none.
 func (s openAPI) property(name string) openAPI { return schemaOf(mapOf(s["properties"])[name]) }
 
@@ -103,7 +106,7 @@ func (g *generator) change(s openAPI, value any, path string) (changed any, chan
 	switch {
 	case !isSet:
 		fields[name] = g.value(s.property(name))
-	case g.oneIn(4):
+	case g.oneIn(4) && s.property(name)[stays] != true:
 		delete(fields, name)
 	default:
 		fields[name], path = g.change(s.property(name), current, path)

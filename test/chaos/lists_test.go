@@ -9,6 +9,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"path"
 	"slices"
 	"sync"
 	"testing"
@@ -38,6 +39,10 @@ func isOfInformer(r *http.Request) bool {
 // its version is too old. It reports whether it answered. An informer allows pages only in its first
 // list, and after its list from the last version and its list of all have failed, so these fail, too.
 func (s *saboteur) breakPages(w http.ResponseWriter, r *http.Request, forward http.Handler) bool {
+	fault, _ := s.informerFaults()
+	if fault == nil {
+		return false
+	}
 	query := r.URL.Query()
 	list := r.URL.Path + "?" + query.Get("labelSelector") + query.Get("fieldSelector")
 	version := query.Get("resourceVersion")
@@ -46,6 +51,7 @@ func (s *saboteur) breakPages(w http.ResponseWriter, r *http.Request, forward ht
 		return false
 	case query.Has("continue"):
 		s.expiredPages.Add(1)
+		fault.meets(expiredPages, path.Base(r.URL.Path))
 		refuse(w, http.StatusGone, metav1.StatusReasonExpired)
 	case query.Has("limit"):
 		// The cache of the API server answers a list of any version in one page.
@@ -226,10 +232,7 @@ func (o *remade) makeAgain(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	cluster.Eventually(ctx, t, "the object is gone", func(ctx context.Context) (bool, error) {
-		_, err := client.Get(ctx, "web", metav1.GetOptions{})
-		return apierrors.IsNotFound(err), err
-	})
+	awaitGone(ctx, t, client, "web")
 	awaitCollected(ctx, t, o.namespace)
 	apply(ctx, t, o.namespace, o.subject.object)
 	shared.AwaitReady(ctx, t, o.namespace, o.object)

@@ -9,6 +9,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"slices"
 	"strings"
@@ -16,15 +17,21 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 )
 
 const (
-	// watchLife is how long a watch lives that is closed again and again.
+	// watchLife is the time after which a watch is closed.
 	watchLife = time.Second
+	// pagedWatchLife is the time after which a watch is closed if lists fail, too. Each failed list
+	// doubles the backoff of its informer, up to 30 seconds.
+	pagedWatchLife = 10 * time.Second
 	// eventDelay is the delay of late events.
 	eventDelay = 5 * time.Second
 	// initialEventsEnd is the annotation of the bookmark that ends the initial events of a watch.
 	initialEventsEnd = "k8s.io/initial-events-end"
+	// bookmark is the type of an event that only has a version.
+	bookmark = "BOOKMARK"
 )
 
 // A watchFault is what happens to all watches of the operator.
@@ -37,27 +44,72 @@ type watchFault struct {
 	// passes.
 	copies func(eventType string) int
 	// delay delays the events of the resources.
-	delay     time.Duration
+	delay time.Duration
+	// resources are those that the fault must meet; without resources, any.
 	resources []string
-	// pages sends lists in pages, of which the second one is too old.
+	// pages sends lists in pages; the second page has expired.
 	pages bool
+	// met has the resources that the fault has met so far.
+	met *sync.Map
+}
+
+// The effects of faults on the watches and lists of a resource.
+const (
+	closed        = "closed"
+	changedEvents = "events lost or doubled"
+	delayed       = "events delayed"
+	expiredPages  = "expired between pages"
+)
+
+// meets records that the fault had an effect on a resource.
+func (f watchFault) meets(effect, resource string) {
+	if effect == f.effect() {
+		f.met.Store(resource, true)
+	}
+}
+
+// effect is the effect that the fault must have.
+func (f watchFault) effect() string {
+	switch {
+	case f.pages:
+		return expiredPages
+	case f.copies != nil:
+		return changedEvents
+	case f.delay > 0:
+		return delayed
+	default:
+		return closed
+	}
+}
+
+// resourcesMet are the resources that the fault has met.
+func (f watchFault) resourcesMet() sets.Set[string] {
+	met := sets.New[string]()
+	f.met.Range(func(resource, _ any) bool {
+		met.Insert(resource.(string))
+		return true
+	})
+	return met
 }
 
 // watchFaults are the faults of watches by name.
 var watchFaults = map[string]watchFault{
-	"closed each second":         {life: watchLife},
-	"expired each second":        {life: watchLife, expired: true},
-	"expired between pages":      {life: watchLife, expired: true, pages: true},
-	"doubled events":             {copies: func(string) int { return 2 }},
-	"no bookmarks":               {copies: lost("BOOKMARK")},
+	"closed each second":         {life: watchLife, resources: custom},
+	"expired each second":        {life: watchLife, expired: true, resources: custom},
+	"expired between pages":      {life: pagedWatchLife, expired: true, pages: true, resources: []string{"configmaps", "secrets", "deployments", "demoapps"}},
+	"doubled events":             {copies: func(string) int { return 2 }, resources: custom},
+	"no bookmarks":               {copies: lost(bookmark)},
 	"deletions unseen":           {copies: lost("DELETED"), life: watchLife, expired: true},
 	"late Secrets":               {delay: eventDelay, resources: []string{"secrets"}},
 	"late ConfigMaps, workloads": {delay: eventDelay, resources: []string{"configmaps", "deployments", "statefulsets", "cronjobs"}},
 	"late DemoAppClusters":       {delay: eventDelay, resources: []string{"demoappclusters"}},
-	"late custom resources": {delay: eventDelay, resources: []string{
-		"demoapps", "demoappclusters", "memcacheds", "deputies", "websites", "webapps", "postgresqls", "appconfigs", "backups", "appstacks",
-		"ecommerceplatforms", "memcachedbackups",
-	}},
+	"late custom resources":      {delay: eventDelay, resources: custom},
+}
+
+// custom are the resources of the subjects.
+var custom = []string{
+	"demoapps", "demoappclusters", "memcacheds", "deputies", "websites", "webapps", "postgresqls", "appconfigs", "backups", "appstacks",
+	"ecommerceplatforms", "memcachedbackups",
 }
 
 // lost drops the events of a type.
@@ -77,7 +129,7 @@ func isWatch(r *http.Request) (resource string, ok bool) {
 	return path[len(path)-1], r.Method == http.MethodGet && (query.Get("watch") == "1" || query.Get("watch") == "true")
 }
 
-// intercept passes a watch on and breaks it. Watches of leases are left alone.
+// intercept passes a watch on and breaks it.
 func (f watchFault) intercept(w http.ResponseWriter, r *http.Request, resource string, forward http.Handler) {
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
@@ -88,7 +140,7 @@ func (f watchFault) intercept(w http.ResponseWriter, r *http.Request, resource s
 	// In JSON, an event is a line.
 	r = r.WithContext(ctx)
 	r.Header.Set("Accept", strings.ReplaceAll(r.Header.Get("Accept"), "application/vnd.kubernetes.protobuf", "application/json"))
-	lines := &events{to: w, fault: f}
+	lines := &events{to: w, fault: f, resource: resource}
 	if slices.Contains(f.resources, resource) {
 		lines.delay = f.delay
 	}
@@ -103,16 +155,20 @@ func (f watchFault) intercept(w http.ResponseWriter, r *http.Request, resource s
 		forward.ServeHTTP(lines, r)
 	}()
 	lines.end()
-	if f.expired && r.Context().Err() != nil {
-		lines.expire()
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		f.meets(closed, resource)
+		if f.expired {
+			lines.expire()
+		}
 	}
 }
 
 // events passes the events of a watch on.
 type events struct {
-	to    http.ResponseWriter
-	fault watchFault
-	delay time.Duration
+	to       http.ResponseWriter
+	fault    watchFault
+	resource string
+	delay    time.Duration
 
 	writer sync.WaitGroup
 	part   []byte
@@ -155,14 +211,19 @@ func (e *events) Write(content []byte) (int, error) {
 
 // add queues the copies of an event.
 func (e *events) add(line []byte) {
+	var event struct {
+		Type string `json:"type"`
+	}
 	count := 1
-	if e.fault.copies != nil && !bytes.Contains(line, []byte(initialEventsEnd)) {
-		var event struct {
-			Type string `json:"type"`
-		}
-		if json.Unmarshal(line, &event) == nil {
-			count = e.fault.copies(event.Type)
-		}
+	if json.Unmarshal(line, &event) == nil && e.fault.copies != nil && !bytes.Contains(line, []byte(initialEventsEnd)) {
+		count = e.fault.copies(event.Type)
+	}
+	isBookmark := event.Type == bookmark
+	if count == 0 || count > 1 && !isBookmark {
+		e.fault.meets(changedEvents, e.resource)
+	}
+	if e.delay > 0 && !isBookmark {
+		e.fault.meets(delayed, e.resource)
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()

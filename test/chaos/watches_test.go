@@ -6,10 +6,18 @@
 package chaos
 
 import (
+	"context"
+	"fmt"
 	"maps"
 	"math/rand/v2"
+	"path"
 	"slices"
+	"sync"
 	"testing"
+
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/example/demoapp-controller/test/cluster"
 )
 
 // shortWatchFaults is the number of ways in which a short test breaks watches.
@@ -27,22 +35,41 @@ func TestWatchesFail(t *testing.T) {
 	playAllUndisturbed(t)
 	for _, name := range names {
 		t.Run(name, func(t *testing.T) {
-			sabotage.breakWatches(new(watchFaults[name]))
+			fault := watchFaults[name]
+			fault.met = &sync.Map{}
+			sabotage.breakWatches(&fault)
 			reconnect(t)
 			t.Cleanup(func() {
 				sabotage.breakWatches(nil)
 				reconnect(t)
 			})
-			playAllDisturbed(t)
-			if watchFaults[name].pages {
-				t.Cleanup(func() {
-					if sabotage.expiredPages.Load() == 0 {
-						t.Error("no list expired between its pages")
-					}
-				})
-			}
+			t.Run("subjects", func(t *testing.T) { playAllDisturbed(t) })
+			assertMet(t, fault)
 		})
 	}
+}
+
+// assertMet asserts that a fault has met each of its resources that occurs in the runs.
+func assertMet(t *testing.T, fault watchFault) {
+	t.Helper()
+	occurring := sets.New[string]()
+	for name := range subjects {
+		came, _ := undisturbed[name](t)
+		for _, state := range came.states {
+			for object := range state {
+				occurring.Insert(path.Dir(object))
+			}
+		}
+	}
+	desired := sets.New(fault.resources...).Intersection(occurring)
+	// The API server sends a watch its first bookmark after a minute.
+	cluster.Eventually(t.Context(), t, fault.effect(), func(context.Context) (bool, error) {
+		met := fault.resourcesMet()
+		if missed := desired.Difference(met); len(met) == 0 || len(missed) > 0 {
+			return false, fmt.Errorf("of %q, but not of %q", sets.List(met), sets.List(missed))
+		}
+		return true, nil
+	})
 }
 
 // reconnect interrupts all watches, so that the operator begins new ones.

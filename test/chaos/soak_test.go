@@ -213,6 +213,11 @@ func (o *soaked) disturb(t *testing.T, random *rand.Rand) error {
 	ctx := t.Context()
 	switch random.IntN(10) {
 	case 0:
+		// A DemoApp without its finalizer has no release, and its deletion leaves no audit record.
+		live, err := o.client.Get(ctx, o.name, metav1.GetOptions{})
+		if err != nil || o.kind.object == soakRelease.object && len(live.GetFinalizers()) == 0 {
+			return err
+		}
 		if err := o.client.Delete(ctx, o.name, metav1.DeleteOptions{}); err != nil {
 			return err
 		}
@@ -222,7 +227,7 @@ func (o *soaked) disturb(t *testing.T, random *rand.Rand) error {
 			return apierrors.IsNotFound(err), err
 		})
 		o.number = 0
-		_, err := o.client.Create(ctx, decode(t, o.named(o.kind.object))[0], metav1.CreateOptions{})
+		_, err = o.client.Create(ctx, decode(t, o.named(o.kind.object))[0], metav1.CreateOptions{})
 		return err
 	case 1, 2:
 		d := o.kind.child

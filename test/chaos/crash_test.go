@@ -35,7 +35,7 @@ const (
 // TestKilledAfterEachRequest kills the operator after each request that it sends for a subject, and
 // the next one after its first request. Each run has an operator of its own, which watches one
 // namespace. A short test plays some subjects, each with one request, which the seed selects.
-func TestKilledAfterEachRequest(t *testing.T) {
+func TestKilledAfterEachRequest(t *testing.T) { //nolint:tparallel // The shared operator does not run meanwhile.
 	stopShared(t)
 	names, random := slices.Sorted(maps.Keys(subjects)), rand.New(rand.NewPCG(uint64(*seed), 0))
 	if testing.Short() {

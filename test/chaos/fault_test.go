@@ -103,8 +103,8 @@ type saboteur struct {
 	random *rand.Rand
 	// stale answers lists from an old state; nil for none.
 	stale *past
-	// open is the number of open watches, and expiredPages that of lists that expired between pages.
-	open, expiredPages atomic.Int64
+	// open is the number of open watches.
+	open atomic.Int64
 	// expiredLists are the lists that were last refused because their version is too old.
 	expiredLists sync.Map
 }

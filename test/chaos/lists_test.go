@@ -50,7 +50,6 @@ func (s *saboteur) breakPages(w http.ResponseWriter, r *http.Request, forward ht
 	case r.Method != http.MethodGet:
 		return false
 	case query.Has("continue"):
-		s.expiredPages.Add(1)
 		fault.meets(expiredPages, path.Base(r.URL.Path))
 		refuse(w, http.StatusGone, metav1.StatusReasonExpired)
 	case query.Has("limit"):

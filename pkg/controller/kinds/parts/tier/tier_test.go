@@ -16,6 +16,7 @@ import (
 	networkingv1ac "k8s.io/client-go/applyconfigurations/networking/v1"
 
 	backupv1 "github.com/example/demoapp-controller/pkg/apis/backup/v1"
+	workloadv1alpha1 "github.com/example/demoapp-controller/pkg/apis/workload/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller/child/component"
 	"github.com/example/demoapp-controller/pkg/controller/kinds/parts/tier"
 	databasev1ac "github.com/example/demoapp-controller/pkg/generated/applyconfiguration/database/v1"
@@ -205,21 +206,30 @@ func labels(selector map[string]string) string {
 	return strings.Join(pairs, ",")
 }
 
-// TestPostgreSQLWithoutLimitsIsApplied: the API server refuses null as a list of limits.
-func TestPostgreSQLWithoutLimitsIsApplied(t *testing.T) {
-	for _, c := range newApplication().Tiers() {
-		database := child[*databasev1ac.PostgreSQLApplyConfiguration](c)
-		if database == nil {
-			continue
-		}
-		applied, err := json.Marshal(database)
-		expect.NoError(t, err)
-		if strings.Contains(string(applied), "null") {
-			t.Errorf("the PostgreSQL has a field that is null: %s", applied)
-		}
-		return
+// TestPostgreSQLWithoutResourcesIsApplied: the API server takes a new empty list or object for null,
+// and refuses null.
+func TestPostgreSQLWithoutResourcesIsApplied(t *testing.T) {
+	withoutResources := func(app *tier.Application) { app.Database.Resources = &workloadv1alpha1.Resources{} }
+	for name, app := range map[string]tier.Application{"default": newApplication(), "empty": newApplication(withoutResources)} {
+		t.Run(name, func(t *testing.T) {
+			found := false
+			for _, c := range app.Tiers() {
+				database := child[*databasev1ac.PostgreSQLApplyConfiguration](c)
+				if database == nil {
+					continue
+				}
+				found = true
+				applied, err := json.Marshal(database)
+				expect.NoError(t, err)
+				if strings.Contains(string(applied), "null") || strings.Contains(string(applied), "{}") {
+					t.Errorf("the PostgreSQL has an empty field: %s", applied)
+				}
+			}
+			if !found {
+				t.Error("the application has no PostgreSQL")
+			}
+		})
 	}
-	t.Error("the application has no PostgreSQL")
 }
 
 // TestNoPodIsBestEffort: pods of this QoS class are evicted first.

@@ -371,7 +371,7 @@ func (h *history) compare(ctx context.Context, t *testing.T, fresh string) (isRe
 	defer func() {
 		if t.Failed() {
 			t.Logf("The state in %s differs from that of a fresh object in %s (-fresh +changed):\n%s", h.namespace, fresh, difference)
-			live, err := clientOf(t, h.object, h.namespace).Get(t.Context(), "web", metav1.GetOptions{})
+			live, err := clientOf(t, h.object, h.namespace).Get(context.WithoutCancel(ctx), "web", metav1.GetOptions{})
 			t.Logf("The changed object (error: %v): %v", err, live)
 		}
 	}()

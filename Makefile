@@ -218,7 +218,7 @@ clean: ## Remove what was built.
 
 .PHONY: test
 test: ## Run the unit tests, then each promise once on a real API server. About 20 minutes on two cores.
-	@echo 'The unit tests (about 8 minutes on two cores), then the operator on real API servers (about 15).'
+	@echo 'The unit tests (about 8 minutes on two cores), then the operator on real API servers (about 13).'
 	@echo 'The first run compiles a Kubernetes control plane, too (about 7).'
 	@$(MAKE) --no-print-directory test-unit test-cluster
 

@@ -76,9 +76,17 @@ func TestKilledAfterEachRequest(t *testing.T) { //nolint:tparallel // The shared
 func playAlone(t *testing.T, s subject) (outcome, []string) {
 	t.Helper()
 	namespaces := []string{shared.Namespace(t), shared.Namespace(t)}
-	alone := newRestarts(t, "--leader-elect=false", "--namespaces="+strings.Join(namespaces, ","))
+	alone := newRestarts(t, launchFor(namespaces...))
 	defer alone.end()
 	return playUndisturbed(t, s, namespaces...)
+}
+
+// launchFor describes an operator of some namespaces. A killed operator does not release its lease,
+// and the next one would wait for its end each time.
+func launchFor(namespaces ...string) cluster.Launch {
+	own := launch
+	own.Args = slices.Concat(launch.Args, []string{"--leader-elect=false", "--namespaces=" + strings.Join(namespaces, ",")})
+	return own
 }
 
 // playCrash plays a subject whose operator is killed after a request, from 1.
@@ -86,8 +94,7 @@ func playCrash(t *testing.T, s subject, nth int, want outcome) {
 	t.Helper()
 	namespace := shared.Namespace(t)
 	countMet(t, namespace, inARow)
-	// A killed operator does not release its lease, and the next one would wait for its end each time.
-	r := newRestarts(t, "--leader-elect=false", "--namespaces="+namespace)
+	r := newRestarts(t, launchFor(namespace))
 	sabotage.watch(namespace, plan{nth: nth, times: inARow, fault: r.crash, meets: once()})
 	defer func() {
 		if t.Failed() {
@@ -123,11 +130,9 @@ type restarts struct {
 
 // newRestarts starts an operator, and starts it again whenever it has ended, until the end of the
 // test.
-func newRestarts(t *testing.T, args ...string) *restarts {
+func newRestarts(t *testing.T, again cluster.Launch) *restarts {
 	t.Helper()
 	ctx := context.WithoutCancel(t.Context())
-	again := launch
-	again.Args = slices.Concat(launch.Args, args)
 	r := &restarts{current: again.Start(ctx, t, shared)}
 	done, ended := make(chan struct{}), make(chan struct{})
 	go func() {

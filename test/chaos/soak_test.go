@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -117,7 +118,11 @@ func TestSoak(t *testing.T) {
 		t.Skip("it runs with -soak=30m")
 	}
 	stopShared(t)
-	running := newRestarts(t, cluster.ShortLease...)
+	own := launch
+	own.Args = slices.Concat(launch.Args, cluster.ShortLease)
+	// It keeps copies of all versions of objects for minutes.
+	own.Env = []string{"KUBE_CACHE_MUTATION_DETECTOR=false"}
+	running := newRestarts(t, own)
 	objects := createSoaked(t)
 	awaitSettled(t, objects, cluster.DefaultTimeout+time.Duration(len(objects))*time.Second)
 	random := rand.New(rand.NewPCG(uint64(*seed), 0))

@@ -291,46 +291,19 @@ func corrects(spec map[string]any) bool {
 func (h *history) drawDrift(ctx context.Context, t *testing.T, g *generator) *drift {
 	t.Helper()
 	var children []unstructured.Unstructured
-	for _, resource := range contents {
-		list, err := shared.Dynamic.Resource(resource).Namespace(h.namespace).List(ctx, metav1.ListOptions{})
-		if err != nil {
-			t.Fatal(err)
+	err := eachObject(ctx, h.namespace, contents, func(_ schema.GroupVersionResource, object *unstructured.Unstructured) {
+		if isChild(object) {
+			children = append(children, *object)
 		}
-		for i := range list.Items {
-			if isChild(&list.Items[i]) {
-				children = append(children, list.Items[i])
-			}
-		}
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 	if len(children) == 0 || g.oneIn(2) {
 		return nil
 	}
 	child := choose(g, children)
 	return &drift{child.GetAPIVersion(), child.GetKind(), child.GetName(), g.edit(&child)}
-}
-
-// attempt changes or deletes the child, if it exists.
-func (d drift) attempt(ctx context.Context, t *testing.T, namespace string) error {
-	t.Helper()
-	client := clientOf(t, d.child(), namespace)
-	var err error
-	if d.patch == "" {
-		err = client.Delete(ctx, d.name, metav1.DeleteOptions{})
-	} else {
-		_, err = client.Patch(ctx, d.name, types.MergePatchType, []byte(d.patch), metav1.PatchOptions{})
-	}
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
-	return err
-}
-
-// child returns an object of the kind of the child.
-func (d drift) child() *unstructured.Unstructured {
-	child := &unstructured.Unstructured{}
-	child.SetAPIVersion(d.apiVersion)
-	child.SetKind(d.kind)
-	return child
 }
 
 // isChild reports whether the operator owns an object directly. Claims are data, which the operator
@@ -416,7 +389,7 @@ func (h *history) observe(ctx context.Context, t *testing.T, namespace string) (
 	if isReady, err := isReady(live); err != nil || !isReady {
 		return h.conditionsOf(live), err
 	}
-	found, err := stateOf(ctx, shared, kinds, namespace)
+	found, err := stateOf(ctx, namespace)
 	if err != nil {
 		return nil, err
 	}

@@ -19,6 +19,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 
@@ -271,15 +272,11 @@ func (o *remade) assertUntouched(t *testing.T) {
 func versionsIn(t *testing.T, namespace string) map[string]string {
 	t.Helper()
 	versions := map[string]string{}
-	for _, resource := range slices.Concat(contents, kinds) {
-		list, err := shared.Dynamic.Resource(resource).Namespace(namespace).List(t.Context(), metav1.ListOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		for i := range list.Items {
-			object := &list.Items[i]
-			versions[resource.Resource+"/"+object.GetName()] = fmt.Sprintf("%s/%d", object.GetUID(), object.GetGeneration())
-		}
+	err := eachObject(t.Context(), namespace, slices.Concat(contents, kinds), func(resource schema.GroupVersionResource, object *unstructured.Unstructured) {
+		versions[resource.Resource+"/"+object.GetName()] = fmt.Sprintf("%s/%d", object.GetUID(), object.GetGeneration())
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 	return versions
 }

@@ -102,10 +102,10 @@ func play(
 	awaitCollected(ctx, t, namespace)
 	settle(deletion)
 	var err error
-	if came.events, err = eventsOf(ctx, shared, namespace); err != nil {
+	if came.events, err = eventsOf(ctx, namespace); err != nil {
 		t.Fatal(err)
 	}
-	if came.audits, err = auditRecordsOf(ctx, shared, namespace); err != nil {
+	if came.audits, err = auditRecordsOf(ctx, namespace); err != nil {
 		t.Fatal(err)
 	}
 	return came
@@ -149,22 +149,40 @@ func (s subject) prepare(t *testing.T, namespace string) {
 	apply(t.Context(), t, namespace, s.before)
 }
 
-// make changes or deletes a child.
+// make changes or deletes the child.
 func (d drift) make(ctx context.Context, t *testing.T, namespace string) {
 	t.Helper()
+	if err := d.write(ctx, t, namespace); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// attempt changes or deletes the child, if it exists.
+func (d drift) attempt(ctx context.Context, t *testing.T, namespace string) error {
+	t.Helper()
+	err := d.write(ctx, t, namespace)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}
+
+func (d drift) write(ctx context.Context, t *testing.T, namespace string) error {
+	t.Helper()
+	client := clientOf(t, d.child(), namespace)
+	if d.patch == "" {
+		return client.Delete(ctx, d.name, metav1.DeleteOptions{})
+	}
+	_, err := client.Patch(ctx, d.name, types.MergePatchType, []byte(d.patch), metav1.PatchOptions{})
+	return err
+}
+
+// child returns an object of the kind of the child.
+func (d drift) child() *unstructured.Unstructured {
 	child := &unstructured.Unstructured{}
 	child.SetAPIVersion(d.apiVersion)
 	child.SetKind(d.kind)
-	client := clientOf(t, child, namespace)
-	if d.patch == "" {
-		if err := client.Delete(ctx, d.name, metav1.DeleteOptions{}); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	if _, err := client.Patch(ctx, d.name, types.MergePatchType, []byte(d.patch), metav1.PatchOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	return child
 }
 
 // settled waits until the state of a namespace is the desired one and returns it. Without a desired
@@ -189,7 +207,7 @@ func settled(ctx context.Context, t *testing.T, step, namespace string, desired 
 		if err := shared.AwaitAuditQuiet(ctx, silence, ofNamespace(namespace)); err != nil {
 			return false, err
 		}
-		found, err := stateOf(ctx, shared, kinds, namespace)
+		found, err := stateOf(ctx, namespace)
 		if err != nil {
 			return false, err
 		}

@@ -19,7 +19,6 @@ import (
 	"testing"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -227,10 +226,7 @@ func (o *soaked) disturb(t *testing.T, random *rand.Rand) error {
 			return err
 		}
 		o.deletions++
-		cluster.Eventually(ctx, t, o.name+" is gone", func(ctx context.Context) (bool, error) {
-			_, err := o.client.Get(ctx, o.name, metav1.GetOptions{})
-			return apierrors.IsNotFound(err), err
-		})
+		awaitGone(ctx, t, o.client, o.name)
 		o.number = 0
 		_, err = o.client.Create(ctx, decode(t, o.named(o.kind.object))[0], metav1.CreateOptions{})
 		return err

@@ -49,22 +49,30 @@ var contents = []schema.GroupVersionResource{
 type state map[string]any
 
 // stateOf reads the state of a namespace.
-func stateOf(ctx context.Context, c *cluster.Cluster, own []schema.GroupVersionResource, namespace string) (state, error) {
+func stateOf(ctx context.Context, namespace string) (state, error) {
 	found := state{}
-	for _, resource := range slices.Concat(contents, own) {
-		list, err := c.Dynamic.Resource(resource).Namespace(namespace).List(ctx, metav1.ListOptions{})
+	err := eachObject(ctx, namespace, slices.Concat(contents, kinds), func(resource schema.GroupVersionResource, object *unstructured.Unstructured) {
+		if !isOfKubernetes(object) {
+			found[resource.Resource+"/"+object.GetName()] = normalized(object, slices.Contains(kinds, resource), namespace)
+		}
+	})
+	return found, err
+}
+
+// eachObject calls visit for the objects of resources in a namespace.
+func eachObject(
+	ctx context.Context, namespace string, resources []schema.GroupVersionResource, visit func(schema.GroupVersionResource, *unstructured.Unstructured),
+) error {
+	for _, resource := range resources {
+		list, err := shared.Dynamic.Resource(resource).Namespace(namespace).List(ctx, metav1.ListOptions{})
 		if err != nil {
-			return nil, fmt.Errorf("list %s: %w", resource.Resource, err)
+			return fmt.Errorf("list %s: %w", resource.Resource, err)
 		}
 		for i := range list.Items {
-			object := &list.Items[i]
-			if isOfKubernetes(object) {
-				continue
-			}
-			found[resource.Resource+"/"+object.GetName()] = normalized(object, slices.Contains(own, resource), namespace)
+			visit(resource, &list.Items[i])
 		}
 	}
-	return found, nil
+	return nil
 }
 
 // awaitCollected waits until the garbage collector has deleted all objects whose owner is gone.
@@ -72,19 +80,13 @@ func awaitCollected(ctx context.Context, t testing.TB, namespace string) {
 	t.Helper()
 	cluster.Eventually(ctx, t, "objects without an owner are gone", func(ctx context.Context) (bool, error) {
 		existing, owners := sets.New[types.UID](), sets.New[types.UID]()
-		for _, resource := range slices.Concat(contents, kinds) {
-			list, err := shared.Dynamic.Resource(resource).Namespace(namespace).List(ctx, metav1.ListOptions{})
-			if err != nil {
-				return false, err
+		err := eachObject(ctx, namespace, slices.Concat(contents, kinds), func(_ schema.GroupVersionResource, object *unstructured.Unstructured) {
+			existing.Insert(object.GetUID())
+			for _, owner := range object.GetOwnerReferences() {
+				owners.Insert(owner.UID)
 			}
-			for i := range list.Items {
-				existing.Insert(list.Items[i].GetUID())
-				for _, owner := range list.Items[i].GetOwnerReferences() {
-					owners.Insert(owner.UID)
-				}
-			}
-		}
-		return existing.IsSuperset(owners), nil
+		})
+		return err == nil && existing.IsSuperset(owners), err
 	})
 }
 
@@ -217,8 +219,8 @@ func cleaned(value any, namespace string) any {
 
 // eventsOf counts the events of the operator about the subject by reason. An event that was sent
 // again counts once for each time.
-func eventsOf(ctx context.Context, c *cluster.Cluster, namespace string) (map[string]int, error) {
-	list, err := c.Client.EventsV1().Events(namespace).List(ctx, metav1.ListOptions{})
+func eventsOf(ctx context.Context, namespace string) (map[string]int, error) {
+	list, err := shared.Client.EventsV1().Events(namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("list events: %w", err)
 	}
@@ -237,8 +239,8 @@ func eventsOf(ctx context.Context, c *cluster.Cluster, namespace string) (map[st
 }
 
 // auditRecordsOf returns the number of audit records about a namespace.
-func auditRecordsOf(ctx context.Context, c *cluster.Cluster, namespace string) (int, error) {
-	list, err := c.Client.CoreV1().ConfigMaps(apps.AuditNamespace).List(ctx, metav1.ListOptions{
+func auditRecordsOf(ctx context.Context, namespace string) (int, error) {
+	list, err := shared.Client.CoreV1().ConfigMaps(apps.AuditNamespace).List(ctx, metav1.ListOptions{
 		LabelSelector: "demo.example.com/source-namespace=" + namespace,
 	})
 	if err != nil {

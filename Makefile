@@ -217,8 +217,8 @@ clean: ## Remove what was built.
 ##@ Test
 
 .PHONY: test
-test: ## Run the unit tests, then each promise once on a real API server. About 20 minutes on two cores.
-	@echo 'The unit tests (about 8 minutes on two cores), then the operator on real API servers (about 13).'
+test: ## Run the unit tests, then each promise once on a real API server. 20 to 25 minutes on two cores.
+	@echo 'The unit tests (about 9 minutes on two cores), then the operator on real API servers (about 14).'
 	@echo 'The first run compiles a Kubernetes control plane, too (about 7).'
 	@$(MAKE) --no-print-directory test-unit test-cluster
 

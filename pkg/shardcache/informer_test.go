@@ -139,12 +139,10 @@ func (s *server) send(ctx context.Context, to chan<- watch.Event, stopped <-chan
 	for {
 		s.mu.Lock()
 		events, written := slices.Clone(s.events[next:]), s.written
+		events = slices.DeleteFunc(events, func(e watch.Event) bool { return !s.selects(selector, e.Object.(*object)) })
 		next = len(s.events)
 		s.mu.Unlock()
 		for _, event := range events {
-			if !s.selects(selector, event.Object.(*object)) {
-				continue
-			}
 			select {
 			case to <- *event.DeepCopy():
 			case <-ctx.Done():
@@ -376,11 +374,11 @@ func TestExpiredPosition(t *testing.T) {
 		s.write(watch.Added, 1, "a1")
 		f := follow(t, NewSelection(2), s)
 		f.add(0)
-		s.write(watch.Modified, 1, "a1")
 		s.mu.Lock()
 		s.compacted = 102
 		s.honors = true // The position stays behind.
 		s.mu.Unlock()
+		s.write(watch.Modified, 1, "a1")
 
 		f.add(1)
 

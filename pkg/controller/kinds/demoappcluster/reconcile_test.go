@@ -65,7 +65,8 @@ func TestAddedAndRemovedNodes(t *testing.T) {
 	w.node("c", nil)
 	w.removeNode("a")
 	w.pass()
-	// One of the patches confirms the DemoAppCluster, because a missing DemoApp may have been deleted with it.
+	// One of the patches confirms the DemoAppCluster, because a missing DemoApp may have been deleted
+	// with it.
 	expect.Equal(t, "requests", map[string]int{"create demoapps": 1, "delete demoapps": 1, "patch demoappclusters/status": 2}, w.take())
 	expect.Equal(t, "apps", []string{"web-b", "web-c"}, w.names())
 	expect.Equal(t, "conditions", reconciling(v1alpha1.ReasonRollingOut), w.conditions())

@@ -117,10 +117,6 @@ func (a Application) postgreSQL() *databasev1ac.PostgreSQLSpecApplyConfiguration
 			WithVolume(datastore.Volume(backups.Volume)))
 	}
 	resources := a.resources(a.Database.Resources, databaseResources)
-	if len(resources.Requests) == 0 && len(resources.Limits) == 0 {
-		// Like an empty list, an empty object would be applied as null, which the API server refuses.
-		return spec
-	}
 	return spec.WithResources(workload.WithLists(workloadv1alpha1ac.Resources(), resources.Requests, resources.Limits))
 }
 

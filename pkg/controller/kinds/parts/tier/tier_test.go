@@ -206,8 +206,8 @@ func labels(selector map[string]string) string {
 	return strings.Join(pairs, ",")
 }
 
-// TestPostgreSQLWithoutResourcesIsApplied: the API server takes a new empty list or object for null,
-// and refuses null.
+// TestPostgreSQLWithoutResourcesIsApplied: the API server takes a new empty list or object for
+// null, and refuses null.
 func TestPostgreSQLWithoutResourcesIsApplied(t *testing.T) {
 	withoutResources := func(app *tier.Application) { app.Database.Resources = &workloadv1alpha1.Resources{} }
 	for name, app := range map[string]tier.Application{"default": newApplication(), "empty": newApplication(withoutResources)} {

@@ -99,12 +99,16 @@ func Requirements(requests, limits corev1.ResourceList) *corev1ac.ResourceRequir
 	return WithLists(corev1ac.ResourceRequirements(), requests, limits)
 }
 
-// WithLists sets the requests and limits of resources, and returns the resources. It leaves out
-// empty lists, which would be applied as null. Admission refuses null.
+// WithLists sets the requests and limits of resources, and returns the resources, or nil if both
+// lists are empty. An empty list or object would be applied as null, which admission refuses.
 func WithLists[R interface {
 	WithRequests(requests L) R
 	WithLimits(limits L) R
 }, L ~map[K]resource.Quantity, K comparable](resources R, requests, limits L) R {
+	if len(requests) == 0 && len(limits) == 0 {
+		var none R
+		return none
+	}
 	if len(requests) > 0 {
 		resources.WithRequests(requests)
 	}

@@ -83,6 +83,9 @@ func TestSecureSetsOnlyGivenFields(t *testing.T) {
 }
 
 func TestResources(t *testing.T) {
+	if got := workload.Resources(&workloadv1alpha1.Resources{}); got != nil {
+		t.Errorf("empty resources are applied as %v, want nothing", got)
+	}
 	if got := workload.Resources(nil); got != nil {
 		t.Errorf("resources of none are %+v", got)
 	}

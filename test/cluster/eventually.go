@@ -10,13 +10,17 @@ import (
 )
 
 // DefaultTimeout bounds Eventually if the context has no earlier deadline. The timeout is generous
-// because machines may be busy; a condition that holds is noticed at once. The slowest wait is for
-// the deletion of a namespace, in which the cluster lists and deletes all kinds one after another,
-// at least twice.
+// because machines may be busy; a condition that holds is noticed soon. The slowest wait is for the
+// deletion of a namespace, in which the cluster lists and deletes all kinds one after another, at
+// least twice.
 const DefaultTimeout = 4 * time.Minute
 
-// pollInterval is the time between two evaluations of a condition.
-const pollInterval = 25 * time.Millisecond
+// The interval between two evaluations of a condition is a tenth of the time waited, within these
+// limits: many tests wait at the same time, and most conditions cost the API server requests.
+const (
+	minPollInterval = 25 * time.Millisecond
+	maxPollInterval = 250 * time.Millisecond
+)
 
 // Eventually waits until done returns true, and fails the test on a timeout. An error of done does
 // not end the wait; the failure shows the last one.
@@ -34,8 +38,7 @@ func Eventually(ctx context.Context, t testing.TB, what string, done func(contex
 // poll calls done until done returns true. On the end of ctx, poll returns the cause. It also
 // returns the last error of done that the end of ctx did not cause.
 func poll(ctx context.Context, done func(context.Context) (bool, error)) (last, err error) {
-	ticker := time.NewTicker(pollInterval)
-	defer ticker.Stop()
+	begin := time.Now()
 	for {
 		ok, err := done(ctx)
 		if ok {
@@ -47,7 +50,7 @@ func poll(ctx context.Context, done func(context.Context) (bool, error)) (last, 
 		select {
 		case <-ctx.Done():
 			return last, context.Cause(ctx)
-		case <-ticker.C:
+		case <-time.After(min(max(minPollInterval, time.Since(begin)/10), maxPollInterval)):
 		}
 	}
 }

@@ -173,6 +173,29 @@ func TestHandOverUnderLoadAfterKill(t *testing.T) {
 	p.load.Stop()
 }
 
+// TestPausedLeaderUnderLoad pauses the leader in the middle of its work until the standby writes.
+// When the leader goes on, it ends without another write.
+func TestPausedLeaderUnderLoad(t *testing.T) {
+	launch := cluster.Launch{Args: leaseFlags()}
+	p := newPair(t, launch, launch, loadInterval)
+
+	begin := time.Now()
+	p.leader.Pause()
+	defer p.leader.Resume() // A paused process cannot be stopped.
+	took := awaitTakeover(t, begin, p.leader, p.standby)
+	resumed := time.Now()
+	p.leader.Resume()
+
+	assertLost(t, begin, p.leader, inFlight)
+	assertWithin(t, "SIGSTOP to the first write of the standby", took, afterKill)
+	p.load.Stop()
+	for _, late := range writes(t, p.leader) {
+		if late.Completed.After(resumed) {
+			t.Errorf("the paused leader wrote after it was resumed: %s", apps.Describe([]cluster.AuditEvent{late}))
+		}
+	}
+}
+
 func TestTakenLeaseEndsWorkUnderLoad(t *testing.T) {
 	p := newPair(t, cluster.Launch{}, cluster.Launch{}, loadInterval)
 

@@ -75,8 +75,8 @@ func TestFullChartCache(t *testing.T) {
 	shared.AwaitReady(ctx, t, namespace, object)
 }
 
-// mountSmallDisk returns a folder that is a file system of its own, with 1 MiB. It skips the test if
-// the user may not mount file systems.
+// mountSmallDisk returns a folder that is a file system of its own, with 1 MiB. It skips the test
+// if the user may not mount file systems.
 func mountSmallDisk(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -117,19 +117,7 @@ func writeEntry(t *testing.T, file, chart string) {
 // serveChart serves a chart with another version, and returns its reference.
 func serveChart(t *testing.T, dir, version string) string {
 	t.Helper()
-	root := t.TempDir()
-	copied := filepath.Join(root, filepath.Base(dir))
-	if err := os.CopyFS(copied, os.DirFS(dir)); err != nil {
-		t.Fatal(err)
-	}
-	definition := filepath.Join(copied, "Chart.yaml")
-	text, err := os.ReadFile(definition)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(definition, bytes.Replace(text, []byte("version: 0.1.0"), []byte("version: "+version), 1), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	root := filepath.Dir(copyChart(t, dir, version))
 	var packed bytes.Buffer
 	zipped := gzip.NewWriter(&packed)
 	archive := tar.NewWriter(zipped)

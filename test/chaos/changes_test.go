@@ -14,7 +14,6 @@ import (
 	"hash/fnv"
 	"maps"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -149,11 +148,7 @@ func specSchema(ctx context.Context, t *testing.T, object *unstructured.Unstruct
 	root, _, _ := unstructured.NestedMap(mapOf(versions[0]), "schema", "openAPIV3Schema")
 	spec := openAPI(root).property("spec")
 	if len(spec.names()) == 0 {
-		text, err := os.ReadFile(filepath.Join(shared.Root(), "examples", "hybrid", "charts", "memcached", "values.schema.json"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if spec, err = decodeSchema(text); err != nil {
+		if spec, err = decodeSchema(readFile(t, filepath.Join(memcachedChart(), "values.schema.json"))); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -291,7 +286,7 @@ func corrects(spec map[string]any) bool {
 func (h *history) drawDrift(ctx context.Context, t *testing.T, g *generator) *drift {
 	t.Helper()
 	var children []unstructured.Unstructured
-	err := eachObject(ctx, h.namespace, contents, func(_ schema.GroupVersionResource, object *unstructured.Unstructured) {
+	err := eachObject(ctx, h.namespace, slices.Concat(contents, kinds), func(_ schema.GroupVersionResource, object *unstructured.Unstructured) {
 		if isChild(object) {
 			children = append(children, *object)
 		}
@@ -377,9 +372,9 @@ func (h *history) compare(ctx context.Context, t *testing.T, fresh string) (isRe
 	return isReady
 }
 
-// observe returns the state of a namespace without the fields that depend on earlier changes. If the
-// object is not Ready, the state has only its conditions: the children may be those of an earlier
-// spec, and a release may have been rolled back.
+// observe returns the state of a namespace without the fields that depend on earlier changes. If
+// the object is not Ready, the state has only its conditions: the children may be those of an
+// earlier spec, and a release may have been rolled back.
 func (h *history) observe(ctx context.Context, t *testing.T, namespace string) (state, error) {
 	t.Helper()
 	live, err := clientOf(t, h.object, namespace).Get(ctx, "web", metav1.GetOptions{})

@@ -28,9 +28,17 @@ const (
 	// inARow is the number of consecutive crashes: a request kills the operator, and the first one of
 	// the next operator kills that one.
 	inARow = 2
-	// crashesAtOnce is the number of runs side by side. Each has an operator of its own.
-	crashesAtOnce = 6
 )
+
+// operatorSlots bounds the runs side by side that have operators of their own.
+var operatorSlots = make(chan struct{}, 6)
+
+// withSlot waits for a free slot, and holds it while do runs.
+func withSlot(do func()) {
+	operatorSlots <- struct{}{}
+	defer func() { <-operatorSlots }()
+	do()
+}
 
 // TestKilledAfterEachRequest kills the operator after each request that it sends for a subject, and
 // the next one after its first request. Each run has an operator of its own, which watches one
@@ -42,19 +50,13 @@ func TestKilledAfterEachRequest(t *testing.T) { //nolint:tparallel // The shared
 		random.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
 		names = names[:shortCrashes]
 	}
-	slots := make(chan struct{}, crashesAtOnce)
-	inSlot := func(do func()) {
-		slots <- struct{}{}
-		defer func() { <-slots }()
-		do()
-	}
 	for _, name := range names {
 		draw := random.Int()
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var want outcome
 			var sent []string
-			inSlot(func() { want, sent = playAlone(t, subjects[name]) })
+			withSlot(func() { want, sent = playAlone(t, subjects[name]) })
 			first, last := 1, len(sent)
 			if testing.Short() {
 				first = draw%len(sent) + 1
@@ -64,7 +66,7 @@ func TestKilledAfterEachRequest(t *testing.T) { //nolint:tparallel // The shared
 				t.Run(strconv.Itoa(nth), func(t *testing.T) {
 					t.Parallel()
 					t.Logf("killed after the request %q of the undisturbed run", sent[nth-1])
-					inSlot(func() { playCrash(t, subjects[name], nth, want) })
+					withSlot(func() { playCrash(t, subjects[name], nth, want) })
 				})
 			}
 		})
@@ -76,7 +78,8 @@ func TestKilledAfterEachRequest(t *testing.T) { //nolint:tparallel // The shared
 func playAlone(t *testing.T, s subject) (outcome, []string) {
 	t.Helper()
 	namespaces := []string{shared.Namespace(t), shared.Namespace(t)}
-	alone := newRestarts(t, launchFor(namespaces...))
+	own := launchFor(namespaces...)
+	alone := newRestarts(t, own, own)
 	defer alone.end()
 	return playUndisturbed(t, s, namespaces...)
 }
@@ -94,18 +97,23 @@ func playCrash(t *testing.T, s subject, nth int, want outcome) {
 	t.Helper()
 	namespace := shared.Namespace(t)
 	countMet(t, namespace, inARow)
-	r := newRestarts(t, launchFor(namespace))
+	own := launchFor(namespace)
+	r := newRestarts(t, own, own)
 	sabotage.watch(namespace, plan{nth: nth, times: inARow, fault: r.crash, meets: once()})
-	defer func() {
-		if t.Failed() {
-			t.Logf("requests: %q", sabotage.sent(namespace))
-		}
-	}()
+	defer logRequests(t, namespace)
 
 	came := play(t, s, namespace, &want, nil, ofFault)
 
 	if came.audits != want.audits {
 		t.Errorf("%d audit records, want %d", came.audits, want.audits)
+	}
+}
+
+// logRequests logs the requests of a failed run.
+func logRequests(t *testing.T, namespace string) {
+	t.Helper()
+	if t.Failed() {
+		t.Logf("requests: %q", sabotage.sent(namespace))
 	}
 }
 
@@ -126,25 +134,30 @@ type restarts struct {
 
 	mu      sync.Mutex
 	current *cluster.Operator
+	// ending is the last process that the test has ended.
+	ending *cluster.Operator
 }
 
-// newRestarts starts an operator, and starts it again whenever it has ended, until the end of the
-// test.
-func newRestarts(t *testing.T, again cluster.Launch) *restarts {
+// newRestarts starts an operator, and the next one whenever an operator has ended, until the end of
+// the test.
+func newRestarts(t *testing.T, first, next cluster.Launch) *restarts {
 	t.Helper()
 	ctx := context.WithoutCancel(t.Context())
-	r := &restarts{current: again.Start(ctx, t, shared)}
+	r := &restarts{current: first.Start(ctx, t, shared)}
 	done, ended := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(ended)
 		for {
+			current := r.running()
 			select {
 			case <-done:
 				return
-			case <-r.running().Exited():
-				next := again.Start(ctx, t, shared)
+			case <-current.Exited():
+				started := next.Start(ctx, t, shared)
 				r.mu.Lock()
-				r.current = next
+				if r.current = started; r.ending != current {
+					t.Error("an operator has ended by itself")
+				}
 				r.mu.Unlock()
 			}
 		}
@@ -164,6 +177,14 @@ func (r *restarts) running() *cluster.Operator {
 	return r.current
 }
 
+// ends returns the running operator, which the test is about to end.
+func (r *restarts) ends() *cluster.Operator {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.ending = r.current
+	return r.current
+}
+
 // once returns a function that selects one request of each process.
 func once() func(*http.Request) bool {
 	known := sets.New[string]()
@@ -178,6 +199,6 @@ func once() func(*http.Request) bool {
 // crash is the fault that kills the operator after a request, before the answer.
 func (r *restarts) crash(_ http.ResponseWriter, request *http.Request, forward http.Handler) {
 	forward.ServeHTTP(httptest.NewRecorder(), request)
-	r.running().Kill()
+	r.ends().Kill()
 	panic(http.ErrAbortHandler)
 }

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package chaos injects faults between the operator and the API server, into the process and into
-// its environment: quotas, admission, permissions, namespaces, etcd. It compares each result with an
-// undisturbed run.
+// its environment: quotas, admission, permissions, namespaces, etcd. It compares each result with
+// an undisturbed run.
 //
 // A subject is a kind with one object of it: the object is created, changed, drifts and is deleted.
 // An undisturbed run records the state after each of these steps: objects, status, release records,

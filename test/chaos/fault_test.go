@@ -133,11 +133,14 @@ func (s *saboteur) sent(namespace string) []string {
 	return slices.Clone(s.runs[namespace].sent)
 }
 
-// met returns how many requests of a run met its fault.
+// met returns how many requests of a run met its fault. A run that was left out has none.
 func (s *saboteur) met(namespace string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.runs[namespace].met
+	if run := s.runs[namespace]; run != nil {
+		return run.met
+	}
+	return 0
 }
 
 // holds reports whether a fault of a run has not ended yet.
@@ -257,7 +260,8 @@ func counted(r *http.Request) (string, bool) {
 	return text, true
 }
 
-// nameIn returns the name of an object: protobuf or JSON if its kind is one of Kubernetes, else JSON.
+// nameIn returns the name of an object: protobuf or JSON if its kind is one of Kubernetes, else
+// JSON.
 func nameIn(body []byte) string {
 	if object, _, err := scheme.Codecs.UniversalDeserializer().Decode(body, nil, nil); err == nil {
 		if object, err := meta.Accessor(object); err == nil {

@@ -113,21 +113,15 @@ func run(m *testing.M) int {
 	if err := shared.InstallKinds(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	dir := t.TempDir()
-	crd, file := filepath.Join(dir, "crd.yaml"), filepath.Join(dir, "watches.yaml")
-	watches := strings.ReplaceAll(entries, "CHART", filepath.Join(shared.Root(), "examples", "hybrid", "charts", "memcached"))
-	err := errors.Join(
-		os.WriteFile(crd, []byte(deputies), 0o600), os.WriteFile(file, []byte(watches), 0o600),
-		shared.InstallCRDs(t.Context(), crd),
-	)
-	if err != nil {
+	crd := filepath.Join(t.TempDir(), "crd.yaml")
+	if err := errors.Join(os.WriteFile(crd, []byte(deputies), 0o600), shared.InstallCRDs(t.Context(), crd)); err != nil {
 		t.Fatal(err)
 	}
 	apply(t.Context(), t, "", permissions)
 	sabotage = newSaboteur()
 	proxy = shared.NewProxy(t)
 	proxy.Intercept(sabotage.intercept)
-	launch = cluster.Launch{Proxy: proxy, Args: []string{"--watches-file=" + file, "--logging-format=json"}}
+	launch = cluster.Launch{Proxy: proxy, Args: []string{watchesOf(t, memcachedChart()), "--logging-format=json"}}
 	operator = launch.Start(t.Context(), t, shared).AwaitReady(t.Context(), t)
 	kinds = kindsServed(t)
 	code := m.Run()
@@ -137,4 +131,20 @@ func run(m *testing.M) int {
 		}
 	}
 	return t.End(code)
+}
+
+// memcachedChart is the folder of the chart of watches.yaml.
+func memcachedChart() string {
+	return filepath.Join(shared.Root(), "examples", "hybrid", "charts", "memcached")
+}
+
+// watchesOf returns the flag of a new watches file, in which the entries have the chart in a
+// folder.
+func watchesOf(t testing.TB, chart string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "watches.yaml")
+	if err := os.WriteFile(file, []byte(strings.ReplaceAll(entries, "CHART", chart)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return "--watches-file=" + file
 }

@@ -22,8 +22,8 @@ import (
 // become ready.
 const statusWrites = 2
 
-// deleting bounds how many namespaces are deleted at the same time. To delete one, the cluster lists
-// and deletes all kinds, more than once.
+// deleting bounds how many namespaces are deleted at the same time. To delete one, the cluster
+// lists and deletes all kinds, more than once.
 var deleting = make(chan struct{}, 8)
 
 // TestNamespaceDeleted deletes the namespace of each subject, with all that is in it, when the
@@ -35,7 +35,7 @@ func TestNamespaceDeleted(t *testing.T) { //nolint:tparallel // The other tests 
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			want, _ := undisturbed[name](t)
-			for _, nth := range deletions(want.creations - statusWrites) {
+			for _, nth := range requestsUpTo(want.creations - statusWrites) {
 				t.Run(strconv.Itoa(nth), func(t *testing.T) {
 					t.Parallel()
 					namespace := shared.Namespace(t)
@@ -63,8 +63,9 @@ func TestNamespaceDeleted(t *testing.T) { //nolint:tparallel // The other tests 
 	}
 }
 
-// deletions returns the numbers of the requests at which the namespace is deleted, from 1 to most.
-func deletions(most int) []int {
+// requestsUpTo returns the numbers of requests, from 1 to most. In a short test, these are one,
+// which the seed selects.
+func requestsUpTo(most int) []int {
 	if testing.Short() {
 		return []int{1 + rand.New(rand.NewPCG(uint64(*seed), uint64(most))).IntN(most)}
 	}

@@ -65,8 +65,8 @@ func countThat(t *testing.T, counted func() int) {
 	})
 }
 
-// writeResults writes the results into the page. After a failure outside of the runs, the numbers of
-// no test are certain.
+// writeResults writes the results into the page. After a failure outside of the runs, the numbers
+// of no test are certain.
 func writeResults(passed bool) error {
 	failed := 0
 	for _, came := range results.of {

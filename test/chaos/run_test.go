@@ -8,8 +8,10 @@ package chaos
 import (
 	"context"
 	"errors"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -45,7 +47,8 @@ const (
 
 // play plays a subject in a namespace. After each step, it waits until the state is that of the
 // undisturbed run, except for differences that options allow; without an undisturbed run, until the
-// state stays as it is. If around is set, it must call take, and may inject faults before and after.
+// state stays as it is. If around is set, it must call take, and may inject faults before and
+// after.
 func play(
 	t *testing.T, s subject, namespace string, undisturbed *outcome, around func(step string, take func()), options ...cmp.Option,
 ) outcome {
@@ -254,8 +257,8 @@ func clientOf(t testing.TB, object *unstructured.Unstructured, namespace string)
 func kindsServed(t testing.TB) []schema.GroupVersionResource {
 	t.Helper()
 	var found []schema.GroupVersionResource
-	for _, s := range subjects {
-		gvk := decode(t, s.object)[0].GroupVersionKind()
+	for _, name := range slices.Sorted(maps.Keys(subjects)) {
+		gvk := decode(t, subjects[name].object)[0].GroupVersionKind()
 		mapping, err := shared.Mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
 		if err != nil {
 			t.Fatal(err)
@@ -277,4 +280,13 @@ func decode(t testing.TB, text string) []*unstructured.Unstructured {
 		t.Fatal(err)
 	}
 	return objects
+}
+
+func readFile(t testing.TB, path string) []byte {
+	t.Helper()
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return content
 }

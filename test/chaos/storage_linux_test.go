@@ -11,10 +11,8 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
-	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -71,7 +69,7 @@ func newStorage(t *testing.T) *storage {
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(readFile(t, pki("etcd-ca.crt")))
 	config := &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}, RootCAs: roots}
-	pid, err := etcdProcess()
+	pid, err := shared.EtcdPID()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,45 +82,14 @@ func newStorage(t *testing.T) *storage {
 	return nil
 }
 
-// etcdProcess returns the process of etcd.
-func etcdProcess() (int, error) {
-	content, err := os.ReadFile(filepath.Join(shared.Dir(), "state.json"))
-	if err != nil {
-		return 0, err
-	}
-	var state struct {
-		Components []struct {
-			Name string `json:"name"`
-			PID  int    `json:"pid"`
-		} `json:"components"`
-	}
-	if err := json.Unmarshal(content, &state); err != nil {
-		return 0, err
-	}
-	for _, component := range state.Components {
-		if component.Name == "etcd" {
-			return component.PID, nil
-		}
-	}
-	return 0, errors.New("the control plane has no etcd")
-}
-
-func readFile(t *testing.T, path string) []byte {
-	t.Helper()
-	content, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return content
-}
-
 // fail stops or restarts etcd, in turn, and then removes its history.
 func (s *storage) fail(ctx context.Context, t *testing.T) {
 	t.Helper()
 	var err error
 	if s.stops > s.restarts {
 		s.restarts++
-		err = s.restart(ctx)
+		// The end of the test does not interrupt the restart: the cluster serves other tests.
+		err = shared.RestartEtcd(context.WithoutCancel(ctx))
 	} else {
 		s.stops++
 		err = s.stop(ctx)
@@ -140,7 +107,7 @@ func (s *storage) fail(ctx context.Context, t *testing.T) {
 
 // stop stops etcd for a time.
 func (s *storage) stop(ctx context.Context) error {
-	pid, err := etcdProcess()
+	pid, err := shared.EtcdPID()
 	if err != nil {
 		return err
 	}
@@ -152,22 +119,6 @@ func (s *storage) stop(ctx context.Context) error {
 	case <-ctx.Done():
 	}
 	return syscall.Kill(pid, syscall.SIGCONT)
-}
-
-// restart ends etcd and waits until another process has taken its place.
-func (s *storage) restart(ctx context.Context) error {
-	before, err := etcdProcess()
-	if err != nil {
-		return err
-	}
-	if err := shared.RestartEtcd(); err != nil {
-		return err
-	}
-	// The end of the test does not interrupt the restart: the cluster serves other tests.
-	return wait.PollUntilContextTimeout(context.WithoutCancel(ctx), 100*time.Millisecond, cluster.DefaultTimeout, true, func(context.Context) (bool, error) {
-		now, err := etcdProcess()
-		return err == nil && now != before, nil
-	})
 }
 
 // compact removes all revisions but the present one.

@@ -52,9 +52,13 @@ var surroundings = map[string]surrounding{
 // attempts that failed.
 var ofRefusal = cmp.Options{ofFault, without("history"), without("failures")}
 
+// refusedFor is how long the API server refuses writes at least. In a short test, it refuses them
+// until the operator has met a refusal.
+const refusedFor = 30 * time.Second
+
 // TestSurroundingsRefuse plays each subject while the API server refuses what the operator writes
-// of one kind of its children, in each step in which the operator writes it, until the operator has
-// met the refusal. A short test plays each subject with one surrounding, which the seed selects.
+// of one kind of its children, in each step in which the operator writes it. A short test plays
+// each subject with one surrounding, which the seed selects.
 func TestSurroundingsRefuse(t *testing.T) { //nolint:tparallel // The other tests disturb all runs.
 	random := rand.New(rand.NewPCG(uint64(*seed), 0))
 	for _, name := range slices.Sorted(maps.Keys(subjects)) {
@@ -98,8 +102,8 @@ func (d surrounding) around(t *testing.T, s subject, namespace string, undisturb
 			return
 		}
 		ctx := t.Context()
-		begin := time.Now()
 		end := d.begin(ctx, t, namespace, refused)
+		begin := time.Now()
 		take()
 		awaitRefusal(ctx, t, namespace, begin)
 		if err := end(ctx); err != nil {
@@ -119,7 +123,8 @@ func (s state) of(resource schema.GroupVersionResource) state {
 	return found
 }
 
-// awaitRefusal waits until the API server has refused a write of the operator in a namespace.
+// awaitRefusal waits until the API server has refused a write of the operator in a namespace, and
+// for the rest of the time in which it refuses writes.
 func awaitRefusal(ctx context.Context, t *testing.T, namespace string, since time.Time) {
 	t.Helper()
 	about := ofNamespace(namespace)
@@ -127,6 +132,13 @@ func awaitRefusal(ctx context.Context, t *testing.T, namespace string, since tim
 		isRefused := event.Code == http.StatusForbidden || event.Code == http.StatusUnprocessableEntity || event.Code >= http.StatusInternalServerError
 		return about(event) && event.IsWrite() && isRefused
 	})
+	if testing.Short() {
+		return
+	}
+	select {
+	case <-time.After(time.Until(since.Add(refusedFor))):
+	case <-ctx.Done():
+	}
 }
 
 // resourceOf returns the resource of a child.
@@ -264,20 +276,15 @@ func awaitInForce(ctx context.Context, t *testing.T, namespace string) {
 }
 
 // TestPermissionWithdrawn withdraws the permission to write the children of all subjects while the
-// subjects are created, until the operator has met a refusal for each of them.
+// subjects are created, until the operator has met refusals for each of them.
 func TestPermissionWithdrawn(t *testing.T) { //nolint:tparallel // No other test may run meanwhile.
 	playAllUndisturbed(t)
 	giveBack := withdrawWrites(t)
 	var refused sync.WaitGroup
-	refused.Add(len(subjects))
 	given := make(chan struct{})
-	go func() {
-		defer close(given)
-		refused.Wait()
-		giveBack()
-	}()
 	for name, s := range subjects {
 		t.Run(name, func(t *testing.T) {
+			refused.Add(1)
 			t.Parallel()
 			count(t, 1)
 			isRefused := sync.OnceFunc(refused.Done)
@@ -285,7 +292,7 @@ func TestPermissionWithdrawn(t *testing.T) { //nolint:tparallel // No other test
 			want, _ := undisturbed[name](t)
 			namespace := shared.Namespace(t)
 
-			play(t, s, namespace, &want, func(step string, take func()) {
+			came := play(t, s, namespace, &want, func(step string, take func()) {
 				begin := time.Now()
 				take()
 				if step == creation {
@@ -294,8 +301,17 @@ func TestPermissionWithdrawn(t *testing.T) { //nolint:tparallel // No other test
 					<-given
 				}
 			}, ofRefusal)
+
+			if came.audits != want.audits {
+				t.Errorf("%d audit records, want %d", came.audits, want.audits)
+			}
 		})
 	}
+	go func() {
+		defer close(given)
+		refused.Wait()
+		giveBack()
+	}()
 }
 
 // withdrawWrites takes from the operator the permission to create and change the children of all

@@ -97,8 +97,8 @@ func (c *Cluster) isEstablished(ctx context.Context, crd *unstructured.Unstructu
 	return established["status"] == "True", err
 }
 
-// isDiscovered reports whether the discovery has the kind of an established CRD. The API server adds
-// it later.
+// isDiscovered reports whether the discovery has the kind of an established CRD. The API server
+// adds it later.
 func (c *Cluster) isDiscovered(crd *unstructured.Unstructured) (bool, error) {
 	group, _, err := unstructured.NestedString(crd.Object, "spec", "group")
 	if err != nil {

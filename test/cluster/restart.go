@@ -5,8 +5,11 @@ package cluster
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -36,12 +39,49 @@ func (c *Cluster) RestartAPIServer(ctx context.Context, t testing.TB) {
 	})
 }
 
-// RestartEtcd asks the control plane to end etcd and to start it again.
-func (c *Cluster) RestartEtcd() error {
+// RestartEtcd ends etcd, and waits until another process has taken its place. That one does not
+// answer at first.
+func (c *Cluster) RestartEtcd(ctx context.Context) error {
+	before, err := c.EtcdPID()
+	if err != nil {
+		return err
+	}
 	if err := syscall.Kill(c.connection.PID, syscall.SIGUSR2); err != nil {
 		return fmt.Errorf("restart etcd: %w", err)
 	}
+	ctx, cancel := context.WithTimeout(ctx, DefaultTimeout)
+	defer cancel()
+	last, err := poll(ctx, func(context.Context) (bool, error) {
+		now, err := c.EtcdPID()
+		return err == nil && now != before, err
+	})
+	if err != nil {
+		return fmt.Errorf("restart etcd: %w (last error: %v)", err, last)
+	}
 	return nil
+}
+
+// EtcdPID returns the process id of etcd, which is another one after a restart.
+func (c *Cluster) EtcdPID() (int, error) {
+	content, err := os.ReadFile(filepath.Join(c.Dir(), "state.json"))
+	if err != nil {
+		return 0, fmt.Errorf("state of the control plane: %w", err)
+	}
+	var state struct {
+		Components []struct {
+			Name string `json:"name"`
+			PID  int    `json:"pid"`
+		} `json:"components"`
+	}
+	if err := json.Unmarshal(content, &state); err != nil {
+		return 0, fmt.Errorf("state of the control plane: %w", err)
+	}
+	for _, component := range state.Components {
+		if component.Name == "etcd" {
+			return component.PID, nil
+		}
+	}
+	return 0, errors.New("the control plane has no etcd")
 }
 
 // apiServerStart returns the time at which the process of the API server started.

@@ -99,6 +99,7 @@ func playOtherChart(t *testing.T, s subject, nth int, watches, fresh string, wan
 	ctx, namespace := t.Context(), shared.Namespace(t)
 	countMet(t, namespace, inARow)
 	r := newRestarts(t, launchFor(namespace), launchWith(watches, namespace))
+	defer r.end()
 	sabotage.watch(namespace, plan{nth: nth, times: inARow, fault: r.crash, meets: once()})
 	defer logRequests(t, namespace)
 	s.prepare(t, namespace)

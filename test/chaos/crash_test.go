@@ -99,6 +99,7 @@ func playCrash(t *testing.T, s subject, nth int, want outcome) {
 	countMet(t, namespace, inARow)
 	own := launchFor(namespace)
 	r := newRestarts(t, own, own)
+	defer r.end()
 	sabotage.watch(namespace, plan{nth: nth, times: inARow, fault: r.crash, meets: once()})
 	defer logRequests(t, namespace)
 
@@ -138,8 +139,8 @@ type restarts struct {
 	ending *cluster.Operator
 }
 
-// newRestarts starts an operator, and the next one whenever an operator has ended, until the end of
-// the test.
+// newRestarts starts an operator, and the next one whenever an operator has ended. The caller has to
+// call end before the test is over.
 func newRestarts(t *testing.T, first, next cluster.Launch) *restarts {
 	t.Helper()
 	ctx := context.WithoutCancel(t.Context())
@@ -167,7 +168,6 @@ func newRestarts(t *testing.T, first, next cluster.Launch) *restarts {
 		<-ended
 		r.current.Stop()
 	})
-	t.Cleanup(r.end)
 	return r
 }
 

@@ -125,6 +125,7 @@ func TestSoak(t *testing.T) {
 	// It keeps copies of all versions of objects for minutes.
 	own.Env = []string{"KUBE_CACHE_MUTATION_DETECTOR=false"}
 	running := newRestarts(t, own, own)
+	defer running.end()
 	objects := createSoaked(t)
 	awaitSettled(t, objects, cluster.DefaultTimeout+time.Duration(len(objects))*time.Second)
 	random := rand.New(rand.NewPCG(uint64(*seed), 0))

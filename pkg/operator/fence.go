@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/rest"
 )
 
@@ -43,11 +44,17 @@ func (f *fence) fenced(server *rest.Config) *rest.Config {
 // wrap returns a transport with the fence.
 func (f *fence) wrap(next http.RoundTripper) http.RoundTripper { return fencedTransport{f, next} }
 
+var _ utilnet.RoundTripperWrapper = fencedTransport{}
+
 type fencedTransport struct {
 	*fence
 
 	next http.RoundTripper
 }
+
+// WrappedRoundTripper implements [utilnet.RoundTripperWrapper]. Without it, client-go warns that it
+// cannot cancel a request that has timed out.
+func (f fencedTransport) WrappedRoundTripper() http.RoundTripper { return f.next }
 
 // RoundTrip implements [http.RoundTripper].
 func (f fencedTransport) RoundTrip(r *http.Request) (*http.Response, error) {

@@ -121,7 +121,7 @@ func TestSoak(t *testing.T) {
 	}
 	stopShared(t)
 	own := launch
-	own.Args = slices.Concat(launch.Args, cluster.ShortLease, []string{"--pprof-bind-address=127.0.0.1:0"})
+	own.Args = slices.Concat(launch.Args, []string{"--pprof-bind-address=127.0.0.1:0"})
 	// It keeps copies of all versions of objects for minutes.
 	own.Env = []string{"KUBE_CACHE_MUTATION_DETECTOR=false"}
 	running := newRestarts(t, own, own)

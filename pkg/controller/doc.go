@@ -48,7 +48,8 @@
 // [Retry]. The error decides when the object is retried:
 //
 //   - any error: after an exponential backoff per object, from
-//     500 ms to 5 min, with jitter and without end;
+//     500 ms to 5 min, with jitter and without end. A pass that an event starts
+//     meanwhile, and that fails, too, does not make the delay longer;
 //   - a conflict (409): after a shorter backoff, and logged at verbosity 4 only,
 //     because the informer is about to deliver the newer version;
 //   - an [*UnfilledError] without a failure: as after a conflict, or when the

@@ -157,10 +157,11 @@ func (q *queue) shutDown() {
 func (q *queue) add(key cache.ObjectName, why Reason) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	it := q.item(key)
 	if why.Has(SpecChange) {
 		q.forgetFailures(key)
+		delete(it.deadlines, Retry)
 	}
-	it := q.item(key)
 	it.due |= why
 	q.push(key, it)
 	q.prune(key, it)
@@ -223,10 +224,8 @@ func (q *queue) take(from lane) (taken turn, ok bool) {
 		return true
 	})
 	if it.due != 0 && (from == large || it.lane() == small) {
-		// The pass that starts now is the retry.
 		taken.due, taken.carried = it.due, it.carried
 		it.due, it.carried, it.busy = 0, 0, true
-		delete(it.deadlines, Retry)
 	}
 	q.push(key, it)
 	q.arm(key, it)
@@ -260,6 +259,7 @@ func (q *queue) succeeded(key cache.ObjectName, requeueAfter time.Duration) {
 	defer q.mu.Unlock()
 	q.forgetFailures(key)
 	it := q.item(key)
+	delete(it.deadlines, Retry)
 	delete(it.deadlines, PeriodicResync)
 	if requeueAfter > 0 {
 		q.setDeadline(key, requeueAfter, PeriodicResync)
@@ -267,21 +267,27 @@ func (q *queue) succeeded(key cache.ObjectName, requeueAfter time.Duration) {
 	q.prune(key, it)
 }
 
-// failed adds the reasons of a failed pass to the next pass. With a limiter, it
-// also schedules a retry and returns the delay.
+// failed adds the reasons of a failed pass to the next pass. With a limiter, it also schedules a
+// retry and returns the delay. A pass that an event has started before the time of the retry leaves
+// that time as it is, and is not counted: many events would otherwise make the delay long.
 func (q *queue) failed(
 	key cache.ObjectName, why Reason, requeueAfter time.Duration,
 	limiter workqueue.TypedRateLimiter[cache.ObjectName],
 ) time.Duration {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.item(key).carried |= why | Retry
+	it := q.item(key)
+	it.carried |= why | Retry
 	if requeueAfter > 0 {
 		q.setDeadline(key, requeueAfter, PeriodicResync)
 	}
 	if limiter == nil {
 		q.forgetFailures(key)
+		delete(it.deadlines, Retry)
 		return 0
+	}
+	if left := it.deadlines[Retry].Sub(q.clock.Now()); left > 0 && limiter == q.failures {
+		return left
 	}
 	delay := Jitter(limiter.When(key))
 	q.retries.Inc()

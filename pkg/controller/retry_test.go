@@ -50,6 +50,27 @@ func TestRetryKeepsReasons(t *testing.T) {
 	})
 }
 
+// TestEventsDoNotProlongBackoff: passes that events start before the retry fail, too.
+func TestEventsDoNotProlongBackoff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, Options{})
+		r.reconcile = func(context.Context, cache.ObjectName, Reason) (Result, error) { return Result{}, errTransient }
+		r.run()
+		r.Enqueue(keyA, Drift)
+		for range 10 {
+			advance(10 * time.Millisecond)
+			r.Enqueue(keyA, HealthChange)
+		}
+		advance(500 * time.Millisecond)
+
+		passes := r.seen()
+		if len(passes) != 12 || !near(passes[11].at, 500*time.Millisecond) || r.queue.attempts(keyA) != 2 {
+			t.Errorf("%d counted failures, passes %v; want a retry after 500 ms", r.queue.attempts(keyA), passes)
+		}
+		r.finish()
+	})
+}
+
 func TestEarlierPassReplacesRetry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, Options{})

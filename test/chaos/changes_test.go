@@ -319,7 +319,9 @@ func (g *generator) edit(child *unstructured.Unstructured) string {
 		label := choose(g, slices.Sorted(maps.Keys(labels)))
 		edits = append(edits, fmt.Sprintf(`{"metadata": {"labels": {%q: "theirs"}}}`, label))
 	}
-	if replicas, ok, _ := unstructured.NestedInt64(child.Object, "spec", "replicas"); ok {
+	// A child of a kind of the operator may have replicas that its owner leaves to others.
+	replicas, ok, _ := unstructured.NestedInt64(child.Object, "spec", "replicas")
+	if ok && child.GroupVersionKind().Group == "apps" {
 		edits = append(edits, fmt.Sprintf(`{"spec": {"replicas": %d}}`, replicas+1))
 	}
 	if data := mapOf(child.Object["data"]); child.GetKind() == "ConfigMap" && len(data) > 0 {

@@ -52,8 +52,8 @@ var surroundings = map[string]surrounding{
 // attempts that failed.
 var ofRefusal = cmp.Options{ofFault, without("history"), without("failures")}
 
-// refusedFor is how long the API server refuses writes at least. In a short test, it refuses them
-// until the operator has met a refusal.
+// refusedFor is how long the API server refuses writes. In a short test, it refuses them until the
+// operator has met a refusal.
 const refusedFor = 30 * time.Second
 
 // TestSurroundingsRefuse plays each subject while the API server refuses what the operator writes
@@ -106,6 +106,10 @@ func (d surrounding) around(t *testing.T, s subject, namespace string, undisturb
 		begin := time.Now()
 		take()
 		awaitRefusal(ctx, t, namespace, begin)
+		// A release is rolled back after some failed upgrades, and then waits for another spec.
+		if step != change || !s.release {
+			lastUntil(ctx, begin.Add(refusedFor))
+		}
 		if err := end(ctx); err != nil {
 			t.Fatal(err)
 		}
@@ -123,8 +127,7 @@ func (s state) of(resource schema.GroupVersionResource) state {
 	return found
 }
 
-// awaitRefusal waits until the API server has refused a write of the operator in a namespace, and
-// for the rest of the time in which it refuses writes.
+// awaitRefusal waits until the API server has refused a write of the operator in a namespace.
 func awaitRefusal(ctx context.Context, t *testing.T, namespace string, since time.Time) {
 	t.Helper()
 	about := ofNamespace(namespace)
@@ -132,11 +135,15 @@ func awaitRefusal(ctx context.Context, t *testing.T, namespace string, since tim
 		isRefused := event.Code == http.StatusForbidden || event.Code == http.StatusUnprocessableEntity || event.Code >= http.StatusInternalServerError
 		return about(event) && event.IsWrite() && isRefused
 	})
+}
+
+// lastUntil lets refusals last until a time, unless the test is short.
+func lastUntil(ctx context.Context, end time.Time) {
 	if testing.Short() {
 		return
 	}
 	select {
-	case <-time.After(time.Until(since.Add(refusedFor))):
+	case <-time.After(time.Until(end)):
 	case <-ctx.Done():
 	}
 }
@@ -297,6 +304,7 @@ func TestPermissionWithdrawn(t *testing.T) { //nolint:tparallel // No other test
 				take()
 				if step == creation {
 					awaitRefusal(t.Context(), t, namespace, begin)
+					lastUntil(t.Context(), begin.Add(refusedFor))
 					isRefused()
 					<-given
 				}

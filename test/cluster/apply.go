@@ -147,7 +147,10 @@ func (c *Cluster) AwaitReady(ctx context.Context, t testing.TB, namespace string
 			return false, err
 		}
 		ready, err := condition(live, "Ready")
-		return ready["status"] == "True" && ready["observedGeneration"] == live.GetGeneration(), err
+		if ready["status"] == "True" && ready["observedGeneration"] == live.GetGeneration() {
+			return true, err
+		}
+		return false, errors.Join(err, fmt.Errorf("generation %d, Ready %v", live.GetGeneration(), ready))
 	})
 }
 

@@ -56,7 +56,7 @@ func (c *Cluster) RestartEtcd(ctx context.Context) error {
 		return err == nil && now != before, err
 	})
 	if err != nil {
-		return fmt.Errorf("restart etcd: %w (last error: %v)", err, last)
+		return fmt.Errorf("restart etcd: %w", errors.Join(err, last))
 	}
 	return nil
 }

@@ -60,6 +60,7 @@ func restConfig(options Options) (*rest.Config, error) {
 	config.UserAgent = options.Name + "/" + options.Version
 	// No client-side rate limit: the API server limits requests by priority and fairness.
 	config.QPS = -1
+	config.Wrap(withDeadline)
 	return config, nil
 }
 

@@ -4,6 +4,7 @@
 package cluster
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"io"
@@ -83,6 +84,13 @@ func (p *Proxy) forward(target *url.URL, transport http.RoundTripper) http.Handl
 		ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		// A client stops to send the body when it gets an error, which may come before the end of the
+		// body. ReverseProxy would wait for that end before it ends its answer.
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			panic(http.ErrAbortHandler)
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
 		if intercept := p.intercepted.Load(); intercept != nil {
 			(*intercept)(w, r, forward)
 			return

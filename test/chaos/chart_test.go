@@ -108,6 +108,7 @@ func playOtherChart(t *testing.T, s subject, nth int, watches, fresh string, wan
 
 	h.compare(ctx, t, fresh)
 
+	r.assertSelfEnded(t, 0)
 	client := clientOf(t, h.object, namespace)
 	if err := client.Delete(ctx, h.object.GetName(), metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)

@@ -15,6 +15,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -133,13 +134,13 @@ type restarts struct {
 	count int
 	// end ends the operator, and starts no other one.
 	end func()
+	// selfEnded is the number of processes that have ended by themselves.
+	selfEnded atomic.Int32
 
 	mu      sync.Mutex
 	current *cluster.Operator
 	// ending is the last process that the test has ended.
 	ending *cluster.Operator
-	// selfEnded is the number of processes that have ended by themselves.
-	selfEnded int
 }
 
 // newRestarts starts an operator, and the next one whenever an operator has ended. The caller has to
@@ -160,7 +161,7 @@ func newRestarts(t *testing.T, first, next cluster.Launch) *restarts {
 				started := next.Start(ctx, t, shared)
 				r.mu.Lock()
 				if r.current = started; r.ending != current {
-					r.selfEnded++
+					r.selfEnded.Add(1)
 				}
 				r.mu.Unlock()
 			}
@@ -189,12 +190,10 @@ func (r *restarts) ends() *cluster.Operator {
 }
 
 // assertSelfEnded asserts how many processes have ended by themselves.
-func (r *restarts) assertSelfEnded(t *testing.T, want int) {
+func (r *restarts) assertSelfEnded(t *testing.T, want int32) {
 	t.Helper()
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.selfEnded != want {
-		t.Errorf("%d operators have ended by themselves, want %d", r.selfEnded, want)
+	if ended := r.selfEnded.Load(); ended != want {
+		t.Errorf("%d operators have ended by themselves, want %d", ended, want)
 	}
 }
 

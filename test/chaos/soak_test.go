@@ -132,7 +132,7 @@ func TestSoak(t *testing.T) {
 	churn(t, random, objects, func() { running.restart(t) })
 	measure(t, running, objects)
 	// A process ends when it fails to check its permissions at the start.
-	selfEnded := running.selfEnded
+	selfEnded := running.selfEnded.Load()
 	churn(t, random, objects, func() {})
 	before := measure(t, running, objects)
 

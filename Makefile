@@ -219,7 +219,7 @@ clean: ## Remove what was built.
 .PHONY: test
 test: ## Run the unit tests, then each promise once on a real API server. 20 to 25 minutes on two cores.
 	@echo 'The unit tests (about 9 minutes on two cores), then the operator on real API servers (about 14).'
-	@echo 'The first run compiles a Kubernetes control plane, too (about 7).'
+	@echo 'The first run compiles everything, and a Kubernetes control plane (about 20 minutes more).'
 	@$(MAKE) --no-print-directory test-unit test-cluster
 
 .PHONY: test-all

@@ -157,11 +157,10 @@ func (q *queue) shutDown() {
 func (q *queue) add(key cache.ObjectName, why Reason) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	it := q.item(key)
 	if why.Has(SpecChange) {
 		q.forgetFailures(key)
-		delete(it.deadlines, Retry)
 	}
+	it := q.item(key)
 	it.due |= why
 	q.push(key, it)
 	q.prune(key, it)
@@ -259,7 +258,6 @@ func (q *queue) succeeded(key cache.ObjectName, requeueAfter time.Duration) {
 	defer q.mu.Unlock()
 	q.forgetFailures(key)
 	it := q.item(key)
-	delete(it.deadlines, Retry)
 	delete(it.deadlines, PeriodicResync)
 	if requeueAfter > 0 {
 		q.setDeadline(key, requeueAfter, PeriodicResync)
@@ -283,7 +281,6 @@ func (q *queue) failed(
 	}
 	if limiter == nil {
 		q.forgetFailures(key)
-		delete(it.deadlines, Retry)
 		return 0
 	}
 	if left := it.deadlines[Retry].Sub(q.clock.Now()); left > 0 && limiter == q.failures {
@@ -300,9 +297,13 @@ func (q *queue) attempts(key cache.ObjectName) int {
 	return q.failures.NumRequeues(key) + q.conflicts.NumRequeues(key)
 }
 
+// forgetFailures resets the backoff of key, and drops its retry.
 func (q *queue) forgetFailures(key cache.ObjectName) {
 	q.failures.Forget(key)
 	q.conflicts.Forget(key)
+	if it, ok := q.items[key]; ok {
+		delete(it.deadlines, Retry)
+	}
 }
 
 func (q *queue) item(key cache.ObjectName) *item {

@@ -23,19 +23,19 @@ const requestTimeout = 90 * time.Second
 // errNoAnswer is the error of a request that takes longer. [utilnet.IsTimeout] reports it.
 var errNoAnswer = fmt.Errorf("no complete answer within %v: %w", requestTimeout, os.ErrDeadlineExceeded)
 
-// boundedTransport bounds all requests but watches, which API servers end after some minutes.
-type boundedTransport struct{ next http.RoundTripper }
+// deadlineTransport bounds all requests but watches, which API servers end after some minutes.
+type deadlineTransport struct{ next http.RoundTripper }
 
-var _ utilnet.RoundTripperWrapper = boundedTransport{}
+var _ utilnet.RoundTripperWrapper = deadlineTransport{}
 
 // withDeadline returns a transport whose requests have a deadline.
-func withDeadline(next http.RoundTripper) http.RoundTripper { return boundedTransport{next} }
+func withDeadline(next http.RoundTripper) http.RoundTripper { return deadlineTransport{next} }
 
 // WrappedRoundTripper implements [utilnet.RoundTripperWrapper].
-func (b boundedTransport) WrappedRoundTripper() http.RoundTripper { return b.next }
+func (b deadlineTransport) WrappedRoundTripper() http.RoundTripper { return b.next }
 
 // RoundTrip implements [http.RoundTripper].
-func (b boundedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
+func (b deadlineTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if watch := r.URL.Query().Get("watch"); watch == "true" || watch == "1" {
 		return b.next.RoundTrip(r)
 	}
@@ -46,24 +46,24 @@ func (b boundedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 		cancel()
 		return nil, err
 	}
-	response.Body = &boundedBody{ReadCloser: response.Body, ctx: ctx, cancel: cancel}
+	response.Body = &deadlineBody{ReadCloser: response.Body, ctx: ctx, cancel: cancel}
 	return response, nil
 }
 
-// boundedBody is the body of an answer that has a deadline.
-type boundedBody struct {
+// deadlineBody is the body of an answer that has a deadline.
+type deadlineBody struct {
 	io.ReadCloser
 
 	ctx    context.Context
 	cancel context.CancelFunc
 }
 
-func (b *boundedBody) Read(p []byte) (int, error) {
+func (b *deadlineBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	return n, answerError(b.ctx, err)
 }
 
-func (b *boundedBody) Close() error {
+func (b *deadlineBody) Close() error {
 	defer b.cancel()
 	return b.ReadCloser.Close()
 }

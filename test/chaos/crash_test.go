@@ -107,9 +107,7 @@ func playCrash(t *testing.T, s subject, nth int, want outcome) {
 	came := play(t, s, namespace, &want, nil, ofFault)
 
 	r.assertSelfEnded(t, 0)
-	if came.audits != want.audits {
-		t.Errorf("%d audit records, want %d", came.audits, want.audits)
-	}
+	assertAudits(t, want, came)
 }
 
 // logRequests logs the requests of a failed run.

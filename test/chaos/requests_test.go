@@ -196,6 +196,12 @@ func assertOutcome(t *testing.T, undisturbed, came outcome) {
 				count, reason, most, undisturbed.events, came.events)
 		}
 	}
+	assertAudits(t, undisturbed, came)
+}
+
+// assertAudits asserts that a run has left the audit records of the undisturbed one.
+func assertAudits(t *testing.T, undisturbed, came outcome) {
+	t.Helper()
 	if came.audits != undisturbed.audits {
 		t.Errorf("%d audit records, want %d", came.audits, undisturbed.audits)
 	}

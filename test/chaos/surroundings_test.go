@@ -78,9 +78,7 @@ func TestSurroundingsRefuse(t *testing.T) { //nolint:tparallel // The other test
 
 					came := play(t, s, namespace, &want, surroundings[around].around(t, s, namespace, want), ofRefusal)
 
-					if came.audits != want.audits {
-						t.Errorf("%d audit records, want %d", came.audits, want.audits)
-					}
+					assertAudits(t, want, came)
 				})
 			}
 		})
@@ -310,9 +308,7 @@ func TestPermissionWithdrawn(t *testing.T) { //nolint:tparallel // No other test
 				}
 			}, ofRefusal)
 
-			if came.audits != want.audits {
-				t.Errorf("%d audit records, want %d", came.audits, want.audits)
-			}
+			assertAudits(t, want, came)
 		})
 	}
 	go func() {

@@ -8,13 +8,21 @@ package integration
 import (
 	"context"
 	"encoding/json"
+	"encoding/pem"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	admissionv1 "k8s.io/api/admission/v1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
 	"github.com/example/demoapp-controller/test/cluster"
@@ -99,4 +107,101 @@ func TestNamespaceIsDeletedWithDemoAppsInIt(t *testing.T) {
 			t.Errorf("%s: %d audit records", name, len(records))
 		}
 	}
+}
+
+// TestDeletionDespiteFinalizer: the API server deletes an object whose finalizer was added after the
+// deletion began, see https://github.com/kubernetes/kubernetes/issues/77988. Here, it calls an
+// admission webhook meanwhile. The release is installed by then, and is uninstalled as usual.
+func TestDeletionDespiteFinalizer(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t)
+	deleting, installed := make(chan struct{}), make(chan struct{})
+	begin := sync.OnceFunc(func() { close(deleting) })
+	callWebhook(t, ns, func(ctx context.Context, operation admissionv1.Operation) {
+		switch operation {
+		case admissionv1.Update:
+			await(ctx, deleting) // The finalizer.
+		case admissionv1.Delete:
+			begin()
+			await(ctx, installed)
+		}
+	})
+
+	ns.Create(apps.Named("web"))
+	deletion := make(chan error)
+	go func() { deletion <- ns.Demo.Delete(t.Context(), "web", metav1.DeleteOptions{}) }()
+	ns.AwaitReady("web")
+	close(installed)
+	if err := <-deletion; err != nil {
+		t.Fatal(err)
+	}
+
+	if last := ns.AwaitGone("web").App; last.DeletionTimestamp != nil || len(last.Finalizers) != 1 {
+		t.Fatalf("the finalizer held the deletion: %+v", last.ObjectMeta)
+	}
+	ns.AwaitEvent("web", "Uninstalled", "the audit record is")
+	assertNothingInstalled(t, ns, "web")
+	if records := ns.AuditRecords("web"); len(records) != 1 {
+		t.Errorf("%d audit records", len(records))
+	}
+}
+
+func await(ctx context.Context, done <-chan struct{}) {
+	select {
+	case <-ctx.Done():
+	case <-done:
+	}
+}
+
+// callWebhook makes the API server call f before each change of a DemoApp of a namespace, except its
+// status. Dry runs are denied.
+func callWebhook(t *testing.T, ns *apps.Namespace, f func(context.Context, admissionv1.Operation)) {
+	t.Helper()
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var review admissionv1.AdmissionReview
+		if err := json.NewDecoder(r.Body).Decode(&review); err != nil || review.Request == nil {
+			http.Error(w, "no AdmissionReview", http.StatusBadRequest)
+			return
+		}
+		f(r.Context(), review.Request.Operation)
+		review.Response = &admissionv1.AdmissionResponse{UID: review.Request.UID, Allowed: true}
+		if ptr.Deref(review.Request.DryRun, false) {
+			review.Response.Allowed = false
+			review.Response.Result = &metav1.Status{Code: http.StatusForbidden}
+		}
+		if err := json.NewEncoder(w).Encode(review); err != nil {
+			t.Error(err)
+		}
+	}))
+	t.Cleanup(server.Close)
+	webhooks := shared.Client.AdmissionregistrationV1().ValidatingWebhookConfigurations()
+	_, err := webhooks.Create(t.Context(), &admissionregistrationv1.ValidatingWebhookConfiguration{
+		ObjectMeta: metav1.ObjectMeta{Name: ns.Name},
+		Webhooks: []admissionregistrationv1.ValidatingWebhook{{
+			Name: "slow.example.com", TimeoutSeconds: ptr.To[int32](30),
+			ClientConfig: admissionregistrationv1.WebhookClientConfig{
+				URL: &server.URL, CABundle: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}),
+			},
+			Rules: []admissionregistrationv1.RuleWithOperations{{
+				Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.OperationAll},
+				Rule: admissionregistrationv1.Rule{
+					APIGroups: []string{v1alpha1.GroupName}, APIVersions: []string{"*"}, Resources: []string{"demoapps"},
+				},
+			}},
+			NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: ns.Name}},
+			SideEffects:       ptr.To(admissionregistrationv1.SideEffectClassNone), AdmissionReviewVersions: []string{"v1"},
+		}},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := webhooks.Delete(context.WithoutCancel(t.Context()), ns.Name, metav1.DeleteOptions{}); err != nil {
+			t.Error(err)
+		}
+	})
+	cluster.Eventually(t.Context(), t, "webhook in force", func(ctx context.Context) (bool, error) {
+		_, err := ns.Demo.Create(ctx, apps.Named("probe"), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		return apierrors.IsForbidden(err), nil
+	})
 }

@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/cache"
 
 	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
 	"github.com/example/demoapp-controller/pkg/controller"
@@ -80,6 +81,53 @@ func (l *Loop[T, S]) finalize(ctx context.Context, p *Pass[T]) error {
 	l.wrote(ended)
 	p.Observed = ended
 	return l.reportFinalized(ctx, p)
+}
+
+// finalizerHandler keeps an object that was deleted despite its finalizer, for the pass that its
+// deletion starts.
+//
+// The API server reads an object before it deletes it, and a finalizer that is added in between
+// does not hold the object, see https://github.com/kubernetes/kubernetes/issues/77988. Admission
+// webhooks for deletions are called in between, too. Such an object is gone without a
+// deletionTimestamp. An object whose last version the watch has missed is not kept: its finalizer
+// may have been removed.
+type finalizerHandler[T Object[T], S any] struct {
+	cache.TypedResourceEventHandler[T]
+	loop *Loop[T, S]
+}
+
+// OnDelete implements cache.TypedResourceEventHandler.
+func (h finalizerHandler[T, S]) OnDelete(gone cache.DeletedObject[T]) {
+	if last := gone.OptionalObj; gone.FinalStateUnknown == nil && last.GetDeletionTimestamp() == nil && h.loop.finalizes(last) {
+		deleted := last.DeepCopy()
+		deleted.SetDeletionTimestamp(new(metav1.NewTime(h.loop.clock.Now())))
+		h.loop.unfinalized.Set(cache.MetaObjectToName(last), deleted)
+	}
+	h.TypedResourceEventHandler.OnDelete(gone)
+}
+
+// finalizeDeleted calls Finalize for an object that was deleted despite its finalizer, before
+// another object of its name is reconciled. If the deletion has to wait, it returns for how long.
+// Only the process that has written the object acts, because others do not know whether it did.
+func (l *Loop[T, S]) finalizeDeleted(ctx context.Context, key cache.ObjectName, why controller.Reason) (wait time.Duration, err error) {
+	deleted, ok := l.unfinalized.Get(key)
+	if !ok {
+		return 0, nil
+	}
+	if l.isConfirmed(deleted) {
+		ctx := controller.LogGeneration(ctx, deleted.GetGeneration())
+		p := l.newPass(deleted, why)
+		done, err := l.kind.Finalize(ctx, p)
+		if errors.Is(err, ErrDeletionWaits) {
+			return p.Next, nil
+		}
+		if err != nil {
+			return 0, err
+		}
+		event.Emit(ctx, l.recorder, p.Object, done)
+	}
+	l.unfinalized.Forget(key)
+	return 0, nil
 }
 
 // othersGrace is the delay before the status reports that a deletion waits for finalizers of other

@@ -59,7 +59,9 @@ type Loop[T Object[T], S any] struct {
 	views overlay.Views[T]
 	// confirmed has the UIDs of the objects that the API server has shown to this loop in an
 	// answer.
-	confirmed   controller.Memory[types.UID]
+	confirmed controller.Memory[types.UID]
+	// unfinalized has the objects that were deleted despite their finalizer.
+	unfinalized controller.Memory[T]
 	terminating terminatingNamespaces
 	held        status.Throttle[T]
 	mu          sync.Mutex
@@ -95,7 +97,9 @@ func New[T Object[T], S any](kind Definition[T, S], deps Deps) (*Loop[T, S], err
 	for namespace, informer := range deps.Informers {
 		l.cached[namespace] = informer.GetIndexer()
 		l.cachesSynced = append(l.cachesSynced, informer.HasSynced)
-		own, err := controller.AddHandler(kind.Name, informer, controller.SpecHandler[T](l.queue, l.kind.Annotations...))
+		own, err := controller.AddHandler(kind.Name, informer, finalizerHandler[T, S]{
+			TypedResourceEventHandler: controller.SpecHandler[T](l.queue, l.kind.Annotations...), loop: l,
+		})
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", kind.Name, err)
 		}
@@ -169,6 +173,9 @@ func (l *Loop[T, S]) Run(stop, lead context.Context) error {
 
 // Reconcile makes one pass. It implements [controller.Reconciler].
 func (l *Loop[T, S]) Reconcile(ctx context.Context, key cache.ObjectName, why controller.Reason) (controller.Result, error) {
+	if wait, err := l.finalizeDeleted(ctx, key, why); err != nil || wait > 0 {
+		return controller.Result{RequeueAfter: wait}, err
+	}
 	var none T
 	object := l.newest(key)
 	if object != none && object.GetDeletionTimestamp() != nil && l.finalizes(object) {
@@ -368,6 +375,7 @@ func (l *Loop[T, S]) forget(key cache.ObjectName) {
 	l.held.Forget(key)
 	l.first.pending.Forget(key)
 	l.confirmed.Forget(key)
+	l.unfinalized.Forget(key)
 	if l.kind.Forget != nil {
 		l.kind.Forget(key)
 	}

@@ -10,6 +10,7 @@ import (
 	"maps"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -553,6 +554,59 @@ func TestFinalizer(t *testing.T) {
 				return
 			}
 			expect.Equal(t, "conditions", test.conditions, w.conditions())
+		})
+	}
+}
+
+// TestDeletionDespiteFinalizer deletes an object as the API server does if the finalizer is added
+// while it handles the deletion.
+func TestDeletionDespiteFinalizer(t *testing.T) {
+	tests := []struct {
+		name string
+		// other says that another process has added the finalizer.
+		other bool
+		calls int
+		// errs are the errors of the passes after the deletion.
+		errs   []error
+		events []string
+	}{
+		{name: "finalizer of this process", calls: 2, errs: []error{errStep, nil, nil}, events: []string{"Normal CleanedUp: Done"}},
+		{name: "finalizer of another process", other: true, errs: []error{nil, nil, nil}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				calls := 0
+				w := newWorld(t, func(_ *world, k *kind.Definition[*cluster, v1alpha1.DemoAppClusterStatus]) {
+					k.Finalizer = ours
+					k.Finalize = func(context.Context, *pass) (event.Event, error) {
+						if calls++; calls == 1 {
+							return event.Event{}, errStep
+						}
+						return event.Event{Type: "Normal", Reason: "CleanedUp", Action: "Delete", Note: "Done"}, nil
+					}
+				})
+				go w.informer.RunWithContext(t.Context())
+				synctest.Wait()
+				if test.other {
+					w.change(func(c *cluster) { c.Finalizers = []string{ours} })
+				} else {
+					_, err := w.pass()
+					expect.NoError(t, err)
+				}
+				synctest.Wait()
+				expect.NoError(t, w.client.Tracker().Delete(v1alpha1.SchemeGroupVersion.WithResource("demoappclusters"), key.Namespace, key.Name))
+				synctest.Wait()
+
+				errs := make([]error, len(test.errs))
+				for i := range errs {
+					_, errs[i] = w.pass()
+				}
+
+				expect.Equal(t, "errors", fmt.Sprint(test.errs), fmt.Sprint(errs))
+				expect.Equal(t, "calls of Finalize", test.calls, calls)
+				expect.Equal(t, "events", test.events, w.events)
+			})
 		})
 	}
 }

@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/retry"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
 	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
@@ -141,7 +142,17 @@ func (l *load) remove(ctx context.Context, step int) error {
 		return nil
 	}
 	name := pick(l.messages, step)
-	if err := l.ns.Demo.Delete(ctx, name, metav1.DeleteOptions{}); err != nil {
+	// Without the precondition, a finalizer that is added meanwhile holds nothing, see
+	// https://github.com/kubernetes/kubernetes/issues/77988. Then only the process that added it
+	// writes an audit record, and that process may have been killed.
+	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		app, err := l.ns.Demo.Get(ctx, name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		return l.ns.Demo.Delete(ctx, name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{ResourceVersion: &app.ResourceVersion}})
+	})
+	if err != nil {
 		return err
 	}
 	delete(l.messages, name)

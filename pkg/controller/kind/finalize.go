@@ -38,6 +38,18 @@ func (l *Loop[T, S]) ensureFinalizer(ctx context.Context, object T) (T, error) {
 	return ensured, nil
 }
 
+// reconcileDeletion makes a pass over an object that is being deleted.
+func (l *Loop[T, S]) reconcileDeletion(ctx context.Context, p *Pass[T]) (controller.Result, error) {
+	err := l.finalize(ctx, p)
+	if errors.Is(err, ErrDeletionWaits) {
+		return controller.Result{RequeueAfter: p.Next}, p.Commit(ctx)
+	}
+	if err != nil {
+		return controller.Result{}, err
+	}
+	return l.awaitOthers(ctx, p)
+}
+
 // finalize calls Finalize and removes the finalizer. If other finalizers keep the object,
 // it writes the status between the two. Every step is idempotent, because an earlier pass
 // may have been interrupted.

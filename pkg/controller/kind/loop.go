@@ -192,15 +192,7 @@ func (l *Loop[T, S]) Reconcile(ctx context.Context, key cache.ObjectName, why co
 	}
 	ctx = controller.LogGeneration(ctx, object.GetGeneration())
 	if object.GetDeletionTimestamp() != nil {
-		p := l.newPass(object, why)
-		err := l.finalize(ctx, p)
-		if errors.Is(err, ErrDeletionWaits) {
-			return controller.Result{RequeueAfter: p.Next}, p.Commit(ctx)
-		}
-		if err != nil {
-			return controller.Result{}, err
-		}
-		return l.awaitOthers(ctx, p)
+		return l.reconcileDeletion(ctx, l.newPass(object, why))
 	}
 	if l.namespaces.IsTerminating(key.Namespace) || l.terminating.has(key.Namespace, l.clock.Now()) {
 		return controller.Result{RequeueAfter: controller.Jitter(terminatingRetry)}, nil

@@ -128,7 +128,7 @@ func TestDeletionDespiteFinalizer(t *testing.T) {
 	})
 
 	ns.Create(apps.Named("web"))
-	deletion := make(chan error)
+	deletion := make(chan error, 1)
 	go func() { deletion <- ns.Demo.Delete(t.Context(), "web", metav1.DeleteOptions{}) }()
 	ns.AwaitReady("web")
 	close(installed)

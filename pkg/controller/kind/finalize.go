@@ -95,14 +95,15 @@ func (l *Loop[T, S]) finalize(ctx context.Context, p *Pass[T]) error {
 	return l.reportFinalized(ctx, p)
 }
 
-// finalizerHandler keeps an object that was deleted despite its finalizer, for the pass that its
-// deletion starts.
+// finalizerHandler keeps an object that the watch reports as deleted despite its finalizer, for the
+// pass that its deletion starts.
 //
 // The API server reads an object before it deletes it, and a finalizer that is added in between
 // does not hold the object, see https://github.com/kubernetes/kubernetes/issues/77988. Admission
 // webhooks for deletions are called in between, too. Such an object is gone without a
-// deletionTimestamp. An object whose last version the watch has missed is not kept: its finalizer
-// may have been removed.
+// deletionTimestamp. So is an object that has left the selector of the watch, which still exists.
+// An object whose last version the watch has missed is not kept: its finalizer may have been
+// removed.
 type finalizerHandler[T Object[T], S any] struct {
 	cache.TypedResourceEventHandler[T]
 	loop *Loop[T, S]
@@ -118,28 +119,35 @@ func (h finalizerHandler[T, S]) OnDelete(gone cache.DeletedObject[T]) {
 	h.TypedResourceEventHandler.OnDelete(gone)
 }
 
-// finalizeDeleted calls Finalize for an object that was deleted despite its finalizer, before
-// another object of its name is reconciled. If the deletion has to wait, it returns for how long.
-// Only the process that has written the object acts, because others do not know whether it did.
-func (l *Loop[T, S]) finalizeDeleted(ctx context.Context, key cache.ObjectName, why controller.Reason) (wait time.Duration, err error) {
+// reconcileGone makes a pass over an object that the cache lacks. If the object was deleted despite
+// its finalizer, it calls Finalize. Only a process that the API server has shown the object does
+// so, because another process may have finalized the object.
+func (l *Loop[T, S]) reconcileGone(ctx context.Context, key cache.ObjectName, why controller.Reason) (controller.Result, error) {
+	controller.LogGeneration(ctx, 0)
 	deleted, ok := l.unfinalized.Get(key)
-	if !ok {
-		return 0, nil
+	if !ok && !why.Has(controller.Deleted) {
+		return controller.Result{}, nil // The handler of the deletion has not run yet.
 	}
-	if l.isConfirmed(deleted) {
-		ctx := controller.LogGeneration(ctx, deleted.GetGeneration())
-		p := l.newPass(deleted, why)
-		done, err := l.kind.Finalize(ctx, p)
-		if errors.Is(err, ErrDeletionWaits) {
-			return p.Next, nil
+	if ok && l.isConfirmed(deleted) {
+		_, err := l.live(ctx, deleted)
+		if err != nil && !apierrors.IsNotFound(err) {
+			return controller.Result{}, err
 		}
-		if err != nil {
-			return 0, err
+		if err != nil { // Neither this object, without the label of the selector, nor a successor exists.
+			ctx := controller.LogGeneration(ctx, deleted.GetGeneration())
+			p := l.newPass(deleted, why)
+			done, err := l.kind.Finalize(ctx, p)
+			if errors.Is(err, ErrDeletionWaits) {
+				return controller.Result{RequeueAfter: p.Next}, nil
+			}
+			if err != nil {
+				return controller.Result{}, err
+			}
+			event.Emit(ctx, l.recorder, deleted, done)
 		}
-		event.Emit(ctx, l.recorder, p.Object, done)
 	}
-	l.unfinalized.Forget(key)
-	return 0, nil
+	l.forget(key)
+	return controller.Result{}, nil
 }
 
 // othersGrace is the delay before the status reports that a deletion waits for finalizers of other

@@ -61,11 +61,12 @@ type Definition[T Object[T], S any] struct {
 	// Optional.
 	FormerFinalizers []string
 	// Finalize reverts the effects of Steps when the object is being deleted. The API server
-	// has confirmed that the object exists and is being deleted. Finalize must be
-	// idempotent. On an error the finalizer stays, and Finalize must report the error in
-	// p.Object's status. The error [ErrDeletionWaits] says that nothing failed, and that an
-	// event or p.RequeueAfter starts the next pass. Finalize returns the event for the end of
-	// the deletion. Required with Finalizer.
+	// has confirmed that the object exists and is being deleted, or that it is gone although
+	// it had the finalizer. The status of an object that is gone is not written. Finalize
+	// must be idempotent. On an error the finalizer stays, and Finalize must report the error
+	// in p.Object's status. The error [ErrDeletionWaits] says that nothing failed, and that
+	// an event or p.RequeueAfter starts the next pass. Finalize returns the event for the end
+	// of the deletion. Required with Finalizer.
 	Finalize func(ctx context.Context, p *Pass[T]) (event.Event, error)
 	// Finalized reports in p.Object's status that Finalize is done. It is called if other
 	// finalizers keep the object. Optional.

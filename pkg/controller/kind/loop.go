@@ -60,7 +60,7 @@ type Loop[T Object[T], S any] struct {
 	// confirmed has the UIDs of the objects that the API server has shown to this loop in an
 	// answer.
 	confirmed controller.Memory[types.UID]
-	// unfinalized has the objects that were deleted despite their finalizer.
+	// unfinalized has the objects that the watch has reported as deleted despite their finalizer.
 	unfinalized controller.Memory[T]
 	terminating terminatingNamespaces
 	held        status.Throttle[T]
@@ -173,9 +173,6 @@ func (l *Loop[T, S]) Run(stop, lead context.Context) error {
 
 // Reconcile makes one pass. It implements [controller.Reconciler].
 func (l *Loop[T, S]) Reconcile(ctx context.Context, key cache.ObjectName, why controller.Reason) (controller.Result, error) {
-	if wait, err := l.finalizeDeleted(ctx, key, why); err != nil || wait > 0 {
-		return controller.Result{RequeueAfter: wait}, err
-	}
 	var none T
 	object := l.newest(key)
 	if object != none && object.GetDeletionTimestamp() != nil && l.finalizes(object) {
@@ -186,9 +183,7 @@ func (l *Loop[T, S]) Reconcile(ctx context.Context, key cache.ObjectName, why co
 		object = newest
 	}
 	if object == none {
-		controller.LogGeneration(ctx, 0)
-		l.forget(key)
-		return controller.Result{}, nil
+		return l.reconcileGone(ctx, key, why)
 	}
 	ctx = controller.LogGeneration(ctx, object.GetGeneration())
 	if object.GetDeletionTimestamp() != nil {

@@ -350,8 +350,9 @@ func TestDeletedObjectIsForgotten(t *testing.T) {
 	w.delete()
 
 	result, err := w.pass()
+	_, again := w.loop.Reconcile(t.Context(), key, controller.Deleted)
 
-	expect.NoError(t, err)
+	expect.NoError(t, errors.Join(err, again))
 	expect.Equal(t, "result", controller.Result{}, result)
 	expect.Equal(t, "calls of Forget", 1, w.forgotten)
 	expect.Equal(t, "requests", []string(nil), w.requests)
@@ -558,20 +559,28 @@ func TestFinalizer(t *testing.T) {
 	}
 }
 
-// TestDeletionDespiteFinalizer deletes an object as the API server does if the finalizer is added
-// while it handles the deletion.
+// TestDeletionDespiteFinalizer: the watch reports that an object with the finalizer is deleted. It is
+// finalized if this process has worked on it, and if nobody else did or will do so.
 func TestDeletionDespiteFinalizer(t *testing.T) {
+	clusters := v1alpha1.SchemeGroupVersion.WithResource("demoappclusters")
 	tests := []struct {
 		name string
-		// other says that another process has added the finalizer.
-		other bool
-		calls int
-		// errs are the errors of the passes after the deletion.
+		// foreign says that another process has added the finalizer.
+		foreign bool
+		// exists says that the object only left the selector of the watch.
+		exists bool
 		errs   []error
-		events []string
+		// calls is the number of calls of Finalize. The first one fails, and the second one waits.
+		calls    int
+		requests []string
+		events   []string
 	}{
-		{name: "finalizer of this process", calls: 2, errs: []error{errStep, nil, nil}, events: []string{"Normal CleanedUp: Done"}},
-		{name: "finalizer of another process", other: true, errs: []error{nil, nil, nil}},
+		{
+			name: "the finalizer came too late", errs: []error{errStep, nil, nil, nil}, calls: 3,
+			requests: []string{"patch ", "patch ", "patch "}, events: []string{"Normal CleanedUp: Done"},
+		},
+		{name: "finalizer of another process", foreign: true, errs: make([]error, 4)},
+		{name: "the object exists", exists: true, errs: make([]error, 4), requests: []string{"patch "}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -580,31 +589,41 @@ func TestDeletionDespiteFinalizer(t *testing.T) {
 				w := newWorld(t, func(_ *world, k *kind.Definition[*cluster, v1alpha1.DemoAppClusterStatus]) {
 					k.Finalizer = ours
 					k.Finalize = func(context.Context, *pass) (event.Event, error) {
-						if calls++; calls == 1 {
-							return event.Event{}, errStep
-						}
-						return event.Event{Type: "Normal", Reason: "CleanedUp", Action: "Delete", Note: "Done"}, nil
+						calls++
+						return event.Event{Type: "Normal", Reason: "CleanedUp", Action: "Delete", Note: "Done"},
+							[]error{errStep, kind.ErrDeletionWaits, nil}[calls-1]
 					}
 				})
-				go w.informer.RunWithContext(t.Context())
+				ctx, stop := context.WithCancel(t.Context())
+				go w.informer.RunWithContext(ctx)
 				synctest.Wait()
-				if test.other {
+				if test.foreign {
 					w.change(func(c *cluster) { c.Finalizers = []string{ours} })
 				} else {
 					_, err := w.pass()
 					expect.NoError(t, err)
 				}
-				synctest.Wait()
-				expect.NoError(t, w.client.Tracker().Delete(v1alpha1.SchemeGroupVersion.WithResource("demoappclusters"), key.Namespace, key.Name))
+				last := w.stored()
 				synctest.Wait()
 
+				expect.NoError(t, w.client.Tracker().Delete(clusters, key.Namespace, key.Name))
+				synctest.Wait()
+				stop()
+				synctest.Wait()
+				if test.exists {
+					expect.NoError(t, w.client.Tracker().Add(last))
+				}
 				errs := make([]error, len(test.errs))
+				var requests []string
 				for i := range errs {
-					_, errs[i] = w.pass()
+					w.requests = nil
+					_, errs[i] = w.loop.Reconcile(t.Context(), key, controller.Deleted)
+					requests = append(requests, w.requests...)
 				}
 
 				expect.Equal(t, "errors", fmt.Sprint(test.errs), fmt.Sprint(errs))
 				expect.Equal(t, "calls of Finalize", test.calls, calls)
+				expect.Equal(t, "requests", test.requests, requests)
 				expect.Equal(t, "events", test.events, w.events)
 			})
 		})

@@ -19,7 +19,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	admissionv1 "k8s.io/api/admission/v1"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
@@ -174,32 +173,12 @@ func callWebhook(t *testing.T, ns *apps.Namespace, f func(context.Context, admis
 		}
 	}))
 	t.Cleanup(server.Close)
-	webhooks := shared.Client.AdmissionregistrationV1().ValidatingWebhookConfigurations()
-	_, err := webhooks.Create(t.Context(), &admissionregistrationv1.ValidatingWebhookConfiguration{
-		ObjectMeta: metav1.ObjectMeta{Name: ns.Name},
-		Webhooks: []admissionregistrationv1.ValidatingWebhook{{
-			Name: "slow.example.com", TimeoutSeconds: ptr.To[int32](30),
-			ClientConfig: admissionregistrationv1.WebhookClientConfig{
-				URL: &server.URL, CABundle: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}),
-			},
-			Rules: []admissionregistrationv1.RuleWithOperations{{
-				Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.OperationAll},
-				Rule: admissionregistrationv1.Rule{
-					APIGroups: []string{v1alpha1.GroupName}, APIVersions: []string{"*"}, Resources: []string{"demoapps"},
-				},
-			}},
-			NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: ns.Name}},
-			SideEffects:       ptr.To(admissionregistrationv1.SideEffectClassNone), AdmissionReviewVersions: []string{"v1"},
-		}},
-	}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := webhooks.Delete(context.WithoutCancel(t.Context()), ns.Name, metav1.DeleteOptions{}); err != nil {
-			t.Error(err)
-		}
-	})
+	registerWebhook(t, ns, admissionregistrationv1.ValidatingWebhook{
+		Name: "slow.example.com", TimeoutSeconds: ptr.To[int32](30),
+		ClientConfig: admissionregistrationv1.WebhookClientConfig{
+			URL: &server.URL, CABundle: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}),
+		},
+	}, admissionregistrationv1.Rule{APIGroups: []string{v1alpha1.GroupName}, APIVersions: []string{"*"}, Resources: []string{"demoapps"}})
 	cluster.Eventually(t.Context(), t, "webhook in force", func(ctx context.Context) (bool, error) {
 		_, err := ns.Demo.Create(ctx, apps.Named("probe"), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 		return apierrors.IsForbidden(err), nil

@@ -148,18 +148,31 @@ func TestUnreachableWebhook(t *testing.T) {
 func breakDeployments(t *testing.T, ns *apps.Namespace) (remove func()) {
 	t.Helper()
 	const name = "unreachable.example.com"
+	remove = registerWebhook(t, ns, admissionregistrationv1.ValidatingWebhook{
+		Name: name, ClientConfig: admissionregistrationv1.WebhookClientConfig{URL: ptr.To("https://127.0.0.1:1/validate")},
+	}, admissionregistrationv1.Rule{APIGroups: []string{"apps"}, APIVersions: []string{"v1"}, Resources: []string{"deployments"}})
+	cluster.Eventually(t.Context(), t, "webhook in force", func(ctx context.Context) (bool, error) {
+		probe := deployment("probe", "nginx:1.27-alpine")
+		_, err := shared.Client.AppsV1().Deployments(ns.Name).Create(ctx, probe, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		return apierrors.IsInternalError(err) && strings.Contains(err.Error(), name), nil
+	})
+	return remove
+}
+
+// registerWebhook makes the API server call a webhook for all operations on the objects of a rule in
+// a namespace. The returned function removes the webhook, as does the end of the test.
+func registerWebhook(
+	t *testing.T, ns *apps.Namespace, webhook admissionregistrationv1.ValidatingWebhook, rule admissionregistrationv1.Rule,
+) (remove func()) {
+	t.Helper()
+	webhook.Rules = []admissionregistrationv1.RuleWithOperations{{
+		Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.OperationAll}, Rule: rule,
+	}}
+	webhook.NamespaceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: ns.Name}}
+	webhook.SideEffects, webhook.AdmissionReviewVersions = ptr.To(admissionregistrationv1.SideEffectClassNone), []string{"v1"}
 	webhooks := shared.Client.AdmissionregistrationV1().ValidatingWebhookConfigurations()
 	_, err := webhooks.Create(t.Context(), &admissionregistrationv1.ValidatingWebhookConfiguration{
-		ObjectMeta: metav1.ObjectMeta{Name: ns.Name},
-		Webhooks: []admissionregistrationv1.ValidatingWebhook{{
-			Name: name, ClientConfig: admissionregistrationv1.WebhookClientConfig{URL: ptr.To("https://127.0.0.1:1/validate")},
-			Rules: []admissionregistrationv1.RuleWithOperations{{
-				Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.OperationAll},
-				Rule:       admissionregistrationv1.Rule{APIGroups: []string{"apps"}, APIVersions: []string{"v1"}, Resources: []string{"deployments"}},
-			}},
-			NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: ns.Name}},
-			SideEffects:       ptr.To(admissionregistrationv1.SideEffectClassNone), AdmissionReviewVersions: []string{"v1"},
-		}},
+		ObjectMeta: metav1.ObjectMeta{Name: ns.Name}, Webhooks: []admissionregistrationv1.ValidatingWebhook{webhook},
 	}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -170,11 +183,6 @@ func breakDeployments(t *testing.T, ns *apps.Namespace) (remove func()) {
 		}
 	})
 	t.Cleanup(remove)
-	cluster.Eventually(t.Context(), t, "webhook in force", func(ctx context.Context) (bool, error) {
-		probe := deployment("probe", "nginx:1.27-alpine")
-		_, err := shared.Client.AppsV1().Deployments(ns.Name).Create(ctx, probe, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
-		return apierrors.IsInternalError(err) && strings.Contains(err.Error(), name), nil
-	})
 	return remove
 }
 

@@ -10,7 +10,8 @@
 //     the cache does not show yet;
 //  2. add the finalizer; or confirm that the API server has the deleted object, run Finalize and
 //     remove the finalizer. If only finalizers of other clients keep the object for more than two
-//     seconds, the status reports this;
+//     seconds, the status reports this. Finalize also runs for an object that is gone although it
+//     had the finalizer;
 //  3. copy the object and run Steps, which write only to the status of the copy;
 //  4. if the status changed, write it with one server-side apply, also after a failed
 //     step. A status that reports only progress may be held;

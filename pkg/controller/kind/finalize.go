@@ -129,25 +129,30 @@ func (l *Loop[T, S]) reconcileGone(ctx context.Context, key cache.ObjectName, wh
 		return controller.Result{}, nil // The handler of the deletion has not run yet.
 	}
 	if ok && l.isConfirmed(deleted) {
-		_, err := l.live(ctx, deleted)
-		if err != nil && !apierrors.IsNotFound(err) {
+		p := l.newPass(deleted, why)
+		if err := l.finalizeGone(ctx, p); errors.Is(err, ErrDeletionWaits) {
+			return controller.Result{RequeueAfter: p.Next}, nil
+		} else if err != nil {
 			return controller.Result{}, err
-		}
-		if err != nil { // Neither this object, without the label of the selector, nor a successor exists.
-			ctx := controller.LogGeneration(ctx, deleted.GetGeneration())
-			p := l.newPass(deleted, why)
-			done, err := l.kind.Finalize(ctx, p)
-			if errors.Is(err, ErrDeletionWaits) {
-				return controller.Result{RequeueAfter: p.Next}, nil
-			}
-			if err != nil {
-				return controller.Result{}, err
-			}
-			event.Emit(ctx, l.recorder, deleted, done)
 		}
 	}
 	l.forget(key)
 	return controller.Result{}, nil
+}
+
+// finalizeGone calls Finalize unless an object of the name exists: a successor, or the object
+// itself, without the label of the selector.
+func (l *Loop[T, S]) finalizeGone(ctx context.Context, p *Pass[T]) error {
+	if _, err := l.live(ctx, p.Observed); !apierrors.IsNotFound(err) {
+		return err
+	}
+	ctx = controller.LogGeneration(ctx, p.Observed.GetGeneration())
+	done, err := l.kind.Finalize(ctx, p)
+	if err != nil {
+		return err
+	}
+	event.Emit(ctx, l.recorder, p.Object, done)
+	return nil
 }
 
 // othersGrace is the delay before the status reports that a deletion waits for finalizers of other

@@ -62,7 +62,13 @@ func (s *store) create(key string, rls release.Releaser) error {
 	return s.write(key, rls, "createdAt", func(secret *corev1.Secret) (*corev1.Secret, error) {
 		created, err := s.secrets.create(secret)
 		if apierrors.IsAlreadyExists(err) {
-			return nil, s.taken(key)
+			if err := s.vacate(key); err != nil {
+				return nil, err
+			}
+			created, err = s.secrets.create(secret)
+		}
+		if apierrors.IsAlreadyExists(err) {
+			return nil, driver.ErrReleaseExists
 		}
 		if mayHaveTakenEffect(err) {
 			s.engine.attempts.unanswered(s.release)
@@ -71,19 +77,25 @@ func (s *store) create(key string, rls release.Releaser) error {
 	})
 }
 
-// taken returns the error for an existing Secret with the name of the new record. Either another
-// engine or the helm command was faster, or the Secret is not a release record, and then no watch
-// shows it.
-func (s *store) taken(key string) error {
+// vacate makes room for a new record where a Secret exists. If finalizers hold a deleted record, it
+// removes them, as each of Helm's updates does. Otherwise, it returns an error. Either another engine
+// or the helm command was faster, or the Secret is not a release record, and then no watch shows it.
+func (s *store) vacate(key string) error {
 	secret, err := s.secrets.get(key)
-	if err != nil || secret.Labels["owner"] == "helm" {
+	if err != nil {
 		return driver.ErrReleaseExists
 	}
-	return &OwnershipConflictError{
-		Object: s.secretReference(key),
-		Holder: "another owner, although it has the name of a release record",
-		Seen:   ownershipOf(secret),
+	if secret.Labels["owner"] != "helm" {
+		return &OwnershipConflictError{
+			Object: s.secretReference(key),
+			Holder: "another owner, although it has the name of a release record",
+			Seen:   ownershipOf(secret),
+		}
 	}
+	if secret.DeletionTimestamp == nil {
+		return driver.ErrReleaseExists
+	}
+	return s.secrets.unfinalize(secret)
 }
 
 // update writes an existing record.

@@ -4,6 +4,7 @@
 package helm
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -74,6 +75,9 @@ type store struct {
 	last int
 	// uninstalling replaces Helm's description of a release that is being uninstalled.
 	uninstalling string
+	// unwritten is the record of the release that is being uninstalled. It is written if the
+	// uninstall fails; otherwise, it would be deleted right away.
+	unwritten *releasev1.Release
 	// unfinished means that further objects must be changed. Delete then keeps the records.
 	unfinished bool
 	// failure is the first error of a read or a write. Helm's actions log some of them
@@ -285,12 +289,38 @@ func (s *store) Update(key string, rls release.Releaser) error {
 			read.Info, read.Labels = next.Info, next.Labels
 			rls = read
 		}
+		if s.purging && !slices.ContainsFunc(next.Hooks, runsAfterDelete) {
+			unwritten, info := *cmp.Or(s.outlines[next], next), *next.Info
+			unwritten.Info = &info // Helm goes on to change it.
+			s.unwritten = &unwritten
+			return nil
+		}
 	}
+	return s.overwrite(key, rls)
+}
+
+func (s *store) overwrite(key string, rls release.Releaser) error {
 	err := s.update(key, rls)
 	if s.purging && apierrors.IsNotFound(err) {
 		return nil
 	}
 	return s.note(key, err)
+}
+
+// writeUninstalling records that an uninstall has failed.
+func (s *store) writeUninstalling() {
+	if s.unwritten == nil {
+		return
+	}
+	if err := s.overwrite(record.SecretName(s.release.Name, s.unwritten.Version), s.unwritten); err != nil {
+		s.logger.Warn("Cannot record that the uninstall failed", slog.Any("err", shortened(err)))
+	}
+}
+
+// runsAfterDelete reports whether a hook runs between the deletion of the release's objects and that
+// of its records, which may take long.
+func runsAfterDelete(hook *releasev1.Hook) bool {
+	return slices.Contains(hook.Events, releasev1.HookPostDelete)
 }
 
 // keepsStatus reports whether Helm's change of a revision to superseded is left out. The revision

@@ -4,6 +4,7 @@
 package helm
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -95,15 +96,12 @@ func (o *operation) runUninstall(cfg *action.Configuration, options ActionOption
 	// check to Delete, which usually knows the owner.
 	o.existence, o.store.purging = nil, true
 	_, err := uninstall.Run(o.release.Name)
-	o.existence, o.store.purging = absent, false
-	switch {
-	case o.failure != nil:
-		return o.failure
-	case o.store.failure != nil:
-		return o.store.failure
-	default:
-		return err
+	err = cmp.Or(o.failure, o.store.failure, err)
+	if err != nil {
+		o.store.writeUninstalling()
 	}
+	o.existence, o.store.purging = absent, false
+	return err
 }
 
 // removeInventory removes the objects of a release whose records are gone.

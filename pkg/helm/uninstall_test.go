@@ -27,7 +27,6 @@ func TestUninstall(t *testing.T) {
 		f.TakeRequests()
 		f.uninstall(desired)
 		wantRequests(t, f,
-			"update secrets default/sh.helm.release.v1.web.v5",
 			"delete services default/web", "delete deployments default/web", "delete configmaps default/web", "delete secrets default/web",
 			"deletecollection secrets default",
 		)
@@ -146,18 +145,26 @@ func TestUninstallOfAnUnansweredInstall(t *testing.T) {
 	})
 }
 
-// TestUninstallFails: a release whose objects cannot be deleted keeps its
-// records, so that the next attempt knows what to do, also without a status.
+// TestUninstallFails: a release that cannot be deleted completely keeps its records, so that the
+// next attempt knows what to do, also without a status.
 func TestUninstallFails(t *testing.T) {
-	for _, lost := range []bool{false, true} {
-		t.Run(fmt.Sprintf("status lost %t", lost), func(t *testing.T) {
+	for _, test := range []struct {
+		refused string
+		lost    bool
+	}{
+		{"delete services default/web", false},
+		{"delete services default/web", true},
+		{"deletecollection secrets default", false},
+		{"deletecollection secrets default", true},
+	} {
+		t.Run(fmt.Sprintf("%s, status lost %t", test.refused, test.lost), func(t *testing.T) {
 			bubble(t, func(t *testing.T, f *fixture) {
 				desired := demo(t, nil)
 				f.must(desired, ActionInstall, CauseNotInstalled)
 				synctest.Wait()
 				f.With(func() {
 					f.Fault = func(request fakeapi.Request) fakeapi.Fault {
-						if request.String() == "delete services default/web" {
+						if request.String() == test.refused {
 							return fakeapi.FailBefore
 						}
 						return fakeapi.NoFault
@@ -168,7 +175,7 @@ func TestUninstallFails(t *testing.T) {
 				}
 				wantRecords(t, f, "web.v1 uninstalling")
 				f.With(func() { f.Fault = nil })
-				if lost {
+				if test.lost {
 					f.baseline = Baseline{}
 					f.restart()
 				}
@@ -180,4 +187,24 @@ func TestUninstallFails(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestRecordWithFinalizer: a record that a finalizer holds does not stop the next install.
+func TestRecordWithFinalizer(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fixture) {
+		desired := demo(t, nil)
+		f.must(desired, ActionInstall, CauseNotInstalled)
+		synctest.Wait()
+		f.Edit("Secret", "default/sh.helm.release.v1.web.v1", "kubectl", func(secret *unstructured.Unstructured) {
+			secret.SetFinalizers([]string{"example.com/held"})
+		})
+		f.uninstall(desired)
+		synctest.Wait()
+
+		f.must(desired, ActionInstall, CauseNotInstalled)
+		synctest.Wait()
+
+		wantRecords(t, f, "web.v1 deployed")
+		f.must(desired, ActionNone, "")
+	})
 }

@@ -40,7 +40,7 @@
 //   - It sends no request to find records or to validate objects.
 //
 // An install of N objects without hooks costs N+2 requests. An upgrade that changes C
-// objects costs C+3, a repair of D drifted objects D, and an uninstall N+2, whatever the
+// objects costs C+3, a repair of D drifted objects D, and an uninstall N+1, whatever the
 // length of the history.
 //
 // # Deciding

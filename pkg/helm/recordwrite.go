@@ -95,7 +95,11 @@ func (s *store) vacate(key string) error {
 	if secret.DeletionTimestamp == nil {
 		return driver.ErrReleaseExists
 	}
-	return s.secrets.unfinalize(secret)
+	err = s.secrets.unfinalize(secret)
+	if apierrors.IsConflict(err) {
+		return driver.ErrReleaseExists
+	}
+	return err
 }
 
 // update writes an existing record.

@@ -75,8 +75,8 @@ type store struct {
 	last int
 	// uninstalling replaces Helm's description of a release that is being uninstalled.
 	uninstalling string
-	// unwritten is the record of the release that is being uninstalled. It is written if the
-	// uninstall fails; otherwise, it would be deleted right away.
+	// unwritten is the record of the release that is being uninstalled. It is written only if the
+	// uninstall fails, because a successful uninstall deletes it soon.
 	unwritten *releasev1.Release
 	// unfinished means that further objects must be changed. Delete then keeps the records.
 	unfinished bool
@@ -273,8 +273,8 @@ func (s *store) Create(key string, rls release.Releaser) error {
 	return s.note(key, s.create(key, rls))
 }
 
-// Update implements driver.Driver: it writes an existing record. During an uninstall
-// the record may be gone, for instance with its namespace.
+// Update implements driver.Driver: it writes an existing record. During an uninstall without hooks,
+// it only keeps the record, see unwritten.
 func (s *store) Update(key string, rls release.Releaser) error {
 	if next, ok := rls.(*releasev1.Release); ok {
 		if s.keepsStatus(next) {
@@ -289,7 +289,7 @@ func (s *store) Update(key string, rls release.Releaser) error {
 			read.Info, read.Labels = next.Info, next.Labels
 			rls = read
 		}
-		if s.purging && !slices.ContainsFunc(next.Hooks, runsAfterDelete) {
+		if s.purging && !slices.ContainsFunc(next.Hooks, runsInUninstall) {
 			unwritten, info := *cmp.Or(s.outlines[next], next), *next.Info
 			unwritten.Info = &info // Helm goes on to change it.
 			s.unwritten = &unwritten
@@ -299,6 +299,8 @@ func (s *store) Update(key string, rls release.Releaser) error {
 	return s.overwrite(key, rls)
 }
 
+// overwrite writes an existing record. During an uninstall, the record may be gone, for instance with
+// its namespace.
 func (s *store) overwrite(key string, rls release.Releaser) error {
 	err := s.update(key, rls)
 	if s.purging && apierrors.IsNotFound(err) {
@@ -307,9 +309,11 @@ func (s *store) overwrite(key string, rls release.Releaser) error {
 	return s.note(key, err)
 }
 
-// writeUninstalling records that an uninstall has failed.
+// writeUninstalling records that an uninstall has failed, unless another client has recorded a
+// revision meanwhile.
 func (s *store) writeUninstalling() {
-	if s.unwritten == nil {
+	latest := s.engine.records.Latest(s.release)
+	if s.unwritten == nil || latest == nil || latest.Revision != s.unwritten.Version {
 		return
 	}
 	if err := s.overwrite(record.SecretName(s.release.Name, s.unwritten.Version), s.unwritten); err != nil {
@@ -317,10 +321,10 @@ func (s *store) writeUninstalling() {
 	}
 }
 
-// runsAfterDelete reports whether a hook runs between the deletion of the release's objects and that
-// of its records, which may take long.
-func runsAfterDelete(hook *releasev1.Hook) bool {
-	return slices.Contains(hook.Events, releasev1.HookPostDelete)
+// runsInUninstall reports whether an uninstall runs the hook. Helm records each run, and the uninstall
+// may take long.
+func runsInUninstall(hook *releasev1.Hook) bool {
+	return slices.Contains(hook.Events, releasev1.HookPreDelete) || slices.Contains(hook.Events, releasev1.HookPostDelete)
 }
 
 // keepsStatus reports whether Helm's change of a revision to superseded is left out. The revision

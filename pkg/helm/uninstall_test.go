@@ -189,22 +189,56 @@ func TestUninstallFails(t *testing.T) {
 	}
 }
 
-// TestRecordWithFinalizer: a record that a finalizer holds does not stop the next install.
+// TestRecordWithFinalizer: a deleted record that a finalizer holds does not stop the next install, also
+// of another process. Its revision can be used again.
 func TestRecordWithFinalizer(t *testing.T) {
-	bubble(t, func(t *testing.T, f *fixture) {
-		desired := demo(t, nil)
-		f.must(desired, ActionInstall, CauseNotInstalled)
-		synctest.Wait()
-		f.Edit("Secret", "default/sh.helm.release.v1.web.v1", "kubectl", func(secret *unstructured.Unstructured) {
-			secret.SetFinalizers([]string{"example.com/held"})
+	for _, restarts := range []bool{false, true} {
+		t.Run(fmt.Sprintf("restart %t", restarts), func(t *testing.T) {
+			bubble(t, func(t *testing.T, f *fixture) {
+				first, second := demo(t, nil), demo(t, map[string]any{"replicaCount": 2})
+				f.must(first, ActionInstall, CauseNotInstalled)
+				f.must(second, ActionUpgrade, CauseInputsChanged)
+				synctest.Wait()
+				for _, name := range []string{"sh.helm.release.v1.web.v1", "sh.helm.release.v1.web.v2"} {
+					f.Edit("Secret", "default/"+name, "kubectl", func(secret *unstructured.Unstructured) {
+						secret.SetFinalizers([]string{"example.com/held"})
+					})
+				}
+				f.uninstall(second)
+				f.baseline = Baseline{}
+				if restarts {
+					f.restart()
+				}
+				synctest.Wait()
+
+				f.must(first, ActionInstall, CauseNotInstalled)
+				f.must(second, ActionUpgrade, CauseInputsChanged)
+				synctest.Wait()
+
+				wantRecords(t, f, "web.v1 superseded", "web.v2 deployed")
+				f.must(second, ActionNone, "")
+			})
 		})
-		f.uninstall(desired)
-		synctest.Wait()
+	}
+}
 
-		f.must(desired, ActionInstall, CauseNotInstalled)
-		synctest.Wait()
+// TestUninstallWithHooks: while a hook runs, the record says that the release is being uninstalled.
+func TestUninstallWithHooks(t *testing.T) {
+	for _, event := range []string{"pre-delete", "post-delete"} {
+		t.Run(event, func(t *testing.T) {
+			bubble(t, func(t *testing.T, f *fixture) {
+				desired := made(t, map[string]string{"templates/a.yaml": configMap("a", "1"), "templates/never.yaml": hook("never", event, 0)})
+				f.must(desired, ActionInstall, CauseNotInstalled)
+				failed := make(chan error, 1)
 
-		wantRecords(t, f, "web.v1 deployed")
-		f.must(desired, ActionNone, "")
-	})
+				go func() { failed <- f.engine.Uninstall(t.Context(), desired, f.baseline) }()
+				synctest.Wait()
+
+				wantRecords(t, f, "web.v1 uninstalling")
+				if err := <-failed; err == nil {
+					t.Error("the uninstall did not wait for its hook")
+				}
+			})
+		})
+	}
 }

@@ -299,6 +299,7 @@ func Slim(secret *metav1.ObjectMeta) *metav1.PartialObjectMetadata {
 		UID:               secret.UID,
 		ResourceVersion:   secret.ResourceVersion,
 		CreationTimestamp: secret.CreationTimestamp,
+		DeletionTimestamp: secret.DeletionTimestamp,
 		Labels:            labels,
 		OwnerReferences:   controllerReference(secret),
 	}}
@@ -345,14 +346,15 @@ func (r *Index) View(namespace string) *overlay.View[*metav1.PartialObjectMetada
 	return r.views.In(namespace)
 }
 
-// History returns the records of a release, oldest first.
+// History returns the records of a release, oldest first. It leaves out deleted records that
+// finalizers hold.
 func (r *Index) History(release cache.ObjectName) []*Record {
 	secrets := r.views.In(release.Namespace).List(byRelease, release.String(), func(secret *metav1.PartialObjectMetadata) bool {
 		return keyOf(secret) == release
 	})
 	history := make([]*Record, 0, len(secrets))
 	for _, secret := range secrets {
-		if record := Of(secret); record != nil {
+		if record := Of(secret); record != nil && secret.DeletionTimestamp == nil {
 			history = append(history, record)
 		}
 	}

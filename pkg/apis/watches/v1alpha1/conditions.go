@@ -80,8 +80,8 @@ const (
 	AnnotationInstallDescription = annotationPrefix + "install-description"
 	// AnnotationUpgradeDescription is the description of later revisions.
 	AnnotationUpgradeDescription = annotationPrefix + "upgrade-description"
-	// AnnotationUninstallDescription is the description of the newest revision during the
-	// uninstall, which removes the release record at its end.
+	// AnnotationUninstallDescription is the description of the newest revision during an uninstall
+	// that runs hooks, and after one that fails.
 	AnnotationUninstallDescription = annotationPrefix + "uninstall-description"
 	// AnnotationUpgradeForce has an upgrade replace objects whose update is refused.
 	AnnotationUpgradeForce = annotationPrefix + "upgrade-force"

@@ -131,7 +131,7 @@ func registerProcess(registry prometheus.Registerer) *processMetrics {
 		}, []string{"name"}),
 		shards: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "controller_shard_held",
-			Help: "1 while this process works on a shard of the namespaces (--shards), 0 after it has given the shard back, by shard.",
+			Help: "1 while this process works on a shard of the namespaces (--shards), otherwise 0, by shard.",
 		}, []string{"shard"}),
 		kinds: newKindMetrics(),
 	}

@@ -134,6 +134,9 @@ type shardEnd struct {
 // error that wraps errWorkersLeft means that work on a lost shard has not ended in time.
 func (s *sharding) run(stop, lead context.Context) error {
 	logger := klog.FromContext(stop)
+	for shard := range s.replicas.shards {
+		s.held.WithLabelValues(fmt.Sprint(shard)).Set(0)
+	}
 	campaigns, cancel := context.WithCancel(stop)
 	defer cancel()
 	defer context.AfterFunc(lead, cancel)()

@@ -6,6 +6,7 @@ package operator
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"sync/atomic"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/fake"
@@ -148,6 +150,7 @@ func (u unreachableLease) Update(ctx context.Context, lease *coordinationv1.Leas
 type replica struct {
 	shards   *controller.Shards
 	isCutOff atomic.Bool
+	held     *prometheus.GaugeVec
 	stop     context.CancelFunc
 	ended    chan error
 }
@@ -157,8 +160,8 @@ func newReplica(t *testing.T, client *fake.Clientset, identity string, count int
 	options := leaseOptions
 	r := &replica{shards: controller.NewShards(count), ended: make(chan error, 1)}
 	group := newReplicas(options, identity, count, unreachable{client.CoordinationV1(), &r.isCutOff})
-	held := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "held"}, []string{"shard"})
-	s := newSharding(group, r.shards, held)
+	r.held = prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "held"}, []string{"shard"})
+	s := newSharding(group, r.shards, r.held)
 	l := newLeadership(options, group.group(), group, func(bool) {})
 	var stop context.Context
 	stop, r.stop = context.WithCancel(t.Context())
@@ -228,6 +231,18 @@ func TestReplicasShareShards(t *testing.T) {
 		replicas["b"], replicas["c"] = b, c
 		took := awaitShares(t, replicas, map[string]int{"a": 4, "b": 4, "c": 4})
 		t.Logf("balanced %v after two replicas joined", took)
+		if series := testutil.CollectAndCount(b.held); series != 12 {
+			t.Errorf("a replica with 4 of 12 shards reports %d", series)
+		}
+		for shard := range 12 {
+			holders := 0.0
+			for _, r := range replicas {
+				holders += testutil.ToFloat64(r.held.WithLabelValues(fmt.Sprint(shard)))
+			}
+			if holders != 1 {
+				t.Errorf("by the metrics, %v replicas hold shard %d", holders, shard)
+			}
+		}
 
 		c.isCutOff.Store(true)
 		took = awaitShares(t, replicas, map[string]int{"a": 6, "b": 6, "c": 0})

@@ -131,7 +131,7 @@ func (p *pool) create(change ...func(*v1alpha1.DemoAppClusterSpec)) *v1alpha1.De
 
 func (p *pool) change(change func(*v1alpha1.DemoAppClusterSpec)) {
 	p.t.Helper()
-	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+	err := retry.RetryOnConflict(cluster.ConflictBackoff, func() error {
 		web, err := p.clusters.Get(p.t.Context(), "web", metav1.GetOptions{})
 		if err != nil {
 			return err

@@ -102,7 +102,7 @@ func (p *plain[T]) add(object T) T {
 // update changes the object.
 func (p *plain[T]) update(change func(T)) {
 	p.t.Helper()
-	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
+	err := retry.RetryOnConflict(cluster.ConflictBackoff, func() error {
 		found, err := p.objects.Get(p.t.Context(), p.name, metav1.GetOptions{})
 		if err != nil {
 			return err

@@ -103,7 +103,7 @@ func TestWebsiteServiceWithAnotherPort(t *testing.T) {
 	s.awaitReady()
 	services := shared.Client.CoreV1().Services(s.namespace)
 
-	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
+	err := retry.RetryOnConflict(cluster.ConflictBackoff, func() error {
 		service, err := services.Get(t.Context(), "web", metav1.GetOptions{})
 		if err != nil {
 			return err

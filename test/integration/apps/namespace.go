@@ -120,7 +120,7 @@ func (n *Namespace) Create(app *v1alpha1.DemoApp) *v1alpha1.DemoApp {
 func (n *Namespace) Change(name string, change func(*v1alpha1.DemoAppSpec)) *v1alpha1.DemoApp {
 	n.t.Helper()
 	var updated *v1alpha1.DemoApp
-	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+	err := retry.RetryOnConflict(cluster.ConflictBackoff, func() error {
 		app, err := n.Demo.Get(n.t.Context(), name, metav1.GetOptions{})
 		if err != nil {
 			return err

@@ -203,7 +203,7 @@ func (t *Tenant) EditRecord(release string, revision int, change func(content ma
 func (t *Tenant) UpdateRecord(release string, revision int, change func(*corev1.Secret)) {
 	t.t.Helper()
 	secrets := t.Client.CoreV1().Secrets(t.namespace.Name)
-	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+	err := retry.RetryOnConflict(cluster.ConflictBackoff, func() error {
 		secret, err := secrets.Get(t.t.Context(), RecordName(release, revision), metav1.GetOptions{})
 		if err != nil {
 			return err

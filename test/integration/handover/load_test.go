@@ -145,7 +145,7 @@ func (l *load) remove(ctx context.Context, step int) error {
 	// Without the precondition, a finalizer that is added meanwhile holds nothing, see
 	// https://github.com/kubernetes/kubernetes/issues/77988. Then only the process that added it
 	// writes an audit record, and that process may have been killed.
-	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+	err := retry.RetryOnConflict(cluster.ConflictBackoff, func() error {
 		app, err := l.ns.Demo.Get(ctx, name, metav1.GetOptions{})
 		if err != nil {
 			return err

@@ -71,7 +71,7 @@ func TestReleaseOfPredecessorIsTakenOver(t *testing.T) {
 func removeFinalizer(t *testing.T, ns *apps.Namespace, name string) {
 	t.Helper()
 	// The garbage collector updates the DemoApp as well.
-	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+	err := retry.RetryOnConflict(cluster.ConflictBackoff, func() error {
 		app, err := ns.Demo.Get(t.Context(), name, metav1.GetOptions{})
 		if err != nil {
 			return err

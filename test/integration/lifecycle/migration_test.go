@@ -175,7 +175,7 @@ func (m *migrated) setFinalizer(t *testing.T) {
 // update changes the custom resource or a subresource under the name of the upstream operator.
 func (m *migrated) update(t *testing.T, change func(*unstructured.Unstructured), subresources ...string) {
 	t.Helper()
-	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+	err := retry.RetryOnConflict(cluster.ConflictBackoff, func() error {
 		object := m.get(t)
 		change(object)
 		_, err := m.resource.Update(t.Context(), object, metav1.UpdateOptions{FieldManager: m.Binary}, subresources...)

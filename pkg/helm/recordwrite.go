@@ -78,8 +78,9 @@ func (s *store) create(key string, rls release.Releaser) error {
 }
 
 // vacate makes room for a new record where a Secret exists. If finalizers hold a deleted record, it
-// removes them, as each of Helm's updates does. Otherwise, it returns an error. Either another engine
-// or the helm command was faster, or the Secret is not a release record, and then no watch shows it.
+// removes them, as each of Helm's updates does. Otherwise, it returns an error. Either another
+// engine or the helm command was faster, or the Secret is not a release record, and then no watch
+// shows it.
 func (s *store) vacate(key string) error {
 	secret, err := s.secrets.get(key)
 	if err != nil {

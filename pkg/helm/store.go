@@ -321,8 +321,8 @@ func (s *store) writeUninstalling() {
 	}
 }
 
-// runsInUninstall reports whether an uninstall runs the hook. Helm records each run, and the uninstall
-// may take long.
+// runsInUninstall reports whether an uninstall runs the hook. Helm records each run, and the
+// uninstall may take long.
 func runsInUninstall(hook *releasev1.Hook) bool {
 	return slices.Contains(hook.Events, releasev1.HookPreDelete) || slices.Contains(hook.Events, releasev1.HookPostDelete)
 }

@@ -189,8 +189,8 @@ func TestUninstallFails(t *testing.T) {
 	}
 }
 
-// TestRecordWithFinalizer: a deleted record that a finalizer holds does not stop the next install, also
-// of another process. Its revision can be used again.
+// TestRecordWithFinalizer: a deleted record that a finalizer holds does not stop the next install,
+// also of another process. Its revision can be used again.
 func TestRecordWithFinalizer(t *testing.T) {
 	for _, restarts := range []bool{false, true} {
 		t.Run(fmt.Sprintf("restart %t", restarts), func(t *testing.T) {

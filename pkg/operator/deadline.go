@@ -15,9 +15,9 @@ import (
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 )
 
-// requestTimeout bounds a request, from its first byte to the last one of its answer. The default of
-// API servers is a minute, after which they answer with an error. An answer that never ends, on a
-// connection that works, would otherwise keep a worker and its object for good.
+// requestTimeout bounds a request, from its first byte to the last one of its answer. The default
+// of API servers is a minute, after which they answer with an error. An answer that never ends, on
+// a connection that works, would otherwise keep a worker and its object for good.
 const requestTimeout = 90 * time.Second
 
 // errNoAnswer is the error of a request that takes longer. [utilnet.IsTimeout] reports it.

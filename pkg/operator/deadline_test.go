@@ -35,8 +35,8 @@ func (e endless) Read([]byte) (int, error) {
 	return 0, e.ctx.Err()
 }
 
-// TestRequestsEnd holds that a request without a complete answer ends, and that a watch goes on until
-// its own end.
+// TestRequestsEnd holds that a request without a complete answer ends, and that a watch goes on
+// until its own end.
 func TestRequestsEnd(t *testing.T) {
 	const life = 10 * time.Minute
 	tests := []struct {

@@ -141,8 +141,8 @@ type restarts struct {
 	ending *cluster.Operator
 }
 
-// newRestarts starts an operator, and the next one whenever an operator has ended. The caller has to
-// call end before the test is over.
+// newRestarts starts an operator, and the next one whenever an operator has ended. The caller has
+// to call end before the test is over.
 func newRestarts(t *testing.T, first, next cluster.Launch) *restarts {
 	t.Helper()
 	ctx := context.WithoutCancel(t.Context())

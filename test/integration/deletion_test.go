@@ -108,8 +108,8 @@ func TestNamespaceIsDeletedWithDemoAppsInIt(t *testing.T) {
 	}
 }
 
-// TestDeletionDespiteFinalizer: the API server deletes an object whose finalizer was added after the
-// deletion began, see https://github.com/kubernetes/kubernetes/issues/77988. Here, it calls an
+// TestDeletionDespiteFinalizer: the API server deletes an object whose finalizer was added after
+// the deletion began, see https://github.com/kubernetes/kubernetes/issues/77988. Here, it calls an
 // admission webhook meanwhile. The release is installed by then, and is uninstalled as usual.
 func TestDeletionDespiteFinalizer(t *testing.T) {
 	t.Parallel()
@@ -152,8 +152,8 @@ func await(ctx context.Context, done <-chan struct{}) {
 	}
 }
 
-// callWebhook makes the API server call f before each change of a DemoApp of a namespace, except its
-// status. Dry runs are denied.
+// callWebhook makes the API server call f before each change of a DemoApp of a namespace, except
+// its status. Dry runs are denied.
 func callWebhook(t *testing.T, ns *apps.Namespace, f func(context.Context, admissionv1.Operation)) {
 	t.Helper()
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -159,8 +159,8 @@ func breakDeployments(t *testing.T, ns *apps.Namespace) (remove func()) {
 	return remove
 }
 
-// registerWebhook makes the API server call a webhook for all operations on the objects of a rule in
-// a namespace. The returned function removes the webhook, as does the end of the test.
+// registerWebhook makes the API server call a webhook for all operations on the objects of a rule
+// in a namespace. The returned function removes the webhook, as does the end of the test.
 func registerWebhook(
 	t *testing.T, ns *apps.Namespace, webhook admissionregistrationv1.ValidatingWebhook, rule admissionregistrationv1.Rule,
 ) (remove func()) {

@@ -127,8 +127,8 @@ func TestFinalizer(t *testing.T) {
 	}
 }
 
-// TestDeletionDespiteFinalizer: the watch reports that an object with the finalizer is deleted. It is
-// finalized if this process has worked on it, and if nobody else did or will do so.
+// TestDeletionDespiteFinalizer: the watch reports that an object with the finalizer is deleted. It
+// is finalized if this process has worked on it, and if nobody else did or will do so.
 func TestDeletionDespiteFinalizer(t *testing.T) {
 	clusters := v1alpha1.SchemeGroupVersion.WithResource("demoappclusters")
 	tests := []struct {

@@ -77,17 +77,6 @@ func (c *recordClient) delete(name string) error {
 	return err
 }
 
-// unfinalize removes the finalizers of a Secret that is being deleted.
-func (c *recordClient) unfinalize(secret *corev1.Secret) error {
-	ctx, cancel := c.context()
-	defer cancel()
-	secret.Finalizers = nil
-	if _, err := c.secrets.Update(ctx, secret, metav1.UpdateOptions{}); !apierrors.IsNotFound(err) {
-		return err
-	}
-	return nil
-}
-
 func (c *recordClient) deleted(record *metav1.PartialObjectMetadata) {
 	c.flights.Deleted(c.release, record)
 	c.view.Deleted(record)

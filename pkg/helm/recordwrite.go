@@ -96,11 +96,15 @@ func (s *store) vacate(key string) error {
 	if secret.DeletionTimestamp == nil {
 		return driver.ErrReleaseExists
 	}
-	err = s.secrets.unfinalize(secret)
-	if apierrors.IsConflict(err) {
+	secret.Finalizers = nil
+	switch _, err := s.secrets.update(secret); {
+	case apierrors.IsNotFound(err):
+		return nil
+	case apierrors.IsConflict(err):
 		return driver.ErrReleaseExists
+	default:
+		return err
 	}
-	return err
 }
 
 // update writes an existing record.

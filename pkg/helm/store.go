@@ -4,7 +4,6 @@
 package helm
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -284,13 +283,14 @@ func (s *store) Update(key string, rls release.Releaser) error {
 		if s.uninstalling != "" && next.Info.Status == common.StatusUninstalling {
 			next.Info.Description = s.uninstalling
 		}
+		runsHooks := slices.ContainsFunc(next.Hooks, runsInUninstall)
 		if read := s.outlines[next]; read != nil {
 			// The history still has the previous content of the record.
 			read.Info, read.Labels = next.Info, next.Labels
-			rls = read
+			next, rls = read, read
 		}
-		if s.purging && !slices.ContainsFunc(next.Hooks, runsInUninstall) {
-			unwritten, info := *cmp.Or(s.outlines[next], next), *next.Info
+		if s.purging && !runsHooks {
+			unwritten, info := *next, *next.Info
 			unwritten.Info = &info // Helm goes on to change it.
 			s.unwritten = &unwritten
 			return nil
@@ -299,8 +299,8 @@ func (s *store) Update(key string, rls release.Releaser) error {
 	return s.overwrite(key, rls)
 }
 
-// overwrite writes an existing record. During an uninstall, the record may be gone, for instance with
-// its namespace.
+// overwrite writes an existing record. During an uninstall, the record may be gone, for instance
+// with its namespace.
 func (s *store) overwrite(key string, rls release.Releaser) error {
 	err := s.update(key, rls)
 	if s.purging && apierrors.IsNotFound(err) {

@@ -19,7 +19,7 @@ const DefaultTimeout = 4 * time.Minute
 
 // ConflictBackoff is for changes of objects whose status the operator writes. The defaults of
 // client-go give up after four or five conflicts, which a busy machine exceeds.
-var ConflictBackoff = wait.Backoff{Duration: 10 * time.Millisecond, Factor: 1.5, Jitter: 0.1, Steps: 20, Cap: time.Second}
+var ConflictBackoff = wait.Backoff{Duration: 10 * time.Millisecond, Factor: 1.5, Jitter: 0.1, Steps: 12}
 
 // The interval between two evaluations of a condition is a tenth of the time waited, within these
 // limits: many tests wait at the same time, and most conditions cost the API server requests.

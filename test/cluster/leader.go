@@ -22,6 +22,10 @@ var ShortLease = []string{
 	"--leader-elect-lease-duration=6s", "--leader-elect-renew-deadline=5s", "--leader-elect-retry-period=500ms",
 }
 
+// LongLease are flags with which an operator keeps its lease while the API server of a busy machine
+// does not answer. They are for tests in which no other operator takes the lease over.
+var LongLease = []string{"--leader-elect-lease-duration=2m", "--leader-elect-renew-deadline=110s"}
+
 // Leads reports whether the operator's metrics say that it leads.
 func (o *Operator) Leads(ctx context.Context) (bool, error) {
 	metrics, err := o.Metrics(ctx)

@@ -228,8 +228,8 @@ func conditionOf(object *unstructured.Unstructured, conditionType string) (statu
 	return with.Status.Conditions[i], true
 }
 
-// toUnstructured converts a typed object. It leaves out the managed fields and the template of
-// pods, which are most of the object and do not matter to health.
+// toUnstructured converts a typed object. It leaves out the managed fields and, of a workload, most
+// other metadata and the template of pods, which are most of the object and do not matter to health.
 func toUnstructured(object metav1.Object) (*unstructured.Unstructured, error) {
 	if whole, ok := object.(*unstructured.Unstructured); ok {
 		return whole, nil
@@ -237,7 +237,7 @@ func toUnstructured(object metav1.Object) (*unstructured.Unstructured, error) {
 	managed := object.GetManagedFields()
 	object.SetManagedFields(nil)
 	defer object.SetManagedFields(managed)
-	typed, ok := withoutTemplate(object).(runtime.Object)
+	typed, ok := reduced(object).(runtime.Object)
 	if !ok {
 		return nil, fmt.Errorf("unexpected %T", object)
 	}
@@ -253,26 +253,30 @@ func toUnstructured(object metav1.Object) (*unstructured.Unstructured, error) {
 	return whole, nil
 }
 
-// withoutTemplate returns a workload without the template of its pods. It returns other objects
-// unchanged.
-func withoutTemplate(object metav1.Object) metav1.Object {
+// reduced returns a workload without the template of its pods, and with the metadata that matters to
+// health. It returns other objects unchanged.
+func reduced(object metav1.Object) metav1.Object {
 	none := corev1.PodTemplateSpec{}
+	meta := metav1.ObjectMeta{
+		Namespace: object.GetNamespace(), Name: object.GetName(),
+		Generation: object.GetGeneration(), DeletionTimestamp: object.GetDeletionTimestamp(),
+	}
 	switch whole := object.(type) {
 	case *appsv1.Deployment:
 		copied := *whole
-		copied.Spec.Template = none
+		copied.ObjectMeta, copied.Spec.Template = meta, none
 		return &copied
 	case *appsv1.StatefulSet:
 		copied := *whole
-		copied.Spec.Template = none
+		copied.ObjectMeta, copied.Spec.Template = meta, none
 		return &copied
 	case *appsv1.DaemonSet:
 		copied := *whole
-		copied.Spec.Template = none
+		copied.ObjectMeta, copied.Spec.Template = meta, none
 		return &copied
 	case *batchv1.Job:
 		copied := *whole
-		copied.Spec.Template = none
+		copied.ObjectMeta, copied.Spec.Template = meta, none
 		return &copied
 	default:
 		return object

@@ -12,7 +12,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/example/demoapp-controller/pkg/helm/record"
@@ -21,9 +23,11 @@ import (
 
 // recordClient reads and writes the release records of one operation. Its requests have a separate
 // deadline, because the outcome of an operation is recorded even after the operation's deadline. It
-// notes each answer in the index.
+// notes each answer in the index. Writes are answered with the metadata of the Secrets only, because
+// the rest is what was sent.
 type recordClient struct {
 	secrets corev1client.SecretInterface
+	rest    rest.Interface
 	release cache.ObjectName
 	// ctx has the values for the requests: the bounds of the release, and the logger.
 	ctx      context.Context
@@ -44,25 +48,32 @@ func (c *recordClient) get(name string) (*corev1.Secret, error) {
 	return c.secrets.Get(ctx, name, metav1.GetOptions{})
 }
 
-func (c *recordClient) create(secret *corev1.Secret) (*corev1.Secret, error) {
-	ctx, cancel := c.context()
-	defer cancel()
-	return c.wrote(c.secrets.Create(ctx, secret, metav1.CreateOptions{}))
+func (c *recordClient) create(secret *corev1.Secret) (*metav1.PartialObjectMetadata, error) {
+	return c.write(c.rest.Post(), secret)
 }
 
-func (c *recordClient) update(secret *corev1.Secret) (*corev1.Secret, error) {
-	ctx, cancel := c.context()
-	defer cancel()
-	return c.wrote(c.secrets.Update(ctx, secret, metav1.UpdateOptions{}))
+func (c *recordClient) update(secret *corev1.Secret) (*metav1.PartialObjectMetadata, error) {
+	return c.write(c.rest.Put().Name(secret.Name), secret)
 }
 
-func (c *recordClient) wrote(secret *corev1.Secret, err error) (*corev1.Secret, error) {
+func (c *recordClient) write(request *rest.Request, secret *corev1.Secret) (*metav1.PartialObjectMetadata, error) {
+	ctx, cancel := c.context()
+	defer cancel()
+	written := &metav1.PartialObjectMetadata{}
+	err := c.to(request, "PartialObjectMetadata").Body(secret).Do(ctx).Into(written)
 	if err != nil {
-		return secret, err
+		return nil, err
 	}
-	c.flights.Wrote(c.release, secret)
-	c.view.Wrote(record.Slim(&secret.ObjectMeta))
-	return secret, nil
+	c.flights.Wrote(c.release, written)
+	c.view.Wrote(record.Slim(&written.ObjectMeta))
+	return written, nil
+}
+
+// to addresses the Secrets of the release's namespace. The API server answers with an object of a
+// kind of meta.k8s.io.
+func (c *recordClient) to(request *rest.Request, kind string) *rest.Request {
+	accept := fmt.Sprintf("%s;as=%s;g=meta.k8s.io;v=v1", runtime.ContentTypeProtobuf, kind)
+	return request.Namespace(c.release.Namespace).Resource("secrets").SetHeader("Accept", accept)
 }
 
 func (c *recordClient) delete(name string) error {
@@ -89,7 +100,7 @@ func (c *recordClient) purge(history []*record.Record) error {
 	ctx, cancel := c.context()
 	defer cancel()
 	selector := labels.Set{"owner": "helm", record.NameLabel: c.release.Name}.String()
-	err := c.secrets.DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{LabelSelector: selector})
+	err := c.to(c.rest.Delete(), "PartialObjectMetadataList").Param("labelSelector", selector).Do(ctx).Error()
 	if err != nil {
 		return fmt.Errorf("delete the records of release %s: %w", c.release, err)
 	}

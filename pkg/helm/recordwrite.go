@@ -4,7 +4,6 @@
 package helm
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"maps"
@@ -47,7 +46,7 @@ func (s *store) seal(next *releasev1.Release) error {
 // replace overwrites the record of an unfinished attempt. It fails if the record has changed since
 // the store read it, so that only one of several engines succeeds.
 func (s *store) replace(key string, rls release.Releaser, replaced *record.Record) error {
-	return s.write(key, rls, record.ModifiedAtLabel, func(secret *corev1.Secret) (*corev1.Secret, error) {
+	return s.write(key, rls, record.ModifiedAtLabel, func(secret *corev1.Secret) (*metav1.PartialObjectMetadata, error) {
 		secret.ResourceVersion = replaced.Secret.ResourceVersion
 		written, err := s.secrets.update(secret)
 		if apierrors.IsConflict(err) {
@@ -59,7 +58,7 @@ func (s *store) replace(key string, rls release.Releaser, replaced *record.Recor
 
 // create writes the record of a new revision.
 func (s *store) create(key string, rls release.Releaser) error {
-	return s.write(key, rls, "createdAt", func(secret *corev1.Secret) (*corev1.Secret, error) {
+	return s.write(key, rls, "createdAt", func(secret *corev1.Secret) (*metav1.PartialObjectMetadata, error) {
 		created, err := s.secrets.create(secret)
 		if apierrors.IsAlreadyExists(err) {
 			if err := s.vacate(key); err != nil {
@@ -113,7 +112,9 @@ func (s *store) update(key string, rls release.Releaser) error {
 }
 
 // write encodes a record, sends its Secret, and caches its content.
-func (s *store) write(key string, rls release.Releaser, timeLabel string, send func(*corev1.Secret) (*corev1.Secret, error)) error {
+func (s *store) write(
+	key string, rls release.Releaser, timeLabel string, send func(*corev1.Secret) (*metav1.PartialObjectMetadata, error),
+) error {
 	next, ok := rls.(*releasev1.Release)
 	if !ok {
 		return fmt.Errorf("release %s: unexpected record %T", s.release, rls)
@@ -129,8 +130,7 @@ func (s *store) write(key string, rls release.Releaser, timeLabel string, send f
 	if err != nil {
 		return err
 	}
-	_, unverified := s.unverified[next.Version]
-	if !unverified && bytes.Equal(written.Data["release"], encoded) {
+	if _, unverified := s.unverified[next.Version]; !unverified {
 		s.engine.bodies.Put(written, content)
 	}
 	return nil

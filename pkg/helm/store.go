@@ -101,6 +101,7 @@ func (e *Engine) newStore(ctx context.Context, desired Release, baseline Baselin
 		owner:   owner,
 		secrets: &recordClient{
 			secrets:  e.clientset.CoreV1().Secrets(name.Namespace),
+			rest:     e.clientset.CoreV1().RESTClient(),
 			release:  name,
 			ctx:      guard.With(context.WithoutCancel(ctx), within),
 			deadline: deadline,

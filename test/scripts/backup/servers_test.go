@@ -89,11 +89,13 @@ func startMariaDB(t *testing.T, options ...string) *database {
 	account := accountOf(t, "mysql", "mariadb-server")
 	dir, port := directory(t, account), cluster.FreePort(t.Context(), t)
 	require(t, "mariadbd", "mariadb-server")
+	// A server that starts removes temporary tables of other servers from the default, /tmp.
+	temporary := "--tmpdir=" + dir
 	command(t, account, "mariadb-install-db", "--no-defaults", "--datadir="+dir+"/data", "--auth-root-authentication-method=normal",
-		"--skip-test-db")
+		"--skip-test-db", temporary)
 	socket := dir + "/socket"
 	serve(t, account, syscall.SIGTERM, "mariadbd", append([]string{
-		"--no-defaults", "--datadir=" + dir + "/data", "--socket=" + socket,
+		"--no-defaults", "--datadir=" + dir + "/data", temporary, "--socket=" + socket,
 		"--port=" + strconv.Itoa(port), "--bind-address=127.0.0.1", "--pid-file=" + dir + "/pid", "--skip-log-bin",
 	}, options...)...)
 	d := &database{kind: "mysql", port: port}

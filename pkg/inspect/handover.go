@@ -17,7 +17,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 
 	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
@@ -48,15 +47,14 @@ func (c *Cluster) HandoverOf(ctx context.Context, object *unstructured.Unstructu
 	if deployed := StatusOf(object).Release.DeployedRelease; deployed != nil {
 		name = deployed.Name
 	}
-	list, err := c.Kubernetes.CoreV1().Secrets(object.GetNamespace()).
-		List(ctx, metav1.ListOptions{LabelSelector: labels.Set{"owner": "helm", record.NameLabel: name}.String()})
+	secrets, err := c.recordsOf(ctx, object.GetNamespace(), name)
 	if err != nil {
-		return nil, fmt.Errorf("read the records of release %s: %w", name, err)
+		return nil, err
 	}
-	if len(list.Items) == 0 {
+	if len(secrets) == 0 {
 		return nil, fmt.Errorf("%s has no release: there is no release %s in namespace %s", ReferenceOf(object), name, object.GetNamespace())
 	}
-	newest := slices.MaxFunc(list.Items, func(a, b corev1.Secret) int { return cmp.Compare(revisionLabel(a), revisionLabel(b)) })
+	newest := slices.MaxFunc(secrets, func(a, b corev1.Secret) int { return cmp.Compare(revisionLabel(a), revisionLabel(b)) })
 	recorded, err := helm.ReadRecorded(&newest)
 	if err != nil {
 		return nil, err

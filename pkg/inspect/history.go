@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
@@ -19,6 +20,7 @@ import (
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller/release"
 	"github.com/example/demoapp-controller/pkg/helm"
+	"github.com/example/demoapp-controller/pkg/helm/record"
 )
 
 // HistoryLine is one action on a release: a revision, or an action without one, such as a repair.
@@ -64,28 +66,37 @@ func (c *Cluster) Recorded(ctx context.Context, object *unstructured.Unstructure
 	if release := StatusOf(object).Release.DeployedRelease; release != nil {
 		name = release.Name
 	}
-	list, err := c.Kubernetes.CoreV1().Secrets(object.GetNamespace()).
-		List(ctx, metav1.ListOptions{LabelSelector: labels.Set{"owner": "helm", "name": name}.String()})
+	secrets, err := c.recordsOf(ctx, object.GetNamespace(), name)
 	if err != nil {
-		return nil, fmt.Errorf("read the records of release %s: %w", name, err)
+		return nil, err
 	}
-	var found []*helm.Recorded
-	for i := range list.Items {
-		recorded, err := helm.ReadRecorded(&list.Items[i])
+	found := make([]*helm.Recorded, 0, len(secrets))
+	for i := range secrets {
+		recorded, err := helm.ReadRecorded(&secrets[i])
 		if err != nil {
 			return nil, err
 		}
-		recorded.Secret.ManagedFields = list.Items[i].ManagedFields
+		recorded.Secret.ManagedFields = secrets[i].ManagedFields
 		found = append(found, recorded)
 	}
 	slices.SortFunc(found, func(a, b *helm.Recorded) int { return cmp.Compare(a.Revision, b.Revision) })
-	isOther := func(record *helm.Recorded) bool {
-		return record.OwnerUID() != "" && record.OwnerUID() != object.GetUID()
+	isOther := func(recorded *helm.Recorded) bool {
+		return recorded.OwnerUID() != "" && recorded.OwnerUID() != object.GetUID()
 	}
 	if len(found) > 0 && isOther(found[len(found)-1]) {
 		found = slices.DeleteFunc(found, isOther)
 	}
 	return found, nil
+}
+
+// recordsOf lists the records of a release. It leaves out deleted records that finalizers hold.
+func (c *Cluster) recordsOf(ctx context.Context, namespace, release string) ([]corev1.Secret, error) {
+	list, err := c.Kubernetes.CoreV1().Secrets(namespace).
+		List(ctx, metav1.ListOptions{LabelSelector: labels.Set{"owner": "helm", record.NameLabel: release}.String()})
+	if err != nil {
+		return nil, fmt.Errorf("read the records of release %s: %w", release, err)
+	}
+	return slices.DeleteFunc(list.Items, func(secret corev1.Secret) bool { return secret.DeletionTimestamp != nil }), nil
 }
 
 // revisionOf returns a recorded revision; the newest deployed one for 0.

@@ -29,6 +29,8 @@ type recorded struct {
 	status, manifest string
 	values           map[string]any
 	labels           map[string]string
+	// held means that a finalizer holds the deleted record.
+	held bool
 }
 
 // secret returns the Secret of the record.
@@ -48,13 +50,17 @@ func (r recorded) secret(t *testing.T) *corev1.Secret {
 	for key, value := range r.labels {
 		labels[key] = value
 	}
-	return &corev1.Secret{
+	secret := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: "shop", Name: record.SecretName("web", r.revision), Labels: labels,
 			ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "helm"}},
 		},
 		Data: map[string][]byte{"release": []byte(base64.StdEncoding.EncodeToString(content))},
 	}
+	if r.held {
+		secret.DeletionTimestamp, secret.Finalizers = &metav1.Time{Time: time.Unix(9000, 0)}, []string{"example.com/held"}
+	}
+	return secret
 }
 
 const template = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: {{ .Release.Name }}}\ndata: {text: {{ .Values.message | quote }}}\n"
@@ -97,6 +103,7 @@ status:
 		{revision: 1, status: "superseded", labels: ours(1)},
 		{revision: 2, status: "superseded", labels: ours(2)},
 		{revision: 3, status: "deployed"},
+		{revision: 4, status: "deployed", labels: ours(4), held: true},
 		{revision: 9, status: "deployed", labels: map[string]string{record.OwnerLabel: "another"}},
 	}
 	tests := []struct {

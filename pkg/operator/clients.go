@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/net/http2"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
@@ -152,10 +153,11 @@ func retryTransient(ctx context.Context, ask func(context.Context) error) error 
 // isTransient reports whether a retry of a request that failed with err may succeed.
 func isTransient(err error) bool {
 	var network *net.OpError
+	var stream http2.StreamError
 	switch {
 	case err == nil:
 		return false
-	case errors.As(err, &network), errors.Is(err, context.DeadlineExceeded):
+	case errors.As(err, &network), errors.As(err, &stream), errors.Is(err, context.DeadlineExceeded):
 		return true
 	case utilnet.IsConnectionReset(err), utilnet.IsProbableEOF(err), utilnet.IsTimeout(err), utilnet.IsHTTP2ConnectionLost(err):
 		return true

@@ -18,6 +18,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"golang.org/x/net/http2"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -197,6 +198,7 @@ func TestPreflightUnreachable(t *testing.T) {
 		{name: "connection refused", api: flaky{err: refused}, recover: time.Hour, want: "the API server at h does not answer (tried for 2m0s): demoapps.demo.example.com: dial tcp: connection refused", atMost: preflightTimeout},
 		{name: "packets dropped", api: flaky{hangs: true}, recover: time.Hour, want: "the API server at h does not answer (tried for 2m0s): demoapps.demo.example.com: context deadline exceeded", atMost: preflightTimeout},
 		{name: "API server starts", api: flaky{err: refused}, recover: 3 * time.Second, atMost: 4 * time.Second},
+		{name: "API server ends in the middle of an answer", api: flaky{err: http2.StreamError{StreamID: 3, Code: http2.ErrCodeInternal}}, recover: 3 * time.Second, atMost: 4 * time.Second},
 		{name: "API server is away for a minute", api: flaky{err: refused}, recover: time.Minute, atMost: time.Minute + time.Second},
 		{name: "permanent error", api: flaky{err: errors.New("x509: unknown authority")}, recover: time.Hour, want: "asking the API server at h"},
 	}

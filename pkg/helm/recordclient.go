@@ -26,8 +26,7 @@ import (
 // notes each answer in the index. Writes are answered with the metadata of the Secrets only, because
 // the rest is what was sent.
 type recordClient struct {
-	secrets corev1client.SecretInterface
-	rest    rest.Interface
+	core    corev1client.CoreV1Interface
 	release cache.ObjectName
 	// ctx has the values for the requests: the bounds of the release, and the logger.
 	ctx      context.Context
@@ -45,15 +44,15 @@ func (c *recordClient) context() (context.Context, context.CancelFunc) {
 func (c *recordClient) get(name string) (*corev1.Secret, error) {
 	ctx, cancel := c.context()
 	defer cancel()
-	return c.secrets.Get(ctx, name, metav1.GetOptions{})
+	return c.core.Secrets(c.release.Namespace).Get(ctx, name, metav1.GetOptions{})
 }
 
 func (c *recordClient) create(secret *corev1.Secret) (*metav1.PartialObjectMetadata, error) {
-	return c.write(c.rest.Post(), secret)
+	return c.write(c.core.RESTClient().Post(), secret)
 }
 
 func (c *recordClient) update(secret *corev1.Secret) (*metav1.PartialObjectMetadata, error) {
-	return c.write(c.rest.Put().Name(secret.Name), secret)
+	return c.write(c.core.RESTClient().Put().Name(secret.Name), secret)
 }
 
 func (c *recordClient) write(request *rest.Request, secret *corev1.Secret) (*metav1.PartialObjectMetadata, error) {
@@ -79,7 +78,7 @@ func (c *recordClient) to(request *rest.Request, kind string) *rest.Request {
 func (c *recordClient) delete(name string) error {
 	ctx, cancel := c.context()
 	defer cancel()
-	err := c.secrets.Delete(ctx, name, metav1.DeleteOptions{})
+	err := c.core.Secrets(c.release.Namespace).Delete(ctx, name, metav1.DeleteOptions{})
 	if err == nil || apierrors.IsNotFound(err) {
 		if known, ok := c.view.Get(c.release.Namespace, name); ok {
 			c.deleted(known)
@@ -100,7 +99,7 @@ func (c *recordClient) purge(history []*record.Record) error {
 	ctx, cancel := c.context()
 	defer cancel()
 	selector := labels.Set{"owner": "helm", record.NameLabel: c.release.Name}.String()
-	err := c.to(c.rest.Delete(), "PartialObjectMetadataList").Param("labelSelector", selector).Do(ctx).Error()
+	err := c.to(c.core.RESTClient().Delete(), "PartialObjectMetadataList").Param("labelSelector", selector).Do(ctx).Error()
 	if err != nil {
 		return fmt.Errorf("delete the records of release %s: %w", c.release, err)
 	}

@@ -111,7 +111,8 @@ func (s *store) update(key string, rls release.Releaser) error {
 	return s.write(key, rls, record.ModifiedAtLabel, s.secrets.update)
 }
 
-// write encodes a record, sends its Secret, and caches its content.
+// write encodes a record, sends its Secret, and caches its content. That admission has changed the
+// content on its way shows only when the record is read again.
 func (s *store) write(
 	key string, rls release.Releaser, timeLabel string, send func(*corev1.Secret) (*metav1.PartialObjectMetadata, error),
 ) error {

@@ -100,8 +100,7 @@ func (e *Engine) newStore(ctx context.Context, desired Release, baseline Baselin
 		release: name,
 		owner:   owner,
 		secrets: &recordClient{
-			secrets:  e.clientset.CoreV1().Secrets(name.Namespace),
-			rest:     e.clientset.CoreV1().RESTClient(),
+			core:     e.clientset.CoreV1(),
 			release:  name,
 			ctx:      guard.With(context.WithoutCancel(ctx), within),
 			deadline: deadline,

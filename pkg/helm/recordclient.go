@@ -11,7 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
@@ -98,8 +97,7 @@ func (c *recordClient) deleted(record *metav1.PartialObjectMetadata) {
 func (c *recordClient) purge(history []*record.Record) error {
 	ctx, cancel := c.context()
 	defer cancel()
-	selector := labels.Set{"owner": "helm", record.NameLabel: c.release.Name}.String()
-	err := c.to(c.core.RESTClient().Delete(), "PartialObjectMetadataList").Param("labelSelector", selector).Do(ctx).Error()
+	err := c.to(c.core.RESTClient().Delete(), "PartialObjectMetadataList").Param("labelSelector", record.SelectorOf(c.release.Name)).Do(ctx).Error()
 	if err != nil {
 		return fmt.Errorf("delete the records of release %s: %w", c.release, err)
 	}

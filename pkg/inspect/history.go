@@ -15,7 +15,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/labels"
 
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller/release"
@@ -92,7 +91,7 @@ func (c *Cluster) Recorded(ctx context.Context, object *unstructured.Unstructure
 // recordsOf lists the records of a release. It leaves out deleted records that finalizers hold.
 func (c *Cluster) recordsOf(ctx context.Context, namespace, release string) ([]corev1.Secret, error) {
 	list, err := c.Kubernetes.CoreV1().Secrets(namespace).
-		List(ctx, metav1.ListOptions{LabelSelector: labels.Set{"owner": "helm", record.NameLabel: release}.String()})
+		List(ctx, metav1.ListOptions{LabelSelector: record.SelectorOf(release)})
 	if err != nil {
 		return nil, fmt.Errorf("read the records of release %s: %w", release, err)
 	}

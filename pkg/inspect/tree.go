@@ -26,6 +26,7 @@ import (
 	childv1alpha1 "github.com/example/demoapp-controller/pkg/apis/child/v1alpha1"
 	demov1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/health"
+	"github.com/example/demoapp-controller/pkg/helm/record"
 )
 
 // Node is an object in the tree of an owner.
@@ -418,8 +419,7 @@ func (c *Cluster) kindsByName(own []Kind) (map[string]schema.GroupVersionKind, e
 // Revisions returns the recorded revisions of a release, the newest first. It reads the metadata of
 // the Secrets alone.
 func (c *Cluster) Revisions(ctx context.Context, namespace, release string) ([]Revision, error) {
-	selector := labels.Set{"owner": "helm", "name": release}.String()
-	records, _, err := c.listUpTo(ctx, secrets, namespace, selector, math.MaxInt, true)
+	records, _, err := c.listUpTo(ctx, secrets, namespace, record.SelectorOf(release), math.MaxInt, true)
 	return revisionsOf(records)[release], err
 }
 

@@ -62,6 +62,10 @@ const (
 	byRelease       = "release"
 )
 
+// SelectorOf returns the label selector of the records of a release. It misses a record whose labels
+// were changed.
+func SelectorOf(release string) string { return selector + "," + NameLabel + "=" + release }
+
 var secretResource = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
 
 // Record is a revision without its content, as the index shows it.

@@ -54,10 +54,13 @@ type server struct {
 	selectors []string
 	// listed are the resourceVersions that lists have asked for.
 	listed []string
+	// isLate is true while watches send nothing. ended is closed and replaced to end them.
+	isLate bool
+	ended  chan struct{}
 }
 
 func newServer(honors bool) *server {
-	return &server{honors: honors, version: 100, objects: map[cache.ObjectName]*object{}, written: make(chan struct{})}
+	return &server{honors: honors, version: 100, objects: map[cache.ObjectName]*object{}, written: make(chan struct{}), ended: make(chan struct{})}
 }
 
 // write creates or changes an object in the namespace of a shard, or deletes it.
@@ -138,9 +141,13 @@ func (s *server) send(ctx context.Context, to chan<- watch.Event, stopped <-chan
 	defer close(to)
 	for {
 		s.mu.Lock()
-		events, written := slices.Clone(s.events[next:]), s.written
+		events, written, ended := slices.Clone(s.events[next:]), s.written, s.ended
+		if s.isLate {
+			events = nil
+		} else {
+			next = len(s.events)
+		}
 		events = slices.DeleteFunc(events, func(e watch.Event) bool { return !s.selects(selector, e.Object.(*object)) })
-		next = len(s.events)
 		s.mu.Unlock()
 		for _, event := range events {
 			select {
@@ -153,6 +160,8 @@ func (s *server) send(ctx context.Context, to chan<- watch.Event, stopped <-chan
 		}
 		select {
 		case <-written:
+		case <-ended:
+			return
 		case <-ctx.Done():
 			return
 		case <-stopped:
@@ -215,6 +224,7 @@ func (f *follower) add(shard int) {
 // expect compares the names of the cached objects, and the events since the last call.
 func (f *follower) expect(cached, events []string) {
 	f.Helper()
+	time.Sleep(2 * settlePoll) // A removal polls the store.
 	synctest.Wait()
 	names := []string{}
 	for _, o := range f.informer.GetStore().List() {
@@ -348,6 +358,50 @@ func TestChangesOfOthersBeforeShardIsAdded(t *testing.T) {
 	})
 }
 
+// TestWatchEndsBeforeAddedObjects: a watch ends before it has shown the listed objects of an added
+// shard. The shard is not cached before the next watch has shown them.
+func TestWatchEndsBeforeAddedObjects(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer(true)
+		f := follow(t, NewSelection(2), s)
+		f.add(0)
+		s.late(true)
+		s.write(watch.Added, 1, "a1") // The position of the watch stays behind.
+		added := make(chan error, 1)
+		go func() { added <- f.selection.Add(t.Context(), 1) }()
+		synctest.Wait()
+
+		s.endWatches()
+		time.Sleep(time.Minute)
+
+		if len(added) > 0 {
+			t.Error("the shard counts as cached")
+		}
+		f.expect([]string{}, nil)
+		s.late(false)
+		if err := <-added; err != nil {
+			t.Error(err)
+		}
+		f.expect([]string{"a1"}, []string{"added a1"})
+	})
+}
+
+// late holds the events of all watches back, or sends them.
+func (s *server) late(isLate bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.isLate = isLate
+	close(s.written)
+	s.written = make(chan struct{})
+}
+
+func (s *server) endWatches() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	close(s.ended)
+	s.ended = make(chan struct{})
+}
+
 // TestStoreIsComplete: when Add returns, the store has the shard, and its resourceVersion is that
 // of the stream.
 func TestStoreIsComplete(t *testing.T) {
@@ -405,6 +459,36 @@ func TestAddWaitsForFailingInformer(t *testing.T) {
 			t.Error(err)
 		}
 		f.expect([]string{"a0"}, []string{"added a0"})
+	})
+}
+
+// TestListOfAddedShardFails: the shards that are cached are still watched, and another selection is
+// tried at once.
+func TestListOfAddedShardFails(t *testing.T) {
+	inBothModes(t, func(t *testing.T, s *server) {
+		s.write(watch.Added, 0, "a0")
+		s.write(watch.Added, 1, "a1")
+		f := follow(t, NewSelection(2), s)
+		f.add(0)
+		f.expect([]string{"a0"}, []string{"added a0"})
+		s.fail(apierrors.NewInternalError(errors.New("no answer")))
+		before := s.lists
+		added := make(chan error, 1)
+		go func() { added <- f.selection.Add(t.Context(), 1) }()
+		time.Sleep(10 * time.Minute)
+
+		s.write(watch.Modified, 0, "a0")
+		f.expect([]string{"a0"}, []string{"updated a0"})
+		if tries := s.lists - before; len(added) > 0 || tries < 10 || tries > 50 {
+			t.Errorf("%d lists in ten minutes, and %d results", tries, len(added))
+		}
+		f.selection.Remove(0)
+		s.fail(nil)
+
+		if err := <-added; err != nil {
+			t.Error(err)
+		}
+		f.expect([]string{"a1"}, []string{"added a1", "deleted a0"})
 	})
 }
 

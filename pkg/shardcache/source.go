@@ -81,6 +81,10 @@ type source struct {
 	store cache.Store
 	// shards are those whose objects the reflector has got.
 	shards claims
+	// awaited are the added shards with listed objects that the watch has yet to show, because they
+	// have changed after the position of the stream. The value is the newest resourceVersion of the
+	// objects. It outlives a watch that ends before.
+	awaited map[int]string
 	// started is true after the first request, and listed after the first list.
 	started, listed bool
 }
@@ -110,6 +114,7 @@ func (s *source) ListWithContext(ctx context.Context, options metav1.ListOptions
 	if options.Continue == "" {
 		s.selection.begin(ctx, s)
 		s.shards, _ = s.selection.next()
+		s.awaited = map[int]string{}
 	}
 	list, err := s.list(ctx, options, s.shards)
 	if err != nil && (!s.listed || apierrors.IsNotFound(err)) {
@@ -186,9 +191,12 @@ func (s *source) dropOthers(list runtime.Object, shards claims) (dropped bool, e
 	return len(kept) < all, nil
 }
 
-// listAll returns all objects of the shards.
+// listAll returns all objects of the shards. Without shards, it sends no request.
 func (s *source) listAll(ctx context.Context, shards claims) ([]runtime.Object, error) {
 	var all []runtime.Object
+	if len(shards) == 0 {
+		return nil, nil
+	}
 	options := metav1.ListOptions{Limit: pageSize}
 	for {
 		list, err := s.list(ctx, options, shards)

@@ -14,14 +14,20 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
 )
 
 // settlePoll is the interval at which a stream looks whether the store has an event.
 const settlePoll = 2 * time.Millisecond
 
-// stream is a watch of the selected shards that goes on when the selection changes. If a change
+// listBackoff is the time between failed lists of added shards: from one second to half a minute.
+var listBackoff = wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 0.5, Steps: 10, Cap: 30 * time.Second}
+
+// stream is a watch of the selected shards that goes on when the selection changes. While the
+// objects of added shards cannot be listed, it goes on with the others. If the change of the watch
 // fails, the stream ends with the error Expired, and the reflector lists all selected objects
 // again.
 type stream struct {
@@ -38,15 +44,12 @@ type stream struct {
 	position string
 	// sent is the resourceVersion of the last event that the reflector has got.
 	sent string
-	// awaited are the added shards with listed objects that the watch has yet to show, because they
-	// have changed after the position. The value is the newest resourceVersion of the objects.
-	awaited map[int]string
 }
 
 func newStream(ctx context.Context, s *source, options metav1.ListOptions, requested watch.Interface) *stream {
 	w := &stream{
 		source: s, options: options, events: make(chan watch.Event), requested: requested,
-		position: options.ResourceVersion, sent: options.ResourceVersion, awaited: map[int]string{},
+		position: options.ResourceVersion, sent: options.ResourceVersion,
 	}
 	w.ctx, w.stop = context.WithCancel(ctx)
 	go w.run()
@@ -68,13 +71,29 @@ func (w *stream) run() {
 	defer close(w.events)
 	defer w.stop()
 	defer func() { w.requested.Stop() }()
-	if !w.settle() {
+	if !w.settle() || !w.arrive() {
 		return
 	}
+	// While again is set, the objects that the shards failed adds could not be listed.
+	var again <-chan time.Time
+	var failed claims
+	delay := listBackoff
 	for {
 		shards, changed := w.selection.next()
-		if !maps.Equal(shards, w.shards) {
-			if err := w.change(shards); err != nil {
+		if !maps.Equal(shards, w.shards) && (again == nil || !maps.Equal(shards, failed)) {
+			listed, err := w.listAll(w.ctx, shards.minus(w.shards))
+			switch {
+			case w.ctx.Err() != nil:
+				return
+			case err == nil:
+				err = w.change(shards, listed)
+				again, delay = nil, listBackoff
+			case !apierrors.IsNotFound(err):
+				klog.FromContext(w.ctx).Error(err, "Could not list the objects of added shards", "type", w.name)
+				again, failed = time.After(delay.Step()), shards
+				continue
+			}
+			if err != nil {
 				w.send(watch.Event{Type: watch.Error, Object: expired(err)})
 				return
 			}
@@ -87,6 +106,8 @@ func (w *stream) run() {
 		case <-w.ctx.Done():
 			return
 		case <-changed:
+		case <-again:
+			again = nil
 		case event, ok := <-w.requested.ResultChan():
 			if !ok || !w.forward(event) {
 				return
@@ -127,16 +148,10 @@ func (w *stream) arrive() bool {
 	return len(w.awaited) > 0 || w.settle()
 }
 
-// change changes the shards of the stream. A shard that was removed and added again is both.
-func (w *stream) change(shards claims) error {
-	added, removed := shards.minus(w.shards), w.shards.minus(shards)
-	var listed []runtime.Object
-	if len(added) > 0 {
-		var err error
-		if listed, err = w.listAll(w.ctx, added); err != nil {
-			return err
-		}
-	}
+// change changes the shards of the stream. listed are the objects of the added ones. A shard that
+// was removed and added again is both.
+func (w *stream) change(shards claims, listed []runtime.Object) error {
+	isAdded, removed := len(shards.minus(w.shards)) > 0, w.shards.minus(shards)
 	w.requested.Stop()
 	options := w.options
 	options.ResourceVersion = w.position
@@ -148,7 +163,7 @@ func (w *stream) change(shards claims) error {
 	if len(removed) > 0 {
 		err = w.drop(removed)
 	}
-	if err == nil && len(added) > 0 {
+	if err == nil && isAdded {
 		err = w.add(listed)
 	}
 	return err
@@ -161,6 +176,7 @@ func (w *stream) drop(shards claims) error {
 	if !w.settle() {
 		return w.ctx.Err()
 	}
+	var last metav1.Object
 	for _, stored := range w.store.List() {
 		object, err := meta.Accessor(stored)
 		if err != nil {
@@ -176,6 +192,11 @@ func (w *stream) drop(shards claims) error {
 		}); err != nil {
 			return err
 		}
+		last = object
+	}
+	// All these events have one resourceVersion, so settle does not tell them apart.
+	if last != nil && !w.until(func() bool { return !w.has(last) }) {
+		return w.ctx.Err()
 	}
 	return nil
 }

@@ -162,7 +162,7 @@ func (e *Environment) Informer(
 
 // Selection returns the shards whose objects the process caches; nil for all. Only informers of
 // objects that passes in the same namespace read select them. Custom resources are cached in full,
-// because objects of several namespaces may request the same host or port.
+// because some are compared with those of other namespaces, as the hosts of EcommercePlatforms.
 func (e *Environment) Selection() *shardcache.Selection { return e.Shards.Selection() }
 
 // Informers calls Informer for each watched namespace, and returns the informers by namespace.

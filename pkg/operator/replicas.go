@@ -36,7 +36,7 @@ type replicas struct {
 	// shards is the number of shards.
 	shards int
 	leases coordinationv1client.LeasesGetter
-	// held returns the shards that this replica has not given back.
+	// held returns the shards whose Leases this replica has.
 	held func() []int
 	// changed receives a value after each answer about the Lease. It has room for one.
 	changed chan struct{}
@@ -44,12 +44,17 @@ type replicas struct {
 	mu sync.Mutex
 	// seen are the entries of the last answer.
 	seen map[string]sighting
+	// leaving is true when this replica gives back all shards.
+	leaving bool
 }
 
 // replicaEntry is what one replica reports.
 type replicaEntry struct {
 	Renewed metav1.MicroTime `json:"renewed"`
 	Shards  []int            `json:"shards,omitempty"`
+	// Leaving is true when the replica gives back all shards. Others need not wait for its slowest
+	// pass to take those that it has drained.
+	Leaving bool `json:"leaving,omitempty"`
 }
 
 // replicaTable is the annotation of the Lease.
@@ -76,17 +81,43 @@ func newReplicas(options LeaderElectionOptions, identity string, shards int, lea
 // group is the identity under which all replicas with this number of shards hold the Lease.
 func (r *replicas) group() string { return fmt.Sprintf("replicas with --shards=%d", r.shards) }
 
-// live returns the shards of each live replica, this one included.
-func (r *replicas) live() map[string][]int {
+// live returns the shards of each live replica, this one included, and those that leaving replicas
+// have yet to give back.
+func (r *replicas) live() (staying map[string][]int, leaving []int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	found := map[string][]int{r.identity: nil}
+	staying = map[string][]int{r.identity: nil}
 	for identity, entry := range r.seen {
-		if !r.hasExpired(identity, entry) {
-			found[identity] = entry.Shards
+		switch {
+		case r.hasExpired(identity, entry):
+		case entry.Leaving && identity != r.identity:
+			leaving = append(leaving, entry.Shards...)
+		default:
+			staying[identity] = entry.Shards
 		}
 	}
-	return found
+	return staying, leaving
+}
+
+// leave tells the others that this replica gives back all shards.
+func (r *replicas) leave(ctx context.Context) {
+	r.mu.Lock()
+	r.leaving = true
+	r.mu.Unlock()
+	r.publish(ctx)
+}
+
+func (r *replicas) isLeaving() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.leaving
+}
+
+func (r *replicas) isLive(identity string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	entry, seen := r.seen[identity]
+	return identity == r.identity || seen && !r.hasExpired(identity, entry)
 }
 
 func (r *replicas) hasExpired(identity string, entry sighting) bool {
@@ -135,15 +166,14 @@ func (r *replicas) observe(lease *coordinationv1.Lease) {
 
 // isGone reports whether a replica is dead or has left, by the Lease as it is now.
 func (r *replicas) isGone(ctx context.Context, identity string) (bool, error) {
-	if _, live := r.live()[identity]; live {
+	if r.isLive(identity) {
 		return false, nil
 	}
 	// The replica may have come after the last answer.
 	if _, err := r.Leases(r.options.ResourceNamespace).Get(ctx, r.options.ResourceName, metav1.GetOptions{}); err != nil {
 		return false, err
 	}
-	_, live := r.live()[identity]
-	return !live, nil
+	return !r.isLive(identity), nil
 }
 
 // refresh reads the entries of all replicas. After an error, the next renewal reads them.
@@ -235,7 +265,7 @@ func (g groupLease) renewed(base *coordinationv1.Lease, spec coordinationv1.Leas
 	maps.DeleteFunc(table.Replicas, func(identity string, _ replicaEntry) bool { return g.isDead(identity) })
 	next.Spec = *spec.DeepCopy()
 	if ptr.Deref(spec.HolderIdentity, "") != "" {
-		table.Replicas[g.identity] = replicaEntry{Renewed: metav1.NowMicro(), Shards: g.held()}
+		table.Replicas[g.identity] = replicaEntry{Renewed: metav1.NowMicro(), Shards: g.held(), Leaving: g.isLeaving()}
 	} else if delete(table.Replicas, g.identity); len(table.Replicas) > 0 {
 		next.Spec.HolderIdentity = new(g.group())
 		next.Spec.LeaseDurationSeconds = new(int32(g.options.LeaseDuration / time.Second)) //nolint:gosec // It is at most minutes.

@@ -211,6 +211,10 @@ func prepare(
 	}, nil
 }
 
+// joinPatience bounds how long a replica with shards waits for its caches before it joins the others,
+// so that a kind that cannot be listed does not keep it from the work on the other kinds.
+const joinPatience = time.Minute
+
 // process is the operator process. Tests replace its parts.
 type process struct {
 	// endpoints start first and stop last, so that probes and metrics are always served.
@@ -283,12 +287,26 @@ func (p *process) run(stop context.Context) (err error) {
 			fail(err)
 		}
 	})
-	select {
-	case <-started:
-	case <-stop.Done():
+	if !p.awaitKinds(stop, started, built.environment.Shards) {
 		return nil
 	}
 	return built.campaign(stop, func(stop, lead context.Context) error { return p.lead(stop, lead, built, controllers) })
+}
+
+// awaitKinds waits until the first kind has started, and with shards also for the caches. It returns
+// false if stop ends before the start.
+func (p *process) awaitKinds(stop context.Context, started <-chan struct{}, shards *controller.Shards) bool {
+	select {
+	case <-started:
+	case <-stop.Done():
+		return false
+	}
+	if shards != nil {
+		// Others give shards to a replica as soon as it campaigns, and it makes no pass before its
+		// caches are synced.
+		p.ready.awaitSynced(stop, joinPatience)
+	}
+	return true
 }
 
 // lead runs the controllers until stop or lead ends.

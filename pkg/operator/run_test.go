@@ -308,6 +308,43 @@ func TestNoLeaseWithoutKinds(t *testing.T) {
 	})
 }
 
+// TestReplicaJoinsWithSyncedCaches: a replica with shards campaigns when its caches are synced, or
+// after a minute.
+func TestReplicaJoinsWithSyncedCaches(t *testing.T) {
+	for name, test := range map[string]struct {
+		after, want time.Duration
+	}{"synced": {10 * time.Second, 10 * time.Second}, "one cache never syncs": {time.Hour, joinPatience}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var happened journal
+				began := time.Now()
+				isSynced := func() bool { return time.Since(began) >= test.after }
+				p := newProcess(&happened, new(bool))
+				p.prepare = func(context.Context) (*assembly, error) {
+					kind := Kind{Name: "demoapp", Build: func(env *Environment) error {
+						env.AddController("demoapp", func(context.Context, context.Context) error { return nil },
+							controller.NamedSync{Name: "demoapps", HasSynced: isSynced})
+						return nil
+					}}
+					built := newAssembly(&happened, []Kind{kind}, nil, nil)
+					built.environment.Shards = controller.NewShards(2)
+					built.campaign = func(context.Context, workFunc) error {
+						if took := time.Since(began); took < test.want || took > test.want+time.Second {
+							t.Errorf("the replica joins after %v, want %v", took, test.want)
+						}
+						return nil
+					}
+					return built, nil
+				}
+
+				if err := p.run(t.Context()); err != nil {
+					t.Errorf("run() = %v", err)
+				}
+			})
+		})
+	}
+}
+
 func TestRunWithoutKinds(t *testing.T) {
 	if err := Run(t.Context(), *parse(t)); err == nil || err.Error() != "there are no kinds to run" {
 		t.Errorf("Run() = %v", err)

@@ -54,13 +54,19 @@ func target(shards int, self string, live map[string][]int) int {
 }
 
 // nextShards returns the shards for which a replica starts to campaign, and those that it leaves.
-// own has its shards, and live the shards that each live replica holds. A replica gives back one
-// shard at a time, the last one. It never gives back shard 0, so that the work that one replica
-// does for all does not move. Replicas begin with different free shards, by the order of their
-// identities, because a replica that loses a campaign starts the next one only after a retry
-// period. lacks is true if the replica holds less than its share, so that it waits for others.
-func nextShards(shards int, self string, own map[int]shardStanding, live map[string][]int) (start, leave []int, lacks bool) {
+// own has its shards, live the shards that each live replica holds, and busy those that leaving
+// replicas have yet to give back. A replica gives back one shard at a time, the last one. It never
+// gives back shard 0, so that the work that one replica does for all does not move. Replicas begin
+// with different free shards, by the order of their identities, because a replica that loses a
+// campaign starts the next one only after a retry period. lacks is true if the replica holds less
+// than its share, so that it waits for others.
+func nextShards(
+	shards int, self string, own map[int]shardStanding, live map[string][]int, busy []int,
+) (start, leave []int, lacks bool) {
 	taken := map[int]bool{}
+	for _, shard := range busy {
+		taken[shard] = true
+	}
 	for identity, held := range live {
 		for _, shard := range held {
 			if identity != self {
@@ -115,8 +121,24 @@ type sharding struct {
 
 // newSharding returns the sharding of a replica.
 func newSharding(replicas *replicas, shards *controller.Shards, held *prometheus.GaugeVec) *sharding {
-	replicas.held = shards.Held
-	return &sharding{replicas: replicas, shards: shards, held: held, taken: make(chan struct{}, 1), own: map[int]shardStanding{}}
+	s := &sharding{replicas: replicas, shards: shards, held: held, taken: make(chan struct{}, 1), own: map[int]shardStanding{}}
+	replicas.held = s.leased
+	return s
+}
+
+// leased returns the shards whose Leases this replica has, in order: also those that wait for their
+// caches, and those that are drained.
+func (s *sharding) leased() []int {
+	leased := s.shards.Held()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for shard, standing := range s.own {
+		if standing == holding && !slices.Contains(leased, shard) {
+			leased = append(leased, shard)
+		}
+	}
+	slices.Sort(leased)
+	return leased
 }
 
 // shardLeaseName returns the name of the Lease of a shard.
@@ -162,6 +184,8 @@ func (s *sharding) run(stop, lead context.Context) error {
 		var stopped <-chan struct{}
 		if campaigns.Err() == nil {
 			stopped = campaigns.Done()
+		} else if lead.Err() == nil && !s.replicas.isLeaving() {
+			s.replicas.leave(context.WithoutCancel(stop))
 		}
 		select {
 		case <-s.replicas.changed:
@@ -189,10 +213,10 @@ func (s *sharding) run(stop, lead context.Context) error {
 
 // next returns the shards to start and to leave, and records both. See nextShards for lacks.
 func (s *sharding) next() (start, leave []int, lacks bool) {
-	live := s.replicas.live()
+	live, busy := s.replicas.live()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	start, leave, lacks = nextShards(s.replicas.shards, s.replicas.identity, s.own, live)
+	start, leave, lacks = nextShards(s.replicas.shards, s.replicas.identity, s.own, live, busy)
 	for _, shard := range start {
 		s.own[shard] = campaigning
 	}

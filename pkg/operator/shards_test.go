@@ -32,6 +32,7 @@ func TestNextShards(t *testing.T) {
 		name         string
 		own          map[int]shardStanding
 		live         map[string][]int
+		busy         []int
 		start, leave []int
 	}{
 		{name: "alone", live: map[string][]int{"a": nil}, start: []int{0, 1, 2, 3, 4, 5}},
@@ -90,6 +91,13 @@ func TestNextShards(t *testing.T) {
 			live: map[string][]int{"a": {0, 1}, "b": {2, 3}, "c": {4, 5}, "d": nil},
 		},
 		{
+			name:  "takes what a leaving replica has drained",
+			own:   map[int]shardStanding{0: holding, 1: holding},
+			live:  map[string][]int{"a": {0, 1}, "b": {2, 3}},
+			busy:  []int{4},
+			start: []int{5},
+		},
+		{
 			name: "keeps the only shard",
 			own:  map[int]shardStanding{0: holding},
 			live: map[string][]int{"a": {0}, "b": {1}, "c": {2}, "d": {3}, "e": {4}, "f": {5}, "g": nil},
@@ -97,7 +105,7 @@ func TestNextShards(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			start, leave, _ := nextShards(6, "a", test.own, test.live)
+			start, leave, _ := nextShards(6, "a", test.own, test.live, test.busy)
 
 			if !slices.Equal(start, test.start) || !slices.Equal(leave, test.leave) {
 				t.Errorf("nextShards() = start %v, leave %v, want %v and %v", start, leave, test.start, test.leave)
@@ -342,6 +350,51 @@ func TestDrainedShardWaitsForPass(t *testing.T) {
 		}
 		stopAll(t, replicas)
 	})
+}
+
+// TestLeavingReplicaIsBusy: a replica that ends still makes a pass in one shard. Another replica
+// takes the others meanwhile.
+func TestLeavingReplicaIsBusy(t *testing.T) {
+	client := stampedClient()
+	synctest.Test(t, func(t *testing.T) {
+		a := newReplica(t, client, "a", 4)
+		replicas := map[string]*replica{"a": a}
+		awaitShares(t, replicas, map[string]int{"a": 4})
+		replicas["b"] = newReplica(t, client, "b", 4)
+		awaitShares(t, replicas, map[string]int{"a": 2, "b": 2})
+		namespace := "b"
+		for a.shards.Of(namespace) != a.shards.Held()[0] {
+			namespace += "b"
+		}
+		_, end, ok := a.shards.Begin(t.Context(), namespace)
+		if !ok {
+			t.Fatal("no pass can begin")
+		}
+
+		a.stop()
+
+		took := awaitShares(t, replicas, map[string]int{"a": 1, "b": 3})
+		t.Logf("taken %v after the signal", took)
+		if took > leaseOptions.RetryPeriod {
+			t.Errorf("the drained shard is taken after %v", took)
+		}
+		end()
+		awaitShares(t, replicas, map[string]int{"a": 0, "b": 4})
+		stopAll(t, replicas)
+	})
+}
+
+// TestLeasedShards: a shard that waits for its caches is reported, so that no other replica
+// campaigns for it.
+func TestLeasedShards(t *testing.T) {
+	r := newReplicas(leaseOptions, "a", 4, fake.NewClientset().CoordinationV1())
+	s := newSharding(r, controller.NewShards(4), nil)
+	s.shards.Open(t.Context(), 2)
+	s.own = map[int]shardStanding{0: campaigning, 1: holding, 2: holding}
+
+	if got := r.held(); !slices.Equal(got, []int{1, 2}) {
+		t.Errorf("got %v", got)
+	}
 }
 
 // TestOtherNumberOfShardsWaits: a replica with another number of shards, and a process without

@@ -40,6 +40,8 @@ import (
 const (
 	// namespace has all custom resources.
 	namespace = "bench"
+	// auditNamespace is the operator's default.
+	auditNamespace = "demoapp-audit"
 	// sampleName has as many characters as the names of the custom resources that are measured.
 	sampleName = "smp-00000"
 	// warmUpSize is the number of custom resources of the round that does not count.
@@ -185,6 +187,9 @@ func (b *bench) clear(ctx context.Context) {
 		return apierrors.IsNotFound(err)
 	}))
 	b.check(core.PersistentVolumes().DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}))
+	// The operator removes records when a namespace has too many, and the floor writes each round's
+	// under the same names.
+	b.check(core.ConfigMaps(auditNamespace).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}))
 	b.createNamespace(ctx)
 }
 
@@ -268,8 +273,8 @@ func (b *bench) takeSample(ctx context.Context, c contender) {
 	proxy, recorder := b.cluster.NewProxy(b.t), &recorder{} //nolint:contextcheck // It has the context of b.t.
 	proxy.Refuse(recorder.record)
 	sampled := measurement{bench: b, operators: b.startOperator(ctx, c, proxy)}
-	created := b.create(ctx, sampleName)
-	b.plan = plan{Kubeconfig: b.cluster.Kubeconfig(), Workers: b.workers, Sample: created.GetUID(), Writes: map[string][]write{}}
+	uid := b.create(ctx, sampleName)
+	b.plan = plan{Kubeconfig: b.cluster.Kubeconfig(), Workers: b.workers, Sample: uid, Writes: map[string][]write{}}
 	record := func(phase string, generation int64) {
 		b.await(ctx, 1, generation)
 		sampled.quiet(ctx)
@@ -284,6 +289,7 @@ func (b *bench) takeSample(ctx context.Context, c contender) {
 	}
 	b.check(b.customs().Delete(ctx, sampleName, metav1.DeleteOptions{}))
 	b.await(ctx, 0, anyState)
+	b.plan.Writes[uninstallPhase] = recorder.take()
 	sampled.operators.stop()
 	b.clear(ctx)
 }
@@ -400,7 +406,7 @@ func (b *bench) deploy(ctx context.Context, kind string) {
 }
 
 // create creates the custom resource of a name.
-func (b *bench) create(ctx context.Context, name string) *unstructured.Unstructured {
+func (b *bench) create(ctx context.Context, name string) types.UID {
 	custom := b.example.DeepCopy()
 	custom.SetName(name)
 	custom.SetNamespace(namespace)
@@ -411,19 +417,18 @@ func (b *bench) create(ctx context.Context, name string) *unstructured.Unstructu
 	b.check(custom.UnmarshalJSON(text))
 	live, err := b.customs().Create(ctx, custom, metav1.CreateOptions{})
 	b.check(err)
-	return live
+	return live.GetUID()
 }
 
 // change upgrades the custom resource of a name.
-func (b *bench) change(ctx context.Context, name string) *unstructured.Unstructured {
+func (b *bench) change(ctx context.Context, name string) types.UID {
 	live, err := b.customs().Patch(ctx, name, types.MergePatchType, []byte(b.upgrade), metav1.PatchOptions{})
 	b.check(err)
-	return live
+	return live.GetUID()
 }
 
-// remove deletes the custom resources of the numbers from first to end-1, and waits until they are
-// gone.
-func (b *bench) remove(ctx context.Context, first, end int) {
-	b.each(first, end, func(i int) { b.check(b.customs().Delete(ctx, appName(i), metav1.DeleteOptions{})) })
-	b.await(ctx, first, anyState)
+// remove deletes the custom resource of a name. The answer has no UID.
+func (b *bench) remove(ctx context.Context, name string) types.UID {
+	b.check(b.customs().Delete(ctx, name, metav1.DeleteOptions{}))
+	return ""
 }

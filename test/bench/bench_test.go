@@ -76,6 +76,35 @@ func TestWriteForAnotherCustomResource(t *testing.T) {
 	}
 }
 
+// TestDeletionForAnotherCustomResource shows that a deletion keeps its options but for the
+// preconditions, which hold for the sample only.
+func TestDeletionForAnotherCustomResource(t *testing.T) {
+	background := metav1.DeletePropagationBackground
+	options := &metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions("u"), PropagationPolicy: &background}
+	for contentType := range map[string]bool{runtime.ContentTypeJSON: true, runtime.ContentTypeProtobuf: true} {
+		info, _ := runtime.SerializerInfoForMediaType(scheme.Codecs.SupportedMediaTypes(), contentType)
+		body, err := runtime.Encode(scheme.Codecs.EncoderForVersion(info.Serializer, corev1.SchemeGroupVersion), options)
+		if err != nil {
+			t.Fatal(err)
+		}
+		path := "/secrets/" + sampleName
+
+		sent := write{Method: http.MethodDelete, Path: path, Query: "labelSelector=name%3D" + sampleName, ContentType: contentType, Body: body}.
+			forAny().as(appName(7), nil)
+
+		var got metav1.DeleteOptions
+		if err := runtime.DecodeInto(scheme.Codecs.UniversalDeserializer(), sent.Body, &got); err != nil {
+			t.Fatal(err)
+		}
+		if got.Preconditions != nil || got.PropagationPolicy == nil || *got.PropagationPolicy != background {
+			t.Errorf("%s: got %+v", contentType, got)
+		}
+		if sent.Target != path || sent.Path != "/secrets/app-00007" || sent.Query != "labelSelector=name%3Dapp-00007" {
+			t.Errorf("%s: sent to %s, %s?%s", contentType, sent.Target, sent.Path, sent.Query)
+		}
+	}
+}
+
 func TestDriftOfPrefersConfigMaps(t *testing.T) {
 	service := recorded("PATCH", "services/a", `{"kind":"Service","spec":{"selector":{"app":"x"}}}`)
 	config := recorded("PATCH", "configmaps/a", `{"kind":"ConfigMap","data":{"`+sampleName+`":"1","b":"2","c":"3"}}`)

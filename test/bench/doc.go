@@ -15,10 +15,10 @@
 // of -operator ("new"), both with the CRDs and the RBAC of the working tree. docs/benchmarks.md
 // says how the figures come about.
 //
-// The floor serves every kind, because it knows none. An operator first installs and upgrades one
-// object, the sample, behind a proxy that records the writes. The floor sends these writes for the
-// other objects: it replaces the name and the UIDs of the sample. The run fails if the floor is
-// slower than the operator.
+// The floor serves every kind, because it knows none. An operator first installs, upgrades and
+// uninstalls one object, the sample, behind a proxy that records the writes. The floor sends these
+// writes for the other objects: it replaces the name and the UIDs of the sample. The run fails if
+// the floor is slower in installs or upgrades than the operator.
 //
 // -replicas and -args are for the operator of -operator. CPU, writes and memory are those of all
 // replicas together.

@@ -5,6 +5,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -20,6 +21,7 @@ import (
 	"sync"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -30,11 +32,13 @@ import (
 	"github.com/example/demoapp-controller/pkg/ssa"
 )
 
-// write is a request of the operator that creates or changes an object of the benchmark's
-// namespace.
+// write is a request of the operator that creates, changes or deletes objects of the benchmark's
+// namespace, or its audit records.
 type write struct {
 	Method, Path, Query, ContentType string
-	Body                             []byte
+	// Accept is that of a deletion, which may be answered with a status or a list.
+	Accept string
+	Body   []byte
 	// Target is the path of the object, which the path of a create does not name.
 	Target string
 	// UID is that of the object, if other writes have it, for example in owner references.
@@ -50,12 +54,13 @@ type recorder struct {
 }
 
 // record is for cluster.Proxy.Refuse; it refuses no request. It records writes of objects in the
-// namespace.
+// namespace, and of audit records.
 func (r *recorder) record(request *http.Request) bool {
-	writes := []string{http.MethodPost, http.MethodPut, http.MethodPatch}
 	path := request.URL.Path
+	isWrite := request.Method != http.MethodGet
+	isInside := strings.Contains(path, "/namespaces/"+namespace+"/") || strings.Contains(path, "/namespaces/"+auditNamespace+"/")
 	// Events are written apart from the work.
-	if !slices.Contains(writes, request.Method) || !strings.Contains(path, "/namespaces/"+namespace+"/") || strings.Contains(path, "/events") {
+	if !isWrite || !isInside || strings.Contains(path, "/events") {
 		return false
 	}
 	// A request that cannot be read fails at the API server.
@@ -63,10 +68,14 @@ func (r *recorder) record(request *http.Request) bool {
 	request.Body = io.NopCloser(bytes.NewReader(body))
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.writes = append(r.writes, write{
+	w := write{
 		Method: request.Method, Path: path, Query: request.URL.RawQuery,
 		ContentType: request.Header.Get("Content-Type"), Body: body,
-	}.forAny())
+	}
+	if w.Method == http.MethodDelete {
+		w.Accept = request.Header.Get("Accept")
+	}
+	r.writes = append(r.writes, w.forAny())
 	return false
 }
 
@@ -79,8 +88,9 @@ func (r *recorder) take() []write {
 	return writes
 }
 
-// forAny removes what holds for one object only, its UID and its resourceVersion, and sets the
-// target. It leaves bodies as they are that are not objects, such as JSON patches.
+// forAny removes what holds for one object only, its UID and its resourceVersion, also as
+// preconditions, and sets the target. It leaves bodies as they are that are not objects, such as
+// JSON patches.
 func (w write) forAny() write {
 	w.Target = w.Path
 	name := ""
@@ -91,11 +101,16 @@ func (w write) forAny() write {
 		if about["resourceVersion"] != ssa.NeverResourceVersion {
 			delete(about, "resourceVersion")
 		}
+		if w.Method == http.MethodDelete {
+			delete(fields, "preconditions")
+		}
 		if body, err := json.Marshal(fields); err == nil {
 			w.Body = body
 		}
 	} else if object, kind, err := scheme.Codecs.UniversalDeserializer().Decode(w.Body, nil, nil); err == nil {
-		if about, err := meta.Accessor(object); err == nil {
+		if options, ok := object.(*metav1.DeleteOptions); ok {
+			options.Preconditions = nil
+		} else if about, err := meta.Accessor(object); err == nil {
 			name = about.GetName()
 			about.SetUID("")
 			about.SetResourceVersion("")
@@ -168,7 +183,7 @@ func uidIn(answer []byte) types.UID {
 // as returns the write for another custom resource. A serialization as protobuf has the lengths of
 // texts, so names and UIDs are replaced by others of the same length.
 func (w write) as(name string, uids map[types.UID]types.UID) write {
-	w.Path = strings.ReplaceAll(w.Path, sampleName, name)
+	w.Path, w.Query = strings.ReplaceAll(w.Path, sampleName, name), strings.ReplaceAll(w.Query, sampleName, name)
 	w.Body = bytes.ReplaceAll(w.Body, []byte(sampleName), []byte(name))
 	for sampled, live := range uids {
 		w.Body = bytes.ReplaceAll(w.Body, []byte(sampled), []byte(live))
@@ -271,7 +286,7 @@ func (f *floor) do(ctx context.Context, j job) {
 	uids := stored.(map[types.UID]types.UID)
 	for _, w := range f.Writes[j.Phase] {
 		if w.UID == "" || uids[w.UID] != "" {
-			f.send(ctx, w.as(j.Name, uids), leastAnswer)
+			f.send(ctx, w.as(j.Name, uids), cmp.Or(w.Accept, leastAnswer))
 		} else {
 			uids[w.UID] = uidIn(f.send(ctx, w.as(j.Name, uids), onlyMetadata))
 		}

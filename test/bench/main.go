@@ -26,6 +26,8 @@ type options struct {
 	workers, drifts, installing int
 	idle                        time.Duration
 	onlyDrift                   bool
+	// newer is the binary of an operator with another version of the demo chart, or empty.
+	newer string
 }
 
 // The contenders. With floorName as its argument, this program is the floor.
@@ -57,6 +59,8 @@ func run(ctx context.Context) error {
 		"numbers of DemoApps, or of a kind of artifacts/kinds, each with its number of rounds (default 1)")
 	operator := flag.String("operator", "bin/demoapp-controller", "path of the operator")
 	old := flag.String("compare", "", "path of another operator, which takes the place of the floor")
+	flag.StringVar(&o.newer, "newer", "",
+		"path of an operator with another version of the demo chart, which replaces the operator in loads of DemoApps")
 	out := flag.String("out", "", "page to write, such as docs/benchmarks.md; the tables also go to standard output")
 	replicas := flag.Int("replicas", 1, "replicas of the operator")
 	args := flag.String("args", "", "further flags of the operator, separated by spaces")

@@ -28,6 +28,7 @@ import (
 const (
 	installPhase       = "install"
 	upgradePhase       = "upgrade"
+	uninstallPhase     = "uninstall"
 	upgradedGeneration = 2
 )
 
@@ -61,14 +62,15 @@ func (b *bench) round(ctx context.Context, c contender, isWarmUp, isLast bool) r
 	} else {
 		m.operators = b.startOperator(ctx, c, nil)
 	}
-	m.all(ctx, installPhase, 1, m.create)
+	m.all(ctx, installPhase, m.create, m.count, 1)
 	if m.floor == nil && isLast && !m.onlyDrift {
 		m.rest(ctx)
 	}
 	if m.upgrade != "" && !m.onlyDrift {
-		m.all(ctx, upgradePhase, upgradedGeneration, m.change)
+		m.all(ctx, upgradePhase, m.change, m.count, upgradedGeneration)
 	}
 	if m.floor != nil {
+		m.all(ctx, uninstallPhase, m.remove, 0, anyState)
 		b.check(m.floor.input.Close())
 		b.check(m.floor.command.Wait())
 		b.clear(ctx)
@@ -83,9 +85,10 @@ func (b *bench) round(ctx context.Context, c contender, isWarmUp, isLast bool) r
 	if !isWarmUp && !m.onlyDrift {
 		m.restart(ctx, c)
 	}
-	uninstall := m.observe(ctx, func() { m.remove(ctx, 0, m.count) })
-	m.add("uninstall", "time", "s", 1, uninstall.took.Seconds())
-	m.addCost("uninstall", uninstall, m.count)
+	if !isWarmUp && m.newer != "" && m.resource.Resource == demoApp+"s" {
+		m.rollOut(ctx, contender{binary: m.newer, replicas: c.replicas, args: c.args})
+	}
+	m.all(ctx, uninstallPhase, m.remove, 0, anyState)
 	m.operators.stop()
 	b.clear(ctx)
 	return m.figures
@@ -141,21 +144,22 @@ func (m *measurement) addCost(phase string, c cost, count int) {
 	}
 }
 
-// all creates or changes all custom resources, and measures until all are ready at a generation.
+// all lets send change all custom resources, and measures until a number of them is ready at a
+// generation.
 func (m *measurement) all(
-	ctx context.Context, phase string, generation int64, send func(context.Context, string) *unstructured.Unstructured,
+	ctx context.Context, phase string, send func(ctx context.Context, name string) types.UID, count int, generation int64,
 ) {
 	c := m.observe(ctx, func() {
 		m.each(0, m.count, func(i int) {
-			live := send(ctx, appName(i))
+			uid := send(ctx, appName(i))
 			if m.floor != nil {
-				m.check(m.floor.ask(job{Phase: phase, Name: live.GetName(), UID: live.GetUID()}))
+				m.check(m.floor.ask(job{Phase: phase, Name: appName(i), UID: uid}))
 			}
 		})
 		if m.floor != nil {
 			m.check(m.floor.await(m.count))
 		}
-		m.await(ctx, m.count, generation)
+		m.await(ctx, count, generation)
 	})
 	if m.floor != nil {
 		c.writes = float64(m.count * len(m.plan.Writes[phase]))
@@ -188,7 +192,8 @@ func (m *measurement) driftWhileInstalling(ctx context.Context) {
 	m.correctDrifts(ctx, "drift while installing", func(done int) bool { return done == 0 || m.ready(1) < end })
 	creating.Wait()
 	m.await(ctx, end, 1)
-	m.remove(ctx, m.count, end)
+	m.each(m.count, end, func(i int) { m.remove(ctx, appName(i)) })
+	m.await(ctx, m.count, anyState)
 	m.quiet(ctx)
 }
 
@@ -281,16 +286,40 @@ func (m *measurement) restart(ctx context.Context, c contender) {
 		m.check(err)
 		owners += len(list.Items)
 	}
+	took := m.replace(ctx, c, func() bool {
+		return int(m.operators.passes(ctx)) >= owners && m.operators.metric(ctx, `workqueue_depth\{.*\}`) == 0
+	})
+	m.add("restart", "time until caught up", "s", 1, took.Seconds())
+	m.addSinceStart(ctx, "restart")
+	m.add("restart", "peak memory", "MiB", 0, m.operators.peakMemory())
+	m.quiet(ctx)
+}
+
+// rollOut replaces the operator by one with a newer chart, and measures until that has upgraded all
+// custom resources.
+func (m *measurement) rollOut(ctx context.Context, newer contender) {
+	const phase = "newer chart"
+	took := m.replace(ctx, newer, func() bool {
+		return int(m.operators.metric(ctx, `helm_operations_total\{action="upgrade",result="success"\}`)) == m.count
+	})
+	m.quiet(ctx)
+	m.add(phase, "time", "s", 1, took.Seconds())
+	m.addSinceStart(ctx, phase)
+}
+
+// replace replaces the operator, and returns the time from the start of the new process until it is
+// done.
+func (m *measurement) replace(ctx context.Context, c contender, done func() bool) time.Duration {
 	m.operators.stop()
 	began := time.Now()
 	m.operators = m.startOperator(ctx, c, nil)
-	m.check(poll(ctx, 50*time.Millisecond, func() bool {
-		return int(m.operators.passes(ctx)) >= owners && m.operators.metric(ctx, `workqueue_depth\{.*\}`) == 0
-	}))
-	m.add("restart", "time until caught up", "s", 1, time.Since(began).Seconds())
-	m.addCost("restart", cost{usage: m.usage(), writes: m.operators.writes(ctx), allocated: m.operators.allocated(ctx)}, m.count)
-	m.add("restart", "peak memory", "MiB", 0, m.operators.peakMemory())
-	m.quiet(ctx)
+	m.check(poll(ctx, 50*time.Millisecond, done))
+	return time.Since(began)
+}
+
+// addSinceStart adds what the operator has cost since its start.
+func (m *measurement) addSinceStart(ctx context.Context, phase string) {
+	m.addCost(phase, cost{usage: m.usage(), writes: m.operators.writes(ctx), allocated: m.operators.allocated(ctx)}, m.count)
 }
 
 // contender is a program that is measured: the floor, which has no binary, or an operator.

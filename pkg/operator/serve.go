@@ -19,7 +19,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	dto "github.com/prometheus/client_model/go"
-	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
 	"github.com/example/demoapp-controller/pkg/controller"
@@ -224,7 +224,12 @@ func (r *readiness) problems() []string {
 	case r.kinds == 0:
 		return []string{"no kind runs: install a CRD and the permissions of its kind"}
 	}
-	problems := r.unsynced()
+	var problems []string
+	for _, s := range r.synced {
+		if !s.HasSynced() {
+			problems = append(problems, s.Name+": not synced")
+		}
+	}
 	for _, check := range r.checks {
 		if err := check.Ready(); err != nil {
 			problems = append(problems, check.Name+": "+err.Error())
@@ -233,23 +238,16 @@ func (r *readiness) problems() []string {
 	return problems
 }
 
-// unsynced names the caches of the running kinds that are not synced. The caller holds mu.
-func (r *readiness) unsynced() (names []string) {
-	for _, s := range r.synced {
-		if !s.HasSynced() {
-			names = append(names, s.Name+": not synced")
-		}
-	}
-	return names
-}
-
 // awaitSynced returns when the caches of the running kinds are synced, when the time is over, or when
 // ctx ends.
 func (r *readiness) awaitSynced(ctx context.Context, patience time.Duration) {
-	const poll = 100 * time.Millisecond
-	_ = wait.PollUntilContextTimeout(ctx, poll, patience, true, func(context.Context) (bool, error) {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		return len(r.unsynced()) == 0, nil
-	})
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	var synced []cache.InformerSynced
+	r.mu.Lock()
+	for _, s := range r.synced {
+		synced = append(synced, s.HasSynced)
+	}
+	r.mu.Unlock()
+	cache.WaitForCacheSync(ctx.Done(), synced...)
 }

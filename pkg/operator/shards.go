@@ -165,7 +165,10 @@ func (s *sharding) run(stop, lead context.Context) error {
 	stops, ended := map[int]context.CancelFunc{}, make(chan shardEnd, s.replicas.shards)
 	for {
 		var soon <-chan time.Time
-		if campaigns.Err() == nil {
+		var stopped <-chan struct{}
+		switch {
+		case campaigns.Err() == nil:
+			stopped = campaigns.Done()
 			start, leave, lacks := s.next()
 			if lacks {
 				soon = time.After(s.replicas.options.RetryPeriod / looks)
@@ -178,13 +181,9 @@ func (s *sharding) run(stop, lead context.Context) error {
 				stops[shard] = cancel
 				go func() { ended <- shardEnd{shard, s.campaign(ctx, shard)} }()
 			}
-		} else if len(stops) == 0 {
+		case len(stops) == 0:
 			return nil
-		}
-		var stopped <-chan struct{}
-		if campaigns.Err() == nil {
-			stopped = campaigns.Done()
-		} else if lead.Err() == nil && !s.replicas.isLeaving() {
+		case lead.Err() == nil && !s.replicas.isLeaving():
 			s.replicas.leave(context.WithoutCancel(stop))
 		}
 		select {

@@ -13,7 +13,7 @@
 // the added shards, reports those of the removed shards as deleted, and goes on with a new watch
 // from the resourceVersion that it had reached. An object that has changed since then comes from
 // that watch. So the resourceVersion of the store never precedes its objects, on which package
-// overlay relies.
+// overlay relies. While the added shards cannot be listed, the informer goes on with the others.
 //
 // All informers of this package begin with a consistent read, also from API servers that cannot
 // stream lists. So a new process never acts on a state that ended before its start.

@@ -18,10 +18,13 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/example/demoapp-controller/test/synctestmain"
 )
+
+func TestMain(m *testing.M) { synctestmain.Run(m) }
 
 // source is an API server with one ConfigMap. It counts the lists.
 func source(lists *atomic.Int32) *cache.ListWatch {
@@ -114,11 +117,6 @@ func TestOnDemandStartsWhenNeeded(t *testing.T) {
 }
 
 func TestOnDemandListForbidden(t *testing.T) {
-	// client-go rate-limits error reports by the time since the process started. That
-	// time is 25 years after the time in the bubble.
-	handlers := utilruntime.ErrorHandlers
-	utilruntime.ErrorHandlers = handlers[:1]                //nolint:reassign // It is what the variable is for.
-	defer func() { utilruntime.ErrorHandlers = handlers }() //nolint:reassign // As above.
 	synctest.Test(t, func(t *testing.T) {
 		var lists atomic.Int32
 		var forbidden atomic.Bool

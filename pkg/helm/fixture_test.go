@@ -18,7 +18,6 @@ import (
 	releasev1 "helm.sh/helm/v4/pkg/release/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/ptr"
 
@@ -26,15 +25,10 @@ import (
 	"github.com/example/demoapp-controller/pkg/helm/charts"
 	"github.com/example/demoapp-controller/pkg/helm/guard"
 	"github.com/example/demoapp-controller/test/fakeapi"
+	"github.com/example/demoapp-controller/test/synctestmain"
 )
 
-// TestMain removes the rate limit of client-go's error handling. It sleeps while it holds a lock,
-// with a clock that all bubbles share and reset. A goroutine that waits for this lock stops the
-// clock of its bubble.
-func TestMain(m *testing.M) {
-	utilruntime.ErrorHandlers = utilruntime.ErrorHandlers[:1] //nolint:reassign // It is what the variable is for.
-	m.Run()
-}
+func TestMain(m *testing.M) { synctestmain.Run(m) }
 
 // fixture is an engine that runs on a fake API server, and what a controller
 // would keep for one release.

@@ -21,7 +21,11 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	apiserver "k8s.io/apiserver/pkg/sharding"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/example/demoapp-controller/test/synctestmain"
 )
+
+func TestMain(m *testing.M) { synctestmain.Run(m) }
 
 type object = metav1.PartialObjectMetadata
 

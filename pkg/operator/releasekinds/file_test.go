@@ -21,7 +21,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/events"
@@ -32,14 +31,10 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller/kinds/watches/file"
 	"github.com/example/demoapp-controller/pkg/operator"
 	"github.com/example/demoapp-controller/test/fakeapi"
+	"github.com/example/demoapp-controller/test/synctestmain"
 )
 
-// TestMain removes the rate limit of client-go's error handling. It sleeps while it holds a lock,
-// which would stop the clock of a synctest bubble.
-func TestMain(m *testing.M) {
-	utilruntime.ErrorHandlers = utilruntime.ErrorHandlers[:1] //nolint:reassign // It is what the variable is for.
-	m.Run()
-}
+func TestMain(m *testing.M) { synctestmain.Run(m) }
 
 // writeFile writes a file below a folder, and creates the folders of its path.
 func writeFile(t *testing.T, folder, name, text string) string {

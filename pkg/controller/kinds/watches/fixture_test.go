@@ -21,21 +21,16 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/utils/clock"
 
 	"github.com/example/demoapp-controller/pkg/controller/kinds/watches"
 	"github.com/example/demoapp-controller/pkg/helm/chart"
 	"github.com/example/demoapp-controller/test/expect"
 	"github.com/example/demoapp-controller/test/releaseworld"
+	"github.com/example/demoapp-controller/test/synctestmain"
 )
 
-// TestMain removes the rate limit of client-go's error handling. It sleeps while it holds a
-// lock, so it would keep the clock of a synctest bubble from advancing.
-func TestMain(m *testing.M) {
-	utilruntime.ErrorHandlers = utilruntime.ErrorHandlers[:1] //nolint:reassign // It is what the variable is for.
-	m.Run()
-}
+func TestMain(m *testing.M) { synctestmain.Run(m) }
 
 var memcacheds = schema.GroupVersionResource{Group: "cache.my.domain", Version: "v1", Resource: "memcacheds"}
 

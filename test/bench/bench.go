@@ -49,7 +49,7 @@ const (
 	// nodes is the number of simulated nodes, which have room for the pods of all custom resources.
 	nodes = 10
 	// phaseTimeout bounds each wait for all custom resources.
-	phaseTimeout = 20 * time.Minute
+	phaseTimeout = 2 * time.Hour
 )
 
 func appName(i int) string { return fmt.Sprintf("app-%05d", i) }
@@ -243,8 +243,9 @@ const anyState = 0
 
 // await returns when exactly count custom resources are ready at a generation or a later one.
 func (b *bench) await(ctx context.Context, count int, generation int64) {
-	const countInterval = 20 * time.Millisecond // The error of measured times.
-	err := poll(ctx, countInterval, func() bool { return b.ready(generation) == count })
+	// The error of measured times. Counting many of them takes longer.
+	interval := 20*time.Millisecond + time.Duration(b.count)*20*time.Microsecond
+	err := poll(ctx, interval, func() bool { return b.ready(generation) == count })
 	if err != nil {
 		b.t.Fatalf("%d custom resources are ready at generation %d, want %d: %v", b.ready(generation), generation, count, err)
 	}

@@ -158,7 +158,7 @@ func TestCheckFloor(t *testing.T) {
 		fails           bool
 	}{
 		"faster": {floor: times(1, 2), operator: times(2, 3)}, "slower in one round": {floor: times(1, 5, 1), operator: times(2, 3, 2)},
-		"slower": {floor: times(3, 4), operator: times(2, 3), fails: true},
+		"slower": {floor: times(3, 4), operator: times(2, 3), fails: true}, "no floor": {operator: times(2)},
 	} {
 		r := result{rounds: map[string][]round{floorName: test.floor, operatorName: test.operator}}
 		if err := r.checkFloor(); (err != nil) != test.fails {

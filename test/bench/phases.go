@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"log"
 	"os"
 	"path"
 	"regexp"
@@ -63,10 +64,10 @@ func (b *bench) round(ctx context.Context, c contender, isWarmUp, isLast bool) r
 		m.operators = b.startOperator(ctx, c, nil)
 	}
 	m.all(ctx, installPhase, m.create, m.count, 1)
-	if m.floor == nil && isLast && !m.onlyDrift {
+	if m.floor == nil && isLast {
 		m.rest(ctx)
 	}
-	if m.upgrade != "" && !m.onlyDrift {
+	if m.upgrade != "" && !m.brief {
 		m.all(ctx, upgradePhase, m.change, m.count, upgradedGeneration)
 	}
 	if m.floor != nil {
@@ -76,17 +77,20 @@ func (b *bench) round(ctx context.Context, c contender, isWarmUp, isLast bool) r
 		b.clear(ctx)
 		return m.figures
 	}
-	m.add(upgradePhase, "peak memory", "MiB", 0, m.operators.peakMemory())
 	if !isWarmUp && m.drifting != "" {
 		c := m.observe(ctx, func() { m.correctDrifts(ctx, "drift", func(done int) bool { return done < m.drifts }) })
 		m.addCost("drift", c, m.drifts)
 		m.driftWhileInstalling(ctx)
 	}
-	if !isWarmUp && !m.onlyDrift {
+	if !isWarmUp {
 		m.restart(ctx, c)
 	}
 	if !isWarmUp && m.newer != "" && m.resource.Resource == demoApp+"s" {
 		m.rollOut(ctx, contender{binary: m.newer, replicas: c.replicas, args: c.args})
+	}
+	if m.brief && isLast {
+		m.operators.stop()
+		return m.figures
 	}
 	m.all(ctx, uninstallPhase, m.remove, 0, anyState)
 	m.operators.stop()
@@ -94,7 +98,9 @@ func (b *bench) round(ctx context.Context, c contender, isWarmUp, isLast bool) r
 	return m.figures
 }
 
+// add adds a figure, and logs it, because a round may take an hour and fail.
 func (m *measurement) add(phase, name, unit string, decimals int, value float64) {
+	log.Printf("%s, %s: %.*f %s", phase, name, decimals, value, unit)
 	m.figures = append(m.figures, figure{phase, name, unit, decimals, value})
 }
 
@@ -168,6 +174,9 @@ func (m *measurement) all(
 	m.addCost(phase, c, m.count)
 	m.add(phase, "API server's CPU for each object", "ms", 1, c.apiServer/float64(m.count))
 	m.add(phase, "other CPU of the control plane for each object", "ms", 1, c.others/float64(m.count))
+	if m.floor == nil {
+		m.add(phase, "peak memory", "MiB", 0, m.operators.peakMemory())
+	}
 }
 
 // rest observes the operator when nothing happens.
@@ -347,8 +356,9 @@ func (b *bench) startOperator(ctx context.Context, c contender, proxy *cluster.P
 		args := []string{fmt.Sprintf("--workers=%d", b.workers), "--leader-elect=false", "--resync-period=24h"}
 		launch := cluster.Launch{
 			Binary: c.binary, Proxy: proxy, Args: slices.Concat(args, b.flags, c.args),
-			// Tests look for changes to cached objects, which costs CPU time and memory.
-			Env: []string{"KUBE_CACHE_MUTATION_DETECTOR=false"},
+			// Tests look for changes to cached objects, which costs CPU time and memory. The GOGC of the
+			// environment is for the control plane.
+			Env: []string{"KUBE_CACHE_MUTATION_DETECTOR=false", "GOGC=100"},
 		}
 		o.replicas = append(o.replicas, launch.Start(ctx, b.t, b.cluster))
 	}

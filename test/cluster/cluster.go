@@ -156,7 +156,7 @@ func (c *Cluster) startCommand(ctx context.Context, options Options) error {
 	cmd := exec.CommandContext(context.WithoutCancel(ctx), binary, args...)
 	// The components inherit it. A control plane for tests has memory to spare, and shares few
 	// processors with the tests.
-	cmd.Env = append(os.Environ(), "GOGC=400")
+	cmd.Env = append([]string{"GOGC=400"}, os.Environ()...)
 	var messages bytes.Buffer
 	cmd.Stderr = io.MultiWriter(&messages, messagesOf(options))
 	stdin, err := cmd.StdinPipe()

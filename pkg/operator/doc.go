@@ -55,10 +55,10 @@
 // replica renews an entry on the Lease, once its caches are synced or a minute has passed. A replica
 // campaigns for the Lease of a shard while it holds fewer shards than its share, and drains a shard
 // while it holds more. The shares differ by one at most. A replica that stops says so in its entry,
-// and has no share from then on. controller.Shards keeps its controllers to the namespaces of its shards. Losing the common
-// Lease ends the process like the loss of leadership. A controller that works for all namespaces
-// runs on the replica that holds shard 0, see [Environment.AddController] and
-// [Environment.AddSharded].
+// and has no share from then on. controller.Shards keeps its controllers to the namespaces of its
+// shards. Losing the common Lease ends the process like the loss of leadership. A controller that
+// works for all namespaces runs on the replica that holds shard 0, see [Environment.AddController]
+// and [Environment.AddSharded].
 //
 // # Stop
 //

@@ -220,6 +220,7 @@ clean: ## Remove what was built.
 test: ## Run the unit tests, then each promise once on a real API server. 20 to 25 minutes on two cores.
 	@echo 'The unit tests (about 9 minutes on two cores), then the operator on real API servers (about 14).'
 	@echo 'The first run compiles everything, and a Kubernetes control plane (about 20 minutes more).'
+	@echo 'Lines with # say how many packages are done, and about how many minutes each step still takes.'
 	@$(MAKE) --no-print-directory test-unit test-cluster
 
 .PHONY: test-all
@@ -235,15 +236,21 @@ test-programs:
 # would also end packages on a busy machine.
 TEST_FLAGS := -vet=off -timeout 40m
 GO_TEST := go test $(TEST_FLAGS)
+# Go test, with messages about its progress: the name of the step, flags of the build, then flags of the test and packages.
+PROGRESS := bin/progress
+go-test = $(PROGRESS) -name '$(1)' $(2) -- $(TEST_FLAGS) $(3)
+
+$(PROGRESS): $(wildcard hack/progress/*.go)
+	go build -o $@ ./hack/progress
 
 # The race detector is for the code of programs. What charts, manifests, pages and tools are tested with has no concurrency to
 # speak of. The cache of tests does not notice changes outside of a module, so tests of other modules always run. The alerts and
 # dashboards are files that a compiled Prometheus reads, which "make verify" does.
 .PHONY: test-unit
-test-unit: ## Run the unit tests. They need no cluster.
-	$(if $(RACE),$(RACE_ENV) GORACE=atexit_sleep_ms=0) $(GO_TEST) $(if $(RACE),$(RACE) -skip '$(UNRACED)') $(ARGS)
-	$(if $(RACE),$(GO_TEST) -run '$(UNRACED)' $(UNRACED_PACKAGES))
-	$(GO_TEST) ./hack/... ./test/...
+test-unit: $(PROGRESS) ## Run the unit tests. They need no cluster.
+	$(if $(RACE),$(RACE_ENV) GORACE=atexit_sleep_ms=0) $(call go-test,unit tests,$(RACE),$(if $(RACE),-skip '$(UNRACED)') $(ARGS))
+	$(if $(RACE),$(call go-test,bounds and fuzz tests,,-run '$(UNRACED)' $(UNRACED_PACKAGES)))
+	$(call go-test,tests of tools,,./hack/... ./test/...)
 	for module in $(filter-out test/monitoring,$(MODULES)); do go -C $$module test $(TEST_FLAGS) -count=1 ./...; done
 
 # Each package starts a control plane of its own, and most of its time goes by in waits, so several run side by side. The
@@ -253,14 +260,16 @@ CLUSTER_PACKAGES = $(addprefix ./,$(LONGEST) $(filter-out $(LONGEST) test/chaos 
 	$(shell grep -rlE '^//go:build (integration|conformance)' --include='*_test.go' test))))))
 WITH_BINARY := DEMOAPP_CONTROLLER_BINARY=$(CURDIR)/$(BINARY)
 CLUSTER_TEST := $(WITH_BINARY) $(GO_TEST) -p 4 -tags integration,conformance
+cluster-test = $(WITH_BINARY) $(call go-test,$(1),-tags integration$(comma)conformance,-p 4 -short $(2))
+comma := ,
 
 # The faults that are quick to play, with the same seed each time. They have the machine for themselves.
 FAULTS := TestEveryRequestFails|TestKilledAfterEachRequest|TestGeneratedChanges|TestStaleFirstList
 
 .PHONY: test-cluster
-test-cluster: build ## Run the operator on real API servers, and compare the Helm engine with the stock Helm SDK.
-	$(CLUSTER_TEST) -short $(CLUSTER_PACKAGES)
-	$(CLUSTER_TEST) -short -run '$(FAULTS)' ./test/chaos
+test-cluster: build $(PROGRESS) ## Run the operator on real API servers, and compare the Helm engine with the stock Helm SDK.
+	$(call cluster-test,tests on API servers,$(CLUSTER_PACKAGES))
+	$(call cluster-test,faults,-run '$(FAULTS)' ./test/chaos)
 
 # The operator has the race detector here, so the tests build it. The commands of the plugin beside 1,000 DemoApps are timed, so
 # nothing runs beside them. The dashboards with a real Prometheus, and the page in a real browser, are in modules of their own.

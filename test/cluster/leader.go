@@ -10,21 +10,25 @@ import (
 	"testing"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // LeaseName is the name of the operator's lease by default.
 const LeaseName = "demoapp-controller"
 
-// ShortLease are flags that make a dead leader's lease expire earlier than by default. It is long
-// enough for a busy machine.
-var ShortLease = []string{
-	"--leader-elect-lease-duration=6s", "--leader-elect-renew-deadline=5s", "--leader-elect-retry-period=500ms",
-}
+// longLease are the flags of every operator that a test starts, unless the test has others. With
+// them, an operator keeps its lease while the API server of a busy machine does not answer.
+var longLease = []string{"--leader-elect-lease-duration=2m", "--leader-elect-renew-deadline=110s"}
 
-// LongLease are flags with which an operator keeps its lease while the API server of a busy machine
-// does not answer. They are for tests in which no other operator takes the lease over.
-var LongLease = []string{"--leader-elect-lease-duration=2m", "--leader-elect-renew-deadline=110s"}
+// Flags for tests in which a lease expires.
+var (
+	// DefaultLease has the defaults of the operator.
+	DefaultLease = []string{"--leader-elect-lease-duration=15s", "--leader-elect-renew-deadline=10s"}
+	// PatientLease is long enough for a replica on a busy machine, and short enough to wait for its
+	// end.
+	PatientLease = []string{"--leader-elect-lease-duration=30s", "--leader-elect-renew-deadline=27s"}
+)
 
 // Leads reports whether the operator's metrics say that it leads.
 func (o *Operator) Leads(ctx context.Context) (bool, error) {
@@ -36,6 +40,17 @@ func (o *Operator) Leads(ctx context.Context) (bool, error) {
 func AwaitLead(t testing.TB, operator *Operator) {
 	t.Helper()
 	Eventually(t.Context(), t, "operator leads", operator.Leads)
+}
+
+// KillLeader ends the operator like a crash, and deletes its lease. The next operator then leads at
+// once, and does not wait for the end of the lease.
+func (c *Cluster) KillLeader(t testing.TB, operator *Operator) {
+	t.Helper()
+	operator.Kill()
+	leases := c.Client.CoordinationV1().Leases(OperatorNamespace)
+	if err := leases.Delete(t.Context(), LeaseName, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+		t.Fatal(err)
+	}
 }
 
 // StopOrderly stops the operator. It reports an exit code that is not 0, and errors that the

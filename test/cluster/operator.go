@@ -145,7 +145,7 @@ func launch(ctx context.Context, t testing.TB, c *Cluster, l Launch) *Operator {
 		t.Fatal(err)
 	}
 	metrics, probes := FreeAddress(ctx, t), FreeAddress(ctx, t)
-	args := slices.Concat(l.Defaults, []string{
+	args := slices.Concat(longLease, l.Defaults, []string{
 		"--kubeconfig=" + kubeconfig,
 		"--leader-elect-resource-namespace=" + namespace,
 		"--metrics-bind-address=" + metrics,

@@ -58,8 +58,7 @@ func run(m *testing.M) int {
 	}
 	shared = t.Start(cluster.Options{Audit: true, KeepNamespaces: true})
 	workDir = t.TempDir()
-	args := append([]string{verbosity, "--logging-format=json", memcachedFile, cleanupHook(t)}, cluster.LongLease...)
-	operator = cluster.StartOperator(t.Context(), t, shared, args...)
+	operator = cluster.StartOperator(t.Context(), t, shared, verbosity, "--logging-format=json", memcachedFile, cleanupHook(t))
 	code := m.Run()
 	return t.End(max(code, checkPermissions(t.Context(), code == 0 && wholePackage()), checkLog()))
 }

@@ -63,13 +63,13 @@ const (
 	awayInterval = 250 * time.Millisecond
 )
 
-// leaseFlags returns flags of the leader election. The goals are for the defaults, so short tests,
-// which have no goals, wait less for the end of a lease.
+// leaseFlags returns flags of the leader election. The goals are for the defaults. Short tests have
+// no goals and run beside others, so their leaders are busy for longer.
 func leaseFlags() []string {
 	if testing.Short() {
-		return cluster.ShortLease
+		return cluster.PatientLease
 	}
-	return nil
+	return cluster.DefaultLease
 }
 
 // pair is a leader and a standby under load.

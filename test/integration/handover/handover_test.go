@@ -21,7 +21,7 @@ import (
 
 func TestLeaderEndsWhenLeaseIsLost(t *testing.T) {
 	apps.NewExclusive(t, shared)
-	operator := cluster.StartOperator(t.Context(), t, shared, cluster.ShortLease...)
+	operator := cluster.StartOperator(t.Context(), t, shared)
 	cluster.AwaitLead(t, operator)
 	leases := shared.Client.CoordinationV1().Leases(cluster.OperatorNamespace)
 	// A patch succeeds even if the leader writes at the same time.

@@ -68,6 +68,49 @@ func grantShards(t *testing.T, shards int) {
 	})
 }
 
+// replica is a process that shares the work. A process that ends is started again, as a Deployment
+// does: on a busy machine, it may not renew its Leases in time.
+type replica struct {
+	*cluster.Operator
+
+	start func() *cluster.Operator
+	// ended are the processes before the present one.
+	ended []*cluster.Operator
+}
+
+// restartIfEnded starts the replica again if its process has ended.
+func (r *replica) restartIfEnded(t *testing.T) {
+	t.Helper()
+	select {
+	case <-r.Exited():
+		t.Logf("process %d has ended and is started again", r.PID())
+		r.ended, r.Operator = append(r.ended, r.Operator), r.start()
+	default:
+	}
+}
+
+// stopOrderly stops the replica, unless its process has ended.
+func (r *replica) stopOrderly(t *testing.T) {
+	t.Helper()
+	select {
+	case <-r.Exited():
+		t.Logf("process %d has ended by itself", r.PID())
+	default:
+		r.StopOrderly(t)
+	}
+}
+
+// processesOf returns all processes of replicas, by a name for messages.
+func processesOf(replicas map[string]*replica) map[string]*cluster.Operator {
+	processes := map[string]*cluster.Operator{}
+	for name, r := range replicas {
+		for i, process := range append(slices.Clone(r.ended), r.Operator) {
+			processes[fmt.Sprintf("%s (process %d)", name, i+1)] = process
+		}
+	}
+	return processes
+}
+
 // heldShards returns how many shards an operator works on, by its metrics.
 func heldShards(ctx context.Context, operator *cluster.Operator) (int, error) {
 	metrics, err := operator.Metrics(ctx)
@@ -96,7 +139,7 @@ const pace = 100 * time.Millisecond
 
 // until changes DemoApps until the operators hold these numbers of shards. It returns the time that
 // this took, and logs the requests that read objects or Leases.
-func (l *sharedLoad) until(what string, want map[*cluster.Operator]int) time.Duration {
+func (l *sharedLoad) until(what string, want map[*replica]int) time.Duration {
 	l.t.Helper()
 	begin := time.Now()
 	cluster.Eventually(l.t.Context(), l.t, what, func(ctx context.Context) (bool, error) {
@@ -104,8 +147,9 @@ func (l *sharedLoad) until(what string, want map[*cluster.Operator]int) time.Dur
 			l.changed = time.Now()
 			l.change()
 		}
-		for operator, shards := range want {
-			if held, err := heldShards(ctx, operator); err != nil || held != shards {
+		for r, shards := range want {
+			r.restartIfEnded(l.t)
+			if held, err := heldShards(ctx, r.Operator); err != nil || held != shards {
 				return false, err
 			}
 		}
@@ -113,8 +157,8 @@ func (l *sharedLoad) until(what string, want map[*cluster.Operator]int) time.Dur
 	})
 	took := time.Since(begin)
 	l.t.Logf("%s: %.1f s, %d changes so far", what, took.Seconds(), l.changes)
-	for operator := range want {
-		l.t.Logf("%s: requests of process %d: %v", what, operator.PID(), requestsOf(l.t, operator, begin))
+	for r := range want {
+		l.t.Logf("%s: requests of process %d: %v", what, r.PID(), requestsOf(l.t, r.Operator, begin))
 	}
 	return took
 }
@@ -163,34 +207,34 @@ func (l *sharedLoad) awaitSettled() {
 
 // measure changes all DemoApps, and logs what that costs each operator. The memory is what it has
 // afterwards.
-func (l *sharedLoad) measure(when string, operators ...*cluster.Operator) {
+func (l *sharedLoad) measure(when string, replicas ...*replica) {
 	l.t.Helper()
 	l.awaitSettled()
-	value := func(operator *cluster.Operator, series string) float64 {
-		value, err := operator.Metric(l.t.Context(), series)
+	value := func(r *replica, series string) float64 {
+		value, err := r.Metric(l.t.Context(), series)
 		if err != nil {
 			l.t.Fatal(err)
 		}
 		return value
 	}
-	cpu, begin := map[*cluster.Operator]float64{}, time.Now()
-	for _, operator := range operators {
-		cpu[operator] = value(operator, "process_cpu_seconds_total")
+	cpu, begin := map[*replica]float64{}, time.Now()
+	for _, r := range replicas {
+		cpu[r] = value(r, "process_cpu_seconds_total")
 	}
 	for range len(l.namespaces) * len(l.names) {
 		l.change()
 	}
 	l.awaitSettled()
 	took := time.Since(begin)
-	for _, operator := range operators {
-		held, err := heldShards(l.t.Context(), operator)
+	for _, r := range replicas {
+		held, err := heldShards(l.t.Context(), r.Operator)
 		if err != nil {
 			l.t.Fatal(err)
 		}
-		requests := requestsOf(l.t, operator, begin)
+		requests := requestsOf(l.t, r.Operator, begin)
 		l.t.Logf("%s: process %d with %d shards: %d changes of all replicas in %.1f s, CPU %.2f s, heap %.1f MiB, memory %.1f MiB, requests %v", when,
-			operator.PID(), held, len(l.namespaces)*len(l.names), took.Seconds(), value(operator, "process_cpu_seconds_total")-cpu[operator],
-			value(operator, "go_memstats_heap_alloc_bytes")/(1<<20), value(operator, "process_resident_memory_bytes")/(1<<20), requests)
+			r.PID(), held, len(l.namespaces)*len(l.names), took.Seconds(), value(r, "process_cpu_seconds_total")-cpu[r],
+			value(r, "go_memstats_heap_alloc_bytes")/(1<<20), value(r, "process_resident_memory_bytes")/(1<<20), requests)
 	}
 }
 
@@ -279,9 +323,9 @@ func assertOneWriter(t *testing.T, operators map[string]*cluster.Operator) (hand
 // The long sizes take minutes, because each DemoApp is installed and changed several times. They
 // have the default flags of the leader election, for the figures of docs/scale.md.
 func TestReplicasShareWork(t *testing.T) {
-	size := sharing{shards: 12, namespaces: 60, apps: 10}
+	size := sharing{shards: 12, namespaces: 60, apps: 10, lease: cluster.DefaultLease}
 	if testing.Short() {
-		size = sharing{shards: 6, namespaces: 18, apps: 1, lease: patientLease}
+		size = sharing{shards: 6, namespaces: 18, apps: 1, lease: cluster.PatientLease}
 	}
 	t.Run("API server selects objects", func(t *testing.T) { testSharing(t, size) })
 	t.Run("API server ignores selectors", func(t *testing.T) {
@@ -293,12 +337,9 @@ func TestReplicasShareWork(t *testing.T) {
 	})
 }
 
-// patientLease are flags with which a replica on a busy machine still renews all its Leases in
-// time.
-var patientLease = []string{"--leader-elect-lease-duration=20s", "--leader-elect-renew-deadline=18s"}
-
-// launcher returns a function that starts a replica with a number of shards.
-func (s sharing) launcher(t *testing.T) func(shards int) *cluster.Operator {
+// launcher returns a function that starts a replica with a number of shards. A replica without
+// shards works on all objects.
+func (s sharing) launcher(t *testing.T) func(shards int) *replica {
 	t.Helper()
 	var launch cluster.Launch
 	if s.ignoresSelectors {
@@ -310,9 +351,15 @@ func (s sharing) launcher(t *testing.T) func(shards int) *cluster.Operator {
 			forward.ServeHTTP(w, r)
 		})
 	}
-	return func(shards int) *cluster.Operator {
-		launch.Args = append([]string{fmt.Sprintf("--shards=%d", shards)}, s.lease...)
-		return launch.Start(t.Context(), t, shared).AwaitReady(t.Context(), t)
+	return func(shards int) *replica {
+		own := launch
+		own.Args = s.lease
+		if shards > 0 {
+			own.Args = append([]string{fmt.Sprintf("--shards=%d", shards)}, s.lease...)
+		}
+		r := &replica{start: func() *cluster.Operator { return own.Start(t.Context(), t, shared) }}
+		r.Operator = r.start().AwaitReady(t.Context(), t)
+		return r
 	}
 }
 
@@ -333,36 +380,36 @@ func testSharing(t *testing.T, size sharing) {
 	}
 	start := size.launcher(t)
 
-	alone := cluster.StartOperator(t.Context(), t, shared, size.lease...)
-	cluster.AwaitLead(t, alone)
+	alone := start(0)
+	cluster.AwaitLead(t, alone.Operator)
 	load.awaitSettled()
 	measure := load.measure
 	if testing.Short() {
-		measure = func(string, ...*cluster.Operator) {}
+		measure = func(string, ...*replica) {}
 	}
 	measure("without shards", alone)
 	grantShards(t, 2*shards)
 	a := start(shards)
-	if held, err := heldShards(t.Context(), a); err != nil || held > 0 {
+	if held, err := heldShards(t.Context(), a.Operator); err != nil || held > 0 {
 		t.Errorf("beside a process without shards, a replica holds %d shards (%v)", held, err)
 	}
-	alone.StopOrderly(t)
-	load.until("the first replica holds all shards", map[*cluster.Operator]int{a: shards})
+	alone.stopOrderly(t)
+	load.until("the first replica holds all shards", map[*replica]int{a: shards})
 	measure("one replica with all shards", a)
 	b, c := start(shards), start(shards)
-	load.until("two replicas joined", map[*cluster.Operator]int{a: shards / 3, b: shards / 3, c: shards / 3})
+	load.until("two replicas joined", map[*replica]int{a: shards / 3, b: shards / 3, c: shards / 3})
 	measure("three replicas", a, b, c)
-	all := map[string]*cluster.Operator{"alone": alone, "a": a, "b": b, "c": c}
+	all := map[string]*replica{"alone": alone, "a": a, "b": b, "c": c}
 	if !testing.Short() {
 		c.Kill()
-		killed := load.until("one was killed", map[*cluster.Operator]int{a: shards / 2, b: shards / 2})
+		killed := load.until("one was killed", map[*replica]int{a: shards / 2, b: shards / 2})
 		t.Logf("SIGKILL %.1f s until shards were balanced (goal 20 s)", killed.Seconds())
 		c = start(shards)
-		load.until("one joined", map[*cluster.Operator]int{a: shards / 3, b: shards / 3, c: shards / 3})
+		load.until("one joined", map[*replica]int{a: shards / 3, b: shards / 3, c: shards / 3})
 		all["in place of c"] = c
 	}
 	b.Pause()
-	paused := load.until("one was paused", map[*cluster.Operator]int{a: shards / 2, c: shards / 2})
+	paused := load.until("one was paused", map[*replica]int{a: shards / 2, c: shards / 2})
 	resumed := time.Now()
 	b.Resume()
 	cluster.Eventually(t.Context(), t, "the resumed replica ends", func(context.Context) (bool, error) {
@@ -374,24 +421,25 @@ func testSharing(t *testing.T, size sharing) {
 		}
 	})
 	d := start(shards)
-	load.until("one joined", map[*cluster.Operator]int{a: shards / 3, c: shards / 3, d: shards / 3})
-	d.StopOrderly(t)
-	drained := load.until("one was terminated", map[*cluster.Operator]int{a: shards / 2, c: shards / 2})
+	load.until("one joined", map[*replica]int{a: shards / 3, c: shards / 3, d: shards / 3})
+	d.stopOrderly(t)
+	drained := load.until("one was terminated", map[*replica]int{a: shards / 2, c: shards / 2})
 	e, f := start(2*shards), start(2*shards)
-	a.StopOrderly(t)
-	c.StopOrderly(t)
-	load.until("the number of shards was doubled", map[*cluster.Operator]int{e: shards, f: shards})
+	a.stopOrderly(t)
+	c.stopOrderly(t)
+	load.until("the number of shards was doubled", map[*replica]int{e: shards, f: shards})
 
 	t.Logf("until shards were balanced: SIGSTOP %.1f s (goal 20 s), end of a replica %.1f s (2 s)", paused.Seconds(), drained.Seconds())
 	load.awaitSettled()
-	for _, late := range writes(t, b) {
+	for _, late := range writes(t, b.Operator) {
 		if late.Received.After(resumed) {
 			t.Errorf("the paused replica wrote after it was resumed: %s", apps.Describe([]cluster.AuditEvent{late}))
 		}
 	}
-	maps.Copy(all, map[string]*cluster.Operator{"d": d, "e": e, "f": f})
-	logGaps(t, all)
-	handedOver := assertOneWriter(t, all)
+	maps.Copy(all, map[string]*replica{"d": d, "e": e, "f": f})
+	processes := processesOf(all)
+	logGaps(t, processes)
+	handedOver := assertOneWriter(t, processes)
 	t.Logf("%d objects had several writers, one after another", handedOver)
 	if handedOver == 0 {
 		t.Error("no object was handed over")

@@ -24,7 +24,7 @@ import (
 // same changes and writes nothing.
 func TestRestartWhileUpgradesAreHeld(t *testing.T) {
 	ns := apps.NewExclusive(t, shared)
-	operator := cluster.StartOperator(t.Context(), t, shared, cluster.ShortLease...)
+	operator := cluster.StartOperator(t.Context(), t, shared)
 	opens := time.Now().Add(12 * time.Hour).UTC()
 	windowed := apps.Named("windowed")
 	windowed.Spec.UpgradeWindow = &releasev1alpha1.UpgradeWindow{
@@ -48,8 +48,8 @@ func TestRestartWhileUpgradesAreHeld(t *testing.T) {
 	apps.AwaitNoWork(t, shared)
 
 	before, begin := versions(ns, names), time.Now()
-	operator.Kill()
-	operator = cluster.StartOperator(t.Context(), t, shared, cluster.ShortLease...)
+	shared.KillLeader(t, operator)
+	operator = cluster.StartOperator(t.Context(), t, shared)
 	cluster.AwaitLead(t, operator)
 	apps.AwaitNoWork(t, shared)
 	assertNoWork(t, begin)

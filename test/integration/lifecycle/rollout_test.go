@@ -98,7 +98,7 @@ func awaitRollouts(t *testing.T, operator *cluster.Operator, counts map[string]i
 	})
 }
 
-// TestNewerChartRolloutIsLimited builds a second operator, and restarts it with leases that expire.
+// TestNewerChartRolloutIsLimited builds a second operator, and restarts it after a crash.
 func TestNewerChartRolloutIsLimited(t *testing.T) {
 	ns := apps.NewExclusive(t, shared)
 	operator := cluster.StartOperator(t.Context(), t, shared)
@@ -108,8 +108,8 @@ func TestNewerChartRolloutIsLimited(t *testing.T) {
 
 	// The two oldest are upgraded first and stay in the rollout, because their pods do not start.
 	binary := newerOperator(t)
-	args := append([]string{"--max-concurrent-rollouts=2"}, cluster.ShortLease...)
-	operator = cluster.StartOperatorBinary(t.Context(), t, shared, binary, args...)
+	const limit = "--max-concurrent-rollouts=2"
+	operator = cluster.StartOperatorBinary(t.Context(), t, shared, binary, limit)
 	for _, name := range slow {
 		// Why its pods do not start is the last that the operator writes of it.
 		ns.Await(name, "in the rollout, with the reason", func(app *v1alpha1.DemoApp) bool {
@@ -132,8 +132,8 @@ func TestNewerChartRolloutIsLimited(t *testing.T) {
 
 	// The next process knows the progress of the rollout, and writes nothing.
 	before, begin := versions(ns, webs), time.Now()
-	operator.Kill()
-	operator = cluster.StartOperatorBinary(t.Context(), t, shared, binary, args...)
+	shared.KillLeader(t, operator)
+	operator = cluster.StartOperatorBinary(t.Context(), t, shared, binary, limit)
 	cluster.AwaitLead(t, operator)
 	awaitRollouts(t, operator, map[string]int{"queued": len(waiting), "active": 2, "failed": 0})
 	apps.AwaitNoWork(t, shared)

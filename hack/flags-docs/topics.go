@@ -18,7 +18,7 @@ type topic struct {
 var topics = []topic{
 	{
 		title: "Scope", introduction: "Where the operator works, and on which kinds.",
-		names: []string{"kubeconfig", "namespaces", "allow-system-namespaces", "controllers"},
+		names: []string{"kubeconfig", "namespaces", "allow-system-namespaces", "controllers", "cluster-domain"},
 	},
 	{
 		title: "Work", introduction: "How much the operator does at a time, and how often. See [capacity](capacity.md).",

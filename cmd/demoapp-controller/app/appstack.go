@@ -13,6 +13,7 @@ import (
 	databasev1 "github.com/example/demoapp-controller/pkg/apis/database/v1"
 	"github.com/example/demoapp-controller/pkg/controller/child"
 	"github.com/example/demoapp-controller/pkg/controller/kinds/appstack"
+	"github.com/example/demoapp-controller/pkg/controller/kinds/parts/naming"
 	"github.com/example/demoapp-controller/pkg/operator"
 )
 
@@ -52,7 +53,7 @@ func buildAppStacks(env *operator.Environment, options *Options) error {
 	if err != nil {
 		return err
 	}
-	loop, err := appstack.New(client.AppV1(), set, options.images, kindDeps(env, options, informers))
+	loop, err := appstack.New(client.AppV1(), set, options.images, naming.Domain(options.ClusterDomain), kindDeps(env, options, informers))
 	if err != nil {
 		return err
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller/kinds/ecommerceplatform"
 	"github.com/example/demoapp-controller/pkg/controller/kinds/parts/datastore"
 	"github.com/example/demoapp-controller/pkg/controller/kinds/parts/mysql"
+	"github.com/example/demoapp-controller/pkg/controller/kinds/parts/naming"
 	"github.com/example/demoapp-controller/pkg/controller/kinds/parts/tier"
 	"github.com/example/demoapp-controller/pkg/generated/clientset/versioned"
 	"github.com/example/demoapp-controller/pkg/operator"
@@ -91,7 +92,7 @@ func (p *platforms) build(env *operator.Environment) error {
 	}
 	p.client = client
 	p.children = set.Optional(tier.ServiceMonitor, backupv1.SchemeGroupVersion.WithKind("Backup"))
-	loop, err := ecommerceplatform.New(client.PlatformV1(), p.children, credentials, p.options.PlatformHosts, p.options.images, kindDeps(env, p.options, informers))
+	loop, err := ecommerceplatform.New(client.PlatformV1(), p.children, credentials, p.options.PlatformHosts, p.options.images, naming.Domain(p.options.ClusterDomain), kindDeps(env, p.options, informers))
 	if err != nil {
 		return err
 	}

@@ -74,6 +74,8 @@ type Options struct {
 	// PlatformHosts maps hosts to the namespaces whose EcommercePlatforms alone may serve them and
 	// their subdomains.
 	PlatformHosts map[string]string
+	// ClusterDomain is the DNS domain of the cluster, for URLs and endpoints in the status.
+	ClusterDomain string
 	// ImageRegistry is a mirror of Docker Hub for the images that the operator names. If it is empty,
 	// they are pulled from Docker Hub.
 	ImageRegistry string
@@ -97,6 +99,7 @@ func NewOptions() *Options {
 		AuditNamespace: "demoapp-audit",
 		AuditRetention: 90 * 24 * time.Hour,
 		LicenseRetry:   2 * time.Minute,
+		ClusterDomain:  "cluster.local",
 
 		MaxConcurrentRollouts:   10,
 		RolloutFailureThreshold: 3,
@@ -145,6 +148,9 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.StringToStringVar(&o.PlatformHosts, "platform-hosts", o.PlatformHosts,
 		"comma-separated `host=namespace` pairs: hosts, with their subdomains, that only EcommercePlatforms of the namespace may serve, "+
 			"for example shop.example.com=team-a (default none: the first platform gets a host)")
+	fs.StringVar(&o.ClusterDomain, "cluster-domain", o.ClusterDomain,
+		"DNS `domain` of the cluster, in URLs and endpoints that the status shows and in the certificates of PostgreSQLs; connections use "+
+			"names that end with .svc")
 	fs.StringVar(&o.ImageRegistry, "image-registry", o.ImageRegistry,
 		"`registry` that mirrors Docker Hub, a host or a host with a path, for the images that the operator names itself: "+
 			"registry.example.com/hub turns redis:7-alpine into registry.example.com/hub/library/redis:7-alpine (default none)")
@@ -210,6 +216,9 @@ func (o *Options) Validate() error {
 	}
 	if o.RolloutFailureThreshold < 0 {
 		bad("--rollout-failure-threshold", o.RolloutFailureThreshold, "must be at least 1, or 0 for no limit")
+	}
+	if problems := validation.IsDNS1123Subdomain(o.ClusterDomain); len(problems) > 0 {
+		bad("--cluster-domain", o.ClusterDomain, "must be a DNS domain, for example cluster.local")
 	}
 	if err := o.parseImages(); err != nil {
 		errs = append(errs, err)

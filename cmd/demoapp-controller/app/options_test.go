@@ -39,6 +39,7 @@ func TestFlagsAndDefaults(t *testing.T) {
 		"audit-retention":                 "2160h0m0s",
 		"license-url":                     "",
 		"license-retry":                   "2m0s",
+		"cluster-domain":                  "cluster.local",
 		"max-concurrent-rollouts":         "10",
 		"rollout-failure-threshold":       "3",
 		"allow-system-namespaces":         "[]",
@@ -106,6 +107,7 @@ func TestValidate(t *testing.T) {
 			name: "negative rollout limits", args: []string{"--max-concurrent-rollouts=-1", "--rollout-failure-threshold=-1"},
 			want: []string{"--max-concurrent-rollouts=-1: must be at least 1", "--rollout-failure-threshold=-1: must be at least 1"},
 		},
+		{name: "domain with a slash", args: []string{"--cluster-domain=corp/x"}, want: []string{"--cluster-domain=corp/x: must be a DNS domain"}},
 		{name: "license retry below the minimum", args: []string{"--license-retry=10ms"}, want: []string{"--license-retry=10ms: must be at least 1s"}},
 		{name: "registries", args: []string{"--allowed-registries=docker.io/library, registry.example.com:5000"}},
 		{

@@ -13,6 +13,7 @@ import (
 	backupv1 "github.com/example/demoapp-controller/pkg/apis/backup/v1"
 	databasev1 "github.com/example/demoapp-controller/pkg/apis/database/v1"
 	"github.com/example/demoapp-controller/pkg/controller/child"
+	"github.com/example/demoapp-controller/pkg/controller/kinds/parts/naming"
 	"github.com/example/demoapp-controller/pkg/controller/kinds/parts/tier"
 	"github.com/example/demoapp-controller/pkg/controller/kinds/postgresql"
 	"github.com/example/demoapp-controller/pkg/generated/clientset/versioned"
@@ -65,7 +66,7 @@ func (b *builtPostgreSQLs) build(env *operator.Environment, options *Options) er
 		return err
 	}
 	b.children, b.backups = child.NewSet(postgresql.Kind, children...).Optional(postgresql.BackupKind), &postgresql.Backups{}
-	loop, err := postgresql.New(client.DatabaseV1(), b.children, observed, b.backups, options.images, kindDeps(env, options, informers))
+	loop, err := postgresql.New(client.DatabaseV1(), b.children, observed, b.backups, options.images, naming.Domain(options.ClusterDomain), kindDeps(env, options, informers))
 	if err != nil {
 		return err
 	}

@@ -11,6 +11,7 @@ import (
 
 	webappv1 "github.com/example/demoapp-controller/pkg/apis/webapp/v1"
 	"github.com/example/demoapp-controller/pkg/controller/child"
+	"github.com/example/demoapp-controller/pkg/controller/kinds/parts/naming"
 	"github.com/example/demoapp-controller/pkg/controller/kinds/website"
 	"github.com/example/demoapp-controller/pkg/operator"
 )
@@ -47,7 +48,7 @@ func buildWebsites(env *operator.Environment, options *Options) error {
 	if err != nil {
 		return err
 	}
-	loop, err := website.New(client.WebappV1(), set, options.images, kindDeps(env, options, informers))
+	loop, err := website.New(client.WebappV1(), set, options.images, naming.Domain(options.ClusterDomain), kindDeps(env, options, informers))
 	if err != nil {
 		return err
 	}

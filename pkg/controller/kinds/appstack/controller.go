@@ -14,6 +14,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller/child"
 	"github.com/example/demoapp-controller/pkg/controller/child/component"
 	"github.com/example/demoapp-controller/pkg/controller/kind"
+	"github.com/example/demoapp-controller/pkg/controller/kinds/parts/naming"
 	appclient "github.com/example/demoapp-controller/pkg/generated/clientset/versioned/typed/app/v1"
 	"github.com/example/demoapp-controller/pkg/images"
 )
@@ -29,15 +30,16 @@ type (
 	loop = kind.Loop[*appv1.AppStack, appv1.AppStackStatus]
 )
 
-// New wires the controller of AppStacks and of their children. It starts nothing.
-func New(client appclient.AppStacksGetter, children *child.Set, pull images.Table, deps kind.Deps) (*loop, error) {
+// New wires the controller of AppStacks and of their children. It starts nothing. domain is for
+// the endpoints in the status.
+func New(client appclient.AppStacksGetter, children *child.Set, pull images.Table, domain naming.Domain, deps kind.Deps) (*loop, error) {
 	l, err := kind.New(kind.Definition[*appv1.AppStack, appv1.AppStackStatus]{
 		Name: Name, GroupVersionKind: Kind, FieldManager: child.FieldManager,
 		Client:     func(namespace string) controller.Patcher[*appv1.AppStack] { return client.AppStacks(namespace) },
 		Status:     func(s *appv1.AppStack) *appv1.AppStackStatus { return &s.Status },
 		Conditions: func(s *appv1.AppStackStatus) *[]metav1.Condition { return &s.Conditions },
 		Steps: func(ctx context.Context, p *pass) error {
-			outcome := component.Ensure(ctx, children, p.Object, &p.Object.Status.Children, p.Now, components(p.Object, pull)...)
+			outcome := component.Ensure(ctx, children, p.Object, &p.Object.Status.Children, p.Now, components(p.Object, pull, domain)...)
 			summarize(p, outcome)
 			return outcome.Err
 		},

@@ -9,16 +9,17 @@ import (
 	appv1 "github.com/example/demoapp-controller/pkg/apis/app/v1"
 	backupv1 "github.com/example/demoapp-controller/pkg/apis/backup/v1"
 	"github.com/example/demoapp-controller/pkg/controller/child/component"
+	"github.com/example/demoapp-controller/pkg/controller/kinds/parts/naming"
 	"github.com/example/demoapp-controller/pkg/controller/kinds/parts/tier"
 	"github.com/example/demoapp-controller/pkg/images"
 )
 
 // components returns the components of an AppStack in the order of their start. The replicas
 // of the PostgreSQL are left to users.
-func components(stack *appv1.AppStack, pull images.Table) []component.Component {
+func components(stack *appv1.AppStack, pull images.Table, domain naming.Domain) []component.Component {
 	given := stack.Spec
 	app := tier.Application{
-		Namespace: stack.Namespace, Name: stack.Name, Images: pull,
+		Namespace: stack.Namespace, Name: stack.Name, Images: pull, Domain: domain,
 		Labels: func(component string) map[string]string {
 			return map[string]string{appv1.LabelStack: stack.Name, appv1.LabelComponent: component}
 		},

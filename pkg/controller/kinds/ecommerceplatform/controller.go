@@ -19,6 +19,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller/kind/event"
 	"github.com/example/demoapp-controller/pkg/controller/kinds/parts/claim"
 	"github.com/example/demoapp-controller/pkg/controller/kinds/parts/mysql"
+	"github.com/example/demoapp-controller/pkg/controller/kinds/parts/naming"
 	platformclient "github.com/example/demoapp-controller/pkg/generated/clientset/versioned/typed/platform/v1"
 	"github.com/example/demoapp-controller/pkg/images"
 )
@@ -48,10 +49,11 @@ func hostClaims(reserved map[string]string) claim.Claims[*platformv1.EcommercePl
 }
 
 // New wires the controller of EcommercePlatforms and of their children. It starts nothing. reserved
-// maps hosts to the namespaces that alone may have them and their subdomains.
+// maps hosts to the namespaces that alone may have them and their subdomains. domain is for the
+// endpoints in the status.
 func New(
 	client platformclient.EcommercePlatformsGetter, children *child.Set, credentials *mysql.Credentials, reserved map[string]string,
-	pull images.Table, deps kind.Deps,
+	pull images.Table, domain naming.Domain, deps kind.Deps,
 ) (*loop, error) {
 	hosts := hostClaims(reserved)
 	var l *loop
@@ -68,7 +70,7 @@ func New(
 			var outcome component.Outcome
 			if problem == nil && err == nil || len(p.Object.Status.Children.Applied) > 0 {
 				// Without credentials no component is created. Components that exist are kept.
-				outcome = component.Ensure(ctx, children, p.Object, &p.Object.Status.Children, p.Now, desired(p.Object, pull, taken == "")...)
+				outcome = component.Ensure(ctx, children, p.Object, &p.Object.Status.Children, p.Now, desired(p.Object, pull, domain, taken == "")...)
 			}
 			outcome.Err = errors.Join(err, outcome.Err)
 			summarize(p, outcome, taken, problem)

@@ -8,15 +8,16 @@ import (
 
 	platformv1 "github.com/example/demoapp-controller/pkg/apis/platform/v1"
 	"github.com/example/demoapp-controller/pkg/controller/child/component"
+	"github.com/example/demoapp-controller/pkg/controller/kinds/parts/naming"
 	"github.com/example/demoapp-controller/pkg/controller/kinds/parts/tier"
 	"github.com/example/demoapp-controller/pkg/images"
 )
 
 // desired returns the components of a platform in the order of their start. Monitoring and backups
 // hold nothing up. A platform that cannot have its host keeps the Ingress of its former host.
-func desired(p *platformv1.EcommercePlatform, pull images.Table, hasHost bool) []component.Component {
+func desired(p *platformv1.EcommercePlatform, pull images.Table, domain naming.Domain, hasHost bool) []component.Component {
 	app := application(p)
-	app.Images = pull
+	app.Images, app.Domain = pull, domain
 	components := app.Tiers()
 	if app.Monitored {
 		components = append(components, app.Monitoring())

@@ -14,6 +14,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller"
 	"github.com/example/demoapp-controller/pkg/controller/child"
 	"github.com/example/demoapp-controller/pkg/controller/kinds/parts/datastore"
+	"github.com/example/demoapp-controller/pkg/controller/kinds/parts/naming"
 	backupv1ac "github.com/example/demoapp-controller/pkg/generated/applyconfiguration/backup/v1"
 )
 
@@ -29,7 +30,7 @@ func desiredBackup(p *databasev1.PostgreSQL, names map[string]string, initialize
 	}
 	desired := backupv1ac.Backup(backupName(p), "").WithLabels(childLabels(p)).WithSpec(backupv1ac.BackupSpec().
 		WithSource(backupv1ac.Source().WithType(backupv1.SourcePostgreSQL).WithConnection(backupv1ac.Connection().
-			WithHost(hostOf(p)).WithPort(port).WithDatabase(names[databasev1.KeyDatabase]).WithCredentialsSecret(credentialsName(p.Name)))).
+			WithHost(naming.ServiceHost(p.Name, p.Namespace)).WithPort(port).WithDatabase(names[databasev1.KeyDatabase]).WithCredentialsSecret(credentialsName(p.Name)))).
 		WithDestination(datastore.Destination(*p.Spec.Backup.Destination)).WithSchedule(p.Spec.Backup.Schedule).WithRetention(p.Spec.Backup.Retention).
 		WithVolume(datastore.Volume(p.Spec.Backup.Volume)))
 	if names[databasev1.KeyDatabase] == "" {

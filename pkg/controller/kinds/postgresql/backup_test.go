@@ -42,7 +42,7 @@ func TestBackupIsCreatedWhenDatabaseIsReady(t *testing.T) {
 		backup, err := w.client.BackupV1().Backups("ns").Get(t.Context(), "db-backup", metav1.GetOptions{})
 		expect.NoError(t, err)
 		expect.Equal(t, "source", backupv1.Source{Type: "postgresql", Connection: backupv1.Connection{
-			Host: "db.ns.svc.cluster.local", Port: 5432, Database: "app", CredentialsSecret: "db-credentials",
+			Host: "db.ns.svc", Port: 5432, Database: "app", CredentialsSecret: "db-credentials",
 		}}, backup.Spec.Source)
 		expect.Equal(t, "volume", backupv1.Volume{Size: "200Gi", StorageClassName: "fast"}, *backup.Spec.Volume)
 		expect.Equal(t, "BackupConfigured", databasev1.ReasonBackupNotReady, w.condition(databasev1.ConditionBackupConfigured).Reason)

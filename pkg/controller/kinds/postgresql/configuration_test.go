@@ -60,7 +60,7 @@ func TestCertificateOfOperator(t *testing.T) {
 		pool.AppendCertsFromPEM([]byte(authority))
 		pair, err := tls.X509KeyPair(secret.Data["tls.crt"], secret.Data["tls.key"])
 		expect.NoError(t, err)
-		for _, host := range []string{"db", "db.ns.svc", "db-read.ns.svc.cluster.local", "db-0.db-headless.ns.svc", "localhost"} {
+		for _, host := range []string{"db", "db.ns.svc", "db-read.ns.svc.example.org", "db-0.db-headless.ns.svc", "localhost"} {
 			_, err := pair.Leaf.Verify(x509.VerifyOptions{DNSName: host, Roots: pool, CurrentTime: time.Now()})
 			expect.NoError(t, err)
 		}

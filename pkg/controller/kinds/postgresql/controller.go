@@ -19,6 +19,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller/kind"
 	"github.com/example/demoapp-controller/pkg/controller/kind/event"
 	"github.com/example/demoapp-controller/pkg/controller/kinds/parts/datastore"
+	"github.com/example/demoapp-controller/pkg/controller/kinds/parts/naming"
 	"github.com/example/demoapp-controller/pkg/controller/kinds/postgresql/certificates"
 	databaseclient "github.com/example/demoapp-controller/pkg/generated/clientset/versioned/typed/database/v1"
 	"github.com/example/demoapp-controller/pkg/images"
@@ -66,15 +67,18 @@ type postgreSQLs struct {
 	children *child.Set
 	backups  *Backups
 	images   images.Table
+	domain   naming.Domain
 }
 
 // New wires the controller of PostgreSQLs and of their children. It starts nothing. [BackupKind] is
-// an optional kind of children. pull says where the images are pulled from.
+// an optional kind of children. pull says where the images are pulled from. domain is for the
+// endpoint in the status, and for the certificates.
 func New(
-	client databaseclient.PostgreSQLsGetter, children *child.Set, observed *Observed, backups *Backups, pull images.Table, deps kind.Deps,
+	client databaseclient.PostgreSQLsGetter, children *child.Set, observed *Observed, backups *Backups, pull images.Table, domain naming.Domain,
+	deps kind.Deps,
 ) (*loop, error) {
 	children = children.ExplainedBy(observed.pods.PodHealth)
-	c := &postgreSQLs{observed, children, backups, pull}
+	c := &postgreSQLs{observed, children, backups, pull, domain}
 	l, err := kind.New(kind.Definition[*databasev1.PostgreSQL, databasev1.PostgreSQLStatus]{
 		Name: Name, GroupVersionKind: Kind, FieldManager: child.FieldManager,
 		Client: func(namespace string) controller.Patcher[*databasev1.PostgreSQL] {
@@ -99,7 +103,7 @@ func New(
 
 func (c *postgreSQLs) reconcile(ctx context.Context, p *pass) error {
 	primary := p.Object.Name + "-0"
-	o := observation{primaryReady: c.pods.IsReady(p.Object.Namespace, primary), backup: c.backups.of(p.Object)}
+	o := observation{domain: c.domain, primaryReady: c.pods.IsReady(p.Object.Namespace, primary), backup: c.backups.of(p.Object)}
 	o.node, o.terminated = c.pods.Termination(p.Object.Namespace, primary)
 	o.unused = c.claims.Unused(p.Key(), *p.Object.Spec.Replicas)
 	o.initialized = wasReady(p.Object) || o.primaryReady

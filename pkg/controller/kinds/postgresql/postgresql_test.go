@@ -171,7 +171,7 @@ func TestStatus(t *testing.T) {
 		w.makeServersReady()
 		note("all ready")
 		expect.Equal(t, "readyReplicas", int32(3), w.database().Status.ReadyReplicas)
-		expect.Equal(t, "endpoint", "db.ns.svc.cluster.local:5432", w.database().Status.Endpoint)
+		expect.Equal(t, "endpoint", "db.ns.svc.example.org:5432", w.database().Status.Endpoint)
 		w.setPod(0, corev1.ConditionFalse)
 		w.makeStatefulSetReady(2)
 		note("primary away")

@@ -19,6 +19,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller/child"
 	"github.com/example/demoapp-controller/pkg/controller/kind/event"
 	"github.com/example/demoapp-controller/pkg/controller/kinds/parts/datastore"
+	"github.com/example/demoapp-controller/pkg/controller/kinds/parts/naming"
 )
 
 // observation is what a pass found out.
@@ -36,6 +37,8 @@ type observation struct {
 	uncertified string
 	// unused are the claims of servers that no longer exist.
 	unused []string
+	// domain is for the endpoint.
+	domain naming.Domain
 }
 
 // wasReady reports whether the primary was ready once.
@@ -44,17 +47,13 @@ func wasReady(p *databasev1.PostgreSQL) bool {
 	return ready != nil && ready.Reason != databasev1.ReasonStarting
 }
 
-func hostOf(p *databasev1.PostgreSQL) string {
-	return p.Name + "." + p.Namespace + ".svc.cluster.local"
-}
-
 // summarize makes the status of what a pass found out.
 func summarize(p *pass, o observation, problem *datastore.Problem, err error) {
 	s := &p.Object.Status
 	servers := o.state.Of("StatefulSet", p.Object.Name).Health
 	s.ObservedGeneration = p.Object.Generation
 	s.ReadyReplicas = servers.ReadyReplicas
-	s.Endpoint = fmt.Sprintf("%s:%d", hostOf(p.Object), port)
+	s.Endpoint = fmt.Sprintf("%s:%d", o.domain.Host(p.Object.Name, p.Object.Namespace), port)
 	if o.backup != nil && o.backup.Status.LastSuccessfulTime != nil {
 		s.LastBackupTime = o.backup.Status.LastSuccessfulTime
 	}

@@ -51,7 +51,7 @@ func (c *postgreSQLs) certify(ctx context.Context, p *pass) (certification, erro
 	labels[databasev1.LabelCertificate] = p.Object.Name
 	pair := corev1ac.Secret(name, "").WithLabels(labels).WithType(corev1.SecretTypeTLS)
 	headless := headlessName(p.Object.Name)
-	issued, err := c.certificates.Issue(ctx, p.Object, []string{p.Object.Name, p.Object.Name + "-read", headless, "*." + headless}, p.Now)
+	issued, err := c.certificates.Issue(ctx, p.Object, []string{p.Object.Name, p.Object.Name + "-read", headless, "*." + headless}, c.domain, p.Now)
 	if err != nil {
 		return certification{children: []child.Desired{child.Retain(pair), child.Retain(authority)}, missing: name}, fmt.Errorf("certificates: %w", err)
 	}

@@ -76,7 +76,7 @@ func (w *world) start() {
 	w.children, w.backups = child.NewSet(postgresql.Kind, children...).Optional(postgresql.BackupKind), &postgresql.Backups{}
 	pull, err4 := images.Parse("", map[string]string{"postgres:17": "mirror.example.com/postgres:17.2"})
 	expect.NoError(w.t, err4)
-	loop, err := postgresql.New(w.client.DatabaseV1(), w.children, observed, w.backups, pull,
+	loop, err := postgresql.New(w.client.DatabaseV1(), w.children, observed, w.backups, pull, "example.org",
 		kind.Deps{Informers: informers, Recorder: w, Clock: clock.RealClock{}, ResyncPeriod: 10 * time.Hour})
 	expect.NoError(w.t, err)
 	w.loop = loop

@@ -13,6 +13,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller"
 	"github.com/example/demoapp-controller/pkg/controller/child"
 	"github.com/example/demoapp-controller/pkg/controller/kind"
+	"github.com/example/demoapp-controller/pkg/controller/kinds/parts/naming"
 	webappclient "github.com/example/demoapp-controller/pkg/generated/clientset/versioned/typed/webapp/v1"
 	"github.com/example/demoapp-controller/pkg/images"
 )
@@ -28,8 +29,9 @@ type (
 	loop = kind.Loop[*webappv1.Website, webappv1.WebsiteStatus]
 )
 
-// New wires the controller of Websites and of their children. It starts nothing.
-func New(client webappclient.WebsitesGetter, children *child.Set, pull images.Table, deps kind.Deps) (*loop, error) {
+// New wires the controller of Websites and of their children. It starts nothing. domain is for the
+// URL in the status.
+func New(client webappclient.WebsitesGetter, children *child.Set, pull images.Table, domain naming.Domain, deps kind.Deps) (*loop, error) {
 	l, err := kind.New(kind.Definition[*webappv1.Website, webappv1.WebsiteStatus]{
 		Name: Name, GroupVersionKind: Kind, FieldManager: child.FieldManager,
 		Client:     func(namespace string) controller.Patcher[*webappv1.Website] { return client.Websites(namespace) },
@@ -37,7 +39,7 @@ func New(client webappclient.WebsitesGetter, children *child.Set, pull images.Ta
 		Conditions: func(s *webappv1.WebsiteStatus) *[]metav1.Condition { return &s.Conditions },
 		Steps: func(ctx context.Context, p *pass) error {
 			state, err := children.Ensure(ctx, p.Object, &p.Object.Status.Children, p.Now, Desired(p.Object, pull)...)
-			summarize(p, state, err)
+			summarize(p, state, domain, err)
 			return err
 		},
 		Hold: func(written, next webappv1.WebsiteStatus) time.Duration {

@@ -4,22 +4,21 @@
 package website
 
 import (
-	"fmt"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	webappv1 "github.com/example/demoapp-controller/pkg/apis/webapp/v1"
 	"github.com/example/demoapp-controller/pkg/controller/child"
 	"github.com/example/demoapp-controller/pkg/controller/kind/event"
+	"github.com/example/demoapp-controller/pkg/controller/kinds/parts/naming"
 )
 
 // summarize makes the status of what Ensure left behind.
-func summarize(p *pass, state child.State, err error) {
+func summarize(p *pass, state child.State, domain naming.Domain, err error) {
 	s, pods := &p.Object.Status, state.Of("Deployment", p.Object.Name).Health
 	s.ObservedGeneration = p.Object.Generation
 	s.Replicas, s.ReadyReplicas = pods.Replicas, pods.ReadyReplicas
 	s.Selector = metav1.FormatLabelSelector(&metav1.LabelSelector{MatchLabels: labelsOf(p.Object)})
-	s.URL = fmt.Sprintf("http://%s.%s.svc.cluster.local", p.Object.Name, p.Object.Namespace)
+	s.URL = "http://" + domain.Host(p.Object.Name, p.Object.Namespace)
 	child.Report(p, state, err)
 }
 

@@ -73,7 +73,7 @@ func (w *world) start() {
 	children, err2 := child.Builtin(w, w.kube, "ConfigMap", "Deployment", "Service")
 	pods, err4 := child.NewPodHealth(w, w.kube, webappv1.LabelWebsite)
 	expect.NoError(w.t, err4)
-	loop, err3 := website.New(w.client.WebappV1(), child.NewSet(website.Kind, children...).ExplainedBy(pods), images.Table{}, kind.Deps{
+	loop, err3 := website.New(w.client.WebappV1(), child.NewSet(website.Kind, children...).ExplainedBy(pods), images.Table{}, "", kind.Deps{
 		Informers: informers, Recorder: w, Clock: clock.RealClock{}, ResyncPeriod: 10 * time.Hour,
 	})
 	expect.NoError(w.t, errors.Join(err1, err2, err3))

@@ -12,6 +12,7 @@ import (
 	workloadv1alpha1 "github.com/example/demoapp-controller/pkg/apis/workload/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller/child"
 	"github.com/example/demoapp-controller/pkg/controller/child/component"
+	"github.com/example/demoapp-controller/pkg/controller/kinds/parts/naming"
 	"github.com/example/demoapp-controller/pkg/controller/kinds/parts/workload"
 	"github.com/example/demoapp-controller/pkg/images"
 )
@@ -49,6 +50,8 @@ type Application struct {
 	Backend, Frontend Workload
 	// Images say where the images that no field names are pulled from.
 	Images images.Table
+	// Domain is the DNS domain in the endpoints.
+	Domain naming.Domain
 	// Monitored means that Prometheus scrapes the backend. See [Application.Monitoring].
 	Monitored bool
 	// Hardened adds limits, topology spread, PodDisruptionBudgets and NetworkPolicies.
@@ -117,7 +120,7 @@ func (a Application) named(component, suffix string) workload.Named {
 
 // endpoint returns the address of a Service, as host:port.
 func (a Application) endpoint(service string, port int32) string {
-	return fmt.Sprintf("%s.%s.svc.cluster.local:%d", service, a.Namespace, port)
+	return fmt.Sprintf("%s:%d", a.Domain.Host(service, a.Namespace), port)
 }
 
 // cache returns the cache, whose directory is lost with its pod.

@@ -15,6 +15,7 @@ import (
 
 	databasev1 "github.com/example/demoapp-controller/pkg/apis/database/v1"
 	"github.com/example/demoapp-controller/pkg/controller/child"
+	"github.com/example/demoapp-controller/pkg/controller/kinds/parts/naming"
 	"github.com/example/demoapp-controller/pkg/serving"
 )
 
@@ -83,12 +84,12 @@ type Issued struct {
 
 // Issue returns the certificates of a PostgreSQL with the names of its services, after the renewals
 // that are due.
-func (s Secrets) Issue(ctx context.Context, owner metav1.Object, services []string, now time.Time) (Issued, error) {
+func (s Secrets) Issue(ctx context.Context, owner metav1.Object, services []string, domain naming.Domain, now time.Time) (Issued, error) {
 	material, exists, err := s.of(ctx, owner)
 	if err != nil {
 		return Issued{}, err
 	}
-	next, _, err := material.Renew(owner.GetName(), namesOf(services, owner.GetNamespace()), true, now)
+	next, _, err := material.Renew(owner.GetName(), namesOf(services, owner.GetNamespace(), domain), true, now)
 	if err != nil {
 		return Issued{}, err
 	}
@@ -97,12 +98,10 @@ func (s Secrets) Issue(ctx context.Context, owner metav1.Object, services []stri
 }
 
 // namesOf returns the names by which clients and standbys reach the servers.
-func namesOf(services []string, namespace string) []string {
+func namesOf(services []string, namespace string, domain naming.Domain) []string {
 	names := []string{"localhost"}
 	for _, service := range services {
-		for _, domain := range []string{"", "." + namespace, "." + namespace + ".svc", "." + namespace + ".svc.cluster.local"} {
-			names = append(names, service+domain)
-		}
+		names = append(names, service, service+"."+namespace, naming.ServiceHost(service, namespace), domain.Host(service, namespace))
 	}
 	return names
 }

@@ -78,7 +78,22 @@ type RenderError struct {
 }
 
 // Error implements error.
-func (e *RenderError) Error() string { return fmt.Sprintf("render chart %s: %v", e.Chart, e.Err) }
+func (e *RenderError) Error() string {
+	text := fmt.Sprintf("render chart %s: %v", e.Chart, e.Err)
+	if mixesNumbers(text) {
+		text += ". Integers of a custom resource are int64, and all numbers of values.yaml are float64: convert both with int or float64 in the template"
+	}
+	return text
+}
+
+// mixesNumbers reports whether the text of a template's error is about types of numbers. Helm gives
+// a chart only floats. A large integer of a custom resource stays an integer, because templates
+// print large floats with an exponent.
+func mixesNumbers(text string) bool {
+	return strings.Contains(text, "incompatible types for comparison") ||
+		strings.Contains(text, "wrong type for value; expected int; got float64") ||
+		strings.Contains(text, "wrong type for value; expected float64; got int64")
+}
 
 // Unwrap returns the cause.
 func (e *RenderError) Unwrap() error { return e.Err }

@@ -9,7 +9,9 @@ import (
 	"fmt"
 	"io"
 	"net/url"
+	"strings"
 	"testing"
+	"text/template"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -43,6 +45,22 @@ func TestIsTerminal(t *testing.T) {
 				t.Errorf("IsTerminal(%v) = %t, want %t", tc.err, got, tc.want)
 			}
 		})
+	}
+}
+
+// TestMixedNumbers uses the texts of the template engine itself, which may change.
+func TestMixedNumbers(t *testing.T) {
+	for text, want := range map[string]bool{
+		"{{ ge .integer .float }}": true, "{{ eq .float .integer }}": true, "{{ until .float }}": true, "{{ half .integer }}": true,
+		"{{ half .text }}": false, "{{ index .text 9 }}": false,
+	} {
+		functions := template.FuncMap{"until": func(int) string { return "" }, "half": func(f float64) float64 { return f / 2 }}
+		err := template.Must(template.New("chart").Funcs(functions).Parse(text)).
+			Execute(io.Discard, map[string]any{"integer": int64(2), "float": 2.0, "text": "2"})
+		message := (&RenderError{Chart: "web", Err: err}).Error()
+		if got := strings.Contains(message, "int or float64"); err == nil || got != want {
+			t.Errorf("%s: the message is %q, want the remedy %t", text, message, want)
+		}
 	}
 }
 

@@ -5,10 +5,13 @@ package inspect
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
 	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 
 	goyaml "go.yaml.in/yaml/v3"
@@ -131,7 +134,8 @@ func (c *Cluster) bundleOperator(ctx context.Context, b *Bundle) {
 		pod := &pods.Items[i]
 		b.addYAML("operator/pods/"+pod.Name+".yaml", pod.Status)
 		c.bundleLog(ctx, b, pod)
-		metrics, err := c.Kubernetes.CoreV1().Pods(namespace).ProxyGet("", pod.Name, "8080", "metrics", nil).DoRaw(ctx)
+		scheme, port := metricsPort(pod)
+		metrics, err := c.Kubernetes.CoreV1().Pods(namespace).ProxyGet(scheme, pod.Name, port, "metrics", nil).DoRaw(ctx)
 		if err != nil {
 			b.leaveOut("metrics of the pod "+pod.Name, err)
 			continue
@@ -140,23 +144,54 @@ func (c *Cluster) bundleOperator(ctx context.Context, b *Bundle) {
 	}
 }
 
-func (c *Cluster) bundleLog(ctx context.Context, b *Bundle, pod *corev1.Pod) {
-	limit := int64(MaxBundleFile)
+// metricsPort returns the scheme and the port of the operator's metrics: those of the container port
+// with that name, or the defaults of the operator. The scheme is empty for HTTP.
+func metricsPort(pod *corev1.Pod) (scheme, port string) {
 	for _, container := range pod.Spec.Containers {
-		stream, err := c.Kubernetes.CoreV1().Pods(pod.Namespace).GetLogs(pod.Name, &corev1.PodLogOptions{
-			Container: container.Name, LimitBytes: &limit,
-		}).Stream(ctx)
-		var text []byte
-		if err == nil {
-			text, err = io.ReadAll(io.LimitReader(stream, limit))
-			_ = stream.Close()
+		if slices.Contains(container.Args, "--metrics-secure") {
+			scheme = "https"
 		}
-		if err != nil {
-			b.leaveOut("log of the pod "+pod.Name, err)
-			continue
+		for _, p := range container.Ports {
+			if p.Name == "metrics" {
+				port = strconv.Itoa(int(p.ContainerPort))
+			}
 		}
-		b.add("operator/logs/"+pod.Name+"-"+container.Name+".log", text)
 	}
+	return scheme, cmp.Or(port, "8080")
+}
+
+// bundleLog adds the logs of a pod's containers, and the log before its restart of each container
+// that was restarted: it says why.
+func (c *Cluster) bundleLog(ctx context.Context, b *Bundle, pod *corev1.Pod) {
+	for _, container := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers) {
+		c.addLog(ctx, b, pod, container.Name, false)
+	}
+	for _, container := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
+		if container.RestartCount > 0 {
+			c.addLog(ctx, b, pod, container.Name, true)
+		}
+	}
+}
+
+func (c *Cluster) addLog(ctx context.Context, b *Bundle, pod *corev1.Pod, container string, previous bool) {
+	what, suffix := "log", ".log"
+	if previous {
+		what, suffix = "log before the last restart", ".previous.log"
+	}
+	limit := int64(MaxBundleFile)
+	stream, err := c.Kubernetes.CoreV1().Pods(pod.Namespace).GetLogs(pod.Name, &corev1.PodLogOptions{
+		Container: container, LimitBytes: &limit, Previous: previous,
+	}).Stream(ctx)
+	var text []byte
+	if err == nil {
+		text, err = io.ReadAll(io.LimitReader(stream, limit))
+		_ = stream.Close()
+	}
+	if err != nil {
+		b.leaveOut(what+" of the pod "+pod.Name, err)
+		return
+	}
+	b.add("operator/logs/"+pod.Name+"-"+container+suffix, text)
 }
 
 // maskObject removes what may be secret from an object of a user.

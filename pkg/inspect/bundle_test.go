@@ -63,7 +63,11 @@ status:
 		},
 		&corev1.Pod{
 			ObjectMeta: metav1.ObjectMeta{Namespace: cluster.Operator.Namespace, Name: "operator-1", Labels: labels},
-			Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "operator"}}},
+			Spec: corev1.PodSpec{
+				InitContainers: []corev1.Container{{Name: "copy"}},
+				Containers:     []corev1.Container{{Name: "operator", Ports: []corev1.ContainerPort{{Name: "metrics", ContainerPort: 9100}}}},
+			},
+			Status: corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{Name: "operator", RestartCount: 2}}},
 		},
 		&corev1.Event{
 			ObjectMeta:     metav1.ObjectMeta{Namespace: "shop", Name: "a"},
@@ -81,8 +85,9 @@ status:
 	kube.PrependReactor("get", "leases", func(action clienttesting.Action) (bool, runtime.Object, error) {
 		return true, nil, apierrors.NewForbidden(action.GetResource().GroupResource(), cluster.Operator.Name, nil)
 	})
-	kube.AddProxyReactor("pods", func(clienttesting.Action) (bool, restclient.ResponseWrapper, error) {
-		return true, response("workers 3\n"), nil
+	kube.AddProxyReactor("pods", func(action clienttesting.Action) (bool, restclient.ResponseWrapper, error) {
+		request, _ := action.(clienttesting.ProxyGetAction)
+		return true, response("workers 3, port " + request.GetPort() + "\n"), nil
 	})
 
 	bundle, err := cluster.Bundle(t.Context(), "shop")
@@ -97,12 +102,16 @@ status:
 	}
 	for name, part := range map[string]string{
 		"objects/demoapps.demo.example.com.yaml": "replicas: 3", "events.txt": "Installed", "kubernetes-version.txt": "v",
-		"operator/deployment.yaml": "--workers=3", "operator/metrics/operator-1.txt": "workers 3",
-		"operator/logs/operator-1-operator.log": "fake logs", "operator/pods/operator-1.yaml": "{}",
+		"operator/deployment.yaml": "--workers=3", "operator/metrics/operator-1.txt": "workers 3, port 9100",
+		"operator/logs/operator-1-operator.log": "fake logs", "operator/logs/operator-1-copy.log": "fake logs",
+		"operator/logs/operator-1-operator.previous.log": "fake logs", "operator/pods/operator-1.yaml": "restartCount: 2",
 	} {
 		if !strings.Contains(string(bundle.Files[name]), part) {
 			t.Errorf("%s lacks %q:\n%s", name, part, bundle.Files[name])
 		}
+	}
+	if _, found := bundle.Files["operator/logs/operator-1-copy.previous.log"]; found {
+		t.Error("a container without restarts has a log before its restart")
 	}
 	if strings.Contains(string(bundle.Files["events.txt"]), "Foreign") {
 		t.Error("events of other objects are in the bundle")

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
@@ -50,7 +51,8 @@ func (e *UnknownKindError) Error() string {
 		names = append(names, strings.ToLower(kind.Kind))
 	}
 	if len(names) == 0 {
-		return fmt.Sprintf("the API server serves no kind of the category %s; install the CRDs", apimeta.Category)
+		return fmt.Sprintf("no kind %q: the API server serves no kind of the category %s, and the operator reports none on its Lease "+
+			"(--operator-namespace and --operator-lease name it); install the CRDs", e.Word, apimeta.Category)
 	}
 	if near := Nearest(e.Word, names); near != "" {
 		return fmt.Sprintf("no kind %q; did you mean %q?", e.Word, near)
@@ -63,6 +65,14 @@ func (e *UnknownKindError) Error() string {
 // cannot be read, because users of a single namespace may not read it.
 func (c *Cluster) Kinds(ctx context.Context) ([]Kind, error) {
 	report, _ := c.Report(ctx)
+	return c.served(func(group schema.GroupResource, kind schema.GroupKind, categories []string) bool {
+		return slices.Contains(report.Resources, group.String()) || slices.Contains(report.Kinds, kind.String()) ||
+			slices.Contains(categories, apimeta.Category)
+	})
+}
+
+// served returns the kinds of the API server that match, sorted by group and name.
+func (c *Cluster) served(match func(resource schema.GroupResource, kind schema.GroupKind, categories []string) bool) ([]Kind, error) {
 	_, lists, err := c.Discovery.ServerGroupsAndResources()
 	if err != nil && !discovery.IsGroupDiscoveryFailedError(err) {
 		return nil, fmt.Errorf("discover the kinds of the API server: %w", err)
@@ -79,8 +89,7 @@ func (c *Cluster) Kinds(ctx context.Context) ([]Kind, error) {
 			if _, known := found[gvk.GroupKind()]; known || strings.Contains(resource.Name, "/") {
 				continue
 			}
-			reported := slices.Contains(report.Resources, version.WithResource(resource.Name).GroupResource().String())
-			if reported || slices.Contains(resource.Categories, apimeta.Category) {
+			if match(version.WithResource(resource.Name).GroupResource(), gvk.GroupKind(), resource.Categories) {
 				found[gvk.GroupKind()] = kindOf(gvk, resource)
 			}
 		}
@@ -102,17 +111,21 @@ func kindOf(gvk schema.GroupVersionKind, resource metav1.APIResource) Kind {
 
 // Kind returns the kind that a user means by a word, such as demoapp, da or
 // demoapps.demo.example.com. The error is an [UnknownKindError] if the operator serves no such
-// kind.
+// kind. A user who may not read the operator's report may name any custom resource.
 func (c *Cluster) Kind(ctx context.Context, word string) (Kind, error) {
 	kinds, err := c.Kinds(ctx)
 	if err != nil {
 		return Kind{}, err
 	}
-	var found []Kind
-	for _, kind := range kinds {
-		if kind.names(word) {
-			found = append(found, kind)
+	found := named(kinds, word)
+	if _, err := c.Report(ctx); len(found) == 0 && apierrors.IsForbidden(err) {
+		all, err := c.served(func(resource schema.GroupResource, _ schema.GroupKind, _ []string) bool {
+			return strings.Contains(resource.Group, ".") && !strings.HasSuffix(resource.Group, ".k8s.io")
+		})
+		if err != nil {
+			return Kind{}, err
 		}
+		found = named(all, word)
 	}
 	switch len(found) {
 	case 0:
@@ -123,6 +136,11 @@ func (c *Cluster) Kind(ctx context.Context, word string) (Kind, error) {
 		return Kind{}, fmt.Errorf("kind %q is ambiguous; write %s.%s or %s.%s",
 			word, found[0].Resource, found[0].Group, found[1].Resource, found[1].Group)
 	}
+}
+
+// named returns the kinds that a user means by a word.
+func named(kinds []Kind, word string) []Kind {
+	return slices.DeleteFunc(slices.Clone(kinds), func(kind Kind) bool { return !kind.names(word) })
 }
 
 // Nearest returns the word that a user meant by a mistyped one; empty if none is near.

@@ -5,15 +5,19 @@ package inspect_test
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	fakediscovery "k8s.io/client-go/discovery/fake"
 	kubefake "k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/utils/ptr"
 
 	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
@@ -70,6 +74,11 @@ func TestKinds(t *testing.T) {
 			[]runtime.Object{leaseWith(`{"version":"v1","resources":["webs.b.example.com"]}`)},
 			[]string{"Web.a.example.com", "Web.b.example.com", "DemoApp.demo.example.com"},
 		},
+		{
+			"category and kinds of a chart in the report",
+			[]runtime.Object{leaseWith(`{"version":"v1","kinds":["Gone.b.example.com","Web.b.example.com"]}`)},
+			[]string{"Web.a.example.com", "Web.b.example.com", "DemoApp.demo.example.com"},
+		},
 		{"report that is no JSON", []runtime.Object{leaseWith("{")}, []string{"Web.a.example.com", "DemoApp.demo.example.com"}},
 	}
 	for _, tt := range tests {
@@ -114,6 +123,23 @@ func TestKind(t *testing.T) {
 	}
 }
 
+// TestKindWithoutPermissionForReport: most users of one namespace may not read the Lease.
+func TestKindWithoutPermissionForReport(t *testing.T) {
+	kube := kubefake.NewClientset()
+	kube.PrependReactor("get", "leases", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return true, nil, apierrors.NewForbidden(schema.GroupResource{Resource: "leases"}, operatorLease.Name, errors.New("no role"))
+	})
+	discovery, _ := kube.Discovery().(*fakediscovery.FakeDiscovery)
+	discovery.Resources = served
+	cluster := inspect.New(inspect.Clients{Kubernetes: kube, Discovery: discovery}, operatorLease)
+
+	kind, err := cluster.Kind(t.Context(), "webs.b.example.com")
+	expect.NoError(t, err)
+	expect.Equal(t, "kind", "Web.b.example.com", kind.GroupKind().String())
+	_, err = cluster.Kind(t.Context(), "deployment")
+	expect.Contains(t, "error", fmt.Sprint(err), `no kind "deployment"`)
+}
+
 func TestUnknownKindWithoutCRDs(t *testing.T) {
 	_, err := clusterOf(t, served[:1]).Kind(t.Context(), "demoapp")
 
@@ -121,7 +147,8 @@ func TestUnknownKindWithoutCRDs(t *testing.T) {
 	if !errors.As(err, &unknown) {
 		t.Fatalf("error is %v", err)
 	}
-	expect.Equal(t, "error", "the API server serves no kind of the category demoapp-controller; install the CRDs", err.Error())
+	expect.Equal(t, "error", `no kind "demoapp": the API server serves no kind of the category demoapp-controller, and the operator reports none on its Lease `+
+		"(--operator-namespace and --operator-lease name it); install the CRDs", err.Error())
 }
 
 func TestRunning(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/events"
 
@@ -67,6 +68,7 @@ type Environment struct {
 	stream    events.EventBroadcaster
 	kinds     *kindMetrics
 	lease     *coordinationv1.Lease
+	report    *report
 	informers map[informerKey]cache.SharedIndexInformer
 	onDemand  map[informerKey]*controller.OnDemand
 	parts     Parts
@@ -113,6 +115,15 @@ func (e *Environment) Lease() *coordinationv1.Lease { return e.lease }
 func (e *Environment) SetWaiting(kind string, waiting bool) {
 	if e.kinds != nil {
 		e.kinds.setWaiting(kind, waiting)
+	}
+}
+
+// ReportKinds replaces the kinds that a registered kind reports on the Lease of the leader. It is
+// for kinds that change while the process runs, and have no Resources. The next renewal of the Lease
+// writes them.
+func (e *Environment) ReportKinds(registered string, kinds []schema.GroupKind) {
+	if e.report != nil {
+		e.report.setKinds(registered, kinds)
 	}
 }
 

@@ -185,11 +185,8 @@ func prepare(
 	environment.lease = &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{
 		Namespace: cfg.LeaderElection.ResourceNamespace, Name: cfg.LeaderElection.ResourceName,
 	}}
-	report, err := reportOf(cfg.Version, cfg.ReportedImages, kinds)
-	if err != nil {
-		return nil, err
-	}
-	holder, held := cfg.identity, coordinationv1client.LeasesGetter(reportingLeases{leases, report})
+	environment.report = newReport(cfg.Version, cfg.ReportedImages, kinds)
+	holder, held := cfg.identity, coordinationv1client.LeasesGetter(reportingLeases{leases, environment.report})
 	var shared []Controller
 	if cfg.Shards > 1 {
 		environment.Shards = controller.NewShards(cfg.Shards)

@@ -70,7 +70,7 @@ func File(ctx context.Context, engine *Engine, options FileOptions) (operator.Ki
 		return operator.Kind{}, err
 	}
 	return operator.Kind{Name: FileKind, Rules: rulesOf(kinds), Build: func(env *operator.Environment) error {
-		manager, err := newManager(env, engine, options.Options, kinds)
+		manager, err := newManager(env, FileKind, engine, options.Options, kinds)
 		if err != nil {
 			return err
 		}

@@ -267,7 +267,7 @@ func TestReloadEvents(t *testing.T) {
 		}
 		return operator.Kind{Name: "watches", Build: func(env *operator.Environment) error {
 			var manager *watches.Manager
-			manager, err := newManager(env, &Engine{}, Options{}, kinds)
+			manager, err := newManager(env, "releases", &Engine{}, Options{}, kinds)
 			l.observe(env)
 			l.report = func(e event.Event) { reported = append(reported, e.Type+" "+e.Reason+" "+e.Note) }
 			env.AddController("watches", manager.Run)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/utils/clock"
 
@@ -68,21 +69,25 @@ func rulesOf(kinds []watches.ReleaseKind) func(served.Snapshot) []operator.Rule 
 // process.
 func Func(engine *Engine, options Options, kinds func(*operator.Environment) ([]watches.ReleaseKind, error)) operator.Kind {
 	engine.cacheAll()
-	return operator.Kind{Name: "releases", Build: func(env *operator.Environment) error {
+	const name = "releases"
+	return operator.Kind{Name: name, Build: func(env *operator.Environment) error {
 		built, err := kinds(env)
 		if err != nil {
 			return err
 		}
-		manager, err := newManager(env, engine, options, built)
+		manager, err := newManager(env, name, engine, options, built)
 		if err != nil {
 			return err
 		}
-		env.AddSharded("releases", manager.Run)
+		env.AddSharded(name, manager.Run)
 		return nil
 	}}
 }
 
-func newManager(env *operator.Environment, shared *Engine, options Options, kinds []watches.ReleaseKind) (*watches.Manager, error) {
+// newManager returns the manager of the kinds of a registered kind.
+func newManager(
+	env *operator.Environment, registered string, shared *Engine, options Options, kinds []watches.ReleaseKind,
+) (*watches.Manager, error) {
 	engine, err := shared.Get(env)
 	if err != nil {
 		return nil, err
@@ -95,6 +100,7 @@ func newManager(env *operator.Environment, shared *Engine, options Options, kind
 		Clock: clock.RealClock{}, Namespaces: env.Namespaces, NamespaceMetadata: env.NamespaceMetadata,
 		FieldManager: env.Name(), ResyncPeriod: options.ResyncPeriod, Workers: options.Workers,
 		Waiting: env.SetWaiting, Refuse: options.Refuse, Shards: env.Shards,
+		Report: func(kinds []schema.GroupKind) { env.ReportKinds(registered, kinds) },
 		Permitted: func(ctx context.Context, kind watches.ReleaseKind) error {
 			return env.Permitted(ctx, kind.Name(), rulesOf([]watches.ReleaseKind{kind}))
 		},

@@ -20,6 +20,9 @@ type OperatorReport struct {
 	Version string `json:"version"`
 	// Resources are the custom resources that the operator serves, as resource.group, sorted.
 	Resources []string `json:"resources,omitempty"`
+	// Kinds are the kinds of watches.yaml or of a program's own charts, as kind.group, sorted.
+	// Their CRDs need no category.
+	Kinds []string `json:"kinds,omitempty"`
 	// Images are the images that the operator uses in place of those that it names itself.
 	Images map[string]string `json:"images,omitempty"`
 }

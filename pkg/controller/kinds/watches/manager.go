@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"sync"
@@ -62,6 +63,8 @@ type Deps struct {
 	// Waiting is called when a kind starts or ends to wait until the API server serves it and the
 	// operator may watch it. Optional.
 	Waiting func(kind string, waiting bool)
+	// Report is called with all kinds of the manager at its start and after each change. Optional.
+	Report func(kinds []schema.GroupKind)
 	// Permitted is called before a kind starts, and returns when the operator has the permissions
 	// that the kind needs. The context ends when the kind must not start any more. After an error,
 	// Permitted is called again later. Optional.
@@ -87,6 +90,9 @@ type Manager struct {
 func NewManager(deps Deps, kinds ...ReleaseKind) (*Manager, error) {
 	if deps.Waiting == nil {
 		deps.Waiting = func(string, bool) {}
+	}
+	if deps.Report == nil {
+		deps.Report = func([]schema.GroupKind) {}
 	}
 	var err error
 	if deps.metadata, err = metadata.NewForConfigAndClient(deps.RESTConfig, deps.HTTPClient); err != nil {
@@ -124,6 +130,7 @@ func (m *Manager) Update(kinds ...ReleaseKind) error {
 		return err
 	}
 	m.runner.Update(targets)
+	m.deps.Report(slices.Collect(maps.Keys(seen)))
 	return nil
 }
 

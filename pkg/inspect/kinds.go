@@ -65,9 +65,8 @@ func (e *UnknownKindError) Error() string {
 // cannot be read, because users of a single namespace may not read it.
 func (c *Cluster) Kinds(ctx context.Context) ([]Kind, error) {
 	report, _ := c.Report(ctx)
-	return c.served(func(group schema.GroupResource, kind schema.GroupKind, categories []string) bool {
-		return slices.Contains(report.Resources, group.String()) || slices.Contains(report.Kinds, kind.String()) ||
-			slices.Contains(categories, apimeta.Category)
+	return c.served(func(resource schema.GroupResource, kind schema.GroupKind, categories []string) bool {
+		return report.serves(resource, kind) || slices.Contains(categories, apimeta.Category)
 	})
 }
 

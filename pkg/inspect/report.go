@@ -7,9 +7,11 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
 	"github.com/example/demoapp-controller/pkg/images"
@@ -30,6 +32,11 @@ type Report struct {
 // Running reports whether a leader holds the lease at a time.
 func (r Report) Running(now time.Time) bool {
 	return r.Leader != "" && now.Before(r.Renewed.Add(r.Duration))
+}
+
+// serves reports whether the operator reports a kind.
+func (r Report) serves(resource schema.GroupResource, kind schema.GroupKind) bool {
+	return slices.Contains(r.Resources, resource.String()) || slices.Contains(r.Kinds, kind.String())
 }
 
 // Report returns the operator's report. It reads the Lease once. The error is that of the API

@@ -51,6 +51,7 @@ var kindsOfTrees = []*metav1.APIResourceList{
 	{GroupVersion: "webapp.example.com/v1", APIResources: []metav1.APIResource{
 		{Name: "websites", Kind: "Website", Namespaced: true, Categories: []string{apimeta.Category}},
 	}},
+	{GroupVersion: "cache.my.domain/v1", APIResources: []metav1.APIResource{{Name: "memcacheds", Kind: "Memcached", Namespaced: true}}},
 }
 
 // treeCluster returns a cluster with objects, as YAML documents, and its dynamic client.

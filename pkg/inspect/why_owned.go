@@ -158,7 +158,7 @@ func (f facts) ofUnseen(node *Node, summary Summary) finding {
 	if f.operator == nil || !f.operator.running {
 		return found
 	}
-	served := slices.Contains(f.operator.report.Resources, node.Resource.String())
+	served := f.operator.report.serves(node.Resource, node.GroupVersionKind.GroupKind())
 	logs := fmt.Sprintf("kubectl logs -n %s %s", f.operator.lease.Namespace, podOf(f.operator.report.Leader))
 	switch {
 	case f.operator.report.Version != "" && !served:

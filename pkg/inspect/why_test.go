@@ -36,7 +36,7 @@ status: {observedGeneration: 1, conditions: [{type: Ready, status: "False", reas
 // lease creates the operator's Lease with a report.
 func lease(t *testing.T, cluster *inspect.Cluster, renewed time.Time) {
 	t.Helper()
-	object := leaseWith(`{"version":"v1","resources":["demoapps.demo.example.com"]}`)
+	object := leaseWith(`{"version":"v1","resources":["demoapps.demo.example.com"],"kinds":["Memcached.cache.my.domain"]}`)
 	object.Spec = coordinationv1.LeaseSpec{
 		HolderIdentity: ptr.To("operator-1_a"), LeaseDurationSeconds: ptr.To[int32](15), RenewTime: &metav1.MicroTime{Time: renewed},
 	}
@@ -116,12 +116,22 @@ func TestWhy(t *testing.T) {
 		{"operator that does not run", notReady("Progressing", "Available: 0/1", ""), now.Add(-time.Minute), "needs a person: DemoApp/web Lease/demoapp-controller", "kubectl get pods -n demoapp-system"},
 		{"operator that does not matter", notReady("Refused", "spec.selector: field is immutable", stalled), now.Add(-time.Minute), "needs a person: DemoApp/web", "kubectl edit demoapp.demo.example.com web -n shop"},
 		{"kind that the operator leaves out", "apiVersion: webapp.example.com/v1\nkind: Website\nmetadata: {name: web}\n", now, "needs a person: Website/web", "kubectl logs -n demoapp-system operator-1"},
+		{
+			"new object of a kind of watches.yaml", "apiVersion: cache.my.domain/v1\nkind: Memcached\nmetadata: {name: web, generation: 1, creationTimestamp: '1970-01-01T00:16:30Z'}\n",
+			now, "waits: Memcached/web", "kubectl describe memcached.cache.my.domain web -n shop",
+		},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			cluster, _ := treeCluster(t, tt.objects)
 			lease(t, cluster, tt.renewed)
-			kind, err := cluster.Kind(t.Context(), map[bool]string{true: "website", false: "demoapp"}[strings.Contains(tt.objects, "Website")])
+			word := "demoapp"
+			for _, other := range []string{"Website", "Memcached"} {
+				if strings.Contains(tt.objects, "kind: "+other) {
+					word = other
+				}
+			}
+			kind, err := cluster.Kind(t.Context(), word)
 			expect.NoError(t, err)
 
 			got, err := cluster.Why(t.Context(), inspect.Reference{GroupVersionKind: kind.GroupVersionKind, Namespace: "shop", Name: "web"}, now)

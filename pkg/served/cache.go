@@ -222,7 +222,7 @@ func (c *Cache) renew() {
 	}
 }
 
-// Run notes every change to CRDs and API services until ctx ends. Without permission to
+// Run notes each change to CRDs and API services that may change what the API server serves, until ctx ends. Without permission to
 // watch them, only unknown kinds lead to a new discovery.
 func (c *Cache) Run(ctx context.Context) {
 	var running sync.WaitGroup
@@ -238,7 +238,7 @@ func (c *Cache) Run(ctx context.Context) {
 func (c *Cache) watch(ctx context.Context, resource schema.GroupVersionResource) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	informer, err := metacache.NewInformer(nil, c.Metadata, resource, metav1.NamespaceAll, nil, metacache.Identity)
+	informer, err := metacache.NewInformer(nil, c.Metadata, resource, metav1.NamespaceAll, nil, reduce)
 	err = errors.Join(
 		err,
 		informer.SetWatchErrorHandlerWithContext(func(ctx context.Context, r *cache.Reflector, err error) {
@@ -261,8 +261,7 @@ func (c *Cache) watch(ctx context.Context, resource schema.GroupVersionResource)
 				}
 			},
 			UpdateFunc: func(before, after any) {
-				was, is := before.(*metav1.PartialObjectMetadata), after.(*metav1.PartialObjectMetadata)
-				if was.ResourceVersion != is.ResourceVersion {
+				if mayServeOthers(before.(*metav1.PartialObjectMetadata), after.(*metav1.PartialObjectMetadata)) {
 					c.changed()
 				}
 			},

@@ -67,6 +67,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &applyconfigurationbackupv1.DestinationApplyConfiguration{}
 	case backupv1.SchemeGroupVersion.WithKind("Failure"):
 		return &applyconfigurationbackupv1.FailureApplyConfiguration{}
+	case backupv1.SchemeGroupVersion.WithKind("Run"):
+		return &applyconfigurationbackupv1.RunApplyConfiguration{}
 	case backupv1.SchemeGroupVersion.WithKind("Source"):
 		return &applyconfigurationbackupv1.SourceApplyConfiguration{}
 	case backupv1.SchemeGroupVersion.WithKind("Volume"):

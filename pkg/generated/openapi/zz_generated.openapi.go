@@ -46,6 +46,7 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		backupv1.Connection{}.OpenAPIModelName():                schema_pkg_apis_backup_v1_Connection(ref),
 		backupv1.Destination{}.OpenAPIModelName():               schema_pkg_apis_backup_v1_Destination(ref),
 		backupv1.Failure{}.OpenAPIModelName():                   schema_pkg_apis_backup_v1_Failure(ref),
+		backupv1.Run{}.OpenAPIModelName():                       schema_pkg_apis_backup_v1_Run(ref),
 		backupv1.Source{}.OpenAPIModelName():                    schema_pkg_apis_backup_v1_Source(ref),
 		backupv1.Volume{}.OpenAPIModelName():                    schema_pkg_apis_backup_v1_Volume(ref),
 		cachev1.MemcachedBackup{}.OpenAPIModelName():            schema_pkg_apis_cache_v1_MemcachedBackup(ref),
@@ -670,6 +671,12 @@ func schema_pkg_apis_backup_v1_BackupSpec(ref common.ReferenceCallback) common.O
 							Ref:         ref(backupv1.Volume{}.OpenAPIModelName()),
 						},
 					},
+					"run": {
+						SchemaProps: spec.SchemaProps{
+							Description: "run is about the Jobs of the runs, and of restores.",
+							Ref:         ref(backupv1.Run{}.OpenAPIModelName()),
+						},
+					},
 					"suspend": {
 						SchemaProps: spec.SchemaProps{
 							Description: "suspend starts no further scheduled runs.",
@@ -682,7 +689,7 @@ func schema_pkg_apis_backup_v1_BackupSpec(ref common.ReferenceCallback) common.O
 			},
 		},
 		Dependencies: []string{
-			backupv1.Destination{}.OpenAPIModelName(), backupv1.Source{}.OpenAPIModelName(), backupv1.Volume{}.OpenAPIModelName()},
+			backupv1.Destination{}.OpenAPIModelName(), backupv1.Run{}.OpenAPIModelName(), backupv1.Source{}.OpenAPIModelName(), backupv1.Volume{}.OpenAPIModelName()},
 	}
 }
 
@@ -939,6 +946,57 @@ func schema_pkg_apis_backup_v1_Failure(ref common.ReferenceCallback) common.Open
 		},
 		Dependencies: []string{
 			metav1.Time{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_backup_v1_Run(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "Run is about the Jobs of a Backup.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"timeout": {
+						SchemaProps: spec.SchemaProps{
+							Description: "timeout is how long a run or a restore may take, retries included. Defaults to 6h.",
+							Ref:         ref(metav1.Duration{}.OpenAPIModelName()),
+						},
+					},
+					"podLabels": {
+						SchemaProps: spec.SchemaProps{
+							Description: "podLabels are further labels of the pods, for example for a NetworkPolicy or a service mesh. The operator's own labels win over them.",
+							Type:        []string{"object"},
+							AdditionalProperties: &spec.SchemaOrBool{
+								Allows: true,
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"podAnnotations": {
+						SchemaProps: spec.SchemaProps{
+							Description: "podAnnotations are annotations of the pods, such as sidecar.istio.io/inject: \"false\".",
+							Type:        []string{"object"},
+							AdditionalProperties: &spec.SchemaOrBool{
+								Allows: true,
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			metav1.Duration{}.OpenAPIModelName()},
 	}
 }
 
@@ -1757,11 +1815,17 @@ func schema_pkg_apis_database_v1_PostgreSQLBackup(ref common.ReferenceCallback) 
 							Ref:         ref(backupv1.Volume{}.OpenAPIModelName()),
 						},
 					},
+					"run": {
+						SchemaProps: spec.SchemaProps{
+							Description: "run is about the Jobs of the backups.",
+							Ref:         ref(backupv1.Run{}.OpenAPIModelName()),
+						},
+					},
 				},
 			},
 		},
 		Dependencies: []string{
-			backupv1.Destination{}.OpenAPIModelName(), backupv1.Volume{}.OpenAPIModelName()},
+			backupv1.Destination{}.OpenAPIModelName(), backupv1.Run{}.OpenAPIModelName(), backupv1.Volume{}.OpenAPIModelName()},
 	}
 }
 
@@ -3446,11 +3510,17 @@ func schema_pkg_apis_platform_v1_PlatformBackup(ref common.ReferenceCallback) co
 							Ref:         ref(backupv1.Volume{}.OpenAPIModelName()),
 						},
 					},
+					"run": {
+						SchemaProps: spec.SchemaProps{
+							Description: "run is about the Jobs of the backups.",
+							Ref:         ref(backupv1.Run{}.OpenAPIModelName()),
+						},
+					},
 				},
 			},
 		},
 		Dependencies: []string{
-			backupv1.Destination{}.OpenAPIModelName(), backupv1.Volume{}.OpenAPIModelName()},
+			backupv1.Destination{}.OpenAPIModelName(), backupv1.Run{}.OpenAPIModelName(), backupv1.Volume{}.OpenAPIModelName()},
 	}
 }
 

@@ -110,6 +110,10 @@ type BackupSpec struct {
 	// +optional
 	Volume *Volume `json:"volume,omitempty"`
 
+	// run is about the Jobs of the runs, and of restores.
+	// +optional
+	Run *Run `json:"run,omitempty"`
+
 	// suspend starts no further scheduled runs.
 	// +optional
 	Suspend bool `json:"suspend,omitempty"`
@@ -151,6 +155,29 @@ type Volume struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="must be the name of a StorageClass: lower-case letters, digits, '-' and '.', beginning and ending with a letter or digit"
 	// +optional
 	StorageClassName string `json:"storageClassName,omitempty"`
+}
+
+// Run is about the Jobs of a Backup.
+type Run struct {
+	// timeout is how long a run or a restore may take, retries included. Defaults to 6h.
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]+([.][0-9]+)?(s|m|h))+$') && duration(self) >= duration('1m') && duration(self) <= duration('168h')",message="must be a duration from 1m to 168h, such as 90m or 12h"
+	// +optional
+	Timeout *metav1.Duration `json:"timeout,omitempty"`
+
+	// podLabels are further labels of the pods, for example for a NetworkPolicy or a service mesh.
+	// The operator's own labels win over them.
+	// +kubebuilder:validation:MaxProperties=32
+	// +kubebuilder:validation:XValidation:rule="self.all(key, key.size() <= 317 && self[key].size() <= 63 && self[key].matches('^([a-zA-Z0-9]([-a-zA-Z0-9_.]*[a-zA-Z0-9])?)?$'))",message="must have values of labels: at most 63 letters, digits, '-', '_' and '.', beginning and ending with a letter or digit"
+	// +optional
+	PodLabels map[string]string `json:"podLabels,omitempty"`
+
+	// podAnnotations are annotations of the pods, such as sidecar.istio.io/inject: "false".
+	// +kubebuilder:validation:MaxProperties=32
+	// +kubebuilder:validation:XValidation:rule="self.all(key, key.size() <= 317 && self[key].size() <= 4096)",message="must have values of at most 4096 characters"
+	// +optional
+	PodAnnotations map[string]string `json:"podAnnotations,omitempty"`
 }
 
 // Connection says how a database is reached.

@@ -44,6 +44,11 @@ func (in Failure) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in Run) OpenAPIModelName() string {
+	return "com.github.example.demoapp-controller.pkg.apis.backup.v1.Run"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in Source) OpenAPIModelName() string {
 	return "com.github.example.demoapp-controller.pkg.apis.backup.v1.Source"
 }

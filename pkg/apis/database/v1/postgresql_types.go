@@ -320,6 +320,10 @@ type PostgreSQLBackup struct {
 	// volume holds a dump until it is stored. Defaults to 50Gi on the disk of the node.
 	// +optional
 	Volume *backupv1.Volume `json:"volume,omitempty"`
+
+	// run is about the Jobs of the backups.
+	// +optional
+	Run *backupv1.Run `json:"run,omitempty"`
 }
 
 // PostgreSQLStatus is the observed state of a PostgreSQL.

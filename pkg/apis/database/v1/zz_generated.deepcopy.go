@@ -56,6 +56,11 @@ func (in *PostgreSQLBackup) DeepCopyInto(out *PostgreSQLBackup) {
 		*out = new(backupv1.Volume)
 		**out = **in
 	}
+	if in.Run != nil {
+		in, out := &in.Run, &out.Run
+		*out = new(backupv1.Run)
+		(*in).DeepCopyInto(*out)
+	}
 	return
 }
 

@@ -216,6 +216,10 @@ type PlatformBackup struct {
 	// volume holds a dump until it is stored. Defaults to 50Gi on the disk of the node.
 	// +optional
 	Volume *backupv1.Volume `json:"volume,omitempty"`
+
+	// run is about the Jobs of the backups.
+	// +optional
+	Run *backupv1.Run `json:"run,omitempty"`
 }
 
 // PlatformCache is the cache of an EcommercePlatform.

@@ -145,6 +145,11 @@ func (in *PlatformBackup) DeepCopyInto(out *PlatformBackup) {
 		*out = new(backupv1.Volume)
 		**out = **in
 	}
+	if in.Run != nil {
+		in, out := &in.Run, &out.Run
+		*out = new(backupv1.Run)
+		(*in).DeepCopyInto(*out)
+	}
 	return
 }
 

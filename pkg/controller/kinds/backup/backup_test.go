@@ -562,6 +562,24 @@ func TestChangedScheduleMissesNothing(t *testing.T) {
 	})
 }
 
+// TestRunOfJobs: labels of the operator win, because it finds Jobs and pods by them.
+func TestRunOfJobs(t *testing.T) {
+	inWorld(t, func(w *world) {
+		expect.Equal(t, "default deadline", int64(6*60*60), *w.cronJob().Spec.JobTemplate.Spec.ActiveDeadlineSeconds)
+		w.change(func(b *backupv1.Backup) {
+			b.Spec.Run = &backupv1.Run{
+				Timeout: &metav1.Duration{Duration: 12 * time.Hour}, PodAnnotations: map[string]string{"sidecar.istio.io/inject": "false"},
+				PodLabels: map[string]string{"team": "shop", backupv1.LabelBackup: "other"},
+			}
+		})
+
+		job := w.cronJob().Spec.JobTemplate.Spec
+		expect.Equal(t, "deadline", int64(12*60*60), *job.ActiveDeadlineSeconds)
+		expect.Equal(t, "labels", map[string]string{"team": "shop", backupv1.LabelBackup: "orders"}, job.Template.Labels)
+		expect.Equal(t, "annotations", map[string]string{"sidecar.istio.io/inject": "false"}, job.Template.Annotations)
+	})
+}
+
 func TestSuspend(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.change(func(b *backupv1.Backup) { b.Spec.Suspend = true })

@@ -4,13 +4,16 @@
 package backup
 
 import (
+	"maps"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	batchv1ac "k8s.io/client-go/applyconfigurations/batch/v1"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+	"k8s.io/utils/ptr"
 
 	backupv1 "github.com/example/demoapp-controller/pkg/apis/backup/v1"
 	"github.com/example/demoapp-controller/pkg/controller/child"
@@ -18,9 +21,9 @@ import (
 	"github.com/example/demoapp-controller/pkg/images"
 )
 
-// startingDeadline is how late a scheduled run may start, and activeDeadline is how long a run may
+// startingDeadline is how late a scheduled run may start, and defaultTimeout is how long a run may
 // take.
-const startingDeadline, activeDeadline = time.Hour, 6 * time.Hour
+const startingDeadline, defaultTimeout = time.Hour, 6 * time.Hour
 
 func cronJobName(b *backupv1.Backup) string { return b.Name + "-cronjob" }
 
@@ -35,14 +38,19 @@ func desired(
 		timeZone = "Etc/UTC"
 	}
 	rule := batchv1ac.PodFailurePolicyRule
+	run := ptr.Deref(b.Spec.Run, backupv1.Run{})
+	podLabels := map[string]string{}
+	maps.Copy(podLabels, run.PodLabels)
+	maps.Copy(podLabels, labels)
+	timeout := ptr.Deref(run.Timeout, metav1.Duration{Duration: defaultTimeout})
 	template := batchv1ac.JobTemplateSpec().WithLabels(labels).WithSpec(batchv1ac.JobSpec().
-		WithBackoffLimit(2).WithActiveDeadlineSeconds(int64(activeDeadline / time.Second)).
+		WithBackoffLimit(2).WithActiveDeadlineSeconds(int64(timeout.Duration / time.Second)).
 		WithPodFailurePolicy(batchv1ac.PodFailurePolicy().WithRules(
 			rule().WithAction(batchv1.PodFailurePolicyActionFailJob).WithOnExitCodes(batchv1ac.PodFailurePolicyOnExitCodesRequirement().
 				WithOperator(batchv1.PodFailurePolicyOnExitCodesOpIn).WithValues(dump.FinalCodes()...)),
 			rule().WithAction(batchv1.PodFailurePolicyActionIgnore).WithOnPodConditions(batchv1ac.PodFailurePolicyOnPodConditionsPattern().
 				WithType(corev1.DisruptionTarget).WithStatus(corev1.ConditionTrue)))).
-		WithTemplate(corev1ac.PodTemplateSpec().WithLabels(labels).WithSpec(dump.Pod(b, dump.Settings{
+		WithTemplate(corev1ac.PodTemplateSpec().WithLabels(podLabels).WithAnnotations(run.PodAnnotations).WithSpec(dump.Pod(b, dump.Settings{
 			Images: pull, ConfigMap: scripts, Retention: retention, Namespace: namespace,
 		}))))
 	return []child.Desired{

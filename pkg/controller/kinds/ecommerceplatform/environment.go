@@ -65,6 +65,6 @@ func desiredBackups(spec platformv1.EcommercePlatformSpec) *tier.Backups {
 	}
 	return &tier.Backups{
 		Schedule: cmp.Or(given.Schedule, schedule), Retention: cmp.Or(given.Retention, retention), Destination: *given.Destination,
-		Volume: given.Volume,
+		Volume: given.Volume, Run: given.Run,
 	}
 }

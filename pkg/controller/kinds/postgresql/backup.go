@@ -32,7 +32,7 @@ func desiredBackup(p *databasev1.PostgreSQL, names map[string]string, initialize
 		WithSource(backupv1ac.Source().WithType(backupv1.SourcePostgreSQL).WithConnection(backupv1ac.Connection().
 			WithHost(naming.ServiceHost(p.Name, p.Namespace)).WithPort(port).WithDatabase(names[databasev1.KeyDatabase]).WithCredentialsSecret(credentialsName(p.Name)))).
 		WithDestination(datastore.Destination(*p.Spec.Backup.Destination)).WithSchedule(p.Spec.Backup.Schedule).WithRetention(p.Spec.Backup.Retention).
-		WithVolume(datastore.Volume(p.Spec.Backup.Volume)))
+		WithVolume(datastore.Volume(p.Spec.Backup.Volume)).WithRun(datastore.Run(p.Spec.Backup.Run)))
 	if names[databasev1.KeyDatabase] == "" {
 		return []child.Desired{child.Retain(desired)}
 	}

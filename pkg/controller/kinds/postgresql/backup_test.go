@@ -30,10 +30,12 @@ func TestBackupIsCreatedWhenDatabaseIsReady(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.serveBackups()
+		run := backupv1.Run{Timeout: &metav1.Duration{Duration: 12 * time.Hour}, PodLabels: map[string]string{"team": "shop"}}
 
 		w.create(func(p *databasev1.PostgreSQL) {
 			withBackup(p)
 			p.Spec.Backup.Volume = &backupv1.Volume{Size: "200Gi", StorageClassName: "fast"}
+			p.Spec.Backup.Run = &run
 		})
 		expect.Equal(t, "requests of the creation", created, w.Take())
 		expect.Equal(t, "BackupConfigured", databasev1.ReasonWaitingForDatabase, w.condition(databasev1.ConditionBackupConfigured).Reason)
@@ -44,6 +46,7 @@ func TestBackupIsCreatedWhenDatabaseIsReady(t *testing.T) {
 		expect.Equal(t, "source", backupv1.Source{Type: "postgresql", Connection: backupv1.Connection{
 			Host: "db.ns.svc", Port: 5432, Database: "app", CredentialsSecret: "db-credentials",
 		}}, backup.Spec.Source)
+		expect.Equal(t, "run", run, *backup.Spec.Run)
 		expect.Equal(t, "volume", backupv1.Volume{Size: "200Gi", StorageClassName: "fast"}, *backup.Spec.Volume)
 		expect.Equal(t, "BackupConfigured", databasev1.ReasonBackupNotReady, w.condition(databasev1.ConditionBackupConfigured).Reason)
 		w.setBackup(metav1.ConditionTrue, "scheduled", nil)

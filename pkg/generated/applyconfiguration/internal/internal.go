@@ -169,6 +169,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: retention
       type:
         scalar: string
+    - name: run
+      type:
+        namedType: com.github.example.demoapp-controller.pkg.apis.backup.v1.Run
     - name: schedule
       type:
         scalar: string
@@ -288,6 +291,22 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: time
       type:
         namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+- name: com.github.example.demoapp-controller.pkg.apis.backup.v1.Run
+  map:
+    fields:
+    - name: podAnnotations
+      type:
+        map:
+          elementType:
+            scalar: string
+    - name: podLabels
+      type:
+        map:
+          elementType:
+            scalar: string
+    - name: timeout
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Duration
 - name: com.github.example.demoapp-controller.pkg.apis.backup.v1.Source
   map:
     fields:
@@ -552,6 +571,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: retention
       type:
         scalar: string
+    - name: run
+      type:
+        namedType: com.github.example.demoapp-controller.pkg.apis.backup.v1.Run
     - name: schedule
       type:
         scalar: string
@@ -1112,6 +1134,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: retention
       type:
         scalar: string
+    - name: run
+      type:
+        namedType: com.github.example.demoapp-controller.pkg.apis.backup.v1.Run
     - name: schedule
       type:
         scalar: string

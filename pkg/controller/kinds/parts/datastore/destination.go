@@ -30,6 +30,16 @@ func Destination(given backupv1.Destination) *backupv1ac.DestinationApplyConfigu
 	return desired
 }
 
+// Run returns what a Backup that a database owns has about its Jobs, or nil for the defaults.
+func Run(given *backupv1.Run) *backupv1ac.RunApplyConfiguration {
+	if given == nil {
+		return nil
+	}
+	desired := backupv1ac.Run().WithPodLabels(given.PodLabels).WithPodAnnotations(given.PodAnnotations)
+	desired.Timeout = given.Timeout
+	return desired
+}
+
 // Volume returns the volume of a Backup that a database owns, or nil for the default.
 func Volume(given *backupv1.Volume) *backupv1ac.VolumeApplyConfiguration {
 	if given == nil {

@@ -58,6 +58,8 @@ type Backups struct {
 	Destination         backupv1.Destination
 	// Volume is nil for the default.
 	Volume *backupv1.Volume
+	// Run is nil for the defaults.
+	Run *backupv1.Run
 }
 
 func (s Server) isMySQL() bool { return s.Type == backupv1.SourceMySQL }
@@ -114,7 +116,7 @@ func (a Application) postgreSQL() *databasev1ac.PostgreSQLSpecApplyConfiguration
 	if backups := a.Database.Backups; backups != nil {
 		spec.WithBackup(databasev1ac.PostgreSQLBackup().WithEnabled(true).WithSchedule(backups.Schedule).
 			WithRetention(backups.Retention).WithDestination(datastore.Destination(backups.Destination)).
-			WithVolume(datastore.Volume(backups.Volume)))
+			WithVolume(datastore.Volume(backups.Volume)).WithRun(datastore.Run(backups.Run)))
 	}
 	resources := a.resources(a.Database.Resources, databaseResources)
 	return spec.WithResources(workload.WithLists(workloadv1alpha1ac.Resources(), resources.Requests, resources.Limits))
@@ -161,6 +163,7 @@ func (a Application) Backups() (component.Component, bool) {
 		Name: Backup, Field: "spec.database.backup", After: []string{Database}, IgnoreHealth: true,
 		Children: []child.Desired{backupv1ac.Backup(n.Name, "").WithLabels(n.PodLabels()).WithSpec(backupv1ac.BackupSpec().
 			WithSource(source).WithDestination(datastore.Destination(backups.Destination)).
-			WithSchedule(backups.Schedule).WithRetention(backups.Retention).WithVolume(datastore.Volume(backups.Volume)))},
+			WithSchedule(backups.Schedule).WithRetention(backups.Retention).
+			WithVolume(datastore.Volume(backups.Volume)).WithRun(datastore.Run(backups.Run)))},
 	}, true
 }

@@ -24,6 +24,8 @@ type BackupSpecApplyConfiguration struct {
 	Retention *string `json:"retention,omitempty"`
 	// volume is the volume of the pods that holds a dump until it is stored, or loaded.
 	Volume *VolumeApplyConfiguration `json:"volume,omitempty"`
+	// run is about the Jobs of the runs, and of restores.
+	Run *RunApplyConfiguration `json:"run,omitempty"`
 	// suspend starts no further scheduled runs.
 	Suspend *bool `json:"suspend,omitempty"`
 }
@@ -79,6 +81,14 @@ func (b *BackupSpecApplyConfiguration) WithRetention(value string) *BackupSpecAp
 // If called multiple times, the Volume field is set to the value of the last call.
 func (b *BackupSpecApplyConfiguration) WithVolume(value *VolumeApplyConfiguration) *BackupSpecApplyConfiguration {
 	b.Volume = value
+	return b
+}
+
+// WithRun sets the Run field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Run field is set to the value of the last call.
+func (b *BackupSpecApplyConfiguration) WithRun(value *RunApplyConfiguration) *BackupSpecApplyConfiguration {
+	b.Run = value
 	return b
 }
 

@@ -24,6 +24,8 @@ type PostgreSQLBackupApplyConfiguration struct {
 	Destination *backupv1.DestinationApplyConfiguration `json:"destination,omitempty"`
 	// volume holds a dump until it is stored. Defaults to 50Gi on the disk of the node.
 	Volume *backupv1.VolumeApplyConfiguration `json:"volume,omitempty"`
+	// run is about the Jobs of the backups.
+	Run *backupv1.RunApplyConfiguration `json:"run,omitempty"`
 }
 
 // PostgreSQLBackupApplyConfiguration constructs a declarative configuration of the PostgreSQLBackup type for use with
@@ -69,5 +71,13 @@ func (b *PostgreSQLBackupApplyConfiguration) WithDestination(value *backupv1.Des
 // If called multiple times, the Volume field is set to the value of the last call.
 func (b *PostgreSQLBackupApplyConfiguration) WithVolume(value *backupv1.VolumeApplyConfiguration) *PostgreSQLBackupApplyConfiguration {
 	b.Volume = value
+	return b
+}
+
+// WithRun sets the Run field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Run field is set to the value of the last call.
+func (b *PostgreSQLBackupApplyConfiguration) WithRun(value *backupv1.RunApplyConfiguration) *PostgreSQLBackupApplyConfiguration {
+	b.Run = value
 	return b
 }

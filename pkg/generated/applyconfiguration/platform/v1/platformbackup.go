@@ -26,6 +26,8 @@ type PlatformBackupApplyConfiguration struct {
 	Destination *backupv1.DestinationApplyConfiguration `json:"destination,omitempty"`
 	// volume holds a dump until it is stored. Defaults to 50Gi on the disk of the node.
 	Volume *backupv1.VolumeApplyConfiguration `json:"volume,omitempty"`
+	// run is about the Jobs of the backups.
+	Run *backupv1.RunApplyConfiguration `json:"run,omitempty"`
 }
 
 // PlatformBackupApplyConfiguration constructs a declarative configuration of the PlatformBackup type for use with
@@ -71,5 +73,13 @@ func (b *PlatformBackupApplyConfiguration) WithDestination(value *backupv1.Desti
 // If called multiple times, the Volume field is set to the value of the last call.
 func (b *PlatformBackupApplyConfiguration) WithVolume(value *backupv1.VolumeApplyConfiguration) *PlatformBackupApplyConfiguration {
 	b.Volume = value
+	return b
+}
+
+// WithRun sets the Run field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Run field is set to the value of the last call.
+func (b *PlatformBackupApplyConfiguration) WithRun(value *backupv1.RunApplyConfiguration) *PlatformBackupApplyConfiguration {
+	b.Run = value
 	return b
 }

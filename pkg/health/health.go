@@ -80,9 +80,9 @@ var Statusless = map[schema.GroupKind]bool{
 	{Group: "storage.k8s.io", Kind: "StorageClass"}:                                 true,
 }
 
-// Of computes the health of a whole object.
+// Of computes the health of a whole object, see [compute].
 func Of(object *unstructured.Unstructured) Health {
-	result, err := status.Compute(object)
+	result, err := compute(object)
 	if err != nil {
 		return Health{Status: status.UnknownStatus, Message: err.Error()}
 	}

@@ -179,6 +179,73 @@ status: {startTime: "2026-01-02T03:04:05Z"}
 `,
 			want: Health{Status: status.TerminatingStatus},
 		},
+		"Deployment, paused before its pods are replaced": {
+			manifest: strings.Replace(deploymentHead, "replicas: 3", "replicas: 3\n  paused: true", 1) + `
+status:
+  observedGeneration: 2
+  replicas: 3
+  updatedReplicas: 0
+  readyReplicas: 3
+  availableReplicas: 3
+  conditions: [{type: Available, status: "True"}, {type: Progressing, status: Unknown, reason: DeploymentPaused}]
+`,
+			want:   Health{Status: status.CurrentStatus, Replicas: 3, ReadyReplicas: 3, Selector: selector, Available: true},
+			silent: true,
+		},
+		"Deployment, paused without pods that are ready": {
+			manifest: strings.Replace(deploymentHead, "replicas: 3", "replicas: 3\n  paused: true", 1) + `
+status: {observedGeneration: 2, replicas: 3, conditions: [{type: Progressing, status: Unknown, reason: DeploymentPaused}]}
+`,
+			want: Health{Status: status.InProgressStatus, Replicas: 3, Selector: selector},
+		},
+		"DaemonSet, whose pods a person replaces": {
+			manifest: "{apiVersion: apps/v1, kind: DaemonSet, metadata: {name: a, generation: 2}, spec: {updateStrategy: {type: OnDelete}}, status: " +
+				"{observedGeneration: 2, desiredNumberScheduled: 2, currentNumberScheduled: 2, numberAvailable: 2, numberReady: 2}}",
+			want:   Health{Status: status.CurrentStatus},
+			silent: true,
+		},
+		"DaemonSet, whose pods a person replaces, without one that is ready": {
+			manifest: "{apiVersion: apps/v1, kind: DaemonSet, metadata: {name: a, generation: 2}, spec: {updateStrategy: {type: OnDelete}}, status: " +
+				"{observedGeneration: 2, desiredNumberScheduled: 2, currentNumberScheduled: 2, numberAvailable: 1, numberReady: 1}}",
+			want: Health{Status: status.InProgressStatus},
+		},
+		"StatefulSet, whose pods a person replaces": {
+			manifest: "{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: a, generation: 2}, spec: {replicas: 2, updateStrategy: {type: OnDelete}}, status: " +
+				"{observedGeneration: 2, replicas: 2, readyReplicas: 2, availableReplicas: 2, currentReplicas: 2, currentRevision: a, updateRevision: b}}",
+			want:   Health{Status: status.CurrentStatus, Replicas: 2, ReadyReplicas: 2},
+			silent: true,
+		},
+		"StatefulSet, whose pods a person replaces, without pods that are ready": {
+			manifest: "{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: a, generation: 2}, spec: {replicas: 2, updateStrategy: {type: OnDelete}}, status: " +
+				"{observedGeneration: 2, replicas: 2, readyReplicas: 0, availableReplicas: 0, currentReplicas: 2, currentRevision: a, updateRevision: a}}",
+			want: Health{Status: status.InProgressStatus, Replicas: 2},
+		},
+		"Job, suspended before its start": {
+			manifest: jobHead + "spec: {suspend: true}\nstatus: {conditions: [{type: Suspended, status: \"True\"}]}",
+			want:     Health{Status: status.CurrentStatus},
+			silent:   true,
+		},
+		"Pod, evicted": {
+			manifest: "{apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {containers: []}, status: {phase: Failed, reason: Evicted, message: disk}}",
+			want:     Health{Status: status.FailedStatus},
+		},
+		"claim, whose volume is gone": {
+			manifest: "{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: a}, spec: {volumeName: pv-1}, status: {phase: Lost}}",
+			want:     Health{Status: status.FailedStatus},
+		},
+		"APIService, whose server does not answer": {
+			manifest: "{apiVersion: apiregistration.k8s.io/v1, kind: APIService, metadata: {name: a}, status: {conditions: [{type: Available, status: 'False', reason: MissingEndpoints}]}}",
+			want:     Health{Status: status.InProgressStatus},
+		},
+		"APIService, new": {
+			manifest: "{apiVersion: apiregistration.k8s.io/v1, kind: APIService, metadata: {name: a}}",
+			want:     Health{Status: status.InProgressStatus},
+		},
+		"APIService, available": {
+			manifest: "{apiVersion: apiregistration.k8s.io/v1, kind: APIService, metadata: {name: a}, status: {conditions: [{type: Available, status: 'True'}]}}",
+			want:     Health{Status: status.CurrentStatus},
+			silent:   true,
+		},
 		"a kind of its own, with the usual conditions": {
 			manifest: `
 apiVersion: example.com/v1

@@ -1,0 +1,111 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package health
+
+import (
+	"cmp"
+	"maps"
+
+	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+var (
+	daemonSets  = schema.GroupKind{Group: appsv1.GroupName, Kind: "DaemonSet"}
+	pods        = schema.GroupKind{Kind: "Pod"}
+	claims      = schema.GroupKind{Kind: "PersistentVolumeClaim"}
+	apiServices = schema.GroupKind{Group: "apiregistration.k8s.io", Kind: "APIService"}
+)
+
+// compute returns the status of an object by kstatus, with these exceptions: an object that is as
+// its spec asks is Current, and one that a person must repair is Failed.
+//
+//   - A workload whose pods are not replaced by themselves, because it is paused or has the strategy
+//     OnDelete, is judged by the pods that it has. For kstatus, it never becomes Current, or always is.
+//   - A suspended Job is Current.
+//   - A failed Pod, and a claim whose volume is lost, are Failed. For kstatus, they are Current or
+//     InProgress.
+//   - An APIService is InProgress until it is available. kstatus does not know the kind.
+func compute(object *unstructured.Unstructured) (*status.Result, error) {
+	if object.GetDeletionTimestamp() != nil {
+		return status.Compute(object)
+	}
+	text := func(fields ...string) string {
+		value, _, _ := unstructured.NestedString(object.Object, fields...)
+		return value
+	}
+	yes := func(fields ...string) bool {
+		value, _, _ := unstructured.NestedBool(object.Object, fields...)
+		return value
+	}
+	switch object.GroupVersionKind().GroupKind() {
+	case deployments:
+		if yes("spec", "paused") {
+			return status.Compute(asIfUpdated(object, "updatedReplicas", "replicas"))
+		}
+	case daemonSets:
+		if text("spec", "updateStrategy", "type") == string(appsv1.OnDeleteDaemonSetStrategyType) {
+			return status.Compute(asIfUpdated(object, "updatedNumberScheduled", "currentNumberScheduled"))
+		}
+	case statefulSets:
+		if text("spec", "updateStrategy", "type") == string(appsv1.OnDeleteStatefulSetStrategyType) {
+			return status.Compute(asIfUpdated(object, "updatedReplicas", "replicas", "currentReplicas", "replicas", "updateRevision", "currentRevision"))
+		}
+	case jobs:
+		if yes("spec", "suspend") && text("status", "startTime") == "" {
+			return &status.Result{Status: status.CurrentStatus}, nil
+		}
+	case pods:
+		if text("status", "phase") == string(corev1.PodFailed) {
+			reason, message := text("status", "reason"), text("status", "message")
+			return failed("The pod has failed: " + cmp.Or(reason, "its containers have ended with an error") + after(message)), nil
+		}
+	case claims:
+		if text("status", "phase") == string(corev1.ClaimLost) {
+			return failed("Its PersistentVolume " + text("spec", "volumeName") + " is gone, and the data with it: delete the claim, or bring the volume back"), nil
+		}
+	case apiServices:
+		available, _ := conditionOf(object, "Available")
+		if available.Status != corev1.ConditionTrue {
+			message := "Not available: " + cmp.Or(available.Reason, "not seen yet") + after(available.Message)
+			return &status.Result{Status: status.InProgressStatus, Message: message}, nil
+		}
+	}
+	return status.Compute(object)
+}
+
+func failed(message string) *status.Result {
+	return &status.Result{Status: status.FailedStatus, Message: message}
+}
+
+func after(message string) string {
+	if message == "" {
+		return ""
+	}
+	return ": " + message
+}
+
+// asIfUpdated returns a copy of a workload without an update strategy and a deadline, in which fields of the status
+// have the value of others. Both are given in pairs.
+func asIfUpdated(object *unstructured.Unstructured, pairs ...string) *unstructured.Unstructured {
+	copied := &unstructured.Unstructured{Object: maps.Clone(object.Object)}
+	for _, part := range []string{"spec", "status"} {
+		if whole, ok := copied.Object[part].(map[string]any); ok {
+			copied.Object[part] = maps.Clone(whole)
+		}
+	}
+	unstructured.RemoveNestedField(copied.Object, "spec", "updateStrategy")
+	unstructured.RemoveNestedField(copied.Object, "spec", "progressDeadlineSeconds")
+	if counts, ok := copied.Object["status"].(map[string]any); ok {
+		for i := 0; i+1 < len(pairs); i += 2 {
+			if value, ok := counts[pairs[i+1]]; ok {
+				counts[pairs[i]] = value
+			}
+		}
+	}
+	return copied
+}

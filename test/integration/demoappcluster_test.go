@@ -196,6 +196,8 @@ func TestClusterFollowsItsNodes(t *testing.T) {
 
 	p.addNode("c")
 	p.awaitReady(3)
+	p.change(func(spec *v1alpha1.DemoAppClusterSpec) { spec.RemovalGracePeriod = &metav1.Duration{} })
+	p.await("without a grace period", func(*v1alpha1.DemoAppCluster) bool { return true })
 	gone := p.app("a")
 	p.removeNode("a")
 	p.AwaitGone(gone)
@@ -221,6 +223,48 @@ func TestClusterFollowsItsNodes(t *testing.T) {
 	})
 	p.awaitReady(2)
 	p.AwaitQuiet(quiet)
+}
+
+// TestNodesThatComeBack takes each node away for a moment, in several ways. Their DemoApps stay, and
+// go after a node that does not come back.
+func TestNodesThatComeBack(t *testing.T) {
+	t.Parallel()
+	p := newPool(t, "deleted", "unlabeled", "stays")
+	p.create()
+	p.awaitReady(3)
+	before := map[string]types.UID{}
+	for _, node := range []string{"deleted", "unlabeled", "stays"} {
+		app := p.AwaitReady(p.app(node))
+		before[app.Name] = app.UID
+	}
+	begin := time.Now()
+
+	p.removeNode("deleted")
+	p.labelNode("unlabeled", "another")
+	web := p.await("waits for two nodes", func(web *v1alpha1.DemoAppCluster) bool { return len(web.Status.PendingRemovals) == 2 })
+	if !isSo(web, apimeta.ConditionReady, v1alpha1.ReasonAllReady) || web.Status.Desired != 1 {
+		t.Errorf("status while two nodes are gone: %+v", web.Status)
+	}
+	p.addNode("deleted")
+	p.labelNode("unlabeled", p.Name)
+	p.await("has all nodes again", func(web *v1alpha1.DemoAppCluster) bool { return len(web.Status.PendingRemovals) == 0 })
+	p.awaitReady(3)
+	for name, uid := range before {
+		app, err := p.Demo.Get(t.Context(), name, metav1.GetOptions{})
+		if err != nil || app.UID != uid || app.Generation != 1 || apps.Revision(app) != 1 {
+			t.Errorf("DemoApp %s was touched: %+v (%v)", name, app, err)
+		}
+	}
+	p.AwaitQuiet(quiet)
+	p.checkRequests(begin, map[string]int{})
+
+	gone := p.app("deleted")
+	p.change(func(spec *v1alpha1.DemoAppClusterSpec) { spec.RemovalGracePeriod = &metav1.Duration{Duration: 2 * time.Second} })
+	p.removeNode("deleted")
+	p.AwaitGone(gone)
+	p.awaitReady(2)
+	p.change(func(spec *v1alpha1.DemoAppClusterSpec) { spec.RemovalGracePeriod, spec.NodeSelector["none"] = nil, "such" })
+	p.awaitReady(0)
 }
 
 // TestClusterRollsOutTemplate: the rollout updates the DemoApps one after the other, which takes

@@ -4,9 +4,13 @@
 package app
 
 import (
+	"context"
+
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
 
@@ -52,7 +56,7 @@ func buildDemoAppClusters(env *operator.Environment, options *Options) error {
 		return err
 	}
 	controller, err := demoappcluster.New(demoappcluster.Deps{
-		Client: client.DemoV1alpha1(), ClusterInformers: clusters, AppInformers: apps, Nodes: nodes,
+		Client: client.DemoV1alpha1(), ClusterInformers: clusters, AppInformers: apps, Nodes: nodes, LiveNode: liveNode(env.Clients.Metadata),
 		Recorder: env.Recorder(scheme.Scheme), Metrics: env.Metrics, Clock: clock.RealClock{},
 		ResyncPeriod: options.ResyncPeriod, Namespaces: env.NamespaceMetadata, Refuse: options.refuse, Shards: env.Shards,
 	})
@@ -61,4 +65,18 @@ func buildDemoAppClusters(env *operator.Environment, options *Options) error {
 	}
 	env.AddSharded(demoappcluster.Name, controller.Run, controller.Synced()...)
 	return nil
+}
+
+// liveNode returns a function that reads the metadata of a Node. It lists, because the operator may
+// list and watch Nodes, but not get them.
+func liveNode(client metadata.Interface) func(ctx context.Context, name string) (*metav1.PartialObjectMetadata, error) {
+	return func(ctx context.Context, name string) (*metav1.PartialObjectMetadata, error) {
+		list, err := client.Resource(nodeResource).List(ctx, metav1.ListOptions{
+			FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, name).String(),
+		})
+		if err != nil || len(list.Items) == 0 {
+			return nil, err
+		}
+		return &list.Items[0], nil
+	}
 }

@@ -135,6 +135,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &applyconfigurationdemov1alpha1.IngressSpecApplyConfiguration{}
 	case demov1alpha1.SchemeGroupVersion.WithKind("IngressTLS"):
 		return &applyconfigurationdemov1alpha1.IngressTLSApplyConfiguration{}
+	case demov1alpha1.SchemeGroupVersion.WithKind("PendingRemoval"):
+		return &applyconfigurationdemov1alpha1.PendingRemovalApplyConfiguration{}
 	case demov1alpha1.SchemeGroupVersion.WithKind("SecretKeyReference"):
 		return &applyconfigurationdemov1alpha1.SecretKeyReferenceApplyConfiguration{}
 	case demov1alpha1.SchemeGroupVersion.WithKind("ServiceSpec"):

@@ -80,6 +80,7 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		demov1alpha1.GatewayReference{}.OpenAPIModelName():      schema_pkg_apis_demo_v1alpha1_GatewayReference(ref),
 		demov1alpha1.IngressSpec{}.OpenAPIModelName():           schema_pkg_apis_demo_v1alpha1_IngressSpec(ref),
 		demov1alpha1.IngressTLS{}.OpenAPIModelName():            schema_pkg_apis_demo_v1alpha1_IngressTLS(ref),
+		demov1alpha1.PendingRemoval{}.OpenAPIModelName():        schema_pkg_apis_demo_v1alpha1_PendingRemoval(ref),
 		demov1alpha1.SecretKeyReference{}.OpenAPIModelName():    schema_pkg_apis_demo_v1alpha1_SecretKeyReference(ref),
 		demov1alpha1.ServiceSpec{}.OpenAPIModelName():           schema_pkg_apis_demo_v1alpha1_ServiceSpec(ref),
 		demov1alpha1.TemplateMetadata{}.OpenAPIModelName():      schema_pkg_apis_demo_v1alpha1_TemplateMetadata(ref),
@@ -2276,12 +2277,18 @@ func schema_pkg_apis_demo_v1alpha1_DemoAppClusterSpec(ref common.ReferenceCallba
 							Ref:         ref(demov1alpha1.UpdateStrategy{}.OpenAPIModelName()),
 						},
 					},
+					"removalGracePeriod": {
+						SchemaProps: spec.SchemaProps{
+							Description: "removalGracePeriod is how long a DemoApp stays after its node is gone, or after the node has lost a label of nodeSelector, 0s to 168h. If the node comes back in this time, nothing happens. A change of nodeSelector acts at once. Defaults to 5m. With 0s, DemoApps are deleted at once.",
+							Ref:         ref(metav1.Duration{}.OpenAPIModelName()),
+						},
+					},
 				},
 				Required: []string{"template"},
 			},
 		},
 		Dependencies: []string{
-			demov1alpha1.DemoAppTemplate{}.OpenAPIModelName(), demov1alpha1.UpdateStrategy{}.OpenAPIModelName()},
+			demov1alpha1.DemoAppTemplate{}.OpenAPIModelName(), demov1alpha1.UpdateStrategy{}.OpenAPIModelName(), metav1.Duration{}.OpenAPIModelName()},
 	}
 }
 
@@ -2360,11 +2367,36 @@ func schema_pkg_apis_demo_v1alpha1_DemoAppClusterStatus(ref common.ReferenceCall
 							Format:      "int32",
 						},
 					},
+					"pendingRemovals": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "pendingRemovals are the DemoApps whose node is gone or has lost a label, by name, at most 500. Further DemoApps stay until the list has room for them.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(demov1alpha1.PendingRemoval{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"nodeSelector": {
+						SchemaProps: spec.SchemaProps{
+							Description: "nodeSelector is the nodeSelector that the DemoApps follow, in the form of kubectl's --selector; empty for every node. It shows whether spec.nodeSelector or a node has changed.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
 				},
 			},
 		},
 		Dependencies: []string{
-			metav1.Condition{}.OpenAPIModelName()},
+			demov1alpha1.PendingRemoval{}.OpenAPIModelName(), metav1.Condition{}.OpenAPIModelName()},
 	}
 }
 
@@ -2886,6 +2918,42 @@ func schema_pkg_apis_demo_v1alpha1_IngressTLS(ref common.ReferenceCallback) comm
 				},
 			},
 		},
+	}
+}
+
+func schema_pkg_apis_demo_v1alpha1_PendingRemoval(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "PendingRemoval is a DemoApp without a selected node that is deleted unless the node comes back.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"name": {
+						SchemaProps: spec.SchemaProps{
+							Description: "name of the DemoApp.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"since": {
+						SchemaProps: spec.SchemaProps{
+							Description: "since is when the operator first saw that the node is gone or has lost a label.",
+							Ref:         ref(metav1.Time{}.OpenAPIModelName()),
+						},
+					},
+					"until": {
+						SchemaProps: spec.SchemaProps{
+							Description: "until is when the DemoApp is deleted: removalGracePeriod after since.",
+							Ref:         ref(metav1.Time{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"name", "since", "until"},
+			},
+		},
+		Dependencies: []string{
+			metav1.Time{}.OpenAPIModelName()},
 	}
 }
 

@@ -86,6 +86,16 @@ type DemoAppClusterSpec struct {
 	// +kubebuilder:default={}
 	// +optional
 	UpdateStrategy UpdateStrategy `json:"updateStrategy,omitzero"`
+
+	// removalGracePeriod is how long a DemoApp stays after its node is gone, or after the
+	// node has lost a label of nodeSelector, 0s to 168h. If the node comes back in this
+	// time, nothing happens. A change of nodeSelector acts at once. Defaults to 5m. With
+	// 0s, DemoApps are deleted at once.
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]+([.][0-9]+)?(ms|s|m|h))+$') && duration(self) <= duration('168h')",message="must be a duration from 0s to 168h, such as 90s or 1h30m"
+	// +optional
+	RemovalGracePeriod *metav1.Duration `json:"removalGracePeriod,omitempty"`
 }
 
 // DemoAppTemplate describes the DemoApps of a DemoAppCluster.
@@ -179,4 +189,37 @@ type DemoAppClusterStatus struct {
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	Failed int32 `json:"failed"`
+
+	// pendingRemovals are the DemoApps whose node is gone or has lost a label, by name, at
+	// most 500. Further DemoApps stay until the list has room for them.
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=500
+	// +optional
+	PendingRemovals []PendingRemoval `json:"pendingRemovals,omitempty"`
+
+	// nodeSelector is the nodeSelector that the DemoApps follow, in the form of kubectl's
+	// --selector; empty for every node. It shows whether spec.nodeSelector or a node has
+	// changed.
+	// +kubebuilder:validation:MaxLength=16384
+	// +optional
+	NodeSelector *string `json:"nodeSelector,omitempty"`
+}
+
+// MaxPendingRemovals is the number of DemoApps that status.pendingRemovals may list.
+const MaxPendingRemovals = 500
+
+// PendingRemoval is a DemoApp without a selected node that is deleted unless the node comes back.
+type PendingRemoval struct {
+	// name of the DemoApp.
+	// +kubebuilder:validation:MaxLength=253
+	// +required
+	Name string `json:"name"`
+
+	// since is when the operator first saw that the node is gone or has lost a label.
+	// +required
+	Since metav1.Time `json:"since"`
+
+	// until is when the DemoApp is deleted: removalGracePeriod after since.
+	// +required
+	Until metav1.Time `json:"until"`
 }

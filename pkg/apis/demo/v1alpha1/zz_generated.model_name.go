@@ -69,6 +69,11 @@ func (in IngressTLS) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in PendingRemoval) OpenAPIModelName() string {
+	return "com.github.example.demoapp-controller.pkg.apis.demo.v1alpha1.PendingRemoval"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in SecretKeyReference) OpenAPIModelName() string {
 	return "com.github.example.demoapp-controller.pkg.apis.demo.v1alpha1.SecretKeyReference"
 }

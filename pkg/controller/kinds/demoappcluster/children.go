@@ -136,7 +136,7 @@ func (c *children) observe(cluster *v1alpha1.DemoAppCluster, nodes []string) obs
 	}
 	for _, name := range slices.Sorted(maps.Keys(apps)) {
 		if !taken[name] {
-			observed.extra = append(observed.extra, apps[name])
+			observed.extra = append(observed.extra, extra{app: apps[name], leaving: c.isLeaving(apps[name])})
 		}
 	}
 	return observed

@@ -58,6 +58,9 @@ type Deps struct {
 	// Nodes watches the metadata of Nodes, reduced by [KeepNode]. The watch starts with
 	// the first DemoAppCluster.
 	Nodes NodeWatch
+	// LiveNode returns the metadata of a Node from the API server, not from a cache; nil if
+	// there is none.
+	LiveNode func(ctx context.Context, name string) (*metav1.PartialObjectMetadata, error)
 
 	Recorder events.EventRecorder
 	Metrics  *controller.Metrics
@@ -80,11 +83,12 @@ type Controller struct {
 	apps     democlient.DemoAppsGetter
 	children children
 	nodes    NodeWatch
+	liveNode func(ctx context.Context, name string) (*metav1.PartialObjectMetadata, error)
 }
 
 // New connects the controller to its informers. It starts nothing.
 func New(deps Deps) (*Controller, error) {
-	c := &Controller{apps: deps.Client, children: newChildren(deps.AppInformers), nodes: deps.Nodes}
+	c := &Controller{apps: deps.Client, children: newChildren(deps.AppInformers), nodes: deps.Nodes, liveNode: deps.LiveNode}
 	var err error
 	c.Loop, err = kind.New(kind.Definition[*v1alpha1.DemoAppCluster, v1alpha1.DemoAppClusterStatus]{
 		Name: Name, GroupVersionKind: v1alpha1.SchemeGroupVersion.WithKind(clusterKind.Kind), FieldManager: fieldManager,

@@ -14,6 +14,15 @@
 // because a kubelet restart must not delete an app. A node stops counting as soon as it
 // is being deleted.
 //
+// # Nodes that do not count any more
+//
+// A node that is gone or has lost a label may come back, so its app stays for
+// spec.removalGracePeriod. The status records the begin of each absence, which therefore
+// survives a restart of the operator. Before the deletion, the API server must confirm the
+// absence. A change of spec.nodeSelector is a wish of the owner and acts at once. It is
+// distinguished from an absence by the selector of the last pass, which the status records,
+// too: a node that the former selector still matches has not changed itself.
+//
 // # A pass
 //
 // A pass compares the nodes with the cached DemoApps. It sends no request if there is
@@ -23,7 +32,8 @@
 //	found                                        done                        counts as
 //	---------------------------------------------------------------------------------------------------
 //	no DemoApp                                   creates it at once          -
-//	DemoApp without a selected node              deletes it at once          -
+//	DemoApp whose node is gone or lost a label   deletes it after the grace  -
+//	DemoApp that a new nodeSelector excludes     deletes it at once          -
 //	DemoApp that is being deleted                waits, then creates it      -
 //	other template, does not serve               updates it at once          unavailable
 //	other template, ready                        updates it in its turn      unavailable from then on

@@ -72,6 +72,21 @@ type nodeWatch struct {
 	informer cache.SharedIndexInformer
 	// err is what Need returns.
 	err error
+	// unseen are nodes that the API server has and the cache does not show yet.
+	unseen map[string]*metav1.PartialObjectMetadata
+	// asked are the nodes that were read from the API server.
+	asked []string
+}
+
+func (n *nodeWatch) live(_ context.Context, name string) (*metav1.PartialObjectMetadata, error) {
+	n.asked = append(n.asked, name)
+	if node := n.unseen[name]; node != nil {
+		return node, nil
+	}
+	if object, exists, err := n.informer.GetStore().GetByKey(name); err != nil || exists {
+		return object.(*metav1.PartialObjectMetadata), err
+	}
+	return nil, nil
 }
 
 func (n *nodeWatch) Informer() cache.SharedIndexInformer { return n.informer }
@@ -106,7 +121,7 @@ func (w *world) startWith(nodes NodeWatch) {
 		Client:           w.demo.DemoV1alpha1(),
 		ClusterInformers: map[string]cache.SharedIndexInformer{"": w.clusters},
 		AppInformers:     map[string]cache.SharedIndexInformer{"": w.apps},
-		Nodes:            nodes, Recorder: w, Clock: w.clock, ResyncPeriod: 10 * time.Minute,
+		Nodes:            nodes, LiveNode: w.nodes.live, Recorder: w, Clock: w.clock, ResyncPeriod: 10 * time.Minute,
 	})
 	expect.NoError(w.t, err)
 }
@@ -176,6 +191,11 @@ func (w *world) cluster(change ...func(*v1alpha1.DemoAppCluster)) *v1alpha1.Demo
 	expect.NoError(w.t, err)
 	w.take()
 	return created
+}
+
+// grace returns a change of spec.removalGracePeriod.
+func grace(d time.Duration) func(*v1alpha1.DemoAppCluster) {
+	return func(c *v1alpha1.DemoAppCluster) { c.Spec.RemovalGracePeriod = &metav1.Duration{Duration: d} }
 }
 
 func maxUnavailableOf(value string) func(*v1alpha1.DemoAppCluster) {

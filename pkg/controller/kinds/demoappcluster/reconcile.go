@@ -22,7 +22,7 @@ type pass = kind.Pass[*v1alpha1.DemoAppCluster]
 // and the apps without one.
 type observation struct {
 	slots []slot
-	extra []*v1alpha1.DemoApp
+	extra []extra
 }
 
 // steps gather, decide, act and report, in this order.
@@ -37,15 +37,16 @@ func (c *Controller) steps(ctx context.Context, p *pass) error {
 		reportUnknownNodes(p, err)
 		return nil
 	}
-	nodes := matchingNodes(c.nodes.Informer().GetStore(), selector)
-	observed := c.children.observe(p.Object, nodes)
-	if planned := decide(observed, maxUnavailable(p.Object.Spec.UpdateStrategy, len(nodes))); !planned.isEmpty() {
+	observed := c.observe(p.Object, selector)
+	removal := decideRemovals(observed.extra, p.Object.Status.PendingRemovals, gracePeriod(p.Object), p.Now)
+	if planned := decide(observed, removal.now, maxUnavailable(p.Object.Spec.UpdateStrategy, len(observed.slots))); !planned.isEmpty() {
 		if err = c.act(ctx, p, planned); controller.IsPending(err) {
 			return err
 		}
-		observed = c.children.observe(p.Object, nodes)
+		observed = c.observe(p.Object, selector)
 	}
 	count(&p.Object.Status, observed.slots)
+	recordRemovals(p, observed.extra, removal.pending, selector)
 	if err != nil {
 		return reportFailure(p, err)
 	}
@@ -70,10 +71,13 @@ func (c *Controller) act(ctx context.Context, p *pass, planned plan) error {
 		return err
 	}
 	removeErr := inBatches(ctx, len(planned.remove), parallelWrites, func(ctx context.Context, i int) error {
-		if c.children.isLeaving(planned.remove[i]) {
-			return nil
+		app := planned.remove[i].app
+		if !planned.remove[i].unwanted {
+			if err := c.confirmAbsence(ctx, cluster, app); err != nil {
+				return err
+			}
 		}
-		return c.children.delete(ctx, client, planned.remove[i])
+		return c.children.delete(ctx, client, app)
 	})
 	createErr := inBatches(ctx, len(planned.create), parallelWrites, func(ctx context.Context, i int) error {
 		err := c.children.create(ctx, client, planned.create[i].desired)

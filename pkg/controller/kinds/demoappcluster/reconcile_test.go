@@ -61,7 +61,7 @@ func TestCreatesAppPerNode(t *testing.T) {
 }
 
 func TestAddedAndRemovedNodes(t *testing.T) {
-	w := settled(t, []string{"a", "b"})
+	w := settled(t, []string{"a", "b"}, grace(0))
 	w.node("c", nil)
 	w.removeNode("a")
 	w.pass()
@@ -121,8 +121,10 @@ func TestStaleCacheSendsNoSecondWrite(t *testing.T) {
 	expect.Equal(t, "requests after an app was updated", map[string]int{}, w.take())
 	expect.Equal(t, "messages", []string{"two", "one"}, []string{w.app("web-a").Spec.Message, w.app("web-b").Spec.Message})
 
+	w.change(grace(0))
 	w.removeNode("b")
 	w.clock.Step(2 * time.Second)
+	w.sync()
 	_, err = w.latePass()
 	expect.NoError(t, err)
 	_, err = w.latePass()

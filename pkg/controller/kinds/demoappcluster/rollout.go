@@ -43,12 +43,13 @@ const (
 // plan lists the writes of a pass.
 type plan struct {
 	create, update []slot
-	remove         []*v1alpha1.DemoApp
+	remove         []extra
 }
 
 func (p plan) isEmpty() bool { return len(p.create)+len(p.update)+len(p.remove) == 0 }
 
-// decide returns the writes for the observed state.
+// decide returns the writes for the observed state. removed are the apps without a node that go now,
+// see [decideRemovals].
 //
 // Apps are created and deleted at once, because neither makes another app unavailable.
 // Outdated apps that do not serve are updated at once, because an update cannot make them
@@ -56,7 +57,7 @@ func (p plan) isEmpty() bool { return len(p.create)+len(p.update)+len(p.remove) 
 // maxUnavailable apps may be unavailable because of the rollout. An updated app that a
 // gate holds counts as unavailable. Otherwise all apps would change together when the
 // gate opens.
-func decide(observed observation, maxUnavailable int) plan {
+func decide(observed observation, removed []extra, maxUnavailable int) plan {
 	var p plan
 	var serving []slot
 	unavailable := 0
@@ -75,7 +76,7 @@ func decide(observed observation, maxUnavailable int) plan {
 	}
 	turns := min(len(serving), max(0, maxUnavailable-unavailable))
 	p.update = append(p.update, serving[:turns]...)
-	p.remove = observed.extra
+	p.remove = removed
 	return p
 }
 

@@ -72,11 +72,11 @@ func TestDecide(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			extra := []*v1alpha1.DemoApp{{}}
-			p := decide(observation{test.slots, extra}, test.maxUnavailable)
+			removed := []extra{{app: &v1alpha1.DemoApp{}}}
+			p := decide(observation{slots: test.slots}, removed, test.maxUnavailable)
 			expect.Equal(t, "created", test.create, nodesOf(p.create))
 			expect.Equal(t, "updated", test.update, nodesOf(p.update))
-			expect.Equal(t, "removed", extra, p.remove)
+			expect.Equal(t, "removed", 1, len(p.remove))
 		})
 	}
 }

@@ -115,6 +115,10 @@ type findings struct {
 	// their turn.
 	taken, stalled, waiting []string
 	queued                  int
+	// kept names the apps without a node that stay for the grace period. leaving is the number
+	// of those that are being deleted.
+	kept    []string
+	leaving int
 }
 
 // find groups the slots after a pass.
@@ -144,23 +148,18 @@ func find(slots []slot) findings {
 func summarize(p *pass, observed observation) {
 	p.Object.Status.ObservedGeneration = p.Object.Generation
 	f := find(observed.slots)
-	moving := len(f.waiting) > 0 || len(observed.extra) > 0
+	f.kept, f.leaving = keptAndLeaving(observed.extra, p.Object.Status.PendingRemovals)
+	moving := len(f.waiting) > 0 || f.leaving > 0
 	blocked := len(f.taken) > 0 || len(f.stalled) > 0
+	message := f.message(len(observed.slots))
 	switch {
 	case !moving && !blocked && f.queued == 0:
-		p.Conditions().MarkReady(v1alpha1.ReasonAllReady, messageWhenReady(len(observed.slots)))
+		p.Conditions().MarkReady(v1alpha1.ReasonAllReady, message)
 	case !moving && blocked:
-		p.Conditions().MarkStalled(reasonOf(f), f.message(len(observed.slots), len(observed.extra)))
+		p.Conditions().MarkStalled(reasonOf(f), message)
 	default:
-		p.Conditions().MarkReconciling(reasonOf(f), f.message(len(observed.slots), len(observed.extra)))
+		p.Conditions().MarkReconciling(reasonOf(f), message)
 	}
-}
-
-func messageWhenReady(count int) string {
-	if count == 0 {
-		return "No node matches, so there is no app"
-	}
-	return fmt.Sprintf("%d of %d apps are up to date and ready", count, count)
 }
 
 // reasonOf returns the most important reason. Reasons that need a user come first.
@@ -175,8 +174,14 @@ func reasonOf(f findings) string {
 	}
 }
 
-func (f findings) message(desired, extra int) string {
+func (f findings) message(desired int) string {
 	parts := []string{fmt.Sprintf("%d of %d apps are up to date and ready", f.done, desired)}
+	if desired == 0 {
+		parts[0] = "No node matches"
+		if len(f.kept)+f.leaving == 0 {
+			parts[0] += ", so there is no app"
+		}
+	}
 	if len(f.taken) > 0 {
 		parts = append(parts, "name in use by another owner: "+named(f.taken))
 	}
@@ -189,8 +194,11 @@ func (f findings) message(desired, extra int) string {
 	if f.queued > 0 {
 		parts = append(parts, fmt.Sprintf("%d wait for their turn to be updated", f.queued))
 	}
-	if extra > 0 {
-		parts = append(parts, fmt.Sprintf("%d without a node are being deleted", extra))
+	if len(f.kept) > 0 {
+		parts = append(parts, "kept in case the node comes back: "+named(f.kept))
+	}
+	if f.leaving > 0 {
+		parts = append(parts, fmt.Sprintf("%d without a node are being deleted", f.leaving))
 	}
 	return strings.Join(parts, "; ")
 }

@@ -709,6 +709,9 @@ var schemaYAML = typed.YAMLObject(`types:
         map:
           elementType:
             scalar: string
+    - name: removalGracePeriod
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Duration
     - name: template
       type:
         namedType: com.github.example.demoapp-controller.pkg.apis.demo.v1alpha1.DemoAppTemplate
@@ -740,9 +743,18 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         scalar: numeric
       default: 0
+    - name: nodeSelector
+      type:
+        scalar: string
     - name: observedGeneration
       type:
         scalar: numeric
+    - name: pendingRemovals
+      type:
+        list:
+          elementType:
+            namedType: com.github.example.demoapp-controller.pkg.apis.demo.v1alpha1.PendingRemoval
+          elementRelationship: atomic
     - name: ready
       type:
         scalar: numeric
@@ -936,6 +948,19 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: secretName
       type:
         scalar: string
+- name: com.github.example.demoapp-controller.pkg.apis.demo.v1alpha1.PendingRemoval
+  map:
+    fields:
+    - name: name
+      type:
+        scalar: string
+      default: ""
+    - name: since
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+    - name: until
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
 - name: com.github.example.demoapp-controller.pkg.apis.demo.v1alpha1.SecretKeyReference
   map:
     fields:

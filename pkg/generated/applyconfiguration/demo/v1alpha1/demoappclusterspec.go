@@ -7,6 +7,7 @@ package v1alpha1
 
 import (
 	demov1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+	v1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // DemoAppClusterSpecApplyConfiguration represents a declarative configuration of the DemoAppClusterSpec type for use
@@ -21,6 +22,11 @@ type DemoAppClusterSpecApplyConfiguration struct {
 	Template *DemoAppTemplateApplyConfiguration `json:"template,omitempty"`
 	// updateStrategy says how a change of the template is rolled out.
 	UpdateStrategy *UpdateStrategyApplyConfiguration `json:"updateStrategy,omitempty"`
+	// removalGracePeriod is how long a DemoApp stays after its node is gone, or after the
+	// node has lost a label of nodeSelector, 0s to 168h. If the node comes back in this
+	// time, nothing happens. A change of nodeSelector acts at once. Defaults to 5m. With
+	// 0s, DemoApps are deleted at once.
+	RemovalGracePeriod *v1.Duration `json:"removalGracePeriod,omitempty"`
 }
 
 // DemoAppClusterSpecApplyConfiguration constructs a declarative configuration of the DemoAppClusterSpec type for use with
@@ -56,5 +62,13 @@ func (b *DemoAppClusterSpecApplyConfiguration) WithTemplate(value *DemoAppTempla
 // If called multiple times, the UpdateStrategy field is set to the value of the last call.
 func (b *DemoAppClusterSpecApplyConfiguration) WithUpdateStrategy(value *UpdateStrategyApplyConfiguration) *DemoAppClusterSpecApplyConfiguration {
 	b.UpdateStrategy = value
+	return b
+}
+
+// WithRemovalGracePeriod sets the RemovalGracePeriod field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the RemovalGracePeriod field is set to the value of the last call.
+func (b *DemoAppClusterSpecApplyConfiguration) WithRemovalGracePeriod(value v1.Duration) *DemoAppClusterSpecApplyConfiguration {
+	b.RemovalGracePeriod = &value
 	return b
 }

@@ -29,6 +29,13 @@ type DemoAppClusterStatusApplyConfiguration struct {
 	Ready *int32 `json:"ready,omitempty"`
 	// failed is the number of DemoApps that failed or are stalled.
 	Failed *int32 `json:"failed,omitempty"`
+	// pendingRemovals are the DemoApps whose node is gone or has lost a label, by name, at
+	// most 500. Further DemoApps stay until the list has room for them.
+	PendingRemovals []PendingRemovalApplyConfiguration `json:"pendingRemovals,omitempty"`
+	// nodeSelector is the nodeSelector that the DemoApps follow, in the form of kubectl's
+	// --selector; empty for every node. It shows whether spec.nodeSelector or a node has
+	// changed.
+	NodeSelector *string `json:"nodeSelector,omitempty"`
 }
 
 // DemoAppClusterStatusApplyConfiguration constructs a declarative configuration of the DemoAppClusterStatus type for use with
@@ -95,5 +102,26 @@ func (b *DemoAppClusterStatusApplyConfiguration) WithReady(value int32) *DemoApp
 // If called multiple times, the Failed field is set to the value of the last call.
 func (b *DemoAppClusterStatusApplyConfiguration) WithFailed(value int32) *DemoAppClusterStatusApplyConfiguration {
 	b.Failed = &value
+	return b
+}
+
+// WithPendingRemovals adds the given value to the PendingRemovals field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the PendingRemovals field.
+func (b *DemoAppClusterStatusApplyConfiguration) WithPendingRemovals(values ...*PendingRemovalApplyConfiguration) *DemoAppClusterStatusApplyConfiguration {
+	for i := range values {
+		if values[i] == nil {
+			panic("nil value passed to WithPendingRemovals")
+		}
+		b.PendingRemovals = append(b.PendingRemovals, *values[i])
+	}
+	return b
+}
+
+// WithNodeSelector sets the NodeSelector field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the NodeSelector field is set to the value of the last call.
+func (b *DemoAppClusterStatusApplyConfiguration) WithNodeSelector(value string) *DemoAppClusterStatusApplyConfiguration {
+	b.NodeSelector = &value
 	return b
 }

@@ -4,6 +4,7 @@
 package helm
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -23,11 +24,19 @@ type discard struct{ slog.Handler }
 // Enabled implements slog.Handler.
 func (discard) Enabled(context.Context, slog.Level) bool { return false }
 
+// Templated is an object of a template.
+type Templated struct {
+	*unstructured.Unstructured
+
+	// Source is the template, such as web/templates/service.yaml.
+	Source string
+}
+
 // Template returns the objects of a first install, hooks included, without a cluster: lookups find
 // nothing, and the capabilities are those of Helm's Kubernetes version. Hooks of tests, which the
 // engine never runs, and the files below crds/ are left out. The error is a [RenderError], or wraps
 // [chart.ErrInvalidValues].
-func Template(ctx context.Context, c *chart.Chart, namespace, name string, values map[string]any) ([]*unstructured.Unstructured, error) {
+func Template(ctx context.Context, c *chart.Chart, namespace, name string, values map[string]any) ([]Templated, error) {
 	parsed, err := c.Parse()
 	if err != nil {
 		return nil, err
@@ -47,20 +56,28 @@ func Template(ctx context.Context, c *chart.Chart, namespace, name string, value
 	if !ok {
 		return nil, errors.New("render the chart: the release has an unknown type")
 	}
-	texts := []string{rls.Manifest}
-	for _, hook := range rls.Hooks {
-		if !isTest(hook) {
-			texts = append(texts, hook.Manifest)
-		}
-	}
-	var objects []*unstructured.Unstructured
-	for _, text := range texts {
+	var objects []Templated
+	add := func(text, source string) error {
 		documents, err := manifest.Parse(text)
 		if err != nil {
-			return nil, &RenderError{Chart: c.Name(), Err: err}
+			return &RenderError{Chart: c.Name(), Err: err}
 		}
 		for _, document := range documents {
-			objects = append(objects, document.Objects...)
+			for _, object := range document.Objects {
+				objects = append(objects, Templated{object, cmp.Or(source, manifest.Source(document))})
+			}
+		}
+		return nil
+	}
+	if err := add(rls.Manifest, ""); err != nil {
+		return nil, err
+	}
+	for _, hook := range rls.Hooks {
+		if isTest(hook) {
+			continue
+		}
+		if err := add(hook.Manifest, hook.Path); err != nil {
+			return nil, err
 		}
 	}
 	return objects, nil

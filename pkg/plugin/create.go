@@ -78,8 +78,11 @@ func (c *command) runCreateKind(ctx context.Context, o createKindOptions) error 
 	for _, line := range result.Widened {
 		fmt.Fprintf(c.streams.ErrOut, "widened: crd.yaml: %s\n", printable(line))
 	}
-	if len(result.Widened) > 0 {
+	switch {
+	case len(result.Widened) > 0 && result.HasSchema:
 		fmt.Fprintln(c.streams.ErrOut, "The CRD accepts more there. The operator still refuses values that values.schema.json does not allow.")
+	case len(result.Widened) > 0:
+		fmt.Fprintln(c.streams.ErrOut, "The CRD accepts any value there. For types, add a values.schema.json to the chart.")
 	}
 	for _, note := range result.Notes {
 		fmt.Fprintf(c.streams.ErrOut, "note: %s\n", printable(note))

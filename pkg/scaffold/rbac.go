@@ -18,7 +18,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/kubernetes/scheme"
 	kyaml "sigs.k8s.io/yaml"
 
 	"github.com/example/demoapp-controller/pkg/helm"
@@ -52,50 +51,89 @@ type rendering struct {
 	beyond string
 	crds   bool
 	notes  []string
+	// rendered are the kinds of the objects that were rendered, by template.
+	rendered map[string]map[schema.GroupKind]bool
 }
 
-// render renders the chart with its defaults, and with each value that is false switched on, so
-// that the permissions cover what users can switch on.
+// render renders the chart with its defaults, and with each value changed that a condition may be about,
+// so that the permissions cover what users can switch on. What no rendering has is taken from the
+// texts of the templates.
 func render(ctx context.Context, c *chart.Chart, o Options, content chart.Content, values object) (rendering, error) {
 	name := o.singular() + "-sample"
 	objects, err := helm.Template(ctx, c, sampleNamespace, name, values)
 	if err != nil {
 		return rendering{}, fmt.Errorf("%w; name the values that it needs with --values FILE", firstLine(err))
 	}
-	r := rendering{resources: map[schema.GroupResource]bool{}, bound: map[schema.GroupResource][]string{}, crds: content.CRDs}
+	r := rendering{
+		resources: map[schema.GroupResource]bool{}, bound: map[schema.GroupResource][]string{}, crds: content.CRDs,
+		rendered: map[string]map[schema.GroupKind]bool{},
+	}
 	for _, object := range objects {
-		if beyond(object) && r.beyond == "" {
+		if beyond(object.Unstructured) && r.beyond == "" {
 			r.beyond = object.GetKind() + " " + object.GetName()
 		}
 		r.add(object)
 	}
-	switches := switchesOf(nil, content)
+	switches := append(switchesOf(nil, content), comparedIn(content)...)
 	if len(switches) > maxSwitches {
-		r.notes = append(r.notes, fmt.Sprintf("rbac.yaml: %d of %d switches of values.yaml were not tried", len(switches)-maxSwitches, len(switches)))
+		r.notes = append(r.notes, fmt.Sprintf("rbac.yaml: %d of %d values that conditions of templates read were not tried", len(switches)-maxSwitches, len(switches)))
 		switches = switches[:maxSwitches]
 	}
-	for _, path := range switches {
+	for _, changed := range switches {
 		on := runtime.DeepCopyJSON(asJSON(values))
-		if err := unstructured.SetNestedField(on, true, path...); err != nil {
+		if err := unstructured.SetNestedField(on, changed.value, changed.path...); err != nil {
 			continue // The user's values have no object there.
 		}
 		more, err := helm.Template(ctx, c, sampleNamespace, name, on)
 		if err != nil {
-			r.notes = append(r.notes, fmt.Sprintf("rbac.yaml: does not cover %s=true, with which the chart does not render", strings.Join(path, ".")))
+			r.notes = append(r.notes, fmt.Sprintf("rbac.yaml: does not cover %s, with which the chart does not render", changed))
 			continue
 		}
 		for _, object := range more {
-			if r.beyond == "" && beyond(object) {
-				r.notes = append(r.notes, fmt.Sprintf("watches.yaml: scope Namespace refuses %s %s, which %s=true adds",
-					object.GetKind(), object.GetName(), strings.Join(path, ".")))
+			if r.beyond == "" && beyond(object.Unstructured) {
+				r.notes = append(r.notes, fmt.Sprintf("watches.yaml: scope Namespace refuses %s %s, which %s adds", object.GetKind(), object.GetName(), changed))
+				r.renders(object)
 				continue
 			}
 			r.add(object)
 		}
 	}
+	r.addNamed(namedIn(content))
 	slices.Sort(r.notes)
 	r.notes = slices.Compact(r.notes)
 	return r, nil
+}
+
+// addNamed adds the resources of objects that the texts of templates name and no rendering had.
+func (r *rendering) addNamed(templates map[string]named) {
+	for _, template := range slices.Sorted(maps.Keys(templates)) {
+		n, rendered := templates[template], r.rendered[template]
+		var resources []string
+		for _, kind := range slices.SortedFunc(maps.Keys(n.kinds), func(a, b schema.GroupKind) int { return cmp.Compare(a.String(), b.String()) }) {
+			switch {
+			case rendered[kind]:
+				continue
+			case slices.Contains(clusterScoped, kind.Kind) && r.beyond == "":
+				r.notes = append(r.notes, fmt.Sprintf("watches.yaml: scope Namespace refuses the %s of %s, which no rendering had", kind.Kind, template))
+				continue
+			case kind.Group == rbacv1.GroupName:
+				r.notes = append(r.notes, fmt.Sprintf("rbac.yaml: add what the %s of %s grants, which no rendering had; the operator can only grant what it may do",
+					kind.Kind, template))
+			}
+			resources = append(resources, r.addKind(kind).String())
+		}
+		switch {
+		case n.none:
+		case len(rendered) == 0 && len(resources) > 0:
+			r.notes = append(r.notes, fmt.Sprintf("rbac.yaml: no rendering had objects of %s; from its text come the permissions for %s",
+				template, strings.Join(resources, ", ")))
+		case len(rendered) == 0:
+			r.notes = append(r.notes, fmt.Sprintf("rbac.yaml: no rendering had objects of %s, and its text names no kind; add the permissions for its objects, if it has any", template))
+		}
+		if n.computed {
+			r.notes = append(r.notes, fmt.Sprintf("rbac.yaml: %s computes a kind or an apiVersion; add the permissions for further results", template))
+		}
+	}
 }
 
 // firstLine returns an error with the text in one line.
@@ -110,8 +148,16 @@ func asJSON(values object) object {
 	return result
 }
 
-// switchesOf returns the paths of the defaults that are false, in the chart and its sub-charts.
-func switchesOf(path []string, content chart.Content) [][]string {
+// change is another value than the default of a chart.
+type change struct {
+	path  []string
+	value any
+}
+
+func (c change) String() string { return fmt.Sprintf("%s=%v", strings.Join(c.path, "."), c.value) }
+
+// switchesOf switches each default on that is false, in the chart and its sub-charts.
+func switchesOf(path []string, content chart.Content) []change {
 	values := content.Values
 	found := falseIn(path, values)
 	for _, name := range slices.Sorted(maps.Keys(content.Dependencies)) {
@@ -120,14 +166,14 @@ func switchesOf(path []string, content chart.Content) [][]string {
 	return found
 }
 
-func falseIn(path []string, values object) [][]string {
-	var found [][]string
+func falseIn(path []string, values object) []change {
+	var found []change
 	for _, name := range slices.Sorted(maps.Keys(values)) {
 		at := append(slices.Clone(path), name)
 		switch value := values[name].(type) {
 		case bool:
 			if !value {
-				found = append(found, at)
+				found = append(found, change{at, true})
 			}
 		case object:
 			found = append(found, falseIn(at, value)...)
@@ -142,13 +188,29 @@ func beyond(object *unstructured.Unstructured) bool {
 	return slices.Contains(clusterScoped, object.GetKind()) || namespace != "" && namespace != sampleNamespace
 }
 
-func (r *rendering) add(object *unstructured.Unstructured) {
-	kind := object.GroupVersionKind()
-	plural, _ := meta.UnsafeGuessKindToResource(kind)
-	r.resources[plural.GroupResource()] = true
-	if !scheme.Scheme.Recognizes(kind) && kind.Kind != "CustomResourceDefinition" {
-		r.notes = append(r.notes, fmt.Sprintf("rbac.yaml: %s is taken for the resource of %s; correct it if the CRD has another name", plural.GroupResource(), kind.Kind))
+// renders records that a template rendered an object.
+func (r *rendering) renders(object helm.Templated) {
+	if r.rendered[object.Source] == nil {
+		r.rendered[object.Source] = map[schema.GroupKind]bool{}
 	}
+	r.rendered[object.Source][object.GroupVersionKind().GroupKind()] = true
+}
+
+// addKind adds the resource of a kind, and returns it.
+func (r *rendering) addKind(kind schema.GroupKind) schema.GroupResource {
+	plural, _ := meta.UnsafeGuessKindToResource(kind.WithVersion(""))
+	resource := plural.GroupResource()
+	r.resources[resource] = true
+	if !slices.Contains(groupsOf(kind.Kind), kind.Group) {
+		r.notes = append(r.notes, fmt.Sprintf("rbac.yaml: %s is taken for the resource of %s; correct it if the CRD has another name", resource, kind.Kind))
+	}
+	return resource
+}
+
+func (r *rendering) add(object helm.Templated) {
+	r.renders(object)
+	kind := object.GroupVersionKind().GroupKind()
+	r.addKind(kind)
 	if kind.Group != rbacv1.GroupName {
 		return
 	}
@@ -209,7 +271,7 @@ func (o *Options) rules(r rendering) (string, error) {
 		Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Name: o.Operator.Name, Namespace: o.Operator.Namespace}},
 	}
 	about := "# What the operator may do for the kind " + o.Kind + ", beside its permissions for release records and events: the kind itself, and the\n" +
-		"# objects that the chart renders with its defaults and with each switch of values.yaml.\n"
+		"# objects that the chart renders with its defaults and with other values, or that its templates name.\n"
 	return documents(about, role, binding)
 }
 

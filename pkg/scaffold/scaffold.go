@@ -51,9 +51,12 @@ type File struct {
 type Result struct {
 	Kind  schema.GroupVersionKind
 	Files []File
-	// Widened are the rules of values.schema.json that the CRD does not have, with their paths. The
-	// operator validates them nevertheless.
+	// Widened are the fields where the CRD accepts more than values.schema.json says, or without it
+	// more than the type in values.yaml, with the reason. The operator validates by the schema
+	// nevertheless.
 	Widened []string
+	// HasSchema reports whether the chart has a values.schema.json.
+	HasSchema bool
 	// Notes say what the RBAC may lack.
 	Notes []string
 }
@@ -150,14 +153,15 @@ func New(ctx context.Context, c *chart.Chart, o Options) (Result, error) {
 			{Name: "watches.yaml", Content: o.entry(c, rendered)},
 			{Name: "example.yaml", Content: example},
 		},
-		Widened: widened, Notes: rendered.notes,
+		Widened: widened, HasSchema: content.Schema != nil, Notes: rendered.notes,
 	}, nil
 }
 
 // specOf returns the schema of the values of a chart.
 func specOf(content chart.Content) (spec object, widened []string, err error) {
 	if content.Schema == nil {
-		return specFromDefaults(content, usesOf(content), content.Values), nil, nil
+		spec = specFromDefaults(content, usesOf(content, "spec", &widened), content.Values)
+		return spec, sortedLines(widened), nil
 	}
 	root, err := parseSchema(content.Schema)
 	if err != nil {
@@ -175,14 +179,26 @@ func specOf(content chart.Content) (spec object, widened []string, err error) {
 		if properties == nil {
 			properties = object{}
 		}
-		for name, schema := range specFromDefaults(content, usesOf(content), content.Values)["properties"].(object) {
-			if _, declared := properties[name]; !declared {
-				properties[name] = schema
+		var further []string
+		for name, schema := range specFromDefaults(content, usesOf(content, "spec", &further), content.Values)["properties"].(object) {
+			if _, declared := properties[name]; declared {
+				further = slices.DeleteFunc(further, func(line string) bool {
+					return strings.HasPrefix(line, "spec."+name+".") || strings.HasPrefix(line, "spec."+name+":")
+				})
+				continue
 			}
+			properties[name] = schema
 		}
 		spec["properties"] = properties
+		conversion.widened = append(conversion.widened, sortedLines(further)...)
 	}
 	return spec, conversion.widened, nil
+}
+
+// sortedLines returns lines in order, each once.
+func sortedLines(lines []string) []string {
+	slices.Sort(lines)
+	return slices.Compact(lines)
 }
 
 // specFromDefaults returns the schema of the values of a chart without values.schema.json.
@@ -194,10 +210,13 @@ func specFromDefaults(content chart.Content, u uses, values object) object {
 	}
 	for name, dependency := range content.Dependencies {
 		defaults, _ := values[name].(object)
-		below := specFromDefaults(dependency, u.below(name, usesOf(dependency)), merged(dependency.Values, defaults))
+		// The defaults of the parent chart for the sub-chart are part of these values.
+		*u.widened = slices.DeleteFunc(*u.widened, func(line string) bool { return strings.HasPrefix(line, u.at+"."+name+".") })
+		below := specFromDefaults(dependency, u.below(name, usesOf(dependency, u.at+"."+name, u.widened)), merged(dependency.Values, defaults))
 		below[preserve] = true // The condition of a dependency is a field that templates do not read.
 		properties[name] = below
 	}
+	*u.widened = slices.DeleteFunc(*u.widened, func(line string) bool { return strings.HasPrefix(line, u.at+".global.") })
 	properties["global"] = freeObject()
 	if len(content.Dependencies) > 0 {
 		properties["tags"] = freeObject()

@@ -103,10 +103,18 @@ func TestAdmission(t *testing.T) {
 		{chart: "typed", spec: "{imge: {}, image: {tg: 1}}", removed: []string{"spec.image.tg", "spec.imge"}},
 		{chart: "typed", spec: "{rbac: {further: 1}}"},
 		{chart: "plain", spec: "{size: 3, image: {digest: sha256}, annotations: {of: others}, resources: {limits: {cpu: 1}}, password: secret, global: {a: 1}}"},
-		{chart: "plain", spec: "{size: a, ratio: 2, args: [1], mixed: [1, {c: d}]}", errs: []string{"spec.args[0]", "spec.size"}},
+		{chart: "plain", spec: "{size: a, ratio: 2, args: [1], mixed: [1, {c: d}]}"},
+		{chart: "plain", spec: "{image: nginx}", errs: []string{"spec.image"}},
+		{chart: "wide", spec: "{}"},
+		{chart: "wide", spec: `{image: {tag: "1.27.1"}, minAvailable: 50%, targetPort: 8080, timeout: 30s, ratio: 0.5, priority: 5}`},
+		{chart: "wide", spec: `{image: {tag: 1}, minAvailable: 0.5, targetPort: "8080", timeout: 0.5, ratio: "1", priority: 0.5, debug: "true"}`},
+		{chart: "wide", spec: `{schedule: "@daily", hosts: "a,b", annotations: "a: b", resources: {requests: {cpu: 500m}}, debug: auto}`},
+		{chart: "wide", spec: `{schedule: 5, hosts: [1, {a: b}], annotations: {a: 1}, resources: {requests: {cpu: 0.5}}, debug: null}`},
+		{chart: "wide", spec: "{image: {tg: 1}, resources: {request: {}}, hots: []}", removed: []string{"spec.hots", "spec.image.tg", "spec.resources.request"}},
 		{chart: "plain", spec: "{sise: 3, image: {tg: 1}}", removed: []string{"spec.image.tg", "spec.sise"}},
 		{chart: "required", spec: "{database: {host: a}}"},
-		{chart: "required", spec: "{database: {port: a}}", errs: []string{"spec.database.port"}},
+		{chart: "required", spec: "{database: {port: a}}"},
+		{chart: "required", spec: "{database: a}", errs: []string{"spec.database"}},
 	}
 	for _, test := range tests {
 		t.Run(test.chart+" "+test.spec, func(t *testing.T) {
@@ -118,6 +126,26 @@ func TestAdmission(t *testing.T) {
 				t.Errorf("removed fields and errors (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestWidenedDefaults: each field whose type is not known has a line.
+func TestWidenedDefaults(t *testing.T) {
+	result, _ := made(t, "wide", Options{})
+	var want []string
+	for _, field := range []string{
+		"annotations: values.yaml has an empty object", "debug: values.yaml has a boolean", "hosts: values.yaml has a list",
+		"image.repository: values.yaml has a text", "image.tag: values.yaml has a number", "minAvailable: values.yaml has a number",
+		"priority: values.yaml has a text", "ratio: values.yaml has a number", "resources.requests.cpu: values.yaml has a number",
+		"schedule: values.yaml has null", "targetPort: values.yaml has a text", "timeout: values.yaml has a number",
+	} {
+		want = append(want, "spec."+field+"; the chart may accept other types")
+	}
+	if diff := cmp.Diff(want, result.Widened); diff != "" {
+		t.Errorf("widened (-want +got):\n%s", diff)
+	}
+	if result.HasSchema {
+		t.Error("the chart has no values.schema.json")
 	}
 }
 
@@ -199,15 +227,7 @@ func TestConvert(t *testing.T) {
 // and what the chart grants, but not for the hooks of tests.
 func TestRules(t *testing.T) {
 	_, files := made(t, "typed", Options{Group: "apps.example.com"})
-	text, _, _ := strings.Cut(files["rbac.yaml"], "---\n")
-	var role rbacv1.ClusterRole
-	if err := kyaml.UnmarshalStrict([]byte(text), &role); err != nil {
-		t.Fatal(err)
-	}
-	var got []string
-	for _, rule := range role.Rules {
-		got = append(got, strings.Join(rule.APIGroups, ",")+" "+strings.Join(rule.Resources, ",")+" "+strings.Join(rule.Verbs, ","))
-	}
+	got := rulesOf(t, files)
 	want := []string{
 		"apps.example.com typedapps list,watch,patch",
 		"apps.example.com typedapps/status patch",
@@ -219,6 +239,104 @@ func TestRules(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("rules (-want +got):\n%s", diff)
+	}
+}
+
+// rulesOf returns the rules of the operator.
+func rulesOf(t *testing.T, files map[string]string) (rules []string) {
+	t.Helper()
+	text, _, _ := strings.Cut(files["rbac.yaml"], "---\n")
+	var role rbacv1.ClusterRole
+	if err := kyaml.UnmarshalStrict([]byte(text), &role); err != nil {
+		t.Fatal(err)
+	}
+	for _, rule := range role.Rules {
+		rules = append(rules, strings.Join(rule.APIGroups, ",")+" "+strings.Join(rule.Resources, ",")+" "+strings.Join(rule.Verbs, ","))
+	}
+	return rules
+}
+
+// TestConditionalObjects: the operator gets the resources of objects behind any condition. A note names
+// each template without a rendered object, and what the texts of templates do not show.
+func TestConditionalObjects(t *testing.T) {
+	result, files := made(t, "conditional", Options{})
+	const verbs = " get,list,watch,create,patch,delete"
+	want := []string{
+		"charts.example.com conditionals list,watch,patch",
+		"charts.example.com conditionals/status patch",
+		" configmaps,resourcequotas,secrets" + verbs,
+		"apps daemonsets,deployments,statefulsets" + verbs,
+		"autoscaling horizontalpodautoscalers" + verbs,
+		"batch cronjobs" + verbs,
+		"monitoring.coreos.com servicemonitors" + verbs,
+		"networking.k8s.io ingresses" + verbs,
+		"policy poddisruptionbudgets" + verbs,
+		"rbac.authorization.k8s.io rolebindings,roles" + verbs,
+		" pods list",
+	}
+	if diff := cmp.Diff(want, rulesOf(t, files)); diff != "" {
+		t.Errorf("rules (-want +got):\n%s", diff)
+	}
+	const none, from = "rbac.yaml: no rendering had objects of conditional/", "; from its text come the permissions for "
+	notes := []string{
+		"rbac.yaml: add what the RoleBinding of conditional/templates/binding.yaml grants, which no rendering had; the operator can only grant what it may do",
+		"rbac.yaml: conditional/templates/chosen.yaml computes a kind or an apiVersion; add the permissions for further results",
+		none + "charts/cache/templates/quota.yaml" + from + "resourcequotas",
+		none + "templates/backups.yaml" + from + "cronjobs.batch",
+		none + "templates/binding.yaml" + from + "rolebindings.rbac.authorization.k8s.io",
+		none + "templates/chosen.yaml" + from + "deployments.apps, statefulsets.apps",
+		none + "templates/extra.yaml, and its text names no kind; add the permissions for its objects, if it has any",
+		none + "templates/hpa.yaml" + from + "horizontalpodautoscalers.autoscaling",
+		none + "templates/ingress.yaml" + from + "ingresses.networking.k8s.io",
+		none + "templates/monitor.yaml" + from + "servicemonitors.monitoring.coreos.com",
+		none + "templates/workload.yaml" + from + "daemonsets.apps, deployments.apps",
+		"rbac.yaml: servicemonitors.monitoring.coreos.com is taken for the resource of ServiceMonitor; correct it if the CRD has another name",
+		"watches.yaml: scope Namespace refuses the ClusterRole of conditional/templates/role.yaml, which no rendering had",
+	}
+	if diff := cmp.Diff(notes, result.Notes); diff != "" {
+		t.Errorf("notes (-want +got):\n%s", diff)
+	}
+}
+
+// TestNamesOf: the kinds that the text of a template names.
+func TestNamesOf(t *testing.T) {
+	tests := map[string]struct {
+		template string
+		want     []string
+		computed bool
+	}{
+		"none":                   {template: "{{ .Values.text }}"},
+		"quoted":                 {template: "\"apiVersion\": \"v1\"\n'kind': 'Secret'", want: []string{"Secret"}},
+		"flow":                   {template: `{"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "a"}}`, want: []string{"Secret"}},
+		"carriage returns":       {template: "apiVersion: apps/v1\r\nkind: Deployment\r\n", want: []string{"Deployment.apps"}},
+		"kind first":             {template: "kind: Job\napiVersion: batch/v1", want: []string{"Job.batch"}},
+		"indented":               {template: "{{ if .Values.a }}\n  apiVersion: v1\n  kind: Secret\n{{ end }}", want: []string{"Secret"}},
+		"list":                   {template: "apiVersion: v1\nkind: List\nitems:\n{{ range .Values.a }}\n- apiVersion: v1\n  kind: Secret\n{{ end }}", want: []string{"Secret"}},
+		"comment":                {template: "{{/*\napiVersion: v1\nkind: Secret\n*/}}\napiVersion: v1\nkind: ConfigMap", want: []string{"ConfigMap"}},
+		"older API":              {template: "{{ if .Values.old }}\napiVersion: extensions/v1beta1\n{{ else }}\napiVersion: networking.k8s.io/v1\n{{ end }}\nkind: Ingress", want: []string{"Ingress.networking.k8s.io"}},
+		"computed apiVersion":    {template: "apiVersion: {{ .Values.api }}\nkind: Ingress", want: []string{"Ingress.networking.k8s.io"}},
+		"apiVersion by default":  {template: "apiVersion: {{ .Values.api | default \"example.com/v1\" }}\nkind: Gadget", want: []string{"Gadget.example.com"}},
+		"apiVersion of a CRD":    {template: "apiVersion: {{ .Values.api }}\nkind: Gadget", computed: true},
+		"computed kind":          {template: "apiVersion: apps/v1\nkind: {{ .Values.kind }}", computed: true},
+		"kind by default":        {template: "apiVersion: apps/v1\nkind: {{ .Values.kind | default \"DaemonSet\" }}", want: []string{"DaemonSet.apps"}},
+		"dynamic kind":           {template: "apiVersion: apps/v1\nkind: {{ .Values.kind }}\n{{ if eq .Values.kind \"StatefulSet\" }}a: b{{ end }}", want: []string{"StatefulSet.apps"}, computed: true},
+		"recursive template":     {template: "{{ define \"a\" }}{{ include \"a\" . }}{{ end }}{{ include \"a\" . }}"},
+		"several documents":      {template: "apiVersion: v1\nkind: Secret\n---\napiVersion: batch/v1\nkind: Job\n", want: []string{"Job.batch", "Secret"}},
+		"test beside a document": {template: "apiVersion: v1\nkind: Secret\n---\napiVersion: v1\nkind: Pod\nmetadata:\n  annotations:\n    \"helm.sh/hook\": test-success\n", want: []string{"Secret"}},
+		"hook":                   {template: "apiVersion: batch/v1\nkind: Job\nmetadata:\n  annotations:\n    helm.sh/hook: pre-install,test\n", want: []string{"Job.batch"}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			found := namedIn(chart.Content{Name: "a", Templates: map[string]string{"templates/a.yaml": test.template}})["a/templates/a.yaml"]
+			var got []string
+			for kind := range found.kinds {
+				got = append(got, kind.String())
+			}
+			slices.Sort(got)
+			if diff := cmp.Diff(test.want, got); diff != "" || found.computed != test.computed {
+				t.Errorf("computed %t, kinds (-want +got):\n%s", found.computed, diff)
+			}
+		})
 	}
 }
 
@@ -274,8 +392,15 @@ func TestSubCharts(t *testing.T) {
 		t.Fatal(err)
 	}
 	removed, errs := admit(t, result.Files[0].Content, "{db: {enabled: false, size: a, auth: {usr: b}}, global: {a: 1}, tags: {a: true}}")
-	if diff := cmp.Diff([][]string{{"spec.db.auth.usr"}, {"spec.db.size"}}, [][]string{removed, errs}); diff != "" {
+	if diff := cmp.Diff([][]string{{"spec.db.auth.usr"}, nil}, [][]string{removed, errs}); diff != "" {
 		t.Errorf("removed fields and errors (-want +got):\n%s", diff)
+	}
+	widened := []string{
+		"spec.db.auth.user: values.yaml has a text; the chart may accept other types",
+		"spec.db.size: values.yaml has a number; the chart may accept other types",
+	}
+	if diff := cmp.Diff(widened, result.Widened); diff != "" {
+		t.Errorf("widened (-want +got):\n%s", diff)
 	}
 }
 

@@ -4,9 +4,8 @@
 package scaffold
 
 import (
-	"encoding/json"
+	"fmt"
 	"maps"
-	"math"
 	"regexp"
 	"slices"
 	"strings"
@@ -22,12 +21,19 @@ type uses struct {
 	// whole are the paths that end at a value. Templates of sub-charts count as well, because a chart
 	// may include them.
 	whole map[string]bool
+	// typed are the paths whose type the templates check, for example with kindIs. They accept several.
+	typed map[string]bool
+	// at is the path of the values in the CRD.
+	at string
+	// widened gets a line for each field without a type.
+	widened *[]string
 }
 
 // valuesPath matches .Values with the fields after it, and templateComment a comment.
 var (
 	valuesPath      = regexp.MustCompile(`\.Values((?:\.[A-Za-z_][A-Za-z0-9_]*)*)`)
 	templateComment = regexp.MustCompile(`(?s)\{\{-?\s*/\*.*?\*/\s*-?\}\}`)
+	typeCheck       = regexp.MustCompile(`\{\{[^}]*\b(?:kindIs|kindOf|typeIs|typeIsLike|typeOf)\b[^}]*\}\}`)
 )
 
 // pathsOf adds the paths that templates read. The empty path is .Values itself.
@@ -39,10 +45,15 @@ func pathsOf(paths map[string]bool, templates map[string]string) {
 	}
 }
 
-// usesOf returns what the templates of a chart read.
-func usesOf(content chart.Content) uses {
-	u := uses{paths: map[string]bool{}, whole: map[string]bool{}}
+// usesOf returns what the templates of a chart read. The values of the chart are at a path of the CRD.
+func usesOf(content chart.Content, at string, widened *[]string) uses {
+	u := uses{paths: map[string]bool{}, whole: map[string]bool{}, typed: map[string]bool{}, at: at, widened: widened}
 	pathsOf(u.paths, content.Templates)
+	for name, text := range content.Templates {
+		for i, check := range typeCheck.FindAllString(text, -1) {
+			pathsOf(u.typed, map[string]string{fmt.Sprint(name, i): check})
+		}
+	}
 	var all func(chart.Content)
 	all = func(content chart.Content) {
 		pathsOf(u.whole, content.Templates)
@@ -113,51 +124,36 @@ func (u uses) fromDefaults(path string, values object, open bool) object {
 	return schema
 }
 
-// ofDefault returns the schema of a value of values.yaml.
+// ofDefault returns the schema of a value of values.yaml. A default does not show which types a chart
+// accepts: a port may be a number or a name, and a size 1 or 500m. Only an object with fields has a
+// type.
 func (u uses) ofDefault(path string, value any, open bool) object {
-	switch value := value.(type) {
-	case object:
-		schema := u.fromDefaults(path, value, open)
+	if fields, ok := value.(object); ok && len(fields) > 0 && !u.typed[path] {
+		schema := u.fromDefaults(path, fields, open)
 		schema["nullable"] = true
 		return schema
-	case []any:
-		return object{"type": "array", "items": itemsOf(value), "nullable": true}
-	case string:
-		return object{"type": "string", "nullable": true}
-	case bool:
-		return object{"type": "boolean", "nullable": true}
-	case json.Number:
-		if _, err := value.Int64(); err == nil {
-			return object{"type": "integer", "nullable": true}
-		}
-		return object{"type": "number", "nullable": true}
-	case float64:
-		if value == math.Trunc(value) {
-			return object{"type": "integer", "nullable": true}
-		}
-		return object{"type": "number", "nullable": true}
-	case int64:
-		return object{"type": "integer", "nullable": true}
-	default:
-		return freeValue()
 	}
+	*u.widened = append(*u.widened, fmt.Sprintf("%s.%s: values.yaml has %s; the chart may accept other types", u.at, path, nameOf(value)))
+	return freeValue()
 }
 
-// itemsOf returns the schema of the items of a list: their type if all have the same simple one.
-func itemsOf(list []any) object {
-	var common object
-	for i, item := range list {
-		schema := uses{}.ofDefault("", item, true)
-		if schema["type"] == "object" || schema["type"] == "array" {
-			return freeValue()
+// nameOf returns what a value is.
+func nameOf(value any) string {
+	switch value := value.(type) {
+	case nil:
+		return "null"
+	case object:
+		if len(value) > 0 {
+			return "an object"
 		}
-		if i > 0 && common["type"] != schema["type"] {
-			return freeValue()
-		}
-		common = schema
+		return "an empty object"
+	case []any:
+		return "a list"
+	case string:
+		return "a text"
+	case bool:
+		return "a boolean"
+	default:
+		return "a number"
 	}
-	if common == nil {
-		return freeValue()
-	}
-	return common
 }

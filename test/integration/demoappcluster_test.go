@@ -259,11 +259,15 @@ func TestNodesThatComeBack(t *testing.T) {
 	p.checkRequests(begin, map[string]int{})
 
 	gone := p.app("deleted")
-	p.change(func(spec *v1alpha1.DemoAppClusterSpec) { spec.RemovalGracePeriod = &metav1.Duration{Duration: 2 * time.Second} })
+	p.change(func(spec *v1alpha1.DemoAppClusterSpec) {
+		spec.RemovalGracePeriod = &metav1.Duration{Duration: 2 * time.Second}
+	})
 	p.removeNode("deleted")
 	p.AwaitGone(gone)
 	p.awaitReady(2)
-	p.change(func(spec *v1alpha1.DemoAppClusterSpec) { spec.RemovalGracePeriod, spec.NodeSelector["none"] = nil, "such" })
+	p.change(func(spec *v1alpha1.DemoAppClusterSpec) {
+		spec.RemovalGracePeriod, spec.NodeSelector["none"] = nil, "such"
+	})
 	p.awaitReady(0)
 }
 

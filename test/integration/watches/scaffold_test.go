@@ -7,6 +7,7 @@ package watches
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -21,7 +22,7 @@ import (
 var scaffoldFolder string
 
 // scaffolds are the charts of pkg/scaffold that TestCreateKind installs.
-var scaffolds = []string{"typed", "plain", "required"}
+var scaffolds = []string{"typed", "plain", "required", "wide", "conditional"}
 
 // scaffolded makes kinds of charts with "create kind", and applies their files as they are. It
 // returns the entries of the watches file.
@@ -59,9 +60,16 @@ func scaffolded(t testing.TB) string {
 }
 
 // TestCreateKind: the operator installs the charts of scaffolded kinds from their examples. It has
-// the permissions for what a user switches on, a Role included.
+// the permissions for what a user switches on, a Role included, and the CRDs accept the types that the
+// charts accept.
 func TestCreateKind(t *testing.T) {
 	s := newSpace(t)
+	changed := map[string]string{
+		"typed": `{"replicas": 0, "rbac": {"create": true}}`,
+		"wide": `{"image": {"tag": "1.27.1"}, "minAvailable": "50%", "targetPort": 8080, "timeout": "30s", "ratio": 0.5, "priority": 5, "debug": "true",
+			"schedule": "@daily", "hosts": "a,b", "annotations": "a: b", "resources": {"requests": {"cpu": "500m"}}}`,
+		"conditional": `{"mode": "ha", "existingSecret": "", "rbac": "full"}`,
+	}
 	for _, name := range scaffolds {
 		example := filepath.Join(scaffoldFolder, name, "example.yaml")
 		if err := shared.ApplyFiles(t.Context(), s.name, example); err != nil {
@@ -72,11 +80,12 @@ func TestCreateKind(t *testing.T) {
 			t.Fatal(err)
 		}
 		shared.AwaitReady(t.Context(), t, s.name, objects[0])
-		if name != "typed" {
+		spec, ok := changed[name]
+		if !ok {
 			continue
 		}
-		if err := objects[0].UnmarshalJSON([]byte(`{"apiVersion": "scaffold.example.com/v1alpha1", "kind": "TypedApp",
-			"metadata": {"name": "typedapp-sample"}, "spec": {"replicas": 0, "rbac": {"create": true}}}`)); err != nil {
+		if err := objects[0].UnmarshalJSON(fmt.Appendf(nil, `{"apiVersion": %q, "kind": %q, "metadata": {"name": %q}, "spec": %s}`,
+			objects[0].GetAPIVersion(), objects[0].GetKind(), objects[0].GetName(), spec)); err != nil {
 			t.Fatal(err)
 		}
 		if err := shared.ApplyObject(t.Context(), s.name, objects[0]); err != nil {

@@ -229,7 +229,9 @@ func TestLateNodeCache(t *testing.T) {
 
 func TestDecideRemovals(t *testing.T) {
 	now := began.Add(300 * time.Millisecond)
-	app := func(name string) extra { return extra{app: &v1alpha1.DemoApp{ObjectMeta: metav1.ObjectMeta{Name: name}}} }
+	app := func(name string) extra {
+		return extra{app: &v1alpha1.DemoApp{ObjectMeta: metav1.ObjectMeta{Name: name}}}
+	}
 	recorded := func(name string, since time.Duration) v1alpha1.PendingRemoval {
 		return v1alpha1.PendingRemoval{
 			Name: name, Since: metav1.NewTime(began.Add(since)), Until: metav1.NewTime(began.Add(since + time.Minute)),

@@ -29,21 +29,27 @@ import (
 // interval is the time between two messages.
 const interval = 30 * time.Second
 
-func main() {
+func main() { os.Exit(run(os.Args[1:])) }
+
+// run returns the exit code of go test, or 2 for wrong arguments.
+func run(args []string) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	run, err := parse(os.Args[1:])
+	tests, err := parse(args)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "progress:", err)
-		os.Exit(2)
+		return 2
 	}
-	if err := run.all(ctx, os.Stdout, os.Stderr); err != nil {
-		var failed *exec.ExitError
-		if errors.As(err, &failed) {
-			os.Exit(failed.ExitCode())
-		}
+	err = tests.all(ctx, os.Stdout, os.Stderr)
+	var failed *exec.ExitError
+	switch {
+	case err == nil:
+		return 0
+	case errors.As(err, &failed):
+		return failed.ExitCode()
+	default:
 		fmt.Fprintln(os.Stderr, "progress:", err)
-		os.Exit(1)
+		return 1
 	}
 }
 
@@ -111,7 +117,7 @@ func (r testRun) list(ctx context.Context, args ...string) ([]string, error) {
 }
 
 func (testRun) command(ctx context.Context, stdout, stderr io.Writer, args []string) *exec.Cmd {
-	command := exec.CommandContext(ctx, "go", args...)
+	command := exec.CommandContext(ctx, "go", args...) //nolint:gosec // The caller chooses the arguments, as of go itself.
 	command.Cancel = func() error { return command.Process.Signal(os.Interrupt) }
 	command.Stdout, command.Stderr = stdout, stderr
 	return command

@@ -4,6 +4,7 @@
 package served
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -23,7 +24,7 @@ func TestMayServeOthers(t *testing.T) {
 		{"label", func(o *metav1.PartialObjectMetadata) { o.Labels = map[string]string{"beat": "2"} }, false},
 		{"finalizer", func(o *metav1.PartialObjectMetadata) { o.Finalizers = []string{"example.com/keep"} }, false},
 		{"annotation, with its manager", func(o *metav1.PartialObjectMetadata) {
-			o.Annotations, o.ManagedFields = map[string]string{"beat": "2"}, append(annotated, established...)
+			o.Annotations, o.ManagedFields = map[string]string{"beat": "2"}, slices.Concat(annotated, established)
 		}, false},
 		{"spec", func(o *metav1.PartialObjectMetadata) { o.Generation++ }, true},
 		{"spec and annotation", func(o *metav1.PartialObjectMetadata) { o.Generation++; o.Annotations = map[string]string{"beat": "2"} }, true},

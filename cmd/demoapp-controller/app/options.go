@@ -151,17 +151,30 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.ClusterDomain, "cluster-domain", o.ClusterDomain,
 		"DNS `domain` of the cluster, in URLs and endpoints that the status shows and in the certificates of PostgreSQLs; connections use "+
 			"names that end with .svc")
+	o.addImageFlags(fs)
+	fs.BoolVar(&o.StatusManifest, "status-manifest", o.StatusManifest,
+		"write the manifest of the release, which may contain Secrets, to status.deployedRelease.manifest of the kinds of watches.yaml")
+	o.Admission.addFlags(fs)
+	o.Options.AddFlags(fs)
+	fs.Lookup("controllers").Usage += "; watches is the name of all kinds of watches.yaml"
+}
+
+func (o *Options) addImageFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.ImageRegistry, "image-registry", o.ImageRegistry,
 		"`registry` that mirrors Docker Hub, a host or a host with a path, for the images that the operator names itself: "+
 			"registry.example.com/hub turns redis:7-alpine into registry.example.com/hub/library/redis:7-alpine (default none)")
 	fs.StringToStringVar(&o.Images, "images", o.Images,
 		"comma-separated `image=image` pairs: images in place of those that the operator names itself, for example "+
 			"postgres:17=registry.example.com/postgres:17.2; they must be alike, and win over --image-registry (default none)")
-	fs.BoolVar(&o.StatusManifest, "status-manifest", o.StatusManifest,
-		"write the manifest of the release, which may contain Secrets, to status.deployedRelease.manifest of the kinds of watches.yaml")
-	o.Admission.addFlags(fs)
-	o.Options.AddFlags(fs)
-	fs.Lookup("controllers").Usage += "; watches is the name of all kinds of watches.yaml"
+}
+
+func (o *Options) validatePlatformHosts() (errs []error) {
+	for host, namespace := range o.PlatformHosts {
+		if len(validation.IsDNS1123Subdomain(host)) > 0 || len(validation.IsDNS1123Label(namespace)) > 0 {
+			errs = append(errs, fmt.Errorf("--platform-hosts=%s=%s: must be a host and a namespace, for example shop.example.com=team-a", host, namespace))
+		}
+	}
+	return errs
 }
 
 // parseImages sets the table of images.
@@ -223,11 +236,7 @@ func (o *Options) Validate() error {
 	if err := o.parseImages(); err != nil {
 		errs = append(errs, err)
 	}
-	for host, namespace := range o.PlatformHosts {
-		if len(validation.IsDNS1123Subdomain(host)) > 0 || len(validation.IsDNS1123Label(namespace)) > 0 {
-			bad("--platform-hosts", host+"="+namespace, "must be a host and a namespace, for example shop.example.com=team-a")
-		}
-	}
+	errs = append(errs, o.validatePlatformHosts()...)
 	if _, err := registries.Parse(o.AllowedRegistries); err != nil {
 		bad("--allowed-registries", strings.Join(o.AllowedRegistries, ","), "%v", err)
 	}

@@ -44,7 +44,7 @@ func (f *fixture) serveThings(serve bool) {
 		}
 		f.With(func() { delete(f.Kinds, thingsResource) })
 	}
-	f.Edit("CustomResourceDefinition", "things.example.com", "kubectl", change(time.Now().String(), "metadata", "annotations", "changed"))
+	f.Edit("CustomResourceDefinition", "things.example.com", "kubectl", change(time.Now().String(), "spec", "changed"))
 	synctest.Wait()
 	<-time.After(served.StaleInterval)
 }

@@ -306,7 +306,8 @@ func (o *operation) install(cfg *action.Configuration, desired Release, inputs s
 	install.Timeout = o.limits.timeout
 	install.DisableHooks, install.Description = desired.Install.DisableHooks, desired.Install.description(MaxDescription)
 	o.skipsHooks = install.DisableHooks
-	if install.SkipSchemaValidation, err = desired.Chart.CheckValues(parsed, desired.Values); err != nil {
+	install.SkipSchemaValidation = true // Helm reads the addresses that a schema names.
+	if err := desired.Chart.CheckValues(desired.Values); err != nil {
 		return nil, err
 	}
 	install.Labels = map[string]string{record.InputsLabel: record.InputsValue(revision, inputs, desired.Chart.ShortDigest())}
@@ -320,6 +321,9 @@ func (o *operation) parse(c *chart.Chart) (*chartv2.Chart, error) {
 	parsed, err := c.Parse()
 	if err == nil && parsed.Metadata.Deprecated {
 		o.logger.Warn("The chart is deprecated", slog.String("chart", c.Name()), slog.String("version", c.Version()))
+	}
+	if note := c.SchemaNote(); note != "" {
+		o.logger.Warn("The schema of the chart is not checked in full", slog.String("chart", c.Name()), slog.String("because", note))
 	}
 	return parsed, err
 }
@@ -357,7 +361,8 @@ func (o *operation) upgrade(cfg *action.Configuration, desired Release, inputs s
 	upgrade.Timeout = o.limits.timeout
 	upgrade.DisableHooks, upgrade.Description = desired.Upgrade.DisableHooks, desired.Upgrade.description(MaxDescription)
 	o.skipsHooks = upgrade.DisableHooks
-	if upgrade.SkipSchemaValidation, err = desired.Chart.CheckValues(parsed, desired.Values); err != nil {
+	upgrade.SkipSchemaValidation = true // As in install.
+	if err := desired.Chart.CheckValues(desired.Values); err != nil {
 		return nil, err
 	}
 	upgrade.Labels = map[string]string{record.InputsLabel: record.InputsValue(revision, inputs, desired.Chart.ShortDigest())}

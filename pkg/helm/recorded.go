@@ -24,6 +24,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/example/demoapp-controller/pkg/helm/fields"
+	"github.com/example/demoapp-controller/pkg/helm/chart"
 	"github.com/example/demoapp-controller/pkg/helm/functions"
 	"github.com/example/demoapp-controller/pkg/helm/manifest"
 	"github.com/example/demoapp-controller/pkg/helm/record"
@@ -108,7 +109,11 @@ func (r *Recorded) Render(
 	if err := cfg.Releases.Create(&previous); err != nil {
 		return nil, err
 	}
+	if err := chart.CheckValues(previous.Chart, values); err != nil {
+		return nil, fmt.Errorf("render chart %s %s: %w", r.Chart, r.ChartVersion, err)
+	}
 	upgrade := action.NewUpgrade(cfg)
+	upgrade.SkipSchemaValidation = true // Helm reads the addresses that a schema names.
 	upgrade.Namespace, upgrade.ResetValues, upgrade.DryRunStrategy = previous.Namespace, true, action.DryRunServer
 	upgrade.DisableOpenAPIValidation, upgrade.ServerSideApply, upgrade.WaitStrategy = true, "true", kube.HookOnlyStrategy
 	result, err := upgrade.RunWithContext(ctx, previous.Name, previous.Chart, values)

@@ -45,7 +45,8 @@ func Template(ctx context.Context, c *chart.Chart, namespace, name string, value
 	cfg.CustomTemplateFuncs = functions.Bounded()
 	install := action.NewInstall(cfg)
 	install.DryRunStrategy, install.ReleaseName, install.Namespace = action.DryRunClient, name, namespace
-	if install.SkipSchemaValidation, err = c.CheckValues(parsed, values); err != nil {
+	install.SkipSchemaValidation = true // Helm reads the addresses that a schema names.
+	if err := c.CheckValues(values); err != nil {
 		return nil, err
 	}
 	result, err := install.RunWithContext(ctx, parsed, values)

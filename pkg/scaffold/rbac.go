@@ -99,6 +99,9 @@ func render(ctx context.Context, c *chart.Chart, o Options, content chart.Conten
 		}
 	}
 	r.addNamed(namedIn(content))
+	if note := c.SchemaNote(); note != "" {
+		r.notes = append(r.notes, note)
+	}
 	slices.Sort(r.notes)
 	r.notes = slices.Compact(r.notes)
 	return r, nil

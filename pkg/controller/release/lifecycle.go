@@ -159,8 +159,11 @@ func (l *Lifecycle) reconcile(ctx context.Context, s *subject, f Facts, err erro
 	// Settle runs last, because the statuses then show whose turn is next.
 	s.AfterCommit(func(bool) { l.rollouts.Settle(f, plan, *s.status) })
 	chart := f.Desired.Release.Chart
-	s.Conditions().Set(releasev1alpha1.ConditionInitialized, metav1.ConditionTrue, releasev1alpha1.ReasonChartLoaded,
-		fmt.Sprintf("Bound to chart %s %s", chart.Name(), chart.Version()))
+	bound := fmt.Sprintf("Bound to chart %s %s", chart.Name(), chart.Version())
+	if note := chart.SchemaNote(); note != "" {
+		bound += ". " + note
+	}
+	s.Conditions().Set(releasev1alpha1.ConditionInitialized, metav1.ConditionTrue, releasev1alpha1.ReasonChartLoaded, bound)
 	observed := false
 	if err == nil {
 		f, err = l.identify(ctx, f, *s.status)

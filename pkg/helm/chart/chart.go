@@ -35,7 +35,7 @@ type Chart struct {
 	name       string
 	version    string
 	appVersion string
-	schema     *valuesSchema
+	schemas    valuesSchemas
 	// valueNames is computed at its first use.
 	valueNames func() map[string]bool
 	// size is the size of all files in bytes.
@@ -93,14 +93,6 @@ func (c *Chart) Digest() string { return c.digest }
 // Size is the size of all files in bytes.
 func (c *Chart) Size() int { return c.size }
 
-// CheckValues validates values by the chart's schema, before the chart is rendered with them.
-// It returns true when they meet the schema, and an error that wraps [ErrInvalidValues] when
-// they do not. If it returns neither, Helm validates the values and reports their errors.
-// parsed is from [Chart.parse].
-func (c *Chart) CheckValues(parsed *chartv2.Chart, values map[string]any) (accepted bool, err error) {
-	return c.schema.check(parsed, values)
-}
-
 // ShortDigest is the beginning of the digest. It fits into a label beside other values and
 // is long enough to avoid accidental collisions.
 func (c *Chart) ShortDigest() string { return c.digest[:16] }
@@ -121,7 +113,7 @@ func newChart(files []*archive.BufferedFile) (*Chart, error) {
 	c.name = parsed.Metadata.Name
 	c.version = parsed.Metadata.Version
 	c.appVersion = parsed.Metadata.AppVersion
-	c.schema = compileSchema(parsed)
+	c.schemas = compileSchemas(parsed)
 	c.valueNames = sync.OnceValue(c.findValueNames)
 	if len(parsed.Dependencies()) == 0 && len(parsed.Metadata.Dependencies) == 0 {
 		c.single = parsed

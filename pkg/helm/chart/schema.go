@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -15,72 +16,180 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
 	"helm.sh/helm/v4/pkg/chart/common/util"
 	chartv2 "helm.sh/helm/v4/pkg/chart/v2"
+	chartutil "helm.sh/helm/v4/pkg/chart/v2/util"
+	"k8s.io/apimachinery/pkg/runtime"
 )
 
 // ErrInvalidValues is wrapped by the error of values that do not meet the schema of the
 // chart.
 var ErrInvalidValues = errors.New("values do not meet the chart's schema")
 
-// valuesSchema is a chart's compiled values.schema.json. Helm compiles it for each rendering,
-// which takes longer than rendering the templates.
+// schemaURL is the address of a chart's schema. Helm uses the same address, against which relative
+// references are resolved.
+const schemaURL = "file:///values.schema.json"
+
+// valuesSchema is a compiled values.schema.json.
 type valuesSchema struct {
-	compiled *jsonschema.Schema
+	// validator is nil if every value is accepted.
+	validator *jsonschema.Schema
+	// remote are the references that lead out of the schema.
+	remote []string
+	// err says why the schema cannot be used.
+	err error
 }
 
-// compileSchema returns nil for charts whose values Helm validates itself: charts without a
-// schema; charts with sub-charts, because values decide which of them are validated; and
-// charts whose schema refers to other schemas, which Helm may have to fetch.
-func compileSchema(chart *chartv2.Chart) (compiled *valuesSchema) {
-	defer leaveToHelm(func() { compiled = nil })
-	if len(chart.Schema) == 0 || len(chart.Metadata.Dependencies) > 0 || len(chart.Dependencies()) > 0 {
-		return nil
+// valuesSchemas are the schemas of a chart and its sub-charts by their text. Compiling a schema
+// takes longer than rendering the templates.
+type valuesSchemas map[string]valuesSchema
+
+// compileSchemas compiles the schemas of a chart and its sub-charts.
+func compileSchemas(chart *chartv2.Chart) valuesSchemas {
+	compiled := valuesSchemas{}
+	compiled.add(chart)
+	return compiled
+}
+
+func (s valuesSchemas) add(chart *chartv2.Chart) {
+	if text := string(chart.Schema); chart.Schema != nil {
+		if _, ok := s[text]; !ok {
+			s[text] = compileSchema(chart.Schema)
+		}
 	}
-	document, err := jsonschema.UnmarshalJSON(bytes.NewReader(chart.Schema))
+	for _, dependency := range chart.Dependencies() {
+		s.add(dependency)
+	}
+}
+
+// compileSchema compiles a schema. It reads nothing but the text: a chart must not choose which
+// files and addresses the operator reads, see [localize].
+func compileSchema(text []byte) (compiled valuesSchema) {
+	defer recovered(func(err error) { compiled = valuesSchema{err: err} })
+	document, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
 	if err != nil {
-		return nil
+		return valuesSchema{err: unusable(err)}
 	}
+	compiled.remote = localize(document)
 	compiler := jsonschema.NewCompiler()
-	compiler.UseLoader(jsonschema.SchemeURLLoader{})
-	// Helm uses the same name. References are resolved against it.
-	const name = "file:///values.schema.json"
-	if err := compiler.AddResource(name, document); err != nil {
-		return nil
+	compiler.UseLoader(jsonschema.SchemeURLLoader{}) // It has no scheme, so it loads nothing.
+	if err := errors.Join(compiler.AddResource(anyValue, true), compiler.AddResource(schemaURL, document)); err != nil {
+		return valuesSchema{err: unusable(err)}
 	}
-	validator, err := compiler.Compile(name)
-	if err != nil {
-		return nil
+	compiled.validator, err = compiler.Compile(schemaURL)
+	var unread *jsonschema.LoadURLError
+	switch {
+	case errors.As(err, &unread):
+		// A reference in a place that localize does not take for a schema.
+		return valuesSchema{remote: append(compiled.remote, shown(unread.URL))}
+	case err != nil:
+		return valuesSchema{err: unusable(err)}
 	}
-	return &valuesSchema{compiled: validator}
+	return compiled
 }
 
-// check validates the values, merged with the chart's own, see [Chart.CheckValues].
-func (s *valuesSchema) check(chart *chartv2.Chart, values map[string]any) (accepted bool, err error) {
-	if s == nil {
-		return false, nil
+// unusable returns the error of a schema that is no JSON schema, in one line.
+func unusable(err error) error {
+	return fmt.Errorf("values.schema.json is not a valid JSON schema: %s", strings.Join(strings.Fields(err.Error()), " "))
+}
+
+// recovered passes a panic of the schema library to undo, as an error.
+func recovered(undo func(error)) {
+	if caught := recover(); caught != nil {
+		undo(unusable(fmt.Errorf("%v", caught)))
 	}
-	defer leaveToHelm(func() { accepted, err = false, nil })
+}
+
+// CheckValues validates values, merged with the chart's own, by the schemas of the chart and its
+// enabled sub-charts, as Helm does. Unlike Helm, it never reads what a reference to another file or
+// address names: such a reference accepts every value, see [Chart.SchemaNote]. The error wraps
+// [ErrInvalidValues] if the values do not meet a schema.
+func (c *Chart) CheckValues(values map[string]any) error {
+	if len(c.schemas) == 0 {
+		return nil
+	}
+	parsed, err := c.Parse()
+	if err != nil {
+		return err
+	}
+	return c.schemas.check(parsed, values)
+}
+
+// CheckValues validates values by the schemas of a chart that a release record has, see
+// [Chart.CheckValues].
+func CheckValues(recorded *chartv2.Chart, values map[string]any) error {
+	if recorded.Metadata == nil {
+		return nil // Helm refuses the chart.
+	}
+	copied, metadata := *recorded, *recorded.Metadata
+	copied.Metadata, copied.Values = &metadata, runtime.DeepCopyJSON(recorded.Values)
+	return compileSchemas(&copied).check(&copied, values)
+}
+
+// check validates the values. It changes the chart.
+func (s valuesSchemas) check(chart *chartv2.Chart, values map[string]any) error {
+	if len(s) == 0 {
+		return nil
+	}
+	if err := chartutil.ProcessDependencies(chart, values); err != nil {
+		return nil //nolint:nilerr // Helm reports the same error.
+	}
 	all, err := util.CoalesceValues(chart, values)
 	if err != nil {
-		return false, nil // Helm reports the same error.
+		return nil //nolint:nilerr // As above.
 	}
-	err = s.compiled.Validate(all.AsMap())
-	var invalid *jsonschema.ValidationError
-	switch {
-	case err == nil:
-		return true, nil
-	case errors.As(err, &invalid):
-		return false, schemaError(invalid)
-	default:
-		return false, nil
+	found := &violations{}
+	if err := s.validate(chart, nil, all.AsMap(), found); err != nil {
+		return err
 	}
+	return found.err()
 }
 
-// leaveToHelm recovers from a panic of the schema library. Helm then validates the values and
-// reports the error.
-func leaveToHelm(undo func()) {
-	if recover() != nil {
-		undo()
+// validate adds the violations of a chart and its sub-charts. path leads to the values of the chart.
+func (s valuesSchemas) validate(chart *chartv2.Chart, path []string, values map[string]any, found *violations) (err error) {
+	defer recovered(func(caught error) { err = caught })
+	if schema := s[string(chart.Schema)]; chart.Schema != nil {
+		if schema.err != nil {
+			return inChart(path, schema.err)
+		}
+		if schema.validator != nil {
+			found.add(path, schema.validator.Validate(values))
+		}
 	}
+	for _, dependency := range chart.Dependencies() {
+		below, ok := values[dependency.Name()].(map[string]any)
+		if !ok {
+			continue // Nothing is set for the sub-chart.
+		}
+		if err := s.validate(dependency, append(slices.Clone(path), dependency.Name()), below, found); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// inChart names the sub-chart that an error is about.
+func inChart(path []string, err error) error {
+	if len(path) == 0 {
+		return err
+	}
+	return fmt.Errorf("sub-chart %s: %w", strings.Join(path, "/"), err)
+}
+
+// SchemaNote says which references of values.schema.json are not read; empty if there are none.
+func (c *Chart) SchemaNote() string {
+	var remote []string
+	for _, schema := range c.schemas {
+		remote = append(remote, schema.remote...)
+	}
+	slices.Sort(remote)
+	remote = slices.Compact(remote)
+	if len(remote) == 0 {
+		return ""
+	}
+	named := strings.Join(remote[:min(len(remote), maxViolations)], ", ")
+	if more := len(remote) - maxViolations; more > 0 {
+		named += fmt.Sprintf(" and %d more", more)
+	}
+	return fmt.Sprintf("values.schema.json refers to %s: the operator does not read other files and addresses, so these references accept every value", named)
 }
 
 // Limits of an error about values that do not meet a schema. A longer part is left out as a
@@ -92,18 +201,37 @@ const (
 	maxPropertiesInIt = 3
 )
 
-// schemaError returns an error of one line with the first violations. The library would
-// list all of them.
-func schemaError(invalid *jsonschema.ValidationError) error {
-	var named []string
-	found := 0
-	eachViolation(invalid, func(violation *jsonschema.ValidationError) {
-		if found++; found <= maxViolations {
-			named = append(named, ValuePath(violation.InstanceLocation)+": "+violationText(violation.ErrorKind))
-		}
-	})
-	text := strings.Join(named, "; ")
-	if more := found - len(named); more > 0 {
+// violations collects the first violations of several schemas. The library would list all of them.
+type violations struct {
+	named []string
+	found int
+}
+
+func (v *violations) note(text string) {
+	if v.found++; v.found <= maxViolations {
+		v.named = append(v.named, text)
+	}
+}
+
+// add adds the violations in the result of a validator, for values at a path.
+func (v *violations) add(path []string, err error) {
+	var invalid *jsonschema.ValidationError
+	if errors.As(err, &invalid) {
+		eachViolation(invalid, func(violation *jsonschema.ValidationError) {
+			v.note(ValuePath(slices.Concat(path, violation.InstanceLocation)) + ": " + violationText(violation.ErrorKind))
+		})
+	} else if err != nil {
+		v.note(ValuePath(path) + ": " + err.Error())
+	}
+}
+
+// err returns an error of one line with the first violations; nil if there are none.
+func (v *violations) err() error {
+	if v.found == 0 {
+		return nil
+	}
+	text := strings.Join(v.named, "; ")
+	if more := v.found - len(v.named); more > 0 {
 		text += fmt.Sprintf(" (and %d more)", more)
 	}
 	return fmt.Errorf("%w: %s", ErrInvalidValues, text)

@@ -1,0 +1,165 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package chart
+
+import (
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+)
+
+// anyValue is the address of a schema that accepts every value.
+const anyValue = "urn:demoapp-controller:any-value"
+
+// references are the keywords of a schema that refer to another schema.
+var references = []string{"$ref", "$dynamicRef", "$recursiveRef"}
+
+// namedSchemas are the keywords with an object of schemas by name. dataKeywords have no schemas,
+// but data that may look like one.
+var (
+	namedSchemas = []string{"properties", "patternProperties", "definitions", "$defs", "dependencies", "dependentSchemas"}
+	dataKeywords = []string{"const", "enum", "default", "examples", "example"}
+)
+
+// localize changes a schema so that it refers to nothing outside of itself. A reference to another
+// file or address becomes one to a schema that accepts every value, and an unknown $schema is
+// removed. It returns these addresses, in order.
+func localize(document any) (remote []string) {
+	l := localizer{local: map[string]bool{schemaURL: true}}
+	if root, ok := document.(map[string]any); ok {
+		l.draft, _ = root["$schema"].(string)
+	}
+	base, err := url.Parse(schemaURL)
+	if err != nil {
+		return nil
+	}
+	// A reference may lead to a schema that follows it, so first all addresses are collected.
+	l.each(document, base, func(_ map[string]any, base *url.URL) { l.local[address(base)] = true })
+	l.each(document, base, func(schema map[string]any, base *url.URL) {
+		for _, keyword := range references {
+			target := resolved(base, schema[keyword])
+			if target != nil && !l.isLocal(target) {
+				schema[keyword] = anyValue
+				remote = append(remote, shown(target.String()))
+			}
+		}
+		if dialect := resolved(base, schema["$schema"]); dialect != nil && !isDraft(dialect) {
+			delete(schema, "$schema")
+			remote = append(remote, shown(dialect.String()))
+		}
+	})
+	slices.Sort(remote)
+	return slices.Compact(remote)
+}
+
+// localizer walks a schema.
+type localizer struct {
+	// draft is $schema of the document.
+	draft string
+	// local are the addresses of the document and of the schemas in it.
+	local map[string]bool
+}
+
+// each visits all schemas in a document, with their base addresses.
+func (l *localizer) each(node any, base *url.URL, visit func(schema map[string]any, base *url.URL)) {
+	switch node := node.(type) {
+	case []any:
+		for _, item := range node {
+			l.each(item, base, visit)
+		}
+	case map[string]any:
+		base = l.baseOf(node, base)
+		visit(node, base)
+		for keyword, value := range node {
+			named, isObject := value.(map[string]any)
+			switch {
+			case slices.Contains(dataKeywords, keyword):
+			case isObject && slices.Contains(namedSchemas, keyword):
+				for _, schema := range named {
+					l.each(schema, base, visit)
+				}
+			default:
+				l.each(value, base, visit)
+			}
+		}
+	}
+}
+
+// baseOf returns the base address of the references in a schema: its own address, if it has one.
+// Drafts up to 7 ignore all keywords beside a reference.
+func (l *localizer) baseOf(schema map[string]any, base *url.URL) *url.URL {
+	keyword := "$id"
+	if strings.Contains(l.draft, "/draft-04/") {
+		keyword = "id"
+	}
+	if _, refers := schema["$ref"]; refers && strings.Contains(l.draft, "/draft-0") {
+		return base
+	}
+	if own := resolved(base, schema[keyword]); own != nil {
+		return own
+	}
+	return base
+}
+
+// isLocal reports whether a reference can be resolved without reading anything: it leads into the
+// document, or to a schema that the library has.
+func (l *localizer) isLocal(target *url.URL) bool {
+	if target.Host != "json-schema.org" {
+		return l.local[address(target)]
+	}
+	compiler := jsonschema.NewCompiler()
+	compiler.UseLoader(jsonschema.SchemeURLLoader{})
+	_, err := compiler.Compile(address(target))
+	return err == nil || l.local[address(target)]
+}
+
+// isDraft reports whether the library has the dialect.
+func isDraft(dialect *url.URL) bool {
+	switch dialect.Path {
+	case "/schema", "/draft-04/schema", "/draft-06/schema", "/draft-07/schema", "/draft/2019-09/schema", "/draft/2020-12/schema":
+		return dialect.Host == "json-schema.org"
+	default:
+		return false
+	}
+}
+
+// resolved returns a reference relative to a base; nil if it is no reference. The library reports
+// references that cannot be parsed.
+func resolved(base *url.URL, reference any) *url.URL {
+	text, ok := reference.(string)
+	if !ok {
+		return nil
+	}
+	target, err := url.Parse(text)
+	if err != nil {
+		return nil
+	}
+	return base.ResolveReference(target)
+}
+
+// address returns an address without its fragment.
+func address(of *url.URL) string {
+	whole := *of
+	whole.Fragment, whole.RawFragment = "", ""
+	return strings.TrimSuffix(whole.String(), "#")
+}
+
+// maxShown is the number of bytes of an address that a note shows.
+const maxShown = 200
+
+// shown returns an address for a note, without what may be a credential.
+func shown(text string) string {
+	target, err := url.Parse(text)
+	if err != nil {
+		return "an address"
+	}
+	target.User, target.RawQuery, target.Fragment, target.RawFragment = nil, "", "", ""
+	text = target.String()
+	if len(text) > maxShown {
+		return strings.ToValidUTF8(text[:maxShown], "") + "..."
+	}
+	return text
+}

@@ -4,7 +4,10 @@
 package helm
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
+	"slices"
 	"sync"
 
 	"helm.sh/helm/v4/pkg/action"
@@ -21,8 +24,9 @@ type kindMapper struct {
 	*served.Cache
 
 	mu sync.Mutex
-	// capabilities are those of a generation of the discovery.
+	// capabilities are those of a generation of the discovery, and digest identifies them.
 	capabilities *common.Capabilities
+	digest       string
 	generation   int
 }
 
@@ -37,24 +41,43 @@ func (m *kindMapper) current() (*common.Capabilities, error) {
 	generation := m.Generation()
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if err := m.update(generation); err != nil {
+		return nil, err
+	}
+	return m.capabilities.Copy(), nil
+}
+
+// currentDigest identifies the capabilities that charts see.
+func (m *kindMapper) currentDigest() (string, error) {
+	generation := m.Generation()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	err := m.update(generation)
+	return m.digest, err
+}
+
+// update renews the capabilities after a discovery. The caller holds the lock.
+func (m *kindMapper) update(generation int) error {
 	if m.capabilities == nil || m.generation != generation {
 		client, err := m.ToDiscoveryClient()
 		if err != nil {
-			return nil, err
+			return err
 		}
 		version, err := client.ServerVersion()
 		if err != nil {
-			return nil, fmt.Errorf("version of the API server: %w", err)
+			return fmt.Errorf("version of the API server: %w", err)
 		}
 		apis, err := action.GetVersionSet(client)
 		if err != nil && !discovery.IsGroupDiscoveryFailedError(err) {
-			return nil, fmt.Errorf("kinds of the API server: %w", err)
+			return fmt.Errorf("kinds of the API server: %w", err)
 		}
 		m.capabilities, m.generation = &common.Capabilities{
 			APIVersions: apis,
 			KubeVersion: common.KubeVersion{Version: version.GitVersion, Major: version.Major, Minor: version.Minor},
 			HelmVersion: common.DefaultCapabilities.HelmVersion,
 		}, generation
+		sum := sha256.Sum256([]byte(fmt.Sprint(version.GitVersion, slices.Sorted(slices.Values(apis)))))
+		m.digest = hex.EncodeToString(sum[:8])
 	}
-	return m.capabilities.Copy(), nil
+	return nil
 }

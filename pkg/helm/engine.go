@@ -142,6 +142,8 @@ type Engine struct {
 	attempts  attempts
 	digests   record.Digests
 	creations creations
+	// kindChanges reports other kinds of the API server to releases that wait for them.
+	kindChanges *kindChanges
 	// largestChart is the size in bytes of the largest chart so far.
 	largestChart atomic.Int64
 	namespaces   []string
@@ -209,6 +211,8 @@ func New(config Config) (*Engine, error) {
 	e.mapper = &kindMapper{Cache: served.NewCache(served.CacheConfig{
 		Discovery: discoveryClient, Metadata: metadataClient, Clock: e.clock, Logger: e.logger, OnWatchError: config.OnWatchError,
 	})}
+	e.kindChanges = newKindChanges()
+	e.mapper.Subscribe(e.kindChanges.notice)
 	e.sources = live.NewSources(builtin, client, dynamicClient, metadataClient)
 	e.watcher = live.NewWatcher(e.sources, config.Shards, config.Namespaces, watchErrors, e.publishObject)
 	if e.records, err = record.NewIndex(config.Shards, metadataClient, config.Namespaces, watchErrors(WatchedRecords), e.publishRecord); err != nil {
@@ -266,6 +270,7 @@ func (e *Engine) Run(ctx context.Context) {
 		}
 	})
 	running.Go(func() { e.mapper.Run(ctx) })
+	running.Go(func() { e.reportKinds(ctx) })
 	running.Go(func() { e.records.Run(ctx) })
 	running.Go(func() { e.watcher.Run(ctx) })
 	running.Wait()
@@ -292,11 +297,16 @@ func (e *Engine) publish(n overlay.Notice[Change]) {
 	if n.Owner.Name == "" || e.flights.Hold(n) {
 		return
 	}
+	e.report(n.Owner, n.Change)
+}
+
+// report calls the subscribers.
+func (e *Engine) report(release cache.ObjectName, change Change) {
 	e.mu.Lock()
 	subscribers := e.subscribers
 	e.mu.Unlock()
 	for _, subscriber := range subscribers {
-		subscriber(n.Owner, n.Change)
+		subscriber(release, change)
 	}
 }
 
@@ -349,6 +359,7 @@ func (e *Engine) limitsOf(release Release) limits {
 // Forget drops the state of a release that will not be observed again.
 func (e *Engine) Forget(release cache.ObjectName) {
 	e.watcher.Forget(release)
+	e.kindChanges.forget(release)
 	e.forgetRecords(release)
 }
 

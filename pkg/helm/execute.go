@@ -147,7 +147,7 @@ func (e *Engine) measured(ctx context.Context, desired Release, decision Decisio
 		}
 	}()
 	deployed, err := o.run(desired, history, run) //nolint:contextcheck // The operation carries its own context, which outlives the caller's.
-	err = unavailable(shortened(withAccount(err, desired)), ctx.Err() != nil)
+	err = unavailable(o.ofCluster(shortened(withAccount(err, desired)), desired), ctx.Err() != nil)
 	if changes := o.changes(desired.Chart); len(changes.Named) > 0 {
 		if err != nil {
 			err = &RevisionError{Changes: changes, Err: err}
@@ -156,6 +156,7 @@ func (e *Engine) measured(ctx context.Context, desired Release, decision Decisio
 		}
 	}
 	if err == nil && deployed != nil {
+		e.kindChanges.forget(name)
 		if newest := e.records.Latest(name); newest != nil && newest.Revision == deployed.Revision {
 			e.attempts.succeeded(name, deployed.Revision)
 		}
@@ -311,6 +312,7 @@ func (o *operation) install(cfg *action.Configuration, desired Release, inputs s
 		return nil, err
 	}
 	install.Labels = map[string]string{record.InputsLabel: record.InputsValue(revision, inputs, desired.Chart.ShortDigest())}
+	o.rendered = true
 	result, err := install.RunWithContext(context.WithoutCancel(o.ctx), parsed, desired.Values)
 	return releaseOf(result, err)
 }
@@ -366,6 +368,7 @@ func (o *operation) upgrade(cfg *action.Configuration, desired Release, inputs s
 		return nil, err
 	}
 	upgrade.Labels = map[string]string{record.InputsLabel: record.InputsValue(revision, inputs, desired.Chart.ShortDigest())}
+	o.rendered = true
 	result, err := upgrade.RunWithContext(context.WithoutCancel(o.ctx), desired.Name, parsed, desired.Values)
 	return releaseOf(result, err)
 }

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -27,6 +28,8 @@ type lookups struct {
 	*kindMapper
 
 	operation *operation
+	// used says that a template has looked something up.
+	used atomic.Bool
 
 	mu sync.Mutex
 	// failures are the errors of requests that have not succeeded since, by their URL.
@@ -75,6 +78,7 @@ type lookupTransport struct {
 
 // RoundTrip implements http.RoundTripper.
 func (t *lookupTransport) RoundTrip(request *http.Request) (*http.Response, error) {
+	t.lookups.used.Store(true)
 	if version, ok := discovered(request.URL.Path); ok {
 		if kinds, err := t.lookups.KindsOf(version); err == nil {
 			return answerJSON(request, kinds)

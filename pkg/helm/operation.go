@@ -59,6 +59,8 @@ type operation struct {
 	replaces bool
 	// skipsHooks says that no hooks run.
 	skipsHooks bool
+	// rendered says that the templates were rendered.
+	rendered bool
 	// hooks are the hooks that this operation has created.
 	hooks map[ObjectReference]types.UID
 	// hookFailed means that a hook failed. The remaining steps are cleanup.

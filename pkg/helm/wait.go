@@ -143,10 +143,20 @@ func (w *hookWaiter) WatchUntilReady(resources kube.ResourceList, timeout time.D
 		default:
 			continue
 		}
-		if err := w.until(info, timeout, ended); err != nil {
-			w.operation.hookFailed = true
-			return fmt.Errorf("%shook %w", w.operation.eventsOf(info), err)
+		ran := false
+		err := w.until(info, timeout, func(object *unstructured.Unstructured) (bool, error) {
+			ran = ran || hookRan(object)
+			return ended(object)
+		})
+		if err == nil {
+			continue
 		}
+		w.operation.hookFailed = true
+		err = fmt.Errorf("%shook %w", w.operation.eventsOf(info), err)
+		if ran && !apierrors.IsForbidden(err) {
+			return &HookError{Err: err}
+		}
+		return err
 	}
 	return nil
 }
@@ -263,6 +273,20 @@ func (w *hookWaiter) follow(ctx context.Context, info *resource.Info, slow *slow
 		},
 	}, judge)
 	return err
+}
+
+// hookRan reports whether a Job ever had a pod, or whether a Pod was ever started. Otherwise a quota,
+// an admission policy or a lack of nodes may keep the hook from running.
+func hookRan(object *unstructured.Unstructured) bool {
+	if phase, isPod, _ := unstructured.NestedString(object.Object, "status", "phase"); isPod {
+		return corev1.PodPhase(phase) != corev1.PodPending
+	}
+	for _, field := range []string{"active", "succeeded", "failed"} {
+		if count, _, _ := unstructured.NestedInt64(object.Object, "status", field); count > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 func isCurrent(object *unstructured.Unstructured) (bool, error) {

@@ -222,6 +222,13 @@ func (c *Cache) renew() {
 	}
 }
 
+// Expire makes the next use discover again. Discovery may show a change only a moment later.
+func (c *Cache) Expire() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.stale = true
+}
+
 // Run notes each change to CRDs and API services that may change what the API server serves, until ctx ends. Without permission to
 // watch them, only unknown kinds lead to a new discovery.
 func (c *Cache) Run(ctx context.Context) {

@@ -36,8 +36,9 @@ type Chart struct {
 	version    string
 	appVersion string
 	schemas    valuesSchemas
-	// valueNames is computed at its first use.
-	valueNames func() map[string]bool
+	// valueNames and namesCapabilities are computed at their first use.
+	valueNames        func() map[string]bool
+	namesCapabilities func() bool
 	// size is the size of all files in bytes.
 	size int
 	// single is the parsed chart if it has no dependencies; nil otherwise. It must not be changed.
@@ -114,7 +115,7 @@ func newChart(files []*archive.BufferedFile) (*Chart, error) {
 	c.version = parsed.Metadata.Version
 	c.appVersion = parsed.Metadata.AppVersion
 	c.schemas = compileSchemas(parsed)
-	c.valueNames = sync.OnceValue(c.findValueNames)
+	c.valueNames, c.namesCapabilities = sync.OnceValue(c.findValueNames), sync.OnceValue(c.findCapabilities)
 	if len(parsed.Dependencies()) == 0 && len(parsed.Metadata.Dependencies) == 0 {
 		c.single = parsed
 	}

@@ -32,7 +32,8 @@ const (
 	// maxCorrected is the number of children that a correction names.
 	maxCorrected = 8
 	// conflictRetry is the interval at which a conflicting object is checked again. A watch may not
-	// show its deletion, because the object may lack the label of children.
+	// show its deletion, because the object may lack the label of children. A refused child is applied
+	// again at the same interval, because the policy, webhook or schema may have changed.
 	conflictRetry = 5 * time.Minute
 )
 
@@ -191,6 +192,9 @@ func (s *Set) Ensure(
 	for _, child := range children {
 		err := pass.ensure(ctx, child)
 		pass.note(child.id, func(found *problem) { found.err = err })
+		if _, refused := errors.AsType[*RefusedError](err); refused {
+			pass.retryAfter(conflictRetry)
+		}
 		errs = append(errs, err)
 		if ctx.Err() != nil {
 			return pass.state, errors.Join(append(errs, ctx.Err())...)

@@ -128,6 +128,8 @@ type Facts struct {
 	// Digest identifies the desired release. InputVersion is its counterpart that may be
 	// stored in the status. Both are empty while the desired release is not known.
 	Digest, InputVersion string
+	// Capabilities identifies the kinds of the API server, if the failures so far depend on them.
+	Capabilities string
 	// Requested says that a user requested this pass. ForceAt is the annotation value
 	// that requests an upgrade; empty for none.
 	Requested bool

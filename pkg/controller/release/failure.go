@@ -28,8 +28,10 @@ type failureState struct {
 // failure is the classification of an error.
 type failure struct {
 	Reason string
-	// Terminal says that a retry cannot succeed.
+	// Terminal says that a quick retry cannot succeed.
 	Terminal bool
+	// Final says that only a change of the inputs helps, see helm.IsFinal.
+	Final bool
 	// Counts says that an attempt failed. Reports says that Ready reports the error.
 	Counts, Reports bool
 	// CausedByObject is FailureCounts.CausedByObject.
@@ -53,12 +55,12 @@ func classify(err error, state failureState) failure {
 	case errors.Is(err, controller.ErrTooManyWaiting), !terminal && isError[*helm.UnavailableError](err):
 		return failure{Reason: reason, Reports: true}
 	default:
-		return failure{Reason: reason, Terminal: terminal, Counts: true, Reports: true}
+		return failure{Reason: reason, Terminal: terminal, Final: helm.IsFinal(err), Counts: true, Reports: true}
 	}
 }
 
 // FailureReason returns the reason for an error of the engine, and reports whether a
-// retry cannot succeed.
+// quick retry cannot succeed.
 func FailureReason(err error, action helm.Action) (reason string, terminal bool) {
 	switch {
 	case isError[*helm.RenderError](err), errors.Is(err, chart.ErrInvalid):

@@ -120,7 +120,7 @@ func TestClassify(t *testing.T) {
 		{
 			"values fail to render", &helm.RenderError{Chart: "web", Err: plain},
 			failureState{Deployed: true, Reported: true},
-			failure{Reason: releasev1alpha1.ReasonRenderFailed, Terminal: true, Counts: true, Reports: true},
+			failure{Reason: releasev1alpha1.ReasonRenderFailed, Terminal: true, Final: true, Counts: true, Reports: true},
 		},
 	}
 	for _, test := range tests {

@@ -73,7 +73,11 @@ func recordFailure(s *releasev1alpha1.ReleaseStatus, f Facts, plan Plan, failed 
 		failures.Repairs++
 	case releasev1alpha1.HistoryInstall, releasev1alpha1.HistoryUpgrade:
 		failures = countAttempt(failures, action, f.Desired.Release.Chart, failed.CausedByObject)
+		failures.Terminal, failures.Capabilities = failed.Terminal, f.Capabilities
 		entry.ChartVersion = f.Desired.Release.Chart.Version()
+		if pause := pauseAfter(f.Desired.Policy.Remediation, failures, revision != 0); pause > 0 && !failed.Final {
+			failures.RetryAt = retryAt(f, pause)
+		}
 	case releasev1alpha1.HistoryRollback:
 		failures.Rollbacks++
 	}
@@ -103,6 +107,10 @@ func recordLate(s *releasev1alpha1.ReleaseStatus, f Facts, podsRefused bool) rel
 		entry.Action = releasev1alpha1.HistoryInstall
 	}
 	failures := countAttempt(currentFailures(f, *s), entry.Action, f.Desired.Release.Chart, podsRefused)
+	remediation := f.Desired.Policy.Remediation
+	if podsRefused && chooseStrategy(remediation, failures, s.LastGoodRevision) == rollBack {
+		failures.RetryAt = retryAt(f, pauseAfter(remediation, failures, true))
+	}
 	s.Failures = &failures
 	s.History = remember(s.History, entry)
 	return entry.Action
@@ -114,6 +122,7 @@ func countAttempt(
 ) releasev1alpha1.FailureCounts {
 	failures.Consecutive++
 	failures.Chart, failures.CausedByObject, failures.Terminal = chart.Digest(), causedByObject, false
+	failures.RetryAt, failures.Capabilities = nil, ""
 	if action == releasev1alpha1.HistoryInstall {
 		failures.Installs++
 	} else {
@@ -149,12 +158,13 @@ func madeBy(history []releasev1alpha1.HistoryEntry, revision int64) *releasev1al
 }
 
 // currentFailures returns the failures so far. Consecutive failures count for one
-// generation and one set of inputs. Another generation or other inputs reset them.
+// generation and one set of inputs. Another generation or other inputs reset them. So do other
+// capabilities of the cluster, if the failures depend on them.
 func currentFailures(f Facts, s releasev1alpha1.ReleaseStatus) releasev1alpha1.FailureCounts {
 	failures := storedFailures(s)
-	if failures.Generation != f.Generation || failures.Inputs != f.InputVersion {
-		failures.Consecutive, failures.Generation, failures.Inputs, failures.Chart = 0, f.Generation, f.InputVersion, ""
-		failures.CausedByObject, failures.Terminal = false, false
+	if failures.Generation != f.Generation || failures.Inputs != f.InputVersion || differs(failures.Capabilities, f.Capabilities) {
+		resetFailures(&failures)
+		failures.Generation, failures.Inputs = f.Generation, f.InputVersion
 	}
 	return failures
 }
@@ -170,7 +180,15 @@ func storedFailures(s releasev1alpha1.ReleaseStatus) releasev1alpha1.FailureCoun
 // forgetFailures resets the consecutive failures. The totals stay.
 func forgetFailures(s *releasev1alpha1.ReleaseStatus) {
 	if s.Failures != nil {
-		s.Failures.Consecutive, s.Failures.Generation, s.Failures.Inputs, s.Failures.Chart = 0, 0, "", ""
-		s.Failures.CausedByObject, s.Failures.Terminal = false, false
+		resetFailures(s.Failures)
 	}
 }
+
+// resetFailures resets what counts the consecutive failures.
+func resetFailures(failures *releasev1alpha1.FailureCounts) {
+	failures.Consecutive, failures.Generation, failures.Inputs, failures.Chart = 0, 0, "", ""
+	failures.CausedByObject, failures.Terminal, failures.RetryAt, failures.Capabilities = false, false, nil, ""
+}
+
+// differs reports whether two capabilities are known and differ.
+func differs(a, b string) bool { return a != "" && b != "" && a != b }

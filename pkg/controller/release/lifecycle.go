@@ -31,6 +31,7 @@ type Engine interface {
 	Remaining(ctx context.Context, release helm.Release, baseline helm.Baseline) ([]helm.ObjectReference, error)
 	MarkFailed(ctx context.Context, release helm.Release, baseline helm.Baseline, revision int, description string) error
 	MarkDeployed(ctx context.Context, release helm.Release, baseline helm.Baseline, revision int, description string) error
+	Capabilities(release cache.ObjectName) string
 	InTheWay(ctx context.Context, release helm.Release, object helm.ObjectReference) (string, error)
 	FailingPod(ctx context.Context, workload helm.ObjectHealth) (string, error)
 	Forget(release cache.ObjectName)
@@ -195,6 +196,9 @@ func (l *Lifecycle) identify(ctx context.Context, f Facts, s releasev1alpha1.Rel
 		return f, err
 	}
 	f.Digest = digest
+	if storedFailures(s).Capabilities != "" {
+		f.Capabilities = l.engine.Capabilities(f.release())
+	}
 	f.InputVersion = l.inputVersion(ctx, f, s)
 	return f, nil
 }
@@ -278,6 +282,9 @@ func (l *Lifecycle) assess(ctx context.Context, s *subject, f Facts, blockers []
 	chosen := remediate(f, found.plan, *s.status)
 	if chosen.reason == releasev1alpha1.ReasonRetriesExhausted {
 		answerForce(s.status, f, helm.ActionUpgrade) // All attempts that the request started have failed.
+	}
+	if chosen.wait > 0 {
+		s.RequeueAfter(chosen.wait)
 	}
 	found.plan = chosen.plan
 	found.blockers = reportRemedy(s, f, chosen, found.blockers)

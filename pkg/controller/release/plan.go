@@ -23,6 +23,8 @@ type Plan struct {
 	Withheld bool
 	// Suspended says that nothing is executed.
 	Suspended bool
+	// GivenUp says that Next is a further attempt at a change that was given up or rolled back.
+	GivenUp bool
 	// Changes are those of a revision that was tried and failed.
 	Changes helm.Changes
 }
@@ -86,6 +88,20 @@ func (p Plan) leaveDrift() Plan {
 	}
 	return p
 }
+
+// tryAgain returns the plan that attempts the desired revision, which was given up or rolled back.
+// The gates and the blockers of a change are evaluated later.
+func (p Plan) tryAgain() Plan {
+	if p.Next.Action != helm.ActionInstall && p.Next.Action != helm.ActionUpgrade {
+		p = p.next(helm.Decision{Action: helm.ActionUpgrade, Cause: helm.CauseFailed})
+	}
+	p.GivenUp = true
+	return p
+}
+
+// isUnhealthy reports whether the newest revision is deployed and was not healthy in time. It may
+// become healthy without a further attempt.
+func (p Plan) isUnhealthy() bool { return p.Observed.Record != nil && p.Observed.Record.Unhealthy }
 
 // next returns the plan that executes the decision.
 func (p Plan) next(decision helm.Decision) Plan {

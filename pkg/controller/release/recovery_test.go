@@ -70,7 +70,10 @@ func TestUnrecordedRevisionIsReported(t *testing.T) {
 		{"a rollback", func(t *testing.T) *world {
 			t.Helper()
 			w := deployed(t, remediating(0, releasev1alpha1.RemediationRollback))
-			w.failing(1)
+			w.change("a", says("bad"))
+			w.engine.Failures = []error{errHook}
+			_, _ = w.pass("a", controller.SpecChange)
+			w.recorder.Take()
 			return w
 		}, `Rollback Succeeded "Remediation" 3 0`, "a Warning RolledBack Rollback Rolled back with revision 3 of chart shop 1.0.0 (Remediation). " +
 			"Rolled back to revision 1; a change of the spec starts afresh. The last failure: connection refused"},

@@ -12,11 +12,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 
+	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller"
 	"github.com/example/demoapp-controller/pkg/helm"
 )
 
-// refusedRetry is the delay after which a refused change with the same inputs is retried.
+// refusedRetry is the longest delay after which a refused change with the same inputs is retried.
 // Its obstacle may be gone, and no event reports that.
 const refusedRetry = 5 * time.Minute
 
@@ -52,6 +53,10 @@ func (r refusal) isOf(a attempt) bool {
 	if a.drifts == "" {
 		a.drifts = r.attempt.drifts
 	}
+	if differs(r.attempt.capabilities, a.capabilities) {
+		return false
+	}
+	a.capabilities = r.attempt.capabilities
 	return r.attempt == a
 }
 
@@ -63,12 +68,14 @@ type attempt struct {
 	action     helm.Action
 	inputs     string
 	drifts     string
+	// capabilities are Facts.Capabilities.
+	capabilities string
 }
 
 func attemptOf(f Facts, plan Plan) attempt {
 	decision := plan.Decision
 	a := attempt{
-		uid: f.UID, generation: f.Generation, action: decision.Action, inputs: attemptInputs(f) + f.InputVersion,
+		uid: f.UID, capabilities: f.Capabilities, generation: f.Generation, action: decision.Action, inputs: attemptInputs(f) + f.InputVersion,
 		drifts: Names(decision.Drifts),
 	}
 	if rollsOut(decision.Action) {
@@ -87,7 +94,7 @@ func attemptOf(f Facts, plan Plan) attempt {
 // is. The conflicting object is checked periodically, because no event reports its deletion.
 func (l *Lifecycle) holdRefused(ctx context.Context, s *subject, f Facts, found assessment) assessment {
 	last, ok := l.currentRefusal(f, found.plan)
-	if !ok {
+	if !ok || found.plan.GivenUp {
 		return found
 	}
 	action := found.plan.Decision.Action
@@ -142,9 +149,13 @@ func (l *Lifecycle) currentRefusal(f Facts, plan Plan) (refusal, bool) {
 
 // noteRefusal records the refusal of an attempt. The status shows the text of cause. It
 // returns the delay until the next check or retry.
-func (l *Lifecycle) noteRefusal(f Facts, plan Plan, reason string, cause error) time.Duration {
+func (l *Lifecycle) noteRefusal(f Facts, plan Plan, s releasev1alpha1.ReleaseStatus, failed failure, cause error) time.Duration {
+	pause := refusedRetry
+	if rollsOut(plan.Decision.Action) && isError[*helm.ClusterReadError](cause) {
+		pause = doubled(firstPause, refusedRetry, currentFailures(f, s).Consecutive)
+	}
 	last := refusal{
-		attempt: attemptOf(f, plan), until: f.Now.Add(controller.Jitter(refusedRetry)), reason: reason, message: cause.Error(),
+		attempt: attemptOf(f, plan), until: f.Now.Add(controller.Jitter(pause)), reason: failed.Reason, message: cause.Error(),
 	}
 	var conflict *helm.OwnershipConflictError
 	if errors.As(cause, &conflict) && conflict.Seen != "" {

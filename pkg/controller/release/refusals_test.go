@@ -198,7 +198,7 @@ func TestDriftIsCorrectedAfterUpgradeWasGivenUp(t *testing.T) {
 func TestTerminalFailureIsCountedOnce(t *testing.T) {
 	w := newWorld(t)
 	w.create(newShop("a", remediating(3, releasev1alpha1.RemediationNone)))
-	w.engine.Failures = []error{&helm.RefusedError{Err: errPlain}}
+	w.engine.Failures = []error{&helm.RenderError{Chart: "shop", Err: errPlain}}
 	if _, err := w.pass("a", controller.SpecChange); !controller.IsTerminal(err) {
 		t.Fatalf("error is %v, want a terminal one", err)
 	}
@@ -231,14 +231,14 @@ func TestForceStartsAfresh(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := deployed(t, remediating(1, test.strategy))
 			w.change("a", says("other"))
-			w.engine.Failures = []error{errPlain, errPlain}
+			w.engine.Failures = []error{errHook, errHook}
 			for range 3 {
 				_, _ = w.pass("a", controller.SpecChange)
 			}
 			w.operations()
 
 			w.change("a", asks("now", "now"))
-			w.engine.Failures = slices.Repeat([]error{errPlain}, test.failures)
+			w.engine.Failures = slices.Repeat([]error{errHook}, test.failures)
 			_, _ = w.pass("a", controller.SpecChange)
 			expect.Equal(t, "first operation is an upgrade", true, strings.HasPrefix(strings.Join(w.operations(), "\n"), "Upgrade a "))
 			expect.Equal(t, "request is answered", test.failures == 0, w.shop("a").Status.LastHandledForceAt == "now")

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
+	"github.com/example/demoapp-controller/pkg/controller"
 	"github.com/example/demoapp-controller/pkg/helm"
 )
 
@@ -63,7 +64,7 @@ const (
 	retry strategy = iota
 	// rollBack brings back the last good revision.
 	rollBack
-	// leave changes nothing until the spec changes.
+	// leave changes nothing.
 	leave
 )
 
@@ -80,9 +81,68 @@ func chooseStrategy(spec *releasev1alpha1.Remediation, failures releasev1alpha1.
 	}
 }
 
+// The pauses between attempts at a change that was given up. Such attempts follow a failure that may
+// end without a change of the inputs. An attempt that left no revision has changed nothing: the chart
+// did not render, or an object has another owner. Any other attempt may have changed objects, and a
+// rollback may have restored them.
+const (
+	firstPause, longestPause                 = 10 * time.Second, 5 * time.Minute
+	firstRevisionPause, longestRevisionPause = time.Minute, 30 * time.Minute
+)
+
+// pauseAfter returns the pause before the next attempt at a change that was given up. The pause
+// doubles with each failed attempt. It is 0 if retries are left.
+func pauseAfter(spec *releasev1alpha1.Remediation, failures releasev1alpha1.FailureCounts, madeRevision bool) time.Duration {
+	if chooseStrategy(spec, failures, 0) == retry {
+		return 0
+	}
+	attempts := failures.Consecutive
+	if !failures.Terminal {
+		attempts -= retries(spec)
+	}
+	if madeRevision {
+		return doubled(firstRevisionPause, longestRevisionPause, attempts)
+	}
+	return doubled(firstPause, longestPause, attempts)
+}
+
+// doubled returns the pause after a number of attempts.
+func doubled(pause, longest time.Duration, attempts int64) time.Duration {
+	for ; attempts > 1 && pause < longest; attempts-- {
+		pause *= 2
+	}
+	return min(pause, longest)
+}
+
+// retryAt returns the time of the next attempt. Many objects may have failed at the same time.
+func retryAt(f Facts, pause time.Duration) *metav1.Time {
+	at := metav1.NewTime(f.Now.Add(controller.Jitter(pause))).Rfc3339Copy()
+	return &at
+}
+
+// waitFor returns the time until the next attempt at a change that was given up; 0 if the attempt is
+// due, or if none follows.
+func waitFor(failures releasev1alpha1.FailureCounts, now time.Time) (wait time.Duration, due bool) {
+	if failures.RetryAt == nil {
+		return 0, false
+	}
+	wait = failures.RetryAt.Sub(now)
+	return max(wait, 0), wait <= 0
+}
+
+// afterwards says what leads to the next attempt at a change that was given up.
+func afterwards(failures releasev1alpha1.FailureCounts) string {
+	if failures.RetryAt == nil {
+		return "; a change of the spec starts afresh"
+	}
+	return fmt.Sprintf("; the next attempt is at %s, or after a change of the spec", failures.RetryAt.UTC().Format(time.RFC3339))
+}
+
 // remedy is the reaction to exhausted retries.
 type remedy struct {
 	plan Plan
+	// wait is the time until the next attempt at a change that was given up; 0 if none follows.
+	wait time.Duration
 	// reason and message say that a user must act; empty otherwise.
 	reason, message string
 	// keep says that the result is unknown now, so the condition stays as it is.
@@ -90,20 +150,28 @@ type remedy struct {
 }
 
 // remediate returns a rollback or a held plan if the retries are exhausted. A held plan
-// waits until the spec changes.
+// waits until an input changes, or until the next attempt is due.
 func remediate(f Facts, plan Plan, s releasev1alpha1.ReleaseStatus) remedy {
+	failures, chosen := currentFailures(f, s), retry
+	wait, due := waitFor(failures, f.Now)
+	due = due || differs(storedFailures(s).Capabilities, f.Capabilities)
+	if plan.Next.RolledBack && due {
+		return remedy{plan: plan.tryAgain(), keep: true}
+	}
 	if plan.Next.RolledBack {
 		return remedy{
-			plan: plan, reason: releasev1alpha1.ReasonRolledBack,
-			message: fmt.Sprintf("Rolled back to revision %d; a change of the spec starts afresh", plan.Observed.Record.RolledBackTo),
+			plan: plan, wait: wait, reason: releasev1alpha1.ReasonRolledBack,
+			message: fmt.Sprintf("Rolled back to revision %d", plan.Observed.Record.RolledBackTo) + afterwards(failures),
 		}
 	}
 	if !f.Desired.Known && isCurrent(s, releasev1alpha1.ConditionRemediated, f.Generation) {
 		return remedy{plan: plan, keep: true}
 	}
-	failures, chosen := currentFailures(f, s), retry
 	if plan.RollsOut() {
 		chosen = chooseStrategy(f.Desired.Policy.Remediation, failures, rollbackTarget(plan, s))
+	}
+	if chosen != retry && due && !plan.isUnhealthy() {
+		return remedy{plan: plan.tryAgain(), keep: true}
 	}
 	switch chosen {
 	case rollBack:
@@ -114,8 +182,7 @@ func remediate(f Facts, plan Plan, s releasev1alpha1.ReleaseStatus) remedy {
 		plan = plan.hold()
 		plan.Next = helm.Decision{Action: helm.ActionNone}
 		return remedy{
-			plan: plan, reason: releasev1alpha1.ReasonRetriesExhausted,
-			message: gaveUp(failures) + "; a change of the spec starts afresh",
+			plan: plan, wait: wait, reason: releasev1alpha1.ReasonRetriesExhausted, message: gaveUp(failures) + afterwards(failures),
 		}
 	case retry:
 	}
@@ -129,7 +196,7 @@ func gaveUp(failures releasev1alpha1.FailureCounts) string {
 		attempts = "attempt"
 	}
 	message := fmt.Sprintf("Gave up after %d failed %s", failures.Consecutive, attempts)
-	if failures.Terminal {
+	if failures.Terminal && failures.RetryAt == nil {
 		message += ", because a retry cannot succeed"
 	}
 	return message

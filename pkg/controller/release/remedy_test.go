@@ -5,7 +5,9 @@ package release
 
 import (
 	"testing"
+	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
@@ -47,14 +49,58 @@ func TestChooseStrategy(t *testing.T) {
 	}
 }
 
+// TestPauseAfter: what was given up is tried again after growing pauses. A rollback and the next
+// attempt are never less than a minute apart.
+func TestPauseAfter(t *testing.T) {
+	spec := &releasev1alpha1.Remediation{Retries: ptr.To[int32](2)}
+	terminal := func(failed int64) releasev1alpha1.FailureCounts {
+		return releasev1alpha1.FailureCounts{Consecutive: failed, Terminal: true}
+	}
+	times := func(failed int64) releasev1alpha1.FailureCounts {
+		return releasev1alpha1.FailureCounts{Consecutive: failed}
+	}
+	tests := []struct {
+		name         string
+		spec         *releasev1alpha1.Remediation
+		failed       releasev1alpha1.FailureCounts
+		madeRevision bool
+		want         time.Duration
+	}{
+		{"no remediation", nil, times(9), true, 0},
+		{"no remediation of a terminal failure", nil, terminal(9), true, 0},
+		{"retries are left", spec, times(2), true, 0},
+		{"after the last retry", spec, times(3), true, time.Minute},
+		{"after one more", spec, times(4), true, 2 * time.Minute},
+		{"after many", spec, times(9), true, 30 * time.Minute},
+		{"after very many", spec, times(1 << 40), true, 30 * time.Minute},
+		{"nothing was changed", spec, times(3), false, 10 * time.Second},
+		{"nothing was changed, after many", spec, times(9), false, 5 * time.Minute},
+		{"terminal", spec, terminal(1), true, time.Minute},
+		{"terminal again", spec, terminal(2), true, 2 * time.Minute},
+		{"nothing was changed, terminal", spec, terminal(1), false, 10 * time.Second},
+		{"nothing was changed, terminal again", spec, terminal(2), false, 20 * time.Second},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			expect.Equal(t, "pause", test.want, pauseAfter(test.spec, test.failed, test.madeRevision))
+		})
+	}
+}
+
 func TestGaveUp(t *testing.T) {
 	tests := map[string]releasev1alpha1.FailureCounts{
 		"Gave up after 4 failed attempts":                                 {Consecutive: 4},
 		"Gave up after 1 failed attempt":                                  {Consecutive: 1},
 		"Gave up after 2 failed attempts, because a retry cannot succeed": {Consecutive: 2, Terminal: true},
+		"Gave up after 3 failed attempts; the next attempt is at 2026-01-02T03:04:05Z, or after a change of the spec": {
+			Consecutive: 3, Terminal: true, RetryAt: &metav1.Time{Time: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)},
+		},
 	}
 	for want, failures := range tests {
-		expect.Equal(t, "message", want, gaveUp(failures))
+		if failures.RetryAt == nil {
+			want += "; a change of the spec starts afresh"
+		}
+		expect.Equal(t, "message", want, gaveUp(failures)+afterwards(failures))
 	}
 }
 

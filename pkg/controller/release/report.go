@@ -137,9 +137,18 @@ func (l *Lifecycle) reportFailure(ctx context.Context, s *subject, f Facts, plan
 		Deployed: s.status.DeployedRelease != nil, Reported: meta.FindStatusCondition(s.status.Conditions, apimeta.ConditionReady) != nil,
 	})
 	failure.CausedByObject = isCausedByObject(err)
+	if f.Capabilities = ""; helm.DependsOnCapabilities(err) {
+		f.Capabilities = l.engine.Capabilities(f.release())
+	}
 	err = f.Desired.Redactor.Error(err)
 	if failure.Counts {
 		recordFailure(s.status, f, plan, failure, l.failedRevision(ctx, f, plan))
+		if plan.GivenUp && rollsOut(plan.Decision.Action) {
+			// The change stays given up. The next pass reports that, and when it is tried again.
+			s.Conditions().Set(releasev1alpha1.ConditionFailed, metav1.ConditionTrue, failure.Reason, err.Error())
+			s.setFailedAction(historyActions[plan.Decision.Action])
+			return err
+		}
 		if failure.Terminal && plan.Decision.Action != helm.ActionRollback &&
 			chooseStrategy(f.Desired.Policy.Remediation, currentFailures(f, *s.status), lastGood(plan, *s.status)) == rollBack {
 			failure.Terminal = false // A rollback is still possible.
@@ -153,7 +162,10 @@ func (l *Lifecycle) reportFailure(ctx context.Context, s *subject, f Facts, plan
 		if !plan.Withheld {
 			s.status.ObservedGeneration = f.Generation
 		}
-		s.RequeueAfter(l.noteRefusal(f, plan, failure.Reason, err))
+		s.RequeueAfter(l.noteRefusal(f, plan, *s.status, failure, err))
+		if wait, _ := waitFor(currentFailures(f, *s.status), f.Now); wait > 0 {
+			s.RequeueAfter(wait)
+		}
 		return controller.Terminal(err)
 	case failure.Reports:
 		s.Conditions().MarkReconciling(failure.Reason, err.Error())

@@ -52,6 +52,8 @@ const (
 var (
 	began    = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	errPlain = errors.New("connection refused")
+	// errHook is final after the last retry.
+	errHook = &helm.HookError{Err: errPlain}
 )
 
 // world is the environment of Shops under test: a fake API server, a fake engine and a fake

@@ -3994,8 +3994,21 @@ func schema_pkg_apis_release_v1alpha1_FailureCounts(ref common.ReferenceCallback
 					},
 					"terminal": {
 						SchemaProps: spec.SchemaProps{
-							Description: "terminal says that no retry of the last failed attempt can succeed. Remediation follows at once, although retries are left.",
+							Description: "terminal says that a quick retry of the last failed attempt cannot succeed. Remediation follows at once, although retries are left.",
 							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"retryAt": {
+						SchemaProps: spec.SchemaProps{
+							Description: "retryAt is the time of the next attempt at a change that was given up or rolled back. It is absent if no attempt follows before an input changes, because the inputs alone decide that the change fails, or because a hook or the workload failed.",
+							Ref:         ref(metav1.Time{}.OpenAPIModelName()),
+						},
+					},
+					"capabilities": {
+						SchemaProps: spec.SchemaProps{
+							Description: "capabilities identifies the kinds and the version of the API server at the last failed attempt. It is absent unless the attempt depended on them. Other capabilities start afresh. Its format is private to the operator.",
+							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
@@ -4044,6 +4057,8 @@ func schema_pkg_apis_release_v1alpha1_FailureCounts(ref common.ReferenceCallback
 				},
 			},
 		},
+		Dependencies: []string{
+			metav1.Time{}.OpenAPIModelName()},
 	}
 }
 

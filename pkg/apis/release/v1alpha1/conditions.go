@@ -73,7 +73,8 @@ const (
 
 // Reasons of Remediated. Ready and Stalled repeat them.
 const (
-	// ReasonRolledBack means that the release was rolled back to its last good revision.
+	// ReasonRolledBack means that the release was rolled back to its last good revision. The
+	// message says what leads to the next attempt.
 	ReasonRolledBack = "RolledBack"
 	// ReasonRetriesExhausted means that the release was left as the last attempt left it.
 	ReasonRetriesExhausted = "RetriesExhausted"
@@ -100,8 +101,9 @@ const (
 	ReasonRollbackFailed = "RollbackFailed"
 	// ReasonRepairFailed means that a correction of drift failed and is retried.
 	ReasonRepairFailed = "RepairFailed"
-	// ReasonRenderFailed means that the chart does not render with these values. It is
-	// terminal until the spec or the chart changes.
+	// ReasonRenderFailed means that the chart does not render with these values. If its
+	// templates read the cluster, it is tried again. Otherwise, the spec, its values or the
+	// chart must change.
 	ReasonRenderFailed = "RenderFailed"
 	// ReasonOutOfScope means that an object of the release is in another namespace than
 	// the release, or is cluster-scoped. Nothing is installed. It is terminal.

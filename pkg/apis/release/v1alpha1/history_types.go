@@ -130,10 +130,24 @@ type FailureCounts struct {
 	// +optional
 	Chart string `json:"chart,omitempty"`
 
-	// terminal says that no retry of the last failed attempt can succeed. Remediation
-	// follows at once, although retries are left.
+	// terminal says that a quick retry of the last failed attempt cannot succeed.
+	// Remediation follows at once, although retries are left.
 	// +optional
 	Terminal bool `json:"terminal,omitempty"`
+
+	// retryAt is the time of the next attempt at a change that was given up or rolled back.
+	// It is absent if no attempt follows before an input changes, because the inputs alone
+	// decide that the change fails, or because a hook or the workload failed.
+	// +optional
+	RetryAt *metav1.Time `json:"retryAt,omitempty"`
+
+	// capabilities identifies the kinds and the version of the API server at the last failed
+	// attempt. It is absent unless the attempt depended on them. Other capabilities start
+	// afresh. Its format is private to the operator.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=64
+	// +optional
+	Capabilities string `json:"capabilities,omitempty"`
 
 	// causedByObject says that the object or its namespace caused the last failed attempt,
 	// and not the chart: the API server refused an object, an object has another owner, or

@@ -17,6 +17,7 @@ import (
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller"
 	"github.com/example/demoapp-controller/pkg/controller/release/releasetest"
+	"github.com/example/demoapp-controller/pkg/helm"
 	"github.com/example/demoapp-controller/test/expect"
 )
 
@@ -191,7 +192,7 @@ func TestClaimsAfterRollback(t *testing.T) {
 		want int32
 	}{
 		{"failed upgrade without a revision", func(w *world) {
-			w.engine.Failures = []error{errPlain}
+			w.engine.Failures = []error{&helm.HookError{Err: errPlain}}
 			_, _ = w.pass("a", controller.SpecChange) // The status reports the error.
 		}, 30080},
 		{"unhealthy revision", func(w *world) {

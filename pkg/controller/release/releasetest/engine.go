@@ -28,6 +28,8 @@ type Engine struct {
 	ObserveErr, UninstallErr error
 	// ConflictState is the result of InTheWay.
 	ConflictState string
+	// CapabilitiesDigest is the result of Capabilities.
+	CapabilitiesDigest string
 	// FailingPods is the result of FailingPod.
 	FailingPods string
 	// Taken are the kinds whose objects a repair finds to have another owner.
@@ -250,6 +252,9 @@ func (e *Engine) InTheWay(_ context.Context, _ helm.Release, object helm.ObjectR
 	defer e.mu.Unlock()
 	return e.ConflictState, e.nextFailure()
 }
+
+// Capabilities implements release.Engine.
+func (e *Engine) Capabilities(cache.ObjectName) string { return e.CapabilitiesDigest }
 
 // FailingPod implements release.Engine.
 func (e *Engine) FailingPod(_ context.Context, workload helm.ObjectHealth) (string, error) {

@@ -1304,6 +1304,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: action
       type:
         scalar: string
+    - name: capabilities
+      type:
+        scalar: string
     - name: causedByObject
       type:
         scalar: boolean
@@ -1325,6 +1328,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: repairs
       type:
         scalar: numeric
+    - name: retryAt
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
     - name: rollbacks
       type:
         scalar: numeric

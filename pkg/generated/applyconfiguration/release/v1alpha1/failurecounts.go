@@ -7,6 +7,7 @@ package v1alpha1
 
 import (
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
+	v1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // FailureCountsApplyConfiguration represents a declarative configuration of the FailureCounts type for use
@@ -26,9 +27,17 @@ type FailureCountsApplyConfiguration struct {
 	// chart identifies the chart that consecutive counts for. Its format is private to
 	// the operator.
 	Chart *string `json:"chart,omitempty"`
-	// terminal says that no retry of the last failed attempt can succeed. Remediation
-	// follows at once, although retries are left.
+	// terminal says that a quick retry of the last failed attempt cannot succeed.
+	// Remediation follows at once, although retries are left.
 	Terminal *bool `json:"terminal,omitempty"`
+	// retryAt is the time of the next attempt at a change that was given up or rolled back.
+	// It is absent if no attempt follows before an input changes, because the inputs alone
+	// decide that the change fails, or because a hook or the workload failed.
+	RetryAt *v1.Time `json:"retryAt,omitempty"`
+	// capabilities identifies the kinds and the version of the API server at the last failed
+	// attempt. It is absent unless the attempt depended on them. Other capabilities start
+	// afresh. Its format is private to the operator.
+	Capabilities *string `json:"capabilities,omitempty"`
 	// causedByObject says that the object or its namespace caused the last failed attempt,
 	// and not the chart: the API server refused an object, an object has another owner, or
 	// the values do not meet the schema of the chart. Such a failure does not halt the
@@ -90,6 +99,22 @@ func (b *FailureCountsApplyConfiguration) WithChart(value string) *FailureCounts
 // If called multiple times, the Terminal field is set to the value of the last call.
 func (b *FailureCountsApplyConfiguration) WithTerminal(value bool) *FailureCountsApplyConfiguration {
 	b.Terminal = &value
+	return b
+}
+
+// WithRetryAt sets the RetryAt field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the RetryAt field is set to the value of the last call.
+func (b *FailureCountsApplyConfiguration) WithRetryAt(value v1.Time) *FailureCountsApplyConfiguration {
+	b.RetryAt = &value
+	return b
+}
+
+// WithCapabilities sets the Capabilities field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Capabilities field is set to the value of the last call.
+func (b *FailureCountsApplyConfiguration) WithCapabilities(value string) *FailureCountsApplyConfiguration {
+	b.Capabilities = &value
 	return b
 }
 

@@ -4,6 +4,8 @@
 package scaffold
 
 import (
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
@@ -440,5 +442,38 @@ func TestErrors(t *testing.T) {
 				t.Errorf("error is %v, want one line with %q", err, test.want)
 			}
 		})
+	}
+}
+
+// TestReferencesAreNotRead: a reference to an address is not read. Its field takes any value, and a
+// note names the address, also that of a sub-chart.
+func TestReferencesAreNotRead(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		t.Errorf("%s %s was requested", r.Method, r.URL)
+	}))
+	defer server.Close()
+	refers := func(name string) *fstest.MapFile {
+		return &fstest.MapFile{Data: []byte(`{"properties":{"other":{"$ref":"` + server.URL + "/" + name + `.json#/a"}}}`)}
+	}
+	loaded, err := chart.LoadFS(fstest.MapFS{
+		"Chart.yaml":                    {Data: []byte("apiVersion: v2\nname: web\nversion: 1.0.0\n")},
+		"values.yaml":                   {Data: []byte("other: 1\nsub: {other: 1}\n")},
+		"values.schema.json":            refers("top"),
+		"charts/sub/Chart.yaml":         {Data: []byte("apiVersion: v2\nname: sub\nversion: 1.0.0\n")},
+		"charts/sub/values.schema.json": refers("below"),
+	}, ".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	result, err := New(t.Context(), loaded, Options{Operator: operator})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := "values.schema.json refers to " + server.URL + "/below.json, " + server.URL + "/top.json: the operator does not read"
+	if !slices.ContainsFunc(result.Notes, func(note string) bool { return strings.HasPrefix(note, want) }) {
+		t.Errorf("notes are %q, want one with %q", result.Notes, want)
+	}
+	if widened := strings.Join(result.Widened, "\n"); !strings.Contains(widened, "leads out of the file") {
+		t.Errorf("widened are %q", widened)
 	}
 }

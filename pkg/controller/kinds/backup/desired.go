@@ -4,16 +4,13 @@
 package backup
 
 import (
-	"maps"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	batchv1ac "k8s.io/client-go/applyconfigurations/batch/v1"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
-	"k8s.io/utils/ptr"
 
 	backupv1 "github.com/example/demoapp-controller/pkg/apis/backup/v1"
 	"github.com/example/demoapp-controller/pkg/controller/child"
@@ -21,9 +18,8 @@ import (
 	"github.com/example/demoapp-controller/pkg/images"
 )
 
-// startingDeadline is how late a scheduled run may start, and defaultTimeout is how long a run may
-// take.
-const startingDeadline, defaultTimeout = time.Hour, 6 * time.Hour
+// startingDeadline is how late a scheduled run may start.
+const startingDeadline = time.Hour
 
 func cronJobName(b *backupv1.Backup) string { return b.Name + "-cronjob" }
 
@@ -38,21 +34,16 @@ func desired(
 		timeZone = "Etc/UTC"
 	}
 	rule := batchv1ac.PodFailurePolicyRule
-	run := ptr.Deref(b.Spec.Run, backupv1.Run{})
-	podLabels := map[string]string{}
-	maps.Copy(podLabels, run.PodLabels)
-	maps.Copy(podLabels, labels)
-	timeout := ptr.Deref(run.Timeout, metav1.Duration{Duration: defaultTimeout})
 	template := batchv1ac.JobTemplateSpec().WithLabels(labels).WithSpec(batchv1ac.JobSpec().
-		WithBackoffLimit(2).WithActiveDeadlineSeconds(int64(timeout.Duration / time.Second)).
+		WithBackoffLimit(2).WithActiveDeadlineSeconds(int64(dump.Timeout(b) / time.Second)).
 		WithPodFailurePolicy(batchv1ac.PodFailurePolicy().WithRules(
 			rule().WithAction(batchv1.PodFailurePolicyActionFailJob).WithOnExitCodes(batchv1ac.PodFailurePolicyOnExitCodesRequirement().
 				WithOperator(batchv1.PodFailurePolicyOnExitCodesOpIn).WithValues(dump.FinalCodes()...)),
 			rule().WithAction(batchv1.PodFailurePolicyActionIgnore).WithOnPodConditions(batchv1ac.PodFailurePolicyOnPodConditionsPattern().
 				WithType(corev1.DisruptionTarget).WithStatus(corev1.ConditionTrue)))).
-		WithTemplate(corev1ac.PodTemplateSpec().WithLabels(podLabels).WithAnnotations(run.PodAnnotations).WithSpec(dump.Pod(b, dump.Settings{
+		WithTemplate(dump.Template(b, labels, dump.Settings{
 			Images: pull, ConfigMap: scripts, Retention: retention, Namespace: namespace,
-		}))))
+		})))
 	return []child.Desired{
 		corev1ac.ConfigMap(scripts, "").WithLabels(labels).WithData(dump.Files(b)),
 		batchv1ac.CronJob(cronJobName(b), "").WithLabels(labels).WithSpec(batchv1ac.CronJobSpec().

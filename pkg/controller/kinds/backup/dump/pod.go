@@ -8,6 +8,7 @@ import (
 	_ "embed" // For the scripts.
 	"fmt"
 	"strconv"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -92,6 +93,27 @@ type Settings struct {
 	Retention int64
 	// Namespace is the UID of the Backup's namespace; empty if it is not known.
 	Namespace types.UID
+}
+
+// defaultTimeout is how long a run may take.
+const defaultTimeout = 6 * time.Hour
+
+// Timeout returns how long a run of a Backup may take.
+func Timeout(b *backupv1.Backup) time.Duration {
+	if run := b.Spec.Run; run != nil && run.Timeout != nil {
+		return run.Timeout.Duration
+	}
+	return defaultTimeout
+}
+
+// Template returns the template of the pods of a Backup's runs. labels win over those of the spec,
+// because pods are found by them.
+func Template(b *backupv1.Backup, labels map[string]string, s Settings) *corev1ac.PodTemplateSpecApplyConfiguration {
+	template := corev1ac.PodTemplateSpec().WithSpec(Pod(b, s))
+	if run := b.Spec.Run; run != nil {
+		template.WithLabels(run.PodLabels).WithAnnotations(run.PodAnnotations)
+	}
+	return template.WithLabels(labels)
 }
 
 // Pod returns the pods of a Backup's runs: an init container dumps, and the main container uploads.

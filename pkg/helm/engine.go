@@ -103,7 +103,7 @@ type Config struct {
 // Operation describes an operation that has ended.
 type Operation struct {
 	Release cache.ObjectName
-	// Action is Install, Upgrade, Rollback, Reapply, Repair, Uninstall, Mark or
+	// Action is Install, Upgrade, Rollback, Reapply, Repair, Uninstall, LetGo, Mark or
 	// Explain.
 	Action   string
 	Duration time.Duration
@@ -116,7 +116,7 @@ type Operation struct {
 func Operations() []string {
 	var names []string
 	for _, action := range []Action{
-		ActionInstall, ActionUpgrade, ActionRollback, ActionReapply, ActionRepair, actionUninstall, actionMark, actionExplain,
+		ActionInstall, ActionUpgrade, ActionRollback, ActionReapply, ActionRepair, actionUninstall, actionLetGo, actionMark, actionExplain,
 	} {
 		names = append(names, string(action))
 	}

@@ -135,14 +135,15 @@ func (r Release) Key() cache.ObjectName {
 }
 
 // owns reports whether the release belongs to the owner, by its newest record. A release that was
-// let go has to be adopted. If the labels name an owner, they decide. In a takeover, the record's
+// let go belongs to the next owner of the kind and name that its record still has. Otherwise, it has
+// to be adopted. If the labels name an owner, they decide. In a takeover, the record's
 // controller reference decides next. Otherwise the release belongs to the owner if the engine made
 // the revision, the caller has a baseline of it, or it is to be adopted or taken over.
 func (r Release) owns(owner record.Owner, newest *record.Record, remembered bool) bool {
 	takeover := r.Takeover && owner.UID != ""
 	switch {
 	case newest.Owner.UID == record.Released:
-		return r.Adopt
+		return r.Adopt || owner.Succeeds(newest.Owner)
 	case newest.Owner.UID != "":
 		return owner.Succeeds(newest.Owner)
 	case takeover && newest.Controller.UID != "":

@@ -6,6 +6,7 @@ package kind
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -13,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 
 	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
@@ -50,8 +52,8 @@ func (l *Loop[T, S]) reconcileDeletion(ctx context.Context, p *Pass[T]) (control
 	return l.awaitOthers(ctx, p)
 }
 
-// finalize calls Finalize and removes the finalizer. If other finalizers keep the object,
-// it writes the status between the two. Every step is idempotent, because an earlier pass
+// finalize calls Finalize or LetGo, and removes the finalizer. If other finalizers keep a finalized
+// object, it writes the status between the two. Every step is idempotent, because an earlier pass
 // may have been interrupted.
 func (l *Loop[T, S]) finalize(ctx context.Context, p *Pass[T]) error {
 	own := l.finalizers()
@@ -59,9 +61,13 @@ func (l *Loop[T, S]) finalize(ctx context.Context, p *Pass[T]) error {
 		return nil
 	}
 	var done event.Event
+	orphaned := false
 	if l.kind.Finalizer != "" {
 		var err error
-		if done, err = l.kind.Finalize(ctx, p); errors.Is(err, ErrDeletionWaits) {
+		if orphaned, err = l.isOrphaned(ctx, p); err != nil {
+			return l.blockDeletion(ctx, p, err)
+		}
+		if done, err = l.end(ctx, p, orphaned); errors.Is(err, ErrDeletionWaits) {
 			return err
 		} else if err != nil {
 			p.failed = controller.IsFailure(ctx, err)
@@ -70,7 +76,7 @@ func (l *Loop[T, S]) finalize(ctx context.Context, p *Pass[T]) error {
 	}
 	// Write the status before the finalizer is removed. After the removal, a crash could
 	// prevent the write, because this controller makes no further pass.
-	if OthersFinalizers(p.Object, own...) != "" && l.readyReason(p.Observed) != apimeta.ReasonFinalizerFailed {
+	if !orphaned && OthersFinalizers(p.Object, own...) != "" && l.readyReason(p.Observed) != apimeta.ReasonFinalizerFailed {
 		if err := l.reportFinalized(ctx, p); err != nil {
 			return err
 		}
@@ -92,11 +98,63 @@ func (l *Loop[T, S]) finalize(ctx context.Context, p *Pass[T]) error {
 	}
 	l.wrote(ended)
 	p.Observed = ended
+	if orphaned {
+		return nil // The status still describes what was let go.
+	}
 	return l.reportFinalized(ctx, p)
 }
 
-// finalizerHandler keeps an object that the watch reports as deleted despite its finalizer, for the
-// pass that its deletion starts.
+// policy says whether the object with a UID was deleted with the propagation policy Orphan.
+type policy struct {
+	uid      types.UID
+	orphaned bool
+}
+
+// isOrphaned reports whether an object was deleted with the propagation policy Orphan. This decides
+// for every kind: what the object made is then let go, and nothing is cleaned up.
+//
+// The API server adds the finalizer of the policy. The garbage collector removes it again when it has
+// removed the owner references of all dependents, without waiting for other finalizers. A pass may
+// come later, so the finalizer counts if this process has ever seen it. After a restart, dependents
+// without an owner reference are the evidence. They are looked at once, because Finalize changes them.
+func (l *Loop[T, S]) isOrphaned(ctx context.Context, p *Pass[T]) (bool, error) {
+	l.notePolicy(p.Observed)
+	if known, ok := l.policies.Get(p.Key()); ok && known.uid == p.Observed.GetUID() {
+		return known.orphaned, nil
+	}
+	decided := policy{uid: p.Observed.GetUID()}
+	if l.kind.Orphaned != nil && !finalizer.Has(p.Observed, metav1.FinalizerDeleteDependents) {
+		var err error
+		if decided.orphaned, err = l.kind.Orphaned(ctx, p); err != nil {
+			return false, fmt.Errorf("look whether the deletion keeps the dependents: %w", err)
+		}
+	}
+	l.policies.Set(p.Key(), decided)
+	return decided.orphaned, nil
+}
+
+// notePolicy notes that a version of an object has the finalizer of the propagation policy Orphan.
+func (l *Loop[T, S]) notePolicy(object T) {
+	if object.GetDeletionTimestamp() != nil && finalizer.Has(object, metav1.FinalizerOrphanDependents) {
+		l.policies.Set(cache.MetaObjectToName(object), policy{uid: object.GetUID(), orphaned: true})
+	}
+}
+
+// end calls LetGo for an orphaned object, and Finalize for another one.
+func (l *Loop[T, S]) end(ctx context.Context, p *Pass[T], orphaned bool) (event.Event, error) {
+	switch {
+	case !orphaned:
+		return l.kind.Finalize(ctx, p)
+	case l.kind.LetGo != nil:
+		return l.kind.LetGo(ctx, p)
+	default:
+		return event.Normal(apimeta.ReasonOrphaned, "Delete", "Kept all objects, because the propagation policy of the deletion is Orphan"), nil
+	}
+}
+
+// finalizerHandler notes objects with the finalizer of the propagation policy Orphan. It also keeps an
+// object that the watch reports as deleted despite its finalizer, for the pass that its deletion
+// starts.
 //
 // The API server reads an object before it deletes it, and a finalizer that is added in between
 // does not hold the object, see https://github.com/kubernetes/kubernetes/issues/77988. Admission
@@ -107,6 +165,18 @@ func (l *Loop[T, S]) finalize(ctx context.Context, p *Pass[T]) error {
 type finalizerHandler[T Object[T], S any] struct {
 	cache.TypedResourceEventHandler[T]
 	loop *Loop[T, S]
+}
+
+// OnAdd implements cache.TypedResourceEventHandler.
+func (h finalizerHandler[T, S]) OnAdd(object T, isInInitialList bool) {
+	h.loop.notePolicy(object)
+	h.TypedResourceEventHandler.OnAdd(object, isInInitialList)
+}
+
+// OnUpdate implements cache.TypedResourceEventHandler.
+func (h finalizerHandler[T, S]) OnUpdate(before, after T) {
+	h.loop.notePolicy(after)
+	h.TypedResourceEventHandler.OnUpdate(before, after)
 }
 
 // OnDelete implements cache.TypedResourceEventHandler.
@@ -120,7 +190,7 @@ func (h finalizerHandler[T, S]) OnDelete(gone cache.DeletedObject[T]) {
 }
 
 // reconcileGone makes a pass over an object that the cache lacks. If the object was deleted despite
-// its finalizer, it calls Finalize. Only a process that the API server has shown the object does
+// its finalizer, it calls Finalize or LetGo. Only a process that the API server has shown the object does
 // so, because another process may have finalized the object.
 func (l *Loop[T, S]) reconcileGone(ctx context.Context, key cache.ObjectName, why controller.Reason) (controller.Result, error) {
 	controller.LogGeneration(ctx, 0)
@@ -140,14 +210,18 @@ func (l *Loop[T, S]) reconcileGone(ctx context.Context, key cache.ObjectName, wh
 	return controller.Result{}, nil
 }
 
-// finalizeGone calls Finalize unless an object of the name exists: a successor, or the object
+// finalizeGone calls Finalize or LetGo unless an object of the name exists: a successor, or the object
 // itself, without the label of the selector.
 func (l *Loop[T, S]) finalizeGone(ctx context.Context, p *Pass[T]) error {
 	if _, err := l.live(ctx, p.Observed); !apierrors.IsNotFound(err) {
 		return err
 	}
 	ctx = controller.LogGeneration(ctx, p.Observed.GetGeneration())
-	done, err := l.kind.Finalize(ctx, p)
+	orphaned, err := l.isOrphaned(ctx, p)
+	if err != nil {
+		return err
+	}
+	done, err := l.end(ctx, p, orphaned)
 	if err != nil {
 		return err
 	}

@@ -66,10 +66,19 @@ type Definition[T Object[T], S any] struct {
 	// must be idempotent. On an error the finalizer stays, and Finalize must report the error
 	// in p.Object's status. The error [ErrDeletionWaits] says that nothing failed, and that
 	// an event or p.RequeueAfter starts the next pass. Finalize returns the event for the end
-	// of the deletion. Required with Finalizer.
+	// of the deletion. Required with Finalizer. It is not called for an object that is deleted with
+	// the propagation policy Orphan.
 	Finalize func(ctx context.Context, p *Pass[T]) (event.Event, error)
+	// LetGo replaces Finalize if the object is deleted with the propagation policy Orphan. It deletes
+	// nothing and calls nothing outside the cluster, so that an object that is created again continues
+	// what this one made. The rules of Finalize about the object, errors and the event hold. The error
+	// ErrDeletionWaits is not allowed. Optional: by default, nothing is changed, and the event says so.
+	LetGo func(ctx context.Context, p *Pass[T]) (event.Event, error)
+	// Orphaned reports whether what the object made has lost its owner references, as after a deletion
+	// with the propagation policy Orphan. See [Loop.isOrphaned]. Optional: by default, it is false.
+	Orphaned func(ctx context.Context, p *Pass[T]) (bool, error)
 	// Finalized reports in p.Object's status that Finalize is done. It is called if other
-	// finalizers keep the object. Optional.
+	// finalizers keep the object, and not after LetGo. Optional.
 	Finalized func(p *Pass[T])
 	// Hold returns the time for which the status next may be held, from the first held
 	// status on; 0 writes the status now. Optional: by default, no status is held.

@@ -62,6 +62,8 @@ type Loop[T Object[T], S any] struct {
 	confirmed controller.Memory[types.UID]
 	// unfinalized has the objects that the watch has reported as deleted despite their finalizer.
 	unfinalized controller.Memory[T]
+	// policies are the decisions of isOrphaned. They may be lost.
+	policies    controller.Memory[policy]
 	terminating terminatingNamespaces
 	held        status.Throttle[T]
 	mu          sync.Mutex
@@ -363,6 +365,7 @@ func (l *Loop[T, S]) forget(key cache.ObjectName) {
 	l.first.pending.Forget(key)
 	l.confirmed.Forget(key)
 	l.unfinalized.Forget(key)
+	l.policies.Forget(key)
 	if l.kind.Forget != nil {
 		l.kind.Forget(key)
 	}

@@ -29,6 +29,8 @@ type Engine interface {
 	Explain(ctx context.Context, release helm.Release, baseline helm.Baseline, drifts []helm.Drift) ([]helm.Explanation, error)
 	Uninstall(ctx context.Context, release helm.Release, baseline helm.Baseline) error
 	Remaining(ctx context.Context, release helm.Release, baseline helm.Baseline) ([]helm.ObjectReference, error)
+	LetGo(ctx context.Context, release helm.Release, baseline helm.Baseline) error
+	Orphaned(ctx context.Context, release helm.Release, baseline helm.Baseline) (bool, error)
 	MarkFailed(ctx context.Context, release helm.Release, baseline helm.Baseline, revision int, description string) error
 	MarkDeployed(ctx context.Context, release helm.Release, baseline helm.Baseline, revision int, description string) error
 	Capabilities(release cache.ObjectName) string

@@ -41,8 +41,8 @@ func Why(change helm.Change) controller.Reason {
 
 // NewLoop returns the loop of a kind whose objects each have one release, with the name and
 // the namespace of the object. It sets the steps of the definition, and adds the annotations
-// of a release. Unless the definition has them, it also sets Finalize, Finalized and Events:
-// the release is uninstalled with its object, and a change that one of the definition's gates
+// of a release. Unless the definition has them, it also sets Finalize, LetGo, Orphaned, Finalized and
+// Events: the release is uninstalled with its object, or let go with it, and a change that one of the definition's gates
 // holds is no warning. The default of Events does not report drift that the policy leaves.
 // Finalizer is required. The gates are evaluated before those of the binding.
 func NewLoop[T kind.Object[T], S any](
@@ -74,6 +74,15 @@ func defaulted[T kind.Object[T], S any](definition kind.Definition[T, S], l *Lif
 		releasev1alpha1.AnnotationForceAt, releasev1alpha1.AnnotationAdoptRelease)
 	if definition.Finalize == nil {
 		definition.Finalize = func(ctx context.Context, p *kind.Pass[T]) (event.Event, error) { return finalize(ctx, l, binding, p) }
+	}
+	if definition.LetGo == nil {
+		definition.LetGo = func(ctx context.Context, p *kind.Pass[T]) (event.Event, error) { return letGo(ctx, l, binding, p) }
+	}
+	if definition.Orphaned == nil {
+		definition.Orphaned = func(ctx context.Context, p *kind.Pass[T]) (bool, error) {
+			desired, _ := binding.Desired(ctx, p) // As in finalize.
+			return l.Orphaned(ctx, desired.Release, *binding.Status(p.Observed), desired.Policy)
+		}
 	}
 	if definition.Finalized == nil {
 		definition.Finalized = func(p *kind.Pass[T]) {
@@ -113,13 +122,25 @@ func heldReasons(gates []kind.Gate, conditions []metav1.Condition) []string {
 func finalize[T kind.Object[T]](ctx context.Context, l *Lifecycle, binding Binding[T], p *kind.Pass[T]) (event.Event, error) {
 	desired, _ := binding.Desired(ctx, p) // The release without values is always set.
 	done, err := l.Uninstall(ctx, p, desired.Release, *binding.Status(p.Observed), desired.Policy)
+	return done, blocked(desired, p, err)
+}
+
+// letGo lets the release of an object go. The status reports a failure.
+func letGo[T kind.Object[T]](ctx context.Context, l *Lifecycle, binding Binding[T], p *kind.Pass[T]) (event.Event, error) {
+	desired, _ := binding.Desired(ctx, p) // As in finalize.
+	done, err := l.LetGo(ctx, desired.Release, *binding.Status(p.Observed), desired.Policy)
+	return done, blocked(desired, p, err)
+}
+
+// blocked reports why the deletion of an object waits, and returns the cause without secrets.
+func blocked[T kind.Object[T]](desired Desired, p *kind.Pass[T], err error) error {
 	if err == nil {
-		return done, nil
+		return nil
 	}
 	if desired.Redactor == nil {
 		desired.Redactor = redact.New(nil)
 	}
 	err = desired.Redactor.Error(err)
 	p.Conditions().MarkReconciling(releasev1alpha1.ReasonUninstallFailed, "Deletion waits: "+err.Error())
-	return event.Event{}, err
+	return err
 }

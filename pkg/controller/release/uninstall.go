@@ -46,9 +46,36 @@ func (l *Lifecycle) Uninstall(
 	err := l.engine.Uninstall(ctx, release, Baseline(s, policy, release.Scope))
 	var conflict *helm.OwnershipConflictError
 	if errors.As(err, &conflict) && conflict.OfRelease() {
-		return event.Normal("LeftAlone", "Delete", fmt.Sprintf("%v, and was left alone", conflict)), nil
+		return leftAlone(conflict), nil
 	}
 	return event.Normal("Uninstalled", "Delete", fmt.Sprintf("Uninstalled release %s", release.Name)), err
+}
+
+// LetGo gives up the release of an object that is deleted with the propagation policy Orphan, and
+// returns the event to emit. See [helm.Engine.LetGo]. A release with another owner is not changed.
+func (l *Lifecycle) LetGo(
+	ctx context.Context, release helm.Release, s releasev1alpha1.ReleaseStatus, policy releasev1alpha1.ReleasePolicy,
+) (event.Event, error) {
+	release.Values, release.Adopt = nil, false
+	err := l.engine.LetGo(ctx, release, Baseline(s, policy, release.Scope))
+	var conflict *helm.OwnershipConflictError
+	if errors.As(err, &conflict) && conflict.OfRelease() {
+		return leftAlone(conflict), nil
+	}
+	return event.Normal(apimeta.ReasonOrphaned, "Delete", fmt.Sprintf(
+		"Kept release %s and its objects, because the propagation policy of the deletion is Orphan", release.Name)), err
+}
+
+// Orphaned reports whether the objects of the release show that its owner was deleted with the
+// propagation policy Orphan. See [helm.Engine.Orphaned].
+func (l *Lifecycle) Orphaned(
+	ctx context.Context, release helm.Release, s releasev1alpha1.ReleaseStatus, policy releasev1alpha1.ReleasePolicy,
+) (bool, error) {
+	return l.engine.Orphaned(ctx, release, Baseline(s, policy, release.Scope))
+}
+
+func leftAlone(conflict *helm.OwnershipConflictError) event.Event {
+	return event.Normal("LeftAlone", "Delete", fmt.Sprintf("%v, and was left alone", conflict))
 }
 
 // reportUninstalling writes that an uninstall waits. A failed write does not end the uninstall,

@@ -27,8 +27,9 @@ const (
 )
 
 // Released is the value of OwnerLabel on the newest record of a release that its owner let go. It
-// is no UID, so the release belongs to no owner before one adopts it. Only clients that may write
-// Secrets can set it.
+// is no UID, so the release belongs to no owner before one adopts it. If the owner was deleted with
+// the propagation policy Orphan, OwnerKindLabel stays, and the next owner of that kind and name needs
+// no adoption. Only clients that may write Secrets can set it.
 const Released = "released"
 
 // maxLabelKind is the largest part of a kind's name in OwnerKindLabel, because a label's

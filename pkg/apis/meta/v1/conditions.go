@@ -78,3 +78,7 @@ const (
 	// removal is retried.
 	ReasonFinalizerFailed = "FinalizerFailed"
 )
+
+// ReasonOrphaned is the reason of the event of an object that was deleted with the propagation policy
+// Orphan: everything that it made was kept.
+const ReasonOrphaned = "Orphaned"

@@ -148,7 +148,7 @@ func (c *Controller) newLoop(deps Deps) (*kind.Loop[*v1alpha1.DemoApp, v1alpha1.
 		Conditions:  func(s *v1alpha1.DemoAppStatus) *[]metav1.Condition { return &s.Conditions },
 		Annotations: []string{releasev1alpha1.AnnotationForceAt, releasev1alpha1.AnnotationAdoptRelease},
 		Steps:       c.steps, Suspends: true,
-		Finalizer: v1alpha1.Finalizer, Finalize: c.finalize, Finalized: reportUninstalled,
+		Finalizer: v1alpha1.Finalizer, Finalize: c.finalize, LetGo: c.letGo, Orphaned: c.isOrphaned, Finalized: reportUninstalled,
 		Hold: func(written, next v1alpha1.DemoAppStatus) time.Duration {
 			return release.Hold(written.ReleaseStatus, next.ReleaseStatus)
 		},

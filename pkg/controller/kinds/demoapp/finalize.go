@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
@@ -20,9 +21,32 @@ import (
 // finalize writes the audit record of an app and uninstalls its release, in this order.
 // Both steps are idempotent. A failed step holds the deletion, and the status reports it.
 func (c *Controller) finalize(ctx context.Context, p *pass) (event.Event, error) {
+	return c.audited(ctx, p, "", func() (event.Event, error) {
+		return c.lifecycle.Uninstall(ctx, p, c.releaseOf(p.Observed), p.Observed.Status.ReleaseStatus, p.Observed.Spec.ReleasePolicy)
+	})
+}
+
+// letGo writes the audit record of an app and lets its release go. See finalize.
+func (c *Controller) letGo(ctx context.Context, p *pass) (event.Event, error) {
+	return c.audited(ctx, p, metav1.DeletePropagationOrphan, func() (event.Event, error) {
+		return c.lifecycle.LetGo(ctx, c.releaseOf(p.Observed), p.Observed.Status.ReleaseStatus, p.Observed.Spec.ReleasePolicy)
+	})
+}
+
+// isOrphaned reports whether the objects of the release of an app have lost the app as their owner.
+func (c *Controller) isOrphaned(ctx context.Context, p *pass) (bool, error) {
+	return c.lifecycle.Orphaned(ctx, c.releaseOf(p.Observed), p.Observed.Status.ReleaseStatus, p.Observed.Spec.ReleasePolicy)
+}
+
+// audited calls end after the audit record is written. The event of end names the record.
+func (c *Controller) audited(
+	ctx context.Context, p *pass, policy metav1.DeletionPropagation, end func() (event.Event, error),
+) (event.Event, error) {
 	app := p.Observed
 	c.rollout.Forget(p.Key())
-	written, err := c.audit.Ensure(ctx, c.auditRecord(app))
+	record := c.auditRecord(app)
+	record.Policy = policy
+	written, err := c.audit.Ensure(ctx, record)
 	if err != nil && app.Namespace == c.audit.Namespace() && apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
 		// The audit record would be deleted with the namespace, as the app is.
 		err = nil
@@ -30,7 +54,7 @@ func (c *Controller) finalize(ctx context.Context, p *pass) (event.Event, error)
 	if err != nil {
 		return event.Event{}, c.blockDeletion(ctx, p, v1alpha1.ReasonAuditFailed, err)
 	}
-	done, err := c.lifecycle.Uninstall(ctx, p, c.releaseOf(app), app.Status.ReleaseStatus, app.Spec.ReleasePolicy)
+	done, err := end()
 	if err != nil {
 		if written != "" {
 			event.Emit(ctx, c.recorder, app, event.Normal("Audited", "Delete", "Wrote audit record "+written))

@@ -77,6 +77,51 @@ func TestDeletion(t *testing.T) {
 	expect.Equal(t, "owner of the successor's release", created.UID, w.engine.Desired.Owner.UID)
 }
 
+// TestOrphanLetsReleaseGo: nothing of an app that is deleted with the propagation policy Orphan is
+// uninstalled. The audit record and the event say so.
+func TestOrphanLetsReleaseGo(t *testing.T) {
+	tests := map[string]func(w *world){
+		"by the finalizer": func(w *world) {
+			w.change("a", func(app *v1alpha1.DemoApp) { app.Finalizers = append(app.Finalizers, metav1.FinalizerOrphanDependents) })
+		},
+		"by the lost owners": func(w *world) { w.engine.IsOrphaned = true },
+	}
+	for name, orphan := range tests {
+		t.Run(name, func(t *testing.T) {
+			w := deployed(t)
+			w.makeAuditNamespace()
+			orphan(w)
+			w.delete("a")
+
+			w.passes("a", controller.SpecChange)
+
+			expect.Equal(t, "steps", []string{"create configmaps", "let go a", "patch demoapps a"}, w.calls.Take())
+			record := onlyKey(t, w.records())
+			expect.Equal(t, "events", []string{
+				"a Normal Orphaned Delete Kept release a and its objects, because the propagation policy of the deletion is Orphan; the audit record is demoapp-audit/" + record,
+			}, w.recorder.Take())
+			expect.Equal(t, "policy in the record", "Orphan", w.records()[record].Data["propagation-policy"])
+		})
+	}
+}
+
+// TestLetGoWaits: a release that cannot be let go holds the deletion.
+func TestLetGoWaits(t *testing.T) {
+	w := deployed(t)
+	w.makeAuditNamespace()
+	w.engine.LetGoErr = errPlain
+	w.change("a", func(app *v1alpha1.DemoApp) { app.Finalizers = append(app.Finalizers, metav1.FinalizerOrphanDependents) })
+	w.delete("a")
+
+	_, err := w.pass("a", controller.SpecChange)
+
+	if !errors.Is(err, errPlain) {
+		t.Errorf("error is %v", err)
+	}
+	expect.Equal(t, "Ready", "False UninstallFailed", w.conditions("a")["Ready"])
+	expect.Contains(t, "message", w.message("a", "Ready"), "Deletion waits: ")
+}
+
 // passesUnchecked makes a pass over an app that has no conditions yet.
 func (w *world) passesUnchecked(name string, why controller.Reason) {
 	w.t.Helper()

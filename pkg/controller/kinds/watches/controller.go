@@ -116,7 +116,7 @@ func (c *kindController) definition() kind.Definition[*custom.Resource, custom.S
 		Annotations: k.annotations(),
 		Steps:       c.steps, Suspends: true,
 		Finalizer: watchesv1alpha1.Finalizer, FormerFinalizers: []string{watchesv1alpha1.FormerFinalizer},
-		Finalize: c.finalize, Finalized: c.reportUninstalled,
+		Finalize: c.finalize, LetGo: c.letGo, Orphaned: c.isOrphaned, Finalized: c.reportUninstalled,
 		Hold: func(written, next custom.Status) time.Duration {
 			return release.Hold(written.ReleaseStatus, next.ReleaseStatus)
 		},
@@ -318,23 +318,13 @@ func (c *kindController) finalize(ctx context.Context, p *pass) (event.Event, er
 		p.Conditions().MarkReconciling(watchesv1alpha1.ReasonPauseReconcileAnnotationTrue, "Deletion waits until "+pausedBy+" is no longer true")
 		return event.Event{}, kind.ErrDeletionWaits
 	}
-	desired, err := c.releaseOf(ctx, p, content)
-	if name := (*nameError)(nil); errors.As(err, &name) && p.Object.Status.DeployedRelease == nil && len(p.Object.Status.Inventory) == 0 {
-		return event.Normal("NothingToUninstall", "Delete", "There is no release: "+name.Error()), nil
-	}
+	var remaining []helm.ObjectReference
+	done, err := c.ended(ctx, p, content, func(desired helm.Release) (done event.Event, err error) {
+		done, remaining, err = c.uninstall(ctx, p, desired)
+		return done, err
+	})
 	if err != nil {
-		return event.Event{}, c.blockDeletion(p, err)
-	}
-	done, remaining, err := c.uninstall(ctx, p, desired)
-	if apierrors.IsForbidden(err) {
-		deleted, lookErr := c.isDeletedWithNamespace(ctx, desired, p.Object.Status.Inventory)
-		if deleted {
-			return event.Normal("LeftAlone", "Delete", fmt.Sprintf("Left release %s to the deletion of namespace %s", desired.Name, desired.Namespace)), nil
-		}
-		err = errors.Join(err, lookErr)
-	}
-	if err != nil {
-		return event.Event{}, c.blockDeletion(p, err)
+		return event.Event{}, err
 	}
 	if len(remaining) > 0 {
 		// Events about the objects start the next pass, but an object may lose the
@@ -345,6 +335,62 @@ func (c *kindController) finalize(ctx context.Context, p *pass) (event.Event, er
 		p.Conditions().Set(releasev1alpha1.ConditionDeployed, metav1.ConditionFalse, watchesv1alpha1.ReasonUninstallSuccessful, message)
 		p.Conditions().MarkReconciling(watchesv1alpha1.ReasonUninstallWaits, message)
 		return event.Event{}, kind.ErrDeletionWaits
+	}
+	return done, nil
+}
+
+// letGo lets the release of a custom resource go, also of a paused one: none of its objects changes.
+func (c *kindController) letGo(ctx context.Context, p *pass) (event.Event, error) {
+	c.pruned.Recall(p)
+	content, err := p.Object.Content()
+	if err != nil {
+		return event.Event{}, c.blockDeletion(p, err)
+	}
+	return c.ended(ctx, p, content, func(desired helm.Release) (event.Event, error) {
+		return c.lifecycle.LetGo(ctx, desired, p.Object.Status.ReleaseStatus, c.kind.Policy)
+	})
+}
+
+// isOrphaned reports whether the objects of the release have lost the custom resource as their owner.
+// A release that is not known has no objects.
+func (c *kindController) isOrphaned(ctx context.Context, p *pass) (bool, error) {
+	c.pruned.Recall(p)
+	content, err := p.Object.Content()
+	if err != nil {
+		return false, nil //nolint:nilerr // Finalize reports the error.
+	}
+	desired, err := c.releaseOf(ctx, p, content)
+	if name := (*nameError)(nil); errors.As(err, &name) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	return c.lifecycle.Orphaned(ctx, desired, p.Object.Status.ReleaseStatus, c.kind.Policy)
+}
+
+// ended calls end, the last step of a deletion, with the release of a custom resource. It reports a
+// failure. If there can be no release, or if the namespace is deleted with it, there is nothing to do.
+func (c *kindController) ended(
+	ctx context.Context, p *pass, content *unstructured.Unstructured, end func(helm.Release) (event.Event, error),
+) (event.Event, error) {
+	desired, err := c.releaseOf(ctx, p, content)
+	if name := (*nameError)(nil); errors.As(err, &name) && p.Object.Status.DeployedRelease == nil && len(p.Object.Status.Inventory) == 0 {
+		return event.Normal("NothingToUninstall", "Delete", "There is no release: "+name.Error()), nil
+	}
+	if err != nil {
+		return event.Event{}, c.blockDeletion(p, err)
+	}
+	done, err := end(desired)
+	if apierrors.IsForbidden(err) {
+		deleted, lookErr := c.isDeletedWithNamespace(ctx, desired, p.Object.Status.Inventory)
+		if deleted {
+			return event.Normal("LeftAlone", "Delete", fmt.Sprintf("Left release %s to the deletion of namespace %s", desired.Name, desired.Namespace)), nil
+		}
+		err = errors.Join(err, lookErr)
+	}
+	if err != nil {
+		return event.Event{}, c.blockDeletion(p, err)
 	}
 	return done, nil
 }

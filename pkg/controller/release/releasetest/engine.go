@@ -26,6 +26,9 @@ type Engine struct {
 	// Failures are the errors of the next calls of Execute.
 	Failures                 []error
 	ObserveErr, UninstallErr error
+	// LetGoErr is the result of LetGo, and IsOrphaned the result of Orphaned.
+	LetGoErr   error
+	IsOrphaned bool
 	// ConflictState is the result of InTheWay.
 	ConflictState string
 	// CapabilitiesDigest is the result of Capabilities.
@@ -214,6 +217,21 @@ func (e *Engine) Uninstall(_ context.Context, release helm.Release, _ helm.Basel
 		delete(e.releases, release.Key())
 	}
 	return e.UninstallErr
+}
+
+// LetGo implements release.Engine.
+func (e *Engine) LetGo(_ context.Context, release helm.Release, _ helm.Baseline) error {
+	e.record("let go " + release.Name)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.LetGoErr
+}
+
+// Orphaned implements release.Engine.
+func (e *Engine) Orphaned(context.Context, helm.Release, helm.Baseline) (bool, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.IsOrphaned, nil
 }
 
 // MarkFailed implements release.Engine.

@@ -14,6 +14,7 @@ import (
 	"slices"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
 
@@ -23,8 +24,8 @@ import (
 const (
 	// MaxRecordBytes bounds the stored record, in bytes.
 	MaxRecordBytes = 64 << 10
-	// metadataBytes is reserved for the metadata of a record. The API limits of names and labels
-	// bound the metadata.
+	// metadataBytes is reserved for the metadata and the policy of a record. The API limits of names
+	// and labels bound the metadata.
 	metadataBytes = 4 << 10
 	// minOmitted is the minimum size of a field that is replaced by its digest, in bytes. A digest
 	// is shorter.
@@ -33,8 +34,12 @@ const (
 	hashDigits = 10
 )
 
-// deletedAtKey is the data key of the time of the deletion, in RFC 3339.
-const deletedAtKey = "deleted-at"
+const (
+	// deletedAtKey is the data key of the time of the deletion, in RFC 3339.
+	deletedAtKey = "deleted-at"
+	// policyKey is the data key of the propagation policy of the deletion.
+	policyKey = "propagation-policy"
+)
 
 // Record describes a deleted object.
 type Record struct {
@@ -43,6 +48,8 @@ type Record struct {
 	UID             types.UID
 	// DeletedAt is the object's deletionTimestamp.
 	DeletedAt time.Time
+	// Policy is the propagation policy of a deletion that kept what the object made; else empty.
+	Policy metav1.DeletionPropagation
 	// Sections maps data keys to contents, which are stored as JSON objects. Contents must not hold
 	// secrets. Their digests are stored too, and a digest can confirm a guess of a secret.
 	Sections map[string]any
@@ -51,6 +58,9 @@ type Record struct {
 // data returns the data of the ConfigMap. A reduced record has digests instead of sections.
 func (r Record) data(reduced bool) (map[string]string, error) {
 	entries := map[string]string{deletedAtKey: r.DeletedAt.UTC().Format(time.RFC3339)}
+	if r.Policy != "" {
+		entries[policyKey] = string(r.Policy)
+	}
 	sections := make([]*section, 0, len(r.Sections))
 	for _, key := range slices.Sorted(maps.Keys(r.Sections)) {
 		text, err := encode(r.Sections[key])

@@ -4,13 +4,16 @@
 package served
 
 import (
+	"fmt"
 	"slices"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/dynamic/dynamicinformer"
 	"k8s.io/client-go/tools/cache"
@@ -80,4 +83,21 @@ func DefinitionOf(crd *unstructured.Unstructured) *Definition {
 		}
 	}
 	return kept
+}
+
+// IsTerminating reports whether the CRD of a resource is being deleted or is gone. All objects of the
+// resource are then deleted, too, although nobody decided on each of them. Discovery shows this some
+// moments later than the objects, and needs no permission: a CRD that is being deleted allows no
+// creation.
+func IsTerminating(client discovery.ServerResourcesInterface, resource schema.GroupVersionResource) (bool, error) {
+	list, err := client.ServerResourcesForGroupVersion(resource.GroupVersion().String())
+	if apierrors.IsNotFound(err) {
+		return true, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("look whether CustomResourceDefinition %q is being deleted: %w", resource.GroupResource(), err)
+	}
+	return !slices.ContainsFunc(list.APIResources, func(served metav1.APIResource) bool {
+		return served.Name == resource.Resource && slices.Contains(served.Verbs, "create")
+	}), nil
 }

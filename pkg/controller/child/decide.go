@@ -6,6 +6,7 @@ package child
 import (
 	"crypto/sha256"
 	"fmt"
+	"maps"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -72,7 +73,7 @@ func decide(owned ownership, desired desiredChild, record childv1alpha1.AppliedC
 	switch {
 	case got == nil:
 		return actionCreate
-	case owned == ownerOther, owned == ownerNone && !desired.once:
+	case owned == ownerOther, owned == ownerNone && !desired.once && !desired.continues(got):
 		return actionConflict
 	case owned == ownerPredecessor, got.DeletionTimestamp != nil:
 		return actionWait
@@ -84,6 +85,15 @@ func decide(owned ownership, desired desiredChild, record childv1alpha1.AppliedC
 	default:
 		return actionUpdate
 	}
+}
+
+// continues reports whether an object without a controller was made for an earlier owner of the same
+// kind and name, which was deleted with the propagation policy Orphan. The operator then owns fields of
+// the object, and the object has the labels of the desired child, which name the owner.
+func (d desiredChild) continues(got *Observed) bool {
+	labels := maps.Clone(d.object.GetLabels())
+	delete(labels, ManagedByLabel)
+	return len(labels) > 0 && got.trace.Fingerprint != "" && contains(got.Labels, labels)
 }
 
 // sameValues reports whether a Secret has all desired values.

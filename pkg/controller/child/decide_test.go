@@ -9,6 +9,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -55,7 +56,7 @@ func TestDecide(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			if got := decide(tc.owned, desiredChild{digest: tc.digest, once: tc.once}, record, tc.got); got != tc.want {
+			if got := decide(tc.owned, desiredChild{object: &unstructured.Unstructured{}, digest: tc.digest, once: tc.once}, record, tc.got); got != tc.want {
 				t.Errorf("decide = %d, want %d", got, tc.want)
 			}
 		})

@@ -21,8 +21,13 @@ import (
 	"github.com/example/demoapp-controller/pkg/ssa"
 )
 
-// maxSecretKeys limits the cached keys of a Secret.
-const maxSecretKeys = 100
+const (
+	// maxSecretKeys limits the cached keys of a Secret.
+	maxSecretKeys = 100
+	// maxLabels limits the cached labels of an object. Only the labels of an object without a
+	// controller are cached.
+	maxLabels = 100
+)
 
 // Observed is the observed state of a child: the fields that determine ownership, drift and health.
 type Observed struct {
@@ -92,6 +97,8 @@ func reduce(object metav1.Object, healthOf func(metav1.Object) health.Health) *O
 	}
 	if controller := metav1.GetControllerOf(object); controller != nil {
 		slim.OwnerReferences = []metav1.OwnerReference{*controller}
+	} else if labels := object.GetLabels(); len(labels) <= maxLabels {
+		slim.Labels = maps.Clone(labels)
 	}
 	if deployment, ok := object.(*appsv1.Deployment); ok {
 		for _, c := range deployment.Spec.Template.Spec.Containers {

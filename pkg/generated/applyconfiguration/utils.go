@@ -113,6 +113,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &applyconfigurationdatabasev1.PostgreSQLStatusApplyConfiguration{}
 	case databasev1.SchemeGroupVersion.WithKind("PostgreSQLTLS"):
 		return &applyconfigurationdatabasev1.PostgreSQLTLSApplyConfiguration{}
+	case databasev1.SchemeGroupVersion.WithKind("UsedClaim"):
+		return &applyconfigurationdatabasev1.UsedClaimApplyConfiguration{}
 
 		// Group=demo.example.com, Version=v1alpha1
 	case demov1alpha1.SchemeGroupVersion.WithKind("DemoApp"):

@@ -68,6 +68,7 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		databasev1.PostgreSQLSpec{}.OpenAPIModelName():          schema_pkg_apis_database_v1_PostgreSQLSpec(ref),
 		databasev1.PostgreSQLStatus{}.OpenAPIModelName():        schema_pkg_apis_database_v1_PostgreSQLStatus(ref),
 		databasev1.PostgreSQLTLS{}.OpenAPIModelName():           schema_pkg_apis_database_v1_PostgreSQLTLS(ref),
+		databasev1.UsedClaim{}.OpenAPIModelName():               schema_pkg_apis_database_v1_UsedClaim(ref),
 		demov1alpha1.DemoApp{}.OpenAPIModelName():               schema_pkg_apis_demo_v1alpha1_DemoApp(ref),
 		demov1alpha1.DemoAppCluster{}.OpenAPIModelName():        schema_pkg_apis_demo_v1alpha1_DemoAppCluster(ref),
 		demov1alpha1.DemoAppClusterList{}.OpenAPIModelName():    schema_pkg_apis_demo_v1alpha1_DemoAppClusterList(ref),
@@ -1951,7 +1952,7 @@ func schema_pkg_apis_database_v1_PostgreSQLSpec(ref common.ReferenceCallback) co
 					},
 					"deletionPolicy": {
 						SchemaProps: spec.SchemaProps{
-							Description: "deletionPolicy says what becomes of the volumes and of the credentials when the PostgreSQL is deleted: Retain keeps them for a PostgreSQL of the same name, Delete deletes them. Defaults to Retain.",
+							Description: "deletionPolicy says what becomes of the volumes and of the credentials when the PostgreSQL is deleted: Retain keeps them for a PostgreSQL of the same name, Delete deletes those that this PostgreSQL made or ran on. A deletion with --cascade=orphan and the deletion of the CRD always keep them. Defaults to Retain.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -2047,6 +2048,27 @@ func schema_pkg_apis_database_v1_PostgreSQLStatus(ref common.ReferenceCallback) 
 							},
 						},
 					},
+					"claims": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-map-keys": []interface{}{
+									"name",
+								},
+								"x-kubernetes-list-type": "map",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "claims are the PersistentVolumeClaims on which this PostgreSQL has run. The deletion policy Delete deletes these and no others.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(databasev1.UsedClaim{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
 					"children": {
 						SchemaProps: spec.SchemaProps{
 							Description: "children is what the operator knows of the children.",
@@ -2058,7 +2080,7 @@ func schema_pkg_apis_database_v1_PostgreSQLStatus(ref common.ReferenceCallback) 
 			},
 		},
 		Dependencies: []string{
-			v1alpha1.ChildrenStatus{}.OpenAPIModelName(), metav1.Condition{}.OpenAPIModelName(), metav1.Time{}.OpenAPIModelName()},
+			v1alpha1.ChildrenStatus{}.OpenAPIModelName(), databasev1.UsedClaim{}.OpenAPIModelName(), metav1.Condition{}.OpenAPIModelName(), metav1.Time{}.OpenAPIModelName()},
 	}
 }
 
@@ -2084,6 +2106,36 @@ func schema_pkg_apis_database_v1_PostgreSQLTLS(ref common.ReferenceCallback) com
 						},
 					},
 				},
+			},
+		},
+	}
+}
+
+func schema_pkg_apis_database_v1_UsedClaim(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "UsedClaim is a PersistentVolumeClaim on which a PostgreSQL has run.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"name": {
+						SchemaProps: spec.SchemaProps{
+							Description: "name of the claim.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"uid": {
+						SchemaProps: spec.SchemaProps{
+							Description: "uid of the claim.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"name", "uid"},
 			},
 		},
 	}

@@ -29,6 +29,10 @@ const (
 	AnnotationStorageClass = "database.example.com/storage-class"
 )
 
+// AnnotationCreatedFor is the annotation of a Secret with credentials that the operator created. It
+// holds the UID of the owner for which the operator created the Secret.
+const AnnotationCreatedFor = "database.example.com/created-for"
+
 // Finalizer deletes the volumes and the credentials if the deletion policy is Delete.
 const Finalizer = "database.example.com/finalizer"
 
@@ -101,7 +105,7 @@ const (
 	// ReasonDataDeleted means that the volumes and the credentials are deleted.
 	ReasonDataDeleted = "DataDeleted"
 	// ReasonVolumesDeleted means that the volumes are deleted, and that the credentials are not,
-	// because a user created them.
+	// because a user created them or they have other labels.
 	ReasonVolumesDeleted = "VolumesDeleted"
 )
 
@@ -262,7 +266,8 @@ type PostgreSQLSpec struct {
 
 	// deletionPolicy says what becomes of the volumes and of the credentials when the
 	// PostgreSQL is deleted: Retain keeps them for a PostgreSQL of the same name, Delete
-	// deletes them. Defaults to Retain.
+	// deletes those that this PostgreSQL made or ran on. A deletion with --cascade=orphan and
+	// the deletion of the CRD always keep them. Defaults to Retain.
 	// +kubebuilder:default=Retain
 	// +kubebuilder:validation:Enum=Retain;Delete
 	// +optional
@@ -326,6 +331,19 @@ type PostgreSQLBackup struct {
 	Run *backupv1.Run `json:"run,omitempty"`
 }
 
+// UsedClaim is a PersistentVolumeClaim on which a PostgreSQL has run.
+type UsedClaim struct {
+	// name of the claim.
+	// +kubebuilder:validation:MaxLength=253
+	// +required
+	Name string `json:"name"`
+
+	// uid of the claim.
+	// +kubebuilder:validation:MaxLength=64
+	// +required
+	UID string `json:"uid"`
+}
+
 // PostgreSQLStatus is the observed state of a PostgreSQL.
 type PostgreSQLStatus struct {
 	// conditions are Ready, Reconciling and Stalled, as in the kstatus contract, and DatabaseReady
@@ -370,6 +388,14 @@ type PostgreSQLStatus struct {
 	// +kubebuilder:validation:items:MaxLength=253
 	// +optional
 	UnusedClaims []string `json:"unusedClaims,omitempty"`
+
+	// claims are the PersistentVolumeClaims on which this PostgreSQL has run. The deletion policy Delete
+	// deletes these and no others.
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=16
+	// +optional
+	Claims []UsedClaim `json:"claims,omitempty"`
 
 	// children is what the operator knows of the children.
 	// +optional

@@ -37,3 +37,8 @@ func (in PostgreSQLStatus) OpenAPIModelName() string {
 func (in PostgreSQLTLS) OpenAPIModelName() string {
 	return "com.github.example.demoapp-controller.pkg.apis.database.v1.PostgreSQLTLS"
 }
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in UsedClaim) OpenAPIModelName() string {
+	return "com.github.example.demoapp-controller.pkg.apis.database.v1.UsedClaim"
+}

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
+	childv1alpha1 "github.com/example/demoapp-controller/pkg/apis/child/v1alpha1"
 	databasev1 "github.com/example/demoapp-controller/pkg/apis/database/v1"
 	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
 	"github.com/example/demoapp-controller/pkg/controller"
@@ -79,6 +80,8 @@ func New(
 ) (*loop, error) {
 	children = children.ExplainedBy(observed.pods.PodHealth)
 	c := &postgreSQLs{observed, children, backups, pull, domain}
+	letGo, orphaned := child.LettingGo(children, func(p *databasev1.PostgreSQL) childv1alpha1.ChildrenStatus { return p.Status.Children },
+		"Kept the children, the PersistentVolumeClaims and the Secret with the credentials")
 	l, err := kind.New(kind.Definition[*databasev1.PostgreSQL, databasev1.PostgreSQLStatus]{
 		Name: Name, GroupVersionKind: Kind, FieldManager: child.FieldManager,
 		Client: func(namespace string) controller.Patcher[*databasev1.PostgreSQL] {
@@ -89,6 +92,8 @@ func New(
 		Steps:      c.reconcile,
 		Finalizer:  databasev1.Finalizer,
 		Finalize:   c.finalize,
+		LetGo:      letGo,
+		Orphaned:   orphaned,
 		Hold: func(written, next databasev1.PostgreSQLStatus) time.Duration {
 			return child.Hold(written.Conditions, next.Conditions)
 		},
@@ -123,6 +128,7 @@ func (c *postgreSQLs) reconcile(ctx context.Context, p *pass) error {
 		o.state, childErr = c.children.Ensure(ctx, p.Object, &p.Object.Status.Children, p.Now, children...)
 		err = errors.Join(err, certErr, childErr)
 	}
+	p.Object.Status.Claims = c.usedClaims(p)
 	notExpandable, growErr := c.claims.Grow(ctx, v)
 	err = errors.Join(err, growErr,
 		c.pods.Inherit(ctx, p.Object, o.state.Of("StatefulSet", p.Object.Name), p.Now, p.RequeueAfter),
@@ -140,25 +146,34 @@ func templateOf(p *databasev1.PostgreSQL) datastore.Template {
 	return t
 }
 
-// finalize deletes the claims and the generated Secret, if the deletion policy says so. The
-// garbage collector deletes the children.
+// usedClaims returns the claims on which the servers have run.
+func (c *postgreSQLs) usedClaims(p *pass) []databasev1.UsedClaim {
+	servers := *p.Object.Spec.Replicas
+	if !hasRun(p.Object) {
+		servers = 0
+	}
+	return c.claims.Used(p.Key(), p.Object.Status.Claims, servers)
+}
+
+func hasRun(p *databasev1.PostgreSQL) bool {
+	return child.HasApplied(p.Status.Children, "StatefulSet", p.Name)
+}
+
+// finalize deletes the data, if the deletion policy says so. The garbage collector deletes the
+// children.
 func (c *postgreSQLs) finalize(ctx context.Context, p *pass) (event.Event, error) {
 	if p.Object.Spec.DeletionPolicy != databasev1.DeletionPolicyDelete {
-		return event.Normal(databasev1.ReasonDataRetained, "Delete",
-			"Kept the PersistentVolumeClaims and the Secret with the credentials for a PostgreSQL of the same name"), nil
+		return datastore.Retained(""), nil
 	}
-	err := c.claims.Delete(ctx, p.Key())
-	deleted := false
-	if err == nil {
-		deleted, err = c.secrets.Delete(ctx, p.Object, credentialsName(p.Object.Name))
-	}
+	done, wait, err := datastore.Delete(ctx, c.claims, c.secrets, datastore.Deletion{
+		Owner: p.Object, Resource: databasev1.SchemeGroupVersion.WithResource("postgresqls"), Credentials: credentialsName(p.Object.Name),
+		Used: c.usedClaims(p), Ran: hasRun(p.Object),
+	}, p.Now)
 	if err != nil {
 		p.Conditions().MarkReconciling(apimeta.ReasonFinalizerFailed, "Deletion waits: "+err.Error())
-		return event.Event{}, err
+	} else if wait > 0 {
+		p.RequeueAfter(wait)
+		err = kind.ErrDeletionWaits
 	}
-	if !deleted {
-		return event.Normal(databasev1.ReasonVolumesDeleted, "Delete",
-			"Deleted the PersistentVolumeClaims. A Secret with credentials that a user created is kept"), nil
-	}
-	return event.Normal(databasev1.ReasonDataDeleted, "Delete", "Deleted the PersistentVolumeClaims and the Secret with the credentials"), nil
+	return done, err
 }

@@ -126,6 +126,7 @@ func TestDeletionPolicyDelete(t *testing.T) {
 		expect.Equal(w.t, "requests", map[string]bool{
 			"delete persistentvolumeclaims/data-db-0": true, "delete persistentvolumeclaims/data-db-1": true,
 			"delete persistentvolumeclaims/data-db-2": true, "delete secrets/db-credentials": true,
+			"get resource/":        true, // Discovery of the CRD.
 			"patch postgresqls/db": true, "event Normal DataDeleted": true,
 		}, deleted)
 		expect.Equal(w.t, "Secret", (*corev1.Secret)(nil), w.secret())
@@ -143,6 +144,7 @@ func TestFailedDeletionIsReported(t *testing.T) {
 		})
 
 		controllertest.Delete(w.World, w.client.DatabaseV1().PostgreSQLs("ns").Delete, "db")
+		w.Wait(5 * time.Second)
 
 		message := w.database().Status.Conditions
 		if text, err := json.Marshal(message); err != nil || !strings.Contains(string(text), `Deletion waits: delete Secret \"db-credentials\"`) {

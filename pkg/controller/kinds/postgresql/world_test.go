@@ -58,9 +58,17 @@ func inWorld(t *testing.T, test func(w *world)) {
 
 func newWorld(t *testing.T) *world {
 	kube, client := controllertest.NewKube(), versionedfake.NewClientset()
+	kube.Resources = servedWith("create", "delete", "patch")
 	w := &world{World: controllertest.NewWorld(t, kube, client), t: t, kube: kube, client: client}
 	w.start()
 	return w
+}
+
+// servedWith returns what discovery shows if PostgreSQLs allow these verbs.
+func servedWith(verbs ...string) []*metav1.APIResourceList {
+	return []*metav1.APIResourceList{{
+		GroupVersion: databasev1.SchemeGroupVersion.String(), APIResources: []metav1.APIResource{{Name: "postgresqls", Kind: "PostgreSQL", Verbs: verbs}},
+	}}
 }
 
 // start starts the controller, as a new process does.
@@ -122,6 +130,7 @@ func (w *world) change(change func(*databasev1.PostgreSQL)) {
 func (w *world) remove() {
 	w.t.Helper()
 	controllertest.Delete(w.World, w.client.DatabaseV1().PostgreSQLs("ns").Delete, "db")
+	w.Wait(5 * time.Second) // Discovery shows then whether the CRD is being deleted.
 	w.Act(func() error {
 		_, err := w.client.DatabaseV1().PostgreSQLs("ns").Get(context.Background(), "db", metav1.GetOptions{})
 		if !apierrors.IsNotFound(err) {

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
 
+	childv1alpha1 "github.com/example/demoapp-controller/pkg/apis/child/v1alpha1"
 	examplev1 "github.com/example/demoapp-controller/pkg/apis/example/v1"
 	"github.com/example/demoapp-controller/pkg/controller"
 	"github.com/example/demoapp-controller/pkg/controller/child"
@@ -81,6 +82,9 @@ func New(client exampleclient.WebAppsGetter, children *child.Set, options Option
 		definition.FormerFinalizers = []string{examplev1.Finalizer}
 	} else {
 		definition.Finalizer, definition.Finalize = examplev1.Finalizer, c.finalize
+		definition.LetGo, definition.Orphaned = child.LettingGo(children,
+			func(w *examplev1.WebApp) childv1alpha1.ChildrenStatus { return w.Status.Children },
+			"Kept the children, and did not call the cleanup hook")
 	}
 	var err error
 	if c.loop, err = kind.New(definition, deps); err != nil {

@@ -390,6 +390,23 @@ func TestCleanup(t *testing.T) {
 	})
 }
 
+// TestOrphanCallsNoCleanup: the app runs on after a deletion with the propagation policy Orphan.
+func TestOrphanCallsNoCleanup(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hook := &hook{}
+		w := newWorld(t, webapp.Options{Cleanup: hook})
+		w.create("nginx:1.27")
+		w.change(func(app *examplev1.WebApp) { app.Finalizers = append(app.Finalizers, metav1.FinalizerOrphanDependents) })
+		w.Take()
+
+		w.delete()
+
+		expect.Equal(t, "requests of the deletion", []string{"patch webapps/web", "event Normal Orphaned"}, w.Take())
+		expect.Equal(t, "calls", 0, len(hook.calls))
+		expect.Equal(t, "finalizers", []string{metav1.FinalizerOrphanDependents}, w.webapp().Finalizers)
+	})
+}
+
 func TestFailingCleanupIsRetried(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hook := &hook{err: errors.New("The connection to the cleanup server failed")}

@@ -620,6 +620,14 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         namedType: com.github.example.demoapp-controller.pkg.apis.child.v1alpha1.ChildrenStatus
       default: {}
+    - name: claims
+      type:
+        list:
+          elementType:
+            namedType: com.github.example.demoapp-controller.pkg.apis.database.v1.UsedClaim
+          elementRelationship: associative
+          keys:
+          - name
     - name: conditions
       type:
         list:
@@ -659,6 +667,17 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: secretName
       type:
         scalar: string
+- name: com.github.example.demoapp-controller.pkg.apis.database.v1.UsedClaim
+  map:
+    fields:
+    - name: name
+      type:
+        scalar: string
+      default: ""
+    - name: uid
+      type:
+        scalar: string
+      default: ""
 - name: com.github.example.demoapp-controller.pkg.apis.demo.v1alpha1.DemoApp
   map:
     fields:

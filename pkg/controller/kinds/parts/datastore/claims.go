@@ -35,8 +35,9 @@ const (
 	claimPrefix = "data"
 	// maxAnnotation is the maximum size of a cached annotation, in bytes.
 	maxAnnotation = 253
-	// maxUnused is the maximum number of unused claims that a status lists.
-	maxUnused = 16
+	// maxUnused is the maximum number of unused claims that a status or an event lists. maxUsed is the
+	// maximum number of used claims that a status lists.
+	maxUnused, maxUsed = 16, 16
 )
 
 // annotations record the template with which a claim was created. The patterns are the rules of the
@@ -277,17 +278,43 @@ func (c *Claims) Inherit(ctx context.Context, owner metav1.Object, now time.Time
 		}, now, retryAfter)
 }
 
-// Delete deletes the claims of an owner.
-func (c *Claims) Delete(ctx context.Context, owner cache.ObjectName) error {
-	for _, claim := range c.Of(owner) {
+// Used returns the claims on which an owner has run: the recorded ones that still exist, and the claims
+// of its current servers. servers is 0 if the owner has no StatefulSet. A label alone proves nothing,
+// because every client may set it.
+func (c *Claims) Used(owner cache.ObjectName, recorded []databasev1.UsedClaim, servers int32) []databasev1.UsedClaim {
+	return used(owner.Name, recorded, servers, c.Of(owner))
+}
+
+func used(owner string, recorded []databasev1.UsedClaim, servers int32, claims []*corev1.PersistentVolumeClaim) []databasev1.UsedClaim {
+	sortByOrdinal(owner, claims)
+	var used []databasev1.UsedClaim
+	for _, claim := range claims {
+		entry, ordinal := databasev1.UsedClaim{Name: claim.Name, UID: string(claim.UID)}, ordinalOf(owner, claim)
+		if ordinal >= 0 && (ordinal < int(servers) || slices.Contains(recorded, entry)) && len(used) < maxUsed {
+			used = append(used, entry)
+		}
+	}
+	return used
+}
+
+// Delete deletes the used claims of an owner. It returns the names of the other claims of its name,
+// which stay.
+func (c *Claims) Delete(ctx context.Context, owner cache.ObjectName, used []databasev1.UsedClaim) (kept []string, err error) {
+	claims := c.Of(owner)
+	sortByOrdinal(owner.Name, claims)
+	for _, claim := range claims {
 		if ordinalOf(owner.Name, claim) < 0 || claim.DeletionTimestamp != nil {
 			continue
 		}
+		if !slices.Contains(used, databasev1.UsedClaim{Name: claim.Name, UID: string(claim.UID)}) {
+			kept = append(kept, claim.Name)
+			continue
+		}
 		if err := gone(c.kube.CoreV1().PersistentVolumeClaims(claim.Namespace).Delete(ctx, claim.Name, bound(claim))); err != nil {
-			return fmt.Errorf("delete PersistentVolumeClaim %q: %w", claim.Name, err)
+			return nil, fmt.Errorf("delete PersistentVolumeClaim %q: %w", claim.Name, err)
 		}
 	}
-	return nil
+	return kept[:min(len(kept), maxUnused)], nil
 }
 
 // bound returns options that delete only the object with this UID.

@@ -68,6 +68,9 @@ func (l Layout) defaults() map[string][]byte {
 // reduce keeps names, and replaces a valid password by usable. An invalid value becomes empty.
 func (l Layout) reduce(whole *corev1.Secret, metadata metav1.ObjectMeta) *corev1.Secret {
 	reduced := &corev1.Secret{ObjectMeta: metadata, Data: map[string][]byte{}}
+	if uid, ok := whole.Annotations[databasev1.AnnotationCreatedFor]; ok && len(uid) <= maxAnnotation {
+		reduced.Annotations = map[string]string{databasev1.AnnotationCreatedFor: uid}
+	}
 	for _, key := range l.keys() {
 		value, ok := whole.Data[key]
 		_, isName := l.Names[key]
@@ -182,7 +185,10 @@ func (s *Secrets) generate(owner metav1.Object, name string) *corev1.Secret {
 	data[s.layout.Password] = []byte(rand.Text())
 	labels := child.Inherited(owner)
 	maps.Copy(labels, map[string]string{s.layout.Label: owner.GetName(), child.ManagedByLabel: child.FieldManager})
-	return &corev1.Secret{Data: data, ObjectMeta: metav1.ObjectMeta{Namespace: owner.GetNamespace(), Name: name, Labels: labels}}
+	return &corev1.Secret{Data: data, ObjectMeta: metav1.ObjectMeta{
+		Namespace: owner.GetNamespace(), Name: name, Labels: labels,
+		Annotations: map[string]string{databasev1.AnnotationCreatedFor: string(owner.GetUID())},
+	}}
 }
 
 // complete adds missing keys to a Secret. The error is a conflict if the Secret has changed since
@@ -237,10 +243,12 @@ func (s *Secrets) Inherit(ctx context.Context, owner metav1.Object, name string,
 		}, now, retryAfter)
 }
 
-// Delete deletes the Secret of an owner if the operator created it. It reports whether it did so.
-func (s *Secrets) Delete(ctx context.Context, owner metav1.Object, name string) (deleted bool, err error) {
+// Delete deletes the Secret of an owner if the operator created it for this owner, or created it for an
+// earlier one and this one has run with it. It reports whether it did so.
+func (s *Secrets) Delete(ctx context.Context, owner metav1.Object, name string, ran bool) (deleted bool, err error) {
 	secret, ok := s.Get(owner.GetNamespace(), name)
-	if !ok || secret.Labels[child.ManagedByLabel] != child.FieldManager || metav1.GetControllerOf(secret) != nil {
+	if !ok || secret.Labels[child.ManagedByLabel] != child.FieldManager || secret.Labels[s.layout.Label] != owner.GetName() ||
+		metav1.GetControllerOf(secret) != nil || !ran && secret.Annotations[databasev1.AnnotationCreatedFor] != string(owner.GetUID()) {
 		return false, nil
 	}
 	if err := gone(s.kube.CoreV1().Secrets(secret.Namespace).Delete(ctx, name, bound(secret))); err != nil {

@@ -43,7 +43,8 @@ type PostgreSQLSpecApplyConfiguration struct {
 	StorageClassName *string `json:"storageClassName,omitempty"`
 	// deletionPolicy says what becomes of the volumes and of the credentials when the
 	// PostgreSQL is deleted: Retain keeps them for a PostgreSQL of the same name, Delete
-	// deletes them. Defaults to Retain.
+	// deletes those that this PostgreSQL made or ran on. A deletion with --cascade=orphan and
+	// the deletion of the CRD always keep them. Defaults to Retain.
 	DeletionPolicy *string `json:"deletionPolicy,omitempty"`
 }
 

@@ -34,6 +34,9 @@ type PostgreSQLStatusApplyConfiguration struct {
 	// The operator does not delete them, because a standby's volume may have the last copy of the
 	// data. More replicas use them again. Else delete them with kubectl delete pvc.
 	UnusedClaims []string `json:"unusedClaims,omitempty"`
+	// claims are the PersistentVolumeClaims on which this PostgreSQL has run. The deletion policy Delete
+	// deletes these and no others.
+	Claims []UsedClaimApplyConfiguration `json:"claims,omitempty"`
 	// children is what the operator knows of the children.
 	Children *v1alpha1.ChildrenStatusApplyConfiguration `json:"children,omitempty"`
 }
@@ -103,6 +106,19 @@ func (b *PostgreSQLStatusApplyConfiguration) WithLastBackupTime(value apismetav1
 func (b *PostgreSQLStatusApplyConfiguration) WithUnusedClaims(values ...string) *PostgreSQLStatusApplyConfiguration {
 	for i := range values {
 		b.UnusedClaims = append(b.UnusedClaims, values[i])
+	}
+	return b
+}
+
+// WithClaims adds the given value to the Claims field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the Claims field.
+func (b *PostgreSQLStatusApplyConfiguration) WithClaims(values ...*UsedClaimApplyConfiguration) *PostgreSQLStatusApplyConfiguration {
+	for i := range values {
+		if values[i] == nil {
+			panic("nil value passed to WithClaims")
+		}
+		b.Claims = append(b.Claims, *values[i])
 	}
 	return b
 }

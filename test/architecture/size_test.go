@@ -20,7 +20,7 @@ var largest = map[string]int{
 	"pkg/controller/kinds/backup":            300,
 	"pkg/controller/kinds/ecommerceplatform": 335,
 	"pkg/controller/kinds/memcachedbackup":   300,
-	"pkg/controller/kinds/postgresql":        705,
+	"pkg/controller/kinds/postgresql":        710,
 	"pkg/controller/kinds/webapp":            305,
 	"pkg/controller/kinds/website":           300,
 }

@@ -6,7 +6,6 @@ package helm
 import (
 	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
 	"strings"
 
@@ -37,7 +36,7 @@ func (o *operation) apply(info *resource.Info, object *unstructured.Unstructured
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", reference(info), err)
 	}
-	o.engine.attempts.send(o.release, reference(info))
+	o.engine.attempts.send(o.release, identityOf(info))
 	applied, err := o.engine.sources.Apply(o.ctx, info, data, options)
 	if err != nil && o.malformed(info, desired, err) {
 		return nil, &RefusedError{Object: reference(info), Err: err}
@@ -60,7 +59,7 @@ func (o *operation) put(info *resource.Info, object *unstructured.Unstructured) 
 	if err != nil {
 		return nil, err
 	}
-	made := o.known[reference(info)].UID
+	made := o.known[identityOf(info)].UID
 	got, _ := o.observed(info)
 	switch {
 	case got != nil && got.UID == made && !o.clientSide:
@@ -85,7 +84,7 @@ func (o *operation) ensure(info *resource.Info, object *unstructured.Unstructure
 	if err == nil || !apierrors.IsConflict(err) {
 		return applied, err == nil, err
 	}
-	made := o.known[reference(info)].UID
+	made := o.known[identityOf(info)].UID
 	if made != "" && !o.clientSide {
 		if applied, err = o.force(info, object, made); err == nil || !ssa.IsOtherObject(err) {
 			return applied, false, err
@@ -132,17 +131,17 @@ func (o *operation) settle(info *resource.Info, object *unstructured.Unstructure
 
 // ours reports whether a live object belongs to the release. An object belongs to the release if
 // the baseline or this process has its UID. A hook with the name of an object belongs to the
-// release, and becomes the object, as with Helm. If the owner had the release before this
-// operation, the marks and the owner of the object count, too. Marks and owner references alone
-// prove nothing: every client that may write the object can set them.
+// release, and becomes the object, as with Helm. An object with the release's marks belongs to the
+// release, too, for example if an uninstall kept it; see provesOwner. An owner reference counts only
+// if the owner had the release before this operation.
 func (o *operation) ours(info *resource.Info, live *unstructured.Unstructured) bool {
-	if made := o.known[reference(info)].UID; made != "" && made == live.GetUID() {
+	if made := o.known[identityOf(info)].UID; made != "" && made == live.GetUID() {
 		return true
 	}
 	if o.engine.creations.has(o.release, o.ownerID.UID, live.GetUID()) || o.hookNames.Has(identityOf(info)) && o.isOwnHook(live) {
 		return true
 	}
-	return o.established && (o.isController(live) || o.claimed(live) && !o.hasOtherController(live) && o.provesOwner(live))
+	return o.established && o.isController(live) || o.claimed(live) && !o.hasOtherController(live) && o.provesOwner(live)
 }
 
 // isController reports whether the release's owner, or an earlier owner with the same name, is the
@@ -176,9 +175,9 @@ func (o *operation) createHook(info *resource.Info, object *unstructured.Unstruc
 		return err
 	}
 	if o.hooks == nil {
-		o.hooks = map[ObjectReference]types.UID{}
+		o.hooks = map[Identity]types.UID{}
 	}
-	o.hooks[reference(info)] = applied.GetUID()
+	o.hooks[identityOf(info)] = applied.GetUID()
 	return nil
 }
 
@@ -268,11 +267,11 @@ func (o *operation) holder(object *unstructured.Unstructured) string {
 // another owner, or is kept by its own policy or by the manifest.
 func (o *operation) remove(info *resource.Info, policy metav1.DeletionPropagation) error {
 	if !o.bounds.Allow(info.Namespace) {
-		o.logger.Warn("Left alone an object that the release may not have", slog.String("target", reference(info).String()))
+		o.leave(reference(info), notAllowed)
 		return nil
 	}
 	got, watched := o.observed(info)
-	made, controlled, foreign := o.made(reference(info)), false, false
+	made, controlled, foreign := o.made(identityOf(info)), false, false
 	if !watched || got == nil || got.Release != o.release || got.UID != made {
 		// The watch may lag, does not show the controller, and selects by a label that may have
 		// been removed.
@@ -286,14 +285,11 @@ func (o *operation) remove(info *resource.Info, policy metav1.DeletionPropagatio
 		got, controlled = live.Of(found), o.isController(found)
 		foreign = o.hasOtherController(found) || found.GetUID() != made && !controlled && !o.provesOwner(found)
 	}
-	if got.Kept {
-		return nil
-	}
-	if isKept(info) {
+	if got.Kept || isKept(info) {
 		return o.disown(info)
 	}
 	if foreign || !o.deletable(got, made, controlled) {
-		o.logger.Warn("Left alone an object that does not belong to the release", slog.String("target", reference(info).String()))
+		o.leave(reference(info), "it does not belong to the release")
 		return nil
 	}
 	err := o.client(info).Delete(o.ctx, info.Name, metav1.DeleteOptions{
@@ -308,6 +304,7 @@ func (o *operation) remove(info *resource.Info, policy metav1.DeletionPropagatio
 		return fmt.Errorf("delete %s: %w", reference(info), err)
 	}
 	o.noteRemoved(info, got)
+	o.leaveHeld(reference(info), got.Finalizers)
 	return nil
 }
 
@@ -343,7 +340,7 @@ func (o *operation) unlessReplaced(info *resource.Info, uid types.UID, conflict 
 // removeHook deletes a hook, or the release's object that it replaces, unless another object
 // has its name.
 func (o *operation) removeHook(info *resource.Info, policy metav1.DeletionPropagation) error {
-	uid := o.hooks[reference(info)]
+	uid := o.hooks[identityOf(info)]
 	var replaced *unstructured.Unstructured
 	if uid == "" {
 		live, err := o.liveHook(info)

@@ -24,7 +24,7 @@ type attempts struct {
 type attempt struct {
 	// revision is the revision of the last success.
 	revision int
-	objects  sets.Set[ObjectReference]
+	objects  sets.Set[Identity]
 }
 
 // succeeded records that the objects of the release match the revision.
@@ -39,12 +39,12 @@ func (a *attempts) succeeded(release cache.ObjectName, revision int) {
 }
 
 // send notes an object before it is applied.
-func (a *attempts) send(release cache.ObjectName, object ObjectReference) {
+func (a *attempts) send(release cache.ObjectName, object Identity) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if since, ok := a.releases[release]; ok {
 		if since.objects == nil {
-			since.objects = sets.New[ObjectReference]()
+			since.objects = sets.New[Identity]()
 		}
 		since.objects.Insert(object)
 	}
@@ -61,7 +61,7 @@ func (a *attempts) since(release cache.ObjectName) int {
 }
 
 // sent reports whether the object was sent since the last success.
-func (a *attempts) sent(release cache.ObjectName, object ObjectReference) bool {
+func (a *attempts) sent(release cache.ObjectName, object Identity) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	since, ok := a.releases[release]

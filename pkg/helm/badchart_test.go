@@ -200,7 +200,7 @@ func TestFormerObjectWithoutName(t *testing.T) {
 		f.baseline.Revision, f.baseline.Revisions = 2, []record.Digest{{Revision: 2, Digest: digest}}
 		f.restart()
 
-		err := f.engine.Uninstall(t.Context(), desired, f.baseline)
+		_, err := f.engine.Uninstall(t.Context(), desired, f.baseline)
 		if err != nil {
 			t.Error(err)
 		}

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/cli-runtime/pkg/resource"
 
 	"github.com/example/demoapp-controller/pkg/helm/manifest"
@@ -23,8 +24,8 @@ import (
 // Build implements kube.Interface. Helm requests validation for the manifests that it is about to
 // apply. Then each object must have a served kind; the API server validates the rest during the
 // apply. Other manifests belong to older revisions, or, in an install, are the files under crds/.
-// An older revision is built without objects of kinds that are no longer served: they were removed
-// with their kind, and must not fail an upgrade or uninstall.
+// An older revision is built with the versions that are served, and without objects of kinds that
+// are not served at all: these must not fail an upgrade or uninstall.
 func (o *operation) Build(reader io.Reader, validate bool) (kube.ResourceList, error) {
 	text, err := io.ReadAll(reader)
 	if err != nil {
@@ -45,7 +46,7 @@ func (o *operation) Build(reader io.Reader, validate bool) (kube.ResourceList, e
 // sends a request. The error names all of them.
 func (o *operation) next(text string) (kube.ResourceList, error) {
 	list, err := o.buildChecked(text, manifest.CheckMetadata)
-	if isExcluded(err) && meta.IsNoMatchError(err) {
+	if unserved := (*unservedError)(nil); isExcluded(err) && errors.As(err, &unserved) && unserved.served.Empty() {
 		return nil, fmt.Errorf("%w: install the kind's CRD first, CRDs in templates come too late for objects of the same chart", err)
 	}
 	if err != nil {
@@ -62,12 +63,14 @@ func (o *operation) invalid(err error) error {
 	return &RenderError{Chart: cmp.Or(o.chart, o.release.Name), Err: err}
 }
 
-// former builds the manifest of an older revision, without objects that are not served, out of
-// scope or without a valid name. These objects are not changed.
+// former builds the manifest of an older revision, to find and to remove its objects. It finds them
+// in any version that is served. It leaves out objects that are not served, out of scope or without
+// a valid name. These objects are not changed.
 func (o *operation) former(text string) (kube.ResourceList, error) {
-	list, err := o.build(text)
+	list, err := o.buildWith(text, unchecked, o.engine.mapper.MappingInAnyVersion)
 	list = slices.DeleteFunc(list, func(info *resource.Info) bool { return !manifest.IsName(info.Name) })
 	if isExcluded(err) {
+		o.leaveExcluded(err)
 		o.logger.Warn("Left out objects of the release that are not served or out of scope", slog.Any("err", shortened(err)))
 		return list, nil
 	}
@@ -87,12 +90,24 @@ func isExcluded(err error) bool {
 // build parses a manifest. If objects are not served or out of scope, it returns an error
 // and also the other objects.
 func (o *operation) build(text string) (kube.ResourceList, error) {
-	return o.buildChecked(text, func(*unstructured.Unstructured) []error { return nil })
+	return o.buildChecked(text, unchecked)
 }
 
-// buildChecked parses a manifest. It returns the errors of check for all objects, the errors for
-// objects that are not served or out of scope, and the remaining objects.
+// unchecked is the check of manifests that are not checked.
+func unchecked(*unstructured.Unstructured) []error { return nil }
+
+// buildChecked parses a manifest whose objects can be applied. It returns the errors of check for
+// all objects, the errors for objects that are not served or out of scope, and the remaining
+// objects.
 func (o *operation) buildChecked(text string, check func(*unstructured.Unstructured) []error) (kube.ResourceList, error) {
+	return o.buildWith(text, check, o.engine.mapper.Mapping)
+}
+
+// mapping returns how to ask for the objects of a kind.
+type mapping func(schema.GroupVersionKind) (*meta.RESTMapping, error)
+
+// buildWith is buildChecked with the mapping of each kind.
+func (o *operation) buildWith(text string, check func(*unstructured.Unstructured) []error, mapped mapping) (kube.ResourceList, error) {
 	documents, err := o.documents(text)
 	if err != nil {
 		return nil, o.invalid(err)
@@ -108,7 +123,7 @@ func (o *operation) buildChecked(text string, check func(*unstructured.Unstructu
 				invalid = true
 				continue
 			}
-			if err := o.flatten(object.DeepCopy(), &list); isExcluded(err) {
+			if err := o.flatten(object.DeepCopy(), mapped, &list); isExcluded(err) {
 				refused.add(source, err)
 			} else if err != nil {
 				return nil, err
@@ -126,7 +141,7 @@ func (o *operation) buildChecked(text string, check func(*unstructured.Unstructu
 
 // flatten appends an object, or the items of a List. An item that is not served or out of
 // scope is an error that does not leave out the other items.
-func (o *operation) flatten(object *unstructured.Unstructured, list *kube.ResourceList) error {
+func (o *operation) flatten(object *unstructured.Unstructured, mapped mapping, list *kube.ResourceList) error {
 	if object.IsList() {
 		var refused refusals
 		err := object.EachListItem(func(item runtime.Object) error {
@@ -134,7 +149,7 @@ func (o *operation) flatten(object *unstructured.Unstructured, list *kube.Resour
 			if !ok {
 				return fmt.Errorf("item of %s: unexpected %T", object.GetKind(), item)
 			}
-			err := o.flatten(child, list)
+			err := o.flatten(child, mapped, list)
 			if isExcluded(err) {
 				refused.add("", err)
 				return nil
@@ -149,7 +164,10 @@ func (o *operation) flatten(object *unstructured.Unstructured, list *kube.Resour
 	if manifest.ReadTexts(object) && manifest.IsKept(object) && o.isController(object) {
 		object.SetOwnerReferences(withoutController(object)) // See disownKept.
 	}
-	mapping, err := o.engine.mapper.Mapping(object.GroupVersionKind())
+	mapping, err := mapped(object.GroupVersionKind())
+	if meta.IsNoMatchError(err) {
+		return o.unserved(object, err)
+	}
 	if err != nil {
 		return fmt.Errorf("%s %q: %w", object.GetKind(), object.GetName(), err)
 	}
@@ -168,6 +186,39 @@ func (o *operation) flatten(object *unstructured.Unstructured, list *kube.Resour
 	}
 	list.Append(info)
 	return nil
+}
+
+// unservedError means that the API server does not serve an object's kind in its version.
+type unservedError struct {
+	object ObjectReference
+	// served is a version in which the kind is served; empty if there is none.
+	served schema.GroupVersion
+	err    error
+}
+
+// Error implements error.
+func (e *unservedError) Error() string {
+	text := fmt.Sprintf("%s %q: %v", e.object.Kind, e.object.Name, e.err)
+	if e.served.Empty() {
+		return text
+	}
+	return fmt.Sprintf("%s: the API server serves the kind as %s: set this apiVersion in the chart", text, e.served)
+}
+
+// Unwrap returns the error of the mapping.
+func (e *unservedError) Unwrap() error { return e.err }
+
+// unserved returns the error about an object whose kind is not served in its version.
+func (o *operation) unserved(object *unstructured.Unstructured, err error) error {
+	unserved := &unservedError{err: err, object: ObjectReference{
+		APIVersion: object.GetAPIVersion(), Kind: object.GetKind(), Namespace: object.GetNamespace(), Name: object.GetName(),
+	}}
+	if other, err := o.engine.mapper.MappingInAnyVersion(object.GroupVersionKind()); err == nil {
+		unserved.served = other.GroupVersionKind.GroupVersion()
+	} else if !meta.IsNoMatchError(err) {
+		return fmt.Errorf("%s %q: %w", object.GetKind(), object.GetName(), err)
+	}
+	return unserved
 }
 
 // outOfScope returns the error about an object that the release may not have.

@@ -7,7 +7,6 @@ import (
 	"fmt"
 
 	"helm.sh/helm/v4/pkg/kube"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/cli-runtime/pkg/resource"
 )
 
@@ -20,20 +19,14 @@ const maxInventoryBytes = 512 << 10
 // ObjectReference.
 const inventoryEntryBytes = len(`{"apiVersion":"","kind":"","namespace":"","name":"","uid":"","digest":""},`) + 36 + 32
 
-// identity identifies an object in all versions of its kind.
-type identity struct {
-	kind            schema.GroupKind
-	namespace, name string
-}
-
-func identityOf(info *resource.Info) identity {
-	return identity{info.Mapping.GroupVersionKind.GroupKind(), info.Namespace, info.Name}
+func identityOf(info *resource.Info) Identity {
+	return Identity{info.Mapping.GroupVersionKind.GroupKind(), info.Namespace, info.Name}
 }
 
 // checkObjects fails when a manifest has objects that cannot be applied together: named
 // twice, or more than an inventory can have.
 func checkObjects(list kube.ResourceList) error {
-	sources, size := map[identity]string{}, 0
+	sources, size := map[Identity]string{}, 0
 	var refused refusals
 	for _, info := range list {
 		ref := reference(info)

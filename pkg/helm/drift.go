@@ -33,8 +33,8 @@ const (
 type Drift struct {
 	Object ObjectReference
 	Kind   DriftKind
-	// Unserved means that the object is missing because the API server no longer serves its kind.
-	// The object cannot be repaired before the kind is served again.
+	// Unserved means that the API server no longer serves the kind of the object in the version of
+	// the inventory. The object cannot be repaired before the version is served again.
 	Unserved bool
 }
 

@@ -144,6 +144,7 @@ type Engine struct {
 	creations creations
 	// kindChanges reports other kinds of the API server to releases that wait for them.
 	kindChanges *kindChanges
+	left      leftByRelease
 	// largestChart is the size in bytes of the largest chart so far.
 	largestChart atomic.Int64
 	namespaces   []string
@@ -360,6 +361,7 @@ func (e *Engine) limitsOf(release Release) limits {
 func (e *Engine) Forget(release cache.ObjectName) {
 	e.watcher.Forget(release)
 	e.kindChanges.forget(release)
+	e.left.set(release, nil)
 	e.forgetRecords(release)
 }
 

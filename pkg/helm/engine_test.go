@@ -314,7 +314,7 @@ func TestCancelledContext(t *testing.T) {
 			t.Fatalf("Execute = %v, %v, context: %v", deployed, err, ctx.Err())
 		}
 		wantRecords(t, f, "web.v1 deployed")
-		if err := f.engine.Uninstall(ctx, desired, deployed.Baseline()); err != nil {
+		if _, err := f.engine.Uninstall(ctx, desired, deployed.Baseline()); err != nil {
 			t.Fatal(err)
 		}
 		wantRecords(t, f)

@@ -130,11 +130,12 @@ func (e *Engine) measured(ctx context.Context, desired Release, decision Decisio
 	o := &operation{
 		engine: e, ctx: ctx, cleanup: cleanup, release: name, limits: limits, logger: logger, store: store,
 		ownerID: owner, established: desired.Adopt || owns, bounds: within,
-		ignore: desired.Ignore, baseline: baseline, existence: absent, known: map[ObjectReference]InventoryEntry{}, hookNames: sets.New[identity](),
+		ignore: desired.Ignore, baseline: baseline, existence: absent, known: map[Identity]InventoryEntry{}, hookNames: sets.New[Identity](),
 	}
 	for _, entry := range baseline.Inventory {
-		o.known[entry.ObjectReference] = entry
+		o.known[entry.Identity()] = entry
 	}
+	o.primary, o.awaitsRemoval = desired.Owner, desired.AwaitRemoval
 	if desired.Takeover {
 		o.takeover = desired.Owner
 	}

@@ -69,22 +69,22 @@ func (o *operation) explain(drifts []Drift) ([]Explanation, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the deployed release: %w", err)
 	}
-	resources, err := o.former(rls.Manifest)
-	if err != nil {
+	resources, err := o.build(rls.Manifest)
+	if err != nil && !isExcluded(err) {
 		return nil, err
 	}
 	if err := o.claimAll(resources); err != nil {
 		return nil, err
 	}
-	byReference := make(map[ObjectReference]*resource.Info, len(resources))
+	byIdentity := make(map[Identity]*resource.Info, len(resources))
 	for _, info := range resources {
-		byReference[reference(info)] = info
+		byIdentity[identityOf(info)] = info
 	}
 	found := make([]Explanation, 0, len(drifts))
-	seen := map[ObjectReference]*unstructured.Unstructured{}
+	seen := map[Identity]*unstructured.Unstructured{}
 	for _, drift := range drifts {
 		explanation := Explanation{Drift: drift}
-		if info, ok := byReference[drift.Object]; ok {
+		if info, ok := byIdentity[drift.Object.Identity()]; ok {
 			if err := o.explainObject(info, seen, &explanation); err != nil {
 				return nil, err
 			}
@@ -98,8 +98,8 @@ func (o *operation) explain(drifts []Drift) ([]Explanation, error) {
 }
 
 // explainObject explains the drift of one object. seen has the live objects so far.
-func (o *operation) explainObject(info *resource.Info, seen map[ObjectReference]*unstructured.Unstructured, explanation *Explanation) error {
-	live, ok := seen[reference(info)]
+func (o *operation) explainObject(info *resource.Info, seen map[Identity]*unstructured.Unstructured, explanation *Explanation) error {
+	live, ok := seen[identityOf(info)]
 	if !ok {
 		var err error
 		live, err = o.look(info)
@@ -109,7 +109,7 @@ func (o *operation) explainObject(info *resource.Info, seen map[ObjectReference]
 		if err != nil {
 			return err
 		}
-		seen[reference(info)] = live
+		seen[identityOf(info)] = live
 	}
 	explanation.Live = InventoryEntry{
 		ObjectReference: reference(info), UID: live.GetUID(), Digest: fingerprint(ssa.ManagedFields(live)),
@@ -156,7 +156,7 @@ func (o *operation) explainChange(info *resource.Info, object, live *unstructure
 	}
 	explanation.Fields = nameable(ref, fields.Differences(stable(applied), stable(live)))
 	ignored := fields.NewIgnored(o.ignore, object)
-	explanation.Acceptable = explanation.Drift.Kind == DriftChanged && live.GetUID() == o.known[ref].UID &&
+	explanation.Acceptable = explanation.Drift.Kind == DriftChanged && live.GetUID() == o.known[identityOf(info)].UID &&
 		len(explanation.Fields) == 0 && !slices.ContainsFunc(fields.Paths(lost), func(path fieldpath.Path) bool { return !ignored.Cover(path) })
 	return nil
 }

@@ -139,7 +139,7 @@ func faultCases() map[string]faultCase {
 // act does what the case is about, once.
 func (c faultCase) act(f *fixture, desired Release) (done bool, err error) {
 	if c.uninstall {
-		err := f.engine.Uninstall(f.t.Context(), desired, f.baseline)
+		_, err := f.engine.Uninstall(f.t.Context(), desired, f.baseline)
 		return err == nil, err
 	}
 	if c.rollback {

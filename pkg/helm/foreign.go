@@ -39,7 +39,7 @@ func (o *operation) repairForeign(info *resource.Info, object *unstructured.Unst
 		if err != nil {
 			return err
 		}
-		if !fields.OfChart(object, added).Empty() || compare(o.known[reference(info)], live.Of(found), false) != "" {
+		if !fields.OfChart(object, added).Empty() || compare(o.known[identityOf(info)], live.Of(found), false) != "" {
 			if _, err := o.put(info, object); err != nil {
 				return err
 			}

@@ -85,7 +85,7 @@ func TestForeignRevisionDuringUninstall(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
 		desired := made(t, map[string]string{"templates/a.yaml": configMap("a", "1"), "templates/hook.yaml": hook("hook", "pre-delete", 0, "hook-succeeded")})
 		f.must(desired, ActionInstall, CauseNotInstalled)
-		ctx := WithWait(t.Context(), func() (func(), error) {
+		ctx := WithWait(t.Context(), func(string) (func(), error) {
 			f.foreign(desired, 2, common.StatusDeployed, nil)
 			synctest.Wait()
 			f.With(func() { f.React = jobsEnd })
@@ -93,13 +93,13 @@ func TestForeignRevisionDuringUninstall(t *testing.T) {
 			return func() {}, nil
 		})
 
-		err := f.engine.Uninstall(ctx, desired, f.baseline)
+		_, err := f.engine.Uninstall(ctx, desired, f.baseline)
 
 		if err == nil || IsTerminal(err) || !strings.Contains(err.Error(), "recorded revision 2 of release default/web during its uninstall") {
 			t.Errorf("error is %v, want a transient one about revision 2", err)
 		}
 		wantRecords(t, f, "web.v1 uninstalling", "web.v2 deployed")
-		if err := f.engine.Uninstall(t.Context(), desired, f.baseline); err != nil {
+		if _, err := f.engine.Uninstall(t.Context(), desired, f.baseline); err != nil {
 			t.Error(err)
 		}
 		wantRecords(t, f)

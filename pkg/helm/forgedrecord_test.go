@@ -279,7 +279,7 @@ func TestForgedInventory(t *testing.T) {
 			})
 		}
 
-		if err := f.engine.Uninstall(t.Context(), desired, baseline); err != nil {
+		if _, err := f.engine.Uninstall(t.Context(), desired, baseline); err != nil {
 			t.Fatal(err)
 		}
 

@@ -64,7 +64,7 @@ func (o *operation) checkHookNames(next *releasev1.Release) error {
 	if err != nil && !isExcluded(err) {
 		return err
 	}
-	sources := make(map[identity]string, len(objects))
+	sources := make(map[Identity]string, len(objects))
 	for _, info := range objects {
 		sources[identityOf(info)] = info.Source
 	}
@@ -120,7 +120,7 @@ func (o *operation) lookFirst(next *releasev1.Release) error {
 		return err
 	}
 	for _, info := range resources {
-		if got, _ := o.observed(info); got != nil && got.UID == o.known[reference(info)].UID {
+		if got, _ := o.observed(info); got != nil && got.UID == o.known[identityOf(info)].UID {
 			continue
 		}
 		live, err := o.client(info).Get(o.ctx, info.Name, metav1.GetOptions{})

@@ -33,7 +33,7 @@ func (o *operation) disownKept(manifest string) error {
 		return err
 	}
 	for _, info := range list {
-		if got, _ := o.observed(info); !isKept(info) || got != nil && got.Kept {
+		if !isKept(info) {
 			continue
 		}
 		if err := o.disown(info); err != nil {
@@ -44,7 +44,8 @@ func (o *operation) disownKept(manifest string) error {
 }
 
 // disown removes the release's owner from an object that is kept. Otherwise the garbage
-// collector would remove the object with the owner.
+// collector would remove the object with the owner. An object outside the release's namespace then
+// names the owner, so that the owner's next release can take it again, see provesOwner.
 func (o *operation) disown(info *resource.Info) error {
 	live, err := o.client(info).Get(o.ctx, info.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
@@ -53,20 +54,25 @@ func (o *operation) disown(info *resource.Info) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", reference(info), err)
 	}
-	if !o.isController(live) {
+	o.leave(reference(info), "its resource policy keeps it")
+	metadata := map[string]any{"uid": live.GetUID(), "resourceVersion": live.GetResourceVersion()}
+	switch {
+	case o.isController(live):
+		metadata["ownerReferences"] = withoutController(live)
+	case o.primary != nil && o.isOutside(live) && o.claimed(live) && o.provesOwner(live) && !o.namesOwner(live):
+		metadata["annotations"] = o.ownerAnnotations()
+	default:
 		return nil
 	}
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
-		"uid": live.GetUID(), "resourceVersion": live.GetResourceVersion(), "ownerReferences": withoutController(live),
-	}})
+	patch, err := json.Marshal(map[string]any{"metadata": metadata})
 	if err != nil {
 		return fmt.Errorf("%s: %w", reference(info), err)
 	}
 	_, err = o.client(info).Patch(o.ctx, info.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: FieldManager})
 	if err != nil && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("remove the owner of %s: %w", reference(info), err)
+		return fmt.Errorf("let go of %s: %w", reference(info), err)
 	}
-	o.logger.Info("Removed the owner of an object that is kept", slog.String("target", reference(info).String()))
+	o.logger.Info("Let go of an object that is kept", slog.String("target", reference(info).String()))
 	return nil
 }
 

@@ -4,19 +4,15 @@
 package helm
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
-	"slices"
 
 	"helm.sh/helm/v4/pkg/kube"
 	"helm.sh/helm/v4/pkg/release/common"
 	releasev1 "helm.sh/helm/v4/pkg/release/v1"
-	releaseutil "helm.sh/helm/v4/pkg/release/v1/util"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/resource"
 
 	"github.com/example/demoapp-controller/pkg/helm/manifest"
@@ -86,10 +82,8 @@ func (o *operation) removeLeftovers(next *releasev1.Release, whole bool) error {
 			leftovers, kept = nil, append(kept, made...)
 		}
 	}
-	for _, info := range leftovers.Difference(kept) {
-		if err := o.note(o.remove(info, metav1.DeletePropagationBackground)); err != nil {
-			return err
-		}
+	if _, errs := o.removeAll(leftovers.Difference(kept), o.removeInBackground); len(errs) > 0 {
+		return o.note(joined(errs))
 	}
 	return o.note(o.removeClaimed(claimed.Difference(kept)))
 }
@@ -109,7 +103,7 @@ func (o *operation) claimedBy(rls *releasev1.Release) kube.ResourceList {
 	for _, document := range documents {
 		for _, object := range document.Objects {
 			if len(list) < maxClaimedObjects {
-				_ = o.flatten(object, &list) // Objects that are out of scope or not served do not belong to the release.
+				_ = o.flatten(object, o.engine.mapper.MappingInAnyVersion, &list) // Objects that are out of scope or not served do not belong to the release.
 			}
 		}
 	}
@@ -124,27 +118,17 @@ func (o *operation) claimedBy(rls *releasev1.Release) kube.ResourceList {
 // removeClaimed removes the objects that have the release's marks, in Helm's order. It
 // skips objects that the API server refuses to return or delete.
 func (o *operation) removeClaimed(claimed kube.ResourceList) error {
-	slices.SortStableFunc(claimed, func(a, b *resource.Info) int { return cmp.Compare(uninstallRank(a), uninstallRank(b)) })
-	for _, info := range claimed {
-		err := o.remove(info, metav1.DeletePropagationBackground)
+	_, errs := o.removeAll(claimed, func(info *resource.Info) error {
+		err := o.removeInBackground(info)
 		var answer apierrors.APIStatus
 		if errors.As(err, &answer) && answer.Status().Code < http.StatusInternalServerError && !apierrors.IsTooManyRequests(err) {
 			o.logger.Warn("Skipped an object in an unverified record", slog.Any("err", shortened(err)))
-			continue
+			return nil
 		}
-		if err != nil {
-			return fmt.Errorf("remove an object in an unverified record: %w", err)
-		}
+		return err
+	})
+	if len(errs) > 0 {
+		return fmt.Errorf("remove objects in an unverified record: %w", joined(errs))
 	}
 	return nil
-}
-
-// uninstallRank returns the position of an object's kind in Helm's uninstall order. Kinds
-// that Helm does not know come last.
-func uninstallRank(info *resource.Info) int {
-	rank := slices.Index(releaseutil.UninstallOrder, info.Mapping.GroupVersionKind.Kind)
-	if rank < 0 {
-		return len(releaseutil.UninstallOrder)
-	}
-	return rank
 }

@@ -106,6 +106,7 @@ func (e *Engine) Observe(ctx context.Context, release cache.ObjectName, baseline
 				doubted = view.IsDoubted(got)
 			}
 		}
+		served = served && mapping.GroupVersionKind == entry.groupVersionKind()
 		found := e.driftsOf(release, entry, got, served, doubted)
 		snapshot.Drifts = append(snapshot.Drifts, found...)
 		if len(found) == 0 && got.Trace.Fingerprint != entry.Digest {
@@ -143,8 +144,8 @@ func (e *Engine) driftsOf(release cache.ObjectName, entry InventoryEntry, got *l
 	return found
 }
 
-// mappings returns the mappings of the kinds in the inventory. A kind that is no longer
-// served has none, and no objects.
+// mappings returns the mappings of the kinds in the inventory, in a version that is served. A kind
+// without such a version has no mapping.
 func (e *Engine) mappings(inventory []InventoryEntry) (map[schema.GroupVersionKind]*meta.RESTMapping, error) {
 	mappings := map[schema.GroupVersionKind]*meta.RESTMapping{}
 	for _, entry := range inventory {
@@ -152,7 +153,7 @@ func (e *Engine) mappings(inventory []InventoryEntry) (map[schema.GroupVersionKi
 		if _, known := mappings[kind]; known {
 			continue
 		}
-		mapping, err := e.mapper.Mapping(kind)
+		mapping, err := e.mapper.MappingInAnyVersion(kind)
 		if err != nil && !meta.IsNoMatchError(err) {
 			return nil, err
 		}

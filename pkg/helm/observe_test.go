@@ -189,7 +189,7 @@ func TestWatchesEnd(t *testing.T) {
 		if got := kinds(); got != 4 {
 			t.Errorf("%d kinds are watched, want 4", got)
 		}
-		if err := f.engine.Uninstall(t.Context(), first, baseline); err != nil {
+		if _, err := f.engine.Uninstall(t.Context(), first, baseline); err != nil {
 			t.Fatal(err)
 		}
 		if got := kinds(); got != 1 {

@@ -52,6 +52,8 @@ type operation struct {
 	// takeover is the owner for whom the release is taken over; nil without
 	// [Release.Takeover].
 	takeover *metav1.OwnerReference
+	// primary is the release's owner; nil without one.
+	primary *metav1.OwnerReference
 	// bounds are the namespaces of the objects.
 	bounds guard.Bounds
 	// replaces says that objects may be deleted and created again, see Release.ForceReplace
@@ -62,17 +64,17 @@ type operation struct {
 	// rendered says that the templates were rendered.
 	rendered bool
 	// hooks are the hooks that this operation has created.
-	hooks map[ObjectReference]types.UID
+	hooks map[Identity]types.UID
 	// hookFailed means that a hook failed. The remaining steps are cleanup.
 	hookFailed bool
 	// phase is the action in the events of the hooks: install, upgrade, rollback or delete.
 	phase string
 	// hookNames are the objects that the hooks of the next revision create.
-	hookNames sets.Set[identity]
+	hookNames sets.Set[Identity]
 	// parsed has the manifests that were parsed already.
 	parsed map[string][]manifest.Document
 	// known are the objects of the release after the last operation.
-	known map[ObjectReference]InventoryEntry
+	known map[Identity]InventoryEntry
 	// trusted means that the known objects have the content of the deployed manifest. After a
 	// failed attempt, they may have another content. Fingerprints do not show this, because they
 	// cover only the managers of fields.
@@ -87,6 +89,10 @@ type operation struct {
 	// ignore names fields that other clients may change.
 	ignore []IgnoreRule
 	left   []Drift // Drifts that an explanation found and that are not repaired.
+	// leftovers are the objects that the operation did not remove.
+	leftovers []Leftover
+	// awaitsRemoval is Release.AwaitRemoval.
+	awaitsRemoval bool
 	// touched means that the operation changed objects that existed before.
 	touched bool
 	// installing is the name of the chart of an install, in which Helm creates the files
@@ -183,7 +189,7 @@ func (o *operation) undo(created kube.ResourceList, cause error) {
 			o.logger.Warn("Could not remove an object of a refused release",
 				slog.String("target", reference(info).String()), slog.Any("err", err))
 		}
-		o.inventory = slices.DeleteFunc(o.inventory, func(entry InventoryEntry) bool { return entry.ObjectReference == reference(info) })
+		o.inventory = slices.DeleteFunc(o.inventory, func(entry InventoryEntry) bool { return entry.Identity() == identityOf(info) })
 	}
 }
 
@@ -210,13 +216,9 @@ func (o *operation) Update(originals, targets kube.ResourceList, _ ...kube.Clien
 	if err := refused.err(); err != nil {
 		return result, o.note(err)
 	}
-	for _, info := range originals.Difference(targets) {
-		if err := o.remove(info, metav1.DeletePropagationBackground); err != nil {
-			return result, o.note(err)
-		}
-		result.Deleted = append(result.Deleted, info)
-	}
-	return result, nil
+	var errs []error
+	result.Deleted, errs = o.removeAll(originals.Difference(targets), o.removeInBackground)
+	return result, o.note(joined(errs))
 }
 
 // update applies one object unless it is unchanged.
@@ -247,14 +249,14 @@ func (o *operation) update(original, target *resource.Info, result *kube.Result)
 // unchanged reports whether the target is deployed already and has not drifted. It returns
 // the object's entry in the inventory.
 func (o *operation) unchanged(original, target *resource.Info) (InventoryEntry, bool) {
-	entry, ok := o.known[reference(target)]
+	entry, ok := o.known[identityOf(target)]
 	if !ok || !o.trusted {
 		return InventoryEntry{}, false
 	}
 	if o.base != nil {
 		original = o.base.Get(target)
 	}
-	if original == nil || o.base != nil && o.engine.attempts.sent(o.release, entry.ObjectReference) {
+	if original == nil || o.base != nil && o.engine.attempts.sent(o.release, entry.Identity()) {
 		return InventoryEntry{}, false
 	}
 	got, ok := o.observed(target)
@@ -288,9 +290,7 @@ func (o *operation) cleanUp() {
 // remaining hooks.
 func (o *operation) Delete(resources kube.ResourceList, policy metav1.DeletionPropagation) (*kube.Result, []error) {
 	o.cleanUp()
-	var errs []error
-	result := &kube.Result{}
-	for _, info := range resources {
+	removed, errs := o.removeAll(resources, func(info *resource.Info) error {
 		remove := o.remove
 		if isHook(info) {
 			remove = o.removeHook
@@ -298,18 +298,14 @@ func (o *operation) Delete(resources kube.ResourceList, policy metav1.DeletionPr
 		err := remove(info, policy)
 		if err != nil && o.hookFailed {
 			o.logger.Warn("Could not clean up after a failed hook", slog.String("target", reference(info).String()), slog.Any("err", shortened(err)))
-			continue
+			return nil
 		}
-		if err != nil {
-			errs = append(errs, o.note(err))
-			continue
-		}
-		result.Deleted = append(result.Deleted, info)
-	}
+		return o.note(err)
+	})
 	if len(errs) > 0 {
 		return nil, errs
 	}
-	return result, nil
+	return &kube.Result{Deleted: removed}, nil
 }
 
 // Get implements kube.Interface. No action that the engine runs calls it.
@@ -393,9 +389,9 @@ func (o *operation) isDoubted(info *resource.Info, got *live.Object) bool {
 
 // made returns the UID of an object that this operation, or else the last operation, created. It is
 // empty if neither created the object.
-func (o *operation) made(object ObjectReference) types.UID {
+func (o *operation) made(object Identity) types.UID {
 	for _, entry := range o.inventory {
-		if entry.ObjectReference == object {
+		if entry.Identity() == object {
 			return entry.UID
 		}
 	}

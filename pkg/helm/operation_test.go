@@ -24,7 +24,7 @@ import (
 func newOperation(f *fixture) *operation {
 	return &operation{
 		engine: f.engine, release: cache.ObjectName{Namespace: "default", Name: "web"}, logger: slog.New(slog.DiscardHandler),
-		store: &store{}, known: map[ObjectReference]InventoryEntry{}, bounds: guard.Bounds{Namespace: "default", Scope: ScopeCluster},
+		store: &store{}, known: map[Identity]InventoryEntry{}, bounds: guard.Bounds{Namespace: "default", Scope: ScopeCluster},
 	}
 }
 

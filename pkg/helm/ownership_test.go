@@ -90,8 +90,8 @@ func TestOwnershipConflict(t *testing.T) {
 	}
 }
 
-// TestMarksDoNotProveOwnership: marks of the release and an owner reference on an object that
-// was there before the release's first record do not make it the release's.
+// TestMarksDoNotProveOwnership: before the release's first record, marks of the release do not make
+// an object outside of its namespace the release's, and an owner reference does not, either.
 func TestMarksDoNotProveOwnership(t *testing.T) {
 	owner := &metav1.OwnerReference{APIVersion: "v1", Kind: "App", Name: "web", UID: "1234", Controller: ptr.To(true)}
 	marks := func(object *unstructured.Unstructured) {
@@ -99,24 +99,31 @@ func TestMarksDoNotProveOwnership(t *testing.T) {
 		object.SetAnnotations(map[string]string{manifest.ReleaseNameAnnotation: "web", manifest.ReleaseNamespaceAnnotation: "default"})
 	}
 	own := func(object *unstructured.Unstructured) { object.SetOwnerReferences([]metav1.OwnerReference{*owner}) }
+	foreign := func(object *unstructured.Unstructured) {
+		object.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "v1", Kind: "App", Name: "another", UID: "5678", Controller: ptr.To(true)}})
+	}
+	const inside, elsewhere = "default", "elsewhere"
 	tests := map[string]struct {
-		manager string
-		forge   func(*unstructured.Unstructured)
+		manager, namespace string
+		forge              func(*unstructured.Unstructured)
 	}{
-		"marks":                         {"kubectl", marks},
-		"owner reference":               {"kubectl", own},
-		"both, by the engine's manager": {"helm", func(object *unstructured.Unstructured) { marks(object); own(object) }},
+		"marks in another namespace":                         {"kubectl", elsewhere, marks},
+		"owner reference":                                    {"kubectl", inside, own},
+		"both in another namespace, by the engine's manager": {"helm", elsewhere, func(object *unstructured.Unstructured) { marks(object); own(object) }},
+		"marks and another controller":                       {"kubectl", inside, func(object *unstructured.Unstructured) { marks(object); foreign(object) }},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, f *fixture) {
-				desired := made(t, map[string]string{"templates/a.yaml": configMap("a", "ours")})
+				desired := made(t, map[string]string{
+					"templates/a.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: " + test.namespace + "}\ndata: {key: ours}\n",
+				})
 				desired.Owner = owner
-				theirs := f.Edit("ConfigMap", "default/a", test.manager, test.forge)
+				theirs := f.Edit("ConfigMap", test.namespace+"/a", test.manager, test.forge)
 				synctest.Wait()
 				_, err := f.reconcile(desired)
 				_ = wantError[*OwnershipConflictError](t, err)
-				if diff := cmp.Diff(theirs, f.Object("ConfigMap", "default/a")); diff != "" {
+				if diff := cmp.Diff(theirs, f.Object("ConfigMap", test.namespace+"/a")); diff != "" {
 					t.Errorf("their object (-before +after):\n%s", diff)
 				}
 				wantRecords(t, f)

@@ -173,7 +173,7 @@ func (g *game) unseen() int {
 func (g *game) reconcile(i int) (done bool, err error) {
 	f, release := g.f, g.of(i)
 	if _, ok := g.desired[i]; !ok {
-		if err := f.engine.Uninstall(f.t.Context(), release, g.baselines[i]); err != nil {
+		if _, err := f.engine.Uninstall(f.t.Context(), release, g.baselines[i]); err != nil {
 			return false, err
 		}
 		delete(g.baselines, i)

@@ -33,6 +33,13 @@ func (r *refusals) add(source string, errs ...error) {
 	}
 }
 
+// joined returns one error of one line for several errors, or nil.
+func joined(errs []error) error {
+	var all refusals
+	all.add("", errs...)
+	return all.err()
+}
+
 // err returns one error of one line that matches all collected errors, or nil.
 func (r *refusals) err() error {
 	switch len(r.errs) {

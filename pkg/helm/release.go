@@ -182,6 +182,19 @@ type ObjectReference struct {
 	Name      string
 }
 
+// Identity identifies an object in all versions of its kind. The API version only says how to ask
+// for an object, so it is not part of the identity.
+type Identity struct {
+	schema.GroupKind
+
+	Namespace, Name string
+}
+
+// Identity returns the identity of the object.
+func (r ObjectReference) Identity() Identity {
+	return Identity{r.groupVersionKind().GroupKind(), r.Namespace, r.Name}
+}
+
 // String returns kind, namespace and name: "Deployment default/web".
 func (r ObjectReference) String() string {
 	return r.Kind + " " + cache.ObjectName{Namespace: r.Namespace, Name: r.Name}.String()

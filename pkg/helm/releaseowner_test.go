@@ -51,7 +51,7 @@ func TestReleaseOfAnotherOwner(t *testing.T) {
 				if decision.Action != ActionRefuse || decision.Cause != CauseOtherOwner || conflict.Object.Kind != "Release" {
 					t.Errorf("decided on %s (%s), conflict over %s", decision.Action, decision.Cause, conflict.Object)
 				}
-				_ = wantError[*OwnershipConflictError](t, f.engine.Uninstall(t.Context(), desired, f.baseline))
+				_ = wantError[*OwnershipConflictError](t, f.tryUninstall(desired))
 				wantRequests(t, f)
 				assertNothingForged(t, f)
 				wantRecords(t, f, "web.v1 deployed")
@@ -95,7 +95,7 @@ func TestReleaseThatWasLetGo(t *testing.T) {
 		if decision.Action != ActionRefuse || decision.Cause != CauseOtherOwner {
 			t.Errorf("decided on %s (%s)", decision.Action, decision.Cause)
 		}
-		_ = wantError[*OwnershipConflictError](t, f.engine.Uninstall(t.Context(), desired, f.baseline))
+		_ = wantError[*OwnershipConflictError](t, f.tryUninstall(desired))
 		wantRequests(t, f)
 		wantRecords(t, f, "web.v1 deployed")
 

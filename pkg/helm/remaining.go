@@ -14,14 +14,14 @@ import (
 )
 
 // Remaining returns the objects of the baseline that [Engine.Uninstall] deleted and that still
-// exist, for instance because finalizers hold them. It does not return objects that Uninstall did
+// exist, for instance because of the finalizers that it names. It does not return objects that Uninstall did
 // not delete. It sends no request, except to watch further kinds. It uses the namespace, name and
 // scope of the release.
 //
 // If Uninstall was called with [Release.AwaitRemoval], subscribers are notified when one of the
 // objects disappears. [Engine.Forget] ends these notifications. An object that lost Helm's label
 // counts as gone. Subscribers are not notified of an object that lost Helm's annotations.
-func (e *Engine) Remaining(ctx context.Context, release Release, baseline Baseline) ([]ObjectReference, error) {
+func (e *Engine) Remaining(ctx context.Context, release Release, baseline Baseline) ([]Leftover, error) {
 	within, err := e.boundsOf(release)
 	if err != nil {
 		return nil, err
@@ -34,24 +34,28 @@ func (e *Engine) Remaining(ctx context.Context, release Release, baseline Baseli
 	if err := e.watcher.Need(ctx, release.Key(), slices.Collect(maps.Values(mappings))); err != nil {
 		return nil, fmt.Errorf("look for the objects of release %s: %w", release.Key(), err)
 	}
-	var remaining []ObjectReference
+	var remaining []Leftover
 	for _, entry := range inventory {
 		mapping, served := mappings[entry.groupVersionKind()]
 		if !served {
 			continue
 		}
-		if isLeaving(e.watcher.View(mapping, entry.Namespace), entry) {
-			remaining = append(remaining, entry.ObjectReference)
+		if got := leaving(e.watcher.View(mapping, entry.Namespace), entry); got != nil {
+			remaining = append(remaining, Leftover{Object: entry.ObjectReference, Reason: waitsFor(got.Finalizers)})
 		}
 	}
 	return remaining, nil
 }
 
-// isLeaving reports whether the object of the entry exists and is being deleted.
-func isLeaving(view *overlay.View[*live.Object], entry InventoryEntry) bool {
-	if got, ok := view.Leaving(entry.Namespace, entry.Name); ok {
-		return got.UID == entry.UID
+// leaving returns the object of the entry if it exists and is being deleted, or nil.
+func leaving(view *overlay.View[*live.Object], entry InventoryEntry) *live.Object {
+	got, ok := view.Leaving(entry.Namespace, entry.Name)
+	if !ok {
+		got, ok = view.Get(entry.Namespace, entry.Name)
+		ok = ok && got.DeletionTimestamp != nil
 	}
-	got, ok := view.Get(entry.Namespace, entry.Name)
-	return ok && got.UID == entry.UID && got.DeletionTimestamp != nil
+	if !ok || got.UID != entry.UID {
+		return nil
+	}
+	return got
 }

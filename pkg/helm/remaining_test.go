@@ -34,16 +34,22 @@ func (f *fixture) remaining(release Release) []string {
 	}
 	names := []string{}
 	for _, object := range found {
-		names = append(names, object.String())
+		names = append(names, object.Object.String())
 	}
 	return names
 }
 
 func (f *fixture) uninstall(release Release) {
 	f.t.Helper()
-	if err := f.engine.Uninstall(f.t.Context(), release, f.baseline); err != nil {
+	if err := f.tryUninstall(release); err != nil {
 		f.t.Fatal(err)
 	}
+}
+
+// tryUninstall returns the error of an uninstall.
+func (f *fixture) tryUninstall(release Release) error {
+	_, err := f.engine.Uninstall(f.t.Context(), release, f.baseline)
+	return err
 }
 
 func wantRemaining(t *testing.T, f *fixture, release Release, want ...string) {

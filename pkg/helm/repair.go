@@ -53,7 +53,7 @@ func (o *operation) repair(decision Decision, baseline Baseline) (*Deployed, err
 func mergeInventory(known, repaired []InventoryEntry) []InventoryEntry {
 	merged := slices.Clone(known)
 	for i, entry := range merged {
-		at := slices.IndexFunc(repaired, func(r InventoryEntry) bool { return r.ObjectReference == entry.ObjectReference })
+		at := slices.IndexFunc(repaired, func(r InventoryEntry) bool { return r.Identity() == entry.Identity() })
 		if at >= 0 {
 			merged[i] = repaired[at]
 		}
@@ -67,21 +67,21 @@ func (o *operation) repairObject(info *resource.Info, decision Decision) error {
 	if err != nil {
 		return err
 	}
-	ref := reference(info)
-	if decision.Action == ActionRepair && !slices.ContainsFunc(decision.Drifts, func(drift Drift) bool { return drift.Object == ref }) {
-		if entry, ok := o.known[ref]; ok {
+	id := identityOf(info)
+	if decision.Action == ActionRepair && !slices.ContainsFunc(decision.Drifts, func(drift Drift) bool { return drift.Object.Identity() == id }) {
+		if entry, ok := o.known[id]; ok {
 			o.inventory = append(o.inventory, entry)
 			return nil
 		}
 	}
-	if isForeignOnly(decision.Drifts, ref) {
+	if isForeignOnly(decision.Drifts, id) {
 		return o.repairForeign(info, object, false)
 	}
 	result, err := o.put(info, object)
 	if err != nil {
 		return err
 	}
-	if slices.Contains(decision.Drifts, Drift{Object: ref, Kind: DriftForeign}) {
+	if slices.ContainsFunc(decision.Drifts, func(drift Drift) bool { return drift.Object.Identity() == id && drift.Kind == DriftForeign }) {
 		return o.repairForeign(info, object, true)
 	}
 	o.record(info, result)
@@ -89,10 +89,10 @@ func (o *operation) repairObject(info *resource.Info, decision Decision) error {
 }
 
 // isForeignOnly reports whether an object drifted only by fields that other clients added.
-func isForeignOnly(drifts []Drift, ref ObjectReference) bool {
+func isForeignOnly(drifts []Drift, object Identity) bool {
 	foreign := false
 	for _, drift := range drifts {
-		if drift.Object == ref {
+		if drift.Object.Identity() == object {
 			foreign = drift.Kind == DriftForeign
 			if !foreign {
 				return false

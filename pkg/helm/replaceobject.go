@@ -54,7 +54,7 @@ func isChangeRefused(err error) bool {
 // object may not be the engine's.
 func (o *operation) replaceObject(info *resource.Info, object *unstructured.Unstructured, uid types.UID, refusal error) (metav1.Object, error) {
 	ref := reference(info)
-	if o.known[ref].UID != uid && !o.engine.creations.has(o.release, o.ownerID.UID, uid) {
+	if o.known[identityOf(info)].UID != uid && !o.engine.creations.has(o.release, o.ownerID.UID, uid) {
 		return nil, refusal
 	}
 	live, err := o.client(info).Get(o.ctx, info.Name, metav1.GetOptions{})

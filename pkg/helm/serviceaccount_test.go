@@ -52,7 +52,7 @@ func playLifecycle(t *testing.T, f *fixture, account string) {
 		t.Errorf("Manifest: %q, %v", text, err)
 	}
 	done := make(chan error, 1)
-	go func() { done <- f.engine.Uninstall(t.Context(), desired, f.baseline) }()
+	go func() { done <- f.tryUninstall(desired) }()
 	<-time.After(time.Second) // It waits for the hook.
 	f.Edit("Job", "default/slow", "kube-controller-manager", func(object *unstructured.Unstructured) { jobsEnd(object) })
 	if err := <-done; err != nil {

@@ -8,27 +8,29 @@ import "context"
 type waitKey struct{}
 
 // WithWait returns a context for [Engine.Execute] and [Engine.Uninstall]. Before an operation waits
-// for a hook, a new CRD or a deleted object, it calls begin, and after the wait it calls the end
-// that begin returned. The caller can do other work in between. When begin fails, the operation
-// fails with that error.
-func WithWait(ctx context.Context, begin func() (end func(), err error)) context.Context {
+// for a hook, a new CRD or a deleted object, it calls begin with the names of the objects, and after
+// the wait it calls the end that begin returned. The caller can do other work in between. When begin
+// fails, the operation fails with that error.
+func WithWait(ctx context.Context, begin func(objects string) (end func(), err error)) context.Context {
 	return context.WithValue(ctx, waitKey{}, begin)
 }
 
-// beginWait notifies the caller that the operation is about to wait. It records the error, because
-// Helm reduces errors of hooks to text.
-func (o *operation) beginWait() (end func(), err error) {
-	begin, ok := o.ctx.Value(waitKey{}).(func() (func(), error))
+// beginWait notifies the caller that the operation is about to wait for objects. It records the
+// error, because Helm reduces errors of hooks to text.
+func (o *operation) beginWait(objects string) (end func(), err error) {
+	begin, ok := o.ctx.Value(waitKey{}).(func(string) (func(), error))
 	if !ok {
 		return func() {}, nil
 	}
-	end, err = begin()
+	end, err = begin(objects)
 	return end, o.note(err)
 }
 
 // slowWait notifies the caller of a wait, unless the wait ends immediately.
 type slowWait struct {
 	operation *operation
+	// objects are the names of the objects.
+	objects string
 	// refused is the caller's error if the operation may not wait.
 	refused error
 	ended   func()
@@ -36,7 +38,7 @@ type slowWait struct {
 
 func (s *slowWait) begin() error {
 	if s.ended == nil && s.refused == nil {
-		s.ended, s.refused = s.operation.beginWait()
+		s.ended, s.refused = s.operation.beginWait(s.objects)
 	}
 	return s.refused
 }

@@ -21,7 +21,7 @@ type waits struct {
 }
 
 func (w *waits) context(ctx context.Context) context.Context {
-	return WithWait(ctx, func() (func(), error) {
+	return WithWait(ctx, func(string) (func(), error) {
 		if w.refusal != nil {
 			return nil, w.refusal
 		}
@@ -118,7 +118,7 @@ func TestUninstallReportsWait(t *testing.T) {
 		busy := errors.New("too many")
 		ctx := (&waits{refusal: busy}).context(t.Context())
 
-		err := f.engine.Uninstall(ctx, desired, f.baseline)
+		_, err := f.engine.Uninstall(ctx, desired, f.baseline)
 
 		if !errors.Is(err, busy) {
 			t.Errorf("error is %v, want the refusal", err)

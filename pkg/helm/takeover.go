@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"encoding/hex"
 	"fmt"
+	"maps"
 	"math/big"
 	"strings"
 
@@ -24,8 +25,8 @@ import (
 )
 
 // The annotations with which operators on operator-lib name the owner of an object that cannot have
-// an owner reference. With [Release.Takeover], the engine reads and writes them on objects outside
-// the release's namespace.
+// an owner reference. The engine reads and writes them on objects outside the release's namespace: on
+// objects that an uninstall keeps, and with [Release.Takeover] on all.
 const (
 	// PrimaryResourceAnnotation is "<namespace>/<name>" of the owner.
 	PrimaryResourceAnnotation = "operator-sdk/primary-resource"
@@ -117,11 +118,19 @@ func (o *operation) isOutside(object metav1.Object) bool {
 }
 
 // provesOwner reports whether the release's marks on an object prove that the object belongs to the
-// release. With [Release.Takeover], an object outside the release's namespace must also name the
-// owner: a tenant can create release records, and any release of the same name has the same marks.
+// release. In the release's namespace they do, as for `helm install`: a client that can write the
+// marks can write the object, and gains nothing if the release takes it. Any release of the same
+// name has the same marks, and the tenants of the namespace can create and delete its records. So an
+// object outside the namespace must also name the owner, unless the owner had the release before
+// this operation without [Release.Takeover].
 func (o *operation) provesOwner(live metav1.Object) bool {
-	if o.takeover == nil || !o.isOutside(live) {
-		return true
+	return !o.isOutside(live) || o.established && o.takeover == nil || o.namesOwner(live)
+}
+
+// namesOwner reports whether the annotations of an object name the release's owner.
+func (o *operation) namesOwner(live metav1.Object) bool {
+	if o.primary == nil {
+		return false
 	}
 	resource, kind := o.primaryResource()
 	annotations := live.GetAnnotations()
@@ -138,14 +147,20 @@ func (o *operation) markOwner(object metav1.Object) {
 	for key, value := range object.GetAnnotations() {
 		annotations[key] = value
 	}
-	annotations[PrimaryResourceAnnotation], annotations[PrimaryResourceTypeAnnotation] = o.primaryResource()
+	maps.Copy(annotations, o.ownerAnnotations())
 	object.SetAnnotations(annotations)
+}
+
+// ownerAnnotations returns the annotations that name the owner.
+func (o *operation) ownerAnnotations() map[string]string {
+	resource, kind := o.primaryResource()
+	return map[string]string{PrimaryResourceAnnotation: resource, PrimaryResourceTypeAnnotation: kind}
 }
 
 // primaryResource returns the values of the annotations that name the owner.
 func (o *operation) primaryResource() (resource, kind string) {
-	resource = cache.ObjectName{Namespace: o.release.Namespace, Name: o.takeover.Name}.String()
-	return resource, schema.FromAPIVersionAndKind(o.takeover.APIVersion, o.takeover.Kind).GroupKind().String()
+	resource = cache.ObjectName{Namespace: o.release.Namespace, Name: o.primary.Name}.String()
+	return resource, schema.FromAPIVersionAndKind(o.primary.APIVersion, o.primary.Kind).GroupKind().String()
 }
 
 // helmOperator is the field manager of an operator that was built from watches.yaml.

@@ -150,7 +150,8 @@ func TestTakeoverOfReleases(t *testing.T) {
 				if !conflict.OfRelease() || conflict.Holder != test.holder {
 					t.Errorf("conflict over %s with %s", conflict.Object, conflict.Holder)
 				}
-				_ = wantError[*OwnershipConflictError](t, f.engine.Uninstall(t.Context(), desired, Baseline{}))
+				_, err = f.engine.Uninstall(t.Context(), desired, Baseline{})
+				_ = wantError[*OwnershipConflictError](t, err)
 				if writes := f.writes(); len(writes) > 0 {
 					t.Errorf("the engine sent %v", writes)
 				}
@@ -259,7 +260,8 @@ func TestForgedRecordReachesNothingOutside(t *testing.T) {
 		"uninstall": {
 			templates: map[string]string{"templates/a.yaml": configMap("a", "2"), "templates/role.yaml": outsideRole},
 			act: func(f *fixture, desired Release) error {
-				return f.engine.Uninstall(f.t.Context(), desired, Baseline{})
+				_, err := f.engine.Uninstall(f.t.Context(), desired, Baseline{})
+				return err
 			},
 		},
 	}

@@ -13,7 +13,6 @@ import (
 	"helm.sh/helm/v4/pkg/kube"
 	"helm.sh/helm/v4/pkg/storage/driver"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/resource"
 
 	"github.com/example/demoapp-controller/pkg/helm/manifest"
@@ -28,35 +27,45 @@ const actionUninstall Action = "Uninstall"
 // owner, stay. It returns no error when there is nothing to uninstall. A release of another owner
 // is not changed, and the error is an [OwnershipConflictError] about a Release.
 //
+// Custom resources are deleted before workloads, whose controllers may have to remove their
+// finalizers. Uninstall waits for them, for at most half of the release's timeout.
+//
+// Uninstall returns what it left in the cluster, as far as it is known: also objects that hooks
+// created, CRDs under crds/, and the volumes of StatefulSets.
+//
 // If the record of the newest revision is not verified, its hooks do not run. Uninstall
 // then removes the objects of the baseline, and objects in the record that have the
 // release's marks.
-func (e *Engine) Uninstall(ctx context.Context, release Release, baseline Baseline) error {
+func (e *Engine) Uninstall(ctx context.Context, release Release, baseline Baseline) ([]Leftover, error) {
 	name := release.Key()
 	defer e.locks.lock(name)()
 	hasRecord := e.records.Latest(name) != nil || e.attempts.mayHaveRecord(name)
 	if !hasRecord && release.AwaitRemoval && e.watcher.Awaits(name) {
-		return nil // The release is uninstalled, and the caller waits for its objects.
+		return e.left.of(name), nil // The release is uninstalled, and the caller waits for its objects.
 	}
 	if !hasRecord && len(baseline.Inventory) == 0 {
 		e.Forget(name)
-		return nil
+		return nil, nil
 	}
+	var left []Leftover
 	_, err := e.measured(ctx, release, Decision{Action: actionUninstall}, baseline, func(o *operation) (*Deployed, error) { //nolint:contextcheck // The operation carries its own context, which outlives the caller's.
-		return nil, o.uninstall(release.Uninstall)
+		err := o.uninstall(release)
+		left = o.leftovers
+		return nil, err
 	})
 	if err == nil && release.AwaitRemoval {
 		e.forgetRecords(name)
 		e.watcher.Await(name)
-		return nil
+		e.left.set(name, left)
+		return left, nil
 	}
 	if err == nil {
 		e.Forget(name) // The state of a release of another owner is kept.
 	}
-	return err
+	return left, err
 }
 
-func (o *operation) uninstall(options ActionOptions) error {
+func (o *operation) uninstall(release Release) error {
 	newest := o.store.newest()
 	if newest == nil {
 		if err := o.removeInventory(); err != nil || !o.engine.attempts.mayHaveRecord(o.release) {
@@ -79,7 +88,15 @@ func (o *operation) uninstall(options ActionOptions) error {
 	if err != nil && !errors.Is(err, driver.ErrReleaseNotFound) {
 		return err
 	}
-	return o.runUninstall(cfg, options)
+	verified := err == nil
+	if err := o.runUninstall(cfg, release.Uninstall); err != nil {
+		return err
+	}
+	if verified {
+		o.leaveOthers(rls)
+		o.leaveCRDs(release.Chart)
+	}
+	return nil
 }
 
 func (o *operation) runUninstall(cfg *action.Configuration, options ActionOptions) error {
@@ -110,24 +127,21 @@ func (o *operation) removeInventory() error {
 	if err != nil {
 		return err
 	}
-	for _, info := range listed {
-		if err := o.remove(info, metav1.DeletePropagationBackground); err != nil {
-			return err
-		}
-	}
-	return nil
+	_, errs := o.removeAll(listed, o.removeInBackground)
+	return joined(errs)
 }
 
 // inventoried returns the objects of the baseline's inventory, without their content. It omits
-// kinds that are no longer served, because their objects are gone.
+// kinds that are not served in any version, because their objects cannot be found.
 func (o *operation) inventoried() (kube.ResourceList, error) {
 	var list kube.ResourceList
 	for _, entry := range o.baseline.Inventory {
 		if !manifest.IsName(entry.Name) {
 			continue
 		}
-		mapping, err := o.engine.mapper.Mapping(entry.groupVersionKind())
+		mapping, err := o.engine.mapper.MappingInAnyVersion(entry.groupVersionKind())
 		if meta.IsNoMatchError(err) {
+			o.leave(entry.ObjectReference, notServed)
 			continue
 		}
 		if err != nil {

@@ -34,7 +34,7 @@ func TestUninstall(t *testing.T) {
 		if got := f.Names(); len(got) > 0 {
 			t.Errorf("left behind: %s", got)
 		}
-		if err := f.engine.Uninstall(t.Context(), desired, Baseline{}); err != nil {
+		if _, err := f.engine.Uninstall(t.Context(), desired, Baseline{}); err != nil {
 			t.Errorf("nothing to uninstall: %v", err)
 		}
 		wantRequests(t, f)
@@ -170,7 +170,7 @@ func TestUninstallFails(t *testing.T) {
 						return fakeapi.NoFault
 					}
 				})
-				if err := f.engine.Uninstall(t.Context(), desired, f.baseline); !apierrors.IsInternalError(err) {
+				if _, err := f.engine.Uninstall(t.Context(), desired, f.baseline); !apierrors.IsInternalError(err) {
 					t.Fatalf("error is %v, want the API server's", err)
 				}
 				wantRecords(t, f, "web.v1 uninstalling")
@@ -231,7 +231,7 @@ func TestUninstallWithHooks(t *testing.T) {
 				f.must(desired, ActionInstall, CauseNotInstalled)
 				failed := make(chan error, 1)
 
-				go func() { failed <- f.engine.Uninstall(t.Context(), desired, f.baseline) }()
+				go func() { failed <- f.tryUninstall(desired) }()
 				synctest.Wait()
 
 				wantRecords(t, f, "web.v1 uninstalling")

@@ -147,7 +147,7 @@ func TestKindOfUnavailableAPI(t *testing.T) {
 		if got := f.TakeRequests(); len(got) > 0 {
 			t.Errorf("requests were made: %s", got)
 		}
-		uninstalling := f.engine.Uninstall(t.Context(), desired, f.baseline)
+		uninstalling := f.tryUninstall(desired)
 		for name, err := range map[string]error{"observe": observing, "upgrade": upgrading, "uninstall": uninstalling} {
 			if !apierrors.IsServiceUnavailable(err) || IsTerminal(err) {
 				t.Errorf("%s: error is %v, want the API server's", name, err)

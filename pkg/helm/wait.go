@@ -4,6 +4,7 @@
 package helm
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -49,6 +50,8 @@ const (
 // hookWaiter waits only for hooks and for CRDs under crds/.
 type hookWaiter struct {
 	operation *operation
+	// waitsFor names the objects of a wait; empty if it is for one object.
+	waitsFor string
 }
 
 var _ kube.Waiter = (*hookWaiter)(nil)
@@ -96,7 +99,7 @@ func (w *hookWaiter) discovered(crd *unstructured.Unstructured) error {
 	if served || err != nil {
 		return err
 	}
-	end, err := w.operation.beginWait()
+	end, err := w.operation.beginWait(crdKind.Kind + " " + crd.GetName())
 	if err != nil {
 		return err
 	}
@@ -189,7 +192,7 @@ func (w *hookWaiter) until(info *resource.Info, timeout time.Duration, condition
 	defer cancel()
 	started, last := w.operation.engine.clock.Now(), Health{}
 	var verdict error
-	slow := &slowWait{operation: w.operation}
+	slow := &slowWait{operation: w.operation, objects: cmp.Or(w.waitsFor, reference(info).String())}
 	defer slow.end()
 	judge := func(event watch.Event) (bool, error) {
 		object, ok := event.Object.(*unstructured.Unstructured)

@@ -58,7 +58,9 @@ type Cache struct {
 
 	mu sync.Mutex
 	// mappings were found since the last discovery. generation counts the discoveries.
-	mappings   map[schema.GroupVersionKind]*meta.RESTMapping
+	mappings map[schema.GroupVersionKind]*meta.RESTMapping
+	// others are the mappings of kinds in another version, see [Cache.MappingInAnyVersion].
+	others     map[schema.GroupVersionKind]*meta.RESTMapping
 	generation int
 	discovered time.Time
 	noticed    time.Time // The time of the last change.
@@ -75,6 +77,7 @@ func NewCache(config CacheConfig) *Cache {
 		discovery:   cached,
 		mapper:      restmapper.NewDeferredDiscoveryRESTMapper(cached),
 		mappings:    map[schema.GroupVersionKind]*meta.RESTMapping{},
+		others:      map[schema.GroupVersionKind]*meta.RESTMapping{},
 	}
 }
 
@@ -129,6 +132,62 @@ func (c *Cache) Mapping(kind schema.GroupVersionKind) (*meta.RESTMapping, error)
 		c.mappings[kind] = mapping
 	}
 	return mapping, nil
+}
+
+// MappingInAnyVersion is [Cache.Mapping] for objects that exist. If the API server does not serve
+// the version any more, it returns the mapping of a version that is served: an object is the same in
+// all versions of its kind. It fails with a [meta.NoKindMatchError] only if no version is served.
+func (c *Cache) MappingInAnyVersion(kind schema.GroupVersionKind) (*meta.RESTMapping, error) {
+	c.renew()
+	c.mu.Lock()
+	known, ok := c.others[kind]
+	c.mu.Unlock()
+	if ok {
+		return known, nil // Asking for the version again would discover again.
+	}
+	mapping, missing := c.Mapping(kind)
+	if !meta.IsNoMatchError(missing) {
+		return mapping, missing
+	}
+	c.mu.Lock()
+	generation := c.generation
+	c.mu.Unlock()
+	mapping, err := c.mapper.RESTMapping(kind.GroupKind())
+	if meta.IsNoMatchError(err) {
+		if err := c.silent(kind.Group); err != nil {
+			return nil, err
+		}
+		return nil, missing
+	}
+	if err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if generation == c.generation {
+		c.others[kind] = mapping
+	}
+	return mapping, nil
+}
+
+// silent returns the error of a version of the group that does not answer. Any of its kinds may be
+// served in that version.
+func (c *Cache) silent(group string) error {
+	groups, err := c.discovery.ServerGroups()
+	if err != nil {
+		return fmt.Errorf("versions of %s: %w", group, err)
+	}
+	for _, found := range groups.Groups {
+		for _, version := range found.Versions {
+			if found.Name != group {
+				continue
+			}
+			if _, err := c.listed(schema.GroupVersionKind{Group: group, Version: version.Version}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // find searches all kinds that the API server serves.
@@ -290,6 +349,7 @@ func (c *Cache) refresh() {
 	c.stale = false
 	c.generation++
 	clear(c.mappings)
+	clear(c.others)
 	c.mapper.Reset() // It invalidates the discovery cache, too.
 }
 

@@ -190,7 +190,7 @@ func (e *engine) converge(ctx context.Context, desired helm.Release) error {
 }
 
 func (e *engine) uninstall(ctx context.Context) error {
-	err := e.Uninstall(ctx, e.release(), e.baseline)
+	_, err := e.Uninstall(ctx, e.release(), e.baseline)
 	if err == nil {
 		e.baseline = helm.Baseline{}
 	}

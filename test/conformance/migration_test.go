@@ -362,7 +362,7 @@ func TestUninstallOfOperatedRelease(t *testing.T) {
 	t.Parallel()
 	o, e := newOperated(t, "helm-operator", nil)
 
-	err := e.Uninstall(t.Context(), e.takeover(o, nil), helm.Baseline{})
+	_, err := e.Uninstall(t.Context(), e.takeover(o, nil), helm.Baseline{})
 	if err != nil {
 		t.Fatal(err)
 	}

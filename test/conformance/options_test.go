@@ -72,7 +72,7 @@ func TestServiceAccount(t *testing.T) {
 		err := e.converge(ctx, desired)
 		return err == nil, err
 	})
-	if err := e.Uninstall(t.Context(), desired, e.baseline); err != nil {
+	if _, err := e.Uninstall(t.Context(), desired, e.baseline); err != nil {
 		t.Error(err)
 	}
 }

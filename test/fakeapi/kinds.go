@@ -76,6 +76,32 @@ func (s *Server) Serve(resource schema.GroupVersionResource, kind string, namesp
 	s.Kinds[resource] = Kind{Kind: resource.GroupVersion().WithKind(kind), Namespaced: namespaced}
 }
 
+// ServeVersion serves a kind in another version instead, with the same objects, as a CRD that no longer
+// has the former version.
+func (s *Server) ServeVersion(resource schema.GroupVersionResource, version string) {
+	s.t.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	kind, ok := s.Kinds[resource]
+	if !ok {
+		s.t.Fatalf("the fake server has no %s", resource)
+	}
+	delete(s.Kinds, resource)
+	other := resource
+	other.Version, kind.Kind.Version = version, version
+	s.Kinds[other] = kind
+	for key, object := range s.objects {
+		if key.Resource != resource {
+			continue
+		}
+		delete(s.objects, key)
+		key.Resource = other
+		object = object.DeepCopy()
+		object.SetGroupVersionKind(kind.Kind)
+		s.objects[key] = object
+	}
+}
+
 // resourceOf returns the resource of a kind.
 func (s *Server) resourceOf(kind string) (schema.GroupVersionResource, Kind) {
 	s.t.Helper()

@@ -77,7 +77,7 @@ func (l *Loop[T, S]) finalize(ctx context.Context, p *Pass[T]) error {
 	// Write the status before the finalizer is removed. After the removal, a crash could
 	// prevent the write, because this controller makes no further pass.
 	if !orphaned && OthersFinalizers(p.Object, own...) != "" && l.readyReason(p.Observed) != apimeta.ReasonFinalizerFailed {
-		if err := l.reportFinalized(ctx, p); err != nil {
+		if err := l.reportFinalized(ctx, p, done); err != nil {
 			return err
 		}
 	}
@@ -101,7 +101,7 @@ func (l *Loop[T, S]) finalize(ctx context.Context, p *Pass[T]) error {
 	if orphaned {
 		return nil // The status still describes what was let go.
 	}
-	return l.reportFinalized(ctx, p)
+	return l.reportFinalized(ctx, p, done)
 }
 
 // policy says whether the object with a UID was deleted with the propagation policy Orphan.
@@ -268,11 +268,11 @@ func (l *Loop[T, S]) finalizers() []string {
 	return append([]string{l.kind.Finalizer}, l.kind.FormerFinalizers...)
 }
 
-func (l *Loop[T, S]) reportFinalized(ctx context.Context, p *Pass[T]) error {
+func (l *Loop[T, S]) reportFinalized(ctx context.Context, p *Pass[T], done event.Event) error {
 	if l.kind.Finalized == nil {
 		return nil
 	}
-	l.kind.Finalized(p)
+	l.kind.Finalized(p, done)
 	return p.Commit(ctx)
 }
 

@@ -32,7 +32,7 @@ func finalizes(err *error) func(*world, *kind.Definition[*cluster, v1alpha1.Demo
 			}
 			return event.Event{Type: "Normal", Reason: "CleanedUp", Action: "Delete", Note: "Done"}, *err
 		}
-		k.Finalized = func(p *pass) {
+		k.Finalized = func(p *pass, _ event.Event) {
 			w.leftTo = append(w.leftTo, kind.OthersFinalizers(p.Object, ours))
 			p.Conditions().MarkReconciling("CleanedUp", "Waiting for others")
 		}

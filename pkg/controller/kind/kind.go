@@ -77,9 +77,9 @@ type Definition[T Object[T], S any] struct {
 	// Orphaned reports whether what the object made has lost its owner references, as after a deletion
 	// with the propagation policy Orphan. See [Loop.isOrphaned]. Optional: by default, it is false.
 	Orphaned func(ctx context.Context, p *Pass[T]) (bool, error)
-	// Finalized reports in p.Object's status that Finalize is done. It is called if other
-	// finalizers keep the object, and not after LetGo. Optional.
-	Finalized func(p *Pass[T])
+	// Finalized reports in p.Object's status that Finalize is done, with the event that Finalize
+	// returned. It is called if other finalizers keep the object, and not after LetGo. Optional.
+	Finalized func(p *Pass[T], done event.Event)
 	// Hold returns the time for which the status next may be held, from the first held
 	// status on; 0 writes the status now. Optional: by default, no status is held.
 	Hold func(written, next S) time.Duration

@@ -96,7 +96,7 @@ func (l *Lifecycle) countDrift(f Facts, plan Plan) {
 // countCorrected counts the drifted objects that a successful action restored. An action
 // that applies the whole release restores all objects whose drift was counted.
 func (l *Lifecycle) countCorrected(f Facts, decision helm.Decision) {
-	var restored map[helm.ObjectReference]bool
+	var restored map[helm.Identity]bool
 	switch decision.Action {
 	case helm.ActionRepair:
 		restored = objectsOf(decision.Drifts)
@@ -114,14 +114,14 @@ func (l *Lifecycle) countCorrected(f Facts, decision helm.Decision) {
 // driftedObject identifies an object of the release of a custom resource.
 type driftedObject struct {
 	owner  cache.ObjectName
-	object helm.ObjectReference
+	object helm.Identity
 }
 
 // objectsOf returns the objects that have drifted. An object may have several drifts.
-func objectsOf(drifts []helm.Drift) map[helm.ObjectReference]bool {
-	objects := map[helm.ObjectReference]bool{}
+func objectsOf(drifts []helm.Drift) map[helm.Identity]bool {
+	objects := map[helm.Identity]bool{}
 	for _, drift := range drifts {
-		objects[drift.Object] = true
+		objects[drift.Object.Identity()] = true
 	}
 	return objects
 }
@@ -155,7 +155,7 @@ type explained struct {
 func leftOver(inventory []releasev1alpha1.InventoryEntry, found []helm.Explanation, mode releasev1alpha1.DriftMode) []helm.Explanation {
 	var left []helm.Explanation
 	for _, explanation := range found {
-		entry := inventoryEntry(inventory, explanation.Drift.Object)
+		entry := inventoryEntry(inventory, explanation.Drift.Object.Identity())
 		switch {
 		case explanation.Acceptable:
 			if explanation.Drift.Kind == helm.DriftChanged && entry != nil {
@@ -180,11 +180,10 @@ func isPutBack(explanation helm.Explanation, entry *releasev1alpha1.InventoryEnt
 }
 
 // inventoryEntry returns the inventory entry of an object; nil if there is none.
-func inventoryEntry(inventory []releasev1alpha1.InventoryEntry, ref helm.ObjectReference) *releasev1alpha1.InventoryEntry {
+func inventoryEntry(inventory []releasev1alpha1.InventoryEntry, object helm.Identity) *releasev1alpha1.InventoryEntry {
 	for i := range inventory {
-		entry := &inventory[i]
-		if entry.APIVersion == ref.APIVersion && entry.Kind == ref.Kind && entry.Namespace == ref.Namespace && entry.Name == ref.Name {
-			return entry
+		if referenceOf(inventory[i]).Identity() == object {
+			return &inventory[i]
 		}
 	}
 	return nil

@@ -27,8 +27,8 @@ type Engine interface {
 	Observer
 	Execute(ctx context.Context, desired helm.Release, decision helm.Decision, baseline helm.Baseline) (*helm.Deployed, error)
 	Explain(ctx context.Context, release helm.Release, baseline helm.Baseline, drifts []helm.Drift) ([]helm.Explanation, error)
-	Uninstall(ctx context.Context, release helm.Release, baseline helm.Baseline) error
-	Remaining(ctx context.Context, release helm.Release, baseline helm.Baseline) ([]helm.ObjectReference, error)
+	Uninstall(ctx context.Context, release helm.Release, baseline helm.Baseline) ([]helm.Leftover, error)
+	Remaining(ctx context.Context, release helm.Release, baseline helm.Baseline) ([]helm.Leftover, error)
 	LetGo(ctx context.Context, release helm.Release, baseline helm.Baseline) error
 	Orphaned(ctx context.Context, release helm.Release, baseline helm.Baseline) (bool, error)
 	MarkFailed(ctx context.Context, release helm.Release, baseline helm.Baseline, revision int, description string) error
@@ -67,7 +67,7 @@ type Lifecycle struct {
 	inputVersions controller.Memory[inputVersion]
 	podLooks      controller.Memory[podLooks]
 	// drifted are the objects whose drift was counted and is not corrected.
-	drifted controller.Memory[map[helm.ObjectReference]bool]
+	drifted controller.Memory[map[helm.Identity]bool]
 	// repeats are the objects that were corrected lately.
 	repeats controller.DriftRepeats[driftedObject]
 	// releases has the release of each object that is not refused its release. Several
@@ -336,7 +336,7 @@ func isNotSynced(err error) bool {
 
 // withWait frees the worker for other objects while the engine waits for a hook.
 func withWait(ctx context.Context) context.Context {
-	return helm.WithWait(ctx, func() (func(), error) { return controller.ReleaseWorker(ctx) })
+	return helm.WithWait(ctx, func(string) (func(), error) { return controller.ReleaseWorker(ctx) })
 }
 
 // noRollouts lets every object have a newer chart at once.

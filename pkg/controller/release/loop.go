@@ -85,9 +85,9 @@ func defaulted[T kind.Object[T], S any](definition kind.Definition[T, S], l *Lif
 		}
 	}
 	if definition.Finalized == nil {
-		definition.Finalized = func(p *kind.Pass[T]) {
+		definition.Finalized = func(p *kind.Pass[T], done event.Event) {
 			others := kind.OthersFinalizers(p.Object, append([]string{definition.Finalizer}, definition.FormerFinalizers...)...)
-			ReportUninstalled(binding.Status(p.Object), p.Conditions(), p.Object.GetName(), others)
+			ReportUninstalled(binding.Status(p.Object), p.Conditions(), done, others)
 		}
 	}
 	if definition.Events == nil {

@@ -68,7 +68,7 @@ func (l *Lifecycle) observe(ctx context.Context, s *subject, f Facts) (Plan, err
 	}
 	s.status.Revisions = revisionsOf(plan.Observed)
 	for _, completed := range plan.Observed.Completed {
-		if entry := inventoryEntry(s.status.Inventory, completed.ObjectReference); entry != nil {
+		if entry := inventoryEntry(s.status.Inventory, completed.Identity()); entry != nil {
 			entry.Digest = completed.Digest
 		}
 	}
@@ -96,13 +96,14 @@ func Baseline(s releasev1alpha1.ReleaseStatus, policy releasev1alpha1.ReleasePol
 	}
 	for _, entry := range s.Inventory {
 		baseline.Inventory = append(baseline.Inventory, helm.InventoryEntry{
-			ObjectReference: helm.ObjectReference{
-				APIVersion: entry.APIVersion, Kind: entry.Kind, Namespace: entry.Namespace, Name: entry.Name,
-			},
-			UID: entry.UID, Digest: entry.Digest,
+			ObjectReference: referenceOf(entry), UID: entry.UID, Digest: entry.Digest,
 		})
 	}
 	return baseline
+}
+
+func referenceOf(entry releasev1alpha1.InventoryEntry) helm.ObjectReference {
+	return helm.ObjectReference{APIVersion: entry.APIVersion, Kind: entry.Kind, Namespace: entry.Namespace, Name: entry.Name}
 }
 
 // revisionsOf returns the revisions whose records the operator trusts.

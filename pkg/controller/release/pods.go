@@ -62,7 +62,7 @@ func (l *Lifecycle) explainPods(ctx context.Context, s *subject, f Facts, plan P
 	s.RequeueAfter(looks.next.Sub(f.Now))
 	plan.Observed.Health = slices.Clone(plan.Observed.Health) // The engine has the same slice.
 	for _, i := range waiting {
-		if object := &plan.Observed.Health[i]; looks.failing != "" && object.Object == looks.workload {
+		if object := &plan.Observed.Health[i]; looks.failing != "" && object.Object.Identity() == looks.workload.Identity() {
 			object.Health = object.Explained(looks.failing)
 		}
 	}

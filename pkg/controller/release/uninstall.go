@@ -33,22 +33,22 @@ type Deletion interface {
 func (l *Lifecycle) Uninstall(
 	ctx context.Context, p Deletion, release helm.Release, s releasev1alpha1.ReleaseStatus, policy releasev1alpha1.ReleasePolicy,
 ) (event.Event, error) {
-	ctx = helm.WithWait(ctx, func() (func(), error) {
+	ctx = helm.WithWait(ctx, func(objects string) (func(), error) {
 		end, err := controller.ReleaseWorker(ctx)
 		// A retry keeps the cause of the last failure.
 		ready := meta.FindStatusCondition(s.Conditions, apimeta.ConditionReady)
 		if err == nil && (ready == nil || ready.Reason != releasev1alpha1.ReasonUninstallFailed) {
-			reportUninstalling(ctx, p, release.Name)
+			reportUninstalling(ctx, p, release.Name, objects)
 		}
 		return end, err
 	})
 	release.Values, release.Adopt = nil, false
-	err := l.engine.Uninstall(ctx, release, Baseline(s, policy, release.Scope))
+	left, err := l.engine.Uninstall(ctx, release, Baseline(s, policy, release.Scope))
 	var conflict *helm.OwnershipConflictError
 	if errors.As(err, &conflict) && conflict.OfRelease() {
 		return leftAlone(conflict), nil
 	}
-	return event.Normal("Uninstalled", "Delete", fmt.Sprintf("Uninstalled release %s", release.Name)), err
+	return event.Normal("Uninstalled", "Delete", "Uninstalled release "+release.Name+leftBehind(left)), err
 }
 
 // LetGo gives up the release of an object that is deleted with the propagation policy Orphan, and
@@ -78,10 +78,18 @@ func leftAlone(conflict *helm.OwnershipConflictError) event.Event {
 	return event.Normal("LeftAlone", "Delete", fmt.Sprintf("%v, and was left alone", conflict))
 }
 
-// reportUninstalling writes that an uninstall waits. A failed write does not end the uninstall,
+// leftBehind returns what an uninstall left, as the end of a message.
+func leftBehind(left []helm.Leftover) string {
+	if len(left) == 0 {
+		return ""
+	}
+	return "; left behind: " + helm.Enumerate(left)
+}
+
+// reportUninstalling writes what an uninstall waits for. A failed write does not end the uninstall,
 // because its hooks would run again.
-func reportUninstalling(ctx context.Context, p Deletion, release string) {
-	p.Conditions().MarkReconciling(apimeta.ReasonDeleting, fmt.Sprintf("The uninstall of release %s waits for a hook or an object", release))
+func reportUninstalling(ctx context.Context, p Deletion, release, objects string) {
+	p.Conditions().MarkReconciling(apimeta.ReasonDeleting, fmt.Sprintf("The uninstall of release %s waits for %s", release, objects))
 	if err := p.Commit(ctx); err != nil {
 		klog.FromContext(ctx).V(1).Info("Could not report that the deletion waits", "err", err)
 	}
@@ -92,7 +100,7 @@ func reportUninstalling(ctx context.Context, p Deletion, release string) {
 // when one of them disappears. Until none remains, the status has to keep its inventory.
 func (l *Lifecycle) UninstallAndAwait(
 	ctx context.Context, p Deletion, release helm.Release, s releasev1alpha1.ReleaseStatus, policy releasev1alpha1.ReleasePolicy,
-) (done event.Event, remaining []helm.ObjectReference, err error) {
+) (done event.Event, remaining []helm.Leftover, err error) {
 	release.AwaitRemoval = true
 	if done, err = l.Uninstall(ctx, p, release, s, policy); err != nil {
 		return done, nil, err
@@ -102,13 +110,14 @@ func (l *Lifecycle) UninstallAndAwait(
 }
 
 // ReportUninstalled clears the uninstalled release from the status. The object still exists,
-// because other clients' finalizers hold it. The history stays in the status.
-func ReportUninstalled(s *releasev1alpha1.ReleaseStatus, conditions status.Editor, release, finalizers string) {
+// because other clients' finalizers hold it. done is the event of the uninstall. The history stays in
+// the status.
+func ReportUninstalled(s *releasev1alpha1.ReleaseStatus, conditions status.Editor, done event.Event, finalizers string) {
 	s.DeployedRelease, s.Inventory, s.AppliedManifestHash = nil, nil, ""
 	s.LastGoodRevision, s.Failures = 0, nil
 	s.Replicas, s.ReadyReplicas, s.Selector = 0, 0, ""
 	conditions.Remove(releasev1alpha1.ConditionDrifted, releasev1alpha1.ConditionFailed, releasev1alpha1.ConditionRemediated)
-	message := fmt.Sprintf("Release %s is uninstalled; the deletion waits for finalizers of others: %s", release, finalizers)
+	message := done.Note + "; the deletion waits for finalizers of others: " + finalizers
 	conditions.Set(releasev1alpha1.ConditionDeployed, metav1.ConditionFalse, releasev1alpha1.ReasonUninstalled, message)
 	conditions.MarkReconciling(releasev1alpha1.ReasonUninstalled, message)
 }

@@ -23,20 +23,20 @@ type uninstaller struct {
 	Engine
 
 	uninstallErr, remainingErr error
-	remaining                  []helm.ObjectReference
+	left, remaining            []helm.Leftover
 	// calls are the calls so far. awaited is AwaitRemoval of the last Uninstall.
 	calls   []string
 	awaited bool
 }
 
 // Uninstall implements Engine.
-func (u *uninstaller) Uninstall(_ context.Context, release helm.Release, _ helm.Baseline) error {
+func (u *uninstaller) Uninstall(_ context.Context, release helm.Release, _ helm.Baseline) ([]helm.Leftover, error) {
 	u.calls, u.awaited = append(u.calls, "uninstall"), release.AwaitRemoval
-	return u.uninstallErr
+	return u.left, u.uninstallErr
 }
 
 // Remaining implements Engine.
-func (u *uninstaller) Remaining(context.Context, helm.Release, helm.Baseline) ([]helm.ObjectReference, error) {
+func (u *uninstaller) Remaining(context.Context, helm.Release, helm.Baseline) ([]helm.Leftover, error) {
 	u.calls = append(u.calls, "remaining")
 	return u.remaining, u.remainingErr
 }
@@ -64,13 +64,30 @@ func TestUninstall(t *testing.T) {
 	expect.Equal(t, "AwaitRemoval", false, engine.awaited)
 }
 
+// TestUninstallSaysWhatItLeaves: the event and, while other finalizers hold the object, its conditions
+// name what is left.
+func TestUninstallSaysWhatItLeaves(t *testing.T) {
+	engine := &uninstaller{left: []helm.Leftover{{Object: object("ConfigMap", "kept"), Reason: "its resource policy keeps it"}, {Object: object("Secret", "b")}}}
+	p := &deletion{}
+
+	done, err := New(Subscription{engine}, nil, controller.DriftCount{}, nil).Uninstall(t.Context(), p, *desired(t, "a"), releasev1alpha1.ReleaseStatus{}, releasev1alpha1.ReleasePolicy{})
+	ReportUninstalled(&releasev1alpha1.ReleaseStatus{}, p.Conditions(), done, "example.com/a")
+
+	const note = "Uninstalled release a; left behind: ConfigMap default/kept (its resource policy keeps it), Secret default/b"
+	expect.Equal(t, "error", nil, err)
+	expect.Equal(t, "note", note, done.Note)
+	for _, condition := range p.conditions {
+		expect.Equal(t, condition.Type, note+"; the deletion waits for finalizers of others: example.com/a", condition.Message)
+	}
+}
+
 func TestUninstallAndAwait(t *testing.T) {
 	failure := errors.New("broken")
-	left := []helm.ObjectReference{object("ConfigMap", "a")}
+	left := []helm.Leftover{{Object: object("ConfigMap", "a")}}
 	tests := map[string]struct {
 		engine    uninstaller
 		calls     []string
-		remaining []helm.ObjectReference
+		remaining []helm.Leftover
 		err       error
 	}{
 		"objects remain":                 {uninstaller{remaining: left}, []string{"uninstall", "remaining"}, left, nil},

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -71,6 +72,7 @@ func Of(object metav1.Object) *Object {
 			ResourceVersion:   object.GetResourceVersion(),
 			Generation:        object.GetGeneration(),
 			DeletionTimestamp: object.GetDeletionTimestamp(),
+			Finalizers:        finalizersOf(object),
 		},
 		Manager: object.GetLabels()[manifest.ManagedByLabel],
 		Release: cache.ObjectName{Namespace: annotations[manifest.ReleaseNamespaceAnnotation], Name: annotations[manifest.ReleaseNameAnnotation]},
@@ -88,6 +90,15 @@ func Of(object metav1.Object) *Object {
 		slim.Health = health.OfTyped(whole)
 	}
 	return slim
+}
+
+// maxFinalizers bounds the cached finalizers of an object, which any client may add.
+const maxFinalizers = 10
+
+// finalizersOf returns the first finalizers of an object.
+func finalizersOf(object metav1.Object) []string {
+	finalizers := object.GetFinalizers()
+	return slices.Clone(finalizers[:min(len(finalizers), maxFinalizers)])
 }
 
 // transform calls Of for an informer.

@@ -69,11 +69,11 @@ func (c *Controller) audited(
 
 // reportUninstalled clears the release from the status while finalizers of other owners
 // keep the app.
-func reportUninstalled(p *pass) {
+func reportUninstalled(p *pass, done event.Event) {
 	s := &p.Object.Status
 	s.URL, s.ExternalURL, s.IngressHost, s.NodePort = "", "", "", 0
 	p.Conditions().Remove(v1alpha1.ConditionExposed)
-	release.ReportUninstalled(&s.ReleaseStatus, p.Conditions(), p.Object.Name, kind.OthersFinalizers(p.Object, v1alpha1.Finalizer))
+	release.ReportUninstalled(&s.ReleaseStatus, p.Conditions(), done, kind.OthersFinalizers(p.Object, v1alpha1.Finalizer))
 }
 
 // blockDeletion reports why the deletion cannot complete. The deletion is always retried.

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -32,8 +31,6 @@ import (
 )
 
 const (
-	// maxNamedObjects bounds the objects that a message names.
-	maxNamedObjects = 5
 	// remainingRetry is the maximum interval of the checks for remaining objects of an uninstalled
 	// release.
 	remainingRetry = 10 * time.Second
@@ -318,7 +315,7 @@ func (c *kindController) finalize(ctx context.Context, p *pass) (event.Event, er
 		p.Conditions().MarkReconciling(watchesv1alpha1.ReasonPauseReconcileAnnotationTrue, "Deletion waits until "+pausedBy+" is no longer true")
 		return event.Event{}, kind.ErrDeletionWaits
 	}
-	var remaining []helm.ObjectReference
+	var remaining []helm.Leftover
 	done, err := c.ended(ctx, p, content, func(desired helm.Release) (done event.Event, err error) {
 		done, remaining, err = c.uninstall(ctx, p, desired)
 		return done, err
@@ -331,7 +328,7 @@ func (c *kindController) finalize(ctx context.Context, p *pass) (event.Event, er
 		// annotations by which it is known.
 		p.RequeueAfter(remainingRetry)
 		setUpstream(p.Conditions(), &p.Object.Status.ReleaseStatus, nil)
-		message := "Deletion waits until these objects are gone: " + named(remaining)
+		message := "Deletion waits until these objects are gone: " + helm.Enumerate(remaining)
 		p.Conditions().Set(releasev1alpha1.ConditionDeployed, metav1.ConditionFalse, watchesv1alpha1.ReasonUninstallSuccessful, message)
 		p.Conditions().MarkReconciling(watchesv1alpha1.ReasonUninstallWaits, message)
 		return event.Event{}, kind.ErrDeletionWaits
@@ -395,7 +392,7 @@ func (c *kindController) ended(
 	return done, nil
 }
 
-func (c *kindController) uninstall(ctx context.Context, p *pass, desired helm.Release) (event.Event, []helm.ObjectReference, error) {
+func (c *kindController) uninstall(ctx context.Context, p *pass, desired helm.Release) (event.Event, []helm.Leftover, error) {
 	s := p.Object.Status.ReleaseStatus
 	if desired.AwaitRemoval {
 		return c.lifecycle.UninstallAndAwait(ctx, p, desired, s, c.kind.Policy)
@@ -429,25 +426,9 @@ func (c *kindController) blockDeletion(p *pass, cause error) error {
 
 // reportUninstalled clears the release from the status while finalizers of other owners
 // keep the custom resource.
-func (c *kindController) reportUninstalled(p *pass) {
+func (c *kindController) reportUninstalled(p *pass, done event.Event) {
 	others := kind.OthersFinalizers(p.Object, watchesv1alpha1.Finalizer, watchesv1alpha1.FormerFinalizer)
-	name := p.Object.GetName()
-	if deployed := p.Object.Status.DeployedRelease; deployed != nil {
-		name = deployed.Name
-	}
-	release.ReportUninstalled(&p.Object.Status.ReleaseStatus, p.Conditions(), name, others)
+	release.ReportUninstalled(&p.Object.Status.ReleaseStatus, p.Conditions(), done, others)
 	p.Object.Status.Manifest = ""
 	setUpstream(p.Conditions(), &p.Object.Status.ReleaseStatus, nil)
-}
-
-// named returns the names of objects, separated by commas.
-func named(objects []helm.ObjectReference) string {
-	var names []string
-	for _, object := range objects[:min(len(objects), maxNamedObjects)] {
-		names = append(names, object.String())
-	}
-	if more := len(objects) - len(names); more > 0 {
-		names = append(names, fmt.Sprintf("and %d more", more))
-	}
-	return strings.Join(names, ", ")
 }

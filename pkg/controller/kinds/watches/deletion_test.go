@@ -125,7 +125,7 @@ func TestHookOfUninstallIsReported(t *testing.T) {
 		w.Delete("Memcached", "default/a")
 		w.Settle()
 		w.has("conditions", w.conditions("default/a"), "Ready False Deleting", "Reconciling True Deleting", "Deployed True InstallSuccessful", "Irreconcilable False Reconciled")
-		expect.Contains(w.t, "message", w.message("default/a", "Ready"), "The uninstall of release a waits for a hook")
+		expect.Contains(w.t, "message", w.message("default/a", "Ready"), "The uninstall of release a waits for Job default/hang")
 
 		w.Edit("Job", "default/hang", "kubectl", func(object *unstructured.Unstructured) {
 			object.Object["status"] = map[string]any{"succeeded": int64(1), "conditions": []any{map[string]any{"type": "Complete", "status": "True"}}}

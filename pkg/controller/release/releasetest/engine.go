@@ -29,6 +29,8 @@ type Engine struct {
 	// LetGoErr is the result of LetGo, and IsOrphaned the result of Orphaned.
 	LetGoErr   error
 	IsOrphaned bool
+	// Left is the result of Uninstall.
+	Left []helm.Leftover
 	// ConflictState is the result of InTheWay.
 	ConflictState string
 	// CapabilitiesDigest is the result of Capabilities.
@@ -208,7 +210,7 @@ func (e *Engine) Explain(_ context.Context, release helm.Release, baseline helm.
 }
 
 // Uninstall implements release.Engine.
-func (e *Engine) Uninstall(_ context.Context, release helm.Release, _ helm.Baseline) error {
+func (e *Engine) Uninstall(_ context.Context, release helm.Release, _ helm.Baseline) ([]helm.Leftover, error) {
 	e.record("uninstall " + release.Name)
 	e.UninstallTimeout = release.Timeout
 	e.mu.Lock()
@@ -216,7 +218,7 @@ func (e *Engine) Uninstall(_ context.Context, release helm.Release, _ helm.Basel
 	if e.UninstallErr == nil {
 		delete(e.releases, release.Key())
 	}
-	return e.UninstallErr
+	return e.Left, e.UninstallErr
 }
 
 // LetGo implements release.Engine.
@@ -259,7 +261,7 @@ func (e *Engine) mark(key cache.ObjectName, revision int, status string) error {
 }
 
 // Remaining implements release.Engine.
-func (*Engine) Remaining(context.Context, helm.Release, helm.Baseline) ([]helm.ObjectReference, error) {
+func (*Engine) Remaining(context.Context, helm.Release, helm.Baseline) ([]helm.Leftover, error) {
 	return nil, nil
 }
 

@@ -1,0 +1,142 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package helm
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"helm.sh/helm/v4/pkg/kube"
+	releaseutil "helm.sh/helm/v4/pkg/release/v1/util"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/cli-runtime/pkg/resource"
+	"k8s.io/client-go/kubernetes/scheme"
+)
+
+// removeAll removes objects in Helm's uninstall order, with one exception: custom resources go
+// before all objects that their controller may need, and are waited for. Their controller may be in
+// the same chart, and only the controller removes their finalizers. If a custom resource cannot be
+// removed, the objects after it stay. removeAll returns the objects that remove has removed.
+func (o *operation) removeAll(list kube.ResourceList, remove func(*resource.Info) error) (removed kube.ResourceList, errs []error) {
+	list = slices.Clone(list)
+	slices.SortStableFunc(list, func(a, b *resource.Info) int { return cmp.Compare(removalRank(a), removalRank(b)) })
+	var custom kube.ResourceList
+	for _, info := range list {
+		if len(custom) > 0 && !isCustom(info) {
+			if len(errs) == 0 {
+				errs = append(errs, o.awaitGone(custom)...)
+			}
+			if len(errs) > 0 {
+				return removed, errs
+			}
+			custom = nil
+		}
+		if isCustom(info) {
+			custom.Append(info)
+		}
+		if err := remove(info); err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		removed.Append(info)
+	}
+	return removed, errs
+}
+
+// removeInBackground is remove with the propagation policy of Helm's own default.
+func (o *operation) removeInBackground(info *resource.Info) error {
+	return o.remove(info, metav1.DeletePropagationBackground)
+}
+
+// removalRank returns the position of an object in the order of a removal. Webhook configurations go
+// first, as with Helm, because a webhook could refuse the deletion of a custom resource. Kinds that
+// Helm does not know come last.
+func removalRank(info *resource.Info) int {
+	if isCustom(info) {
+		return 2*slices.Index(releaseutil.UninstallOrder, "MutatingWebhookConfiguration") + 1
+	}
+	rank := slices.Index(releaseutil.UninstallOrder, info.Mapping.GroupVersionKind.Kind)
+	if rank < 0 {
+		rank = len(releaseutil.UninstallOrder)
+	}
+	return 2 * rank
+}
+
+// isCustom reports whether an object is a custom resource, by the group of its kind. Hooks have an
+// order of their own.
+func isCustom(info *resource.Info) bool {
+	group := info.Mapping.GroupVersionKind.Group
+	return !isHook(info) && !scheme.Scheme.IsGroupRegistered(group) && group != crdKind.Group && group != "apiregistration.k8s.io"
+}
+
+// awaitGone waits until deleted custom resources are gone. For each of them, the wait ends when half
+// of the release's timeout has passed since its deletion, so that the remaining objects can be
+// removed in time. A restart does not extend the wait. What still exists then is left.
+func (o *operation) awaitGone(custom kube.ResourceList) []error {
+	leaving := map[Identity]*unstructured.Unstructured{}
+	for _, info := range custom {
+		live, err := o.client(info).Get(o.ctx, info.Name, metav1.GetOptions{})
+		if err != nil && !apierrors.IsNotFound(err) {
+			return []error{fmt.Errorf("look whether %s is gone: %w", reference(info), err)}
+		}
+		if err == nil && live.GetDeletionTimestamp() != nil {
+			leaving[identityOf(info)] = live
+		}
+	}
+	for _, info := range custom {
+		if live := leaving[identityOf(info)]; live != nil {
+			gone, err := o.awaitRemoval(info, live, namesOf(custom, leaving))
+			if err != nil {
+				return []error{err}
+			}
+			if gone {
+				delete(leaving, identityOf(info))
+			}
+		}
+	}
+	for _, info := range custom {
+		if live := leaving[identityOf(info)]; live != nil {
+			o.leaveHeld(reference(info), live.GetFinalizers())
+		} else {
+			o.gone(identityOf(info))
+		}
+	}
+	return nil
+}
+
+// namesOf returns the names of the objects that are being deleted.
+func namesOf(list kube.ResourceList, leaving map[Identity]*unstructured.Unstructured) string {
+	var names []string
+	for _, info := range list {
+		if live := leaving[identityOf(info)]; live != nil {
+			names = append(names, Leftover{Object: reference(info), Reason: waitsFor(live.GetFinalizers())}.String())
+		}
+	}
+	return enumerate(names)
+}
+
+// awaitRemoval waits until a deleted object is gone or replaced, and reports whether it is. waitsFor
+// describes the wait for the caller of the engine.
+func (o *operation) awaitRemoval(info *resource.Info, deleted *unstructured.Unstructured, waitsFor string) (gone bool, err error) {
+	bound := o.limits.timeout / 2
+	left := min(bound, bound-o.engine.clock.Since(deleted.GetDeletionTimestamp().Time)) // Clocks may differ.
+	if left <= 0 {
+		live, err := o.client(info).Get(o.ctx, info.Name, metav1.GetOptions{})
+		if err != nil && !apierrors.IsNotFound(err) {
+			return false, fmt.Errorf("look whether %s is gone: %w", reference(info), err)
+		}
+		return err != nil || live.GetUID() != deleted.GetUID(), nil
+	}
+	waiter := &hookWaiter{operation: o, waitsFor: waitsFor}
+	err = waiter.until(info, left, func(now *unstructured.Unstructured) (bool, error) {
+		return now.GetUID() != deleted.GetUID(), nil
+	})
+	if err != nil && (o.failure != nil || o.ctx.Err() != nil || apierrors.IsForbidden(err)) {
+		return false, fmt.Errorf("deletion of %w", err)
+	}
+	return err == nil, nil
+}

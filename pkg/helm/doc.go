@@ -41,7 +41,8 @@
 //
 // An install of N objects without hooks costs N+2 requests. An upgrade that changes C
 // objects costs C+3, a repair of D drifted objects D, and an uninstall N+1, whatever the
-// length of the history.
+// length of the history, and one more for each custom resource and each object that a hook may have
+// left.
 //
 // # Deciding
 //
@@ -95,9 +96,11 @@
 //
 // The baseline has the UID of each object, and an object with this UID belongs to the release.
 // Until a baseline has them, the engine remembers the UIDs of the objects that it created for the
-// owner, as long as the process runs. Helm's marks and the controller reference also count if the
-// release had records before the operation. They do not count before the first record, because
-// everyone who may write the object can write them. A hook replaces an object of the release, and
+// owner, as long as the process runs. Helm's marks count in the release's namespace, as with Helm: who
+// may write them may write the object. So the same release, installed again, takes the objects that
+// an uninstall kept. Outside of the namespace, marks count if the release had records before the
+// operation, or if the object names the owner, as objects do that an uninstall kept. The controller
+// reference counts only if the release had records. A hook replaces an object of the release, and
 // an object that is marked as a hook and belongs to no other release or controller. It replaces no
 // others.
 //
@@ -220,9 +223,12 @@
 //     release's service account at each rendering, which happens once for each change. Its results
 //     are not part of the input digest and not watched. A lookup that the API server refuses fails
 //     the operation, which may be retried.
-//   - When the API server no longer serves a kind, its objects count as gone in an upgrade
-//     or uninstall. In a release that still desires them they are drift, which is repaired
-//     when the kind is served again.
+//   - When the API server serves a kind in another version than the manifest, its objects are found
+//     in that version, see [Identity]. They can be removed, and upgraded to the version, but not be
+//     repaired or rolled back to the manifest's.
+//   - When the API server no longer serves a kind in any version, its objects count as gone in an
+//     upgrade or uninstall, which names them. In a release that still desires them they are drift,
+//     which is repaired when the kind is served again.
 //   - The engine relies on Kubernetes 1.36: an apply with a resourceVersion that the object
 //     never had conflicts, even when forced.
 //   - The engine keeps about 1.3 KB in memory for each object of a release and for each

@@ -94,7 +94,7 @@ func (l *leftByRelease) of(release cache.ObjectName) []Leftover {
 func (o *operation) leave(object ObjectReference, reason string) {
 	o.gone(object.Identity())
 	o.leftovers = append(o.leftovers, Leftover{Object: object, Reason: reason})
-	o.logger.Info("Left an object behind", slog.String("target", object.String()), slog.String("reason", reason))
+	o.logger.Info("Left an object behind", slog.String("target", object.String()), slog.String("why", reason))
 }
 
 // leaveHeld notes an object that finalizers hold after its deletion. Kubernetes removes its own

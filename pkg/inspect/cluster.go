@@ -111,11 +111,23 @@ func (r Reference) String() string { return r.Kind + "/" + r.Name }
 
 // Get reads an object.
 func (c *Cluster) Get(ctx context.Context, object Reference) (*unstructured.Unstructured, error) {
-	mapping, err := c.Mapper.RESTMapping(object.GroupKind(), object.Version)
+	mapping, err := c.mapping(object.GroupVersionKind)
 	if err != nil {
 		return nil, err
 	}
 	return c.resource(mapping.Resource, namespaceFor(mapping, object.Namespace)).Get(ctx, object.Name, metav1.GetOptions{})
+}
+
+// mapping returns how to ask for the objects of a kind. An inventory may have a version that the API
+// server no longer serves. The object is then the same in another version.
+func (c *Cluster) mapping(kind schema.GroupVersionKind) (*meta.RESTMapping, error) {
+	mapping, err := c.Mapper.RESTMapping(kind.GroupKind(), kind.Version)
+	if meta.IsNoMatchError(err) {
+		if other, otherErr := c.Mapper.RESTMapping(kind.GroupKind()); otherErr == nil {
+			return other, nil
+		}
+	}
+	return mapping, err
 }
 
 // List reads all objects of a kind that a label selector selects; all if it is empty. An empty

@@ -32,7 +32,7 @@ type Followed struct {
 // ctx ends or the user may not list or watch the objects. deleted says that the object is gone.
 // Calls do not overlap.
 func (c *Cluster) FollowObjects(ctx context.Context, what Followed, changed func(object *unstructured.Unstructured, deleted bool)) error {
-	mapping, err := c.Mapper.RESTMapping(what.Kind.GroupKind(), what.Kind.Version)
+	mapping, err := c.mapping(what.Kind)
 	if err != nil {
 		return err
 	}

@@ -243,7 +243,7 @@ func (w *why) read(ctx context.Context, f finding, object Reference) (*Node, err
 		e.Steps = append(e.Steps, Step{Object: object})
 		return nil, nil
 	}
-	if mapping, err := w.cluster.Mapper.RESTMapping(object.GroupKind(), object.Version); err == nil {
+	if mapping, err := w.cluster.mapping(object.GroupVersionKind); err == nil {
 		object.Namespace = namespaceFor(mapping, object.Namespace)
 	}
 	node, err := w.tree.root(ctx, object)

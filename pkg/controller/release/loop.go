@@ -121,7 +121,7 @@ func heldReasons(gates []kind.Gate, conditions []metav1.Condition) []string {
 // finalize uninstalls the release of an object. The status reports a failure.
 func finalize[T kind.Object[T]](ctx context.Context, l *Lifecycle, binding Binding[T], p *kind.Pass[T]) (event.Event, error) {
 	desired, _ := binding.Desired(ctx, p) // The release without values is always set.
-	done, err := l.Uninstall(ctx, p, desired.Release, *binding.Status(p.Observed), desired.Policy)
+	done, _, err := l.Uninstall(ctx, p, desired.Release, *binding.Status(p.Observed), desired.Policy)
 	return done, blocked(desired, p, err)
 }
 

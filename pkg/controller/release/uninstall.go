@@ -27,12 +27,12 @@ type Deletion interface {
 }
 
 // Uninstall removes the release of an object that is being deleted, and returns the event
-// to emit. A release with another owner is not changed. Uninstall is idempotent. Before it waits,
+// to emit, and the objects that it left, which the event names. A release with another owner is not changed. Uninstall is idempotent. Before it waits,
 // for example for a hook, it writes into the object's status that the deletion takes time, unless
 // the status has the failure of an earlier attempt.
 func (l *Lifecycle) Uninstall(
 	ctx context.Context, p Deletion, release helm.Release, s releasev1alpha1.ReleaseStatus, policy releasev1alpha1.ReleasePolicy,
-) (event.Event, error) {
+) (done event.Event, left []helm.Leftover, err error) {
 	ctx = helm.WithWait(ctx, func(objects string) (func(), error) {
 		end, err := controller.ReleaseWorker(ctx)
 		// A retry keeps the cause of the last failure.
@@ -43,12 +43,12 @@ func (l *Lifecycle) Uninstall(
 		return end, err
 	})
 	release.Values, release.Adopt = nil, false
-	left, err := l.engine.Uninstall(ctx, release, Baseline(s, policy, release.Scope))
+	left, err = l.engine.Uninstall(ctx, release, Baseline(s, policy, release.Scope))
 	var conflict *helm.OwnershipConflictError
 	if errors.As(err, &conflict) && conflict.OfRelease() {
-		return leftAlone(conflict), nil
+		return leftAlone(conflict), nil, nil
 	}
-	return event.Normal("Uninstalled", "Delete", "Uninstalled release "+release.Name+leftBehind(left)), err
+	return event.Normal("Uninstalled", "Delete", "Uninstalled release "+release.Name+leftBehind(left)), left, err
 }
 
 // LetGo gives up the release of an object that is deleted with the propagation policy Orphan, and
@@ -102,7 +102,7 @@ func (l *Lifecycle) UninstallAndAwait(
 	ctx context.Context, p Deletion, release helm.Release, s releasev1alpha1.ReleaseStatus, policy releasev1alpha1.ReleasePolicy,
 ) (done event.Event, remaining []helm.Leftover, err error) {
 	release.AwaitRemoval = true
-	if done, err = l.Uninstall(ctx, p, release, s, policy); err != nil {
+	if done, _, err = l.Uninstall(ctx, p, release, s, policy); err != nil {
 		return done, nil, err
 	}
 	remaining, err = l.engine.Remaining(ctx, release, Baseline(s, policy, release.Scope))

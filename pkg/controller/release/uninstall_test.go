@@ -56,7 +56,7 @@ func (d *deletion) Commit(context.Context) error { d.commits++; return nil }
 func TestUninstall(t *testing.T) {
 	engine := &uninstaller{}
 
-	done, err := New(Subscription{engine}, nil, controller.DriftCount{}, nil).Uninstall(t.Context(), &deletion{}, *desired(t, "a"), releasev1alpha1.ReleaseStatus{}, releasev1alpha1.ReleasePolicy{})
+	done, _, err := New(Subscription{engine}, nil, controller.DriftCount{}, nil).Uninstall(t.Context(), &deletion{}, *desired(t, "a"), releasev1alpha1.ReleaseStatus{}, releasev1alpha1.ReleasePolicy{})
 
 	expect.Equal(t, "error", nil, err)
 	expect.Equal(t, "event", event.Normal("Uninstalled", "Delete", "Uninstalled release a"), done)
@@ -70,10 +70,10 @@ func TestUninstallSaysWhatItLeaves(t *testing.T) {
 	engine := &uninstaller{left: []helm.Leftover{{Object: object("ConfigMap", "kept"), Reason: "its resource policy keeps it"}, {Object: object("Secret", "b")}}}
 	p := &deletion{}
 
-	done, err := New(Subscription{engine}, nil, controller.DriftCount{}, nil).Uninstall(t.Context(), p, *desired(t, "a"), releasev1alpha1.ReleaseStatus{}, releasev1alpha1.ReleasePolicy{})
+	done, _, err := New(Subscription{engine}, nil, controller.DriftCount{}, nil).Uninstall(t.Context(), p, *desired(t, "a"), releasev1alpha1.ReleaseStatus{}, releasev1alpha1.ReleasePolicy{})
 	ReportUninstalled(&releasev1alpha1.ReleaseStatus{}, p.Conditions(), done, "example.com/a")
 
-	const note = "Uninstalled release a; left behind: ConfigMap default/kept (its resource policy keeps it), Secret default/b"
+	const note = "Uninstalled release a; left behind: ConfigMap ns/kept (its resource policy keeps it), Secret ns/b"
 	expect.Equal(t, "error", nil, err)
 	expect.Equal(t, "note", note, done.Note)
 	for _, condition := range p.conditions {

@@ -15,10 +15,11 @@ import (
 	"github.com/example/demoapp-controller/pkg/redact"
 )
 
-// The sections of an audit record.
+// The sections of an audit record, and the entry that names what the uninstall left.
 const (
 	auditSpec   = "spec"
 	auditStatus = "status"
+	auditLeft   = "left-behind"
 )
 
 // AuditKeys are the keys of the labels and annotations of audit records.

@@ -10,26 +10,29 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller/kind"
 	"github.com/example/demoapp-controller/pkg/controller/kind/event"
 	"github.com/example/demoapp-controller/pkg/controller/release"
+	"github.com/example/demoapp-controller/pkg/helm"
 )
 
 // finalize writes the audit record of an app and uninstalls its release, in this order.
 // Both steps are idempotent. A failed step holds the deletion, and the status reports it.
 func (c *Controller) finalize(ctx context.Context, p *pass) (event.Event, error) {
-	return c.audited(ctx, p, "", func() (event.Event, error) {
+	return c.audited(ctx, p, "", func() (event.Event, []helm.Leftover, error) {
 		return c.lifecycle.Uninstall(ctx, p, c.releaseOf(p.Observed), p.Observed.Status.ReleaseStatus, p.Observed.Spec.ReleasePolicy)
 	})
 }
 
 // letGo writes the audit record of an app and lets its release go. See finalize.
 func (c *Controller) letGo(ctx context.Context, p *pass) (event.Event, error) {
-	return c.audited(ctx, p, metav1.DeletePropagationOrphan, func() (event.Event, error) {
-		return c.lifecycle.LetGo(ctx, c.releaseOf(p.Observed), p.Observed.Status.ReleaseStatus, p.Observed.Spec.ReleasePolicy)
+	return c.audited(ctx, p, metav1.DeletePropagationOrphan, func() (event.Event, []helm.Leftover, error) {
+		done, err := c.lifecycle.LetGo(ctx, c.releaseOf(p.Observed), p.Observed.Status.ReleaseStatus, p.Observed.Spec.ReleasePolicy)
+		return done, nil, err
 	})
 }
 
@@ -40,7 +43,7 @@ func (c *Controller) isOrphaned(ctx context.Context, p *pass) (bool, error) {
 
 // audited calls end after the audit record is written. The event of end names the record.
 func (c *Controller) audited(
-	ctx context.Context, p *pass, policy metav1.DeletionPropagation, end func() (event.Event, error),
+	ctx context.Context, p *pass, policy metav1.DeletionPropagation, end func() (event.Event, []helm.Leftover, error),
 ) (event.Event, error) {
 	app := p.Observed
 	c.rollout.Forget(p.Key())
@@ -54,12 +57,18 @@ func (c *Controller) audited(
 	if err != nil {
 		return event.Event{}, c.blockDeletion(ctx, p, v1alpha1.ReasonAuditFailed, err)
 	}
-	done, err := end()
+	done, left, err := end()
 	if err != nil {
 		if written != "" {
 			event.Emit(ctx, c.recorder, app, event.Normal("Audited", "Delete", "Wrote audit record "+written))
 		}
 		return event.Event{}, c.blockDeletion(ctx, p, releasev1alpha1.ReasonUninstallFailed, err)
+	}
+	if len(left) > 0 {
+		// The deletion does not wait for this: a retry would not know any more what is left.
+		if err := c.audit.Amend(ctx, record, auditLeft, helm.Enumerate(left)); err != nil {
+			klog.FromContext(ctx).Info("The audit record does not name what the uninstall left", "err", err)
+		}
 	}
 	if written != "" {
 		done.Note += "; the audit record is " + written

@@ -229,6 +229,25 @@ func TestDeletionWaitsForAuditAndUninstall(t *testing.T) {
 	}
 }
 
+// TestDeletionNamesWhatIsLeft: the event and the audit record name what the uninstall left.
+func TestDeletionNamesWhatIsLeft(t *testing.T) {
+	w := deleting(t)
+	w.makeAuditNamespace()
+	w.engine.Left = []helm.Leftover{{
+		Object: helm.ObjectReference{APIVersion: "v1", Kind: "ConfigMap", Namespace: "ns", Name: "a"}, Reason: "its resource policy keeps it",
+	}}
+	w.passes("a", controller.SpecChange)
+	const left = "ConfigMap ns/a (its resource policy keeps it)"
+	name := onlyKey(t, w.records())
+	expect.Equal(t, "record", left, w.records()[name].Data["left-behind"])
+	expect.Equal(t, "events", []string{
+		"a Normal Uninstalled Delete Uninstalled release a; left behind: " + left + "; the audit record is demoapp-audit/" + name,
+	}, w.recorder.Take())
+	if w.app("a") != nil {
+		t.Error("the app still exists")
+	}
+}
+
 func TestAuditAndStatusFailure(t *testing.T) {
 	w := deleting(t)
 	w.makeAuditNamespace()

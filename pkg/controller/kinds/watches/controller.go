@@ -397,7 +397,7 @@ func (c *kindController) uninstall(ctx context.Context, p *pass, desired helm.Re
 	if desired.AwaitRemoval {
 		return c.lifecycle.UninstallAndAwait(ctx, p, desired, s, c.kind.Policy)
 	}
-	done, err := c.lifecycle.Uninstall(ctx, p, desired, s, c.kind.Policy)
+	done, _, err := c.lifecycle.Uninstall(ctx, p, desired, s, c.kind.Policy)
 	return done, nil, err
 }
 

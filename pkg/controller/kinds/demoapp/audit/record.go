@@ -24,9 +24,11 @@ import (
 const (
 	// MaxRecordBytes bounds the stored record, in bytes.
 	MaxRecordBytes = 64 << 10
-	// metadataBytes is reserved for the metadata and the policy of a record. The API limits of names
-	// and labels bound the metadata.
+	// metadataBytes is reserved for the metadata and the policy of a record, and for amendments. The API
+	// limits of names and labels bound the metadata.
 	metadataBytes = 4 << 10
+	// maxAmendment bounds an entry that is added to a record, in bytes.
+	maxAmendment = 1 << 10
 	// minOmitted is the minimum size of a field that is replaced by its digest, in bytes. A digest
 	// is shorter.
 	minOmitted = 256

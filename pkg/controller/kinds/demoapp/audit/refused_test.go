@@ -51,7 +51,7 @@ func TestRefusedWatch(t *testing.T) {
 
 		_, err := trail.Ensure(t.Context(), recordOf(spec{}, state{}))
 
-		const remedy = "create the namespace records and grant get, list, watch, create and delete of ConfigMaps there"
+		const remedy = "create the namespace records and grant get, list, watch, create, patch and delete of ConfigMaps there"
 		if !synced() || !apierrors.IsForbidden(err) || !strings.HasSuffix(err.Error(), remedy) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("synced: %t, error: %v", synced(), err)
 		}

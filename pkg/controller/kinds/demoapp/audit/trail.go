@@ -5,6 +5,7 @@ package audit
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"sync"
@@ -13,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/tools/cache"
@@ -20,6 +22,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/example/demoapp-controller/pkg/controller"
+	"github.com/example/demoapp-controller/pkg/message"
 	"github.com/example/demoapp-controller/pkg/metacache"
 )
 
@@ -147,7 +150,7 @@ func (t *Trail) watchFailed(ctx context.Context, reflector *cache.Reflector, err
 
 // remedy says what to do if the operator may not use the namespace of the records.
 func (t *Trail) remedy() string {
-	return fmt.Sprintf("create the namespace %s and grant get, list, watch, create and delete of ConfigMaps there", t.config.Namespace)
+	return fmt.Sprintf("create the namespace %s and grant get, list, watch, create, patch and delete of ConfigMaps there", t.config.Namespace)
 }
 
 // Ensure writes the record unless it exists. It returns the namespace and name of the record if
@@ -180,6 +183,36 @@ func (t *Trail) Ensure(ctx context.Context, record Record) (written string, err 
 		return "", nil
 	}
 	return written, err
+}
+
+// Amend adds an entry to the record of a deleted object, which [Trail.Ensure] has written. An entry of
+// more than maxAmendment bytes is cut.
+func (t *Trail) Amend(ctx context.Context, record Record, key, text string) error {
+	configMaps := t.config.ConfigMaps.ConfigMaps(t.config.Namespace)
+	name := recordName(record.Namespace, record.Name, record.DeletedAt)
+	for _, name := range []string{name, hashedName(name, string(record.UID), "")} {
+		existing, err := configMaps.Get(ctx, name, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("read audit record %s/%s: %w", t.config.Namespace, name, err)
+		}
+		if existing.Annotations[t.config.Keys.SourceUID] != string(record.UID) {
+			continue
+		}
+		patch, err := json.Marshal(map[string]any{
+			"metadata": map[string]any{"uid": existing.UID}, "data": map[string]string{key: message.Truncate(text, maxAmendment)},
+		})
+		if err != nil {
+			return err
+		}
+		if _, err := configMaps.Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: t.config.Manager}); err != nil {
+			return fmt.Errorf("amend audit record %s/%s: %w", t.config.Namespace, name, err)
+		}
+		return nil
+	}
+	return nil // A sweep has removed the record.
 }
 
 // create writes a record. If the namespace is missing, create creates it first.

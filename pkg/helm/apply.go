@@ -276,7 +276,7 @@ func (o *operation) remove(info *resource.Info, policy metav1.DeletionPropagatio
 		// The watch may lag, does not show the controller, and selects by a label that may have
 		// been removed.
 		found, err := o.client(info).Get(o.ctx, info.Name, metav1.GetOptions{})
-		if apierrors.IsNotFound(err) {
+		if o.isGone(err) {
 			return nil
 		}
 		if err != nil {
@@ -296,7 +296,7 @@ func (o *operation) remove(info *resource.Info, policy metav1.DeletionPropagatio
 		PropagationPolicy: &policy, Preconditions: metav1.NewUIDPreconditions(string(got.UID)),
 	})
 	switch {
-	case apierrors.IsNotFound(err):
+	case o.isGone(err):
 		return nil
 	case apierrors.IsConflict(err):
 		return o.unlessReplaced(info, got.UID, err)

@@ -64,6 +64,21 @@ func TestVersionNoLongerServed(t *testing.T) {
 			})
 		})
 	}
+	t.Run("uninstall before discovery shows it", func(t *testing.T) {
+		bubble(t, func(t *testing.T, f *fixture) {
+			f.serveThings(true)
+			f.must(thingOf(t, "v1", "one"), ActionInstall, CauseNotInstalled)
+			f.ServeVersion(thingsResource, "v2")
+			if err := f.tryUninstall(thingOf(t, "v1", "one")); err == nil {
+				t.Error("the object counts as gone, because its version is not served")
+			}
+			<-time.After(served.StaleInterval)
+			f.uninstall(thingOf(t, "v1", "one"))
+			if f.Object("Thing", "default/thing") != nil {
+				t.Error("the object is still there")
+			}
+		})
+	})
 	t.Run("uninstall without records", func(t *testing.T) {
 		dropped(t, func(t *testing.T, f *fixture) {
 			f.Remove("Secret", "default/sh.helm.release.v1.web.v1")

@@ -48,7 +48,7 @@ func (o *operation) disownKept(manifest string) error {
 // names the owner, so that the owner's next release can take it again, see provesOwner.
 func (o *operation) disown(info *resource.Info) error {
 	live, err := o.client(info).Get(o.ctx, info.Name, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
+	if o.isGone(err) {
 		return nil
 	}
 	if err != nil {

@@ -52,6 +52,20 @@ func (o *operation) removeInBackground(info *resource.Info) error {
 	return o.remove(info, metav1.DeletePropagationBackground)
 }
 
+// isGone reports whether the answer to a request says that an object does not exist. An API server
+// that does not know the path of the request says nothing about the object: the version of its kind
+// may have been dropped since the last discovery.
+func (o *operation) isGone(err error) bool {
+	if !apierrors.IsNotFound(err) {
+		return false
+	}
+	if apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse) {
+		o.engine.mapper.Doubt()
+		return false
+	}
+	return true
+}
+
 // removalRank returns the position of an object in the order of a removal. Webhook configurations go
 // first, as with Helm, because a webhook could refuse the deletion of a custom resource. Kinds that
 // Helm does not know come last.
@@ -80,7 +94,7 @@ func (o *operation) awaitGone(custom kube.ResourceList) []error {
 	leaving := map[Identity]*unstructured.Unstructured{}
 	for _, info := range custom {
 		live, err := o.client(info).Get(o.ctx, info.Name, metav1.GetOptions{})
-		if err != nil && !apierrors.IsNotFound(err) {
+		if err != nil && !o.isGone(err) {
 			return []error{fmt.Errorf("look whether %s is gone: %w", reference(info), err)}
 		}
 		if err == nil && live.GetDeletionTimestamp() != nil {
@@ -126,7 +140,7 @@ func (o *operation) awaitRemoval(info *resource.Info, deleted *unstructured.Unst
 	left := min(bound, bound-o.engine.clock.Since(deleted.GetDeletionTimestamp().Time)) // Clocks may differ.
 	if left <= 0 {
 		live, err := o.client(info).Get(o.ctx, info.Name, metav1.GetOptions{})
-		if err != nil && !apierrors.IsNotFound(err) {
+		if err != nil && !o.isGone(err) {
 			return false, fmt.Errorf("look whether %s is gone: %w", reference(info), err)
 		}
 		return err != nil || live.GetUID() != deleted.GetUID(), nil

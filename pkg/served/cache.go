@@ -271,6 +271,14 @@ func (c *Cache) changed() {
 	}
 }
 
+// Doubt notes that an answer of the API server contradicts the last discovery. Without permission to
+// watch CRDs, nothing else shows that a version is no longer served.
+func (c *Cache) Doubt() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.stale = true
+}
+
 // renew drops the last discovery if it is stale.
 func (c *Cache) renew() {
 	c.mu.Lock()

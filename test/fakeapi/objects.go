@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/http"
 	"slices"
 	"strconv"
 	"strings"
@@ -39,7 +40,9 @@ func (s *Server) serve(request Request) (any, error) {
 	}
 	kind, ok := s.Kinds[request.Key.Resource]
 	if !ok {
-		return nil, apierrors.NewNotFound(request.Key.Resource.GroupResource(), "")
+		// The API server does not know the path.
+		return nil, apierrors.NewGenericServerResponse(http.StatusNotFound, request.Verb, request.Key.Resource.GroupResource(), request.Key.Name,
+			"404 page not found", 0, true)
 	}
 	if request.Verb == "get" && strings.HasSuffix(request.Key.Name, "/log") {
 		return "a line of a log", nil

@@ -38,6 +38,9 @@ func (o *operation) apply(info *resource.Info, object *unstructured.Unstructured
 	}
 	o.engine.attempts.send(o.release, identityOf(info))
 	applied, err := o.engine.sources.Apply(o.ctx, info, data, options)
+	if isServerError(err) && o.migrateVersions(info) {
+		applied, err = o.engine.sources.Apply(o.ctx, info, data, options)
+	}
 	if err != nil && o.malformed(info, desired, err) {
 		return nil, &RefusedError{Object: reference(info), Err: err}
 	}

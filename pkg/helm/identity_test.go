@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/example/demoapp-controller/pkg/served"
+	"github.com/example/demoapp-controller/test/fakeapi"
 )
 
 // thingOf is a release with a Thing of a version and a ConfigMap.
@@ -132,6 +133,26 @@ func TestVersionNoLongerServed(t *testing.T) {
 				t.Errorf("the object is %v, want the one with UID %s", after, before.GetUID())
 			}
 			f.must(thingOf(t, "v2", "two"), ActionNone, "")
+		})
+	})
+	t.Run("upgrade to the other version migrates managed fields that the API server cannot convert", func(t *testing.T) {
+		dropped(t, func(t *testing.T, f *fixture) {
+			migrated := false
+			f.With(func() {
+				f.Fault = func(request fakeapi.Request) fakeapi.Fault {
+					migrated = migrated || request.String() == "patch things default/thing"
+					if request.String() == "apply things default/thing" && !migrated {
+						return fakeapi.FailBefore
+					}
+					return fakeapi.NoFault
+				}
+			})
+			f.must(thingOf(t, "v2", "two"), ActionUpgrade, CauseInputsChanged)
+			for _, entry := range f.Object("Thing", "default/thing").GetManagedFields() {
+				if entry.APIVersion != "example.com/v2" {
+					t.Errorf("managed fields of %s have the version %s", entry.Manager, entry.APIVersion)
+				}
+			}
 		})
 	})
 	t.Run("upgrade to the other version knows an object without marks", func(t *testing.T) {

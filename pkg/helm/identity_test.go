@@ -188,20 +188,27 @@ func TestVersionNoLongerServed(t *testing.T) {
 // TestScopeOfKindChanged: a kind that comes back with another scope has other objects. Nothing of the
 // release is left, and nothing of others is removed.
 func TestScopeOfKindChanged(t *testing.T) {
-	bubble(t, func(t *testing.T, f *fixture) {
-		f.serveThings(true)
-		f.must(thingOf(t, "v1", "one"), ActionInstall, CauseNotInstalled)
-		f.serveThings(false)
-		f.Serve(thingsResource, thingKind.Kind, false)
-		f.Edit("Thing", "thing", "kubectl", change("theirs", "spec", "data"))
-		f.Edit("CustomResourceDefinition", "things.example.com", "kubectl", change(time.Now().String(), "metadata", "annotations", "changed"))
-		synctest.Wait()
-		<-time.After(served.StaleInterval)
-		f.uninstall(thingOf(t, "v1", "one"))
-		if diff := cmp.Diff([]string{"CustomResourceDefinition things.example.com", "Thing thing"}, f.Names()); diff != "" {
-			t.Errorf("left behind (-want +got):\n%s", diff)
-		}
-	})
+	for _, records := range []bool{true, false} {
+		t.Run(map[bool]string{true: "with records", false: "without records"}[records], func(t *testing.T) {
+			bubble(t, func(t *testing.T, f *fixture) {
+				f.serveThings(true)
+				f.must(thingOf(t, "v1", "one"), ActionInstall, CauseNotInstalled)
+				if !records {
+					f.Remove("Secret", "default/sh.helm.release.v1.web.v1")
+				}
+				f.serveThings(false)
+				f.Serve(thingsResource, thingKind.Kind, false)
+				f.Edit("Thing", "thing", "kubectl", change("theirs", "spec", "data"))
+				f.Edit("CustomResourceDefinition", "things.example.com", "kubectl", change(time.Now().String(), "metadata", "annotations", "changed"))
+				synctest.Wait()
+				<-time.After(served.StaleInterval)
+				f.uninstall(thingOf(t, "v1", "one"))
+				if diff := cmp.Diff([]string{"CustomResourceDefinition things.example.com", "Thing thing"}, f.Names()); diff != "" {
+					t.Errorf("left behind (-want +got):\n%s", diff)
+				}
+			})
+		})
+	}
 }
 
 // TestNamespaceOfObjectChanged: an object that the chart moves to another namespace does not stay in

@@ -16,6 +16,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/cli-runtime/pkg/resource"
@@ -92,8 +93,12 @@ func (l *leftByRelease) of(release cache.ObjectName) []Leftover {
 
 // leave notes an object that the operation leaves behind. A later reason replaces an earlier one.
 func (o *operation) leave(object ObjectReference, reason string) {
+	left := Leftover{Object: object, Reason: reason}
+	if slices.Contains(o.leftovers, left) {
+		return
+	}
 	o.gone(object.Identity())
-	o.leftovers = append(o.leftovers, Leftover{Object: object, Reason: reason})
+	o.leftovers = append(o.leftovers, left)
 	o.logger.Info("Left an object behind", slog.String("target", object.String()), slog.String("why", reason))
 }
 
@@ -207,7 +212,8 @@ func (o *operation) leaveVolumes(info *resource.Info) {
 	}
 }
 
-// leaveCRDs notes the files under crds/ of the chart.
+// leaveCRDs notes the CRDs under crds/ of the chart whose kinds are served. Those of a disabled
+// dependency may not exist.
 func (o *operation) leaveCRDs(chart *chart.Chart) {
 	if chart == nil {
 		return
@@ -222,7 +228,15 @@ func (o *operation) leaveCRDs(chart *chart.Chart) {
 			continue
 		}
 		for _, info := range list {
-			o.leave(reference(info), "it is under crds/ of the chart")
+			object, err := content(info)
+			if err != nil {
+				continue
+			}
+			group, _, _ := unstructured.NestedString(object.Object, "spec", "group")
+			kind, _, _ := unstructured.NestedString(object.Object, "spec", "names", "kind")
+			if served, _ := o.engine.mapper.Serves(schema.GroupKind{Group: group, Kind: kind}); served {
+				o.leave(reference(info), "it is under crds/ of the chart")
+			}
 		}
 	}
 }

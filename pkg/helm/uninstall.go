@@ -147,6 +147,9 @@ func (o *operation) inventoried() (kube.ResourceList, error) {
 		if err != nil {
 			return nil, fmt.Errorf("look for %s: %w", entry, err)
 		}
+		if namespaced := mapping.Scope.Name() == meta.RESTScopeNameNamespace; namespaced != (entry.Namespace != "") {
+			continue // The CRD was created again with another scope. The objects went with the former CRD.
+		}
 		list.Append(&resource.Info{Mapping: mapping, Namespace: entry.Namespace, Name: entry.Name})
 	}
 	return list, nil

@@ -29,7 +29,7 @@ func thingOf(t *testing.T, version, data string) Release {
 func (f *fixture) serveThingsAs(version string) {
 	f.t.Helper()
 	f.ServeVersion(thingsResource, version)
-	f.Edit("CustomResourceDefinition", "things.example.com", "kubectl", change(time.Now().String(), "metadata", "annotations", "changed"))
+	f.Edit("CustomResourceDefinition", "things.example.com", "kubectl", change(time.Now().String(), "spec", "changed"))
 	synctest.Wait()
 	<-time.After(served.StaleInterval)
 	f.heard()
@@ -199,7 +199,7 @@ func TestScopeOfKindChanged(t *testing.T) {
 				f.serveThings(false)
 				f.Serve(thingsResource, thingKind.Kind, false)
 				f.Edit("Thing", "thing", "kubectl", change("theirs", "spec", "data"))
-				f.Edit("CustomResourceDefinition", "things.example.com", "kubectl", change(time.Now().String(), "metadata", "annotations", "changed"))
+				f.Edit("CustomResourceDefinition", "things.example.com", "kubectl", change(time.Now().String(), "spec", "changed"))
 				synctest.Wait()
 				<-time.After(served.StaleInterval)
 				f.uninstall(thingOf(t, "v1", "one"))

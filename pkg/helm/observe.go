@@ -106,8 +106,7 @@ func (e *Engine) Observe(ctx context.Context, release cache.ObjectName, baseline
 				doubted = view.IsDoubted(got)
 			}
 		}
-		served = served && mapping.GroupVersionKind == entry.groupVersionKind()
-		found := e.driftsOf(release, entry, got, served, doubted)
+		found := e.driftsOf(release, entry, got, served && mapping.GroupVersionKind == entry.groupVersionKind(), doubted)
 		snapshot.Drifts = append(snapshot.Drifts, found...)
 		if len(found) == 0 && got.Trace.Fingerprint != entry.Digest {
 			entry.Digest = got.Trace.Fingerprint

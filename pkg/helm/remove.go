@@ -140,10 +140,13 @@ func (o *operation) awaitRemoval(info *resource.Info, deleted *unstructured.Unst
 	left := min(bound, bound-o.engine.clock.Since(deleted.GetDeletionTimestamp().Time)) // Clocks may differ.
 	if left <= 0 {
 		live, err := o.client(info).Get(o.ctx, info.Name, metav1.GetOptions{})
-		if err != nil && !o.isGone(err) {
+		if o.isGone(err) {
+			return true, nil
+		}
+		if err != nil {
 			return false, fmt.Errorf("look whether %s is gone: %w", reference(info), err)
 		}
-		return err != nil || live.GetUID() != deleted.GetUID(), nil
+		return live.GetUID() != deleted.GetUID(), nil
 	}
 	waiter := &hookWaiter{operation: o, waitsFor: waitsFor}
 	err = waiter.until(info, left, func(now *unstructured.Unstructured) (bool, error) {

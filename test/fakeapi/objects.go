@@ -321,8 +321,9 @@ func (s *Server) happened(key Key, before, after *unstructured.Unstructured) {
 // list returns the selected objects.
 func (s *Server) list(request Request, kind Kind) any {
 	items := []any{}
-	for key, object := range s.objects {
-		if request.selects(key, object) {
+	byName := func(a, b Key) int { return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name)) }
+	for _, key := range slices.SortedFunc(maps.Keys(s.objects), byName) {
+		if object := s.objects[key]; request.selects(key, object) {
 			items = append(items, represent(object, request))
 		}
 	}

@@ -97,6 +97,7 @@ func TestVersionNoLongerServed(t *testing.T) {
 			desired := thingOf(t, "v1", "one")
 			desired.AwaitRemoval, desired.Timeout = true, time.Second
 			f.uninstall(desired)
+			synctest.Wait()
 			wantRemaining(t, f, desired, "Thing default/thing")
 		})
 	})

@@ -36,7 +36,7 @@ func ends(calls *[]string, orphaned bool, orphanedErr, letGoErr *error) func(*wo
 			*calls = append(*calls, "look")
 			return orphaned, *orphanedErr
 		}
-		k.Finalized = func(*pass) { *calls = append(*calls, "finalized") }
+		k.Finalized = func(*pass, event.Event) { *calls = append(*calls, "finalized") }
 	}
 }
 

@@ -186,7 +186,7 @@ func (m *Metrics) Drift(controller string) DriftCount {
 // desired again.
 func (d DriftCount) Detected(objects int) { add(d.detected, objects) }
 
-// restored counts an object that the controller restored. See [DriftRepeats].
+// restored counts an object that the controller restored. See [Corrections].
 func (d DriftCount) restored() { add(d.corrected, 1) }
 
 // repeat counts a restored object of a namespace that the controller had restored shortly before.

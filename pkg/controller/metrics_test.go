@@ -131,9 +131,9 @@ func TestDriftAndTimeToReady(t *testing.T) {
 	m.Drift("quiet")
 
 	drift.Detected(3)
-	var repeats DriftRepeats[string]
-	repeats.Corrected(drift, "ns", "a", time.Unix(0, 0))
-	repeats.Corrected(drift, "ns", "b", time.Unix(0, 0))
+	var repeats Corrections[string]
+	repeats.Corrected(drift, "ns", "a", 0, time.Unix(0, 0))
+	repeats.Corrected(drift, "ns", "b", 0, time.Unix(0, 0))
 	ready(7 * time.Second)
 
 	exposed(t, reg, []string{"controller_drift", "controller_time_to_ready_seconds_sum"}, `
@@ -242,7 +242,7 @@ func TestMetricsAreOptional(t *testing.T) {
 	var m *Metrics
 
 	m.Drift("apps").Detected(1)
-	new(DriftRepeats[string]).Corrected(m.Drift("apps"), "ns", "a", time.Unix(0, 0))
+	new(Corrections[string]).Corrected(m.Drift("apps"), "ns", "a", 0, time.Unix(0, 0))
 	m.TimeToReady("apps")(time.Second)
 	m.WatchFailures("Apps")(errTransient)
 	m.RegisterObjects("apps", func() (ObjectCounts, bool) { return ObjectCounts{}, true })()

@@ -7,7 +7,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -33,6 +32,8 @@ type Explanation struct {
 	// other clients added. It is empty when the object is missing, and when only the
 	// owners of fields differ.
 	Fields []string
+	// Managers are the field managers of the other clients that own these fields.
+	Managers []string
 	// Acceptable means that the object need not be corrected, and that later changes will still be
 	// detected. Either all fields that other clients added are ignored, or only ignored fields and
 	// their owners differ. With Live in the baseline, a changed object is no longer drift.
@@ -135,7 +136,10 @@ func (o *operation) explainForeign(info *resource.Info, object, live *unstructur
 	for _, path := range fields.Paths(added.Difference(fields.OfChart(object, added))) {
 		explanation.Fields = append(explanation.Fields, path.String())
 	}
-	explanation.Fields = nameable(reference(info), explanation.Fields)
+	explanation.Fields = ssa.Nameable(live.GroupVersionKind().GroupKind(), explanation.Fields)
+	if explanation.Managers, err = ssa.Owners(live, added, FieldManager); err != nil {
+		return err
+	}
 	if explanation.Acceptable = added.Empty(); explanation.Acceptable {
 		o.engine.watcher.Foreign.Accept(o.release, live.GetUID(), fields.Digest(ssa.ManagedFields(live)))
 	}
@@ -150,34 +154,15 @@ func (o *operation) explainChange(info *resource.Info, object, live *unstructure
 	if err != nil {
 		return fmt.Errorf("compare %s: %w", ref, err)
 	}
-	lost, err := fields.Lost(applied, live)
+	loss, err := ssa.LossOf(applied, live, FieldManager)
 	if err != nil {
 		return fmt.Errorf("compare %s: %w", ref, err)
 	}
-	explanation.Fields = nameable(ref, fields.Differences(stable(applied), stable(live)))
+	explanation.Fields, explanation.Managers = loss.Fields, loss.Managers
 	ignored := fields.NewIgnored(o.ignore, object)
 	explanation.Acceptable = explanation.Drift.Kind == DriftChanged && live.GetUID() == o.known[identityOf(info)].UID &&
-		len(explanation.Fields) == 0 && !slices.ContainsFunc(fields.Paths(lost), func(path fieldpath.Path) bool { return !ignored.Cover(path) })
+		len(explanation.Fields) == 0 && !slices.ContainsFunc(fields.Paths(loss.Paths), func(path fieldpath.Path) bool { return !ignored.Cover(path) })
 	return nil
-}
-
-// secretKey matches a key in the data of a Secret, in a JSON pointer or a path of
-// managedFields. The keys may be secret themselves.
-var secretKey = regexp.MustCompile(`(?s)^([/.](?:data|stringData))[/.].*$`)
-
-// nameable returns the fields of an object for messages, without the keys in the data of a Secret.
-func nameable(ref ObjectReference, fields []string) []string {
-	if ref.APIVersion != "v1" || ref.Kind != "Secret" {
-		return fields
-	}
-	var named []string
-	for _, field := range fields {
-		field = secretKey.ReplaceAllString(field, "$1")
-		if !slices.Contains(named, field) {
-			named = append(named, field)
-		}
-	}
-	return named
 }
 
 // applyDry returns the live object as it would be after an apply.
@@ -190,14 +175,4 @@ func (o *operation) applyDry(info *resource.Info, object *unstructured.Unstructu
 	return o.client(info).Patch(o.ctx, info.Name, types.ApplyPatchType, data, metav1.PatchOptions{
 		FieldManager: FieldManager, Force: &force, DryRun: []string{metav1.DryRunAll},
 	})
-}
-
-// stable returns the content of an object without the fields that the API server sets.
-func stable(object *unstructured.Unstructured) map[string]any {
-	compared := object.DeepCopy().Object
-	delete(compared, "status")
-	for _, field := range []string{"managedFields", "resourceVersion", "generation"} {
-		unstructured.RemoveNestedField(compared, "metadata", field)
-	}
-	return compared
 }

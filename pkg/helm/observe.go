@@ -57,6 +57,9 @@ type Snapshot struct {
 	// Drifted identifies the state of the drifted objects. It changes when another client changes
 	// one of these objects again. It is empty without drift.
 	Drifted string
+	// Writers identify the clients that changed drifted objects, see [ssa.Trace.Writer]. An object
+	// that is missing or was replaced has none.
+	Writers map[Identity]uint64
 	Health  []ObjectHealth
 }
 
@@ -118,6 +121,12 @@ func (e *Engine) Observe(ctx context.Context, release cache.ObjectName, baseline
 		if len(found) > 0 && got != nil {
 			fmt.Fprintln(states, got.UID, got.Trace.Fingerprint, got.Edition())
 			drifted = append(drifted, got.UID)
+		}
+		if len(found) > 0 && got != nil && got.UID == entry.UID {
+			if snapshot.Writers == nil {
+				snapshot.Writers = map[Identity]uint64{}
+			}
+			snapshot.Writers[entry.Identity()] = got.Trace.Writer
 		}
 		if got != nil {
 			snapshot.Health = append(snapshot.Health, ObjectHealth{Object: entry.ObjectReference, Health: got.Health})

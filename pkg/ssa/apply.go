@@ -89,8 +89,12 @@ func RefusedFields(err error) []string {
 // converted, so that the API server refuses it.
 //
 // A ClusterRole with an aggregationRule has no rules: kube-controller-manager replaces them.
+//
+// No object has a status: the status belongs to the controller of the kind. Of a kind without the
+// status subresource, an apply would overwrite it.
 func Prepare(object *unstructured.Unstructured) *unstructured.Unstructured {
 	prepared := object.DeepCopy()
+	delete(prepared.Object, "status")
 	switch prepared.GroupVersionKind().GroupKind() {
 	case secretKind:
 		moveStringData(prepared)

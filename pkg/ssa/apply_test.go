@@ -65,6 +65,10 @@ func TestPrepare(t *testing.T) {
 		"a ClusterRole with rules": {
 			manifest: "{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: a}, rules: []}",
 		},
+		"a status": {
+			manifest: "{apiVersion: example.com/v1, kind: Probe, metadata: {name: a}, spec: {size: 1}, status: {phase: New}}",
+			want:     "{apiVersion: example.com/v1, kind: Probe, metadata: {name: a}, spec: {size: 1}}",
+		},
 		"another kind": {
 			manifest: "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {key: value}}",
 			want:     "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {key: value}}",

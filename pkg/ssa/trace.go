@@ -25,6 +25,10 @@ type Trace struct {
 	isPast bool
 	// isDeleted means that the object is being deleted.
 	isDeleted bool
+
+	// Writer identifies the other manager that last wrote the object since the manager's last apply,
+	// apart from its status. It is 0 if there is none. It is valid only in this process.
+	Writer uint64
 }
 
 // TraceOf returns the trace of a version of an object.
@@ -43,7 +47,30 @@ func TraceOf(object metav1.Object, managed []metav1.ManagedFieldsEntry, manager 
 			trace.isPast = true
 		}
 	}
+	if writer := lastWriter(managed, manager); writer != "" {
+		trace.Writer = hashOf(writer)
+	}
 	return trace
+}
+
+// lastWriter returns the other manager that last wrote an object since the manager's last apply,
+// apart from its status; "" if there is none. Of several managers in one second, the last name
+// counts.
+func lastWriter(managed []metav1.ManagedFieldsEntry, manager string) string {
+	writer, since := "", int64(0)
+	if own := ownedBy(managed, manager); own != nil && own.Time != nil {
+		since = own.Time.Unix()
+	}
+	for i := range managed {
+		entry := &managed[i]
+		if entry.Manager == manager || entry.Subresource == "status" || entry.Time == nil || entry.Time.Unix() < since {
+			continue
+		}
+		if at := entry.Time.Unix(); at > since || entry.Manager > writer {
+			writer, since = entry.Manager, at
+		}
+	}
+	return writer
 }
 
 // MayHide reports whether the change to a later version may include a change of the manager's

@@ -31,15 +31,16 @@ func (f *family) driftRepeatedly(times int, interval time.Duration) {
 }
 
 func TestRepeatedDriftIsCorrectedAtGrowingIntervals(t *testing.T) {
-	const contested = `ConfigMap "web" is changed by another client each time it is restored: ` +
-		"find the client with kubectl get --show-managed-fields"
+	const contested = `ConfigMap "web": field manager "others" changes /data/key again after each correction, so corrections ` +
+		"wait up to 5 minutes; change the fields in the spec of its owner, or stop that client"
 	inBubble(t, func(t *testing.T) {
 		f := newFamily(t, configMap("one"), deployment("nginx:1"))
 
 		f.driftRepeatedly(120, 400*time.Millisecond)
 
-		if requests := f.Take(); len(requests) < 5 || len(requests) > 12 {
-			t.Errorf("%d requests in the first minute, want 5 to 12: %q", len(requests), requests)
+		// One GET and one dry run find out who changes which field.
+		if requests := f.Take(); len(requests) < 5 || len(requests) > 13 {
+			t.Errorf("%d requests in the first minute, want 5 to 13: %q", len(requests), requests)
 		}
 		expect.Equal(t, "contested", []string{contested}, f.state.Contested)
 		expect.NoError(t, f.err)
@@ -106,30 +107,6 @@ func TestRepeatedDeletionIsCorrectedAtGrowingIntervals(t *testing.T) {
 			t.Errorf("%d requests in a minute, want 5 to 12: %q", len(requests), requests)
 		}
 	})
-}
-
-func TestPauseOfCorrections(t *testing.T) {
-	tests := map[int]time.Duration{
-		0: 0, 1: 0, freeCorrections - 1: 0, freeCorrections: firstPause, freeCorrections + 1: 2 * firstPause,
-		freeCorrections + 5: 32 * firstPause, freeCorrections + 9: maxPause, 1_000_000: maxPause,
-	}
-	for count, want := range tests {
-		t.Run(fmt.Sprint(count), func(t *testing.T) {
-			expect.Equal(t, "pause", want, correctionRun{count: count}.pause())
-		})
-	}
-}
-
-func TestEndedCorrectionsAreForgotten(t *testing.T) {
-	now := time.Now()
-	var c corrections
-	for i := range 100 {
-		c.note(childKey{"ns", id{"ConfigMap", fmt.Sprint(i)}}, now)
-	}
-
-	c.note(childKey{"ns", id{"ConfigMap", "web"}}, now.Add(time.Hour))
-
-	expect.Equal(t, "children remembered", 1, c.runs.Len())
 }
 
 // TestUncorrectableDriftCountsOnce: retries do not count the same drift again.

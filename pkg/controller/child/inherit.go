@@ -53,7 +53,7 @@ func (l *Labeled[T]) Inherit(
 		}
 		target := id{kind.Kind, object.GetName()}
 		key := childKey{object.GetNamespace(), target}
-		if pause := l.inherited.run(key, now).wait(now); pause > 0 {
+		if pause := l.inherited.Against(key, 0, now).Wait; pause > 0 {
 			retryAfter(pause)
 			continue
 		}
@@ -65,13 +65,13 @@ func (l *Labeled[T]) Inherit(
 		case ssa.IsReplaced(err), apierrors.IsConflict(err), apierrors.IsNotFound(err):
 			// The event of the deletion or of the new object starts a pass.
 		case apierrors.IsForbidden(err), apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
-			l.inherited.note(key, now)
+			l.inherited.Corrected(controller.DriftCount{}, object.GetNamespace(), key, 0, now)
 			klog.FromContext(ctx).Error(&RefusedError{Kind: target.kind, Name: target.name, Err: err},
 				"The labels of the owner were refused; a later pass tries again", "target", target.String())
 		case err != nil:
 			errs = append(errs, writeError(target, err))
 		default:
-			l.inherited.note(key, now)
+			l.inherited.Corrected(controller.DriftCount{}, object.GetNamespace(), key, 0, now)
 			l.Wrote(labeled)
 		}
 	}

@@ -33,7 +33,7 @@ type Labeled[T LabeledObject] struct {
 	informers   map[string]cache.SharedIndexInformer
 	views       overlay.Views[T]
 	// inherited is the backoff of [Labeled.Inherit].
-	inherited corrections
+	inherited controller.Corrections[childKey]
 }
 
 // byLabel is the index of labeled objects by namespace and owner.

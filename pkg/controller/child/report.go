@@ -81,7 +81,7 @@ func Judge(state State, err error) Verdict {
 	case len(state.Lost) > 0:
 		return Verdict{kstatus.InProgressStatus, childv1alpha1.ReasonKindUnserved, strings.Join(state.Lost, "; ")}
 	case len(state.Contested) > 0:
-		return Verdict{kstatus.InProgressStatus, childv1alpha1.ReasonRepeatedDrift, strings.Join(state.Contested, "; ")}
+		return Verdict{kstatus.InProgressStatus, apimeta.ReasonRepeatedDrift, strings.Join(state.Contested, "; ")}
 	case len(failed) > 0:
 		return Verdict{kstatus.FailedStatus, apimeta.ReasonUnhealthy, strings.Join(failed, "; ")}
 	case len(progressing) > 0:

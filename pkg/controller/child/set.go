@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -44,8 +45,7 @@ type Set struct {
 	// optional has further kinds. The map is fixed. mu protects its values.
 	optional map[schema.GroupVersionKind]*optional
 
-	corrections corrections
-	drifts      drifts
+	drifts drifts
 	// provided are the objects that users created in place of [Once] children. No informer has
 	// them, because they lack the label of children. An object is read again after conflictRetry.
 	provided expiring.Map[childKey, *Observed]
@@ -258,10 +258,10 @@ func (p *pass) ensure(ctx context.Context, desired desiredChild) error {
 	if doubted {
 		record.Fingerprint = "" // The child has changed since the apply.
 	}
-	got, pause := p.pause(kind, desired, record, doubted)
-	defer func() { p.reportContest(desired.id, pause) }()
+	got, contest := p.observeDrift(ctx, kind, desired, record, doubted)
+	defer func() { p.reportContest(desired, contest) }()
 	var written *Observed
-	if pause <= 0 {
+	if contest.Wait <= 0 {
 		written, err = p.write(ctx, kind, desired, record, got)
 	}
 	if p.set.isOptional(desired.gvk) && isUnserved(err) {
@@ -316,11 +316,11 @@ func (p *pass) exists(desired desiredChild, got *Observed) {
 	p.state.Children, p.state.kinds = append(p.state.Children, got), append(p.state.kinds, desired.kind)
 }
 
-// pause returns the remaining pause before the correction of a child, and the observed child.
-// Whether a doubted child has drifted is known only after the correction.
-func (p *pass) pause(
-	kind ManagedKind, desired desiredChild, record childv1alpha1.AppliedChild, doubted bool,
-) (*Observed, time.Duration) {
+// observeDrift returns the observed child, and the contest about it if it has drifted. Whether a
+// doubted child has drifted is known only after the correction.
+func (p *pass) observeDrift(
+	ctx context.Context, kind ManagedKind, desired desiredChild, record childv1alpha1.AppliedChild, doubted bool,
+) (*Observed, controller.Contest) {
 	got := kind.observed(p.owner.GetNamespace(), desired.name)
 	if got == nil && desired.once {
 		got, _ = p.set.provided.Get(p.childKey(desired.id), p.now)
@@ -331,25 +331,28 @@ func (p *pass) pause(
 		p.set.drifts.observe(p.childKey(desired.id), drifted, p.now)
 	}
 	if !drifted {
-		return got, 0
+		return got, controller.Contest{}
 	}
-	return got, p.set.corrections.run(p.childKey(desired.id), p.now).wait(p.now)
+	return got, p.contest(ctx, kind, desired, record, got)
 }
 
 // reportContest reports a child that other clients change repeatedly. It schedules the pass that
-// restores the child, or that finds no further changes.
-func (p *pass) reportContest(child id, pause time.Duration) {
-	run := p.set.corrections.run(p.childKey(child), p.now)
-	if pause <= 0 && run.count <= freeCorrections {
+// restores the child, or that finds no further changes. contest is the contest about a drifted child.
+func (p *pass) reportContest(child desiredChild, contest controller.Contest) {
+	texts, ends := p.set.drifts.corrections.Contests(p.appliedKey(child), p.now)
+	if len(texts) == 0 {
 		return
 	}
-	text := fmt.Sprintf(
-		"%s %q is changed by another client each time it is restored: find the client with kubectl get --show-managed-fields", child.kind, child.name)
-	p.state.Contested = append(p.state.Contested, text)
-	p.note(child, func(found *problem) { found.contested = text })
-	p.retryAfter(run.end().Sub(p.now) + 1)
-	if pause > 0 {
-		p.retryAfter(pause)
+	p.state.Contested = append(p.state.Contested, texts...)
+	p.note(child.id, func(found *problem) { found.contested = strings.Join(texts, "; ") })
+	for i := range p.applied {
+		if record := &p.applied[i]; record.Kind == child.kind && record.Name == child.name {
+			record.Contested = true
+		}
+	}
+	p.retryAfter(ends + 1)
+	if contest.Wait > 0 {
+		p.retryAfter(contest.Wait)
 	}
 }
 
@@ -367,6 +370,10 @@ func (p *pass) note(child id, change func(*problem)) {
 }
 
 func (p *pass) childKey(child id) childKey { return childKey{p.owner.GetNamespace(), child} }
+
+func (p *pass) appliedKey(desired desiredChild) appliedKey {
+	return appliedKey{p.childKey(desired.id), desired.digest}
+}
 
 // retryAfter schedules the next pass after d at the latest.
 func (p *pass) retryAfter(d time.Duration) {
@@ -412,7 +419,8 @@ func (p *pass) write(
 			changed := got == nil || got.ResourceVersion != applied.GetResourceVersion()
 			corrected := changed && isCorrection(desired, record, got)
 			klog.FromContext(ctx).Info("Applied a child", "target", desired.id.String(), "corrected", corrected)
-			return p.wrote(kind, desired, corrected, applied), nil
+			writer := writerOf(record, got)
+			return p.wrote(kind, desired, corrected, writer, applied), nil
 		}
 		if apierrors.HasStatusCause(answer, corev1.NamespaceTerminatingCause) {
 			p.awaits(desired.id, "the namespace is being deleted")
@@ -466,11 +474,14 @@ func (p *pass) confirmed(ctx context.Context, ask func(ctx context.Context, owne
 }
 
 // wrote records that a child was written, and returns the child.
-func (p *pass) wrote(kind ManagedKind, desired desiredChild, corrected bool, applied metav1.Object) *Observed {
+// The status does not record the corrections of a contest, only its begin and end.
+func (p *pass) wrote(kind ManagedKind, desired desiredChild, corrected bool, writer uint64, applied metav1.Object) *Observed {
 	if corrected {
-		p.corrected = append(p.corrected, desired.childName())
-		p.set.corrections.note(p.childKey(desired.id), p.now)
-		p.set.drifts.corrected(p.childKey(desired.id), p.now)
+		child := p.appliedKey(desired)
+		if !p.set.drifts.corrections.Against(child, writer, p.now).Begun {
+			p.corrected = append(p.corrected, desired.childName())
+		}
+		p.set.drifts.corrected(child, writer, p.now)
 	}
 	result := kind.observe(applied)
 	p.set.flights.Wrote(cache.MetaObjectToName(p.owner), applied)

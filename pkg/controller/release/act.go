@@ -34,8 +34,10 @@ const (
 // the process may have an old version of it, or another object that had its name. A status write
 // confirms it, too.
 func (l *Lifecycle) announce(ctx context.Context, s *subject, f Facts, found assessment) error {
-	if reason, message := driftOf(s, found.plan, found.plan.Decision); reason != "" {
-		s.Conditions().Set(releasev1alpha1.ConditionDrifted, metav1.ConditionTrue, reason, message)
+	if reason, message := driftOf(s, found.plan, found.plan.Decision); reason != "" && !found.plan.Contested {
+		if !isContested(*s.status) {
+			s.Conditions().Set(releasev1alpha1.ConditionDrifted, metav1.ConditionTrue, reason, message)
+		}
 		s.reportProgress(reason, message)
 		if found.plan.Decision.Action != helm.ActionRepair {
 			if err := s.Commit(ctx); err != nil {
@@ -139,7 +141,7 @@ func (l *Lifecycle) act(ctx context.Context, s *subject, f Facts, found assessme
 	if rollsOut(decision.Action) {
 		l.refusedChanges.Forget(f.Key)
 	}
-	l.countCorrected(f, decision)
+	l.countCorrected(f, *s.status, found.plan)
 	if decision.Action == helm.ActionRepair {
 		_ = s.Commit(ctx) // After a failure, the write at the end of the pass reports the correction.
 	}
@@ -169,14 +171,18 @@ func (l *Lifecycle) keepDeployed(ctx context.Context, s *subject, f Facts, faile
 	if _, _, err = l.act(ctx, s, f, found); err != nil {
 		return fmt.Errorf("correct the drift of the deployed revision: %w", err)
 	}
-	if plan, err = l.observe(ctx, s, f); err == nil && len(plan.Observed.Drifts) == 0 {
-		s.Conditions().Remove(releasev1alpha1.ConditionDrifted)
+	if plan, err = l.observe(ctx, s, f); err == nil {
+		l.reportDrift(s, f, plan)
 	}
 	return err
 }
 
 // recordDeployed records the result of a successful action and its reason.
 func recordDeployed(s *subject, f Facts, plan Plan, deployed *helm.Deployed) {
+	if plan.Contested {
+		s.status.Inventory = inventoryOf(deployed)
+		return
+	}
 	answerForce(s.status, f, plan.Decision.Action)
 	decision := completedBy(plan, *s.status, plan.Decision)
 	at := metav1.NewTime(f.Now).Rfc3339Copy()

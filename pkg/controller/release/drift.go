@@ -6,13 +6,14 @@ package release
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/tools/cache"
 
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
+	"github.com/example/demoapp-controller/pkg/controller"
 	"github.com/example/demoapp-controller/pkg/helm"
 	"github.com/example/demoapp-controller/pkg/helm/fields"
 )
@@ -43,9 +44,19 @@ func driftOf(s *subject, plan Plan, decision helm.Decision) (reason, message str
 	return "", ""
 }
 
-// applyDriftPolicy removes from the plan the drift that the policy does not correct.
-// Drift that is only reported, or that may be of ignored fields, is explained first.
+// applyDriftPolicy removes from the plan the drift that the policy does not correct, and the
+// drift whose correction waits.
 func (l *Lifecycle) applyDriftPolicy(ctx context.Context, s *subject, f Facts, plan Plan) (Plan, error) {
+	plan, err := l.applyDriftMode(ctx, s, f, plan)
+	if err != nil || plan.Decision.Action != helm.ActionRepair {
+		return plan, err
+	}
+	return l.holdContested(ctx, s, f, plan), nil
+}
+
+// applyDriftMode removes from the plan the drift that the policy does not correct.
+// Drift that is only reported, or that may be of ignored fields, is explained first.
+func (l *Lifecycle) applyDriftMode(ctx context.Context, s *subject, f Facts, plan Plan) (Plan, error) {
 	if plan.Decision.Action != helm.ActionRepair {
 		return plan, nil
 	}
@@ -93,28 +104,28 @@ func (l *Lifecycle) countDrift(f Facts, plan Plan) {
 	l.drifted.Set(f.Key, drifted)
 }
 
-// countCorrected counts the drifted objects that a successful action restored. An action
-// that applies the whole release restores all objects whose drift was counted.
-func (l *Lifecycle) countCorrected(f Facts, decision helm.Decision) {
+// countCorrected counts what a successful action restored: drifted objects, or the release itself.
+// An action that applies the whole release restores all objects whose drift was counted.
+func (l *Lifecycle) countCorrected(f Facts, s releasev1alpha1.ReleaseStatus, plan Plan) {
 	var restored map[helm.Identity]bool
-	switch decision.Action {
+	drifted, _ := l.drifted.Get(f.Key)
+	switch plan.Decision.Action {
 	case helm.ActionRepair:
-		restored = objectsOf(decision.Drifts)
+		restored = objectsOf(plan.Decision.Drifts)
 	case helm.ActionInstall, helm.ActionUpgrade, helm.ActionReapply, helm.ActionRollback:
-		restored, _ = l.drifted.Get(f.Key)
+		restored = drifted
 	case helm.ActionNone, helm.ActionWait, helm.ActionRefuse:
 		return
 	}
 	for object := range restored {
-		l.repeats.Corrected(l.drift, f.Key.Namespace, driftedObject{f.Key, object}, f.Now)
+		l.corrections.Corrected(l.drift, f.Key.Namespace, f.drifted(object), plan.Observed.Writers[object], f.Now)
 	}
-	l.drifted.Forget(f.Key)
-}
-
-// driftedObject identifies an object of the release of a custom resource.
-type driftedObject struct {
-	owner  cache.ObjectName
-	object helm.Identity
+	if isReleaseChange(s, plan.Decision) {
+		l.corrections.Corrected(controller.DriftCount{}, f.Key.Namespace, f.drifted(theRelease(f)), 0, f.Now)
+	}
+	left := maps.Clone(drifted)
+	maps.DeleteFunc(left, func(object helm.Identity, _ bool) bool { return restored[object] })
+	l.drifted.Set(f.Key, left)
 }
 
 // objectsOf returns the objects that have drifted. An object may have several drifts.

@@ -27,7 +27,16 @@ func Events(before, after releasev1alpha1.ReleaseStatus, policy releasev1alpha1.
 	if e, ok := driftTransition(before, after, policy); ok {
 		found = append(found, e)
 	}
+	if isContested(before) && !isContested(after) {
+		found = append(found, event.Normal("DriftCorrected", "Repair", "No other client changes an object again and again any more"))
+	}
 	return found
+}
+
+// isContested reports whether the status reports a contest, which began with a new reason of Ready.
+func isContested(s releasev1alpha1.ReleaseStatus) bool {
+	drifted := meta.FindStatusCondition(s.Conditions, releasev1alpha1.ConditionDrifted)
+	return drifted != nil && drifted.Reason == apimeta.ReasonRepeatedDrift
 }
 
 func transitions(before, after releasev1alpha1.ReleaseStatus, expected []string) []event.Event {

@@ -4,8 +4,10 @@
 package release
 
 import (
+	"slices"
 	"time"
 
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
@@ -21,6 +23,9 @@ const (
 	// be delayed until its objects are observed as healthy. Workloads without pods become
 	// ready within this delay, which saves one status write.
 	newRevisionTime = 100 * time.Millisecond
+	// contestTime is how long a status write may be delayed that only records the corrections of a
+	// contest. Without these records, the next process corrects the objects once more.
+	contestTime = time.Minute
 )
 
 // Hold returns how long the write of a status may be delayed that only reports the
@@ -32,6 +37,9 @@ func Hold(written, next releasev1alpha1.ReleaseStatus) time.Duration {
 	if next.LastHandledRequestedAt != written.LastHandledRequestedAt || next.LastHandledForceAt != written.LastHandledForceAt {
 		return 0 // A user waits for the result.
 	}
+	if onlyCorrects(written, next) {
+		return contestTime
+	}
 	if ready == nil || ready.Reason != apimeta.ReasonProgressing || next.DeployedRelease == nil ||
 		meta.FindStatusCondition(written.Conditions, releasev1alpha1.ConditionFailed) != nil {
 		return 0
@@ -42,4 +50,18 @@ func Hold(written, next releasev1alpha1.ReleaseStatus) time.Duration {
 		return newRevisionTime
 	}
 	return settleTime
+}
+
+// onlyCorrects reports whether two statuses report the same contest, and differ only in what the
+// operator wrote to the objects.
+func onlyCorrects(written, next releasev1alpha1.ReleaseStatus) bool {
+	if !isContested(written) || !isContested(next) || len(written.Inventory) != len(next.Inventory) {
+		return false
+	}
+	same := next
+	same.Inventory = slices.Clone(next.Inventory)
+	for i := range same.Inventory {
+		same.Inventory[i].Digest = written.Inventory[i].Digest
+	}
+	return apiequality.Semantic.DeepEqual(written, same)
 }

@@ -68,8 +68,8 @@ type Lifecycle struct {
 	podLooks      controller.Memory[podLooks]
 	// drifted are the objects whose drift was counted and is not corrected.
 	drifted controller.Memory[map[helm.Identity]bool]
-	// repeats are the objects that were corrected lately.
-	repeats controller.DriftRepeats[driftedObject]
+	// corrections are those of the last minutes.
+	corrections controller.Corrections[driftedObject]
 	// releases has the release of each object that is not refused its release. Several
 	// kinds may want one release, and the engine's memory belongs to its owner.
 	releases controller.Memory[cache.ObjectName]
@@ -95,6 +95,7 @@ func (l *Lifecycle) Forget(key cache.ObjectName) {
 	l.inputVersions.Forget(key)
 	l.podLooks.Forget(key)
 	l.drifted.Forget(key)
+	l.corrections.Forget(func(corrected driftedObject) bool { return corrected.owner == key })
 	l.rollouts.Forget(key)
 	if release, ok := l.releases.Get(key); ok {
 		l.engine.Forget(release)
@@ -246,6 +247,7 @@ func (l *Lifecycle) steps(ctx context.Context, s *subject, f Facts) (_ Plan, obs
 	if err != nil {
 		return found.plan, false, l.reportFailure(ctx, s, f, found.plan, err)
 	}
+	found.contested = l.reportDrift(s, f, found.plan)
 	return found.plan, report(s, f, found), nil
 }
 
@@ -254,6 +256,8 @@ type assessment struct {
 	plan     Plan
 	blockers []Blocker
 	health   health
+	// contested describes the objects that other clients change again after each correction.
+	contested string
 }
 
 // willRetry reports whether the deployed revision was not healthy in time and another
@@ -296,7 +300,7 @@ func (l *Lifecycle) assess(ctx context.Context, s *subject, f Facts, blockers []
 // passGates evaluates all gates, although one is enough to hold the change, so that the
 // status shows every blocker.
 func (l *Lifecycle) passGates(ctx context.Context, s *subject, f Facts, found assessment) assessment {
-	gates := append(append([]Gate{}, l.gates...), f.Desired.Gates...)
+	gates := append(append([]Gate{l.gateContested}, l.gates...), f.Desired.Gates...)
 	for _, gate := range append(gates, l.rollouts.Gate) {
 		verdict := gate(ctx, GateInput{Facts: f, Plan: found.plan, Status: s.status, Blocked: len(found.blockers) > 0})
 		s.Conditions().Remove(verdict.Remove...)

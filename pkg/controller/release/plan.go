@@ -25,6 +25,9 @@ type Plan struct {
 	Suspended bool
 	// GivenUp says that Next is a further attempt at a change that was given up or rolled back.
 	GivenUp bool
+	// Contested says that Decision corrects only objects that another client changes again after
+	// each correction. The status reports the contest, and not each correction.
+	Contested bool
 	// Changes are those of a revision that was tried and failed.
 	Changes helm.Changes
 }

@@ -32,9 +32,6 @@ func report(s *subject, f Facts, found assessment) bool {
 	if found.plan.Observed.BaselineKnown || found.plan.Observed.StillDeployed != nil {
 		s.status.Replicas, s.status.ReadyReplicas, s.status.Selector = summary.Replicas, summary.ReadyReplicas, summary.Selector
 	}
-	if len(found.plan.Observed.Drifts) == 0 && !found.plan.Suspended {
-		s.Conditions().Remove(releasev1alpha1.ConditionDrifted)
-	}
 	stalled := slices.ContainsFunc(found.blockers, func(b Blocker) bool { return b.Stalled })
 	if found.plan.Withheld || found.plan.Decision.Action == helm.ActionWait || stalled {
 		reportHeld(s, f, found, summary)
@@ -53,7 +50,7 @@ func report(s *subject, f Facts, found assessment) bool {
 	s.removeFailed()
 	reason, message := deployedState(*s.status.DeployedRelease)
 	s.Conditions().Set(releasev1alpha1.ConditionDeployed, metav1.ConditionTrue, reason, message)
-	reportHealth(s, f, found.plan, summary)
+	reportHealth(s, f, found, summary)
 	return true
 }
 
@@ -66,14 +63,18 @@ func deployedState(deployed releasev1alpha1.DeployedRelease) (reason, message st
 	return reason, fmt.Sprintf("Revision %d of chart %s %s is deployed", deployed.Revision, deployed.Chart, deployed.ChartVersion)
 }
 
-func reportHealth(s *subject, f Facts, plan Plan, summary Summary) {
-	missing := missingObjects(f, plan)
+func reportHealth(s *subject, f Facts, found assessment, summary Summary) {
+	missing := missingObjects(f, found.plan)
+	if missing == "" && summary.Healthy {
+		s.status.LastGoodRevision = s.status.DeployedRelease.Revision
+		forgetFailures(s.status)
+	}
 	switch {
 	case missing != "":
 		s.Conditions().MarkStalled(apimeta.ReasonUnhealthy, missing)
+	case found.contested != "":
+		s.Conditions().MarkReconciling(apimeta.ReasonRepeatedDrift, found.contested)
 	case summary.Healthy:
-		s.status.LastGoodRevision = s.status.DeployedRelease.Revision
-		forgetFailures(s.status)
 		s.Conditions().MarkReady(apimeta.ReasonHealthy, fmt.Sprintf("Revision %d is deployed and healthy", s.status.DeployedRelease.Revision))
 	case summary.Failed:
 		s.Conditions().MarkStalled(apimeta.ReasonUnhealthy, summary.Message)

@@ -167,20 +167,3 @@ func OfChart(object *unstructured.Unstructured, fields *fieldpath.Set) *fieldpat
 	})
 	return found
 }
-
-// Lost returns the fields that the engine would own after an apply, but does not own in the
-// live object.
-func Lost(applied, live metav1.Object) (*fieldpath.Set, error) {
-	var sets [2]*fieldpath.Set
-	for i, object := range []metav1.Object{applied, live} {
-		sets[i] = fieldpath.NewSet()
-		owned := ssa.OwnedFields(ssa.ManagedFields(object), manifest.FieldManager)
-		if owned == nil {
-			continue
-		}
-		if err := sets[i].FromJSON(bytes.NewReader(owned.GetRawBytes())); err != nil {
-			return nil, fmt.Errorf("managedFields of %q: %w", manifest.FieldManager, err)
-		}
-	}
-	return sets[0].Difference(sets[1]), nil
-}

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
+	"github.com/example/demoapp-controller/pkg/ssa"
 	"github.com/example/demoapp-controller/test/memory"
 )
 
@@ -58,7 +59,7 @@ func FuzzIgnoredPaths(f *testing.F) {
 			}
 		}
 		adopt(desired, observed, pointerTokens(path))
-		Differences(desired, observed)
+		ssa.Differences(desired, observed)
 		runtime.ReadMemStats(&after)
 		if took := after.TotalAlloc - before.TotalAlloc; took > memory.Limit {
 			t.Errorf("allocated %d MiB", took>>20)

@@ -4,7 +4,6 @@
 package fields
 
 import (
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -194,7 +193,7 @@ func adopt(desired, live any, path []string) {
 		if err != nil || index < 0 || index >= len(parent) {
 			return
 		}
-		value := sameItem(parent[index], live, index)
+		value := ssa.SameItem(parent[index], live, index)
 		if len(path) > 1 {
 			adopt(parent[index], value, path[1:])
 		} else if value != nil {
@@ -203,78 +202,10 @@ func adopt(desired, live any, path []string) {
 	}
 }
 
-// sameItem returns the item of a live list that corresponds to the desired item: the item
-// with the same name, or, without names, the item at the same index.
-func sameItem(desired, live any, index int) any {
-	if found := ssa.ItemLike(desired, live); found != nil {
-		return found
-	}
-	items, _ := live.([]any)
-	if fields, named := desired.(map[string]any); named && fields["name"] != nil || index >= len(items) {
-		return nil
-	}
-	return items[index]
-}
-
 func pointerTokens(path string) []string {
 	tokens := strings.Split(strings.TrimPrefix(path, "/"), "/")
 	for i, token := range tokens {
 		tokens[i] = strings.ReplaceAll(strings.ReplaceAll(token, "~1", "/"), "~0", "~")
 	}
 	return tokens
-}
-
-func pointerToken(field string) string {
-	return "/" + strings.ReplaceAll(strings.ReplaceAll(field, "~", "~0"), "/", "~1")
-}
-
-// Differences returns the fields whose values differ, as JSON pointers into the desired
-// object. It returns no values, because some are secret.
-func Differences(desired, live map[string]any) []string { return differences(desired, live, "") }
-
-func differences(desired, live any, path string) []string {
-	switch w := desired.(type) {
-	case map[string]any:
-		l, ok := live.(map[string]any)
-		if !ok {
-			return []string{path}
-		}
-		return differentFields(w, l, path)
-	case []any:
-		l, ok := live.([]any)
-		if !ok || len(l) != len(w) {
-			return []string{path}
-		}
-		var found []string
-		for i := range w {
-			found = append(found, differences(w[i], sameItem(w[i], l, i), path+"/"+strconv.Itoa(i))...)
-		}
-		return found
-	default:
-		if desired == live {
-			return nil
-		}
-		return []string{path}
-	}
-}
-
-func differentFields(desired, live map[string]any, path string) []string {
-	names := slices.Sorted(maps.Keys(desired))
-	for name := range live {
-		if _, ok := desired[name]; !ok {
-			names = append(names, name)
-		}
-	}
-	slices.Sort(names)
-	var found []string
-	for _, name := range names {
-		is, inLive := live[name]
-		want, inDesired := desired[name]
-		if inLive != inDesired {
-			found = append(found, path+pointerToken(name))
-			continue
-		}
-		found = append(found, differences(want, is, path+pointerToken(name))...)
-	}
-	return found
 }

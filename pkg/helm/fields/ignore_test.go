@@ -48,28 +48,6 @@ func TestAdopt(t *testing.T) {
 	}
 }
 
-func TestDifferences(t *testing.T) {
-	tests := []struct {
-		name, desired, live string
-		want                []string
-	}{
-		{"none", `{a: {b: [1, {name: x}]}}`, `{a: {b: [1, {name: x}]}}`, nil},
-		{"a value", `{a: {b: 1}}`, `{a: {b: 2}}`, []string{"/a/b"}},
-		{"added and removed", `{a: 1, b: 2}`, `{b: 2, c: 3}`, []string{"/a", "/c"}},
-		{"another type", `{a: {b: 1}, c: [1]}`, `{a: 1, c: {}}`, []string{"/a", "/c"}},
-		{"a shorter list", `{a: [1, 2]}`, `{a: [1]}`, []string{"/a"}},
-		{"an item, in another order", `{a: [{name: x, v: 1}, {name: y, v: 1}]}`, `{a: [{name: y, v: 2}, {name: x, v: 1}]}`, []string{"/a/1/v"}},
-		{"characters with a meaning", `{a/b: 1, "c~d": 1}`, `{}`, []string{"/a~1b", "/c~0d"}},
-	}
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			if diff := cmp.Diff(test.want, Differences(parsed(t, test.desired), parsed(t, test.live))); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
-		})
-	}
-}
-
 func TestIgnoredPaths(t *testing.T) {
 	rules := []IgnoreRule{
 		{Kind: "Deployment", Paths: []string{"/spec/replicas"}},

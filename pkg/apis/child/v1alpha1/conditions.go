@@ -15,9 +15,6 @@ const (
 	ReasonKindUnserved = "KindUnserved"
 	// ReasonApplyFailed is a child that could not be written; it is retried.
 	ReasonApplyFailed = "ApplyFailed"
-	// ReasonRepeatedDrift is a child that others change again each time it is restored. It
-	// is restored at growing intervals, up to 5 minutes.
-	ReasonRepeatedDrift = "RepeatedDrift"
 	// ReasonWaitingForComponent is a component that starts when those before it are ready.
 	ReasonWaitingForComponent = "WaitingForComponent"
 	// ReasonDegraded is a component that is not ready any more, after all components were

@@ -56,6 +56,17 @@ type AppliedChild struct {
 	// +kubebuilder:validation:MaxLength=64
 	// +optional
 	Fingerprint string `json:"fingerprint,omitempty"`
+
+	// contested means that another client changes the child again after each correction, so that
+	// corrections wait.
+	// +optional
+	Contested bool `json:"contested,omitempty"`
+
+	// ended is the result of a child that runs to its end and is then deleted, such as a Job with
+	// ttlSecondsAfterFinished. Its deletion is then no drift.
+	// +kubebuilder:validation:Enum=Succeeded;Failed
+	// +optional
+	Ended string `json:"ended,omitempty"`
 }
 
 // Correction is the restoration of children that others changed or deleted.

@@ -64,6 +64,9 @@ const (
 	// ReasonOwnershipConflict means that an object of a desired name, or the release,
 	// exists and has another owner. The operator does not change it.
 	ReasonOwnershipConflict = "OwnershipConflict"
+	// ReasonRepeatedDrift means that another client changes or deletes an object again after
+	// each correction. The object is corrected at growing intervals, up to 5 minutes.
+	ReasonRepeatedDrift = "RepeatedDrift"
 	// ReasonObserveFailed means that the observed state could not be read. The read is
 	// retried.
 	ReasonObserveFailed = "ObserveFailed"

@@ -210,4 +210,15 @@ type InventoryEntry struct {
 	// +kubebuilder:validation:MaxLength=128
 	// +optional
 	Digest string `json:"digest,omitempty"`
+
+	// contested means that another client changes the object again after each correction, so
+	// that corrections wait.
+	// +optional
+	Contested bool `json:"contested,omitempty"`
+
+	// ended is the result of an object that runs to its end and is then deleted, such as a Job
+	// with ttlSecondsAfterFinished. Its deletion is then no drift.
+	// +kubebuilder:validation:Enum=Succeeded;Failed
+	// +optional
+	Ended string `json:"ended,omitempty"`
 }

@@ -22,7 +22,6 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
 
-	childv1alpha1 "github.com/example/demoapp-controller/pkg/apis/child/v1alpha1"
 	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
 	webappv1 "github.com/example/demoapp-controller/pkg/apis/webapp/v1"
 	"github.com/example/demoapp-controller/pkg/controller/child"
@@ -170,7 +169,7 @@ func TestRepeatedDriftIsReportedOnce(t *testing.T) {
 			w.Wait(time.Second)
 		}
 
-		expect.Equal(t, "reason", childv1alpha1.ReasonRepeatedDrift, w.ready().Reason)
+		expect.Equal(t, "reason", apimeta.ReasonRepeatedDrift, w.ready().Reason)
 		events := map[string]int{}
 		for _, sent := range w.Take() {
 			events[sent]++

@@ -71,6 +71,9 @@ func (r *Release) explain(drift helm.Drift, baseline helm.Baseline) helm.Explana
 	}
 	o := r.foreignOf(drift.Object.Kind)
 	explanation := helm.Explanation{Drift: drift, Live: r.Live[drift.Object.Kind]}
+	if len(o.taken)+len(o.added) > 0 {
+		explanation.Managers = []string{"injector"}
+	}
 	switch drift.Kind {
 	case helm.DriftForeign:
 		explanation.Fields = slices.Clone(o.added)

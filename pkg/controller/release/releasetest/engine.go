@@ -89,7 +89,9 @@ func (e *Engine) Observe(_ context.Context, key cache.ObjectName, baseline helm.
 		return helm.Snapshot{}, nil
 	}
 	newest := *r.Record
-	snapshot := helm.Snapshot{Record: &newest, LastGood: r.lastGood(), BaselineKnown: baseline.Revision == newest.Revision}
+	snapshot := helm.Snapshot{
+		Record: &newest, LastGood: r.lastGood(), BaselineKnown: baseline.Revision == newest.Revision, Writers: map[helm.Identity]uint64{},
+	}
 	for revision := range newest.Revision {
 		if revision+1 == newest.Revision && !newest.Own {
 			continue
@@ -104,6 +106,7 @@ func (e *Engine) Observe(_ context.Context, key cache.ObjectName, baseline helm.
 		drifts := r.drifts(entry, baseline)
 		if snapshot.Drifts = append(snapshot.Drifts, drifts...); len(drifts) > 0 {
 			snapshot.Drifted += fmt.Sprintln(drifts, r.Live[entry.Kind], r.foreignOf(entry.Kind).edits)
+			snapshot.Writers[entry.Identity()] = r.Writers[entry.Kind]
 		}
 		if _, ok := r.Live[entry.Kind]; !ok {
 			continue

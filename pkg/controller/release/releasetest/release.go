@@ -24,6 +24,8 @@ type Release struct {
 	Past          []record.Record
 	Applied, Live map[string]helm.InventoryEntry
 	Health        helm.Health
+	// Writers identify the clients that change objects, by kind.
+	Writers map[string]uint64
 
 	began   time.Time
 	foreign map[string]*foreignChanges

@@ -1308,6 +1308,20 @@ func schema_pkg_apis_child_v1alpha1_AppliedChild(ref common.ReferenceCallback) c
 							Format:      "",
 						},
 					},
+					"contested": {
+						SchemaProps: spec.SchemaProps{
+							Description: "contested means that another client changes the child again after each correction, so that corrections wait.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"ended": {
+						SchemaProps: spec.SchemaProps{
+							Description: "ended is the result of a child that runs to its end and is then deleted, such as a Job with ttlSecondsAfterFinished. Its deletion is then no drift.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
 				},
 				Required: []string{"kind", "name"},
 			},
@@ -4261,6 +4275,20 @@ func schema_pkg_apis_release_v1alpha1_InventoryEntry(ref common.ReferenceCallbac
 					"digest": {
 						SchemaProps: spec.SchemaProps{
 							Description: "digest identifies the fields that the operator owns in the object, as of its last write. Its format is private to the operator.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"contested": {
+						SchemaProps: spec.SchemaProps{
+							Description: "contested means that another client changes the object again after each correction, so that corrections wait.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"ended": {
+						SchemaProps: spec.SchemaProps{
+							Description: "ended is the result of an object that runs to its end and is then deleted, such as a Job with ttlSecondsAfterFinished. Its deletion is then no drift.",
 							Type:        []string{"string"},
 							Format:      "",
 						},

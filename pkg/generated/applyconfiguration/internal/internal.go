@@ -388,7 +388,13 @@ var schemaYAML = typed.YAMLObject(`types:
 - name: com.github.example.demoapp-controller.pkg.apis.child.v1alpha1.AppliedChild
   map:
     fields:
+    - name: contested
+      type:
+        scalar: boolean
     - name: digest
+      type:
+        scalar: string
+    - name: ended
       type:
         scalar: string
     - name: fingerprint
@@ -1404,7 +1410,13 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         scalar: string
       default: ""
+    - name: contested
+      type:
+        scalar: boolean
     - name: digest
+      type:
+        scalar: string
+    - name: ended
       type:
         scalar: string
     - name: kind

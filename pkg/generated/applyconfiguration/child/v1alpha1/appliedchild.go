@@ -21,6 +21,12 @@ type AppliedChildApplyConfiguration struct {
 	Digest *string `json:"digest,omitempty"`
 	// fingerprint of the fields that the operator owned after it applied the child.
 	Fingerprint *string `json:"fingerprint,omitempty"`
+	// contested means that another client changes the child again after each correction, so that
+	// corrections wait.
+	Contested *bool `json:"contested,omitempty"`
+	// ended is the result of a child that runs to its end and is then deleted, such as a Job with
+	// ttlSecondsAfterFinished. Its deletion is then no drift.
+	Ended *string `json:"ended,omitempty"`
 }
 
 // AppliedChildApplyConfiguration constructs a declarative configuration of the AppliedChild type for use with
@@ -66,5 +72,21 @@ func (b *AppliedChildApplyConfiguration) WithDigest(value string) *AppliedChildA
 // If called multiple times, the Fingerprint field is set to the value of the last call.
 func (b *AppliedChildApplyConfiguration) WithFingerprint(value string) *AppliedChildApplyConfiguration {
 	b.Fingerprint = &value
+	return b
+}
+
+// WithContested sets the Contested field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Contested field is set to the value of the last call.
+func (b *AppliedChildApplyConfiguration) WithContested(value bool) *AppliedChildApplyConfiguration {
+	b.Contested = &value
+	return b
+}
+
+// WithEnded sets the Ended field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Ended field is set to the value of the last call.
+func (b *AppliedChildApplyConfiguration) WithEnded(value string) *AppliedChildApplyConfiguration {
+	b.Ended = &value
 	return b
 }

@@ -27,6 +27,12 @@ type InventoryEntryApplyConfiguration struct {
 	// digest identifies the fields that the operator owns in the object, as of its last
 	// write. Its format is private to the operator.
 	Digest *string `json:"digest,omitempty"`
+	// contested means that another client changes the object again after each correction, so
+	// that corrections wait.
+	Contested *bool `json:"contested,omitempty"`
+	// ended is the result of an object that runs to its end and is then deleted, such as a Job
+	// with ttlSecondsAfterFinished. Its deletion is then no drift.
+	Ended *string `json:"ended,omitempty"`
 }
 
 // InventoryEntryApplyConfiguration constructs a declarative configuration of the InventoryEntry type for use with
@@ -80,5 +86,21 @@ func (b *InventoryEntryApplyConfiguration) WithUID(value types.UID) *InventoryEn
 // If called multiple times, the Digest field is set to the value of the last call.
 func (b *InventoryEntryApplyConfiguration) WithDigest(value string) *InventoryEntryApplyConfiguration {
 	b.Digest = &value
+	return b
+}
+
+// WithContested sets the Contested field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Contested field is set to the value of the last call.
+func (b *InventoryEntryApplyConfiguration) WithContested(value bool) *InventoryEntryApplyConfiguration {
+	b.Contested = &value
+	return b
+}
+
+// WithEnded sets the Ended field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Ended field is set to the value of the last call.
+func (b *InventoryEntryApplyConfiguration) WithEnded(value string) *InventoryEntryApplyConfiguration {
+	b.Ended = &value
 	return b
 }

@@ -44,6 +44,8 @@ type Health struct {
 	// PodsMissing is the end of Message if a StatefulSet lacks pods, or a started Job has none: the
 	// command that shows why. [RefusedPods] may know why. It is empty for all other objects.
 	PodsMissing string
+	// Ended is the result of an object that ends, such as a Job, and is then deleted by its own rule.
+	Ended End
 }
 
 // Explained returns the health with the reason why the pods of the object are missing or fail.
@@ -89,7 +91,7 @@ func Of(object *unstructured.Unstructured) Health {
 	if result.Status == status.CurrentStatus && lacksFirstPod(object) {
 		result = &status.Result{Status: status.InProgressStatus, Message: "No pod exists"}
 	}
-	health := Health{Status: result.Status, PodsRefused: podsRefused(object)}
+	health := Health{Status: result.Status, PodsRefused: podsRefused(object), Ended: EndOf(object)}
 	if result.Status != status.CurrentStatus {
 		health.Message = result.Message
 		if health.PodsRefused != "" {

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/example/demoapp-controller/pkg/health"
 	"github.com/example/demoapp-controller/pkg/helm/guard"
 	"github.com/example/demoapp-controller/pkg/helm/live"
 	"github.com/example/demoapp-controller/pkg/helm/record"
@@ -42,10 +43,10 @@ type Snapshot struct {
 	// BaselineKnown says that the given baseline belongs to the newest revision, so that
 	// Drifts and Health are known.
 	BaselineKnown bool
-	// Completed are the entries of the baseline's inventory whose digest an earlier version of the
-	// operator recorded, without a time, and whose objects have not drifted. These entries have the
-	// digest of the live object, and replace the entries of the baseline. Until then, a change
-	// under the engine's field manager is not drift.
+	// Completed are entries that replace those of the baseline's inventory. Some have a digest that an
+	// earlier version of the operator recorded without a time, and their objects have not drifted. They
+	// have the digest of the live object: until then, a change under the engine's field manager is
+	// not drift. Others are objects that have ended since.
 	Completed []InventoryEntry
 	// StillDeployed is the revision of the given baseline if the revision is an older one and all
 	// later attempts of the engine failed or were interrupted. Otherwise, it is nil. Drifts and
@@ -70,7 +71,7 @@ func (s Snapshot) Verifies(revision int) bool { return record.DigestFor(s.Revisi
 // kinds. It waits until these watches are filled. The error wraps [ErrNotSynced] when they are not
 // filled in time.
 func (e *Engine) Observe(ctx context.Context, release cache.ObjectName, baseline Baseline) (Snapshot, error) {
-	snapshot := Snapshot{Remembered: baseline.Revision != 0}
+	snapshot := Snapshot{Remembered: baseline.Revision != 0, Writers: map[Identity]uint64{}}
 	history := e.records.History(release)
 	if len(history) > 0 {
 		snapshot.Revisions = e.digests.Of(release, baseline.Revisions, history)
@@ -109,12 +110,18 @@ func (e *Engine) Observe(ctx context.Context, release cache.ObjectName, baseline
 				doubted = view.IsDoubted(got)
 			}
 		}
+		entry.Ended = e.endOf(entry, got)
+		if got == nil && entry.Ended != "" {
+			snapshot.complete(entry, inventory[i])
+			snapshot.Health = append(snapshot.Health, ObjectHealth{Object: entry.ObjectReference, Health: health.OfEnded(entry.Ended)})
+			continue
+		}
 		found := e.driftsOf(release, entry, got, served && mapping.GroupVersionKind == entry.groupVersionKind(), doubted)
 		snapshot.Drifts = append(snapshot.Drifts, found...)
-		if len(found) == 0 && got.Trace.Fingerprint != entry.Digest {
+		if len(found) == 0 {
 			entry.Digest = got.Trace.Fingerprint
-			snapshot.Completed = append(snapshot.Completed, entry)
 		}
+		snapshot.complete(entry, inventory[i])
 		for _, drift := range found {
 			fmt.Fprintln(states, i, drift.Kind)
 		}
@@ -123,9 +130,6 @@ func (e *Engine) Observe(ctx context.Context, release cache.ObjectName, baseline
 			drifted = append(drifted, got.UID)
 		}
 		if len(found) > 0 && got != nil && got.UID == entry.UID {
-			if snapshot.Writers == nil {
-				snapshot.Writers = map[Identity]uint64{}
-			}
 			snapshot.Writers[entry.Identity()] = got.Trace.Writer
 		}
 		if got != nil {
@@ -137,6 +141,26 @@ func (e *Engine) Observe(ctx context.Context, release cache.ObjectName, baseline
 	}
 	e.watcher.Drifted.Note(release, drifted)
 	return snapshot, nil
+}
+
+// complete adds an entry to Completed if it differs from the entry of the baseline.
+func (s *Snapshot) complete(entry, was InventoryEntry) {
+	if entry != was {
+		s.Completed = append(s.Completed, entry)
+	}
+}
+
+// endOf returns the result of an object that has ended: of the observed object, or of an object that
+// is gone, as its last version or the baseline shows it.
+func (e *Engine) endOf(entry InventoryEntry, got *live.Object) health.End {
+	switch {
+	case got != nil && got.UID == entry.UID:
+		return got.Health.Ended
+	case got == nil && entry.Ended == "":
+		return e.watcher.Ends.Of(entry.Namespace, entry.UID)
+	default:
+		return entry.Ended
+	}
 }
 
 // driftsOf returns how an object differs from its baseline: in fields that other clients

@@ -212,6 +212,8 @@ type InventoryEntry struct {
 	// the object's managedFields. It changes when another client changes or removes one of
 	// these fields, under whatever field manager.
 	Digest string
+	// Ended is the result of an object that has ended by itself. It may be gone.
+	Ended End
 }
 
 // Baseline is the state after the last successful operation, which the caller stores. Drift is

@@ -127,6 +127,7 @@ func recordOf(desired desiredChild, got *Observed) childv1alpha1.AppliedChild {
 	if !desired.once {
 		record.Digest, record.Fingerprint = desired.digest, got.trace.Fingerprint
 	}
+	record.Ended = string(got.Health.Ended)
 	return record
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -111,7 +112,8 @@ func (f *family) start() {
 	maps, err1 := Of(f, f.kube, corev1.SchemeGroupVersion.WithKind("ConfigMap"), f.kube.CoreV1().ConfigMaps)
 	secrets, err2 := Of(f, f.kube, corev1.SchemeGroupVersion.WithKind("Secret"), f.kube.CoreV1().Secrets)
 	deployments, err3 := Of(f, f.kube, appsv1.SchemeGroupVersion.WithKind("Deployment"), f.kube.AppsV1().Deployments)
-	set := NewSet(ownerKind, maps, secrets, deployments).Optional(serviceKind)
+	jobs, err4 := Of(f, f.kube, batchv1.SchemeGroupVersion.WithKind("Job"), f.kube.BatchV1().Jobs)
+	set := NewSet(ownerKind, maps, secrets, deployments, jobs).Optional(serviceKind)
 	f.set, f.registry = set, prometheus.NewPedanticRegistry()
 	f.queue = controller.New(controller.ReconcilerFunc(func(ctx context.Context, key cache.ObjectName, why controller.Reason) (controller.Result, error) {
 		if key.Name != f.owner.Name {
@@ -125,7 +127,7 @@ func (f *family) start() {
 		return controller.Result{RequeueAfter: f.state.RetryAfter}, f.err
 	}), controller.Options{Name: "family", Metrics: controller.NewMetrics(f.registry)})
 	f.synced = nil
-	expect.NoError(f.t, errors.Join(err1, err2, err3, set.Watch(f)))
+	expect.NoError(f.t, errors.Join(err1, err2, err3, err4, set.Watch(f)))
 	f.queue.Enqueue(cache.NewObjectName("ns", "web"), controller.SpecChange)
 	f.Run(func(stop, lead context.Context) error { return f.queue.Run(stop, lead, f.synced...) })
 }

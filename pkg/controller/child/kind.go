@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 
+	childv1alpha1 "github.com/example/demoapp-controller/pkg/apis/child/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/health"
 	"github.com/example/demoapp-controller/pkg/overlay"
 	"github.com/example/demoapp-controller/pkg/shardcache"
@@ -157,7 +158,8 @@ func newInformer[T metav1.Object, L runtime.Object](
 	informer := shardcache.NewInformer(shards, typed, clientset, zeroObject[T](),
 		func(options *metav1.ListOptions) { options.LabelSelector = ManagedByLabel + "=" + FieldManager },
 		cache.SharedIndexInformerOptions{ObjectDescription: "children of kind " + gvk.Kind, Indexers: cache.Indexers{}})
-	return informer, informer.SetTransform(func(object any) (any, error) {
+	watched := endingInformer{informer, &health.Ends{}}
+	return watched, informer.SetTransform(func(object any) (any, error) {
 		if _, done := object.(*Observed); done {
 			return object, nil
 		}
@@ -165,8 +167,32 @@ func newInformer[T metav1.Object, L runtime.Object](
 		if err != nil {
 			return nil, err
 		}
-		return reduce(accessor, healthOf), nil
+		reduced := reduce(accessor, healthOf)
+		watched.ends.Note(reduced, reduced.Health.Ended)
+		return reduced, nil
 	})
+}
+
+// endingInformer is an informer with the objects that ended, and may be gone.
+type endingInformer struct {
+	cache.SharedIndexInformer
+
+	ends *health.Ends
+}
+
+// endOf returns the result of a child of which the owner has a record, and that is gone.
+func (k ManagedKind) endOf(namespace string, record childv1alpha1.AppliedChild) health.End {
+	if record.Ended != "" {
+		return health.End(record.Ended)
+	}
+	informer, watched := k.informers[namespace]
+	if !watched {
+		informer = k.informers[metav1.NamespaceAll]
+	}
+	if ending, ok := informer.(endingInformer); ok {
+		return ending.ends.Of(namespace, types.UID(record.UID))
+	}
+	return ""
 }
 
 // zeroObject returns an empty object of the type that the pointer type T points to.

@@ -16,12 +16,14 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
 	childv1alpha1 "github.com/example/demoapp-controller/pkg/apis/child/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller"
 	"github.com/example/demoapp-controller/pkg/expiring"
+	"github.com/example/demoapp-controller/pkg/health"
 	"github.com/example/demoapp-controller/pkg/overlay"
 	"github.com/example/demoapp-controller/pkg/ssa"
 )
@@ -254,6 +256,9 @@ func (p *pass) ensure(ctx context.Context, desired desiredChild) error {
 		p.retain(desired, record, known, got)
 		return nil
 	}
+	if known && p.hasEnded(kind, desired, record) {
+		return nil
+	}
 	doubted := kind.isDoubted(p.owner.GetNamespace(), desired.name)
 	if doubted {
 		record.Fingerprint = "" // The child has changed since the apply.
@@ -282,6 +287,25 @@ func (p *pass) ensure(ctx context.Context, desired desiredChild) error {
 		p.applied = append(p.applied, recordOf(desired, written))
 	}
 	return nil
+}
+
+// hasEnded reports whether a child is done: it has ended by itself, and is gone. Only another desired
+// state starts it again. hasEnded adds the child to the state.
+func (p *pass) hasEnded(kind ManagedKind, desired desiredChild, record childv1alpha1.AppliedChild) bool {
+	if record.Digest != desired.digest || kind.observed(p.owner.GetNamespace(), desired.name) != nil {
+		return false
+	}
+	end := kind.endOf(p.owner.GetNamespace(), record)
+	if end == "" {
+		return false
+	}
+	record.Ended = string(end)
+	p.applied = append(p.applied, record)
+	p.exists(desired, &Observed{
+		ObjectMeta: metav1.ObjectMeta{Namespace: p.owner.GetNamespace(), Name: desired.name, UID: types.UID(record.UID)},
+		Health:     health.OfEnded(end),
+	})
+	return true
 }
 
 // reportUnserved reports a child whose kind is not served, and keeps its record.

@@ -69,7 +69,7 @@ func (l *Lifecycle) observe(ctx context.Context, s *subject, f Facts) (Plan, err
 	s.status.Revisions = revisionsOf(plan.Observed)
 	for _, completed := range plan.Observed.Completed {
 		if entry := inventoryEntry(s.status.Inventory, completed.Identity()); entry != nil {
-			entry.Digest = completed.Digest
+			entry.Digest, entry.Ended = completed.Digest, string(completed.Ended)
 		}
 	}
 	if f.ForceAt != "" && s.status.LastHandledForceAt != f.ForceAt {
@@ -96,7 +96,7 @@ func Baseline(s releasev1alpha1.ReleaseStatus, policy releasev1alpha1.ReleasePol
 	}
 	for _, entry := range s.Inventory {
 		baseline.Inventory = append(baseline.Inventory, helm.InventoryEntry{
-			ObjectReference: referenceOf(entry), UID: entry.UID, Digest: entry.Digest,
+			ObjectReference: referenceOf(entry), UID: entry.UID, Digest: entry.Digest, Ended: helm.End(entry.Ended),
 		})
 	}
 	return baseline
@@ -120,7 +120,7 @@ func inventoryOf(deployed *helm.Deployed) []releasev1alpha1.InventoryEntry {
 	for _, entry := range deployed.Inventory {
 		inventory = append(inventory, releasev1alpha1.InventoryEntry{
 			APIVersion: entry.APIVersion, Kind: entry.Kind, Namespace: entry.Namespace, Name: entry.Name,
-			UID: entry.UID, Digest: entry.Digest,
+			UID: entry.UID, Digest: entry.Digest, Ended: string(entry.Ended),
 		})
 	}
 	return inventory

@@ -101,8 +101,8 @@ func finalizersOf(object metav1.Object) []string {
 	return slices.Clone(finalizers[:min(len(finalizers), maxFinalizers)])
 }
 
-// transform calls Of for an informer.
-func transform(object any) (any, error) {
+// transform calls Of for an informer, and notes objects that have ended.
+func (w *Watcher) transform(object any) (any, error) {
 	if _, done := object.(*Object); done {
 		return object, nil
 	}
@@ -110,7 +110,9 @@ func transform(object any) (any, error) {
 	if err != nil {
 		return nil, fmt.Errorf("transform %T: %w", object, err)
 	}
-	return Of(accessor), nil
+	reduced := Of(accessor)
+	w.Ends.Note(reduced, reduced.Health.Ended)
+	return reduced, nil
 }
 
 // Event is a change of an object that this process did not make.
@@ -132,6 +134,8 @@ type Watcher struct {
 	Foreign Foreign
 	// Drifted has the objects that had drifted at the last observation.
 	Drifted Drifted
+	// Ends has the objects that ended, and may be gone.
+	Ends health.Ends
 
 	sources    *Sources
 	shards     *shardcache.Selection
@@ -326,7 +330,7 @@ func (w *Watcher) newKind(mapping *meta.RESTMapping) (*watchedKind, error) {
 		registration, err := cache.NewTypedSharedIndexInformer[*Object](informer).AddTypedEventHandler(w.handler(view))
 		if err := errors.Join(
 			err,
-			informer.SetTransform(transform),
+			informer.SetTransform(w.transform),
 			informer.SetWatchErrorHandlerWithContext(func(ctx context.Context, r *cache.Reflector, err error) {
 				kind.failure.set(err)
 				w.watchErrors(mapping.Resource.GroupResource().String())(ctx, r, err)

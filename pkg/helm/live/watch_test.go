@@ -126,16 +126,17 @@ func TestManagedFieldsInServerOrder(t *testing.T) {
 }
 
 func TestTransform(t *testing.T) {
-	first, err := transform(object(t, "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}"))
+	var w Watcher
+	first, err := w.transform(object(t, "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	// Informers also transform objects from their own store.
-	again, err := transform(first)
+	again, err := w.transform(first)
 	if err != nil || again != first {
 		t.Errorf("transform of an observed object = %v, %v", again, err)
 	}
-	if _, err := transform("no object"); err == nil {
+	if _, err := w.transform("no object"); err == nil {
 		t.Error("transform took a string for an object")
 	}
 }

@@ -30,7 +30,6 @@ const (
 // https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/#pod-garbage-collection
 // https://kubernetes.io/docs/reference/access-authn-authz/certificate-signing-requests
 var (
-	pods            = schema.GroupKind{Kind: "Pod"}
 	signingRequests = schema.GroupKind{Group: certificatesv1.GroupName, Kind: "CertificateSigningRequest"}
 )
 

@@ -16,6 +16,7 @@ import (
 
 var (
 	daemonSets  = schema.GroupKind{Group: appsv1.GroupName, Kind: "DaemonSet"}
+	pods        = schema.GroupKind{Kind: "Pod"}
 	claims      = schema.GroupKind{Kind: "PersistentVolumeClaim"}
 	apiServices = schema.GroupKind{Group: "apiregistration.k8s.io", Kind: "APIService"}
 )

@@ -4,6 +4,7 @@
 package helm
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -16,8 +17,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/cli-runtime/pkg/resource"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/util/csaupgrade"
-	"k8s.io/client-go/util/retry"
 
 	"github.com/example/demoapp-controller/pkg/helm/fields"
 	"github.com/example/demoapp-controller/pkg/helm/live"
@@ -31,21 +30,13 @@ var crdKind = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResou
 // apply sends one server-side apply, and records the resulting object. With a UID, it succeeds only
 // on the object with this UID: another object is Invalid, and an absent object is a Conflict.
 func (o *operation) apply(info *resource.Info, object *unstructured.Unstructured, mode ssa.Mode, uid types.UID) (metav1.Object, error) {
-	desired := ssa.Prepare(object)
-	data, options, err := ssa.Request(desired, FieldManager, mode, uid)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", reference(info), err)
-	}
-	o.engine.attempts.send(o.release, identityOf(info))
-	applied, err := o.engine.sources.Apply(o.ctx, info, data, options)
-	if isServerError(err) && o.migrateVersions(info) {
-		applied, err = o.engine.sources.Apply(o.ctx, info, data, options)
-	}
-	if err != nil && o.malformed(info, desired, err) {
-		return nil, &RefusedError{Object: reference(info), Err: err}
+	prepared := ssa.Prepare(object)
+	applied, err := o.applier(info).Apply(o.ctx, prepared, mode, uid)
+	if known := o.withoutUnknown(info, prepared, err); known != nil {
+		applied, err = o.applier(info).Apply(o.ctx, known, mode, uid)
 	}
 	if err != nil {
-		return nil, refused(reference(info), err)
+		return nil, err
 	}
 	if mode != ssa.Create {
 		o.touched = true
@@ -53,6 +44,73 @@ func (o *operation) apply(info *resource.Info, object *unstructured.Unstructured
 	o.engine.flights.Wrote(o.release, applied)
 	o.engine.watcher.Wrote(info.Mapping, info.Namespace, applied)
 	return applied, nil
+}
+
+// withoutUnknown returns a prepared object without the fields that the API server may not know, after
+// the API server refused the object. It returns nil if the object has no such fields, or if the
+// release does not leave them out. The API server is asked first, because it may know more fields
+// than the operator.
+func (o *operation) withoutUnknown(info *resource.Info, prepared *unstructured.Unstructured, answer error) *unstructured.Unstructured {
+	if answer == nil || o.validation != metav1.FieldValidationWarn && o.validation != metav1.FieldValidationIgnore {
+		return nil
+	}
+	known, fields := ssa.WithoutUnknownFields(prepared)
+	if len(fields) == 0 {
+		return nil
+	}
+	if o.validation == metav1.FieldValidationWarn {
+		for _, field := range fields {
+			o.addNote(info, field+": the API server does not know this field, so it is left out")
+		}
+	}
+	return known
+}
+
+// applier returns the applier of an object.
+func (o *operation) applier(info *resource.Info) ssa.Applier {
+	return ssa.Applier{
+		Client: objectClient{o, info}, Manager: FieldManager, Object: reference(info),
+		Wrote: func(object metav1.Object) { o.engine.flights.Wrote(o.release, object) },
+	}
+}
+
+// objectClient implements ssa.Client for one object of the operation.
+type objectClient struct {
+	*operation
+
+	info *resource.Info
+}
+
+// Get implements ssa.Client.
+func (c objectClient) Get(ctx context.Context, name string) (metav1.Object, error) {
+	live, err := c.client(c.info).Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return nil, err
+	}
+	return live, nil
+}
+
+// Patch implements ssa.Client.
+func (c objectClient) Patch(ctx context.Context, name string, patchType types.PatchType, data []byte, options metav1.PatchOptions) (metav1.Object, error) {
+	if patchType == types.ApplyPatchType {
+		c.engine.attempts.send(c.release, identityOf(c.info))
+		applied, err := c.engine.sources.Apply(ctx, c.info, data, options)
+		if isServerError(err) && c.migrateVersions(c.info) {
+			return c.engine.sources.Apply(ctx, c.info, data, options)
+		}
+		return applied, err
+	}
+	patched, err := c.client(c.info).Patch(ctx, name, patchType, data, options)
+	if err != nil {
+		return nil, err
+	}
+	return patched, nil
+}
+
+// CheckCreate implements ssa.Client.
+func (c objectClient) CheckCreate(ctx context.Context, object *unstructured.Unstructured, options metav1.CreateOptions) error {
+	_, err := c.client(c.info).Create(ctx, object, options)
+	return err
 }
 
 // put applies an object of the release: over the existing object that is known to belong to the
@@ -124,7 +182,8 @@ func (o *operation) settle(info *resource.Info, object *unstructured.Unstructure
 		return nil, false, o.inTheWay(info, live)
 	}
 	if o.clientSide {
-		if err := o.takeOver(info); err != nil {
+		// Helm 3 owns the object by client-side apply.
+		if err := o.applier(info).TakeOver(o.ctx, o.clientSideManagers); err != nil {
 			return nil, false, err
 		}
 	}
@@ -204,34 +263,6 @@ func (o *operation) isOwnHook(live *unstructured.Unstructured) bool {
 	annotations := live.GetAnnotations()
 	return annotations[manifest.HookAnnotation] != "" && !o.hasOtherController(live) &&
 		(annotations[manifest.ReleaseNameAnnotation] == "" || o.owned(live))
-}
-
-// takeOver converts Helm's ownership by client-side apply into ownership by server-side apply.
-// Otherwise, a field that the chart no longer has would stay, because its old manager still owns
-// it.
-func (o *operation) takeOver(info *resource.Info) error {
-	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
-		live, err := o.client(info).Get(o.ctx, info.Name, metav1.GetOptions{})
-		if apierrors.IsNotFound(err) {
-			return nil
-		}
-		if err != nil {
-			return fmt.Errorf("take over %s: %w", reference(info), err)
-		}
-		patch, err := csaupgrade.UpgradeManagedFieldsPatch(live, o.clientSideManagers(live), FieldManager)
-		if err != nil {
-			return fmt.Errorf("take over %s: %w", reference(info), err)
-		}
-		if len(patch) == 0 {
-			return nil
-		}
-		taken, err := o.client(info).Patch(o.ctx, info.Name, types.JSONPatchType, patch, metav1.PatchOptions{FieldManager: FieldManager})
-		if err != nil {
-			return err
-		}
-		o.engine.flights.Wrote(o.release, taken)
-		return nil
-	})
 }
 
 // createOnly creates the object. An existing object is not an error.

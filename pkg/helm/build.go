@@ -52,7 +52,7 @@ func (o *operation) next(text string) (kube.ResourceList, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := checkObjects(list); err != nil {
+	if err := cmp.Or(checkObjects(list), o.review(list)); err != nil {
 		return nil, o.invalid(err)
 	}
 	return list, nil

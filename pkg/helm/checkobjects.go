@@ -5,9 +5,12 @@ package helm
 
 import (
 	"fmt"
+	"slices"
 
 	"helm.sh/helm/v4/pkg/kube"
 	"k8s.io/cli-runtime/pkg/resource"
+
+	"github.com/example/demoapp-controller/pkg/ssa"
 )
 
 // maxInventoryBytes is the largest size of a release's inventory as JSON. Callers keep the
@@ -43,6 +46,40 @@ func checkObjects(list kube.ResourceList) error {
 			len(list), size, maxInventoryBytes)
 	}
 	return refused.err()
+}
+
+// maxNotes is the number of notes about the objects of one operation.
+const maxNotes = 10
+
+// review notes what is left out of the objects when they are sent, and fails when server-side apply
+// cannot write an object in the form of the manifest.
+func (o *operation) review(list kube.ResourceList) error {
+	var refused refusals
+	for _, info := range list {
+		object, err := content(info)
+		if err != nil {
+			return err
+		}
+		notes, errs := ssa.Check(object)
+		for _, err := range errs {
+			refused.add(info.Source, fmt.Errorf("%s: %w", reference(info), err))
+		}
+		for _, note := range notes {
+			o.addNote(info, note)
+		}
+	}
+	return refused.err()
+}
+
+// addNote adds a line about an object of the manifest, once.
+func (o *operation) addNote(info *resource.Info, note string) {
+	note = fmt.Sprintf("%s: %s", reference(info), note)
+	if info.Source != "" {
+		note = info.Source + ": " + note
+	}
+	if !slices.Contains(o.notes, note) && len(o.notes) < maxNotes {
+		o.notes = append(o.notes, note)
+	}
 }
 
 // from names the template of an object in a message, if it is known.

@@ -261,7 +261,7 @@ func TestExplanationNamesFieldManagers(t *testing.T) {
 				if diff := cmp.Diff(test.managers, found[0].Managers); diff != "" {
 					t.Errorf("managers (-want +got):\n%s", diff)
 				}
-				if writer := observed.Writers[found[0].Drift.Object]; (writer != 0) != (test.managers != nil) {
+				if writer := observed.Writers[found[0].Drift.Object.Identity()]; (writer != 0) != (test.managers != nil) {
 					t.Errorf("writer %d, want that of %v", writer, test.managers)
 				}
 			})

@@ -144,7 +144,7 @@ type Engine struct {
 	creations creations
 	// kindChanges reports other kinds of the API server to releases that wait for them.
 	kindChanges *kindChanges
-	left      leftByRelease
+	left        leftByRelease
 	// largestChart is the size in bytes of the largest chart so far.
 	largestChart atomic.Int64
 	namespaces   []string

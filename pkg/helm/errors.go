@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -17,6 +16,7 @@ import (
 
 	"github.com/example/demoapp-controller/pkg/helm/chart"
 	"github.com/example/demoapp-controller/pkg/helm/live"
+	"github.com/example/demoapp-controller/pkg/ssa"
 )
 
 // ErrInvalidServiceAccount means that [Release.ServiceAccount] is not a valid name. Nothing
@@ -100,47 +100,17 @@ func (e *RenderError) Unwrap() error { return e.Err }
 
 // RefusedError means that the API server refused an object. It will refuse the same object
 // again.
-type RefusedError struct {
-	Object ObjectReference
-	Err    error
-}
+type RefusedError = ssa.RefusedError
 
-// Error implements error.
-func (e *RefusedError) Error() string { return fmt.Sprintf("%s was refused: %v", e.Object, e.Err) }
-
-// Unwrap returns the API server's answer.
-func (e *RefusedError) Unwrap() error { return e.Err }
+// OwnershipConflictError means that an object of the release exists and belongs to another owner.
+// The object was not changed. Its Holder is empty for an object outside the release's namespace.
+// [Engine.InTheWay] returns Seen; it is empty when the engine has not read the object.
+type OwnershipConflictError = ssa.OwnershipConflictError
 
 func isRefused(err error) bool {
 	var refused *RefusedError
 	return errors.As(err, &refused)
 }
-
-// OwnershipConflictError means that an object of the release exists and belongs to another owner.
-// The object was not changed.
-type OwnershipConflictError struct {
-	Object ObjectReference
-	// Holder describes the owner, as far as the object shows it; empty for an object
-	// outside the release's namespace.
-	Holder string
-	// Seen identifies the object's ownership, see [Engine.InTheWay]; empty when the engine
-	// has not read the object.
-	Seen string
-}
-
-// Error implements error.
-func (e *OwnershipConflictError) Error() string {
-	if e.Holder == "" {
-		return fmt.Sprintf("%s exists already", e.Object)
-	}
-	return fmt.Sprintf("%s exists and belongs to %s", e.Object, e.Holder)
-}
-
-// OfRelease reports whether the conflict is about the release itself.
-func (e *OwnershipConflictError) OfRelease() bool { return e.Object.Kind == releaseKind }
-
-// releaseKind is the kind that an OwnershipConflictError names for a release.
-const releaseKind = "Release"
 
 // OutOfScopeError means that a manifest has an object outside the release's [Scope].
 // Nothing was sent to the API server.
@@ -195,9 +165,9 @@ func (e *NoSuchRevisionError) Error() string {
 	return fmt.Sprintf("release %s has no good revision %d to roll back to", e.Release, e.Revision)
 }
 
-// UnavailableError means that an operation failed because a server was unavailable. The API server
-// was not reached, had an internal error or too many requests, or could not call an admission
-// webhook. The error says nothing about the release. A retry with the same inputs may succeed.
+// UnavailableError means that an operation failed because a server was unavailable, see
+// [ssa.IsServerFault]. The error says nothing about the release. A retry with the same inputs may
+// succeed.
 type UnavailableError struct{ Err error }
 
 // Error implements error.
@@ -209,22 +179,12 @@ func (e *UnavailableError) Unwrap() error { return e.Err }
 // unavailable wraps an error in an UnavailableError if it is one. ended says that the time of
 // the operation is up. A request that ends for this reason does not count, because a hook may
 // have taken the time.
-//
-// The API server answers 500 (reason InternalError) if it fails to call a webhook, and 504 if
-// the webhook takes longer than the request may, see dispatcher.go of
-// k8s.io/apiserver/pkg/admission/plugin/webhook/mutating and validating.
 func unavailable(err error, ended bool) error {
 	if err == nil || IsTerminal(err) {
 		return err
 	}
 	var answer apierrors.APIStatus
-	var lost *url.Error
-	switch {
-	case errors.As(err, &answer):
-		if code := answer.Status().Code; code < http.StatusInternalServerError && code != http.StatusTooManyRequests {
-			return err
-		}
-	case !errors.As(err, &lost) || ended:
+	if !ssa.IsServerFault(err) || ended && !errors.As(err, &answer) {
 		return err
 	}
 	return &UnavailableError{Err: err}
@@ -254,10 +214,9 @@ func mayHaveTakenEffect(err error) bool {
 }
 
 // refused wraps an error of the API server. It is a RefusedError if the same request will
-// fail again. Forbidden is not, because quotas, policies and permissions can change.
+// fail again.
 func refused(object ObjectReference, err error) error {
-	if apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsMethodNotSupported(err) ||
-		apierrors.IsRequestEntityTooLargeError(err) {
+	if ssa.WillRefuseAgain(err) {
 		return &RefusedError{Object: object, Err: err}
 	}
 	return fmt.Errorf("%s: %w", object, err)

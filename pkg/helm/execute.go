@@ -29,6 +29,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/helm/guard"
 	"github.com/example/demoapp-controller/pkg/helm/manifest"
 	"github.com/example/demoapp-controller/pkg/helm/record"
+	"github.com/example/demoapp-controller/pkg/ssa"
 )
 
 // cleanupGrace is the time after an operation's deadline in which hooks and objects of a
@@ -75,7 +76,7 @@ func (e *Engine) Execute(ctx context.Context, desired Release, decision Decision
 // refusal returns the error about a release of another owner.
 func (e *Engine) refusal(desired Release) error {
 	conflict := &OwnershipConflictError{
-		Object: ObjectReference{Kind: releaseKind, Namespace: desired.Namespace, Name: desired.Name}, Holder: "another owner",
+		Object: ObjectReference{Kind: ssa.ReleaseKind, Namespace: desired.Namespace, Name: desired.Name}, Holder: "another owner",
 	}
 	if record := e.records.Latest(desired.Key()); record != nil {
 		if kind := cmp.Or(record.Owner, record.Controller).Kind; kind != "" {
@@ -130,7 +131,7 @@ func (e *Engine) measured(ctx context.Context, desired Release, decision Decisio
 	o := &operation{
 		engine: e, ctx: ctx, cleanup: cleanup, release: name, limits: limits, logger: logger, store: store,
 		ownerID: owner, established: desired.Adopt || owns, bounds: within,
-		ignore: desired.Ignore, baseline: baseline, existence: absent, known: map[Identity]InventoryEntry{}, hookNames: sets.New[Identity](),
+		ignore: desired.Ignore, validation: desired.FieldValidation, baseline: baseline, existence: absent, known: map[Identity]InventoryEntry{}, hookNames: sets.New[Identity](),
 	}
 	for _, entry := range baseline.Inventory {
 		o.known[entry.Identity()] = entry
@@ -336,8 +337,11 @@ func (o *operation) checkFiles(crds []chartv2.CRD) error {
 	var refused refusals
 	for _, crd := range crds {
 		var render *RenderError
-		if _, err := o.buildChecked(string(crd.File.Data), manifest.CheckMetadata); errors.As(err, &render) {
+		list, err := o.buildChecked(string(crd.File.Data), manifest.CheckMetadata)
+		if errors.As(err, &render) {
 			refused.add(crd.Filename, render.Err)
+		} else if err := o.review(list); err != nil {
+			refused.add(crd.Filename, err)
 		}
 	}
 	if err := refused.err(); err != nil {
@@ -474,6 +478,7 @@ func (o *operation) deployed(rls *releasev1.Release) *Deployed {
 		ManifestHash: o.manifestHash(rls),
 		Inventory:    o.inventory,
 		Scope:        o.bounds.Scope,
+		Notes:        o.notes,
 		Revisions:    o.engine.digests.Of(o.release, o.baseline.Revisions, o.engine.records.History(o.release)),
 	}
 	if record := o.store.recordAt(record.SecretName(o.release.Name, rls.Version)); record != nil {

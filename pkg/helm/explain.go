@@ -5,7 +5,6 @@ package helm
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 
@@ -51,7 +50,7 @@ func (e *Engine) Explain(ctx context.Context, release Release, baseline Baseline
 	var found []Explanation
 	desired := Release{
 		Namespace: release.Namespace, Name: release.Name, Scope: release.Scope, ServiceAccount: release.ServiceAccount,
-		Owner: release.Owner, Takeover: release.Takeover, Timeout: release.Timeout, Ignore: baseline.Ignore,
+		Owner: release.Owner, Takeover: release.Takeover, Timeout: release.Timeout, Ignore: baseline.Ignore, FieldValidation: release.FieldValidation,
 	}
 	_, err := e.measured(ctx, desired, Decision{Action: actionExplain}, baseline, func(o *operation) (*Deployed, error) { //nolint:contextcheck // The operation carries its own context, which outlives the caller's.
 		var err error
@@ -167,12 +166,18 @@ func (o *operation) explainChange(info *resource.Info, object, live *unstructure
 
 // applyDry returns the live object as it would be after an apply.
 func (o *operation) applyDry(info *resource.Info, object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	data, err := json.Marshal(object.Object)
-	if err != nil {
-		return nil, err
+	send := func(prepared *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+		data, options, err := ssa.Request(prepared, FieldManager, ssa.Force, "")
+		if err != nil {
+			return nil, err
+		}
+		options.DryRun = []string{metav1.DryRunAll}
+		return o.client(info).Patch(o.ctx, info.Name, types.ApplyPatchType, data, options)
 	}
-	force := true
-	return o.client(info).Patch(o.ctx, info.Name, types.ApplyPatchType, data, metav1.PatchOptions{
-		FieldManager: FieldManager, Force: &force, DryRun: []string{metav1.DryRunAll},
-	})
+	prepared := ssa.Prepare(object)
+	applied, err := send(prepared)
+	if known := o.withoutUnknown(info, prepared, err); known != nil {
+		return send(known)
+	}
+	return applied, err
 }

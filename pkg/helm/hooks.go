@@ -39,6 +39,10 @@ func (o *operation) checkHooks(next *releasev1.Release) error {
 			excluded.add("hook "+hook.Path, err)
 		case err != nil && !meta.IsNoMatchError(err):
 			return fmt.Errorf("hook %s: %w", hook.Path, err)
+		case !isTest(hook):
+			if err := o.review(list); err != nil {
+				invalid.add("hook "+hook.Path, err)
+			}
 		}
 	}
 	if err := invalid.err(); err != nil {

@@ -31,7 +31,7 @@ func (e *Engine) InTheWay(ctx context.Context, release Release, object ObjectRef
 		return "", err
 	}
 	ctx = guard.With(ctx, within)
-	mapping, err := e.mapper.MappingInAnyVersion(InventoryEntry{ObjectReference: object}.groupVersionKind())
+	mapping, err := e.mapper.MappingInAnyVersion(InventoryEntry{ObjectReference: object}.GroupVersionKind())
 	if meta.IsNoMatchError(err) {
 		return "", nil // The object is gone with its kind.
 	}

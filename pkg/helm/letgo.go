@@ -129,7 +129,7 @@ func (e *Engine) Orphaned(ctx context.Context, release Release, baseline Baselin
 	}
 	lost := false
 	for _, entry := range inventory {
-		mapping, served := mappings[entry.groupVersionKind()]
+		mapping, served := mappings[entry.GroupVersionKind()]
 		if !served {
 			continue
 		}

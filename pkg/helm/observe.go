@@ -100,7 +100,7 @@ func (e *Engine) Observe(ctx context.Context, release cache.ObjectName, baseline
 	states := sha256.New()
 	for i, entry := range inventory {
 		got, doubted := (*live.Object)(nil), false
-		mapping, served := mappings[entry.groupVersionKind()]
+		mapping, served := mappings[entry.GroupVersionKind()]
 		if served {
 			view := e.watcher.View(mapping, entry.Namespace)
 			if view == nil {
@@ -116,7 +116,7 @@ func (e *Engine) Observe(ctx context.Context, release cache.ObjectName, baseline
 			snapshot.Health = append(snapshot.Health, ObjectHealth{Object: entry.ObjectReference, Health: health.OfEnded(entry.Ended)})
 			continue
 		}
-		found := e.driftsOf(release, entry, got, served && mapping.GroupVersionKind == entry.groupVersionKind(), doubted)
+		found := e.driftsOf(release, entry, got, served && mapping.GroupVersionKind == entry.GroupVersionKind(), doubted)
 		snapshot.Drifts = append(snapshot.Drifts, found...)
 		if len(found) == 0 {
 			entry.Digest = got.Trace.Fingerprint
@@ -181,7 +181,7 @@ func (e *Engine) driftsOf(release cache.ObjectName, entry InventoryEntry, got *l
 func (e *Engine) mappings(inventory []InventoryEntry) (map[schema.GroupVersionKind]*meta.RESTMapping, error) {
 	mappings := map[schema.GroupVersionKind]*meta.RESTMapping{}
 	for _, entry := range inventory {
-		kind := entry.groupVersionKind()
+		kind := entry.GroupVersionKind()
 		if _, known := mappings[kind]; known {
 			continue
 		}

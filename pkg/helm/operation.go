@@ -88,7 +88,9 @@ type operation struct {
 	clientSide bool
 	// ignore names fields that other clients may change.
 	ignore []IgnoreRule
-	left   []Drift // Drifts that an explanation found and that are not repaired.
+	// validation is Release.FieldValidation.
+	validation string
+	left       []Drift // Drifts that an explanation found and that are not repaired.
 	// leftovers are the objects that the operation did not remove.
 	leftovers []Leftover
 	// awaitsRemoval is Release.AwaitRemoval.
@@ -103,6 +105,8 @@ type operation struct {
 	// chart is the name of the chart that is deployed; empty in other operations.
 	chart string
 
+	// notes has one line for each part of the manifest that is not sent.
+	notes []string
 	// inventory collects the objects of the release after this operation.
 	inventory []InventoryEntry
 	// existence answers Helm's checks whether an object exists. With nil, Helm does not check.

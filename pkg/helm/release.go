@@ -11,7 +11,6 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/tools/cache"
@@ -20,6 +19,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/helm/fields"
 	"github.com/example/demoapp-controller/pkg/helm/record"
 	"github.com/example/demoapp-controller/pkg/message"
+	"github.com/example/demoapp-controller/pkg/ssa"
 )
 
 // Release is the desired state of a release.
@@ -80,6 +80,11 @@ type Release struct {
 	// them. Discovery reads no objects. Of watched objects, the engine keeps metadata and
 	// health, and templates cannot see them.
 	ServiceAccount string
+	// FieldValidation says what happens to fields that the API server does not know: with
+	// metav1.FieldValidationStrict, the default, the object is refused. With Warn and Ignore, the
+	// engine leaves out the fields of built-in kinds, as the API server does without server-side
+	// apply. Warn names them in [Deployed.Notes]. Custom resources with unknown fields are refused.
+	FieldValidation string
 	// Install, Upgrade and Uninstall are the options of these actions. A rollback uses the options
 	// of Upgrade.
 	Install, Upgrade, Uninstall ActionOptions
@@ -174,35 +179,10 @@ func (r Release) InputDigest() (string, error) {
 }
 
 // ObjectReference names an object of a release.
-type ObjectReference struct {
-	APIVersion string
-	Kind       string
-	// Namespace is empty for cluster-scoped objects.
-	Namespace string
-	Name      string
-}
+type ObjectReference = ssa.ObjectReference
 
-// Identity identifies an object in all versions of its kind. The API version only says how to ask
-// for an object, so it is not part of the identity.
-type Identity struct {
-	schema.GroupKind
-
-	Namespace, Name string
-}
-
-// Identity returns the identity of the object.
-func (r ObjectReference) Identity() Identity {
-	return Identity{r.groupVersionKind().GroupKind(), r.Namespace, r.Name}
-}
-
-// String returns kind, namespace and name: "Deployment default/web".
-func (r ObjectReference) String() string {
-	return r.Kind + " " + cache.ObjectName{Namespace: r.Namespace, Name: r.Name}.String()
-}
-
-func (r ObjectReference) groupVersionKind() schema.GroupVersionKind {
-	return schema.FromAPIVersionAndKind(r.APIVersion, r.Kind)
-}
+// Identity identifies an object in all versions of its kind.
+type Identity = ssa.Identity
 
 // InventoryEntry is one object of a deployed release, in its state right after the engine's apply.
 type InventoryEntry struct {
@@ -261,6 +241,8 @@ type Deployed struct {
 	Scope Scope
 	// Changes are the differences from the previous revision, if the operation made a revision.
 	Changes Changes
+	// Notes has one line for each part of the manifest that the engine did not send, at most 10.
+	Notes []string
 }
 
 // Baseline returns the baseline for the next observation of the release.

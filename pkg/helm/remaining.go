@@ -36,7 +36,7 @@ func (e *Engine) Remaining(ctx context.Context, release Release, baseline Baseli
 	}
 	var remaining []Leftover
 	for _, entry := range inventory {
-		mapping, served := mappings[entry.groupVersionKind()]
+		mapping, served := mappings[entry.GroupVersionKind()]
 		if !served {
 			continue
 		}

@@ -49,6 +49,17 @@ func isChangeRefused(err error) bool {
 	return len(fields) > 0 && !slices.Contains(fields, "") && !ssa.IsReplaced(err)
 }
 
+// force applies an object of the release to the live object with the UID, and overwrites changes by
+// other clients. If the API server refuses the change, the object may be replaced, see
+// Release.ForceReplace.
+func (o *operation) force(info *resource.Info, object *unstructured.Unstructured, uid types.UID) (metav1.Object, error) {
+	applied, err := o.apply(info, object, ssa.Force, uid)
+	if err != nil && o.replaces && isChangeRefused(err) {
+		return o.replaceObject(info, object, uid, err)
+	}
+	return applied, err
+}
+
 // replaceObject deletes the object with the UID, whose change the API server refused, and
 // creates it again. It returns the refusal if a new object would be refused, too, and if the
 // object may not be the engine's.
@@ -67,7 +78,7 @@ func (o *operation) replaceObject(info *resource.Info, object *unstructured.Unst
 	if reason := irreplaceable(live); reason != "" {
 		return nil, &RefusedError{Object: ref, Err: &NotReplacedError{Reason: reason, Err: answerOf(refusal)}}
 	}
-	err = o.createDry(info, ssa.Prepare(object))
+	err = o.applier(info).CheckCreate(o.ctx, ssa.Prepare(object))
 	if apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) {
 		return nil, refusal
 	}

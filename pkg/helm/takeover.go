@@ -22,6 +22,7 @@ import (
 
 	"github.com/example/demoapp-controller/pkg/helm/manifest"
 	"github.com/example/demoapp-controller/pkg/helm/record"
+	"github.com/example/demoapp-controller/pkg/ssa"
 )
 
 // The annotations with which operators on operator-lib name the owner of an object that cannot have
@@ -63,7 +64,7 @@ func (o *operation) checkTakeover(desired Release, record *record.Record) error 
 		return fmt.Errorf("read revision %d: %w", record.Revision, err)
 	}
 	conflict := &OwnershipConflictError{
-		Object: ObjectReference{Kind: releaseKind, Namespace: desired.Namespace, Name: desired.Name}, Holder: "an unknown chart",
+		Object: ObjectReference{Kind: ssa.ReleaseKind, Namespace: desired.Namespace, Name: desired.Name}, Holder: "an unknown chart",
 	}
 	if rls == nil || rls.Chart == nil || rls.Chart.Metadata == nil {
 		return conflict

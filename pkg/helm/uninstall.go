@@ -139,7 +139,7 @@ func (o *operation) inventoried() (kube.ResourceList, error) {
 		if !manifest.IsName(entry.Name) {
 			continue
 		}
-		mapping, err := o.engine.mapper.MappingInAnyVersion(entry.groupVersionKind())
+		mapping, err := o.engine.mapper.MappingInAnyVersion(entry.GroupVersionKind())
 		if meta.IsNoMatchError(err) {
 			o.leave(entry.ObjectReference, notServed)
 			continue

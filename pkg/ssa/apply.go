@@ -80,8 +80,9 @@ func RefusedFields(err error) []string {
 	return fields
 }
 
-// Prepare returns a copy of the object for an apply, without fields that another client immediately
-// takes over.
+// Prepare returns a copy of the object for an apply. The copy has no metadata that only the API
+// server sets, one item for each key of a list, and no fields that another client immediately takes
+// over. [Check] says what is left out.
 //
 // The stringData of a Secret becomes data: the API server would record the manager as the owner of
 // stringData, which does not exist in the stored object, and a changed key would go unseen. As on
@@ -93,8 +94,24 @@ func RefusedFields(err error) []string {
 // No object has a status: the status belongs to the controller of the kind. Of a kind without the
 // status subresource, an apply would overwrite it.
 func Prepare(object *unstructured.Unstructured) *unstructured.Unstructured {
+	prepared, _, _ := prepare(object)
+	return prepared
+}
+
+// Check returns one line for each part of an object that [Prepare] leaves out although a user gave
+// it. The errors name the items of lists that server-side apply cannot keep. No line has a value.
+func Check(object *unstructured.Unstructured) (notes []string, errs []error) {
+	_, notes, errs = prepare(object)
+	return notes, errs
+}
+
+func prepare(object *unstructured.Unstructured) (_ *unstructured.Unstructured, notes []string, errs []error) {
 	prepared := object.DeepCopy()
 	delete(prepared.Object, "status")
+	if metadata, ok := prepared.Object["metadata"].(map[string]any); ok {
+		notes = dropServerMetadata(metadata)
+	}
+	resolved, errs := resolveEqualKeys(prepared)
 	switch prepared.GroupVersionKind().GroupKind() {
 	case secretKind:
 		moveStringData(prepared)
@@ -103,7 +120,7 @@ func Prepare(object *unstructured.Unstructured) *unstructured.Unstructured {
 			delete(prepared.Object, "rules")
 		}
 	}
-	return prepared
+	return prepared, append(notes, resolved...), errs
 }
 
 // moveStringData moves the stringData of a Secret to its data.

@@ -159,18 +159,24 @@ func (e *engine) rollback(ctx context.Context, revision int) error {
 
 // pass observes and acts once.
 func (e *engine) pass(ctx context.Context, desired helm.Release) error {
+	_, err := e.execute(ctx, desired)
+	return err
+}
+
+// execute is like pass, and returns the deployed release.
+func (e *engine) execute(ctx context.Context, desired helm.Release) (*helm.Deployed, error) {
 	snapshot, err := e.Observe(ctx, e.key(), e.baseline)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if e.last, err = e.Decide(desired, snapshot); err != nil {
-		return err
+		return nil, err
 	}
 	deployed, err := e.Execute(ctx, desired, e.last, e.baseline)
 	if deployed != nil {
 		e.baseline = deployed.Baseline()
 	}
-	return err
+	return deployed, err
 }
 
 // maxPasses is far more than any operation needs.

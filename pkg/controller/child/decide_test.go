@@ -85,7 +85,7 @@ func TestRefusedErrorNamesFieldInOneLine(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			err := &RefusedError{Kind: "Deployment", Name: "web", Err: tc.err}
+			err := &RefusedError{Object: Named("Deployment", "web"), Err: tc.err}
 			if want := `Deployment "web" was refused: ` + tc.want; err.Error() != want {
 				t.Errorf("text is %q, want %q", err, want)
 			}

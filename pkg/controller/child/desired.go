@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	childv1alpha1 "github.com/example/demoapp-controller/pkg/apis/child/v1alpha1"
+	"github.com/example/demoapp-controller/pkg/controller"
 	"github.com/example/demoapp-controller/pkg/ssa"
 )
 
@@ -73,6 +74,10 @@ type desiredChild struct {
 	// values authenticates the values of a Secret, by key.
 	values map[string][sha256.Size]byte
 	once   bool
+	// invalid is the terminal error of a child that cannot be sent. notes has one line for each part
+	// of the child that is not sent.
+	invalid error
+	notes   []string
 	// stays is the argument of RetainIf. It is nil for a child that is not retained.
 	stays func(got *Observed) bool
 }
@@ -134,6 +139,13 @@ func prepare(owner metav1.Object, ownerKind schema.GroupVersionKind, desired Des
 	child := desiredChild{
 		id: id{object.GetKind(), object.GetName()}, gvk: object.GroupVersionKind(), object: ssa.Prepare(object),
 		once: once, stays: kept.stays,
+	}
+	notes, errs := ssa.Check(object)
+	for _, note := range notes {
+		child.notes = append(child.notes, fmt.Sprintf("%s: %s", Named(child.kind, child.name), note))
+	}
+	if len(errs) > 0 {
+		child.invalid = controller.Terminal(&RefusedError{Object: Named(child.kind, child.name), Err: errs[0]})
 	}
 	if once {
 		return child, nil

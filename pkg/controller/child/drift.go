@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 
 	childv1alpha1 "github.com/example/demoapp-controller/pkg/apis/child/v1alpha1"
@@ -103,7 +104,7 @@ func (p *pass) contestText(ctx context.Context, kind ManagedKind, desired desire
 // lossOf compares a child with what an apply would make of it.
 func (p *pass) lossOf(ctx context.Context, kind ManagedKind, desired desiredChild, got *Observed) (ssa.Loss, error) {
 	client := kind.client(p.owner.GetNamespace())
-	live, err := client.get(ctx, desired.name)
+	live, err := client.Get(ctx, desired.name)
 	if err != nil {
 		return ssa.Loss{}, err
 	}
@@ -112,7 +113,7 @@ func (p *pass) lossOf(ctx context.Context, kind ManagedKind, desired desiredChil
 		return ssa.Loss{}, err
 	}
 	options.DryRun = []string{metav1.DryRunAll}
-	applied, err := client.patch(ctx, desired.name, applyPatch, data, options)
+	applied, err := client.Patch(ctx, desired.name, types.ApplyPatchType, data, options)
 	if err != nil {
 		return ssa.Loss{}, err
 	}

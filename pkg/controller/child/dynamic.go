@@ -53,6 +53,12 @@ func (c dynamicClient) Patch(
 	return c.resource.Patch(ctx, name, pt, data, opts, subresources...)
 }
 
+func (c dynamicClient) Create(
+	ctx context.Context, object *unstructured.Unstructured, opts metav1.CreateOptions,
+) (*unstructured.Unstructured, error) {
+	return c.resource.Create(ctx, object, opts)
+}
+
 func (c dynamicClient) Delete(ctx context.Context, name string, opts metav1.DeleteOptions) error {
 	return c.resource.Delete(ctx, name, opts)
 }

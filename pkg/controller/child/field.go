@@ -40,7 +40,7 @@ func ApplyFields[T any](ctx context.Context, patcher controller.Patcher[T], mana
 	if err != nil {
 		return none, fmt.Errorf("encode fields: %w", err)
 	}
-	applied, err := patcher.Patch(ctx, object.GetName(), applyPatch, data, options)
+	applied, err := patcher.Patch(ctx, object.GetName(), types.ApplyPatchType, data, options)
 	if err != nil {
 		return none, fmt.Errorf("%s %q: %w", object.GetKind(), object.GetName(), err)
 	}

@@ -66,7 +66,7 @@ func (l *Labeled[T]) Inherit(
 			// The event of the deletion or of the new object starts a pass.
 		case apierrors.IsForbidden(err), apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
 			l.inherited.Corrected(controller.DriftCount{}, object.GetNamespace(), key, 0, now)
-			klog.FromContext(ctx).Error(&RefusedError{Kind: target.kind, Name: target.name, Err: err},
+			klog.FromContext(ctx).Error(&RefusedError{Object: Named(target.kind, target.name), Err: err},
 				"The labels of the owner were refused; a later pass tries again", "target", target.String())
 		case err != nil:
 			errs = append(errs, writeError(target, err))

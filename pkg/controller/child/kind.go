@@ -8,8 +8,10 @@ import (
 	"fmt"
 	"reflect"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -20,6 +22,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/health"
 	"github.com/example/demoapp-controller/pkg/overlay"
 	"github.com/example/demoapp-controller/pkg/shardcache"
+	"github.com/example/demoapp-controller/pkg/ssa"
 )
 
 const (
@@ -42,6 +45,7 @@ type TypedClient[T metav1.Object, L runtime.Object] interface {
 	Patch(
 		ctx context.Context, name string, pt types.PatchType, data []byte, opts metav1.PatchOptions, subresources ...string,
 	) (T, error)
+	Create(ctx context.Context, object T, opts metav1.CreateOptions) (T, error)
 	Delete(ctx context.Context, name string, opts metav1.DeleteOptions) error
 }
 
@@ -68,10 +72,9 @@ type ManagedKind struct {
 }
 
 // client is a typed client with its type erased.
-type client struct {
-	get    func(ctx context.Context, name string) (metav1.Object, error)
-	patch  func(ctx context.Context, name string, pt types.PatchType, data []byte, opts metav1.PatchOptions) (metav1.Object, error)
-	delete func(ctx context.Context, name string, opts metav1.DeleteOptions) error
+type client interface {
+	ssa.Client
+	delete(ctx context.Context, name string, opts metav1.DeleteOptions) error
 }
 
 // Of returns a kind of children. clients returns the client of a namespace, from clientset. For
@@ -126,7 +129,7 @@ func newKind[T metav1.Object, L runtime.Object, C TypedClient[T, L]](
 ) (ManagedKind, error) {
 	k := ManagedKind{
 		gvk: gvk, health: healthOf, informers: informers, views: overlay.NewViews[metav1.Object](informers),
-		client: func(namespace string) client { return untyped(clients(namespace)) },
+		client: func(namespace string) client { return untyped[T, L]{clients(namespace)} },
 	}
 	for _, informer := range informers {
 		if _, indexed := informer.GetIndexer().GetIndexers()[byOwner]; !indexed {
@@ -138,16 +141,39 @@ func newKind[T metav1.Object, L runtime.Object, C TypedClient[T, L]](
 	return k, nil
 }
 
-func untyped[T metav1.Object, L runtime.Object](typed TypedClient[T, L]) client {
-	return client{
-		get: func(ctx context.Context, name string) (metav1.Object, error) {
-			return typed.Get(ctx, name, metav1.GetOptions{})
-		},
-		patch: func(ctx context.Context, name string, pt types.PatchType, data []byte, opts metav1.PatchOptions) (metav1.Object, error) {
-			return typed.Patch(ctx, name, pt, data, opts)
-		},
-		delete: typed.Delete,
+// untyped implements client.
+type untyped[T metav1.Object, L runtime.Object] struct{ typed TypedClient[T, L] }
+
+// Get implements ssa.Client.
+func (c untyped[T, L]) Get(ctx context.Context, name string) (metav1.Object, error) {
+	return c.typed.Get(ctx, name, metav1.GetOptions{})
+}
+
+// Patch implements ssa.Client.
+func (c untyped[T, L]) Patch(
+	ctx context.Context, name string, pt types.PatchType, data []byte, opts metav1.PatchOptions,
+) (metav1.Object, error) {
+	return c.typed.Patch(ctx, name, pt, data, opts)
+}
+
+// CheckCreate implements ssa.Client. A field that the Go type does not have is not sent, so it is an
+// error here.
+func (c untyped[T, L]) CheckCreate(ctx context.Context, object *unstructured.Unstructured, options metav1.CreateOptions) error {
+	typed, ok := any(object).(T)
+	if !ok {
+		if typed, ok = zeroObject[T]().(T); !ok {
+			return fmt.Errorf("unexpected %T", typed)
+		}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(object.Object, typed, true); err != nil {
+			return apierrors.NewBadRequest(err.Error())
+		}
 	}
+	_, err := c.typed.Create(ctx, typed, options)
+	return err
+}
+
+func (c untyped[T, L]) delete(ctx context.Context, name string, opts metav1.DeleteOptions) error {
+	return c.typed.Delete(ctx, name, opts)
 }
 
 // newInformer watches the children of one kind in a namespace, and caches only the fields that a

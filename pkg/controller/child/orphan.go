@@ -85,7 +85,7 @@ func (s *Set) LetGo(ctx context.Context, owner metav1.Object) error {
 // disown removes an owner from a child.
 func (k ManagedKind) disown(ctx context.Context, owner metav1.Object, of id) error {
 	client := k.client(owner.GetNamespace())
-	live, err := client.get(ctx, of.name)
+	live, err := client.Get(ctx, of.name)
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
@@ -104,7 +104,7 @@ func (k ManagedKind) disown(ctx context.Context, owner metav1.Object, of id) err
 	if err != nil {
 		return err
 	}
-	if _, err := client.patch(ctx, of.name, types.MergePatchType, data, metav1.PatchOptions{FieldManager: FieldManager}); err != nil && !apierrors.IsNotFound(err) {
+	if _, err := client.Patch(ctx, of.name, types.MergePatchType, data, metav1.PatchOptions{FieldManager: FieldManager}); err != nil && !apierrors.IsNotFound(err) {
 		return writeError(of, err)
 	}
 	return nil

@@ -45,7 +45,7 @@ func (p *pass) prune(ctx context.Context, keep map[id]bool) error {
 // removeUnseen deletes a recorded child that the cache does not show, because it lost its label or
 // its owner. If the child is already deleted, removeUnseen does nothing.
 func (p *pass) removeUnseen(ctx context.Context, kind ManagedKind, of id, record childv1alpha1.AppliedChild) error {
-	live, err := kind.client(p.owner.GetNamespace()).get(ctx, of.name)
+	live, err := kind.client(p.owner.GetNamespace()).Get(ctx, of.name)
 	if apierrors.IsNotFound(err) {
 		return nil
 	}

@@ -87,9 +87,8 @@ func Judge(state State, err error) Verdict {
 	case len(progressing) > 0:
 		return Verdict{kstatus.InProgressStatus, apimeta.ReasonProgressing, strings.Join(progressing, "; ")}
 	default:
-		return Verdict{
-			kstatus.CurrentStatus, apimeta.ReasonHealthy, fmt.Sprintf("All %d children are as desired and healthy", len(state.Children)),
-		}
+		message := fmt.Sprintf("All %d children are as desired and healthy", len(state.Children))
+		return Verdict{kstatus.CurrentStatus, apimeta.ReasonHealthy, strings.Join(append([]string{message}, state.Notes...), "; ")}
 	}
 }
 

@@ -101,6 +101,8 @@ type State struct {
 	Unserved []childv1alpha1.ChildName
 	// Lost has one line for each unserved child that existed before.
 	Lost []string
+	// Notes has one line for each part of a desired child that is not sent.
+	Notes []string
 	// RetryAfter is the time after which Ensure must be called again, even without an event. 0
 	// means never.
 	RetryAfter time.Duration
@@ -192,6 +194,7 @@ func (s *Set) Ensure(
 	}
 	var errs []error
 	for _, child := range children {
+		pass.state.Notes = append(pass.state.Notes, child.notes...)
 		err := pass.ensure(ctx, child)
 		pass.note(child.id, func(found *problem) { found.err = err })
 		if _, refused := errors.AsType[*RefusedError](err); refused {
@@ -252,9 +255,9 @@ func (p *pass) ensure(ctx context.Context, desired desiredChild) error {
 		p.reportUnserved(desired, record, known)
 		return nil
 	}
-	if got := kind.observed(p.owner.GetNamespace(), desired.name); desired.isRetained(got) {
+	if got := kind.observed(p.owner.GetNamespace(), desired.name); desired.isRetained(got) || desired.invalid != nil {
 		p.retain(desired, record, known, got)
-		return nil
+		return desired.invalid
 	}
 	if known && p.hasEnded(kind, desired, record) {
 		return nil
@@ -432,7 +435,9 @@ func (p *pass) write(
 				continue
 			}
 			p.retryAfter(conflictRetry)
-			return nil, controller.Terminal(&OwnershipConflictError{Kind: desired.kind, Name: desired.name, Holder: controllerText(got)})
+			return nil, controller.Terminal(&OwnershipConflictError{
+				Object: Named(desired.kind, desired.name), Holder: controllerText(got), Remedy: DeleteOrRename,
+			})
 		case actionCreate, actionUpdate:
 		}
 		if err := p.confirm(ctx, got); err != nil {
@@ -451,17 +456,17 @@ func (p *pass) write(
 			return nil, nil
 		}
 		if !ssa.IsOtherObject(answer) || action == actionCreate && apierrors.IsInvalid(answer) {
-			return nil, writeError(desired.id, answer)
+			return nil, applyError(answer)
 		}
-		live, err := client.get(ctx, desired.name)
+		live, err := client.Get(ctx, desired.name)
 		switch {
 		case apierrors.IsNotFound(err):
 			got = nil
 		case err != nil:
 			// The live object decides whether the answer is terminal, so a failed GET is retried.
-			return nil, writeError(desired.id, fmt.Errorf("%v; get the object: %w", answer, err)) //nolint:errorlint // See above.
+			return nil, fmt.Errorf("%v; get the object: %w", answer, err) //nolint:errorlint // See above.
 		case got != nil && live.GetUID() == got.UID && apierrors.IsInvalid(answer):
-			return nil, writeError(desired.id, answer)
+			return nil, applyError(answer)
 		default:
 			got = kind.observe(live)
 			if desired.once && metav1.GetControllerOfNoCopy(got) == nil {
@@ -469,7 +474,7 @@ func (p *pass) write(
 			}
 		}
 	}
-	return nil, writeError(desired.id, answer)
+	return nil, applyError(answer)
 }
 
 // confirm returns an error if the owner may be an old version, which must not change an existing
@@ -522,27 +527,14 @@ func (p *pass) decide(desired desiredChild, record childv1alpha1.AppliedChild, g
 }
 
 // apply sends one server-side apply. Without an observed object, the request only creates.
-// Otherwise it is forced and bound to the UID. Lists that a forced apply cannot restore are
-// restored first.
+// Otherwise it is forced and bound to the UID.
 func (p *pass) apply(ctx context.Context, client client, desired desiredChild, got *Observed) (metav1.Object, error) {
 	mode := ssa.Force
 	if got == nil {
 		mode = ssa.Create
 	}
-	data, options, err := ssa.Request(desired.object, FieldManager, mode, uidOf(got))
-	if err != nil {
-		return nil, err
-	}
-	applied, err := client.patch(ctx, desired.name, applyPatch, data, options)
-	lists := ssa.DuplicateLists(err)
-	if got == nil || len(lists) == 0 {
-		return applied, err
-	}
-	if restoreErr := p.restoreLists(ctx, client, desired, got, lists); restoreErr != nil {
-		// The apply can succeed after the lists are restored, so its own error is not terminal.
-		return nil, fmt.Errorf("%v; restore its lists: %w", err, restoreErr) //nolint:errorlint // See above.
-	}
-	return client.patch(ctx, desired.name, applyPatch, data, options)
+	applier := ssa.Applier{Client: client, Manager: FieldManager, Object: Named(desired.kind, desired.name)}
+	return applier.Apply(ctx, desired.object, mode, uidOf(got))
 }
 
 // Reference returns a controller reference to owner. The reference does not block the deletion of

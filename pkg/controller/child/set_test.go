@@ -14,6 +14,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	kubefake "k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/tools/cache"
 
@@ -440,5 +442,47 @@ func TestVerdictOnSomeChildren(t *testing.T) {
 			f.state.VerdictOn(deployment("nginx:1")))
 		expect.Equal(t, "a child that was not given", Verdict{kstatus.InProgressStatus, "Progressing", `Secret "web" is not applied yet`},
 			f.state.VerdictOn(secret("x")))
+	})
+}
+
+// TestEqualKeysOfChild: equal keys of a list count once, and the state says so. If the items mean
+// more than one of them, the child is refused, and the remaining children are written.
+func TestEqualKeysOfChild(t *testing.T) {
+	pods := func(container *corev1ac.ContainerApplyConfiguration) Desired {
+		desired := deployment("nginx:1").(*appsv1ac.DeploymentApplyConfiguration)
+		desired.Spec.Template.Spec.Containers[0].Env = container.Env
+		desired.Spec.Template.Spec.Containers[0].Ports = container.Ports
+		return desired
+	}
+	variable := func(value string) *corev1ac.EnvVarApplyConfiguration {
+		return corev1ac.EnvVar().WithName("A").WithValue(value)
+	}
+	port := func(name string) *corev1ac.ContainerPortApplyConfiguration {
+		return corev1ac.ContainerPort().WithContainerPort(80).WithName(name)
+	}
+	t.Run("the last one counts", func(t *testing.T) {
+		inBubble(t, func(t *testing.T) {
+			f := newFamily(t, pods(corev1ac.Container().WithEnv(variable("1"), variable("2"))))
+
+			const want = `Deployment "web": spec.template.spec.containers[web].env: 2 items have the key "A", and only the last one counts`
+			expect.Equal(t, "notes", []string{want}, f.state.Notes)
+			if f.err != nil {
+				t.Error(f.err)
+			}
+		})
+	})
+	t.Run("two names for one port", func(t *testing.T) {
+		inBubble(t, func(t *testing.T) {
+			f := emptyFamily(t, pods(corev1ac.Container().WithPorts(port("a"), port("b"))), configMap("one"))
+
+			f.start()
+
+			const want = `Deployment "web" was refused: spec.template.spec.containers[web].ports: 2 items have the key "80/TCP": they differ in name, ` +
+				`and server-side apply keeps one item for each key: remove one of them`
+			if f.err == nil || f.err.Error() != want || !controller.IsTerminal(f.err) {
+				t.Errorf("error is %v, want a terminal %q", f.err, want)
+			}
+			expect.Equal(t, "children", []string{"configmaps"}, applied(f))
+		})
 	})
 }

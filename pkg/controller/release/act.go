@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -177,6 +178,19 @@ func (l *Lifecycle) keepDeployed(ctx context.Context, s *subject, f Facts, faile
 	return err
 }
 
+// reportAdjusted reports what a new revision left out of its manifest. A repair sends the same
+// manifest again.
+func reportAdjusted(s *subject, f Facts, action helm.Action, notes []string) {
+	switch {
+	case isRepair(action):
+	case len(notes) == 0:
+		s.Conditions().Remove(releasev1alpha1.ConditionAdjusted)
+	default:
+		s.Conditions().Set(releasev1alpha1.ConditionAdjusted, metav1.ConditionTrue, releasev1alpha1.ReasonManifestAdjusted,
+			f.Desired.Redactor.Text(strings.Join(notes, "; ")))
+	}
+}
+
 // recordDeployed records the result of a successful action and its reason.
 func recordDeployed(s *subject, f Facts, plan Plan, deployed *helm.Deployed) {
 	if plan.Contested {
@@ -204,6 +218,7 @@ func recordDeployed(s *subject, f Facts, plan Plan, deployed *helm.Deployed) {
 	s.status.AppliedManifestHash = deployed.ManifestHash
 	s.status.Inventory = inventoryOf(deployed)
 	recordSuccess(s.status, f, decision.Action, deployed.Changes)
+	reportAdjusted(s, f, decision.Action, deployed.Notes)
 	switch decision.Action {
 	case helm.ActionInstall, helm.ActionUpgrade:
 		if !f.Desired.Policy.WaitForReady {

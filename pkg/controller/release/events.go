@@ -19,7 +19,7 @@ import (
 
 // Events returns the events for the difference between two statuses. The following
 // differences have an event: an unhealthy revision after its timeout, a change of the
-// release, a new reason of Ready=False, and uncorrected drift. Two events about the same
+// release, a new reason of Ready=False, uncorrected drift, and an adjusted manifest. Two events about the same
 // fact, such as a rollback, are merged. Reasons in expected are part of normal operation,
 // and emit no warning.
 func Events(before, after releasev1alpha1.ReleaseStatus, policy releasev1alpha1.ReleasePolicy, expected ...string) []event.Event {
@@ -30,6 +30,9 @@ func Events(before, after releasev1alpha1.ReleaseStatus, policy releasev1alpha1.
 	if isContested(before) && !isContested(after) {
 		found = append(found, event.Normal("DriftCorrected", "Repair", "No other client changes an object again and again any more"))
 	}
+	if e, ok := adjustedTransition(before, after); ok {
+		found = append(found, e)
+	}
 	return found
 }
 
@@ -37,6 +40,16 @@ func Events(before, after releasev1alpha1.ReleaseStatus, policy releasev1alpha1.
 func isContested(s releasev1alpha1.ReleaseStatus) bool {
 	drifted := meta.FindStatusCondition(s.Conditions, releasev1alpha1.ConditionDrifted)
 	return drifted != nil && drifted.Reason == apimeta.ReasonRepeatedDrift
+}
+
+// adjustedTransition reports a new revision that is not exactly as its manifest.
+func adjustedTransition(before, after releasev1alpha1.ReleaseStatus) (event.Event, bool) {
+	is := meta.FindStatusCondition(after.Conditions, releasev1alpha1.ConditionAdjusted)
+	was := meta.FindStatusCondition(before.Conditions, releasev1alpha1.ConditionAdjusted)
+	if is == nil || was != nil && was.Message == is.Message {
+		return event.Event{}, false
+	}
+	return event.Warning(is.Reason, "Reconcile", is.Message), true
 }
 
 func transitions(before, after releasev1alpha1.ReleaseStatus, expected []string) []event.Event {

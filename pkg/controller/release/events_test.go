@@ -39,6 +39,7 @@ func TestEvents(t *testing.T) {
 	}
 	forgotten := func(app *sample) { app.Status.History = nil }
 	drifted := condition(releasev1alpha1.ConditionDrifted, metav1.ConditionTrue, releasev1alpha1.ReasonObjectsChanged)
+	adjusted := condition(releasev1alpha1.ConditionAdjusted, metav1.ConditionTrue, releasev1alpha1.ReasonManifestAdjusted)
 	ready := func(is metav1.ConditionStatus, reason string) func(*sample) {
 		return condition(apimeta.ConditionReady, is, reason)
 	}
@@ -85,6 +86,11 @@ func TestEvents(t *testing.T) {
 			"repaired within the same second", status(revision(1, 0), drifted), status(revision(1, 0), again),
 			[]event.Event{event.Normal("DriftCorrected", "Repair", "Corrected ObjectsChanged message")},
 		},
+		{
+			"adjusted", status(revision(1, 0)), status(revision(1, 0), adjusted),
+			[]event.Event{event.Warning("ManifestAdjusted", "Reconcile", "ManifestAdjusted message")},
+		},
+		{"still adjusted", status(revision(1, 0), adjusted), status(revision(1, 0), adjusted), nil},
 		{"drift is observed", status(revision(1, 0)), status(revision(1, 0), drifted), nil},
 		{"drift is still observed", status(revision(1, 0), drifted), status(revision(1, 0), drifted), nil},
 		{

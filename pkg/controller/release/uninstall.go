@@ -116,7 +116,8 @@ func ReportUninstalled(s *releasev1alpha1.ReleaseStatus, conditions status.Edito
 	s.DeployedRelease, s.Inventory, s.AppliedManifestHash = nil, nil, ""
 	s.LastGoodRevision, s.Failures = 0, nil
 	s.Replicas, s.ReadyReplicas, s.Selector = 0, 0, ""
-	conditions.Remove(releasev1alpha1.ConditionDrifted, releasev1alpha1.ConditionFailed, releasev1alpha1.ConditionRemediated)
+	conditions.Remove(releasev1alpha1.ConditionDrifted, releasev1alpha1.ConditionFailed, releasev1alpha1.ConditionRemediated,
+		releasev1alpha1.ConditionAdjusted)
 	message := done.Note + "; the deletion waits for finalizers of others: " + finalizers
 	conditions.Set(releasev1alpha1.ConditionDeployed, metav1.ConditionFalse, releasev1alpha1.ReasonUninstalled, message)
 	conditions.MarkReconciling(releasev1alpha1.ReasonUninstalled, message)

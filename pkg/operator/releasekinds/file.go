@@ -241,7 +241,7 @@ func (l *loader) kind(entry file.Entry, chart *chart.Chart) watches.ReleaseKind 
 		GroupVersionKind: entry.GroupVersionKind, Chart: chart, Overrides: entry.Overrides.Values(), Selector: entry.Selector,
 		MaxConcurrentReconciles: entry.MaxConcurrentReconciles, IgnoreDependents: !entry.WatchDependentResources,
 		ReleaseNamespace: entry.ReleaseNamespace, Scope: helm.Scope(entry.Scope), ServiceAccountName: entry.ServiceAccountName,
-		Takeover: entry.Takeover, Policy: entry.Policy, StatusManifest: l.StatusManifest,
+		Takeover: entry.Takeover, FieldValidation: entry.FieldValidation, Policy: entry.Policy, StatusManifest: l.StatusManifest,
 	}
 	if entry.ReconcilePeriod != nil {
 		k.ReconcilePeriod = cmp.Or(*entry.ReconcilePeriod, watches.Never)

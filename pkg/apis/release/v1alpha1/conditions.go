@@ -17,6 +17,9 @@ const (
 	// ConditionDrifted is True while objects have drifted, and for a moment after they
 	// were corrected. Its message names the objects. It is absent otherwise.
 	ConditionDrifted = "Drifted"
+	// ConditionAdjusted is True while the objects of the deployed revision are not exactly as the
+	// manifest has them. Its message says what was left out. It is absent otherwise.
+	ConditionAdjusted = "Adjusted"
 )
 
 // Condition types of the gates. Each is absent while its feature is not used. If several
@@ -134,6 +137,14 @@ const (
 	// ReasonReleaseChanged means that another client upgraded, rolled back or uninstalled
 	// the release, for example with the helm command.
 	ReasonReleaseChanged = "ReleaseChanged"
+)
+
+// Reasons of Adjusted.
+const (
+	// ReasonManifestAdjusted means that the manifest has items with equal keys in one list,
+	// metadata that only the API server sets, or fields that the API server does not know. The
+	// message names file, object and field.
+	ReasonManifestAdjusted = "ManifestAdjusted"
 )
 
 // Reasons why values that valuesFrom names are unavailable. Ready, Deployed and

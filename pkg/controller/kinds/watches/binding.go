@@ -223,7 +223,7 @@ func (c *kindController) releaseOf(ctx context.Context, p *pass, content *unstru
 		Owner: c.ownerReference(r), Scope: c.kind.Scope,
 		Takeover: true, TakeoverUnmarked: c.kind.Takeover,
 		Timeout: release.Timeout(policy), MaxHistory: release.MaxHistory(policy), Ignore: release.IgnoreRules(policy),
-		ServiceAccount: c.kind.ServiceAccountName,
+		ServiceAccount: c.kind.ServiceAccountName, FieldValidation: c.kind.FieldValidation,
 		Install: helm.ActionOptions{
 			DisableHooks: isTrue(r, watchesv1alpha1.AnnotationInstallDisableHooks), Description: annotations[watchesv1alpha1.AnnotationInstallDescription],
 		},

@@ -83,6 +83,8 @@ type ReleaseKind struct {
 	// upstream operators only. A custom resource can adopt other releases by its annotation
 	// adopt-release, if Takeover is set or their newest record has the label [record.AdoptLabel].
 	Takeover bool
+	// FieldValidation is [helm.Release.FieldValidation].
+	FieldValidation string
 	// Policy is the release policy of all custom resources. Its Suspend is ignored.
 	Policy releasev1alpha1.ReleasePolicy
 	// StatusManifest writes the manifest of the release to status.deployedRelease.manifest,

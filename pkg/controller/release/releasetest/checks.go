@@ -18,12 +18,14 @@ import (
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 )
 
-// CheckConditions checks the rules that hold for all conditions of a release kind. Deployed, Failed
-// and Drifted may have an earlier generation until the new one is observed. During deletion, all
+// CheckConditions checks the rules that hold for all conditions of a release kind. Deployed, Failed,
+// Drifted and Adjusted may have an earlier generation until the new one is observed. During deletion, all
 // conditions may have an earlier generation, except for those with a reason in current.
 func CheckConditions(t *testing.T, object metav1.Object, status releasev1alpha1.ReleaseStatus, current ...string) {
 	t.Helper()
-	older := []string{releasev1alpha1.ConditionDeployed, releasev1alpha1.ConditionFailed, releasev1alpha1.ConditionDrifted}
+	older := []string{
+		releasev1alpha1.ConditionDeployed, releasev1alpha1.ConditionFailed, releasev1alpha1.ConditionDrifted, releasev1alpha1.ConditionAdjusted,
+	}
 	generation := object.GetGeneration()
 	for _, c := range status.Conditions {
 		mayBeOlder := slices.Contains(older, c.Type) || object.GetDeletionTimestamp() != nil && !slices.Contains(current, c.Reason)

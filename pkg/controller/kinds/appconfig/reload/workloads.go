@@ -188,7 +188,7 @@ func (w *Workloads) Roll(ctx context.Context, c Content) ([]string, error) {
 func rollError(w *workload, err error) error {
 	var answer *apierrors.StatusError
 	if errors.As(err, &answer) && (apierrors.IsInvalid(answer) || apierrors.IsForbidden(answer)) {
-		return &child.RefusedError{Kind: w.kind, Name: w.Name, Err: answer}
+		return &child.RefusedError{Object: child.Named(w.kind, w.Name), Err: answer}
 	}
 	return err
 }

@@ -245,7 +245,7 @@ func (c *Claims) Grow(ctx context.Context, v Volumes) (*Problem, error) {
 		case ssa.IsReplaced(err):
 			continue // The event of the new claim starts a pass.
 		case apierrors.IsForbidden(err), apierrors.IsInvalid(err):
-			refused := &child.RefusedError{Kind: "PersistentVolumeClaim", Name: claim.Name, Err: errors.Unwrap(err)}
+			refused := &child.RefusedError{Object: child.Named("PersistentVolumeClaim", claim.Name), Err: errors.Unwrap(err)}
 			return &Problem{databasev1.ReasonStorageNotExpandable, fmt.Sprintf(
 				"spec.storage: %s: %s, or set spec.storage to the size before", refused, advice(refused.Error()))}, nil
 		case err != nil:

@@ -24,6 +24,7 @@ import (
 	databasev1 "github.com/example/demoapp-controller/pkg/apis/database/v1"
 	"github.com/example/demoapp-controller/pkg/controller"
 	"github.com/example/demoapp-controller/pkg/controller/child"
+	"github.com/example/demoapp-controller/pkg/ssa"
 )
 
 // maxPassword is the maximum size of a password in bytes that all clients support.
@@ -162,7 +163,7 @@ func (s *Secrets) find(ctx context.Context, owner metav1.Object, name string, v 
 			return s.layout.reduce(created, created.ObjectMeta), nil, nil
 		}
 		if !apierrors.IsAlreadyExists(err) {
-			return nil, nil, fmt.Errorf("create Secret %q: %w", name, child.Withheld(err))
+			return nil, nil, fmt.Errorf("create Secret %q: %w", name, ssa.Withheld(err))
 		}
 	}
 	live, err := secrets.Get(ctx, name, metav1.GetOptions{})
@@ -196,12 +197,12 @@ func (s *Secrets) generate(owner metav1.Object, name string) *corev1.Secret {
 func (s *Secrets) complete(ctx context.Context, owner metav1.Object, secret *corev1.Secret) (*corev1.Secret, error) {
 	if ref := metav1.GetControllerOf(secret); ref != nil {
 		return nil, controller.Terminal(&child.OwnershipConflictError{
-			Kind: "Secret", Name: secret.Name, Holder: fmt.Sprintf("%s %q", ref.Kind, ref.Name),
+			Object: child.Named("Secret", secret.Name), Holder: fmt.Sprintf("%s %q", ref.Kind, ref.Name), Remedy: child.DeleteOrRename,
 		})
 	}
 	if holder := secret.Labels[s.layout.Label]; holder != owner.GetName() {
 		conflict := &child.OwnershipConflictError{
-			Kind: "Secret", Name: secret.Name, Holder: "no owner",
+			Object: child.Named("Secret", secret.Name), Holder: "no owner",
 			Remedy: fmt.Sprintf("add the label %s=%s if %s may use and complete the Secret", s.layout.Label, owner.GetName(), owner.GetName()),
 		}
 		if holder != "" {
@@ -225,10 +226,10 @@ func (s *Secrets) complete(ctx context.Context, owner metav1.Object, secret *cor
 	written, err := s.kube.CoreV1().Secrets(secret.Namespace).Patch(ctx, secret.Name, types.MergePatchType, data,
 		metav1.PatchOptions{FieldManager: child.FieldManager})
 	if apierrors.IsInvalid(err) {
-		return nil, controller.Terminal(&child.RefusedError{Kind: "Secret", Name: secret.Name, Err: err})
+		return nil, controller.Terminal(&child.RefusedError{Object: child.Named("Secret", secret.Name), Err: err})
 	}
 	if err != nil {
-		return nil, fmt.Errorf("complete Secret %q: %w", secret.Name, child.Withheld(err))
+		return nil, fmt.Errorf("complete Secret %q: %w", secret.Name, ssa.Withheld(err))
 	}
 	s.Wrote(written)
 	return s.layout.reduce(written, written.ObjectMeta), nil

@@ -15,6 +15,6 @@ var OwnConditions = []string{
 	apimeta.ConditionReady, apimeta.ConditionReconciling, apimeta.ConditionStalled,
 	releasev1alpha1.ConditionInitialized, releasev1alpha1.ConditionDeployed, releasev1alpha1.ConditionFailed,
 	releasev1alpha1.ConditionDrifted, releasev1alpha1.ConditionSuspended, releasev1alpha1.ConditionUpgradeHeld,
-	releasev1alpha1.ConditionLicensed, releasev1alpha1.ConditionRemediated,
+	releasev1alpha1.ConditionLicensed, releasev1alpha1.ConditionRemediated, releasev1alpha1.ConditionAdjusted,
 	watchesv1alpha1.ConditionReleaseFailed, watchesv1alpha1.ConditionIrreconcilable, watchesv1alpha1.ConditionPaused,
 }

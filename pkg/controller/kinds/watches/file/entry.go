@@ -66,6 +66,9 @@ type Entry struct {
 	ServiceAccountName string
 	// Takeover says that releases of the same chart that no operator has marked are taken over.
 	Takeover bool
+	// FieldValidation says what happens to fields that the API server does not know: Strict, Warn or
+	// Ignore. Empty means Strict.
+	FieldValidation string
 	// Policy has the drift, remediation, maxHistory, timeout and waitForReady of the file, with the
 	// limits and defaults of the API.
 	Policy releasev1alpha1.ReleasePolicy
@@ -86,7 +89,8 @@ func (e Entry) Identity() string {
 	}
 	text, err := json.Marshal([]any{
 		e.GroupVersionKind, e.Chart, e.WatchDependentResources, e.Overrides.source, e.ReconcilePeriod, e.MaxConcurrentReconciles, selector,
-		e.ReleaseName.String(), e.ReleaseNamespace, e.Scope, e.ServiceAccountName, e.Takeover, e.Policy, e.Values.String(),
+		e.ReleaseName.String(), e.ReleaseNamespace, e.Scope, e.ServiceAccountName, e.Takeover, e.FieldValidation, e.Policy,
+		e.Values.String(),
 	})
 	if err != nil {
 		// None of the types can fail to marshal.
@@ -207,8 +211,11 @@ func (e *Entry) fields() map[string]func(field) {
 		"scope":              func(f field) { oneOf(f, &e.Scope, ScopeNamespace, ScopeCluster) },
 		"serviceAccountName": func(f field) { f.text(&e.ServiceAccountName, validServiceAccount) },
 		"takeover":           func(f field) { f.boolean(&e.Takeover) },
-		"drift":              func(f field) { e.Policy.Drift = readDrift(f) },
-		"remediation":        func(f field) { e.Policy.Remediation = readRemediation(f) },
+		"fieldValidation": func(f field) {
+			oneOf(f, &e.FieldValidation, metav1.FieldValidationStrict, metav1.FieldValidationWarn, metav1.FieldValidationIgnore)
+		},
+		"drift":       func(f field) { e.Policy.Drift = readDrift(f) },
+		"remediation": func(f field) { e.Policy.Remediation = readRemediation(f) },
 		"maxHistory": func(f field) {
 			e.Policy.MaxHistory = new(int32)
 			f.number(e.Policy.MaxHistory, 1, 100)

@@ -186,6 +186,7 @@ func TestFields(t *testing.T) {
 		{"scope of a namespace", "scope: Namespace", func(e file.Entry) any { return e.Scope }, file.ScopeNamespace},
 		{"scope of the cluster", "scope: Cluster", func(e file.Entry) any { return e.Scope }, file.ScopeCluster},
 		{"account", "serviceAccountName: installer.v2", func(e file.Entry) any { return e.ServiceAccountName }, "installer.v2"},
+		{"validation of fields", "fieldValidation: Warn", func(e file.Entry) any { return e.FieldValidation }, "Warn"},
 		{"takeover", "takeover: true", func(e file.Entry) any { return e.Takeover }, true},
 		{"values", "values: 'a: {{ .spec }}'", func(e file.Entry) any { return e.Values.String() }, "a: {{ .spec }}"},
 		{

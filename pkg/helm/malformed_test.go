@@ -4,6 +4,8 @@
 package helm
 
 import (
+	"errors"
+	"strings"
 	"testing"
 	"testing/synctest"
 
@@ -73,6 +75,23 @@ func TestMalformed(t *testing.T) {
 			t.Errorf("%s was refused, want b", got.Object)
 		}
 		wantRecords(t, f, "web.v1 failed")
+	})
+	t.Run("an error without a reason, about a valid object", func(t *testing.T) {
+		bubble(t, func(t *testing.T, f *fixture) {
+			f.With(func() {
+				f.Refuse = func(_ fakeapi.Request, object *unstructured.Unstructured) error {
+					if object != nil && object.GetName() == "b" && object.GetUID() == "" {
+						return errors.New("etcdserver: request is too large") // The answer is 500 without a reason.
+					}
+					return nil
+				}
+			})
+			_, err := f.reconcile(made(t, map[string]string{"templates/b.yaml": configMap("b", "1")}))
+			var unavailable *UnavailableError
+			if err == nil || IsTerminal(err) || errors.As(err, &unavailable) || !strings.Contains(err.Error(), "ConfigMap default/b: ") {
+				t.Errorf("error is %v, want one of the object that is not terminal", err)
+			}
+		})
 	})
 	t.Run("a real internal error", func(t *testing.T) {
 		bubble(t, func(t *testing.T, f *fixture) {

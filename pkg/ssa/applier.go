@@ -1,0 +1,162 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package ssa
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/client-go/util/csaupgrade"
+	"k8s.io/client-go/util/retry"
+)
+
+// Client reads and writes the objects of one kind in one namespace.
+type Client interface {
+	Get(ctx context.Context, name string) (metav1.Object, error)
+	Patch(ctx context.Context, name string, patchType types.PatchType, data []byte, options metav1.PatchOptions) (metav1.Object, error)
+	// CheckCreate asks the API server in a dry run whether it would create the object.
+	CheckCreate(ctx context.Context, object *unstructured.Unstructured, options metav1.CreateOptions) error
+}
+
+// Applier writes one object for one field manager. All writes of objects of releases and of children
+// go through it.
+type Applier struct {
+	Client  Client
+	Manager string
+	// Object names the object in errors.
+	Object ObjectReference
+	// Wrote, when set, is called with the answer to each write except the last one of Apply.
+	Wrote func(metav1.Object)
+}
+
+// Apply sends a server-side apply of a prepared object, see [Request].
+//
+// A forced apply of an existing object cannot correct a changed key of a list item. Apply then
+// restores the list first, see [DuplicateLists].
+//
+// A [RefusedError] means that the API server will refuse the object again. All errors wrap the API
+// server's answer.
+func (a Applier) Apply(ctx context.Context, prepared *unstructured.Unstructured, mode Mode, uid types.UID) (metav1.Object, error) {
+	data, options, err := Request(prepared, a.Manager, mode, uid)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", a.Object, err)
+	}
+	applied, err := a.Client.Patch(ctx, a.Object.Name, types.ApplyPatchType, data, options)
+	if lists := DuplicateLists(err); len(lists) > 0 && mode == Force && uid != "" {
+		if restoreErr := a.restoreLists(ctx, prepared, uid, lists); restoreErr != nil {
+			// The apply can succeed after the lists are restored, so its own error is not final.
+			return nil, fmt.Errorf("%s: %v; restore its lists: %w", a.Object, err, restoreErr) //nolint:errorlint // See above.
+		}
+		applied, err = a.Client.Patch(ctx, a.Object.Name, types.ApplyPatchType, data, options)
+	}
+	if err != nil {
+		return nil, a.explain(ctx, prepared, err)
+	}
+	return applied, nil
+}
+
+// explain returns the error for the answer to an apply. The API server answers 500 without a reason
+// if an object violates its schema, and also after other errors. A dry run of a creation tells them
+// apart.
+func (a Applier) explain(ctx context.Context, prepared *unstructured.Unstructured, answer error) error {
+	if WillRefuseAgain(answer) || isUnexplained(answer) && WillRefuseAgain(a.CheckCreate(ctx, prepared)) {
+		return &RefusedError{Object: a.Object, Err: answer}
+	}
+	if a.Object.Kind == secretKind.Kind {
+		answer = Withheld(answer)
+	}
+	return fmt.Errorf("%s: %w", a.Object, answer)
+}
+
+// CheckCreate asks the API server whether it would create a prepared object. It answers AlreadyExists
+// for a valid object whose name is taken.
+func (a Applier) CheckCreate(ctx context.Context, prepared *unstructured.Unstructured) error {
+	return a.Client.CheckCreate(ctx, prepared.DeepCopy(), metav1.CreateOptions{
+		DryRun: []string{metav1.DryRunAll}, FieldValidation: metav1.FieldValidationStrict, FieldManager: a.Manager,
+	})
+}
+
+// restoreLists replaces lists in which another client changed the key of an item by the desired
+// lists. The manager then also owns the lists by update. restoreLists removes this second ownership,
+// because otherwise a field would stay after its removal from the desired state.
+func (a Applier) restoreLists(ctx context.Context, desired *unstructured.Unstructured, uid types.UID, lists []string) error {
+	live, err := a.Client.Get(ctx, a.Object.Name)
+	if err != nil {
+		return err
+	}
+	if live.GetUID() != uid {
+		return errors.New("it is another object")
+	}
+	whole, ok := live.(*unstructured.Unstructured)
+	if !ok {
+		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(live)
+		if err != nil {
+			return err
+		}
+		whole = &unstructured.Unstructured{Object: content}
+	}
+	patch, err := RestoreLists(whole, desired, lists)
+	if err != nil {
+		return err
+	}
+	restored, err := a.Client.Patch(ctx, a.Object.Name, types.JSONPatchType, patch, metav1.PatchOptions{FieldManager: a.Manager})
+	if err != nil {
+		return err
+	}
+	a.wrote(restored)
+	return a.takeOver(ctx, restored, func(metav1.Object) sets.Set[string] { return sets.New(a.Manager) })
+}
+
+// TakeOver converts the ownership of managers by update into ownership of the applier's manager by
+// apply. Otherwise, a field that is no longer desired would stay, because its old manager still owns
+// it. managers returns the field managers, given the live object. TakeOver does nothing if the object
+// does not exist.
+func (a Applier) TakeOver(ctx context.Context, managers func(live metav1.Object) sets.Set[string]) error {
+	if err := a.takeOver(ctx, nil, managers); err != nil {
+		return fmt.Errorf("take over %s: %w", a.Object, err)
+	}
+	return nil
+}
+
+// takeOver is like TakeOver. live is the newest version of the object; nil if it is not known.
+func (a Applier) takeOver(ctx context.Context, live metav1.Object, managers func(live metav1.Object) sets.Set[string]) error {
+	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		found := live
+		live = nil // After a conflict, the object is read again.
+		if found == nil {
+			var err error
+			if found, err = a.Client.Get(ctx, a.Object.Name); apierrors.IsNotFound(err) {
+				return nil
+			} else if err != nil {
+				return err
+			}
+		}
+		whole, ok := found.(runtime.Object)
+		if !ok {
+			return fmt.Errorf("unexpected %T", found)
+		}
+		patch, err := csaupgrade.UpgradeManagedFieldsPatch(whole, managers(found), a.Manager)
+		if err != nil || len(patch) == 0 {
+			return err
+		}
+		taken, err := a.Client.Patch(ctx, a.Object.Name, types.JSONPatchType, patch, metav1.PatchOptions{FieldManager: a.Manager})
+		if err == nil {
+			a.wrote(taken)
+		}
+		return err
+	})
+}
+
+func (a Applier) wrote(object metav1.Object) {
+	if a.Wrote != nil {
+		a.Wrote(object)
+	}
+}

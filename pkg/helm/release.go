@@ -160,9 +160,43 @@ func (r Release) owns(owner record.Owner, newest *record.Record, remembered bool
 
 // InputDigest identifies the inputs of the release's objects: chart, values and owner. Equal
 // digests mean that there is nothing to upgrade, even if the chart renders differently each
-// time. The other fields are not part of it. It fails when the values cannot be encoded as
-// JSON.
+// time. The other fields are not part of it, and neither is the version of the owner's API: the
+// owner is the same in each version. It fails when the values cannot be encoded as JSON.
 func (r Release) InputDigest() (string, error) {
+	if r.Owner != nil {
+		owner := *r.Owner
+		owner.APIVersion = schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind).Group
+		r.Owner = &owner
+	}
+	return r.inputDigest()
+}
+
+// Recognize returns the snapshot with InputDigest in place of the digest of the same inputs that
+// an earlier version of the engine recorded. That digest names the version of the owner's API.
+func (r Release) Recognize(observed Snapshot) Snapshot {
+	if r.Owner == nil || observed.Record == nil || !observed.Record.Own {
+		return observed
+	}
+	now, err := r.InputDigest()
+	if err != nil || observed.Record.Settles(now) {
+		return observed // Decide returns the error.
+	}
+	earlier, err := r.inputDigest()
+	if err != nil || !observed.Record.Settles(earlier) {
+		return observed
+	}
+	recognized := *observed.Record
+	if recognized.Inputs == earlier {
+		recognized.Inputs = now
+	}
+	if recognized.Abandoned == earlier {
+		recognized.Abandoned = now
+	}
+	observed.Record = &recognized
+	return observed
+}
+
+func (r Release) inputDigest() (string, error) {
 	inputs, err := json.Marshal(struct {
 		Release string
 		Chart   string

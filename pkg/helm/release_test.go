@@ -7,6 +7,7 @@ import (
 	"math"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/utils/ptr"
@@ -42,15 +43,17 @@ func TestInputDigest(t *testing.T) {
 			r.Values = map[string]any{"b": map[string]any{"c": []string{"x"}}}
 			r.Values = map[string]any{"b": map[string]any{"c": []any{"x", true}}, "a": int64(1)}
 		}, true},
-		"another value":         {func(r *Release) { r.Values["a"] = 2 }, false},
-		"a value of a value":    {func(r *Release) { r.Values["b"] = map[string]any{"c": []any{"x", false}} }, false},
-		"a value less":          {func(r *Release) { delete(r.Values, "a") }, false},
-		"a string for a number": {func(r *Release) { r.Values["a"] = "1" }, false},
-		"another name":          {func(r *Release) { r.Name = "web2" }, false},
-		"another namespace":     {func(r *Release) { r.Namespace = "other" }, false},
-		"another owner":         {func(r *Release) { r.Owner.UID = "2" }, false},
-		"another kind of owner": {func(r *Release) { r.Owner.Controller = ptr.To(true) }, false},
-		"no owner":              {func(r *Release) { r.Owner = nil }, false},
+		"another value":                      {func(r *Release) { r.Values["a"] = 2 }, false},
+		"a value of a value":                 {func(r *Release) { r.Values["b"] = map[string]any{"c": []any{"x", false}} }, false},
+		"a value less":                       {func(r *Release) { delete(r.Values, "a") }, false},
+		"a string for a number":              {func(r *Release) { r.Values["a"] = "1" }, false},
+		"another name":                       {func(r *Release) { r.Name = "web2" }, false},
+		"another namespace":                  {func(r *Release) { r.Namespace = "other" }, false},
+		"another owner":                      {func(r *Release) { r.Owner.UID = "2" }, false},
+		"another kind of owner":              {func(r *Release) { r.Owner.Controller = ptr.To(true) }, false},
+		"no owner":                           {func(r *Release) { r.Owner = nil }, false},
+		"another version of the owner's API": {func(r *Release) { r.Owner.APIVersion = "demo.example.com/v1" }, true},
+		"another group of the owner":         {func(r *Release) { r.Owner.APIVersion = "example.com/v1alpha1" }, false},
 		"another chart": {func(r *Release) {
 			r.Chart = testChart(t, map[string]string{"templates/a.yaml": configMap("a", "2")})
 		}, false},
@@ -62,6 +65,22 @@ func TestInputDigest(t *testing.T) {
 			}
 		})
 	}
+	t.Run("recognizes the digest of an earlier engine", func(t *testing.T) {
+		r := desired(func(*Release) {})
+		earlier, err := r.inputDigest()
+		if err != nil || earlier == unchanged {
+			t.Fatalf("earlier digest is %q, %v", earlier, err)
+		}
+		for name, tc := range map[string]struct{ made, want record.Record }{
+			"deployed":    {record.Record{Own: true, Inputs: earlier}, record.Record{Own: true, Inputs: unchanged}},
+			"rolled back": {record.Record{Own: true, Inputs: "older", RolledBackTo: 1, Abandoned: earlier}, record.Record{Own: true, Inputs: "older", RolledBackTo: 1, Abandoned: unchanged}},
+			"others":      {record.Record{Own: true, Inputs: "others"}, record.Record{Own: true, Inputs: "others"}},
+		} {
+			if diff := cmp.Diff(&tc.want, r.Recognize(Snapshot{Record: &tc.made}).Record); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", name, diff)
+			}
+		}
+	})
 	t.Run("fits into a label with any revision", func(t *testing.T) {
 		if errs := validation.IsValidLabelValue(record.InputsValue(math.MaxInt32, unchanged, "0123456789abcdef") + record.FailedMark); len(errs) > 0 {
 			t.Error(errs)

@@ -72,6 +72,9 @@ type Entry struct {
 	// Policy has the drift, remediation, maxHistory, timeout and waitForReady of the file, with the
 	// limits and defaults of the API.
 	Policy releasev1alpha1.ReleasePolicy
+	// Rollout bounds how many resources at a time get a change of the chart or of the entry. A
+	// limit of 0 is the default of the operator, and a negative one means no limit.
+	Rollout Rollout
 	// Values computes the values of the chart from a resource. Nil means its spec.
 	Values *ValuesTemplate
 
@@ -90,7 +93,7 @@ func (e Entry) Identity() string {
 	text, err := json.Marshal([]any{
 		e.GroupVersionKind, e.Chart, e.WatchDependentResources, e.Overrides.source, e.ReconcilePeriod, e.MaxConcurrentReconciles, selector,
 		e.ReleaseName.String(), e.ReleaseNamespace, e.Scope, e.ServiceAccountName, e.Takeover, e.FieldValidation, e.Policy,
-		e.Values.String(),
+		e.Values.String(), e.Rollout,
 	})
 	if err != nil {
 		// None of the types can fail to marshal.
@@ -98,6 +101,11 @@ func (e Entry) Identity() string {
 	}
 	return string(text)
 }
+
+// Waits returns why the entry cannot be used although the file is valid: values of overrideValues
+// name variables of the environment that are not set. It is nil for an entry that can be used. The
+// error shows no value.
+func (e Entry) Waits() error { return Join(e.Overrides.unset...) }
 
 // At returns an error about a field of the entry, such as a chart that does not load. It has the
 // form of the errors of [Parse]. An entry that is not from a file has its kind in place of the file
@@ -226,7 +234,29 @@ func (e *Entry) fields() map[string]func(field) {
 		},
 		"waitForReady": func(f field) { f.boolean(&e.Policy.WaitForReady) },
 		"values":       func(f field) { e.Values = readValues(f) },
+		"rollout":      func(f field) { e.Rollout = readRollout(f) },
 	}
+}
+
+// Rollout has the limits of a rollout.
+type Rollout struct{ MaxConcurrent, MaxFailures int }
+
+// maxRollout limits the limits of a rollout.
+const maxRollout = 1_000_000
+
+// readRollout reads rollout. In the file, 0 means no limit.
+func readRollout(f field) (rollout Rollout) {
+	limit := func(into *int) func(field) {
+		return func(f field) {
+			var number int32
+			if f.number(&number, 0, maxRollout); number == 0 {
+				number = -1
+			}
+			*into = int(number)
+		}
+	}
+	f.object(map[string]func(field){"maxConcurrent": limit(&rollout.MaxConcurrent), "maxFailures": limit(&rollout.MaxFailures)})
+	return rollout
 }
 
 // readValues reads values. An object is refused with a hint, because it looks like the values of a

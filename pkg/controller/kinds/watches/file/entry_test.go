@@ -27,7 +27,7 @@ const memcached = "- {group: cache.my.domain, version: v1, kind: Memcached, char
 
 // environment is the environment of all tests.
 func environment(name string) (string, bool) {
-	value, set := map[string]string{"IMAGE": "quay.io/team/memcached", "TAG": "1.6", "SECRET": "s3cr3t"}[name]
+	value, set := map[string]string{"IMAGE": "quay.io/team/memcached", "TAG": "1.6", "SECRET": "s3cr3t", "EMPTY": ""}[name]
 	return value, set
 }
 
@@ -188,6 +188,8 @@ func TestFields(t *testing.T) {
 		{"account", "serviceAccountName: installer.v2", func(e file.Entry) any { return e.ServiceAccountName }, "installer.v2"},
 		{"validation of fields", "fieldValidation: Warn", func(e file.Entry) any { return e.FieldValidation }, "Warn"},
 		{"takeover", "takeover: true", func(e file.Entry) any { return e.Takeover }, true},
+		{"default rollout", "rollout: {}", func(e file.Entry) any { return e.Rollout }, file.Rollout{}},
+		{"rollout", "rollout: {maxConcurrent: 5, maxFailures: 0}", func(e file.Entry) any { return e.Rollout }, file.Rollout{MaxConcurrent: 5, MaxFailures: -1}},
 		{"values", "values: 'a: {{ .spec }}'", func(e file.Entry) any { return e.Values.String() }, "a: {{ .spec }}"},
 		{
 			"default drift", "drift: {}", func(e file.Entry) any { return e.Policy.Drift },

@@ -10,9 +10,11 @@ import (
 	"maps"
 	"os"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"text/template"
+	"text/template/parse"
 
 	"github.com/Masterminds/sprig/v3"
 	yamlv3 "go.yaml.in/yaml/v3"
@@ -35,6 +37,8 @@ type Overrides struct {
 	values map[string]string
 	// source is what Equal compares: the values before their expansion.
 	source map[string]string
+	// unset are the errors about variables that are not set.
+	unset []error
 }
 
 // NewOverrides returns overrides. A key is a path as in helm install --set, and its value is used
@@ -58,13 +62,20 @@ func (o Overrides) GoString() string { return fmt.Sprintf("Overrides(%s)", o) }
 // MarshalText returns the keys.
 func (o Overrides) MarshalText() ([]byte, error) { return []byte(o.String()), nil }
 
-// readOverrides reads overrideValues and expands its values. Its errors show no value.
+// readOverrides reads overrideValues and expands its values. Its errors show no value. A variable
+// that is not set is no error of the file: the entry alone waits.
 func readOverrides(f field) Overrides {
 	source, expanded := map[string]string{}, map[string]string{}
+	var missing []error
 	f.keys(joinKey, func(key *yamlv3.Node, value field) {
 		text, err := overrideText(value)
 		if err == nil {
 			expanded[key.Value], err = expandOverride(text, f.reader.env)
+		}
+		if unset := (*unsetError)(nil); errors.As(err, &unset) {
+			missing = append(missing, value.position.error(value.Line, value.path, err))
+			delete(expanded, key.Value)
+			err = nil
 		}
 		if err == nil && (key.Value == "" || strings.Contains(key.Value, "=")) {
 			err = errors.New("is not a path of a value; write for example image.tag")
@@ -78,7 +89,7 @@ func readOverrides(f field) Overrides {
 		f.refuse("has %d values, and may have %d", len(source), maxOverrides)
 	}
 	overrides := NewOverrides(expanded)
-	overrides.source = source
+	overrides.source, overrides.unset = source, missing
 	return overrides
 }
 
@@ -106,22 +117,30 @@ func overrideText(f field) (string, error) {
 
 // expandOverride expands a value as upstream does: os.ExpandEnv, and then a template without data.
 // Errors of templates quote the template, into which the environment was expanded. So they are not
-// part of the error.
+// part of the error. It returns an [*unsetError] for a variable that is not set, because an empty
+// text in its place would make another value of the same form, such as the image "/pause:3.9".
 func expandOverride(text string, env func(string) (string, bool)) (string, error) {
-	text = os.Expand(text, lookup(env))
+	variables := &variables{env: env}
+	text = os.Expand(text, variables.require)
+	if err := variables.err(); err != nil {
+		return "", err // The text may be no valid template without the variable.
+	}
 	if len(text) > maxOverrideBytes {
 		return "", errOverrideTooLarge
 	}
 	if !strings.Contains(text, "{{") {
 		return text, nil
 	}
-	parsed, err := template.New("").Funcs(overrideFunctions(env)).Parse(text)
+	parsed, err := template.New("").Funcs(overrideFunctions(variables)).Parse(text)
 	if err != nil {
 		return "", errors.New("is not a valid Go template; check its brackets and the names of its functions, which are the text functions of sprig")
 	}
+	requireVariables(parsed.Root)
 	output := &limitedBuffer{limit: maxOverrideBytes}
 	err = parsed.Execute(output, nil)
 	switch {
+	case variables.err() != nil:
+		return "", variables.err()
 	case output.exceeded:
 		return "", errOverrideTooLarge
 	case err != nil:
@@ -132,20 +151,110 @@ func expandOverride(text string, env func(string) (string, bool)) (string, error
 
 var errOverrideTooLarge = fmt.Errorf("has more than %d bytes after its expansion; make it shorter", maxOverrideBytes)
 
-// lookup returns the value of an environment variable; empty if it is not set.
-func lookup(env func(string) (string, bool)) func(string) string {
-	return func(name string) string {
-		value, _ := env(name)
-		return value
+// variables looks up variables of the environment for one value.
+type variables struct {
+	env   func(string) (string, bool)
+	unset *unsetError
+}
+
+// lookup returns the value of a variable; empty if it is not set.
+func (v *variables) lookup(name string) string {
+	value, _ := v.env(name)
+	return value
+}
+
+// require returns the value of a variable that must be set.
+func (v *variables) require(name string) string {
+	value, set := v.env(name)
+	if !set && v.unset == nil {
+		v.unset = &unsetError{name}
+	}
+	return value
+}
+
+// err returns the error about the first variable that is not set.
+func (v *variables) err() error {
+	if v.unset == nil {
+		return nil
+	}
+	return v.unset
+}
+
+// unsetError says that a variable is not set.
+type unsetError struct{ name string }
+
+// conventional is the form of a variable that an error may name. Other texts after a dollar may be
+// a part of a password.
+var conventional = regexp.MustCompile(`^[A-Z_][A-Z0-9_]*$`)
+
+// Error implements error.
+func (e *unsetError) Error() string {
+	if !conventional.MatchString(e.name) {
+		return `has a "$" without a variable of the environment that is set; write '{{ "\x24" }}' for a dollar`
+	}
+	return fmt.Sprintf("the environment variable %s is not set; set it, also to an empty text, or write '{{ env %q | default \"\" }}'", e.name, e.name)
+}
+
+// requireEnv is the name of the function in place of env where the variable must be set.
+const requireEnv = "requireEnv"
+
+// defaults are functions of a pipeline that give a variable that is not set a meaning.
+var defaults = []string{"default", "coalesce", "empty", "ternary"}
+
+// requireVariables has env fail for a variable that is not set where its value is written as it is.
+// A condition or a default may ask whether a variable is set.
+func requireVariables(node parse.Node) {
+	switch node := node.(type) {
+	case *parse.ListNode:
+		if node == nil {
+			return
+		}
+		for _, child := range node.Nodes {
+			requireVariables(child)
+		}
+	case *parse.IfNode:
+		requireVariables(node.List)
+		requireVariables(node.ElseList)
+	case *parse.WithNode:
+		requireVariables(node.List)
+		requireVariables(node.ElseList)
+	case *parse.RangeNode:
+		requireVariables(node.List)
+		requireVariables(node.ElseList)
+	case *parse.ActionNode:
+		used := identifiers(node.Pipe)
+		if slices.ContainsFunc(used, func(function *parse.IdentifierNode) bool { return slices.Contains(defaults, function.Ident) }) {
+			return
+		}
+		for _, function := range used {
+			if function.Ident == "env" {
+				function.Ident = requireEnv
+			}
+		}
 	}
 }
 
+// identifiers returns the names of functions in a pipeline.
+func identifiers(pipe *parse.PipeNode) (found []*parse.IdentifierNode) {
+	for _, command := range pipe.Cmds {
+		for _, argument := range command.Args {
+			switch argument := argument.(type) {
+			case *parse.IdentifierNode:
+				found = append(found, argument)
+			case *parse.PipeNode:
+				found = append(found, identifiers(argument)...)
+			}
+		}
+	}
+	return found
+}
+
 // overrideFunctions are the text functions of sprig, see the documentation of the package.
-func overrideFunctions(env func(string) (string, bool)) template.FuncMap {
+func overrideFunctions(variables *variables) template.FuncMap {
 	functions := sprig.TxtFuncMap()
 	delete(functions, "getHostByName")
-	functions["env"] = lookup(env)
-	functions["expandenv"] = func(text string) string { return os.Expand(text, lookup(env)) }
+	functions["env"], functions[requireEnv] = variables.lookup, variables.require
+	functions["expandenv"] = func(text string) string { return os.Expand(text, variables.require) }
 	for _, name := range []string{
 		"repeat", "indent", "nindent", "until", "untilStep", "seq", "randAlphaNum", "randAlpha", "randAscii", "randNumeric", "randBytes",
 	} {

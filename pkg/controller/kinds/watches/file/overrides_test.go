@@ -34,7 +34,10 @@ func TestOverrides(t *testing.T) {
 		{"two lines", `"a\nb"`, "a\nb"},
 		{"variable", "$IMAGE:$TAG", "quay.io/team/memcached:1.6"},
 		{"variable in braces", "${IMAGE}-x", "quay.io/team/memcached-x"},
-		{"unknown variable", "a${UNKNOWN}b", "ab"},
+		{"empty variable", "a${EMPTY}b", "ab"},
+		{"question for a variable with a default", `'{{ coalesce (env "UNKNOWN") "x" }}'`, "x"},
+		{"empty env of the template", `'a{{ env "EMPTY" }}b'`, "ab"},
+		{"question for a variable", `'{{ if env "UNKNOWN" }}a{{ else }}{{ env "TAG" }}{{ end }}'`, "1.6"},
 		{"template", `"{{ \"a\" | upper | quote }}"`, `"A"`},
 		{"variable in a template", `'{{ "$TAG" | replace "." "-" }}'`, "1-6"},
 		{"template in a variable", `'{{ "{{" }}$TAG'`, "{{1.6"},
@@ -51,6 +54,41 @@ func TestOverrides(t *testing.T) {
 
 			if diff := cmp.Diff(map[string]string{"image.tag": test.want}, entry.Overrides.Values()); diff != "" {
 				t.Errorf("overrides (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestUnsetVariables: a variable that is not set makes its entry wait, and no other. No error shows a
+// value.
+func TestUnsetVariables(t *testing.T) {
+	const unknown = "the environment variable UNKNOWN is not set; set it, also to an empty text, or write '{{ env \"UNKNOWN\" | default \"\" }}'"
+	tests := []struct{ name, value, want string }{
+		{"in a text", `"${UNKNOWN}/pause:3.9"`, unknown},
+		{"without braces", "$UNKNOWN/pause:3.9", unknown},
+		{"in a template", `'{{ "$UNKNOWN" | upper }}'`, unknown},
+		{"in place of an argument", `'{{ $UNKNOWN | upper }}'`, unknown},
+		{"env of a template", `'{{ env "UNKNOWN" }}/pause:3.9'`, unknown},
+		{"env in a branch", `'{{ if eq "a" "a" }}{{ env "UNKNOWN" | upper }}{{ end }}'`, unknown},
+		{"env below a function", `'{{ printf "%s" (env "UNKNOWN") }}'`, unknown},
+		{"expandenv of a template", `'{{ "%UNKNOWN" | replace "%" "$" | expandenv }}'`, unknown},
+		{"function that fails without it", `'{{ env "UNKNOWN" | fail }}'`, unknown},
+		{"part of a password", "s3cr3t$y3kb", `has a "$" without a variable of the environment that is set; write '{{ "\x24" }}' for a dollar`},
+		{"two dollars", "a$$b", `has a "$" without a variable of the environment that is set; write '{{ "\x24" }}' for a dollar`},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			entries, err := file.Parse(fileName, []byte("- {version: v1, kind: A, chart: a}\n- {version: v1, kind: B, chart: b, overrideValues: {ok: 1, image.tag: "+
+				test.value+"}}\n"), environment)
+			if err != nil || len(entries) != 2 {
+				t.Fatalf("%d entries, error %v", len(entries), err)
+			}
+			if err := entries[0].Waits(); err != nil {
+				t.Errorf("the other entry waits: %v", err)
+			}
+			want := "watches.yaml:2: entry 2 (v1 B): overrideValues[image.tag]: " + test.want
+			if got := fmt.Sprint(entries[1].Waits()); got != want {
+				t.Errorf("the entry waits because of\n%s\nwant\n%s", got, want)
 			}
 		})
 	}

@@ -183,6 +183,7 @@ func TestObjectCounts(t *testing.T) {
 				"a": {States: map[State]int{StateDeleting: 1}, OldestDeletion: time.Unix(1700000000, 0)},
 				"b": {States: map[State]int{StateStalled: 2}, Failing: 1}, "c": {Failing: 3}, "well": {},
 			},
+			Rollout: &RolloutCounts{Queued: 5, Active: 10, Failed: 2, Halted: true},
 		}, known
 	})
 	m.RegisterObjects("gone", func() (ObjectCounts, bool) { return ObjectCounts{}, true })()
@@ -203,6 +204,10 @@ controller_resources{controller="apps",state="deleting"} 1
 controller_resources{controller="apps",state="ready"} 2
 controller_resources{controller="apps",state="reconciling"} 0
 controller_resources{controller="apps",state="stalled"} 0
+controller_rollout_halted{controller="apps"} 1
+controller_rollouts{controller="apps",state="active"} 10
+controller_rollouts{controller="apps",state="failed"} 2
+controller_rollouts{controller="apps",state="queued"} 5
 `)
 
 	m.RegisterObjects("apps", func() (ObjectCounts, bool) { return ObjectCounts{}, true })

@@ -38,6 +38,16 @@ type ObjectCounts struct {
 	Held map[string]int
 	// Namespaces are the counts of the namespaces with objects.
 	Namespaces map[string]NamespaceCounts
+	// Rollout counts the objects of a rollout; nil for a controller without rollouts.
+	Rollout *RolloutCounts
+}
+
+// RolloutCounts are the numbers of objects of one controller that wait for a change of the whole
+// kind, get it, or failed with it.
+type RolloutCounts struct {
+	Queued, Active, Failed int
+	// Halted is true if the rollout is halted in all namespaces.
+	Halted bool
 }
 
 // NamespaceCounts are the numbers of objects of one controller and namespace.
@@ -74,6 +84,7 @@ func (m *Metrics) RegisterObjects(controller string, count func() (ObjectCounts,
 // objectCollector is the collector of the metrics about objects.
 type objectCollector struct {
 	resources, held, namespaces, failing         *prometheus.Desc
+	rollouts, halted                             *prometheus.Desc
 	namespaceResources, namespaceFailing, oldest *prometheus.Desc
 
 	mu sync.Mutex
@@ -93,6 +104,12 @@ func newObjectCollector() *objectCollector {
 			[]string{"controller", "gate"}, nil),
 		namespaces: prometheus.NewDesc("controller_namespaces",
 			"Namespaces with objects. Only the leader reports them.", []string{"controller"}, nil),
+		rollouts: prometheus.NewDesc("controller_rollouts",
+			"Objects that wait for a change of their whole kind, such as a newer chart or default value, get it, or failed with it, "+
+				"by state (queued, active or failed).", []string{"controller", "state"}, nil),
+		halted: prometheus.NewDesc("controller_rollout_halted",
+			"1 while failures in several namespaces halt the rollout of such a change everywhere, 0 otherwise.",
+			[]string{"controller"}, nil),
 		failing: prometheus.NewDesc("controller_failing_namespaces",
 			"Namespaces with an object whose last pass failed and is retried. Only the leader reports them.",
 			[]string{"controller"}, nil),
@@ -129,7 +146,7 @@ func (c *objectCollector) add(controller string, count func() (ObjectCounts, boo
 // Describe implements prometheus.Collector.
 func (c *objectCollector) Describe(descriptions chan<- *prometheus.Desc) {
 	for _, description := range []*prometheus.Desc{
-		c.resources, c.held, c.namespaces, c.failing, c.namespaceResources, c.namespaceFailing, c.oldest,
+		c.resources, c.held, c.namespaces, c.failing, c.namespaceResources, c.namespaceFailing, c.oldest, c.rollouts, c.halted,
 	} {
 		descriptions <- description
 	}
@@ -153,6 +170,16 @@ func (c *objectCollector) Collect(metrics chan<- prometheus.Metric) {
 		}
 		for gate, held := range counts.Held {
 			gauge(c.held, float64(held), controller, gate)
+		}
+		if r := counts.Rollout; r != nil {
+			for state, objects := range map[string]int{"queued": r.Queued, "active": r.Active, "failed": r.Failed} {
+				gauge(c.rollouts, float64(objects), controller, state)
+			}
+			halted := 0.0
+			if r.Halted {
+				halted = 1
+			}
+			gauge(c.halted, halted, controller)
 		}
 		failing := 0
 		for _, found := range counts.Namespaces {

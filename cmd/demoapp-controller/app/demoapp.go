@@ -6,7 +6,6 @@ package app
 import (
 	"fmt"
 
-	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -19,7 +18,6 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller/kinds/demoapp/audit"
 	"github.com/example/demoapp-controller/pkg/controller/release/gates"
 	"github.com/example/demoapp-controller/pkg/controller/release/gates/license"
-	"github.com/example/demoapp-controller/pkg/controller/release/gates/rollout"
 	"github.com/example/demoapp-controller/pkg/controller/release/values"
 	"github.com/example/demoapp-controller/pkg/generated/clientset/versioned"
 	"github.com/example/demoapp-controller/pkg/generated/clientset/versioned/scheme"
@@ -71,7 +69,7 @@ func buildDemoApps(env *operator.Environment, options *Options, shared *releasek
 		Refuse:        options.refuse,
 		Shards:        env.Shards,
 		LicenseRetry:  options.LicenseRetry,
-		RolloutLimits: rollout.Limits{Active: options.MaxConcurrentRollouts, Failed: options.RolloutFailureThreshold},
+		RolloutLimits: options.rolloutLimits(),
 	}
 	deps.Images = options.images
 	if deps.Licenses, err = newLicenses(options); err != nil {
@@ -90,7 +88,6 @@ func buildDemoApps(env *operator.Environment, options *Options, shared *releasek
 	if err != nil {
 		return err
 	}
-	observeRollouts(env.Registry, ctrl.Rollouts)
 	shared.Start(env)
 	env.AddSharded(demoapp.Name, ctrl.Run, ctrl.Synced()...)
 	env.AddController(audit.Name, deps.Audit.Run)
@@ -178,29 +175,4 @@ func newLicenses(options *Options) (gates.Licenses, error) {
 	return license.New(license.Config{
 		URL: at, TTL: min(half, license.DefaultTTL), Pause: min(half, license.DefaultPause), Clock: clock.RealClock{},
 	}), nil
-}
-
-// observeRollouts registers one gauge per rollout state, and one for a halt. A gauge counts the
-// DemoApps in that state of a chart rollout.
-func observeRollouts(registry prometheus.Registerer, counts func() rollout.Counts) {
-	registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "demoapp_chart_rollout_halted",
-		Help: "1 while failures in several namespaces halt the rollout of a newer chart everywhere, 0 otherwise.",
-	}, func() float64 {
-		if counts().Halted {
-			return 1
-		}
-		return 0
-	}))
-	for state, count := range map[string]func(rollout.Counts) int{
-		"queued": func(c rollout.Counts) int { return c.Queued },
-		"active": func(c rollout.Counts) int { return c.Active },
-		"failed": func(c rollout.Counts) int { return c.Failed },
-	} {
-		registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Name:        "demoapp_chart_rollouts",
-			Help:        "DemoApps in the rollout of a newer chart, by state (queued, active or failed).",
-			ConstLabels: prometheus.Labels{"state": state},
-		}, func() float64 { return float64(count(counts())) }))
-	}
 }

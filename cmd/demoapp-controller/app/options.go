@@ -18,6 +18,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller/kinds/webapp/cleanup"
 	blocked "github.com/example/demoapp-controller/pkg/controller/kinds/webapp/images"
 	"github.com/example/demoapp-controller/pkg/controller/release/gates/license"
+	"github.com/example/demoapp-controller/pkg/controller/release/rollout"
 	"github.com/example/demoapp-controller/pkg/images"
 	"github.com/example/demoapp-controller/pkg/operator"
 	"github.com/example/demoapp-controller/pkg/registries"
@@ -48,12 +49,11 @@ type Options struct {
 	// LicenseRetry is the time after which the license server is asked again, unless it granted the
 	// license.
 	LicenseRetry time.Duration
-	// MaxConcurrentRollouts is the number of DemoApps that are upgraded to a newer chart at a time;
-	// 0 means no limit.
+	// MaxConcurrentRollouts is the number of objects of a kind with releases that get a change of
+	// the whole kind at a time; 0 means no limit.
 	MaxConcurrentRollouts int
-	// RolloutFailureThreshold is the number of failed DemoApps that halts the rollout of a newer
-	// chart in their namespace, and of namespaces with failed DemoApps that halts it everywhere; 0
-	// means no limit.
+	// RolloutFailureThreshold is the number of failed objects that halts such a rollout in their
+	// namespace, and of namespaces with failed objects that halts it everywhere; 0 means no limit.
 	RolloutFailureThreshold int
 	// AllowedRegistries are the allowed registries of the images of DemoApps. If it is empty, all
 	// images are allowed.
@@ -126,10 +126,11 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.DurationVar(&o.LicenseRetry, "license-retry", o.LicenseRetry,
 		"`time` between two requests to a license server that does not grant the license, with jitter")
 	fs.IntVar(&o.MaxConcurrentRollouts, "max-concurrent-rollouts", o.MaxConcurrentRollouts,
-		"`number` of DemoApps that are upgraded to a newer chart at the same time; 0 means no limit")
+		"`number` of objects of a kind with releases that are upgraded at the same time by a newer chart, newer defaults or a newer "+
+			"operator; 0 means no limit. An entry of the watches file can have its own")
 	fs.IntVar(&o.RolloutFailureThreshold, "rollout-failure-threshold", o.RolloutFailureThreshold,
-		"`number` of failed DemoApps that halts the rollout of a newer chart in their namespace, and of namespaces with failed "+
-			"DemoApps that halts it everywhere; 0 means no limit")
+		"`number` of failed objects that halts such a rollout in their namespace, and of namespaces with failed objects that halts "+
+			"it everywhere; 0 means no limit. An entry of the watches file can have its own")
 	fs.StringSliceVar(&o.AllowedRegistries, "allowed-registries", o.AllowedRegistries,
 		"comma-separated allowed `registries` of images, each a host or a host with a path prefix, for example "+
 			"docker.io/library (default all)")
@@ -259,4 +260,16 @@ func (o *Options) refuse(namespace string) string {
 	}
 	return fmt.Sprintf("%s is a system namespace, in which the operator changes nothing: use another namespace, or set --allow-system-namespaces=%s",
 		namespace, namespace)
+}
+
+// rolloutLimits returns the limits of rollouts, where a negative number means no limit.
+func (o *Options) rolloutLimits() rollout.Limits {
+	limits := rollout.Limits{Active: o.MaxConcurrentRollouts, Failed: o.RolloutFailureThreshold}
+	if limits.Active == 0 {
+		limits.Active = -1
+	}
+	if limits.Failed == 0 {
+		limits.Failed = -1
+	}
+	return limits
 }

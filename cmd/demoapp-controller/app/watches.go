@@ -18,7 +18,9 @@ func watchedKinds(ctx context.Context, options *Options, engine *releasekinds.En
 		return operator.Kind{Name: releasekinds.FileKind}, nil
 	}
 	return releasekinds.File(ctx, engine, releasekinds.FileOptions{
-		Options:        releasekinds.Options{ResyncPeriod: options.ResyncPeriod, Workers: options.Workers, Refuse: options.refuse},
+		Options: releasekinds.Options{
+			ResyncPeriod: options.ResyncPeriod, Workers: options.Workers, Refuse: options.refuse, Rollout: options.rolloutLimits(),
+		},
 		Path:           options.WatchesFile,
 		Charts:         chart.Source{CacheDir: options.ChartCacheDir, RegistryConfig: options.RegistryConfig},
 		StatusManifest: options.StatusManifest,

@@ -79,6 +79,8 @@ type Loop[T Object[T], S any] struct {
 
 	metrics      *controller.Metrics
 	cachesSynced []cache.InformerSynced
+	// countRollout counts the objects of a rollout; nil without one.
+	countRollout func() controller.RolloutCounts
 	first        firstReady
 	becameReady  func(sinceCreation time.Duration)
 }
@@ -129,6 +131,21 @@ func (l *Loop[T, S]) gone(object metav1.Object) { l.views.In(object.GetNamespace
 
 // Queue returns the queue of the kind's objects.
 func (l *Loop[T, S]) Queue() *controller.Controller { return l.queue }
+
+// GroupVersionKind returns the kind of the objects.
+func (l *Loop[T, S]) GroupVersionKind() schema.GroupVersionKind { return l.kind.GroupVersionKind }
+
+// CountRollout adds the counts of a rollout to the metrics of the kind. It has no effect once Run
+// runs.
+func (l *Loop[T, S]) CountRollout(count func() controller.RolloutCounts) { l.countRollout = count }
+
+// Rollout returns the counts of the rollout; zero without one.
+func (l *Loop[T, S]) Rollout() controller.RolloutCounts {
+	if l.countRollout == nil {
+		return controller.RolloutCounts{}
+	}
+	return l.countRollout()
+}
 
 // Cached returns the caches of the kind.
 func (l *Loop[T, S]) Cached() controller.Scoped[T] { return l.cached }

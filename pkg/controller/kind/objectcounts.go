@@ -59,6 +59,10 @@ func (l *Loop[T, S]) countObjects() (controller.ObjectCounts, bool) {
 			}
 		}
 	}
+	if l.countRollout != nil {
+		found := l.countRollout()
+		counts.Rollout = &found
+	}
 	return counts, true
 }
 

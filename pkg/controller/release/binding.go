@@ -40,7 +40,7 @@ type Desired struct {
 	// Blockers are the reasons why no change may be rolled out now.
 	Blockers []Blocker
 	// Gates are the gates of the kind. They are evaluated after suspend and the upgrade
-	// window, and before the rollout of a newer chart.
+	// window, and before the rollout of a change that several objects get.
 	Gates []Gate
 	// Variants are the desired releases for clusters that support other optional kinds.
 	// The first variant is for a cluster that supports none.
@@ -50,6 +50,10 @@ type Desired struct {
 	// the lifecycle identifies the inputs by their digest, in memory and in the records. A
 	// restart then starts afresh what was given up before any revision was recorded.
 	InputVersion string
+	// Sources identifies what the release is made of besides the spec and what all objects
+	// share: the Secrets and ConfigMaps that the object names, or its labels. The process compares
+	// it in memory only. A change of it does not wait for the rollout.
+	Sources string
 	// Redactor removes secret values from messages.
 	Redactor *redact.Redactor
 	// DependencyBecameReady says that this is the first pass after the dependency became
@@ -130,6 +134,9 @@ type Facts struct {
 	Digest, InputVersion string
 	// Capabilities identifies the kinds of the API server, if the failures so far depend on them.
 	Capabilities string
+	// SourcesChanged says that Desired.Sources differs from the one with which this process last
+	// saw the release settled.
+	SourcesChanged bool
 	// Requested says that a user requested this pass. ForceAt is the annotation value
 	// that requests an upgrade; empty for none.
 	Requested bool
@@ -138,18 +145,6 @@ type Facts struct {
 
 // release returns the key of the release.
 func (f Facts) release() cache.ObjectName { return f.Desired.Release.Key() }
-
-// OwnDigest identifies the desired release independently of the capabilities of the
-// cluster, which change for many objects at a time.
-func (f Facts) OwnDigest() string {
-	if len(f.Desired.Variants) == 0 || !f.Desired.Known {
-		return f.Digest
-	}
-	if digest, err := f.Desired.Variants[0].InputDigest(); err == nil {
-		return digest
-	}
-	return f.Digest
-}
 
 // isVariant reports whether inputs are those of a variant of the desired release.
 func (f Facts) isVariant(inputs string) bool {

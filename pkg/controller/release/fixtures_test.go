@@ -45,10 +45,13 @@ func (o *observer) Decide(desired helm.Release, observed helm.Snapshot) (helm.De
 	return helm.Decide(inputs, observed, time.Unix(1000, 0), time.Minute), nil
 }
 
-func testChart(t *testing.T) *chart.Chart {
+func testChart(t *testing.T) *chart.Chart { return chartVersion(t, "1.0.0") }
+
+// chartVersion is a chart without templates.
+func chartVersion(t *testing.T, version string) *chart.Chart {
 	t.Helper()
 	loaded, err := chart.LoadFS(fstest.MapFS{
-		"Chart.yaml": {Data: []byte("apiVersion: v2\nname: web\nversion: 1.0.0\n")},
+		"Chart.yaml": {Data: []byte("apiVersion: v2\nname: web\nversion: " + version + "\n")},
 	}, ".")
 	if err != nil {
 		t.Fatal(err)

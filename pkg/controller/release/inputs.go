@@ -55,7 +55,7 @@ func (l *Lifecycle) newVersion(ctx context.Context, f Facts, s releasev1alpha1.R
 	stored, _, _ := strings.Cut(storedFailures(s).Inputs, forceMark)
 	if first && stored != "" {
 		observed, err := l.engine.Observe(ctx, f.release(), helm.Baseline{})
-		if record := observed.Record; err == nil && record != nil && record.Own && (record.Inputs == f.Digest || record.Abandoned == f.Digest) {
+		if record := f.Desired.Release.Recognize(observed).Record; err == nil && record != nil && record.Own && (record.Inputs == f.Digest || record.Abandoned == f.Digest) {
 			return stored
 		}
 	}
@@ -67,4 +67,15 @@ func (l *Lifecycle) newVersion(ctx context.Context, f Facts, s releasev1alpha1.R
 func attemptInputs(f Facts) string {
 	r := f.Desired.Release
 	return fmt.Sprint(f.Digest, r.Adopt, r.ForceReplace, r.Install.DisableHooks, r.Upgrade.DisableHooks, r.Scope, r.ServiceAccount)
+}
+
+// sourcesChanged compares the sources with those of the last settled pass, or of the first pass in
+// this process. After a restart, a change of the sources cannot be told from a change of all objects,
+// so it takes a turn in the rollout.
+func (l *Lifecycle) sourcesChanged(f Facts) bool {
+	settled, known := l.sources.Get(f.Key)
+	if !known {
+		l.sources.Set(f.Key, f.Desired.Sources)
+	}
+	return known && settled != f.Desired.Sources
 }

@@ -41,11 +41,11 @@ type Engine interface {
 	Subscribe(func(release cache.ObjectName, change helm.Change))
 }
 
-// Rollouts is the part of a rollout of newer charts that a lifecycle uses.
+// Rollouts is the part of a [Fleet] that a lifecycle uses.
 type Rollouts interface {
-	// Gate holds an upgrade whose only change is a newer chart until its turn comes.
+	// Gate holds an upgrade of an object that has not changed itself until its turn comes.
 	Gate(ctx context.Context, input GateInput) Verdict
-	// Settle records the state of the object with the chart after a pass.
+	// Settle records how the object stands to the change after a pass.
 	Settle(f Facts, plan Plan, status releasev1alpha1.ReleaseStatus)
 	// Forget removes an object that is deleted or being deleted.
 	Forget(key cache.ObjectName)
@@ -65,6 +65,7 @@ type Lifecycle struct {
 	ignored       controller.Memory[string]
 	explanations  controller.Memory[explained]
 	inputVersions controller.Memory[inputVersion]
+	sources       controller.Memory[string]
 	podLooks      controller.Memory[podLooks]
 	// drifted are the objects whose drift was counted and is not corrected.
 	drifted controller.Memory[map[helm.Identity]bool]
@@ -77,7 +78,7 @@ type Lifecycle struct {
 
 // New returns a lifecycle. Its gates are evaluated before those of the kind, and the
 // rollouts last: an object that another gate holds takes no turn.
-// Without rollouts, every object gets a newer chart at once. drift counts the drifted
+// Without rollouts, a change reaches all objects at once. drift counts the drifted
 // objects of all releases.
 func New(subscription Subscription, recorder events.EventRecorder, drift controller.DriftCount, rollouts Rollouts, gates ...Gate) *Lifecycle {
 	if rollouts == nil {
@@ -93,6 +94,7 @@ func (l *Lifecycle) Forget(key cache.ObjectName) {
 	l.ignored.Forget(key)
 	l.explanations.Forget(key)
 	l.inputVersions.Forget(key)
+	l.sources.Forget(key)
 	l.podLooks.Forget(key)
 	l.drifted.Forget(key)
 	l.corrections.Forget(func(corrected driftedObject) bool { return corrected.owner == key })
@@ -181,6 +183,9 @@ func (l *Lifecycle) reconcile(ctx context.Context, s *subject, f Facts, err erro
 		return err
 	}
 	f.Desired.summarize(outcomeOf(f, plan, observed))
+	if f.Desired.Known && plan.isSettled() {
+		l.sources.Set(f.Key, f.Desired.Sources)
+	}
 	if f.Requested && !isNotSynced(err) {
 		// The request is handled even if the pass failed. A pass that could not begin is
 		// repeated.
@@ -203,6 +208,7 @@ func (l *Lifecycle) identify(ctx context.Context, f Facts, s releasev1alpha1.Rel
 		f.Capabilities = l.engine.Capabilities(f.release())
 	}
 	f.InputVersion = l.inputVersion(ctx, f, s)
+	f.SourcesChanged = l.sourcesChanged(f)
 	return f, nil
 }
 
@@ -343,7 +349,7 @@ func withWait(ctx context.Context) context.Context {
 	return helm.WithWait(ctx, func(string) (func(), error) { return controller.ReleaseWorker(ctx) })
 }
 
-// noRollouts lets every object have a newer chart at once.
+// noRollouts lets a change reach all objects at once.
 type noRollouts struct{}
 
 // Gate implements [Rollouts].

@@ -39,14 +39,22 @@ func Why(change helm.Change) controller.Reason {
 	return controller.Drift
 }
 
+// Options are what a release kind may choose. The zero value is ready to use.
+type Options struct {
+	// Gates are evaluated before those of the binding.
+	Gates []Gate
+	// Rollout limits how a change reaches the objects that have not changed themselves.
+	Rollout Rollout
+}
+
 // NewLoop returns the loop of a kind whose objects each have one release, with the name and
 // the namespace of the object. It sets the steps of the definition, and adds the annotations
 // of a release. Unless the definition has them, it also sets Finalize, LetGo, Orphaned, Finalized and
 // Events: the release is uninstalled with its object, or let go with it, and a change that one of the definition's gates
 // holds is no warning. The default of Events does not report drift that the policy leaves.
-// Finalizer is required. The gates are evaluated before those of the binding.
+// Finalizer is required.
 func NewLoop[T kind.Object[T], S any](
-	definition kind.Definition[T, S], deps kind.Deps, engine Engine, binding Binding[T], gates ...Gate,
+	definition kind.Definition[T, S], deps kind.Deps, engine Engine, binding Binding[T], options Options,
 ) (*kind.Loop[T, S], error) {
 	if definition.Finalizer == "" {
 		return nil, fmt.Errorf("%s: a release kind needs a finalizer, which uninstalls the releases", definition.Name)
@@ -58,11 +66,16 @@ func NewLoop[T kind.Object[T], S any](
 			loop.Queue().Enqueue(release, Why(change))
 		}
 	})
-	l := New(subscription, deps.Recorder, deps.Metrics.Drift(definition.Name), nil, gates...)
+	l := New(subscription, deps.Recorder, deps.Metrics.Drift(definition.Name), nil, options.Gates...)
 	loop, err := kind.New(defaulted(definition, l, binding), deps)
 	if err != nil {
 		return nil, err
 	}
+	fleet, err := NewFleet(loop, deps, engine, binding.Status, options.Rollout)
+	if err != nil {
+		return nil, err
+	}
+	l.rollouts = fleet
 	loop.Await(controller.NamedSync{Name: "release records", HasSynced: engine.HasSynced})
 	return loop, nil
 }
@@ -70,6 +83,7 @@ func NewLoop[T kind.Object[T], S any](
 // defaulted returns the definition with the functions of a release kind.
 func defaulted[T kind.Object[T], S any](definition kind.Definition[T, S], l *Lifecycle, binding Binding[T]) kind.Definition[T, S] {
 	definition.Steps = Steps(l, binding)
+	definition.Gates = append(slices.Clone(definition.Gates), HeldByRollout())
 	definition.Annotations = append(slices.Clone(definition.Annotations),
 		releasev1alpha1.AnnotationForceAt, releasev1alpha1.AnnotationAdoptRelease)
 	if definition.Finalize == nil {

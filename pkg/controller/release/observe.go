@@ -45,6 +45,7 @@ func Observe(ctx context.Context, engine Observer, request Request) (Plan, error
 	if request.Desired == nil {
 		return newPlan(observed, helm.Decision{}, false), nil
 	}
+	observed = request.Desired.Recognize(observed)
 	next, err := engine.Decide(*request.Desired, observed)
 	if err != nil {
 		return Plan{}, fmt.Errorf("decide on release %s: %w", request.Key, err)

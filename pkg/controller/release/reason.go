@@ -26,6 +26,9 @@ type Circumstances struct {
 	Unrecorded bool
 	// ChartChanged says that the chart's version differs from the one last deployed.
 	ChartChanged bool
+	// OperatorChanged says that the release gets other inputs from the operator, although the
+	// object has not changed itself.
+	OperatorChanged bool
 	// CapabilitiesChanged says that only the capabilities of the cluster differ from
 	// those at the newest revision.
 	CapabilitiesChanged bool
@@ -75,6 +78,8 @@ func ReasonFor(decision helm.Decision, c Circumstances) releasev1alpha1.UpgradeR
 		return releasev1alpha1.UpgradeReasonRetryAfterFailure
 	case c.ChartChanged && !c.SpecChanged:
 		return releasev1alpha1.UpgradeReasonChartChanged
+	case c.OperatorChanged && !c.SpecChanged:
+		return releasev1alpha1.UpgradeReasonOperatorChanged
 	default:
 		return releasev1alpha1.UpgradeReasonSpecGenerationChanged
 	}
@@ -99,6 +104,7 @@ func reasonFor(f Facts, plan Plan, s releasev1alpha1.ReleaseStatus, decision hel
 		SpecChanged:           s.ObservedGeneration != f.Generation,
 		Unrecorded:            isUnrecorded(plan, s),
 		ChartChanged:          chartChanged(f, plan, s),
+		OperatorChanged:       decision.Cause == helm.CauseInputsChanged && changesFleet(f, plan, s),
 		CapabilitiesChanged:   capabilitiesChanged(f, plan),
 		DependencyBecameReady: f.Desired.DependencyBecameReady,
 		Failed:                failed != nil && failed.ObservedGeneration == f.Generation,

@@ -20,8 +20,8 @@ import (
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller"
 	"github.com/example/demoapp-controller/pkg/controller/release"
-	"github.com/example/demoapp-controller/pkg/controller/release/gates/rollout"
 	"github.com/example/demoapp-controller/pkg/controller/release/releasetest"
+	"github.com/example/demoapp-controller/pkg/controller/release/rollout"
 	"github.com/example/demoapp-controller/pkg/helm"
 	"github.com/example/demoapp-controller/pkg/helm/chart"
 	"github.com/example/demoapp-controller/pkg/helm/record"
@@ -88,7 +88,7 @@ func (w *world) rolloutWaits(name, reason string) {
 func TestNewerChartWaitsForTurn(t *testing.T) {
 	w := fleet(t, rollout.Limits{Active: 1}, "a", "b")
 	w.beginRollout("a")
-	expect.Equal(t, "counts", rollout.Counts{Active: 1}, w.rollout.Counts())
+	expect.Equal(t, "counts", rollout.Counts{Active: 1}, w.rollout())
 
 	w.recorder.Take()
 	result := w.passes("b", controller.SpecChange)
@@ -102,16 +102,16 @@ func TestNewerChartWaitsForTurn(t *testing.T) {
 	}
 	w.passes("b", controller.PeriodicResync)
 	expect.Equal(t, "requests of another pass", []string(nil), w.calls.Take())
-	expect.Equal(t, "counts", rollout.Counts{Queued: 1, Active: 1}, w.rollout.Counts())
+	expect.Equal(t, "counts", rollout.Counts{Queued: 1, Active: 1}, w.rollout())
 
 	w.engine.Mutate(keyOf("a"), releasetest.SetHealth(status.CurrentStatus, "", 1))
 	w.passes("a", controller.HealthChange)
-	expect.Equal(t, "counts", rollout.Counts{Active: 1}, w.rollout.Counts())
+	expect.Equal(t, "counts", rollout.Counts{Active: 1}, w.rollout())
 	w.passes("b", controller.DependencyReady)
 	expect.Equal(t, "requests at its turn", []string{"Upgrade b InputsChanged", "apply shops/status b"}, w.calls.Take())
 	expect.Equal(t, "conditions", releasetest.Conditions("Ready", "True Healthy", "Deployed", "True UpgradeSucceeded"), w.conditions("b"))
 	expect.Equal(t, "reason", releasev1alpha1.UpgradeReasonChartChanged, w.shop("b").Status.LastUpgradeReason)
-	expect.Equal(t, "counts", rollout.Counts{}, w.rollout.Counts())
+	expect.Equal(t, "counts", rollout.Counts{}, w.rollout())
 }
 
 func TestSameChartTakesNoTurn(t *testing.T) {
@@ -127,7 +127,7 @@ func TestSameChartTakesNoTurn(t *testing.T) {
 	expect.Equal(t, "failed", true, err != nil)
 	w.create(newShop("b"))
 	w.passes("b", controller.SpecChange)
-	expect.Equal(t, "counts", rollout.Counts{}, w.rollout.Counts())
+	expect.Equal(t, "counts", rollout.Counts{}, w.rollout())
 }
 
 func TestChangesThatPassRolloutQueue(t *testing.T) {
@@ -184,7 +184,7 @@ func TestChangedInputsPassRolloutQueue(t *testing.T) {
 	expect.Equal(t, "chart while suspended", "1.0.0", w.shop("b").Status.DeployedRelease.ChartVersion)
 	w.change("b", suspended(false))
 	w.beginRollout("b")
-	expect.Equal(t, "counts", rollout.Counts{Active: 2}, w.rollout.Counts())
+	expect.Equal(t, "counts", rollout.Counts{Active: 2}, w.rollout())
 }
 
 // TestOwnChangeTakesTurn: a Shop that does not wait still takes a turn.
@@ -207,7 +207,7 @@ func TestFailureHaltsRollout(t *testing.T) {
 			fail(w)
 			_, _ = w.pass("a", controller.SpecChange) // The status reports the error.
 			expect.Equal(t, "Ready", "False", w.conditions("a")["Ready"][:5])
-			expect.Equal(t, "counts", rollout.Counts{Failed: 1, Halted: true}, w.rollout.Counts())
+			expect.Equal(t, "counts", rollout.Counts{Failed: 1, Halted: true}, w.rollout())
 			w.rolloutWaits("b", releasev1alpha1.ReasonRolloutHalted)
 			expect.Equal(t, "message", halted, w.message("b", apimeta.ConditionReady))
 			expect.Contains(t, "events", fmt.Sprint(w.recorder.Take()), "b Warning Held Hold RolloutHalted: "+halted)
@@ -218,7 +218,7 @@ func TestFailureHaltsRollout(t *testing.T) {
 			w.start(testChart(t, "1.1.0"))
 			w.passes("b", controller.SpecChange)
 			expect.Equal(t, "requests after a restart", []string(nil), w.calls.Take())
-			expect.Equal(t, "counts", rollout.Counts{Queued: 1, Failed: 1, Halted: true}, w.rollout.Counts())
+			expect.Equal(t, "counts", rollout.Counts{Queued: 1, Failed: 1, Halted: true}, w.rollout())
 
 			w.change("c", asks("now", "now"))
 			w.passes("c", controller.SpecChange)
@@ -227,10 +227,10 @@ func TestFailureHaltsRollout(t *testing.T) {
 			w.engine.Mutate(keyOf("a"), releasetest.SetHealth(status.CurrentStatus, "", 1))
 			w.change("a", asks("now", ""))
 			w.passes("a", controller.SpecChange)
-			expect.Equal(t, "counts after the recovery", rollout.Counts{Active: 1}, w.rollout.Counts())
+			expect.Equal(t, "counts after the recovery", rollout.Counts{Active: 1}, w.rollout())
 			w.passes("b", controller.DependencyReady)
 			expect.Equal(t, "Ready of the waiting Shop", "True Healthy", w.conditions("b")["Ready"])
-			expect.Equal(t, "counts at the end", rollout.Counts{}, w.rollout.Counts())
+			expect.Equal(t, "counts at the end", rollout.Counts{}, w.rollout())
 		})
 	}
 }
@@ -268,7 +268,7 @@ func TestFailuresOfObjectsDoNotHaltRollout(t *testing.T) {
 			_, _ = w.pass("a", controller.HealthChange)
 			w.passes("b", controller.DependencyReady)
 			expect.Equal(t, "Ready of the other Shop", "True Healthy", w.conditions("b")["Ready"])
-			expect.Equal(t, "counts", rollout.Counts{}, w.rollout.Counts())
+			expect.Equal(t, "counts", rollout.Counts{}, w.rollout())
 		})
 	}
 }
@@ -290,7 +290,7 @@ func TestRollbackHaltsRollout(t *testing.T) {
 	w.start(testChart(t, "1.1.0"))
 	w.rolloutWaits("b", releasev1alpha1.ReasonRolloutHalted)
 	w.passes("a", controller.SpecChange)
-	expect.Equal(t, "counts", rollout.Counts{Queued: 1, Failed: 1, Halted: true}, w.rollout.Counts())
+	expect.Equal(t, "counts", rollout.Counts{Queued: 1, Failed: 1, Halted: true}, w.rollout())
 	w.start(testChart(t, "1.2.0"))
 	w.passes("b", controller.SpecChange)
 	expect.Equal(t, "Ready with a fixed chart", "True Healthy", w.conditions("b")["Ready"])
@@ -334,9 +334,9 @@ func TestEarlierFailuresDoNotHaltRollout(t *testing.T) {
 	w.start(testChart(t, "1.1.0"))
 	_, err = w.pass("a", controller.SpecChange)
 	expect.Equal(t, "failed again", true, err != nil)
-	expect.Equal(t, "counts", rollout.Counts{}, w.rollout.Counts())
+	expect.Equal(t, "counts", rollout.Counts{}, w.rollout())
 	w.beginRollout("b")
-	expect.Equal(t, "counts", rollout.Counts{Active: 1}, w.rollout.Counts())
+	expect.Equal(t, "counts", rollout.Counts{Active: 1}, w.rollout())
 }
 
 func TestDeletionEndsHalt(t *testing.T) {
@@ -347,7 +347,7 @@ func TestDeletionEndsHalt(t *testing.T) {
 	w.rolloutWaits("b", releasev1alpha1.ReasonRolloutHalted)
 	w.delete("a")
 	w.passes("a", controller.SpecChange)
-	expect.Equal(t, "counts", rollout.Counts{Active: 1}, w.rollout.Counts())
+	expect.Equal(t, "counts", rollout.Counts{Active: 1}, w.rollout())
 }
 
 func TestRestartDuringRollout(t *testing.T) {
@@ -359,11 +359,11 @@ func TestRestartDuringRollout(t *testing.T) {
 	w.start(testChart(t, "1.1.0"))
 	w.passes("c", controller.SpecChange)
 	expect.Equal(t, "requests", []string(nil), w.calls.Take())
-	expect.Equal(t, "counts", rollout.Counts{Queued: 1, Active: 2}, w.rollout.Counts())
+	expect.Equal(t, "counts", rollout.Counts{Queued: 1, Active: 2}, w.rollout())
 	w.passes("b", controller.SpecChange)
 	w.change("a", suspended(true))
 	w.passesUntilWritten("a")
-	expect.Equal(t, "counts after one is suspended", rollout.Counts{Active: 2}, w.rollout.Counts())
+	expect.Equal(t, "counts after one is suspended", rollout.Counts{Active: 2}, w.rollout())
 }
 
 func TestHeldShopsTakeNoTurn(t *testing.T) {
@@ -391,7 +391,7 @@ func TestHeldShopsTakeNoTurn(t *testing.T) {
 			if got := w.message("a", apimeta.ConditionReady); slices.Contains([]string{queued, halted}, got) {
 				t.Errorf("the message of Ready is %q", got)
 			}
-			expect.Equal(t, "counts", rollout.Counts{}, w.rollout.Counts())
+			expect.Equal(t, "counts", rollout.Counts{}, w.rollout())
 
 			w.engine.Failures = []error{errPlain}
 			_, err := w.pass("b", controller.SpecChange)
@@ -426,10 +426,10 @@ func TestUnreadableInputsLoseTheirTurn(t *testing.T) {
 	w.secretErr = errPlain
 	w.engine.Mutate(keyOf("a"), releasetest.SetHealth(status.CurrentStatus, "", 1))
 	w.passes("a", controller.HealthChange)
-	expect.Equal(t, "counts", rollout.Counts{Active: 1}, w.rollout.Counts())
+	expect.Equal(t, "counts", rollout.Counts{Active: 1}, w.rollout())
 	_, err := w.pass("b", controller.DependencyReady)
 	expect.Equal(t, "failed", true, err != nil)
-	expect.Equal(t, "counts", rollout.Counts{}, w.rollout.Counts())
+	expect.Equal(t, "counts", rollout.Counts{}, w.rollout())
 }
 
 func TestBusyReleaseLosesItsTurn(t *testing.T) {
@@ -437,5 +437,5 @@ func TestBusyReleaseLosesItsTurn(t *testing.T) {
 	w.engine.Failures = []error{&helm.BusyError{Release: "a", Status: "being changed"}}
 	w.passes("a", controller.SpecChange)
 	expect.Equal(t, "Ready", "False ReleaseBusy", w.conditions("a")["Ready"])
-	expect.Equal(t, "counts", rollout.Counts{}, w.rollout.Counts())
+	expect.Equal(t, "counts", rollout.Counts{}, w.rollout())
 }

@@ -17,6 +17,7 @@ var began = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 // sample is a minimal object with a release, for tests of pure functions.
 type sample struct {
 	Generation int64
+	suspended  bool
 	Status     releasev1alpha1.ReleaseStatus
 }
 

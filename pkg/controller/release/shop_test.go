@@ -50,5 +50,5 @@ func newLoop(client func(namespace string) controller.Patcher[*Shop], engine rel
 		Status:     func(shop *Shop) *ShopStatus { return &shop.Status },
 		Conditions: func(s *ShopStatus) *[]metav1.Condition { return &s.Conditions },
 		Finalizer:  "shop.example.com/finalizer",
-	}, deps, engine, binding{chart})
+	}, deps, engine, binding{chart}, release.Options{})
 }

@@ -10,6 +10,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
 	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
@@ -22,6 +23,7 @@ import (
 
 // Deletion is the pass over an object that is being deleted: a [kind.Pass].
 type Deletion interface {
+	Key() cache.ObjectName
 	Conditions() status.Editor
 	Commit(ctx context.Context) error
 }
@@ -33,6 +35,7 @@ type Deletion interface {
 func (l *Lifecycle) Uninstall(
 	ctx context.Context, p Deletion, release helm.Release, s releasev1alpha1.ReleaseStatus, policy releasev1alpha1.ReleasePolicy,
 ) (done event.Event, left []helm.Leftover, err error) {
+	l.rollouts.Forget(p.Key())
 	ctx = helm.WithWait(ctx, func(objects string) (func(), error) {
 		end, err := controller.ReleaseWorker(ctx)
 		// A retry keeps the cause of the last failure.

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/cache"
 
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller"
@@ -46,6 +47,9 @@ type deletion struct {
 	conditions []metav1.Condition
 	commits    int
 }
+
+// Key implements Deletion.
+func (*deletion) Key() cache.ObjectName { return key }
 
 // Conditions implements Deletion.
 func (d *deletion) Conditions() status.Editor { return status.For(&d.conditions, 1, began) }

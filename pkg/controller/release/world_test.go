@@ -31,8 +31,8 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller/kind/event"
 	"github.com/example/demoapp-controller/pkg/controller/release"
 	"github.com/example/demoapp-controller/pkg/controller/release/gates"
-	"github.com/example/demoapp-controller/pkg/controller/release/gates/rollout"
 	"github.com/example/demoapp-controller/pkg/controller/release/releasetest"
+	"github.com/example/demoapp-controller/pkg/controller/release/rollout"
 	"github.com/example/demoapp-controller/pkg/helm"
 	"github.com/example/demoapp-controller/pkg/helm/chart"
 	"github.com/example/demoapp-controller/pkg/redact"
@@ -74,6 +74,8 @@ type world struct {
 	// secret is the content of the Secret; "" for no Secret. Each version has another number.
 	secret  string
 	version int
+	// defaults are values that the operator gives all Shops; "" for none.
+	defaults string
 	// optionalKind says that the cluster has the optional kind.
 	optionalKind bool
 	// unversioned says that the binding cannot identify the inputs of a release.
@@ -86,7 +88,6 @@ type world struct {
 	registry *prometheus.Registry
 	chart    *chart.Chart
 	loop     *kind.Loop[*Shop, ShopStatus]
-	rollout  *gates.Rollout
 }
 
 func newWorld(t *testing.T) *world {
@@ -114,7 +115,7 @@ func (w *world) start(chart *chart.Chart) {
 // build creates a controller on the world's informer.
 func (w *world) build(chart *chart.Chart, clock clock.WithTicker) {
 	w.t.Helper()
-	w.registry, w.chart, w.rollout = prometheus.NewRegistry(), chart, nil
+	w.registry, w.chart = prometheus.NewRegistry(), chart
 	metrics := controller.NewMetrics(w.registry)
 	definition := kind.Definition[*Shop, ShopStatus]{
 		Name: "shop", GroupVersionKind: shopKind, FieldManager: "shops",
@@ -134,38 +135,16 @@ func (w *world) build(chart *chart.Chart, clock clock.WithTicker) {
 		Recorder:  w.recorder, Metrics: metrics, Clock: clock, ResyncPeriod: resync,
 	}
 	var err error
-	if w.limits == (rollout.Limits{}) {
-		w.loop, err = release.NewLoop(definition, deps, w.engine, worldBinding{w}, gates.Suspend, gates.Window)
-		expect.NoError(w.t, err)
-		return
-	}
-	var lifecycle *release.Lifecycle
-	definition.Steps = func(ctx context.Context, p *kind.Pass[*Shop]) error {
-		return release.Steps(lifecycle, worldBinding{w})(ctx, p)
-	}
-	definition.Finalize = func(_ context.Context, p *kind.Pass[*Shop]) (event.Event, error) {
-		w.rollout.Forget(p.Key())
-		return event.Event{}, nil
-	}
-	definition.Annotations = []string{releasev1alpha1.AnnotationRequestedAt, releasev1alpha1.AnnotationForceAt}
-	w.loop, err = kind.New(definition, deps)
-	expect.NoError(w.t, err)
-	w.rollout = gates.NewRollout(gates.RolloutConfig{
-		Chart: chart, Plural: "Shops", Limits: w.limits, Observer: w.engine, Queue: w.loop.Queue(), Objects: w.rolloutObjects,
+	w.loop, err = release.NewLoop(definition, deps, w.engine, worldBinding{w}, release.Options{
+		Gates: []release.Gate{gates.Suspend, gates.Window}, Rollout: release.Rollout{Chart: chart, Limits: w.limits},
 	})
-	subscription := release.Subscribe(w.engine, func(cache.ObjectName, helm.Change) {})
-	lifecycle = release.New(subscription, w.recorder, metrics.Drift("shop"), w.rollout, gates.Suspend, gates.Window)
+	expect.NoError(w.t, err)
 }
 
-func (w *world) rolloutObjects() (found []gates.RolloutObject) {
-	for _, item := range w.informer.GetIndexer().List() {
-		if shop, ok := item.(*Shop); ok && shop.DeletionTimestamp == nil {
-			found = append(found, gates.RolloutObject{
-				Key: cache.MetaObjectToName(shop), Generation: shop.Generation, Suspended: shop.Spec.Suspend, Status: shop.Status.ReleaseStatus,
-			})
-		}
-	}
-	return found
+// rollout returns what the metrics tell about the rollout.
+func (w *world) rollout() rollout.Counts {
+	w.t.Helper()
+	return w.loop.Rollout()
 }
 
 // worldBinding is the binding of the example, with what tests change.
@@ -192,9 +171,12 @@ func (b worldBinding) Desired(ctx context.Context, p *kind.Pass[*Shop]) (release
 		return desired, nil
 	}
 	desired.Release.Values["message"] = spec.Message
+	if b.defaults != "" {
+		desired.Release.Values["defaults"] = b.defaults
+	}
 	if spec.FromSecret {
 		desired.Known = b.secret != ""
-		desired.Release.Values["secret"] = b.secret
+		desired.Release.Values["secret"], desired.Sources = b.secret, b.secret
 	}
 	if !desired.Known {
 		desired.Blockers = append(desired.Blockers, release.Blocker{Reason: reasonNoSecret, Message: "The Secret does not exist"})
@@ -212,7 +194,7 @@ func (b worldBinding) Desired(ctx context.Context, p *kind.Pass[*Shop]) (release
 		}
 	}
 	if !b.unversioned {
-		desired.InputVersion = fmt.Sprint(b.chart.Digest(), b.version, b.optionalKind)
+		desired.InputVersion = fmt.Sprint(b.chart.Digest(), b.version, b.optionalKind, b.defaults)
 	}
 	return desired, nil
 }

@@ -2704,7 +2704,7 @@ func schema_pkg_apis_demo_v1alpha1_DemoAppStatus(ref common.ReferenceCallback) c
 					},
 					"lastUpgradeReason": {
 						SchemaProps: spec.SchemaProps{
-							Description: "lastUpgradeReason is why the operator last changed the objects of the release: SpecGenerationChanged, DriftDetected, PeriodicResync, CrossCRDependencyBecameReady, RetryAfterFailure, ChartChanged, ClusterCapabilitiesChanged, UserRequested, Remediation or TakenOver.",
+							Description: "lastUpgradeReason is why the operator last changed the objects of the release: SpecGenerationChanged, DriftDetected, PeriodicResync, CrossCRDependencyBecameReady, RetryAfterFailure, ChartChanged, OperatorChanged, ClusterCapabilitiesChanged, UserRequested, Remediation or TakenOver.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -4403,7 +4403,7 @@ func schema_pkg_apis_release_v1alpha1_ReleaseStatus(ref common.ReferenceCallback
 					},
 					"lastUpgradeReason": {
 						SchemaProps: spec.SchemaProps{
-							Description: "lastUpgradeReason is why the operator last changed the objects of the release: SpecGenerationChanged, DriftDetected, PeriodicResync, CrossCRDependencyBecameReady, RetryAfterFailure, ChartChanged, ClusterCapabilitiesChanged, UserRequested, Remediation or TakenOver.",
+							Description: "lastUpgradeReason is why the operator last changed the objects of the release: SpecGenerationChanged, DriftDetected, PeriodicResync, CrossCRDependencyBecameReady, RetryAfterFailure, ChartChanged, OperatorChanged, ClusterCapabilitiesChanged, UserRequested, Remediation or TakenOver.",
 							Type:        []string{"string"},
 							Format:      "",
 						},

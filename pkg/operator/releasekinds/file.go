@@ -25,6 +25,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller/kind/event"
 	"github.com/example/demoapp-controller/pkg/controller/kinds/watches"
 	"github.com/example/demoapp-controller/pkg/controller/kinds/watches/file"
+	"github.com/example/demoapp-controller/pkg/controller/release/rollout"
 	"github.com/example/demoapp-controller/pkg/helm"
 	"github.com/example/demoapp-controller/pkg/helm/chart"
 	"github.com/example/demoapp-controller/pkg/operator"
@@ -76,6 +77,7 @@ func File(ctx context.Context, engine *Engine, options FileOptions) (operator.Ki
 		}
 		loader.observe(env)
 		env.AddService("watches file", func(ctx context.Context) error {
+			loader.reportWaiting(ctx, entries)
 			loader.follow(ctx, manager)
 			return nil
 		})
@@ -90,6 +92,7 @@ type loader struct {
 
 	file    file.Watcher
 	valid   prometheus.Gauge
+	waiting prometheus.Gauge
 	report  func(event.Event)
 	reloads *prometheus.CounterVec
 }
@@ -104,7 +107,11 @@ func (l *loader) observe(env *operator.Environment) {
 		Name: "watches_file_valid",
 		Help: "Whether the newest version of the watches file is in use (1), or is invalid and an older one is (0).",
 	})
-	env.Registry.MustRegister(l.reloads, l.valid)
+	l.waiting = prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "watches_file_waiting_entries",
+		Help: "Entries of the watches file that wait, because overrideValues name environment variables that are not set.",
+	})
+	env.Registry.MustRegister(l.reloads, l.valid, l.waiting)
 	l.valid.Set(1)
 	recorder := env.Recorder(scheme.Scheme)
 	l.report = func(e event.Event) {
@@ -112,6 +119,23 @@ func (l *loader) observe(env *operator.Environment) {
 			event.Send(recorder, lease, e)
 		}
 	}
+}
+
+// reportWaiting reports the entries that wait. Their custom resources report it, too.
+func (l *loader) reportWaiting(ctx context.Context, entries []file.Entry) {
+	waiting := 0
+	for _, entry := range entries {
+		err := entry.Waits()
+		if err == nil {
+			continue
+		}
+		waiting++
+		for _, line := range strings.Split(err.Error(), "\n") {
+			klog.FromContext(ctx).Error(nil, "An entry of the watches file waits, the others are in use", "file", l.Path, "because", line)
+			l.report(event.Warning("WatchesEntryWaits", "Reload", "The entry waits, the others are in use: "+line))
+		}
+	}
+	l.waiting.Set(float64(waiting))
 }
 
 // follow applies new versions of the file until ctx ends. An invalid version is reported and does
@@ -178,6 +202,7 @@ func (l *loader) apply(ctx context.Context, manager *watches.Manager, v version)
 	l.reloads.WithLabelValues("success").Inc()
 	klog.FromContext(ctx).Info("The watches file was loaded again", "file", l.Path, "kinds", len(kinds))
 	l.report(event.Normal("WatchesFileLoaded", "Reload", "A new version of the watches file is in use"))
+	l.reportWaiting(ctx, v.entries)
 	return nil
 }
 
@@ -242,6 +267,10 @@ func (l *loader) kind(entry file.Entry, chart *chart.Chart) watches.ReleaseKind 
 		MaxConcurrentReconciles: entry.MaxConcurrentReconciles, IgnoreDependents: !entry.WatchDependentResources,
 		ReleaseNamespace: entry.ReleaseNamespace, Scope: helm.Scope(entry.Scope), ServiceAccountName: entry.ServiceAccountName,
 		Takeover: entry.Takeover, FieldValidation: entry.FieldValidation, Policy: entry.Policy, StatusManifest: l.StatusManifest,
+		Rollout: rollout.Limits{Active: entry.Rollout.MaxConcurrent, Failed: entry.Rollout.MaxFailures},
+	}
+	if entry.Waits() != nil {
+		k.Waits = "overrideValues of the operator's configuration name environment variables that are not set, see the log of the operator"
 	}
 	if entry.ReconcilePeriod != nil {
 		k.ReconcilePeriod = cmp.Or(*entry.ReconcilePeriod, watches.Never)

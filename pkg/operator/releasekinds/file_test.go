@@ -249,6 +249,40 @@ func TestReload(t *testing.T) {
 	})
 }
 
+// TestUnsetVariable: an entry waits while a variable of its overrides is not set, at the start as well
+// as after a reload. The other entries are in use.
+func TestUnsetVariable(t *testing.T) {
+	folder := t.TempDir()
+	first, second := writeChart(t, folder, "1.0.0"), writeChart(t, folder, "2.0.0")
+	waiting := entry("Memcached", first, `overrideValues: {size: "${PROBE_REGG}/8"}`)
+	path := writeFile(t, folder, "watches.yaml", waiting+entry("Other", second))
+	build := func(p *process) operator.Kind {
+		kind, err := File(p.t.Context(), &Engine{}, FileOptions{Path: path})
+		if err != nil {
+			p.t.Fatal(err)
+		}
+		return kind
+	}
+	bubble(t, build, func(p *process) {
+		p.installed("a", "")
+		p.measured("watches_file_valid 1", "watches_file_waiting_entries 1")
+		conditions := fmt.Sprint(p.Object("Memcached", "default/a").Object["status"])
+		if want := "overrideValues of the operator's configuration name environment variables that are not set"; !strings.Contains(conditions, want) {
+			t.Errorf("status is %s, want it to have %q", conditions, want)
+		}
+
+		writeFile(t, folder, "watches.yaml", entry("Memcached", first, `overrideValues: {size: "8"}`))
+		p.wait(time.Minute)
+		p.data("a", "map[size:8 version:1.0.0]")
+		p.measured("watches_file_waiting_entries 0")
+
+		writeFile(t, folder, "watches.yaml", entry("Memcached", second, `overrideValues: {size: "${PROBE_REGG}/8"}`))
+		p.wait(time.Minute)
+		p.data("a", "map[size:8 version:1.0.0]")
+		p.measured("watches_file_valid 1", "watches_file_waiting_entries 1", `watches_file_reloads_total{result="success"} 2`)
+	})
+}
+
 // TestReloadEvents: each new version has an event, with the errors of the file.
 func TestReloadEvents(t *testing.T) {
 	folder := t.TempDir()

@@ -13,6 +13,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/example/demoapp-controller/pkg/controller/kinds/watches"
+	"github.com/example/demoapp-controller/pkg/controller/release/rollout"
 	"github.com/example/demoapp-controller/pkg/operator"
 	"github.com/example/demoapp-controller/pkg/served"
 )
@@ -25,6 +26,8 @@ type Options struct {
 	// Workers is the number of custom resources of a kind that are reconciled at a time. The
 	// default is 10.
 	Workers int
+	// Rollout bounds the rollouts of kinds without their own limits, see [watches.ReleaseKind].
+	Rollout rollout.Limits
 	// Refuse returns the reason why the custom resources of a namespace are not reconciled, or "".
 	// Optional.
 	Refuse func(namespace string) (why string)
@@ -98,7 +101,7 @@ func newManager(
 	manager, err := watches.NewManager(watches.Deps{
 		Engine: engine, RESTConfig: env.Clients.Config, HTTPClient: env.Clients.HTTP, Recorder: env.Recorder(scheme.Scheme), Metrics: env.Metrics,
 		Clock: clock.RealClock{}, Namespaces: env.Namespaces, NamespaceMetadata: env.NamespaceMetadata,
-		FieldManager: env.Name(), ResyncPeriod: options.ResyncPeriod, Workers: options.Workers,
+		FieldManager: env.Name(), ResyncPeriod: options.ResyncPeriod, Workers: options.Workers, Rollout: options.Rollout,
 		Waiting: env.SetWaiting, Refuse: options.Refuse, Shards: env.Shards,
 		Report: func(kinds []schema.GroupKind) { env.ReportKinds(registered, kinds) },
 		Permitted: func(ctx context.Context, kind watches.ReleaseKind) error {

@@ -90,7 +90,7 @@ func awaitRollouts(t *testing.T, operator *cluster.Operator, counts map[string]i
 	cluster.Eventually(t.Context(), t, fmt.Sprintf("rollouts: %v", counts), func(ctx context.Context) (bool, error) {
 		metrics, err := operator.Metrics(ctx)
 		for state, want := range counts {
-			if !strings.Contains(metrics, fmt.Sprintf("\ndemoapp_chart_rollouts{state=%q} %d\n", state, want)) {
+			if !strings.Contains(metrics, fmt.Sprintf("\ncontroller_rollouts{controller=\"demoapp\",state=%q} %d\n", state, want)) {
 				return false, err
 			}
 		}

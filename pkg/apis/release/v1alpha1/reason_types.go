@@ -5,7 +5,7 @@ package v1alpha1
 
 // UpgradeReason is why the operator last changed the objects of a release.
 //
-// +kubebuilder:validation:Enum=SpecGenerationChanged;DriftDetected;PeriodicResync;CrossCRDependencyBecameReady;RetryAfterFailure;ChartChanged;ClusterCapabilitiesChanged;UserRequested;Remediation;TakenOver
+// +kubebuilder:validation:Enum=SpecGenerationChanged;DriftDetected;PeriodicResync;CrossCRDependencyBecameReady;RetryAfterFailure;ChartChanged;OperatorChanged;ClusterCapabilitiesChanged;UserRequested;Remediation;TakenOver
 type UpgradeReason string
 
 // The reasons for a change of the objects of a release.
@@ -26,6 +26,10 @@ const (
 	UpgradeReasonRetryAfterFailure UpgradeReason = "RetryAfterFailure"
 	// UpgradeReasonChartChanged is an upgrade to the newer chart of a newer operator.
 	UpgradeReasonChartChanged UpgradeReason = "ChartChanged"
+	// UpgradeReasonOperatorChanged is an upgrade to other values that the operator gives all
+	// objects: defaults, overrides or a template of its configuration changed, or a newer
+	// operator makes them. The object itself has not changed.
+	UpgradeReasonOperatorChanged UpgradeReason = "OperatorChanged"
 	// UpgradeReasonClusterCapabilitiesChanged is a change because the cluster began or
 	// ceased to support a kind that spec.ingress requests.
 	UpgradeReasonClusterCapabilitiesChanged UpgradeReason = "ClusterCapabilitiesChanged"

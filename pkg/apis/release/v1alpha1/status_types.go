@@ -37,7 +37,7 @@ type ReleaseStatus struct {
 
 	// lastUpgradeReason is why the operator last changed the objects of the
 	// release: SpecGenerationChanged, DriftDetected, PeriodicResync,
-	// CrossCRDependencyBecameReady, RetryAfterFailure, ChartChanged,
+	// CrossCRDependencyBecameReady, RetryAfterFailure, ChartChanged, OperatorChanged,
 	// ClusterCapabilitiesChanged, UserRequested, Remediation or TakenOver.
 	// +optional
 	LastUpgradeReason UpgradeReason `json:"lastUpgradeReason,omitempty"`

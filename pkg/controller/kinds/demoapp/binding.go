@@ -10,6 +10,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"strconv"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 
@@ -72,7 +73,7 @@ func (b binding) Desired(ctx context.Context, p *pass) (release.Desired, error) 
 		desired.Release.Values = values.Merge(collected.Values, desiredValues(app.Spec, b.images, apiKey, found))
 		desired.Variants = variants(app.Spec, desired.Release)
 	}
-	desired.InputVersion = b.inputVersion(app, found)
+	desired.InputVersion, desired.Sources = b.inputVersion(app, found), b.sourcesVersion(app)
 	desired.Transient = found.awaitsKind
 	desired.Gates = []release.Gate{
 		b.validate(app), holdUnknownExposure(found), gates.License(b.licenses, b.licenseRetry, imageOf(app.Spec, b.images)),
@@ -121,10 +122,17 @@ func (c *Controller) inputVersion(app *v1alpha1.DemoApp, found exposure) string 
 	if image := imageOf(app.Spec, c.images); image != imageOf(app.Spec, images.Table{}) {
 		fmt.Fprintf(hash, "%q\n", image)
 	}
-	for _, key := range sourcesOf(app) {
-		fmt.Fprintf(hash, "%q %q\n", key.Object, c.sources.Version(key.Object))
-	}
+	fmt.Fprint(hash, c.sourcesVersion(app))
 	return hex.EncodeToString(hash.Sum(nil)[:16])
+}
+
+// sourcesVersion identifies the content of the ConfigMaps and Secrets that the app reads.
+func (c *Controller) sourcesVersion(app *v1alpha1.DemoApp) string {
+	var version strings.Builder
+	for _, key := range sourcesOf(app) {
+		fmt.Fprintf(&version, "%q %q\n", key.Object, c.sources.Version(key.Object))
+	}
+	return version.String()
 }
 
 // summarize writes the app's own status.

@@ -22,7 +22,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller/kinds/demoapp/audit"
 	"github.com/example/demoapp-controller/pkg/controller/release"
 	"github.com/example/demoapp-controller/pkg/controller/release/gates"
-	"github.com/example/demoapp-controller/pkg/controller/release/gates/rollout"
+	"github.com/example/demoapp-controller/pkg/controller/release/rollout"
 	"github.com/example/demoapp-controller/pkg/controller/release/values"
 	democlient "github.com/example/demoapp-controller/pkg/generated/clientset/versioned/typed/demo/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/helm"
@@ -72,7 +72,7 @@ type Deps struct {
 	// LicenseRetry is the delay before the server is asked again after a refusal, plus or
 	// minus 10%.
 	LicenseRetry time.Duration
-	// RolloutLimits bound the rollout of a newer chart.
+	// RolloutLimits bound the rollout of a change to all apps, see [release.Rollout].
 	RolloutLimits rollout.Limits
 	// Registries are the allowed registries.
 	Registries registries.List
@@ -88,13 +88,20 @@ type Deps struct {
 	Shards *controller.Shards
 }
 
+// loop returns the dependencies of the loop.
+func (d Deps) loop() kind.Deps {
+	return kind.Deps{
+		Informers: d.AppInformers, Recorder: d.Recorder, Metrics: d.Metrics, Clock: d.Clock,
+		ResyncPeriod: d.ResyncPeriod, Workers: d.Workers, Namespaces: d.Namespaces, Refuse: d.Refuse, Shards: d.Shards,
+	}
+}
+
 // Controller reconciles DemoApps.
 type Controller struct {
 	*kind.Loop[*v1alpha1.DemoApp, v1alpha1.DemoAppStatus]
 
 	releases  release.Subscription
 	lifecycle *release.Lifecycle
-	rollout   *gates.Rollout
 	chart     *chart.Chart
 	audit     *audit.Trail
 	// deleted has the audit records of the apps in deletion, by name.
@@ -128,7 +135,11 @@ func New(deps Deps) (*Controller, error) {
 			c.Queue().Enqueue(changed, release.Why(change))
 		}
 	})
-	c.roll(deps.Engine, deps.Recorder, deps.RolloutLimits)
+	fleet, err := release.NewFleet(c.Loop, deps.loop(), deps.Engine, binding{}.Status, release.Rollout{Chart: deps.Chart, Limits: deps.RolloutLimits})
+	if err != nil {
+		return nil, err
+	}
+	c.lifecycle = release.New(c.releases, deps.Recorder, c.Queue().Drift(), fleet, gates.Suspend, gates.Window)
 	c.sources = values.NewSources(deps.Secrets, deps.ConfigMaps, c.Queue())
 	if err := c.watch(deps); err != nil {
 		return nil, fmt.Errorf("%s: %w", Name, err)
@@ -156,10 +167,7 @@ func (c *Controller) newLoop(deps Deps) (*kind.Loop[*v1alpha1.DemoApp, v1alpha1.
 		Redact: c.redact,
 		Gates:  measuredGates(),
 		Forget: c.forget,
-	}, kind.Deps{
-		Informers: deps.AppInformers, Recorder: deps.Recorder, Metrics: deps.Metrics, Clock: deps.Clock,
-		ResyncPeriod: deps.ResyncPeriod, Workers: deps.Workers, Namespaces: deps.Namespaces, Refuse: deps.Refuse, Shards: deps.Shards,
-	})
+	}, deps.loop())
 }
 
 // steps make one pass over an app. The reservations of the app end once its status is
@@ -179,9 +187,6 @@ func (c *Controller) forget(key cache.ObjectName) {
 	c.sources.Use(key, nil)
 	c.releaseClaims(key)
 	c.deleted.Forget(key)
-	if app, ok := c.Cached().Get(key); ok {
-		c.followElsewhere(app) // The process has given its shard back.
-	}
 }
 
 // watch adds the handlers for all objects that apps depend on.
@@ -223,5 +228,5 @@ func (c *Controller) watchApps(informer cache.SharedIndexInformer) error {
 		controller.MapHandler(c.Queue(), c.dependants, dependencyChanged))
 	rivals, err2 := controller.AddHandler("rivals of demoapps", informer, controller.MapHandler(c.Queue(), c.rivals, claimsChanged))
 	c.Await(dependants, rivals)
-	return errors.Join(err1, err2, c.watchElsewhere(informer))
+	return errors.Join(err1, err2)
 }

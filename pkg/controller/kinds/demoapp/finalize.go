@@ -46,7 +46,6 @@ func (c *Controller) audited(
 	ctx context.Context, p *pass, policy metav1.DeletionPropagation, end func() (event.Event, []helm.Leftover, error),
 ) (event.Event, error) {
 	app := p.Observed
-	c.rollout.Forget(p.Key())
 	record := c.auditRecord(app)
 	record.Policy = policy
 	written, err := c.audit.Ensure(ctx, record)

@@ -9,6 +9,7 @@ import (
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller/kind"
+	"github.com/example/demoapp-controller/pkg/controller/release"
 	"github.com/example/demoapp-controller/pkg/controller/release/gates"
 )
 
@@ -16,7 +17,7 @@ import (
 // their own, so they count while they are the reason of Ready.
 func measuredGates() []kind.Gate {
 	return []kind.Gate{
-		gates.HeldBySuspend(), gates.HeldByWindow(), gates.HeldByRollout(), gates.HeldByLicense(),
+		gates.HeldBySuspend(), gates.HeldByWindow(), release.HeldByRollout(), gates.HeldByLicense(),
 		{Name: "dependency", Condition: v1alpha1.ConditionDependencyReady, Status: metav1.ConditionFalse},
 		{Name: "validation", Condition: v1alpha1.ConditionValidated, Status: metav1.ConditionFalse},
 		kind.HeldFor("key", v1alpha1.ReasonSecretNotFound, v1alpha1.ReasonKeyNotFound, v1alpha1.ReasonKeyInvalid),

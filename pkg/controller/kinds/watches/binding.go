@@ -15,6 +15,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
@@ -99,6 +100,10 @@ func (b *binding) Desired(ctx context.Context, p *pass) (release.Desired, error)
 	case err != nil:
 		return desired, err
 	}
+	if b.kind.Waits != "" {
+		desired.Blockers = []release.Blocker{{Reason: releasev1alpha1.ReasonValuesInvalid, Message: b.kind.Waits, Stalled: true}}
+		return desired, nil
+	}
 	if b.values, b.overridden, err = b.valuesOf(ctx, b.content); err != nil && !controller.IsTerminal(err) {
 		return desired, &valuesError{err}
 	}
@@ -110,6 +115,9 @@ func (b *binding) Desired(ctx context.Context, p *pass) (release.Desired, error)
 		return desired, &hookError{err}
 	}
 	desired.Release.Values, desired.Known = b.values, true
+	if b.kind.readsLabels {
+		desired.Sources = labels.FormatLabels(p.Object.GetLabels())
+	}
 	return desired, nil
 }
 

@@ -61,7 +61,6 @@ type kindController struct {
 func newKindController(k ReleaseKind, resource served.Resource, deps Deps, releases release.Subscription) (*kindController, error) {
 	c := &kindController{
 		kind: k, deps: deps, redactor: redact.New(overriddenTexts(k.Overrides)),
-		lifecycle: release.New(releases, deps.Recorder, deps.Metrics.Drift(k.Name()), nil, gates.Suspend),
 	}
 	namespaces := deps.Namespaces
 	if !resource.Namespaced {
@@ -79,14 +78,20 @@ func newKindController(k ReleaseKind, resource served.Resource, deps Deps, relea
 			return nil, fmt.Errorf("%s: %w", k.Name(), err)
 		}
 	}
-	c.Loop, err = kind.New(c.definition(), kind.Deps{
+	loop := kind.Deps{
 		Informers: c.informers, Recorder: deps.Recorder, Metrics: deps.Metrics, Clock: deps.Clock,
 		ResyncPeriod: k.ReconcilePeriod, Workers: k.MaxConcurrentReconciles, Namespaces: deps.NamespaceMetadata, Refuse: deps.Refuse,
 		Shards: deps.Shards,
-	})
+	}
+	if c.Loop, err = kind.New(c.definition(), loop); err != nil {
+		return nil, err
+	}
+	fleet, err := release.NewFleet(c.Loop, loop, deps.Engine, (*binding)(nil).Status,
+		release.Rollout{Chart: k.Chart, Limits: k.Rollout, ReleaseNamespace: k.ReleaseNamespace})
 	if err != nil {
 		return nil, err
 	}
+	c.lifecycle = release.New(releases, deps.Recorder, deps.Metrics.Drift(k.Name()), fleet, gates.Suspend)
 	c.Await(controller.NamedSync{Name: "release records", HasSynced: deps.Engine.HasSynced})
 	self := func(r *custom.Resource) []cache.ObjectName { return []cache.ObjectName{cache.MetaObjectToName(r)} }
 	for _, informer := range c.informers {
@@ -122,7 +127,7 @@ func (c *kindController) definition() kind.Definition[*custom.Resource, custom.S
 		},
 		Redact: func(_ context.Context, _ *custom.Resource, err error) error { return c.redactor.Error(err) },
 		Gates: []kind.Gate{
-			gates.HeldBySuspend(),
+			gates.HeldBySuspend(), release.HeldByRollout(),
 			{Name: "suspend", Condition: watchesv1alpha1.ConditionPaused, Status: metav1.ConditionTrue},
 		},
 		Forget: func(key cache.ObjectName) {

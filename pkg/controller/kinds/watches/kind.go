@@ -23,6 +23,7 @@ import (
 	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	watchesv1alpha1 "github.com/example/demoapp-controller/pkg/apis/watches/v1alpha1"
+	"github.com/example/demoapp-controller/pkg/controller/release/rollout"
 	"github.com/example/demoapp-controller/pkg/helm"
 	"github.com/example/demoapp-controller/pkg/helm/chart"
 )
@@ -87,13 +88,24 @@ type ReleaseKind struct {
 	FieldValidation string
 	// Policy is the release policy of all custom resources. Its Suspend is ignored.
 	Policy releasev1alpha1.ReleasePolicy
+	// Rollout bounds how many custom resources at a time get another chart, other overrides or
+	// other values of a translator, and how many may fail with them. A limit of 0 is that of
+	// [release.DefaultLimits], and a negative one means no limit. What a custom resource changes
+	// itself does not wait.
+	Rollout rollout.Limits
 	// StatusManifest writes the manifest of the release to status.deployedRelease.manifest,
 	// as the upstream operators do. The manifest may contain Secrets.
 	StatusManifest bool
+	// Waits says why the values of custom resources are not known; "" if they are. Meanwhile,
+	// releases stay as they are, their drift is corrected, and the custom resources report it.
+	Waits string
 	// Watches are further informers whose events start reconciles.
 	Watches []Watch
 	// Revision identifies the configuration of the kind. A change restarts the kind.
 	Revision string
+
+	// readsLabels says that the values may depend on the labels of a custom resource.
+	readsLabels bool
 }
 
 // Never is a ReconcilePeriod without periodic reconciles.

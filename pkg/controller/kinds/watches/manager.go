@@ -4,6 +4,7 @@
 package watches
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,6 +26,7 @@ import (
 	watchesv1alpha1 "github.com/example/demoapp-controller/pkg/apis/watches/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller"
 	"github.com/example/demoapp-controller/pkg/controller/release"
+	"github.com/example/demoapp-controller/pkg/controller/release/rollout"
 	"github.com/example/demoapp-controller/pkg/helm"
 	"github.com/example/demoapp-controller/pkg/served"
 )
@@ -55,6 +57,9 @@ type Deps struct {
 	// ResyncPeriod and Workers are the defaults of kinds without their own.
 	ResyncPeriod time.Duration
 	Workers      int
+	// Rollout bounds the rollouts of kinds without their own limits. A limit of 0 is that of
+	// [release.DefaultLimits].
+	Rollout rollout.Limits
 	// Refuse returns why the custom resources of a namespace are not reconciled; "" if they are.
 	// Optional.
 	Refuse func(namespace string) (why string)
@@ -135,6 +140,7 @@ func (m *Manager) Update(kinds ...ReleaseKind) error {
 }
 
 func (m *Manager) withDefaults(k ReleaseKind) ReleaseKind {
+	k.readsLabels = k.Translator != nil
 	if k.Translator == nil {
 		k.Translator = specValues
 	}
@@ -153,6 +159,7 @@ func (m *Manager) withDefaults(k ReleaseKind) ReleaseKind {
 	if k.ReconcilePeriod <= 0 {
 		k.ReconcilePeriod = m.deps.ResyncPeriod
 	}
+	k.Rollout = rollout.Limits{Active: cmp.Or(k.Rollout.Active, m.deps.Rollout.Active), Failed: cmp.Or(k.Rollout.Failed, m.deps.Rollout.Failed)}
 	if k.MaxConcurrentReconciles <= 0 {
 		k.MaxConcurrentReconciles = m.deps.Workers
 	}

@@ -20,11 +20,6 @@ func HeldByWindow() kind.Gate {
 	return kind.Gate{Name: "window", Condition: releasev1alpha1.ConditionUpgradeHeld, Status: metav1.ConditionTrue, Reasons: windowReasons}
 }
 
-// HeldByRollout is how an object tells that a [Rollout] holds it, for metrics.
-func HeldByRollout() kind.Gate {
-	return kind.Gate{Name: "rollout", Condition: releasev1alpha1.ConditionUpgradeHeld, Status: metav1.ConditionTrue, Reasons: rolloutReasons}
-}
-
 // HeldByLicense is how an object tells that [License] holds it, for metrics.
 func HeldByLicense() kind.Gate {
 	return kind.Gate{Name: "license", Condition: releasev1alpha1.ConditionLicensed, Status: metav1.ConditionFalse}

@@ -7,22 +7,16 @@ import (
 	"slices"
 	"testing"
 
-	"k8s.io/client-go/tools/cache"
-
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller/kind"
 	"github.com/example/demoapp-controller/pkg/controller/release"
 	"github.com/example/demoapp-controller/pkg/controller/release/gates/license"
-	"github.com/example/demoapp-controller/pkg/controller/release/gates/rollout"
-	"github.com/example/demoapp-controller/pkg/helm"
 	"github.com/example/demoapp-controller/test/expect"
 )
 
 // TestMeasuredGatesNameTheirConditions: metrics count what a gate holds by the condition that it
 // sets.
 func TestMeasuredGatesNameTheirConditions(t *testing.T) {
-	r, upgradeOf := newRollout(t, rollout.Limits{Failed: 1})
-	r.queue.Set(cache.NewObjectName("bad", "a"), rollout.Failed)
 	denied := &answers{answer: license.Answer{Verdict: license.Denied, Message: "no"}}
 	tests := []struct {
 		gate    kind.Gate
@@ -30,7 +24,6 @@ func TestMeasuredGatesNameTheirConditions(t *testing.T) {
 	}{
 		{HeldBySuspend(), Suspend(t.Context(), inputOf(t, upgrade, releasev1alpha1.ReleasePolicy{Suspend: true}))},
 		{HeldByWindow(), Window(t.Context(), inputOf(t, upgrade, releasev1alpha1.ReleasePolicy{UpgradeWindow: &releasev1alpha1.UpgradeWindow{Schedule: "x"}}))},
-		{HeldByRollout(), upgradeOf(cache.NewObjectName("other", "a"))},
 		{HeldByLicense(), License(denied, 0, "image")(t.Context(), inputOf(t, upgrade, releasev1alpha1.ReleasePolicy{}))},
 	}
 	for _, test := range tests {
@@ -46,21 +39,4 @@ func TestMeasuredGatesNameTheirConditions(t *testing.T) {
 			}
 		})
 	}
-}
-
-// TestRolloutFollowsObjects: an object counts while it has the chart and is not healthy. A pass
-// that observed nothing leaves a failure as it is, and a deletion ends it.
-func TestRolloutFollowsObjects(t *testing.T) {
-	r, _ := newRollout(t, rollout.Limits{Active: 1, Failed: 1})
-	in := inputOf(t, nothing, releasev1alpha1.ReleasePolicy{},
-		condition(releasev1alpha1.ConditionFailed, "True", releasev1alpha1.ReasonUpgradeFailed))
-	r.queue.Set(in.Key, rollout.Failed)
-
-	r.Settle(in.Facts, release.Plan{Next: helm.Decision{}}, *in.Status)
-	expect.Equal(t, "counts after a pass without a record", rollout.Counts{Failed: 1, Halted: true}, r.Counts())
-	r.Forget(in.Key)
-	expect.Equal(t, "counts after a deletion", rollout.Counts{}, r.Counts())
-	in.Plan.Observed.Record.ChartDigest = "older"
-	r.Settle(in.Facts, in.Plan, newSample().Status)
-	expect.Equal(t, "counts with an older chart", rollout.Counts{}, r.Counts())
 }

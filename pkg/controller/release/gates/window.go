@@ -6,7 +6,6 @@ package gates
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -26,49 +25,26 @@ var windowReasons = []string{releasev1alpha1.ReasonOutsideWindow, releasev1alpha
 func Window(_ context.Context, in release.GateInput) release.Verdict {
 	spec := in.Desired.Policy.UpgradeWindow
 	if spec == nil {
-		return endHold(in, windowReasons)
+		return in.EndHold(windowReasons)
 	}
 	w, err := window.Parse(spec.Schedule, spec.TimeZone, spec.Duration.Duration)
 	if err != nil {
-		return held(releasev1alpha1.ReasonInvalidSchedule, fmt.Sprintf("upgradeWindow: %v", err), true)
+		return release.HoldUpgrade(releasev1alpha1.ReasonInvalidSchedule, fmt.Sprintf("upgradeWindow: %v", err), true)
 	}
 	if in.Plan.Next.Action != helm.ActionUpgrade || in.ForceAt != "" || completesAttempt(in) || correctsDrift(in) {
-		return endHold(in, windowReasons)
+		return in.EndHold(windowReasons)
 	}
 	open, opens := w.At(in.Now)
 	switch {
 	case open:
-		return endHold(in, windowReasons)
+		return in.EndHold(windowReasons)
 	case opens.IsZero():
-		return held(releasev1alpha1.ReasonOutsideWindow, "A change waits for the upgrade window, which does not open for years", false)
+		return release.HoldUpgrade(releasev1alpha1.ReasonOutsideWindow, "A change waits for the upgrade window, which does not open for years", false)
 	}
-	verdict := held(releasev1alpha1.ReasonOutsideWindow, fmt.Sprintf("A change waits for the upgrade window, which opens at %s (%s)",
+	verdict := release.HoldUpgrade(releasev1alpha1.ReasonOutsideWindow, fmt.Sprintf("A change waits for the upgrade window, which opens at %s (%s)",
 		opens.Format(time.RFC3339), opens.Location()), false)
 	verdict.RequeueAfter = opens.Sub(in.Now) // Without jitter: users know when the window opens.
 	return verdict
-}
-
-// held returns the verdict that holds an upgrade.
-func held(reason, message string, stalled bool) release.Verdict {
-	return release.Verdict{
-		Condition: release.Condition(releasev1alpha1.ConditionUpgradeHeld, metav1.ConditionTrue, reason, message),
-		Blockers:  []release.Blocker{{Reason: reason, Message: message, Stalled: stalled}},
-	}
-}
-
-// endHold returns the verdict that ends a hold for one of the reasons. UpgradeHeld stays
-// if it has another reason.
-func endHold(in release.GateInput, reasons []string) release.Verdict {
-	if isHeldFor(in, reasons) {
-		return release.Verdict{Remove: []string{releasev1alpha1.ConditionUpgradeHeld}}
-	}
-	return release.Verdict{}
-}
-
-// isHeldFor reports whether UpgradeHeld has one of the reasons.
-func isHeldFor(in release.GateInput, reasons []string) bool {
-	condition := meta.FindStatusCondition(in.Status.Conditions, releasev1alpha1.ConditionUpgradeHeld)
-	return condition != nil && slices.Contains(reasons, condition.Reason)
 }
 
 // completesAttempt reports whether the plan completes an interrupted upgrade. The upgrade
@@ -87,20 +63,17 @@ func correctsDrift(in release.GateInput) bool {
 		meta.FindStatusCondition(s.Conditions, releasev1alpha1.ConditionUpgradeHeld) == nil && !in.Desired.ChangeHeld
 }
 
-// deployedGeneration is the generation of the last successful install or upgrade.
-func deployedGeneration(s releasev1alpha1.ReleaseStatus) int64 { return lastGeneration(s, true) }
-
-// lastGeneration is the generation of the last install or upgrade, or of the last
-// successful one; 0 if the status does not have it. The observed generation may be newer:
-// a generation that needs a user is observed, but not deployed.
-func lastGeneration(s releasev1alpha1.ReleaseStatus, succeeded bool) int64 {
+// deployedGeneration is the generation of the last successful install or upgrade; 0 if the
+// status does not have it. The observed generation may be newer: a generation that needs a user
+// is observed, but not deployed.
+func deployedGeneration(s releasev1alpha1.ReleaseStatus) int64 {
 	deployed := meta.FindStatusCondition(s.Conditions, releasev1alpha1.ConditionDeployed)
 	if deployed != nil && deployed.Status == metav1.ConditionTrue {
 		return deployed.ObservedGeneration
 	}
 	for _, entry := range s.History {
 		made := entry.Action == releasev1alpha1.HistoryInstall || entry.Action == releasev1alpha1.HistoryUpgrade
-		if made && (entry.Outcome == releasev1alpha1.HistorySucceeded || !succeeded) {
+		if made && entry.Outcome == releasev1alpha1.HistorySucceeded {
 			return entry.Generation
 		}
 	}

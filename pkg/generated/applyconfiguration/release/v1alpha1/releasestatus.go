@@ -32,7 +32,7 @@ type ReleaseStatusApplyConfiguration struct {
 	DeployedRelease *DeployedReleaseApplyConfiguration `json:"deployedRelease,omitempty"`
 	// lastUpgradeReason is why the operator last changed the objects of the
 	// release: SpecGenerationChanged, DriftDetected, PeriodicResync,
-	// CrossCRDependencyBecameReady, RetryAfterFailure, ChartChanged,
+	// CrossCRDependencyBecameReady, RetryAfterFailure, ChartChanged, OperatorChanged,
 	// ClusterCapabilitiesChanged, UserRequested, Remediation or TakenOver.
 	LastUpgradeReason *releasev1alpha1.UpgradeReason `json:"lastUpgradeReason,omitempty"`
 	// lastUpgradeAt is when the operator last changed the objects of the

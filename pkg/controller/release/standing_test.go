@@ -1,23 +1,24 @@
 // Copyright The DemoApp Controller Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package gates
+package release
 
 import (
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
-	"github.com/example/demoapp-controller/pkg/controller/release/gates/rollout"
+	"github.com/example/demoapp-controller/pkg/controller/release/rollout"
 	"github.com/example/demoapp-controller/pkg/helm"
 	"github.com/example/demoapp-controller/pkg/helm/record"
 	"github.com/example/demoapp-controller/test/expect"
 )
 
 func TestStanding(t *testing.T) {
-	chart := testChart(t, "1.1.0")
+	chart := chartVersion(t, "1.1.0")
 	digest := chart.Digest()[:16]
 	const inputs = "new-inputs"
 	older := func(revision int) *record.Record {
@@ -94,9 +95,11 @@ func TestStanding(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			app := newSample(test.app...)
-			expect.Equal(t, "standing", test.want, standing(1, app.suspended, app.Status, test.observed, chart, inputs))
+			c := candidate{generation: 1, suspended: app.suspended, status: app.Status, observed: test.observed, chart: chart, inputs: inputs}
+			expect.Equal(t, "standing", test.want, standing(c))
 			if test.name != "failed with other inputs" {
-				expect.Equal(t, "standing without inputs", test.want, standing(1, app.suspended, app.Status, test.observed, chart, ""))
+				c.inputs = ""
+				expect.Equal(t, "standing without inputs", test.want, standing(c))
 			}
 		})
 	}
@@ -104,7 +107,7 @@ func TestStanding(t *testing.T) {
 
 // TestStandingByStatus: what the status alone says is what the records say, too.
 func TestStandingByStatus(t *testing.T) {
-	chart := testChart(t, "1.1.0")
+	chart := chartVersion(t, "1.1.0")
 	deployed := func(revision int64, version string) func(*sample) {
 		return func(app *sample) {
 			app.Status.DeployedRelease = &releasev1alpha1.DeployedRelease{Revision: revision, ChartVersion: version}
@@ -139,48 +142,92 @@ func TestStandingByStatus(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			app := newSample(test.app...)
-			object := RolloutObject{Generation: 1, Suspended: app.suspended, Status: app.Status}
-			expect.Equal(t, "standing", test.want, standingByStatus(object, chart))
+			f := newFleet(discarding{}, nil, "Samples", Rollout{Chart: chart})
+			expect.Equal(t, "standing", test.want, standing(f.candidateElsewhere(fleetObject{Generation: 1, Status: app.Status})))
 		})
 	}
 }
 
-func TestDeployedGeneration(t *testing.T) {
-	deployed := func(is metav1.ConditionStatus, generation int64) func(*sample) {
-		return func(app *sample) {
-			app.Status.Conditions = []metav1.Condition{{Type: releasev1alpha1.ConditionDeployed, Status: is, ObservedGeneration: generation}}
+// TestStandingOfOperatorChange: a change of the values that the operator makes has the same chart.
+func TestStandingOfOperatorChange(t *testing.T) {
+	chart := chartVersion(t, "1.1.0")
+	revision := func(number int) *record.Record {
+		return &record.Record{Revision: number, Status: "deployed", Own: true, Inputs: "inputs", ChartDigest: chart.ShortDigest(), Changed: began}
+	}
+	healthyAt := func(revision int64) func(*sample) {
+		return func(s *sample) { s.Status.LastGoodRevision = revision }
+	}
+	tried := func(reason releasev1alpha1.UpgradeReason, outcome releasev1alpha1.HistoryOutcome, revision int64) func(*sample) {
+		return func(s *sample) {
+			s.Status.History = append([]releasev1alpha1.HistoryEntry{{
+				Action: releasev1alpha1.HistoryUpgrade, Outcome: outcome, Reason: reason, Revision: revision, ChartVersion: "1.1.0", Generation: 1,
+			}}, s.Status.History...)
+			if outcome == releasev1alpha1.HistoryFailed {
+				s.Status.Failures = &releasev1alpha1.FailureCounts{Consecutive: 1, Generation: 1, Inputs: "version", Chart: chart.Digest()}
+			}
 		}
 	}
-	past := func(entries ...releasev1alpha1.HistoryEntry) func(*sample) {
-		return func(app *sample) { app.Status.History = entries }
+	changed, spec := releasev1alpha1.UpgradeReasonOperatorChanged, releasev1alpha1.UpgradeReasonSpecGenerationChanged
+	retried := releasev1alpha1.UpgradeReasonRetryAfterFailure
+	failed, succeeded := releasev1alpha1.HistoryFailed, releasev1alpha1.HistorySucceeded
+	rolledBack := func(s *sample) {
+		s.Status.History = append([]releasev1alpha1.HistoryEntry{{Action: releasev1alpha1.HistoryRollback, Outcome: succeeded, Revision: 3, Generation: 1}}, s.Status.History...)
 	}
-	entry := func(action releasev1alpha1.HistoryAction, outcome releasev1alpha1.HistoryOutcome, generation int64) releasev1alpha1.HistoryEntry {
-		return releasev1alpha1.HistoryEntry{Action: action, Outcome: outcome, Generation: generation}
-	}
-	installed := entry(releasev1alpha1.HistoryInstall, releasev1alpha1.HistorySucceeded, 1)
+	unhealthy := condition(apimeta.ConditionStalled, metav1.ConditionTrue, apimeta.ReasonUnhealthy)
 	tests := []struct {
-		name string
-		app  []func(*sample)
-		want int64
+		name     string
+		observed helm.Snapshot
+		changes  bool
+		after    time.Duration
+		app      []func(*sample)
+		want     rollout.Standing
 	}{
-		{"no history", nil, 0},
-		{"deployed", []func(*sample){deployed("True", 3), past(installed)}, 3},
-		{"next upgrade fails", []func(*sample){
-			deployed("False", 3), past(entry(releasev1alpha1.HistoryUpgrade, releasev1alpha1.HistoryFailed, 3), installed),
-		}, 1},
-		{"next upgrade is rolled back", []func(*sample){
-			deployed("False", 3), past(entry(releasev1alpha1.HistoryRollback, releasev1alpha1.HistorySucceeded, 3), installed),
-		}, 1},
-		{"repaired while the next upgrade fails", []func(*sample){
-			deployed("False", 3), past(entry(releasev1alpha1.HistoryRepair, releasev1alpha1.HistorySucceeded, 3), installed),
-		}, 1},
-		{"next upgrade is unhealthy", []func(*sample){
-			deployed("False", 2), past(entry(releasev1alpha1.HistoryUpgrade, releasev1alpha1.HistorySucceeded, 2), installed),
-		}, 2},
+		{"not upgraded", helm.Snapshot{Record: revision(1)}, true, 0, []func(*sample){healthyAt(1)}, rollout.Due},
+		{"failed without a revision", helm.Snapshot{Record: revision(1)}, true, 0, []func(*sample){healthyAt(1), tried(changed, failed, 0)}, rollout.Failed},
+		{"retry failed", helm.Snapshot{Record: revision(1)}, true, 0, []func(*sample){
+			healthyAt(1), tried(changed, failed, 0), tried(retried, failed, 0),
+		}, rollout.Failed},
+		{"own change failed", helm.Snapshot{Record: revision(1)}, true, 0, []func(*sample){healthyAt(1), tried(spec, failed, 0)}, rollout.Settled},
+		{"own change failed after the change succeeded", helm.Snapshot{Record: revision(2)}, true, 0, []func(*sample){
+			healthyAt(2), tried(changed, succeeded, 2), tried(spec, failed, 0),
+		}, rollout.Settled},
+		{"rolled back", helm.Snapshot{Record: revision(3)}, false, 0, []func(*sample){healthyAt(3), tried(changed, failed, 2), rolledBack}, rollout.Failed},
+		{"upgraded, pods start", helm.Snapshot{Record: revision(2), LastGood: revision(1)}, false, 0, []func(*sample){
+			healthyAt(1), tried(changed, succeeded, 2),
+		}, rollout.Active},
+		{"upgraded, unhealthy", helm.Snapshot{Record: revision(2), LastGood: revision(1)}, false, 0, []func(*sample){
+			healthyAt(1), tried(changed, succeeded, 2), unhealthy,
+		}, rollout.Failed},
+		{"upgraded, healthy", helm.Snapshot{Record: revision(2), LastGood: revision(1)}, false, 0, []func(*sample){
+			healthyAt(2), tried(changed, succeeded, 2),
+		}, rollout.Settled},
+		{"own change, pods start", helm.Snapshot{Record: revision(2), LastGood: revision(1)}, false, 0, []func(*sample){
+			healthyAt(1), tried(spec, succeeded, 2),
+		}, rollout.Settled},
+		{"never healthy, within its timeout", helm.Snapshot{Record: revision(2), LastGood: revision(1)}, false, time.Minute, []func(*sample){
+			tried(changed, succeeded, 2),
+		}, rollout.Active},
+		{"never healthy, after its timeout", helm.Snapshot{Record: revision(2), LastGood: revision(1)}, false, 6 * time.Minute, []func(*sample){
+			tried(changed, succeeded, 2),
+		}, rollout.Settled},
+		{"unhealthy before and now", helm.Snapshot{Record: revision(2), LastGood: revision(1)}, false, 0, []func(*sample){
+			tried(changed, succeeded, 2), unhealthy,
+		}, rollout.Settled},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			expect.Equal(t, "generation", test.want, deployedGeneration(newSample(test.app...).Status))
+			c := candidate{
+				generation: 1, status: newSample(test.app...).Status, observed: test.observed, chart: chart, inputs: "version", changes: test.changes,
+				now: began.Add(test.after), timeout: 5 * time.Minute,
+			}
+			expect.Equal(t, "standing", test.want, standing(c))
+			c.inputs, c.changes = "", false
+			if want := test.want; want != rollout.Due { // Only a pass knows the desired inputs.
+				expect.Equal(t, "standing before the first pass", want, standing(c))
+			}
+			c.chart = nil
+			c.inputs, c.changes = "version", test.changes
+			expect.Equal(t, "standing with a chart of its own", test.want, standing(c))
 		})
 	}
 }

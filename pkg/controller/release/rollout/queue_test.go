@@ -45,7 +45,7 @@ func nameOf(key cache.ObjectName) string { return strings.TrimPrefix(key.String(
 
 // ask calls Ask for an object with an age in minutes.
 func (w *watched) ask(name string, age int) Answer {
-	return w.Ask(key(name), began.Add(-time.Duration(age)*time.Minute), "inputs")
+	return w.Ask(key(name), began.Add(-time.Duration(age)*time.Minute))
 }
 
 // expect checks the objects that were woken and notified since the last call.
@@ -98,7 +98,7 @@ func TestUnusedTurnGoesToNext(t *testing.T) {
 		"settled":    func(w *watched) { w.Set(key("b"), Settled) },
 		"still due":  func(w *watched) { w.Set(key("b"), Due) },
 		"not known":  func(w *watched) { w.MarkUnknown(key("b")) },
-		"is blocked": func(w *watched) { w.Block(key("b"), "inputs") },
+		"is blocked": func(w *watched) { w.Block(key("b")) },
 	}
 	for name, miss := range miss {
 		t.Run(name, func(t *testing.T) {
@@ -135,7 +135,7 @@ func TestObjectLeavesLine(t *testing.T) {
 	w.ask("c", 1)
 	w.Set(key("b"), Due)
 	w.counts("b is still due", Counts{Queued: 2, Active: 1})
-	w.Block(key("b"), "inputs")
+	w.Block(key("b"))
 	w.Set(key("b"), Due)
 	w.counts("b is blocked", Counts{Queued: 1, Active: 1})
 	w.Set(key("a"), Settled)
@@ -154,7 +154,7 @@ func TestHalt(t *testing.T) {
 	for i, name := range []string{"a", "b", "c", "d", "e"} {
 		w.ask(name, 9-i)
 	}
-	w.answers("blocked, before an object has failed", Queued, w.Block(key("blocked"), "inputs"))
+	w.answers("blocked, before an object has failed", Queued, w.Block(key("blocked")))
 	w.Set(key("a"), Failed)
 	w.expect("one has failed", []string{"c"}, nil)
 	w.Set(key("b"), Failed)
@@ -164,7 +164,7 @@ func TestHalt(t *testing.T) {
 	w.expect("the active object is settled", nil, nil)
 	w.answers("waiting object", HaltedNamespace, w.ask("d", 6))
 	w.answers("new object", HaltedNamespace, w.ask("f", 0))
-	w.answers("object that is blocked", HaltedNamespace, w.Block(key("blocked"), "inputs"))
+	w.answers("object that is blocked", HaltedNamespace, w.Block(key("blocked")))
 	w.Set(key("b"), Active)
 	w.expect("one has recovered", []string{"d"}, []string{"blocked", "e", "f"})
 	w.Set(key("b"), Failed)
@@ -234,24 +234,6 @@ func TestRecall(t *testing.T) {
 	w.expect("one of two is done", nil, nil)
 }
 
-func TestAsked(t *testing.T) {
-	w := newWatched(t, Limits{Active: 1})
-	asked := func(name, want string) {
-		t.Helper()
-		if got, _ := w.Asked(key(name)); got != want {
-			t.Errorf("inputs of %s are %q, want %q", name, got, want)
-		}
-	}
-	w.ask("a", 0)
-	asked("a", "")
-	w.ask("b", 0)
-	w.Ask(key("b"), began, "others")
-	asked("b", "inputs")
-	w.Block(key("b"), "inputs")
-	w.Block(key("b"), "others")
-	asked("b", "inputs")
-}
-
 // TestManyQueuedObjects checks that each queued object is woken once.
 func TestManyQueuedObjects(t *testing.T) {
 	const many = 5000
@@ -283,7 +265,7 @@ func TestFailuresHaltTheirNamespace(t *testing.T) {
 	w.answers("in the namespace that failed", HaltedNamespace, w.ask("bad/4", 0))
 	w.answers("in another namespace", Granted, w.ask("good/1", 0))
 
-	w.answers("blocked in another namespace", Queued, w.Block(key("good/2"), "inputs"))
+	w.answers("blocked in another namespace", Queued, w.Block(key("good/2")))
 	w.Set(key("good/1"), Failed)
 	w.expect("two namespaces have failed objects", nil, []string{"bad/4", "good/2"})
 	w.answers("in a third namespace", Halted, w.ask("third/1", 0))

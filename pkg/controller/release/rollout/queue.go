@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/example/demoapp-controller/pkg/controller"
 )
 
 // Limits bound a rollout.
@@ -58,11 +60,7 @@ const (
 )
 
 // Counts are the numbers of objects by state.
-type Counts struct {
-	Queued, Active, Failed int
-	// Halted is true if the rollout is halted everywhere.
-	Halted bool
-}
+type Counts = controller.RolloutCounts
 
 // Queue tracks the objects of a rollout.
 type Queue struct {
@@ -109,13 +107,13 @@ func (q *Queue) SetActive(limit int) {
 }
 
 // Ask decides whether an object may begin. Queued objects of a namespace begin in the
-// order of since. Ties are broken by name. The queue keeps the inputs for [Queue.Asked].
-func (q *Queue) Ask(key cache.ObjectName, since time.Time, inputs string) Answer {
+// order of since. Ties are broken by name.
+func (q *Queue) Ask(key cache.ObjectName, since time.Time) Answer {
 	defer q.lock(key)()
 	m := q.find(key)
 	switch {
 	case m == nil || m.state == due || m.state == failed || m.state == elsewhere || m.state == blocked:
-		m = q.put(&member{key: key, since: since, inputs: inputs}, queued)
+		m = q.put(&member{key: key, since: since}, queued)
 	case m.state == active:
 		m.woken = false
 	}
@@ -127,23 +125,13 @@ func (q *Queue) Ask(key cache.ObjectName, since time.Time, inputs string) Answer
 	return q.answer(q.namespaces[key.Namespace])
 }
 
-// Asked returns the inputs with which a waiting object entered the queue.
-func (q *Queue) Asked(key cache.ObjectName) (inputs string, waits bool) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if m := q.find(key); m != nil && m.waits() {
-		return m.inputs, true
-	}
-	return "", false
-}
-
 // Block records an object that waits for another gate. The object has no place
 // in line, but is notified when the rollout is halted or resumed. Block returns
 // Queued, Halted or HaltedNamespace.
-func (q *Queue) Block(key cache.ObjectName, inputs string) Answer {
+func (q *Queue) Block(key cache.ObjectName) Answer {
 	defer q.lock(key)()
 	if m := q.find(key); m == nil || m.state != blocked {
-		q.put(&member{key: key, inputs: inputs}, blocked)
+		q.put(&member{key: key}, blocked)
 	}
 	return q.answer(q.namespaces[key.Namespace])
 }
@@ -394,10 +382,9 @@ const (
 
 // member is an object of the rollout.
 type member struct {
-	key    cache.ObjectName
-	state  state
-	since  time.Time
-	inputs string
+	key   cache.ObjectName
+	state state
+	since time.Time
 	// woken says that the member is active and has not called Ask since it was woken.
 	woken bool
 	// index is the index in the line, while the member is queued.

@@ -23,7 +23,7 @@ const maxInventoryBytes = 512 << 10
 const inventoryEntryBytes = len(`{"apiVersion":"","kind":"","namespace":"","name":"","uid":"","digest":""},`) + 36 + 32
 
 func identityOf(info *resource.Info) Identity {
-	return Identity{info.Mapping.GroupVersionKind.GroupKind(), info.Namespace, info.Name}
+	return Identity{GroupKind: info.Mapping.GroupVersionKind.GroupKind(), Namespace: info.Namespace, Name: info.Name}
 }
 
 // checkObjects fails when a manifest has objects that cannot be applied together: named

@@ -27,6 +27,9 @@ const (
 	// an object, and has a jitter of 10 %.
 	baseDelay = 500 * time.Millisecond
 	maxDelay  = 5 * time.Minute
+	// slowPass is the time after which a pass frees its worker for another object. A pass that takes
+	// longer mostly waits for a server.
+	slowPass = time.Second
 	// syncPollInterval is the interval at which Run checks whether the caches have synced.
 	syncPollInterval = 50 * time.Millisecond
 	// slowSync is the time after which Run logs which caches have not synced.
@@ -63,7 +66,8 @@ func (f ReconcilerFunc) Reconcile(ctx context.Context, key cache.ObjectName, why
 type Options struct {
 	// Name is the name of the controller in logs, errors and metrics.
 	Name string
-	// Workers is the number of objects that are reconciled at a time. The default is 10.
+	// Workers is the number of objects that are reconciled at a time. The default is 10. Objects
+	// whose passes are slow do not count, see [slowPass].
 	Workers int
 	// Clock drives timers and measures durations. The default is the real clock.
 	Clock clock.WithTicker
@@ -225,7 +229,7 @@ func (c *Controller) waitForSync(stop, lead context.Context, logger klog.Logger,
 }
 
 // work takes the keys of a lane until the queue is shut down. After the end of either context,
-// it gives keys back without a pass. A worker whose pass released it ends with
+// it gives keys back without a pass. A worker whose pass released it, or was slow, ends with
 // that pass, because another worker has replaced it.
 func (c *Controller) work(ctx, stop context.Context, from lane) {
 	for {
@@ -235,15 +239,17 @@ func (c *Controller) work(ctx, stop context.Context, from lane) {
 		}
 		c.slots.take(from)
 		s := &slot{
-			slots: c.slots, lane: from, key: taken.key, onWait: c.metrics.wait, onResume: c.metrics.resume,
+			slots: c.slots, queue: c.queue, lane: from, key: taken.key, onWait: c.metrics.wait, onResume: c.metrics.resume,
 			replaceWorker: func() { c.workers.Go(func() { c.work(ctx, stop, from) }) },
 		}
+		s.hold()
 		if taken.due != 0 && stop.Err() == nil && ctx.Err() == nil {
 			c.processInShard(context.WithValue(ctx, slotKey{}, s), s, taken.due, taken.carried)
 		}
-		s.close()
+		replaced := s.close()
 		c.queue.done(taken)
-		if s.replaced {
+		if replaced {
+			c.queue.wake(from)
 			return
 		}
 	}

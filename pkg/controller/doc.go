@@ -30,8 +30,10 @@
 // therefore do not delay other namespaces. A cluster-scoped key counts as a namespace of its own.
 // Otherwise, workers take keys in the order in which the keys were added.
 //
-// Turns share the workers by the number of passes and not by their time. A pass
-// that takes long has to release its worker, see below.
+// Turns alone would share the workers by the number of passes and not by their time. So what a
+// namespace has in flight bounds what it may start: a namespace leaves a fifth of the workers free,
+// and as many passes to others as it has itself. A pass that takes longer than a second frees its
+// worker, because it mostly waits for a server, and counts against its namespace until it ends.
 //
 // Timers work the same way. [Controller.EnqueueAfter] and [Result].RequeueAfter
 // set a deadline per key and reason. A new deadline replaces only the deadline
@@ -66,8 +68,8 @@
 //
 // A pass that waits for something slow, such as the end of a Job, calls
 // [ReleaseWorker] first. Another object is reconciled meanwhile.
-// [MaxWaiting] bounds the passes that wait, and the passes of one namespace
-// may use half of it. Options.Workers bounds the passes that run.
+// [MaxWaiting] bounds the passes that wait. A namespace leaves as many of them to others as it has
+// itself. Options.Workers bounds the passes that run and are not slow.
 //
 // # Shards
 //

@@ -5,7 +5,9 @@ package controller
 
 import (
 	"maps"
+	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -56,6 +58,10 @@ type queue struct {
 	failures  workqueue.TypedRateLimiter[cache.ObjectName]
 	conflicts workqueue.TypedRateLimiter[cache.ObjectName]
 	retries   workqueue.CounterMetric
+	// shares are those of the lanes.
+	shares [lanes]*shares
+	// wakes numbers the keys of wake, because the workqueue merges equal keys.
+	wakes atomic.Int64
 
 	mu    sync.Mutex
 	items map[cache.ObjectName]*item
@@ -114,6 +120,7 @@ func newQueue(opts Options) *queue {
 		failures:  workqueue.NewTypedItemExponentialFailureRateLimiter[cache.ObjectName](baseDelay, maxDelay),
 		conflicts: workqueue.NewTypedItemExponentialFailureRateLimiter[cache.ObjectName](baseDelay/conflictShare, maxDelay),
 		retries:   opts.Metrics.retries(opts.Name),
+		shares:    [lanes]*shares{large: newShares(opts.Workers), small: newShares(opts.Workers)},
 		items:     map[cache.ObjectName]*item{},
 	}
 }
@@ -129,7 +136,7 @@ func (q *queue) start(name string, metrics *Metrics) {
 			Name:            name,
 			Clock:           rareTicks{q.clock},
 			MetricsProvider: metrics.workqueues(),
-			Queue:           newTurns(q.clock, metrics.turnWait(name)),
+			Queue:           newTurns(q.clock, q.shares[l], metrics.turnWait(name)),
 		})
 	}
 	// The rate limiters are separate from the delaying queue, because a rate-limited
@@ -232,12 +239,20 @@ func (q *queue) take(from lane) (taken turn, ok bool) {
 	return taken, true
 }
 
-// done gives a key back, so that another worker may take it.
+// done gives a key back, so that another worker may take it. Unless the caller takes the next key,
+// it has to call wake.
 func (q *queue) done(taken turn) {
 	if taken.due != 0 {
 		q.release(taken.key)
 	}
+	q.shares[taken.lane].end(taken.key.Namespace)
 	q.work[taken.lane].Done(taken.key)
+}
+
+// wake lets a worker look whether a waiting key may be taken now. The workqueue wakes a worker only
+// for an added key. The added key is of no object, and has no pass.
+func (q *queue) wake(l lane) {
+	q.work[l].Add(cache.ObjectName{Namespace: "/", Name: strconv.FormatInt(q.wakes.Add(1), 10)})
 }
 
 // release queues what has become due during a pass.

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"k8s.io/client-go/tools/cache"
 )
@@ -51,7 +50,7 @@ func (r *rig) passesOf(key cache.ObjectName) (reasons []Reason) {
 }
 
 // TestSmallPassesDoNotWaitForInstalls: passes that follow an event of drift or health run while all
-// workers install. All other passes wait for these workers, also those that follow a deadline.
+// workers install. All other passes wait until these are slow, also those that follow a deadline.
 func TestSmallPassesDoNotWaitForInstalls(t *testing.T) {
 	running := cache.NewObjectName("installs", "0")
 	for name, test := range map[string]struct {
@@ -62,7 +61,7 @@ func TestSmallPassesDoNotWaitForInstalls(t *testing.T) {
 	}{
 		"drift": {keyA, func(r *rig, key cache.ObjectName) { r.Enqueue(key, Drift) }, []Reason{Drift}, []Reason{Drift}},
 		"health after a delay": {
-			keyA, func(r *rig, key cache.ObjectName) { r.EnqueueAfter(key, time.Second, HealthChange) },
+			keyA, func(r *rig, key cache.ObjectName) { r.EnqueueAfter(key, slowPass/4, HealthChange) },
 			nil,
 			[]Reason{HealthChange},
 		},
@@ -73,7 +72,7 @@ func TestSmallPassesDoNotWaitForInstalls(t *testing.T) {
 		},
 		"install": {keyA, func(r *rig, key cache.ObjectName) { r.Enqueue(key, SpecChange) }, nil, []Reason{SpecChange}},
 		"resync": {
-			keyA, func(r *rig, key cache.ObjectName) { r.EnqueueAfter(key, time.Second, PeriodicResync) },
+			keyA, func(r *rig, key cache.ObjectName) { r.EnqueueAfter(key, slowPass/4, PeriodicResync) },
 			nil,
 			[]Reason{PeriodicResync},
 		},
@@ -93,7 +92,7 @@ func TestSmallPassesDoNotWaitForInstalls(t *testing.T) {
 				r, release := holdInstalls(t)
 
 				test.request(r, test.key)
-				advance(time.Minute)
+				advance(slowPass * 3 / 4)
 				during := r.passesOf(test.key)
 				release()
 

@@ -21,9 +21,13 @@ import (
 // The tenant of a key is its namespace. Cluster-scoped keys have no namespace in common, so
 // each of them is its own tenant.
 //
+// A tenant whose namespace has used its share of the workers has no turn until a pass of the
+// namespace ends. It keeps its place. See [shares].
+//
 // The workqueue serializes all calls.
 type turns struct {
-	clock clock.PassiveClock
+	clock  clock.PassiveClock
+	shares *shares
 	// waited is called with the waiting time of each turn.
 	waited func(time.Duration)
 
@@ -37,6 +41,7 @@ type turns struct {
 
 // tenant has the waiting keys of a namespace, or one cluster-scoped key.
 type tenant struct {
+	namespace string
 	// keys are the waiting keys, as cache.ObjectName.
 	keys *list.List
 	// since is when the wait for the next turn began.
@@ -48,8 +53,8 @@ type tenant struct {
 	at *list.Element
 }
 
-func newTurns(clock clock.PassiveClock, waited func(time.Duration)) *turns {
-	return &turns{clock: clock, waited: waited, round: 1, tenants: map[cache.ObjectName]*tenant{}, now: list.New(), next: list.New()}
+func newTurns(clock clock.PassiveClock, shares *shares, waited func(time.Duration)) *turns {
+	return &turns{clock: clock, shares: shares, waited: waited, round: 1, tenants: map[cache.ObjectName]*tenant{}, now: list.New(), next: list.New()}
 }
 
 // tenantOf returns the identity of a key's tenant.
@@ -60,8 +65,23 @@ func tenantOf(key cache.ObjectName) cache.ObjectName {
 	return cache.ObjectName{Namespace: key.Namespace}
 }
 
-// Len implements workqueue.Queue.
-func (t *turns) Len() int { return t.count }
+// Len implements workqueue.Queue. It returns 0 if no tenant may have a turn, so that workers wait.
+func (t *turns) Len() int {
+	if t.first(t.now) == nil && t.first(t.next) == nil {
+		return 0
+	}
+	return t.count
+}
+
+// first returns the first tenant of a list that may have a turn; nil for none.
+func (t *turns) first(in *list.List) *tenant {
+	for at := in.Front(); at != nil; at = at.Next() {
+		if owner := at.Value.(*tenant); t.shares.mayStart(owner.namespace) { //nolint:forcetypeassert // See turns.now.
+			return owner
+		}
+	}
+	return nil
+}
 
 // Push implements workqueue.Queue.
 func (t *turns) Push(key cache.ObjectName) {
@@ -72,7 +92,7 @@ func (t *turns) Push(key cache.ObjectName) {
 	id := tenantOf(key)
 	owner, ok := t.tenants[id]
 	if !ok {
-		owner = &tenant{keys: list.New()}
+		owner = &tenant{namespace: key.Namespace, keys: list.New()}
 		t.tenants[id] = owner
 	}
 	if owner.keys.Len() == 0 {
@@ -85,13 +105,16 @@ func (t *turns) Push(key cache.ObjectName) {
 // Touch implements workqueue.Queue. A waiting key keeps its place.
 func (t *turns) Touch(cache.ObjectName) {}
 
-// Pop implements workqueue.Queue. It must not be called while the storage is empty.
+// Pop implements workqueue.Queue. It must not be called while Len returns 0. It counts the key as a
+// pass in flight.
 func (t *turns) Pop() cache.ObjectName {
-	if t.now.Len() == 0 {
+	owner := t.first(t.now)
+	if owner == nil {
 		t.begin()
+		owner = t.first(t.now)
 	}
 	t.count--
-	owner := t.now.Front().Value.(*tenant)                          //nolint:forcetypeassert // See turns.now.
+	t.shares.start(owner.namespace)
 	key := owner.keys.Remove(owner.keys.Front()).(cache.ObjectName) //nolint:forcetypeassert // See tenant.keys.
 	owner.served = t.round
 	now := t.clock.Now()

@@ -19,7 +19,7 @@ import (
 )
 
 // testTurns is a storage whose waits are not measured.
-func testTurns() *turns { return newTurns(clock.RealClock{}, func(time.Duration) {}) }
+func testTurns() *turns { return newTurns(clock.RealClock{}, newShares(1000), func(time.Duration) {}) }
 
 // push adds keys of a namespace to the storage, as the workqueue does.
 func push(t *turns, namespace string, names ...string) {
@@ -77,7 +77,7 @@ func TestClusterScopedKeysAreTenants(t *testing.T) {
 // long its keys wait.
 func TestTurnWait(t *testing.T) {
 	clock, waits := clocktesting.NewFakeClock(time.Unix(0, 0)), []time.Duration{}
-	turns := newTurns(clock, func(waited time.Duration) { waits = append(waits, waited) })
+	turns := newTurns(clock, newShares(1000), func(waited time.Duration) { waits = append(waits, waited) })
 	push(turns, "a", numbers(300)...)
 	push(turns, "b", "0")
 	for range 4 {

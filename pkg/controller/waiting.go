@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"k8s.io/client-go/tools/cache"
 )
@@ -16,17 +17,13 @@ import (
 // pass may wait. A retry resolves it.
 var ErrTooManyWaiting = errors.New("too many passes wait")
 
-// namespaceShare divides MaxWaiting for the objects of one namespace, so
-// that one tenant does not use the whole limit.
-const namespaceShare = 2
-
 // ReleaseWorker frees the worker of the pass with this context for another object.
 // A pass calls it before it waits for something slow. The caller then waits and
 // calls reclaim, which returns when a worker is free. The pass stays in flight
 // meanwhile: its object starts no second pass, and a shutdown waits for the pass.
 //
-// The error wraps [ErrTooManyWaiting] if [MaxWaiting] passes wait already, or
-// half as many in the same namespace. The caller must not wait then.
+// The error wraps [ErrTooManyWaiting] if the namespace has as many waiting passes as it leaves of
+// [MaxWaiting] to others. The caller must not wait then. One pass of a namespace may always wait.
 //
 // Outside of a pass, ReleaseWorker does nothing. A pass must call it from one
 // goroutine at a time.
@@ -68,12 +65,9 @@ func (s *slots) free(l lane) { <-s.taken[l] }
 func (s *slots) beginWait(namespace string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	const share = MaxWaiting / namespaceShare
-	switch {
-	case s.waiting >= MaxWaiting:
-		return fmt.Errorf("%w: at most %d at a time", ErrTooManyWaiting, MaxWaiting)
-	case s.namespaces[namespace] >= share:
-		return fmt.Errorf("%w in namespace %s: at most %d at a time", ErrTooManyWaiting, namespace, share)
+	if most := max(1, MaxWaiting-s.waiting); s.namespaces[namespace] >= most {
+		return fmt.Errorf("%w in namespace %q: at most %d at a time, because %d of %d wait in all namespaces",
+			ErrTooManyWaiting, namespace, most, s.waiting, MaxWaiting)
 	}
 	s.waiting++
 	s.namespaces[namespace]++
@@ -89,22 +83,56 @@ func (s *slots) endWait(namespace string) {
 	}
 }
 
-// slot is the slot of one pass.
+// slot is the slot of one pass. A pass without a slot does not keep other objects from a worker.
 type slot struct {
 	*slots
 
-	lane lane
-	key  cache.ObjectName
+	queue *queue
+	lane  lane
+	key   cache.ObjectName
 	// generation is the generation of the object, see [LogGeneration].
 	generation int64
 	// onWait is called when the pass begins to wait, and onResume when the wait ends.
 	onWait, onResume func()
 	// replaceWorker starts another worker. The worker of this pass ends with the pass.
 	replaceWorker func()
+	// reclaim takes the slot again. It is nil unless the pass waits in ReleaseWorker.
+	reclaim func()
+
+	state sync.Mutex
+	// held says that the pass has the slot. slow frees the slot of a slow pass.
+	held bool
+	slow *time.Timer
 	// replaced is true after replaceWorker was called.
 	replaced bool
-	// reclaim takes the slot again. It is nil while the pass has the slot.
-	reclaim func()
+}
+
+// hold records that the pass has the slot from now on, at most for slowPass.
+func (s *slot) hold() {
+	s.state.Lock()
+	defer s.state.Unlock()
+	s.held = true
+	s.slow = time.AfterFunc(slowPass, func() { s.yield() })
+}
+
+// yield frees the slot if the pass has it, and lets another worker look for a key. It reports
+// whether the worker was replaced, now or earlier.
+func (s *slot) yield() (replaced bool) {
+	s.state.Lock()
+	defer s.state.Unlock()
+	s.slow.Stop()
+	if !s.held {
+		return s.replaced
+	}
+	s.held = false
+	s.free(s.lane)
+	if s.replaced {
+		s.queue.wake(s.lane)
+	} else {
+		s.replaced = true
+		s.replaceWorker()
+	}
+	return true
 }
 
 func (s *slot) release() (reclaim func(), err error) {
@@ -115,13 +143,12 @@ func (s *slot) release() (reclaim func(), err error) {
 		return nil, err
 	}
 	s.onWait()
-	s.free(s.lane)
-	if !s.replaced {
-		s.replaced = true
-		s.replaceWorker()
-	}
+	s.queue.shares[s.lane].end(s.key.Namespace)
+	s.yield()
 	s.reclaim = sync.OnceFunc(func() {
 		s.take(s.lane)
+		s.queue.shares[s.lane].start(s.key.Namespace)
+		s.hold()
 		s.endWait(s.key.Namespace)
 		s.onResume()
 		s.reclaim = nil
@@ -129,11 +156,18 @@ func (s *slot) release() (reclaim func(), err error) {
 	return s.reclaim, nil
 }
 
-// close frees the slot at the end of the pass. After a panic, it reclaims the slot
-// first.
-func (s *slot) close() {
+// close frees the slot at the end of the pass, and reports whether the worker was replaced. After a
+// panic, it reclaims the slot first.
+func (s *slot) close() (replaced bool) {
 	if s.reclaim != nil {
 		s.reclaim()
 	}
-	s.free(s.lane)
+	s.state.Lock()
+	defer s.state.Unlock()
+	s.slow.Stop()
+	if s.held {
+		s.held = false
+		s.free(s.lane)
+	}
+	return s.replaced
 }

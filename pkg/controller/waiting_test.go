@@ -37,7 +37,7 @@ func (w *waiter) reconcile(ctx context.Context, key cache.ObjectName, _ Reason) 
 		reclaim()
 		w.enter()
 	}
-	time.Sleep(time.Second)
+	time.Sleep(slowPass / 2)
 	w.done.Add(1)
 	return Result{}, nil
 }
@@ -91,10 +91,10 @@ func TestWorkerCountAfterWaits(t *testing.T) {
 		w.done.Store(0)
 
 		r.enqueueMany("quick", 20)
-		advance(5*time.Second + time.Millisecond)
+		advance(5*slowPass/2 + time.Millisecond)
 
 		if got := w.done.Load(); got != 10 {
-			t.Errorf("two workers reconciled %d objects in 5 s, want 10", got)
+			t.Errorf("two workers reconciled %d objects in five halves of a second, want 10", got)
 		}
 		advance(5 * time.Second)
 		r.finish()
@@ -133,7 +133,7 @@ func TestPanicFreesSlot(t *testing.T) {
 
 func TestWaitingPassesAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		const share = MaxWaiting / namespaceShare
+		const share = MaxWaiting / 2
 		r, w := newRig(t, Options{Workers: 2}), &waiter{}
 		var last atomic.Value
 		var refused sync.Map

@@ -239,7 +239,7 @@ func (c *Controller) work(ctx, stop context.Context, from lane) {
 		}
 		c.slots.take(from)
 		s := &slot{
-			slots: c.slots, queue: c.queue, lane: from, key: taken.key, onWait: c.metrics.wait, onResume: c.metrics.resume,
+			slots: c.slots, queue: c.queue, stop: stop, lane: from, key: taken.key, onWait: c.metrics.wait, onResume: c.metrics.resume,
 			replaceWorker: func() { c.workers.Go(func() { c.work(ctx, stop, from) }) },
 		}
 		s.hold()

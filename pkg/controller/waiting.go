@@ -35,6 +35,15 @@ func ReleaseWorker(ctx context.Context) (reclaim func(), err error) {
 	return s.release()
 }
 
+// Stop returns the context that ends when the process is about to stop. A pass that has changed
+// nothing yet may then end early. Outside of a pass, the context does not end.
+func Stop(ctx context.Context) context.Context {
+	if s, ok := ctx.Value(slotKey{}).(*slot); ok {
+		return s.stop
+	}
+	return context.Background()
+}
+
 type slotKey struct{}
 
 // slots bounds the number of passes of each lane that run at a time. A pass that waits frees its
@@ -88,6 +97,7 @@ type slot struct {
 	*slots
 
 	queue *queue
+	stop  context.Context
 	lane  lane
 	key   cache.ObjectName
 	// generation is the generation of the object, see [LogGeneration].

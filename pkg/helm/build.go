@@ -34,6 +34,7 @@ func (o *operation) Build(reader io.Reader, validate bool) (kube.ResourceList, e
 	build := o.former
 	switch {
 	case validate:
+		o.rendering.Pause() // The manifest is rendered.
 		build = o.next
 	case o.installing != "":
 		build = o.buildCRDs

@@ -26,6 +26,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
 
+	"github.com/example/demoapp-controller/pkg/helm/functions"
 	"github.com/example/demoapp-controller/pkg/helm/guard"
 	"github.com/example/demoapp-controller/pkg/helm/live"
 	"github.com/example/demoapp-controller/pkg/helm/record"
@@ -54,7 +55,8 @@ type Change int
 const (
 	// ObjectChanged means that an object of the release was changed, deleted or replaced.
 	ObjectChanged Change = iota
-	// HealthChanged means that the health of an object of the release changed.
+	// HealthChanged means that the health of an object of the release changed, or that its objects of
+	// a kind can or cannot be observed any more.
 	HealthChanged
 	// RecordChanged means that another client changed the release's records.
 	RecordChanged
@@ -145,6 +147,8 @@ type Engine struct {
 	// kindChanges reports other kinds of the API server to releases that wait for them.
 	kindChanges *kindChanges
 	left        leftByRelease
+	// renderings are the turns of the renderings of each namespace.
+	renderings functions.Turns
 	// largestChart is the size in bytes of the largest chart so far.
 	largestChart atomic.Int64
 	namespaces   []string
@@ -215,7 +219,7 @@ func New(config Config) (*Engine, error) {
 	e.kindChanges = newKindChanges()
 	e.mapper.Subscribe(e.kindChanges.notice)
 	e.sources = live.NewSources(builtin, client, dynamicClient, metadataClient)
-	e.watcher = live.NewWatcher(e.sources, config.Shards, config.Namespaces, watchErrors, e.publishObject)
+	e.watcher = live.NewWatcher(e.sources, config.Shards, config.Namespaces, watchErrors, e.publishObject, e.publishObservable)
 	if e.records, err = record.NewIndex(config.Shards, metadataClient, config.Namespaces, watchErrors(WatchedRecords), e.publishRecord); err != nil {
 		return nil, fmt.Errorf("helm engine: %w", err)
 	}
@@ -309,6 +313,11 @@ func (e *Engine) report(release cache.ObjectName, change Change) {
 	for _, subscriber := range subscribers {
 		subscriber(release, change)
 	}
+}
+
+// publishObservable reports that a kind of a release can or cannot be observed any more.
+func (e *Engine) publishObservable(release cache.ObjectName) {
+	e.report(release, HealthChanged)
 }
 
 // publishObject reports a change of an object.

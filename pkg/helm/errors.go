@@ -15,6 +15,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/example/demoapp-controller/pkg/helm/chart"
+	"github.com/example/demoapp-controller/pkg/helm/functions"
 	"github.com/example/demoapp-controller/pkg/helm/live"
 	"github.com/example/demoapp-controller/pkg/ssa"
 )
@@ -26,6 +27,10 @@ var ErrInvalidServiceAccount = errors.New("invalid name of a service account")
 // ErrNotSynced means that a cache is not filled yet, or that the release has changed since
 // it was observed. A retry helps.
 var ErrNotSynced = live.ErrNotSynced
+
+// ErrStopped means that an operation ended before it changed the release, because the process
+// stops. See [WithStop].
+var ErrStopped = functions.ErrStopped
 
 // maxErrorText is the largest text in bytes of an error that an operation returns. Helm, a
 // template and the API server can repeat megabytes of values. Callers that redact secrets
@@ -97,6 +102,21 @@ func mixesNumbers(text string) bool {
 
 // Unwrap returns the cause.
 func (e *RenderError) Unwrap() error { return e.Err }
+
+// RenderTimeoutError means that a rendering took too long, see [functions.MaxTime]. Nothing was sent
+// to the API server, except for CRDs under crds/. A retry may succeed when the process has less to do.
+type RenderTimeoutError struct {
+	Chart string
+	Err   error
+}
+
+// Error implements error.
+func (e *RenderTimeoutError) Error() string {
+	return fmt.Sprintf("render chart %s: %v", e.Chart, e.Err)
+}
+
+// Unwrap returns the cause.
+func (e *RenderTimeoutError) Unwrap() error { return e.Err }
 
 // RefusedError means that the API server refused an object. It will refuse the same object
 // again.

@@ -137,6 +137,10 @@ func (e *Engine) measured(ctx context.Context, desired Release, decision Decisio
 		o.known[entry.Identity()] = entry
 	}
 	o.primary, o.awaitsRemoval = desired.Owner, desired.AwaitRemoval
+	stop := stopping(ctx)
+	o.rendering = functions.Rendering{
+		Begin: func() (end func(), err error) { return e.renderings.Begin(stop, ctx, name.Namespace) }, Stop: stop,
+	}
 	if desired.Takeover {
 		o.takeover = desired.Owner
 	}
@@ -149,6 +153,7 @@ func (e *Engine) measured(ctx context.Context, desired Release, decision Decisio
 		}
 	}()
 	deployed, err := o.run(desired, history, run) //nolint:contextcheck // The operation carries its own context, which outlives the caller's.
+	o.rendering.Pause()
 	err = unavailable(o.ofCluster(shortened(withAccount(err, desired)), desired), ctx.Err() != nil)
 	if changes := o.changes(desired.Chart); len(changes.Named) > 0 {
 		if err != nil {
@@ -195,7 +200,7 @@ func (o *operation) configuration() (*action.Configuration, error) {
 	cfg.RESTClientGetter = o.lookups
 	cfg.KubeClient = o
 	cfg.Capabilities = capabilities
-	cfg.CustomTemplateFuncs = functions.Bounded()
+	cfg.CustomTemplateFuncs = o.rendering.Functions()
 	cfg.Releases = storage.Init(o.store)
 	cfg.Releases.MaxHistory = o.limits.maxHistory
 	cfg.Releases.SetLogger(quiet)
@@ -402,13 +407,25 @@ func (o *operation) outcome(desired Release, err error) error {
 		return errors.Join(conflict, o.dropRefused())
 	}
 	if o.failure == nil && o.store.failure == nil && !o.store.begun && !errors.Is(err, chart.ErrInvalid) {
-		// A lookup that failed is not an error of the chart.
-		if failure := o.lookups.failure(); failure != nil {
-			return failure
+		// A lookup that failed, or a rendering that was ended, is not an error of the chart.
+		if failure := cmp.Or(o.lookups.failure(), o.rendering.Err()); failure != nil {
+			return o.ended(desired, failure)
 		}
 		return &RenderError{Chart: desired.Chart.Name(), Err: withoutNesting(err)}
 	}
 	return err
+}
+
+// ended returns the error of a rendering that did not reach its end.
+func (o *operation) ended(desired Release, err error) error {
+	switch {
+	case errors.Is(err, functions.ErrTimeout):
+		return &RenderTimeoutError{Chart: desired.Chart.Name(), Err: err}
+	case errors.Is(err, context.DeadlineExceeded) && err == o.rendering.Err():
+		return &UnavailableError{Err: fmt.Errorf("render chart %s after other charts of the namespace: %w", desired.Chart.Name(), err)}
+	default:
+		return err
+	}
 }
 
 // fault returns the real error of a Helm action. Helm reduces some errors to text, and

@@ -88,6 +88,7 @@ func (t *lookupTransport) RoundTrip(request *http.Request) (*http.Response, erro
 		t.lookups.note(request, err)
 		return nil, err
 	}
+	t.lookups.operation.rendering.Pause()
 	response, err := t.next.RoundTrip(request.WithContext(t.lookups.operation.ctx))
 	if err != nil {
 		t.lookups.note(request, err)

@@ -4,6 +4,7 @@
 package helm
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -11,6 +12,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -62,14 +64,23 @@ type Snapshot struct {
 	// that is missing or was replaced has none.
 	Writers map[Identity]uint64
 	Health  []ObjectHealth
+	// Unobserved are the kinds whose objects cannot be watched now, with the causes. Drifts has
+	// none of these objects, and in Health they are unknown.
+	Unobserved []UnobservedKind
+}
+
+// UnobservedKind is a kind whose objects cannot be watched now.
+type UnobservedKind struct {
+	Kind schema.GroupKind
+	Err  error
 }
 
 // Verifies reports whether there is a digest to verify the record of a revision.
 func (s Snapshot) Verifies(revision int) bool { return record.DigestFor(s.Revisions, revision) != "" }
 
 // Observe returns the observed state of a release. It sends no request, except to watch further
-// kinds. It waits until these watches are filled. The error wraps [ErrNotSynced] when they are not
-// filled in time.
+// kinds. It waits until these watches are filled, or cannot be filled. A kind that cannot be watched
+// concerns its own objects only, see [Snapshot]. The error wraps [ErrNotSynced] when ctx ends first.
 func (e *Engine) Observe(ctx context.Context, release cache.ObjectName, baseline Baseline) (Snapshot, error) {
 	snapshot := Snapshot{Remembered: baseline.Revision != 0, Writers: map[Identity]uint64{}}
 	history := e.records.History(release)
@@ -84,13 +95,11 @@ func (e *Engine) Observe(ctx context.Context, release cache.ObjectName, baseline
 	}
 	within := guard.Bounds{Namespace: release.Namespace, Scope: baseline.Scope, Namespaces: e.namespaces}
 	inventory := slices.DeleteFunc(slices.Clone(baseline.Inventory), func(entry InventoryEntry) bool { return !within.Allow(entry.Namespace) })
-	mappings, err := e.mappings(inventory)
-	if err == nil {
-		err = e.watcher.Need(ctx, release, slices.Collect(maps.Values(mappings)))
-	}
+	mappings, unobserved, err := e.watchKinds(ctx, release, inventory)
 	if err != nil {
 		return snapshot, fmt.Errorf("observe release %s: %w", release, err)
 	}
+	snapshot.Unobserved = kindsOf(unobserved)
 	if snapshot.BaselineKnown = deployed == snapshot.Record; !snapshot.BaselineKnown {
 		snapshot.StillDeployed = deployed
 	}
@@ -99,6 +108,12 @@ func (e *Engine) Observe(ctx context.Context, release cache.ObjectName, baseline
 	var drifted []types.UID
 	states := sha256.New()
 	for i, entry := range inventory {
+		if cause := unobserved[entry.GroupVersionKind()]; cause != nil {
+			snapshot.Health = append(snapshot.Health, ObjectHealth{
+				Object: entry.ObjectReference, Health: Health{Status: status.UnknownStatus, Message: "cannot be watched"},
+			})
+			continue
+		}
 		got, doubted := (*live.Object)(nil), false
 		mapping, served := mappings[entry.GroupVersionKind()]
 		if served {
@@ -176,22 +191,42 @@ func (e *Engine) driftsOf(release cache.ObjectName, entry InventoryEntry, got *l
 	return found
 }
 
-// mappings returns the mappings of the kinds in the inventory, in a version that is served. A kind
-// without such a version has no mapping.
-func (e *Engine) mappings(inventory []InventoryEntry) (map[schema.GroupVersionKind]*meta.RESTMapping, error) {
-	mappings := map[schema.GroupVersionKind]*meta.RESTMapping{}
+// watchKinds watches the kinds in the inventory. It returns the mappings of the kinds, and why kinds
+// cannot be observed. A kind that is no longer served has neither, and no objects.
+func (e *Engine) watchKinds(ctx context.Context, release cache.ObjectName, inventory []InventoryEntry) (
+	mappings map[schema.GroupVersionKind]*meta.RESTMapping, unobserved map[schema.GroupVersionKind]error, err error,
+) {
+	mappings, unobserved = map[schema.GroupVersionKind]*meta.RESTMapping{}, map[schema.GroupVersionKind]error{}
 	for _, entry := range inventory {
 		kind := entry.GroupVersionKind()
-		if _, known := mappings[kind]; known {
+		if mappings[kind] != nil || unobserved[kind] != nil {
 			continue
 		}
 		mapping, err := e.mapper.MappingInAnyVersion(kind)
-		if err != nil && !meta.IsNoMatchError(err) {
-			return nil, err
-		}
-		if err == nil {
+		switch {
+		case err == nil:
 			mappings[kind] = mapping
+		case !meta.IsNoMatchError(err):
+			unobserved[kind] = err // For example, an aggregated API does not answer.
 		}
 	}
-	return mappings, nil
+	if err := e.watcher.Need(ctx, release, slices.Collect(maps.Values(mappings))); err != nil {
+		return nil, nil, err
+	}
+	for kind, mapping := range mappings {
+		if err := e.watcher.Unobserved(mapping); err != nil {
+			unobserved[kind] = err
+		}
+	}
+	return mappings, unobserved, nil
+}
+
+// kindsOf returns the unobserved kinds, sorted by name.
+func kindsOf(unobserved map[schema.GroupVersionKind]error) []UnobservedKind {
+	var kinds []UnobservedKind
+	for kind, err := range unobserved {
+		kinds = append(kinds, UnobservedKind{Kind: kind.GroupKind(), Err: err})
+	}
+	slices.SortFunc(kinds, func(a, b UnobservedKind) int { return cmp.Compare(a.Kind.String(), b.Kind.String()) })
+	return kinds
 }

@@ -4,6 +4,7 @@
 package helm
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"testing"
@@ -71,9 +72,9 @@ func TestObserveFails(t *testing.T) {
 				}
 			})
 			started := time.Now()
-			_, err := f.engine.Observe(t.Context(), desired.Key(), f.baseline)
-			if !apierrors.IsForbidden(err) {
-				t.Errorf("error is %v, want the API server's refusal", err)
+			observed, err := f.engine.Observe(t.Context(), desired.Key(), f.baseline)
+			if err != nil || len(observed.Unobserved) != 1 || observed.Unobserved[0].Kind.Kind != "Service" || !apierrors.IsForbidden(observed.Unobserved[0].Err) {
+				t.Errorf("unobserved is %v (%v), want the API server's refusal of Services", observed.Unobserved, err)
 			}
 			if waited := time.Since(started); waited >= live.SyncTimeout {
 				t.Errorf("waited %s for a permission", waited)
@@ -95,12 +96,16 @@ func TestObserveFails(t *testing.T) {
 					return nil
 				}
 			})
-			_, err := f.engine.Observe(t.Context(), desired.Key(), f.baseline)
-			if !errors.Is(err, ErrNotSynced) || IsTerminal(err) {
-				t.Errorf("error is %v, want ErrNotSynced", err)
+			observed, err := f.engine.Observe(t.Context(), desired.Key(), f.baseline)
+			if err != nil || len(observed.Unobserved) != 4 || len(observed.Drifts) > 0 {
+				t.Errorf("observed %+v (%v), want four kinds that cannot be watched", observed, err)
 			}
+			f.heard()
 			f.With(func() { broken = false })
 			<-time.After(time.Minute) // The watch backs off.
+			if heard := f.heard(); !slices.Contains(heard, "health default/web") {
+				t.Errorf("heard %v, want that the objects can be observed", heard)
+			}
 			f.must(desired, ActionNone, CauseNone)
 		})
 	})
@@ -110,7 +115,9 @@ func TestObserveFails(t *testing.T) {
 			f.must(desired, ActionInstall, CauseNotInstalled)
 			f.restart()
 			f.stop()
-			if _, err := f.engine.Observe(t.Context(), desired.Key(), f.baseline); !errors.Is(err, ErrNotSynced) {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			if _, err := f.engine.Observe(ctx, desired.Key(), f.baseline); !errors.Is(err, ErrNotSynced) {
 				t.Errorf("error is %v, want ErrNotSynced", err)
 			}
 		})

@@ -22,6 +22,7 @@ import (
 	"k8s.io/cli-runtime/pkg/resource"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/example/demoapp-controller/pkg/helm/functions"
 	"github.com/example/demoapp-controller/pkg/helm/guard"
 	"github.com/example/demoapp-controller/pkg/helm/live"
 	"github.com/example/demoapp-controller/pkg/helm/manifest"
@@ -42,7 +43,9 @@ type operation struct {
 	store        *store
 	cfg          *action.Configuration
 	lookups      *lookups
-	baseline     Baseline
+	// rendering bounds the template functions.
+	rendering functions.Rendering
+	baseline  Baseline
 	// owner, when set, becomes the controller of the objects.
 	owner *metav1.OwnerReference
 	// ownerID is the release's owner. established means that the release belonged to the owner
@@ -264,7 +267,10 @@ func (o *operation) unchanged(original, target *resource.Info) (InventoryEntry, 
 		return InventoryEntry{}, false
 	}
 	got, ok := o.observed(target)
-	if !ok || compare(entry, got, o.isDoubted(target, got)) != "" {
+	switch {
+	case o.engine.watcher.Unobserved(target.Mapping) != nil:
+		// The object is as it was applied, as far as anybody can see.
+	case !ok || compare(entry, got, o.isDoubted(target, got)) != "":
 		return InventoryEntry{}, false
 	}
 	was, err := content(original)
@@ -356,7 +362,7 @@ func (o *operation) GetWaiter(kube.WaitStrategy) (kube.Waiter, error) {
 }
 
 // watch starts to watch the kinds of the resources before they are written, so that no
-// change to them is missed.
+// change to them is missed. A kind that cannot be watched is written, too.
 func (o *operation) watch(resources kube.ResourceList) error {
 	mappings := make([]*meta.RESTMapping, 0, len(resources))
 	for _, info := range resources {

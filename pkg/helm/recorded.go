@@ -102,7 +102,7 @@ func (r *Recorded) Render(
 	previous.Info = &info
 	cfg := action.NewConfiguration()
 	cfg.RESTClientGetter = recordedLookups{RESTClientGetter: client, namespace: previous.Namespace}
-	cfg.KubeClient, cfg.CustomTemplateFuncs = renderOnly{}, functions.Bounded()
+	cfg.KubeClient, cfg.CustomTemplateFuncs = renderOnly{}, (&functions.Rendering{Stop: ctx}).Functions()
 	memory := driver.NewMemory()
 	memory.SetNamespace(previous.Namespace)
 	cfg.Releases = storage.Init(memory)

@@ -5,8 +5,8 @@ package helm
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"maps"
 	"slices"
 
 	"github.com/example/demoapp-controller/pkg/helm/live"
@@ -27,11 +27,11 @@ func (e *Engine) Remaining(ctx context.Context, release Release, baseline Baseli
 		return nil, err
 	}
 	inventory := slices.DeleteFunc(slices.Clone(baseline.Inventory), func(entry InventoryEntry) bool { return !within.Allow(entry.Namespace) })
-	mappings, err := e.mappings(inventory)
-	if err != nil {
-		return nil, fmt.Errorf("look for the objects of release %s: %w", release.Key(), err)
+	mappings, unobserved, err := e.watchKinds(ctx, release.Key(), inventory)
+	for _, kind := range kindsOf(unobserved) {
+		err = errors.Join(err, fmt.Errorf("watch %s: %w", kind.Kind, kind.Err))
 	}
-	if err := e.watcher.Need(ctx, release.Key(), slices.Collect(maps.Values(mappings))); err != nil {
+	if err != nil {
 		return nil, fmt.Errorf("look for the objects of release %s: %w", release.Key(), err)
 	}
 	var remaining []Leftover

@@ -5,7 +5,24 @@ package helm
 
 import "context"
 
-type waitKey struct{}
+type (
+	waitKey struct{}
+	stopKey struct{}
+)
+
+// WithStop returns a context for [Engine.Execute]. When stop is done, a rendering ends with
+// [ErrStopped]. An operation that has rendered its chart is not ended.
+func WithStop(ctx, stop context.Context) context.Context {
+	return context.WithValue(ctx, stopKey{}, stop)
+}
+
+// stopping returns the context of WithStop, or one that does not end.
+func stopping(ctx context.Context) context.Context {
+	if stop, ok := ctx.Value(stopKey{}).(context.Context); ok {
+		return stop
+	}
+	return context.Background()
+}
 
 // WithWait returns a context for [Engine.Execute] and [Engine.Uninstall]. Before an operation waits
 // for a hook, a new CRD or a deleted object, it calls begin with the names of the objects, and after

@@ -42,7 +42,7 @@ func Template(ctx context.Context, c *chart.Chart, namespace, name string, value
 		return nil, err
 	}
 	cfg := action.NewConfiguration(action.ConfigurationSetLogger(discard{}))
-	cfg.CustomTemplateFuncs = functions.Bounded()
+	cfg.CustomTemplateFuncs = (&functions.Rendering{Stop: ctx}).Functions()
 	install := action.NewInstall(cfg)
 	install.DryRunStrategy, install.ReleaseName, install.Namespace = action.DryRunClient, name, namespace
 	install.SkipSchemaValidation = true // Helm reads the addresses that a schema names.

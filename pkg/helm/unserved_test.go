@@ -142,13 +142,16 @@ func TestKindOfUnavailableAPI(t *testing.T) {
 		<-time.After(served.StaleInterval)
 		f.TakeRequests()
 		desired := withThing(t, "one")
-		_, observing := f.engine.Observe(t.Context(), desired.Key(), f.baseline)
+		observed := f.observe(desired)
+		if len(observed.Unobserved) != 1 || !apierrors.IsServiceUnavailable(observed.Unobserved[0].Err) || len(observed.Drifts) > 0 {
+			t.Errorf("observed %+v, want that Things cannot be watched", observed)
+		}
 		_, upgrading := f.engine.Execute(t.Context(), withoutThing(t, "two"), Decision{Action: ActionUpgrade}, f.baseline)
 		if got := f.TakeRequests(); len(got) > 0 {
 			t.Errorf("requests were made: %s", got)
 		}
 		uninstalling := f.tryUninstall(desired)
-		for name, err := range map[string]error{"observe": observing, "upgrade": upgrading, "uninstall": uninstalling} {
+		for name, err := range map[string]error{"upgrade": upgrading, "uninstall": uninstalling} {
 			if !apierrors.IsServiceUnavailable(err) || IsTerminal(err) {
 				t.Errorf("%s: error is %v, want the API server's", name, err)
 			}

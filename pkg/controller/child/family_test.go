@@ -27,6 +27,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller"
 	"github.com/example/demoapp-controller/pkg/controller/controllertest"
 	"github.com/example/demoapp-controller/test/expect"
+	"github.com/example/demoapp-controller/test/synctestmain"
 )
 
 var (
@@ -36,15 +37,19 @@ var (
 	others      = metav1.UpdateOptions{FieldManager: "others"}
 )
 
+func TestMain(m *testing.M) { synctestmain.Run(m) }
+
 // family is an owner with its children. Its queue calls Ensure once for each key, with the status
 // of the previous call.
 type family struct {
 	*controllertest.World
 
-	t      *testing.T
-	kube   *controllertest.Kube
-	owner  *corev1.Secret
-	status childv1alpha1.ChildrenStatus
+	t *testing.T
+	// serveAtStart makes the kind Service served before the first pass.
+	serveAtStart bool
+	kube         *controllertest.Kube
+	owner        *corev1.Secret
+	status       childv1alpha1.ChildrenStatus
 	// desired are the arguments of the next Ensure.
 	desired []Desired
 	// passes are the reasons of the passes since the last forget.
@@ -129,6 +134,9 @@ func (f *family) start() {
 	f.synced = nil
 	expect.NoError(f.t, errors.Join(err1, err2, err3, err4, set.Watch(f)))
 	f.queue.Enqueue(cache.NewObjectName("ns", "web"), controller.SpecChange)
+	if f.serveAtStart {
+		f.serve()
+	}
 	f.Run(func(stop, lead context.Context) error { return f.queue.Run(stop, lead, f.synced...) })
 }
 

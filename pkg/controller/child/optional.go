@@ -20,6 +20,10 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller"
 )
 
+// listTimeout is the time that the first list of an optional kind may take. Owners with a child of the
+// kind wait for it. After it, the child is left out like a child whose kind is not served.
+const listTimeout = 10 * time.Second
+
 // unservedRetry is the retry interval of a child whose API is no longer served.
 const unservedRetry = 5 * time.Minute
 
@@ -27,6 +31,8 @@ const unservedRetry = 5 * time.Minute
 type optional struct {
 	kind  ManagedKind
 	added bool
+	// awaited is the time at which an owner first waited for the list of the kind.
+	awaited time.Time
 	// skipped has the owners that lack a child of the kind, and the versions of the caches at that
 	// time.
 	skipped map[cache.ObjectName]string
@@ -61,7 +67,8 @@ type Added struct {
 }
 
 // Add adds an optional kind when its API is served. After the informers of the kind have synced,
-// Run queues the owners that lack a child. loop is the loop of the owners.
+// Run queues the owners that lack a child. loop is the loop of the owners. It does not wait for the
+// informers, because a kind that cannot be listed concerns its own children only.
 func (s *Set) Add(loop Loop, kind ManagedKind) (*Added, error) {
 	o, ok := s.optional[kind.gvk]
 	if !ok {
@@ -72,7 +79,6 @@ func (s *Set) Add(loop Loop, kind ManagedKind) (*Added, error) {
 		return nil, err
 	}
 	added := &Added{set: s, gvk: kind.gvk, queue: loop.Queue(), synced: synced}
-	loop.Await(added.synced...)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	o.kind, o.added = kind, true
@@ -141,9 +147,10 @@ func (s State) IsUnserved(kind string) bool {
 	return slices.ContainsFunc(s.Unserved, func(name childv1alpha1.ChildName) bool { return strings.HasPrefix(string(name), kind+"/") })
 }
 
-// kindOf returns a kind of children. served is false for an optional kind that is not served. The
-// owner is then queued when the kind is served.
-func (s *Set) kindOf(gvk schema.GroupVersionKind, owner metav1.Object) (kind ManagedKind, served bool, err error) {
+// kindOf returns a kind of children. served is false for an optional kind that is not served or
+// cannot be listed. The owner is then queued when the kind has been listed. The error is an
+// [controller.UnfilledError] while the first list may still come.
+func (s *Set) kindOf(gvk schema.GroupVersionKind, owner metav1.Object, now time.Time) (kind ManagedKind, served bool, err error) {
 	if kind, ok := s.kinds[gvk]; ok {
 		return kind, true, nil
 	}
@@ -157,6 +164,12 @@ func (s *Set) kindOf(gvk schema.GroupVersionKind, owner metav1.Object) (kind Man
 		return o.kind, true, nil
 	}
 	o.skipped[cache.MetaObjectToName(owner)] = "" // The first check after Add queues the owner.
+	if o.added && o.awaited.IsZero() {
+		o.awaited = now
+	}
+	if o.added && now.Sub(o.awaited) < listTimeout {
+		return ManagedKind{}, false, &controller.UnfilledError{}
+	}
 	return ManagedKind{}, false, nil
 }
 
@@ -185,6 +198,14 @@ func (s *Set) written() map[schema.GroupVersionKind]ManagedKind {
 		}
 	}
 	return kinds
+}
+
+// cannotBeListed reports whether an optional kind is served, and its first list does not come.
+func (s *Set) cannotBeListed(gvk schema.GroupVersionKind) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	o, ok := s.optional[gvk]
+	return ok && o.added && !o.kind.hasSynced()
 }
 
 func (s *Set) isOptional(gvk schema.GroupVersionKind) bool {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -15,10 +16,13 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	dynamicfake "k8s.io/client-go/dynamic/fake"
+	clienttesting "k8s.io/client-go/testing"
 
 	childv1alpha1 "github.com/example/demoapp-controller/pkg/apis/child/v1alpha1"
+	"github.com/example/demoapp-controller/pkg/controller"
 	"github.com/example/demoapp-controller/test/expect"
 )
 
@@ -158,6 +162,51 @@ func TestChildrenAreRestoredWithTheirCRD(t *testing.T) {
 		}
 		if verdict := Judge(f.state, f.err); verdict.Reason == childv1alpha1.ReasonKindUnserved {
 			t.Errorf("verdict is %+v", verdict)
+		}
+	})
+}
+
+// TestOptionalKindThatCannotBeListed: after a restart, a kind whose list fails holds neither the
+// start of the loop nor the other children. The owner is not ready, and says which child cannot be
+// watched.
+func TestOptionalKindThatCannotBeListed(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		f := newFamily(t, configMap("a"), service())
+		f.serve()
+		f.Stop()
+		f.forget()
+		broken := true
+		fails := func() (bool, error) {
+			return broken, apierrors.NewInternalError(errors.New("conversion webhook failed"))
+		}
+		f.kube.PrependReactor("list", "services", func(clienttesting.Action) (bool, runtime.Object, error) {
+			handled, err := fails()
+			return handled, nil, err
+		})
+		f.kube.PrependWatchReactor("services", func(clienttesting.Action) (bool, watch.Interface, error) {
+			handled, err := fails()
+			return handled, nil, err
+		})
+		f.desired = []Desired{configMap("b"), service()}
+		f.serveAtStart = true
+		f.start()
+
+		if diff := cmp.Diff([]string{"patch configmaps/web"}, f.Take()); diff != "" {
+			t.Errorf("requests (-want +got):\n%s", diff)
+		}
+		if !controller.IsPending(f.err) {
+			t.Errorf("error is %v, want that the status waits for the first list", f.err)
+		}
+		f.Wait(3 * listTimeout)
+		verdict := Judge(f.state, f.err)
+		expect.Equal(t, "reason", childv1alpha1.ReasonKindUnserved, verdict.Reason)
+		expect.Contains(t, "message", verdict.Message, `Service "web" cannot be watched`)
+
+		broken = false
+		f.Wait(2 * time.Minute)
+
+		if verdict := Judge(f.state, f.err); f.err != nil || verdict.Reason == childv1alpha1.ReasonKindUnserved {
+			t.Errorf("error %v, verdict %+v", f.err, verdict)
 		}
 	})
 }

@@ -99,7 +99,7 @@ type State struct {
 	// Unserved are the desired children that are omitted because the API server does not serve
 	// their kind, as kind/name. See [Set.Optional].
 	Unserved []childv1alpha1.ChildName
-	// Lost has one line for each unserved child that existed before.
+	// Lost has one line for each unserved child that existed before, or whose kind cannot be listed.
 	Lost []string
 	// Notes has one line for each part of a desired child that is not sent.
 	Notes []string
@@ -246,13 +246,21 @@ func (p *pass) record(child id) (childv1alpha1.AppliedChild, bool) {
 
 // ensure creates or updates one child.
 func (p *pass) ensure(ctx context.Context, desired desiredChild) error {
-	kind, served, err := p.set.kindOf(desired.gvk, p.owner)
+	record, known := p.record(desired.id)
+	kind, served, err := p.set.kindOf(desired.gvk, p.owner, p.now)
+	if controller.IsPending(err) {
+		p.retain(desired, record, known, nil)
+		return err
+	}
 	if err != nil {
 		return controller.Terminal(fmt.Errorf("%s: %w", desired.id, err))
 	}
-	record, known := p.record(desired.id)
 	if !served {
 		p.reportUnserved(desired, record, known)
+		if known && p.set.cannotBeListed(desired.gvk) {
+			p.lose(desired.id, fmt.Sprintf("%s %q cannot be watched, because the API server does not list its kind: "+
+				"look at the CRD of the kind and its conversion webhook, and at the permissions of the operator", desired.kind, desired.name))
+		}
 		return nil
 	}
 	if got := kind.observed(p.owner.GetNamespace(), desired.name); desired.isRetained(got) || desired.invalid != nil {
@@ -322,7 +330,11 @@ func (p *pass) reportUnserved(desired desiredChild, record childv1alpha1.Applied
 // reportLost reports a child that existed and cannot be restored, because the API server no longer
 // serves its kind.
 func (p *pass) reportLost(child id) {
-	text := fmt.Sprintf("%s %q is gone, and the API server does not serve its kind any more: install the CRD again", child.kind, child.name)
+	p.lose(child, fmt.Sprintf("%s %q is gone, and the API server does not serve its kind any more: install the CRD again", child.kind, child.name))
+}
+
+// lose reports a child that cannot be kept in order, and why.
+func (p *pass) lose(child id, text string) {
 	p.state.Lost = append(p.state.Lost, text)
 	p.note(child, func(found *problem) { found.lost = text })
 }

@@ -65,6 +65,8 @@ func FailureReason(err error, action helm.Action) (reason string, terminal bool)
 	switch {
 	case isError[*helm.RenderError](err), errors.Is(err, chart.ErrInvalid):
 		return releasev1alpha1.ReasonRenderFailed, true
+	case isError[*helm.RenderTimeoutError](err):
+		return releasev1alpha1.ReasonRenderFailed, false
 	case isError[*helm.OwnershipConflictError](err):
 		return apimeta.ReasonOwnershipConflict, true
 	case isError[*helm.OutOfScopeError](err):

@@ -34,6 +34,7 @@ func TestFailureReason(t *testing.T) {
 		{"observe", plain, "", apimeta.ReasonObserveFailed, false},
 		{"no action", plain, helm.ActionNone, apimeta.ReasonObserveFailed, false},
 		{"template", &helm.RenderError{Chart: "web", Err: plain}, helm.ActionInstall, releasev1alpha1.ReasonRenderFailed, true},
+		{"slow template", &helm.RenderTimeoutError{Chart: "web", Err: plain}, helm.ActionUpgrade, releasev1alpha1.ReasonRenderFailed, false},
 		{"values", &helm.RenderError{Chart: "web", Err: plain}, "", releasev1alpha1.ReasonRenderFailed, true},
 		{"chart", fmt.Errorf("load: %w", chart.ErrInvalid), helm.ActionUpgrade, releasev1alpha1.ReasonRenderFailed, true},
 		{"refused install", refused, helm.ActionInstall, apimeta.ReasonRefused, true},

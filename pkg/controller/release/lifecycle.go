@@ -339,13 +339,16 @@ func outcomeOf(f Facts, plan Plan, observed bool) Outcome {
 	}
 }
 
-// isNotSynced reports whether a pass ended because a cache is not synced yet.
+// isNotSynced reports whether a pass ended because a cache is not synced yet, or because the process
+// stops. Nothing was attempted, and another pass follows.
 func isNotSynced(err error) bool {
-	return errors.Is(err, helm.ErrNotSynced) || errors.Is(err, controller.ErrNotSynced)
+	return errors.Is(err, helm.ErrNotSynced) || errors.Is(err, controller.ErrNotSynced) || errors.Is(err, helm.ErrStopped)
 }
 
-// withWait frees the worker for other objects while the engine waits for a hook.
+// withWait frees the worker for other objects while the engine waits for a hook, and ends a rendering
+// when the process stops.
 func withWait(ctx context.Context) context.Context {
+	ctx = helm.WithStop(ctx, controller.Stop(ctx))
 	return helm.WithWait(ctx, func(string) (func(), error) { return controller.ReleaseWorker(ctx) })
 }
 

@@ -39,6 +39,9 @@ func judgeHealth(f Facts, plan Plan, s releasev1alpha1.ReleaseStatus) health {
 	if s.LastGoodRevision == revision || summary.Healthy || !f.Desired.Policy.WaitForReady {
 		return health{judged: true}
 	}
+	if len(plan.Observed.Unobserved) > 0 && !summary.Failed {
+		return health{} // Objects that nobody can see are no fault of the revision.
+	}
 	timeout := Timeout(f.Desired.Policy)
 	if left := record.Changed.Add(timeout).Sub(f.Now); left > 0 && !record.Unhealthy {
 		return health{judged: true, timeLeft: left}

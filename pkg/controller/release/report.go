@@ -35,6 +35,9 @@ func report(s *subject, f Facts, found assessment) bool {
 	stalled := slices.ContainsFunc(found.blockers, func(b Blocker) bool { return b.Stalled })
 	if found.plan.Withheld || found.plan.Decision.Action == helm.ActionWait || stalled {
 		reportHeld(s, f, found, summary)
+		if meta.IsStatusConditionTrue(s.status.Conditions, apimeta.ConditionReady) {
+			reportUnobserved(s, f, found.plan)
+		}
 		return false
 	}
 	s.status.ObservedGeneration = f.Generation
@@ -78,9 +81,25 @@ func reportHealth(s *subject, f Facts, found assessment, summary Summary) {
 		s.Conditions().MarkReady(apimeta.ReasonHealthy, fmt.Sprintf("Revision %d is deployed and healthy", s.status.DeployedRelease.Revision))
 	case summary.Failed:
 		s.Conditions().MarkStalled(apimeta.ReasonUnhealthy, summary.Message)
+	case len(plan.Observed.Unobserved) > 0:
+		reportUnobserved(s, f, plan)
 	default:
 		s.Conditions().MarkReconciling(apimeta.ReasonProgressing, summary.Message)
 	}
+}
+
+// reportUnobserved reports the kinds whose objects cannot be watched. Ready is then unknown.
+func reportUnobserved(s *subject, f Facts, plan Plan) {
+	var causes []string
+	for _, kind := range plan.Observed.Unobserved {
+		causes = append(causes, fmt.Sprintf("The objects of kind %s cannot be watched: %v", kind.Kind, kind.Err))
+	}
+	if len(causes) == 0 {
+		return
+	}
+	message := f.Desired.Redactor.Text(strings.Join(causes, "; ")) + "; the other objects are observed and corrected"
+	s.Conditions().MarkReconciling(apimeta.ReasonObserveFailed, message)
+	s.Conditions().Set(apimeta.ConditionReady, metav1.ConditionUnknown, apimeta.ReasonObserveFailed, message)
 }
 
 // reportHeld reports what a change waits for. The deployed release stays deployed

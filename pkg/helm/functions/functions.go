@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"text/template"
 
-	"github.com/Masterminds/sprig/v3"
-
 	"github.com/example/demoapp-controller/pkg/helm/manifest"
 )
 
@@ -21,17 +19,10 @@ const (
 	maxRenderedNumber = 1 << 30
 )
 
-// rendering counts the results of the functions of one rendering.
-type rendering struct {
-	items, bytes int
-}
-
-// Bounded returns Helm's template functions that produce a number of items or bytes, with
-// limits for one rendering.
-func Bounded() template.FuncMap {
+// counted returns the functions that produce a number of items or bytes, with limits for the
+// rendering.
+func (r *Rendering) counted(helm template.FuncMap) template.FuncMap {
 	var (
-		r         rendering
-		helm      = sprig.TxtFuncMap()
 		until     = helm["until"].(func(int) []int)
 		untilStep = helm["untilStep"].(func(int, int, int) []int)
 		seq       = helm["seq"].(func(...int) string)
@@ -86,7 +77,7 @@ func checked[T any](err error, function func() T) (T, error) {
 }
 
 // list counts the items between two numbers.
-func (r *rendering) list(function string, start, stop, step int) error {
+func (r *Rendering) list(function string, start, stop, step int) error {
 	for _, number := range []int{start, stop, step} {
 		if number > maxRenderedNumber || number < -maxRenderedNumber {
 			return fmt.Errorf("%s: %d is more than the limit of %d: use smaller numbers", function, number, maxRenderedNumber)
@@ -101,7 +92,7 @@ func (r *rendering) list(function string, start, stop, step int) error {
 }
 
 // write counts the bytes of a repeated text.
-func (r *rendering) write(function string, count, size int) error {
+func (r *Rendering) write(function string, count, size int) error {
 	r.bytes += min(max(count, 0), maxRenderedNumber) * min(size, maxRenderedNumber)
 	if r.bytes > maxRenderedBytes {
 		return fmt.Errorf("%s: one rendering made %d bytes, more than the limit of %d: use smaller numbers",

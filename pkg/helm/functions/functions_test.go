@@ -29,7 +29,7 @@ func TestLimits(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			parsed, err := template.New("").Funcs(Bounded()).Parse(test.text)
+			parsed, err := template.New("").Funcs(new(Rendering).Functions()).Parse(test.text)
 			expect.NoError(t, err)
 			before := memory.Allocated()
 
@@ -57,7 +57,7 @@ func TestFunctionsAreHelms(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			parsed, err := template.New("").Funcs(Bounded()).Parse(test.text)
+			parsed, err := template.New("").Funcs(new(Rendering).Functions()).Parse(test.text)
 			expect.NoError(t, err)
 			var text strings.Builder
 

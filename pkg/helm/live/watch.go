@@ -11,7 +11,6 @@ import (
 	"sync"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -30,7 +29,8 @@ import (
 // ErrNotSynced means that a watch is not filled yet. A retry helps.
 var ErrNotSynced = errors.New("cache is not synced")
 
-// SyncTimeout bounds the time to fill the watch of a kind.
+// SyncTimeout is the time to fill the watch of a kind. After it, the kind counts as unobserved until
+// the watch is filled.
 const SyncTimeout = 30 * time.Second
 
 // Object is the cached part of a watched object, which shows drift and health. It has about a
@@ -144,8 +144,10 @@ type Watcher struct {
 	watchErrors func(watched string) cache.WatchErrorHandlerWithContext
 	// notify is called for every change that this process did not make.
 	notify func(Event)
+	// observable is called when a kind that a release uses can or cannot be observed any more.
+	observable func(release cache.ObjectName)
 
-	// wake signals run that kinds are pending.
+	// wake signals run that kinds are pending, or that a watch fails.
 	wake chan struct{}
 
 	mu      sync.Mutex
@@ -160,6 +162,7 @@ type Watcher struct {
 type watchedKind struct {
 	// dropped is closed when no release needs the kind any more.
 	dropped   chan struct{}
+	created   time.Time
 	users     sets.Set[cache.ObjectName]
 	informers []cache.SharedIndexInformer
 	views     overlay.Views[*Object]
@@ -168,16 +171,17 @@ type watchedKind struct {
 }
 
 // NewWatcher returns a watcher of the selected shards of the namespaces; without any, of all. A
-// cluster-scoped object belongs to all shards. notify must not block.
+// cluster-scoped object belongs to all shards. notify and observable must not block.
 func NewWatcher(
 	sources *Sources, shards *shardcache.Selection, namespaces []string,
-	watchErrors func(watched string) cache.WatchErrorHandlerWithContext, notify func(Event),
+	watchErrors func(watched string) cache.WatchErrorHandlerWithContext,
+	notify func(Event), observable func(release cache.ObjectName),
 ) *Watcher {
 	if len(namespaces) == 0 {
 		namespaces = []string{metav1.NamespaceAll}
 	}
 	return &Watcher{
-		sources: sources, shards: shards, namespaces: namespaces, watchErrors: watchErrors, notify: notify,
+		sources: sources, shards: shards, namespaces: namespaces, watchErrors: watchErrors, notify: notify, observable: observable,
 		wake: make(chan struct{}, 1), kinds: map[schema.GroupVersionResource]*watchedKind{},
 		awaited: sets.New[cache.ObjectName](),
 	}
@@ -187,11 +191,17 @@ func NewWatcher(
 func (w *Watcher) Run(ctx context.Context) {
 	var running sync.WaitGroup
 	defer running.Wait()
+	var review <-chan time.Time
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-w.wake:
+		case <-review:
+		}
+		review = nil
+		if w.reviewAll() {
+			review = time.After(reviewInterval)
 		}
 		for _, kind := range w.takePending() {
 			watching, stop := context.WithCancel(ctx)
@@ -217,8 +227,9 @@ func (w *Watcher) takePending() []*watchedKind {
 	return pending
 }
 
-// Need watches the kinds for the release, and waits until the watches are filled. It drops
-// kinds that the release no longer needs.
+// Need watches the kinds for the release, and waits until each watch is filled or its kind is
+// unobserved, see [Watcher.Unobserved]. It drops kinds that the release no longer needs. The error
+// wraps [ErrNotSynced] when ctx ends first.
 func (w *Watcher) Need(ctx context.Context, release cache.ObjectName, mappings []*meta.RESTMapping) error {
 	desired := sets.New[schema.GroupVersionResource]()
 	var waitFor []*watchedKind
@@ -239,22 +250,24 @@ func (w *Watcher) Need(ctx context.Context, release cache.ObjectName, mappings [
 		waitFor = append(waitFor, kind)
 	}
 	w.drop(release, desired)
-	if len(w.pending) > 0 {
-		select {
-		case w.wake <- struct{}{}:
-		default:
-		}
-	}
+	pending := len(w.pending) > 0
 	w.mu.Unlock()
-
-	ctx, cancel := context.WithTimeout(ctx, SyncTimeout)
-	defer cancel()
+	if pending {
+		w.wakeUp()
+	}
 	for i, kind := range waitFor {
 		if err := kind.wait(ctx); err != nil {
 			return fmt.Errorf("watch %s: %w", mappings[i].Resource.Resource, err)
 		}
 	}
 	return nil
+}
+
+func (w *Watcher) wakeUp() {
+	select {
+	case w.wake <- struct{}{}:
+	default:
+	}
 }
 
 // Forget drops all kinds that the release needed.
@@ -312,9 +325,10 @@ func (w *Watcher) Wrote(mapping *meta.RESTMapping, namespace string, written met
 func (w *Watcher) newKind(mapping *meta.RESTMapping) (*watchedKind, error) {
 	kind := &watchedKind{
 		dropped: make(chan struct{}),
+		created: time.Now(),
 		users:   sets.New[cache.ObjectName](),
 		views:   overlay.Views[*Object]{},
-		failure: &watchFailure{permanent: make(chan struct{})},
+		failure: &watchFailure{refused: make(chan struct{})},
 	}
 	namespaces, shards := w.namespaces, w.shards
 	if mapping.Scope.Name() == meta.RESTScopeNameRoot {
@@ -332,7 +346,8 @@ func (w *Watcher) newKind(mapping *meta.RESTMapping) (*watchedKind, error) {
 			err,
 			informer.SetTransform(w.transform),
 			informer.SetWatchErrorHandlerWithContext(func(ctx context.Context, r *cache.Reflector, err error) {
-				kind.failure.set(err)
+				kind.failed(err)
+				w.wakeUp()
 				w.watchErrors(mapping.Resource.GroupResource().String())(ctx, r, err)
 			}),
 		); err != nil {
@@ -399,52 +414,27 @@ func (k *watchedKind) hasSynced() bool {
 	return true
 }
 
-// wait waits until the kind's caches are filled. It returns the error of the watch if a retry
-// does not help.
+// wait waits until the kind's caches are filled, or the kind is unobserved.
 func (k *watchedKind) wait(ctx context.Context) error {
+	ctx, cancel := context.WithDeadlineCause(ctx, k.created.Add(SyncTimeout), errSlow)
+	defer cancel()
 	for _, synced := range k.synced {
-		select {
-		case <-synced:
-			continue
-		default:
+		if k.unobserved() != nil {
+			return nil
 		}
 		select {
 		case <-synced:
-		case <-k.failure.permanent:
-			return k.failure.get()
+		case <-k.failure.refused:
+			return nil
 		case <-ctx.Done():
-			return fmt.Errorf("%w: %w", ErrNotSynced, errors.Join(ctx.Err(), k.failure.get()))
+			if errors.Is(context.Cause(ctx), errSlow) {
+				return nil
+			}
+			return fmt.Errorf("%w: %w", ErrNotSynced, ctx.Err())
 		}
 	}
 	return nil
 }
 
-// watchFailure holds the newest error of a watch.
-type watchFailure struct {
-	// permanent is closed when the API server has answered that the kind does not exist or
-	// may not be watched.
-	permanent chan struct{}
-
-	mu  sync.Mutex
-	err error
-}
-
-func (f *watchFailure) set(err error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.err = err
-	if !apierrors.IsForbidden(err) && !apierrors.IsNotFound(err) {
-		return
-	}
-	select {
-	case <-f.permanent:
-	default:
-		close(f.permanent)
-	}
-}
-
-func (f *watchFailure) get() error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.err
-}
+// errSlow ends the wait for a first list that takes longer than SyncTimeout.
+var errSlow = errors.New("the first list takes too long")

@@ -1,0 +1,173 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package live
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/client-go/tools/cache"
+)
+
+const (
+	// lostAfter is the time for which a filled watch may fail before its kind counts as unobserved.
+	lostAfter = 30 * time.Second
+	// reviewInterval is the time between two looks at the watches that fail.
+	reviewInterval = time.Second
+)
+
+// watchFailure holds the newest error with which the API server has refused to list or watch a kind.
+type watchFailure struct {
+	// refused is closed by the first such error.
+	refused chan struct{}
+
+	mu  sync.Mutex
+	err error
+	// since is the time of the first error after version, which the caches had then.
+	since   time.Time
+	version string
+	// lost says that the watch was filled and has failed for lostAfter.
+	lost bool
+	// told says that a release was told that the kind is unobserved.
+	told bool
+}
+
+// isRefusal reports whether an error is an answer of the API server about the kind. Other errors say
+// that the server cannot be reached or has too much to do, or end a watch as usual.
+func isRefusal(err error) bool {
+	var answer apierrors.APIStatus
+	if !errors.As(err, &answer) {
+		return false
+	}
+	switch answer.Status().Code {
+	case http.StatusTooManyRequests, http.StatusServiceUnavailable, http.StatusGatewayTimeout, http.StatusGone:
+		return false
+	default:
+		return true
+	}
+}
+
+// failed notes an error of a list or watch of the kind.
+func (k *watchedKind) failed(err error) {
+	if !isRefusal(err) {
+		return
+	}
+	f := k.failure
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if version := k.version(); f.err == nil || f.version != version {
+		f.since, f.version = time.Now(), version
+	}
+	f.err = err
+	select {
+	case <-f.refused:
+	default:
+		close(f.refused)
+	}
+}
+
+// version identifies what the API server has sent so far.
+func (k *watchedKind) version() string {
+	var versions []string
+	for _, informer := range k.informers {
+		versions = append(versions, informer.LastSyncResourceVersion())
+	}
+	return fmt.Sprint(versions)
+}
+
+// review updates the failure of the kind. It reports whether the users of the kind have to be told
+// of a change, and whether the kind has to be reviewed again.
+func (k *watchedKind) review() (changed, again bool) {
+	synced, f := k.hasSynced(), k.failure
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	switch {
+	case !synced:
+		return false, f.told || f.err != nil
+	case f.err == nil || f.version != k.version(): // The kind was listed or watched since.
+		changed = f.told
+		f.err, f.lost, f.told = nil, false, false
+		return changed, false
+	case !f.lost && time.Since(f.since) >= lostAfter:
+		f.lost, f.told = true, true
+		return true, true
+	default:
+		return false, true
+	}
+}
+
+// unobserved returns why the objects of the kind cannot be observed now; nil if they can be observed,
+// or if the first list is still expected.
+func (k *watchedKind) unobserved() error {
+	synced, f := k.hasSynced(), k.failure
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var err error
+	switch {
+	case synced && !f.lost:
+		return nil
+	case f.err != nil:
+		err = f.err
+		var answer *apierrors.StatusError
+		if errors.As(err, &answer) {
+			err = answer // Drop the text that client-go adds.
+		}
+	case time.Since(k.created) >= SyncTimeout:
+		err = fmt.Errorf("%w: the API server has not listed the objects within %v", ErrNotSynced, SyncTimeout)
+	default:
+		return nil
+	}
+	return err
+}
+
+// tell records that a release learns that the kind is unobserved.
+func (k *watchedKind) tell() {
+	k.failure.mu.Lock()
+	defer k.failure.mu.Unlock()
+	k.failure.told = true
+}
+
+// Unobserved returns why the objects of a kind cannot be observed now; nil if they can be observed or
+// are not watched. The releases that use the kind are told when that changes.
+func (w *Watcher) Unobserved(mapping *meta.RESTMapping) error {
+	w.mu.Lock()
+	kind, ok := w.kinds[mapping.Resource]
+	w.mu.Unlock()
+	if !ok {
+		return nil
+	}
+	err := kind.unobserved()
+	if err != nil {
+		kind.tell()
+		w.wakeUp()
+	}
+	return err
+}
+
+// reviewAll reviews all kinds, and tells the releases that use a changed one. It reports whether a
+// kind has to be reviewed again.
+func (w *Watcher) reviewAll() bool {
+	var (
+		releases []cache.ObjectName
+		again    bool
+	)
+	w.mu.Lock()
+	for _, kind := range w.kinds {
+		changed, once := kind.review()
+		if changed {
+			releases = append(releases, kind.users.UnsortedList()...)
+		}
+		again = again || once
+	}
+	w.mu.Unlock()
+	for _, release := range releases {
+		w.observable(release)
+	}
+	return again
+}

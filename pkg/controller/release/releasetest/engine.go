@@ -39,6 +39,8 @@ type Engine struct {
 	FailingPods string
 	// Taken are the kinds whose objects a repair finds to have another owner.
 	Taken []string
+	// Unobserved are the kinds that cannot be watched.
+	Unobserved []helm.UnobservedKind
 	// InitialHealth is the health of a new release.
 	InitialHealth helm.Health
 	// Executing is called at the beginning of Execute.
@@ -102,7 +104,13 @@ func (e *Engine) Observe(_ context.Context, key cache.ObjectName, baseline helm.
 	if !snapshot.BaselineKnown && snapshot.StillDeployed == nil {
 		return snapshot, nil
 	}
+	snapshot.Unobserved = e.Unobserved
 	for _, entry := range baseline.Inventory {
+		if slices.ContainsFunc(e.Unobserved, func(kind helm.UnobservedKind) bool { return kind.Kind.Kind == entry.Kind }) {
+			unknown := helm.Health{Status: status.UnknownStatus, Message: "cannot be watched"}
+			snapshot.Health = append(snapshot.Health, helm.ObjectHealth{Object: entry.ObjectReference, Health: unknown})
+			continue
+		}
 		drifts := r.drifts(entry, baseline)
 		if snapshot.Drifts = append(snapshot.Drifts, drifts...); len(drifts) > 0 {
 			snapshot.Drifted += fmt.Sprintln(drifts, r.Live[entry.Kind], r.foreignOf(entry.Kind).edits)

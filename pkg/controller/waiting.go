@@ -122,27 +122,25 @@ func (s *slot) hold() {
 	s.state.Lock()
 	defer s.state.Unlock()
 	s.held = true
-	s.slow = time.AfterFunc(slowPass, func() { s.yield() })
+	s.slow = time.AfterFunc(slowPass, s.yield)
 }
 
-// yield frees the slot if the pass has it, and lets another worker look for a key. It reports
-// whether the worker was replaced, now or earlier.
-func (s *slot) yield() (replaced bool) {
+// yield frees the slot if the pass has it, and lets another worker look for a key.
+func (s *slot) yield() {
 	s.state.Lock()
 	defer s.state.Unlock()
 	s.slow.Stop()
 	if !s.held {
-		return s.replaced
+		return
 	}
 	s.held = false
 	s.free(s.lane)
 	if s.replaced {
 		s.queue.wake(s.lane)
-	} else {
-		s.replaced = true
-		s.replaceWorker()
+		return
 	}
-	return true
+	s.replaced = true
+	s.replaceWorker()
 }
 
 func (s *slot) release() (reclaim func(), err error) {

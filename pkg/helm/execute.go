@@ -137,10 +137,7 @@ func (e *Engine) measured(ctx context.Context, desired Release, decision Decisio
 		o.known[entry.Identity()] = entry
 	}
 	o.primary, o.awaitsRemoval = desired.Owner, desired.AwaitRemoval
-	stop := stopping(ctx)
-	o.rendering = functions.Rendering{
-		Begin: func() (end func(), err error) { return e.renderings.Begin(stop, ctx, name.Namespace) }, Stop: stop,
-	}
+	o.boundRendering()
 	if desired.Takeover {
 		o.takeover = desired.Owner
 	}
@@ -173,6 +170,14 @@ func (e *Engine) measured(ctx context.Context, desired Release, decision Decisio
 		Release: name, Action: string(decision.Action), Duration: e.clock.Since(started), Drifts: append(o.left, decision.Drifts...), Err: err,
 	})
 	return deployed, err
+}
+
+// boundRendering lets the rendering wait for its turn, and end when the process stops.
+func (o *operation) boundRendering() {
+	o.rendering.Stop = stopping(o.ctx)
+	o.rendering.Begin = func() (end func(), err error) {
+		return o.engine.renderings.Begin(o.rendering.Stop, o.ctx, o.release.Namespace)
+	}
 }
 
 // run runs the operation, unless the release must not be taken over.
@@ -421,7 +426,7 @@ func (o *operation) ended(desired Release, err error) error {
 	switch {
 	case errors.Is(err, functions.ErrTimeout):
 		return &RenderTimeoutError{Chart: desired.Chart.Name(), Err: err}
-	case errors.Is(err, context.DeadlineExceeded) && err == o.rendering.Err():
+	case errors.Is(o.rendering.Err(), context.DeadlineExceeded):
 		return &UnavailableError{Err: fmt.Errorf("render chart %s after other charts of the namespace: %w", desired.Chart.Name(), err)}
 	default:
 		return err

@@ -105,24 +105,18 @@ func (e *Engine) Observe(ctx context.Context, release cache.ObjectName, baseline
 	}
 	e.creations.forget(release)
 	e.watcher.Foreign.Set(release, baseline.RemoveForeign, baseline.Ignore)
-	var drifted []types.UID
-	states := sha256.New()
+	drifted, states := []types.UID(nil), sha256.New()
 	for i, entry := range inventory {
 		if cause := unobserved[entry.GroupVersionKind()]; cause != nil {
-			snapshot.Health = append(snapshot.Health, ObjectHealth{
-				Object: entry.ObjectReference, Health: Health{Status: status.UnknownStatus, Message: "cannot be watched"},
-			})
+			snapshot.Health = append(snapshot.Health, unknown(entry))
 			continue
 		}
 		got, doubted := (*live.Object)(nil), false
 		mapping, served := mappings[entry.GroupVersionKind()]
 		if served {
-			view := e.watcher.View(mapping, entry.Namespace)
-			if view == nil {
-				continue // Its namespace is not watched.
-			}
-			if got, _ = view.Get(entry.Namespace, entry.Name); got != nil {
-				doubted = view.IsDoubted(got)
+			watched := false
+			if got, doubted, watched = e.look(mapping, entry); !watched {
+				continue
 			}
 		}
 		entry.Ended = e.endOf(entry, got)
@@ -176,6 +170,24 @@ func (e *Engine) endOf(entry InventoryEntry, got *live.Object) health.End {
 	default:
 		return entry.Ended
 	}
+}
+
+// look returns the watched object of an entry; nil if it does not exist. watched is false if its
+// namespace is not watched.
+func (e *Engine) look(mapping *meta.RESTMapping, entry InventoryEntry) (got *live.Object, doubted, watched bool) {
+	view := e.watcher.View(mapping, entry.Namespace)
+	if view == nil {
+		return nil, false, false
+	}
+	if got, _ = view.Get(entry.Namespace, entry.Name); got != nil {
+		doubted = view.IsDoubted(got)
+	}
+	return got, doubted, true
+}
+
+// unknown returns the health of an object that cannot be observed.
+func unknown(entry InventoryEntry) ObjectHealth {
+	return ObjectHealth{Object: entry.ObjectReference, Health: Health{Status: status.UnknownStatus, Message: "cannot be watched"}}
 }
 
 // driftsOf returns how an object differs from its baseline: in fields that other clients

@@ -143,7 +143,7 @@ func TestFunctionsAreSprigs(t *testing.T) {
 // TestTurns: the renderings of one namespace wait for each other, and not for those of others.
 func TestTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		turns, stop := &Turns{}, context.Background()
+		turns, stop := &Turns{}, t.Context()
 		var ends []func()
 		for range max(1, runtime.GOMAXPROCS(0)/2) {
 			end, err := turns.Begin(stop, t.Context(), "a")

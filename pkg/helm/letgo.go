@@ -123,9 +123,9 @@ func (e *Engine) Orphaned(ctx context.Context, release Release, baseline Baselin
 	inventory := slices.DeleteFunc(slices.Clone(baseline.Inventory), func(entry InventoryEntry) bool {
 		return entry.Namespace != release.Namespace || !within.Allow(entry.Namespace) || !manifest.IsName(entry.Name)
 	})
-	mappings, err := e.mappings(inventory)
-	if err != nil {
-		return false, fmt.Errorf("look for the objects of release %s: %w", release.Key(), err)
+	mappings, silent := e.mappings(inventory)
+	for _, kind := range kindsOf(silent) {
+		return false, fmt.Errorf("look for the objects of release %s: %w", release.Key(), kind.Err)
 	}
 	lost := false
 	for _, entry := range inventory {

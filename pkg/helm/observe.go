@@ -203,15 +203,13 @@ func (e *Engine) driftsOf(release cache.ObjectName, entry InventoryEntry, got *l
 	return found
 }
 
-// watchKinds watches the kinds in the inventory. It returns the mappings of the kinds, and why kinds
-// cannot be observed. A kind that is no longer served has neither, and no objects.
-func (e *Engine) watchKinds(ctx context.Context, release cache.ObjectName, inventory []InventoryEntry) (
-	mappings map[schema.GroupVersionKind]*meta.RESTMapping, unobserved map[schema.GroupVersionKind]error, err error,
-) {
-	mappings, unobserved = map[schema.GroupVersionKind]*meta.RESTMapping{}, map[schema.GroupVersionKind]error{}
+// mappings returns the mappings of the kinds in the inventory, and the kinds of which discovery does
+// not say whether they are served. A kind that is no longer served has neither, and no objects.
+func (e *Engine) mappings(inventory []InventoryEntry) (mappings map[schema.GroupVersionKind]*meta.RESTMapping, silent map[schema.GroupVersionKind]error) {
+	mappings, silent = map[schema.GroupVersionKind]*meta.RESTMapping{}, map[schema.GroupVersionKind]error{}
 	for _, entry := range inventory {
 		kind := entry.GroupVersionKind()
-		if mappings[kind] != nil || unobserved[kind] != nil {
+		if mappings[kind] != nil || silent[kind] != nil {
 			continue
 		}
 		mapping, err := e.mapper.MappingInAnyVersion(kind)
@@ -219,9 +217,18 @@ func (e *Engine) watchKinds(ctx context.Context, release cache.ObjectName, inven
 		case err == nil:
 			mappings[kind] = mapping
 		case !meta.IsNoMatchError(err):
-			unobserved[kind] = err // For example, an aggregated API does not answer.
+			silent[kind] = err // For example, an aggregated API does not answer.
 		}
 	}
+	return mappings, silent
+}
+
+// watchKinds watches the kinds in the inventory. It returns the mappings of the kinds, and why kinds
+// cannot be observed. A kind that is no longer served has neither, and no objects.
+func (e *Engine) watchKinds(ctx context.Context, release cache.ObjectName, inventory []InventoryEntry) (
+	mappings map[schema.GroupVersionKind]*meta.RESTMapping, unobserved map[schema.GroupVersionKind]error, err error,
+) {
+	mappings, unobserved = e.mappings(inventory)
 	if err := e.watcher.Need(ctx, release, slices.Collect(maps.Values(mappings))); err != nil {
 		return nil, nil, err
 	}

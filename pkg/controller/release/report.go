@@ -81,8 +81,8 @@ func reportHealth(s *subject, f Facts, found assessment, summary Summary) {
 		s.Conditions().MarkReady(apimeta.ReasonHealthy, fmt.Sprintf("Revision %d is deployed and healthy", s.status.DeployedRelease.Revision))
 	case summary.Failed:
 		s.Conditions().MarkStalled(apimeta.ReasonUnhealthy, summary.Message)
-	case len(plan.Observed.Unobserved) > 0:
-		reportUnobserved(s, f, plan)
+	case len(found.plan.Observed.Unobserved) > 0:
+		reportUnobserved(s, f, found.plan)
 	default:
 		s.Conditions().MarkReconciling(apimeta.ReasonProgressing, summary.Message)
 	}

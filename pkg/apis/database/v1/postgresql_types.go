@@ -82,7 +82,8 @@ const (
 	ReasonVersionChange = "VersionChange"
 	// ReasonStorageShrinks means that spec.storage is less than the size of a volume.
 	ReasonStorageShrinks = "StorageShrinks"
-	// ReasonStorageNotExpandable means that the API server refuses to enlarge a volume claim.
+	// ReasonStorageNotExpandable means that the API server refuses to enlarge a volume claim, or that
+	// the storage cannot enlarge its volume.
 	ReasonStorageNotExpandable = "StorageNotExpandable"
 	// ReasonStorageClassChange means that the volumes have another StorageClass than
 	// spec.storageClassName.

@@ -129,8 +129,8 @@ func (c *postgreSQLs) reconcile(ctx context.Context, p *pass) error {
 		err = errors.Join(err, certErr, childErr)
 	}
 	p.Object.Status.Claims = c.usedClaims(p)
-	notExpandable, growErr := c.claims.Grow(ctx, v)
-	err = errors.Join(err, growErr,
+	notExpandable, resizeErr := c.claims.Resize(ctx, v)
+	err = errors.Join(err, resizeErr,
 		c.pods.Inherit(ctx, p.Object, o.state.Of("StatefulSet", p.Object.Name), p.Now, p.RequeueAfter),
 		c.claims.Inherit(ctx, p.Object, p.Now, p.RequeueAfter),
 		c.secrets.Inherit(ctx, p.Object, credentialsName(p.Object.Name), p.Now, p.RequeueAfter))

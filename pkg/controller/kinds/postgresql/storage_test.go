@@ -224,6 +224,37 @@ func TestClaimOfNewServerGrows(t *testing.T) {
 	})
 }
 
+// TestFailedEnlargement: the API server accepts a size that the storage cannot provide.
+func TestFailedEnlargement(t *testing.T) {
+	inWorld(t, func(w *world) {
+		claims := w.kube.CoreV1().PersistentVolumeClaims("ns")
+		w.change(func(p *databasev1.PostgreSQL) { p.Spec.Storage = "20Gi" })
+		w.Act(func() error {
+			claim, err := claims.Get(t.Context(), "data-db-0", metav1.GetOptions{})
+			expect.NoError(t, err)
+			claim.Status.Capacity = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("10Gi")}
+			claim.Status.Conditions = []corev1.PersistentVolumeClaimCondition{{
+				Type: corev1.PersistentVolumeClaimControllerResizeError, Status: corev1.ConditionTrue, Message: "a volume\nhas at most 16Gi.",
+			}}
+			_, err = claims.UpdateStatus(t.Context(), claim, metav1.UpdateOptions{})
+			return err
+		})
+
+		expect.Equal(t, "reason", databasev1.ReasonStorageNotExpandable, w.ready().Reason)
+		expect.Equal(t, "message", `spec.storage: the volume of PersistentVolumeClaim "data-db-0" has 10Gi, and could not be enlarged to 20Gi: `+
+			`a volume has at most 16Gi: remove the cause, or set spec.storage to a size between the two`, w.ready().Message)
+
+		w.change(func(p *databasev1.PostgreSQL) { p.Spec.Storage = "10Gi" })
+		expect.Equal(t, "message at the size before", `spec.storage: PersistentVolumeClaim "data-db-0" requests 20Gi, and its volume has 10Gi. A request `+
+			`cannot return to the size of the volume: set spec.storage to more than 10Gi`, w.ready().Message)
+
+		w.change(func(p *databasev1.PostgreSQL) { p.Spec.Storage = "15Gi" })
+		claim, err := claims.Get(t.Context(), "data-db-0", metav1.GetOptions{})
+		expect.NoError(t, err)
+		expect.Equal(t, "size of the claim", resource.MustParse("15Gi"), claim.Spec.Resources.Requests[corev1.ResourceStorage])
+	})
+}
+
 // TestReplacedClaimIsNotRefusal: the cache is behind when a claim is deleted and created again.
 func TestReplacedClaimIsNotRefusal(t *testing.T) {
 	inWorld(t, func(w *world) {

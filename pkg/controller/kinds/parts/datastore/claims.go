@@ -25,6 +25,7 @@ import (
 
 	databasev1 "github.com/example/demoapp-controller/pkg/apis/database/v1"
 	"github.com/example/demoapp-controller/pkg/controller/child"
+	"github.com/example/demoapp-controller/pkg/message"
 	"github.com/example/demoapp-controller/pkg/ssa"
 )
 
@@ -38,6 +39,8 @@ const (
 	// maxUnused is the maximum number of unused claims that a status or an event lists. maxUsed is the
 	// maximum number of used claims that a status lists.
 	maxUnused, maxUsed = 16, 16
+	// maxResizeError is the maximum size of the cached message of a failed enlargement, in bytes.
+	maxResizeError = 400
 )
 
 // annotations record the template with which a claim was created. The patterns are the rules of the
@@ -46,6 +49,11 @@ var annotations = map[string]*regexp.Regexp{
 	databasev1.AnnotationVersion:      regexp.MustCompile(`^1[2-8]$`),
 	databasev1.AnnotationStorage:      regexp.MustCompile(`^0*[1-9][0-9]*Gi$`),
 	databasev1.AnnotationStorageClass: regexp.MustCompile(`^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*)?$`),
+}
+
+// resizeErrors are the conditions of a claim whose volume could not be enlarged.
+var resizeErrors = []corev1.PersistentVolumeClaimConditionType{
+	corev1.PersistentVolumeClaimControllerResizeError, corev1.PersistentVolumeClaimNodeResizeError,
 }
 
 // Claims are the volume claims of StatefulSets with the names of their owners.
@@ -79,7 +87,18 @@ func reduceClaim(whole *corev1.PersistentVolumeClaim, metadata metav1.ObjectMeta
 	if size, ok := whole.Spec.Resources.Requests[corev1.ResourceStorage]; ok {
 		reduced.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: size}
 	}
+	reduced.Spec.StorageClassName = whole.Spec.StorageClassName
 	reduced.Status.Phase = whole.Status.Phase
+	if capacity, ok := whole.Status.Capacity[corev1.ResourceStorage]; ok {
+		reduced.Status.Capacity = corev1.ResourceList{corev1.ResourceStorage: capacity}
+	}
+	for _, condition := range whole.Status.Conditions {
+		if slices.Contains(resizeErrors, condition.Type) && condition.Status == corev1.ConditionTrue {
+			reduced.Status.Conditions = append(reduced.Status.Conditions, corev1.PersistentVolumeClaimCondition{
+				Type: condition.Type, Status: condition.Status, Message: message.Line(condition.Message, maxResizeError),
+			})
+		}
+	}
 	return reduced
 }
 
@@ -125,9 +144,9 @@ type Volumes struct {
 	// Problem says why the desired template cannot be used. It is nil if there is no problem.
 	Problem *Problem
 
-	// grow has the claims to enlarge. size is their new size.
-	grow []*corev1.PersistentVolumeClaim
-	size string
+	// resize has the claims whose requested size changes. size is their new size.
+	resize []*corev1.PersistentVolumeClaim
+	size   string
 	// leaving is the name of a claim that is being deleted.
 	leaving string
 }
@@ -199,7 +218,7 @@ func decide(owner string, desired Template, claims []*corev1.PersistentVolumeCla
 		v.Problem = &Problem{databasev1.ReasonVersionChange, fmt.Sprintf(
 			"spec.version: the volumes hold data of version %[1]s, on which version %[2]s cannot start: set spec.version to %[1]s, or dump the "+
 				"database and restore it into a new one", v.Template.Version, desired.Version)}
-	case v.Template.Class != desired.Class && v.Problem == nil:
+	case v.Template.Class != desired.Class && !haveClass(claims, desired.Class) && v.Problem == nil:
 		v.Problem = &Problem{databasev1.ReasonStorageClassChange, fmt.Sprintf(
 			"spec.storageClassName: the volumes were made with %q, and cannot change: set it to that, or dump the database and restore it "+
 				"into a new one", v.Template.Class)}
@@ -207,18 +226,44 @@ func decide(owner string, desired Template, claims []*corev1.PersistentVolumeCla
 	return v
 }
 
+// haveClass reports whether all claims have a StorageClass. A claim that was made without a class
+// has the default class of the cluster.
+func haveClass(claims []*corev1.PersistentVolumeClaim, class string) bool {
+	return !slices.ContainsFunc(claims, func(c *corev1.PersistentVolumeClaim) bool {
+		return c.Spec.StorageClassName == nil || *c.Spec.StorageClassName != class
+	})
+}
+
+// decideSize compares the desired size with the sizes that the claims request. A request that the
+// volume does not have yet may decrease, but not to the size of the volume or less: see
+// https://kubernetes.io/docs/concepts/storage/persistent-volumes/#recovering-from-failure-when-expanding-volumes.
 func (v *Volumes) decideSize(size resource.Quantity, claims []*corev1.PersistentVolumeClaim) {
 	for _, claim := range claims {
-		got := claim.Spec.Resources.Requests[corev1.ResourceStorage]
+		requested, capacity := claim.Spec.Resources.Requests[corev1.ResourceStorage], claim.Status.Capacity[corev1.ResourceStorage]
+		pending := !capacity.IsZero() && capacity.Cmp(requested) < 0
+		bound := claim.Status.Phase == corev1.ClaimBound
+		failed := ""
+		if len(claim.Status.Conditions) > 0 {
+			failed = claim.Status.Conditions[0].Message
+		}
 		switch {
 		case claim.DeletionTimestamp != nil:
 			v.leaving = claim.Name
-		case got.Cmp(size) > 0 && v.Problem == nil:
+		case requested.Cmp(size) < 0 && bound, requested.Cmp(size) > 0 && pending && capacity.Cmp(size) < 0 && bound:
+			v.resize = append(v.resize, claim)
+		case v.Problem != nil:
+		case requested.Cmp(size) > 0 && pending:
+			v.Problem = &Problem{databasev1.ReasonStorageShrinks, fmt.Sprintf(
+				"spec.storage: PersistentVolumeClaim %[1]q requests %[2]s, and its volume has %[3]s. A request cannot return to the size of the "+
+					"volume: set spec.storage to more than %[3]s", claim.Name, requested.String(), capacity.String())}
+		case requested.Cmp(size) > 0:
 			v.Problem = &Problem{databasev1.ReasonStorageShrinks, fmt.Sprintf(
 				"spec.storage: %s is less than the %s of PersistentVolumeClaim %q, and volumes cannot shrink: set spec.storage to %s or more",
-				v.size, got.String(), claim.Name, got.String())}
-		case got.Cmp(size) < 0 && claim.Status.Phase == corev1.ClaimBound:
-			v.grow = append(v.grow, claim)
+				v.size, requested.String(), claim.Name, requested.String())}
+		case failed != "" && pending:
+			v.Problem = &Problem{databasev1.ReasonStorageNotExpandable, fmt.Sprintf(
+				"spec.storage: the volume of PersistentVolumeClaim %q has %s, and could not be enlarged to %s: %s: remove the cause, or set "+
+					"spec.storage to a size between the two", claim.Name, capacity.String(), requested.String(), strings.TrimRight(failed, ".: "))}
 		}
 	}
 }
@@ -234,13 +279,13 @@ func ordinalOf(owner string, claim *corev1.PersistentVolumeClaim) int {
 	return ordinal
 }
 
-// Grow enlarges the claims that are too small. It returns a problem if the API server refuses the
-// request.
-func (c *Claims) Grow(ctx context.Context, v Volumes) (*Problem, error) {
-	for _, claim := range v.grow {
+// Resize sets the requested size of claims: it enlarges them, or takes back a part of an enlargement
+// that has not happened. It returns a problem if the API server refuses the request.
+func (c *Claims) Resize(ctx context.Context, v Volumes) (*Problem, error) {
+	for _, claim := range v.resize {
 		fields := corev1ac.PersistentVolumeClaim(claim.Name, claim.Namespace).
 			WithSpec(corev1ac.PersistentVolumeClaimSpec().WithResources(requests(v.size)))
-		grown, err := child.ApplyFields(ctx, c.kube.CoreV1().PersistentVolumeClaims(claim.Namespace), claimsManager, claim.UID, fields)
+		resized, err := child.ApplyFields(ctx, c.kube.CoreV1().PersistentVolumeClaims(claim.Namespace), claimsManager, claim.UID, fields)
 		switch {
 		case ssa.IsReplaced(err):
 			continue // The event of the new claim starts a pass.
@@ -251,7 +296,7 @@ func (c *Claims) Grow(ctx context.Context, v Volumes) (*Problem, error) {
 		case err != nil:
 			return nil, err
 		}
-		c.Wrote(grown)
+		c.Wrote(resized)
 	}
 	return nil, nil
 }

@@ -35,12 +35,23 @@ func TestDecide(t *testing.T) {
 	bound := corev1.ClaimBound
 	leaving := claim("data-db-0", old, "10Gi", bound)
 	leaving.DeletionTimestamp = &metav1.Time{}
+	// with returns a claim with a class and a capacity, and with the condition of a failed enlargement
+	// unless it is empty.
+	with := func(claim *corev1.PersistentVolumeClaim, class, capacity string, failed corev1.PersistentVolumeClaimConditionType) *corev1.PersistentVolumeClaim {
+		claim.Spec.StorageClassName = &class
+		claim.Status.Capacity = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse(capacity)}
+		if failed != "" {
+			claim.Status.Conditions = []corev1.PersistentVolumeClaimCondition{{Type: failed, Status: corev1.ConditionTrue, Message: "no space"}}
+		}
+		return claim
+	}
+	unnamed := Template{"16", "10Gi", ""}
 	tests := []struct {
 		name     string
 		desired  Template
 		claims   []*corev1.PersistentVolumeClaim
 		template Template
-		grow     []string
+		resize   []string
 		exist    bool
 		reason   string
 	}{
@@ -59,22 +70,56 @@ func TestDecide(t *testing.T) {
 		{"another version", Template{"17", "10Gi", "fast"}, []*corev1.PersistentVolumeClaim{claim("data-db-0", old, "10Gi", bound)}, old, nil, true, databasev1.ReasonVersionChange},
 		{"another version and smaller", Template{"17", "5Gi", "fast"}, []*corev1.PersistentVolumeClaim{claim("data-db-0", old, "10Gi", bound)}, old, nil, true, databasev1.ReasonVersionChange},
 		{"another class", Template{"16", "10Gi", ""}, []*corev1.PersistentVolumeClaim{claim("data-db-0", old, "10Gi", bound)}, old, nil, true, databasev1.ReasonStorageClassChange},
+		{"the default class by its name", old, []*corev1.PersistentVolumeClaim{
+			with(claim("data-db-0", unnamed, "10Gi", bound), "fast", "10Gi", ""), with(claim("data-db-1", unnamed, "10Gi", bound), "fast", "10Gi", ""),
+		}, unnamed, nil, true, ""},
+		{"a default class that has changed", old, []*corev1.PersistentVolumeClaim{
+			with(claim("data-db-0", unnamed, "10Gi", bound), "fast", "10Gi", ""), with(claim("data-db-1", unnamed, "10Gi", bound), "new", "10Gi", ""),
+		}, unnamed, nil, true, databasev1.ReasonStorageClassChange},
+		{"no default class", old, []*corev1.PersistentVolumeClaim{claim("data-db-0", unnamed, "10Gi", bound)}, unnamed, nil, true, databasev1.ReasonStorageClassChange},
+		{"less than a failed enlargement", Template{"16", "15Gi", "fast"}, []*corev1.PersistentVolumeClaim{
+			with(claim("data-db-0", old, "20Gi", bound), "fast", "10Gi", corev1.PersistentVolumeClaimControllerResizeError),
+			with(claim("data-db-1", old, "15Gi", bound), "fast", "10Gi", ""),
+		}, old, []string{"data-db-0"}, true, ""},
+		{"the size before a failed enlargement", old, []*corev1.PersistentVolumeClaim{
+			with(claim("data-db-0", old, "20Gi", bound), "fast", "10Gi", corev1.PersistentVolumeClaimControllerResizeError),
+		}, old, nil, true, databasev1.ReasonStorageShrinks},
+		{"less than one of two volumes", Template{"16", "15Gi", "fast"}, []*corev1.PersistentVolumeClaim{
+			with(claim("data-db-0", old, "20Gi", bound), "fast", "10Gi", ""), with(claim("data-db-1", old, "20Gi", bound), "fast", "20Gi", ""),
+		}, old, []string{"data-db-0"}, true, databasev1.ReasonStorageShrinks},
+		{"failed enlargement", bigger, []*corev1.PersistentVolumeClaim{
+			with(claim("data-db-0", old, "20Gi", bound), "fast", "10Gi", corev1.PersistentVolumeClaimNodeResizeError),
+		}, old, nil, true, databasev1.ReasonStorageNotExpandable},
+		{"enlargement under way", bigger, []*corev1.PersistentVolumeClaim{
+			with(claim("data-db-0", old, "20Gi", bound), "fast", "10Gi", corev1.PersistentVolumeClaimFileSystemResizePending),
+		}, old, nil, true, ""},
+		{"a volume that is larger than requested", old, []*corev1.PersistentVolumeClaim{
+			with(claim("data-db-0", old, "10Gi", bound), "fast", "20Gi", ""),
+		}, old, nil, true, ""},
+		{"the same size in another unit", Template{"16", "1024Gi", "fast"}, []*corev1.PersistentVolumeClaim{
+			with(claim("data-db-0", old, "1Ti", bound), "fast", "1Ti", ""),
+		}, old, nil, true, ""},
 		{"a claim of a user", old, []*corev1.PersistentVolumeClaim{claim("data-db-0", Template{}, "10Gi", bound)}, old, nil, true, ""},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			v := decide("db", test.desired, test.claims)
+			var cached []*corev1.PersistentVolumeClaim
+			for _, c := range test.claims {
+				cached = append(cached, reduceClaim(c, metav1.ObjectMeta{Name: c.Name, DeletionTimestamp: c.DeletionTimestamp}))
+			}
 
-			var grow []string
-			for _, c := range v.grow {
-				grow = append(grow, c.Name)
+			v := decide("db", test.desired, cached)
+
+			var resize []string
+			for _, c := range v.resize {
+				resize = append(resize, c.Name)
 			}
 			reason := ""
 			if v.Problem != nil {
 				reason = v.Problem.Reason
 			}
-			if v.Template != test.template || v.Exist != test.exist || reason != test.reason || !slices.Equal(grow, test.grow) {
-				t.Errorf("got %+v, grow %q, reason %q, want %+v", v, grow, reason, test)
+			if v.Template != test.template || v.Exist != test.exist || reason != test.reason || !slices.Equal(resize, test.resize) {
+				t.Errorf("got %+v, resize %q, reason %q, want %+v", v, resize, reason, test)
 			}
 		})
 	}

@@ -278,10 +278,15 @@ func TestDestinationRefuses(t *testing.T) {
 		code        int
 		message     string
 	}{
-		"a wrong key":       {"RCLONE_CONFIG_DEST_ACCESS_KEY_ID", "wrong", 20, "bucket backups refuses access"},
-		"a missing bucket":  {"BACKUP_BUCKET", "missing", 21, "bucket missing does not exist"},
-		"a wrong endpoint":  {"RCLONE_CONFIG_DEST_ENDPOINT", "http://127.0.0.1:1", 22, "the upload failed"},
-		"an unknown remote": {"RCLONE_CONFIG_DEST_TYPE", "unknown", 22, "the upload failed"},
+		"a wrong key":              {"RCLONE_CONFIG_DEST_ACCESS_KEY_ID", "wrong", 20, "bucket backups refuses access"},
+		"a key with line break":    {"RCLONE_CONFIG_DEST_ACCESS_KEY_ID", accessKey + "\n", 20, "has a blank or a line break"},
+		"a secret with line break": {"RCLONE_CONFIG_DEST_SECRET_ACCESS_KEY", secretKey + "\r\n", 20, "has a blank or a line break"},
+		"a token with line break":  {"RCLONE_CONFIG_DEST_SESSION_TOKEN", "token\n", 20, "has a blank or a line break"},
+		"a proxy with line break":  {"HTTPS_PROXY", "http://proxy.example.com:3128\n", 20, "has a blank or a line break"},
+		"an Azure key with blank":  {"RCLONE_CONFIG_DEST_KEY", " a", 20, "has a blank or a line break"},
+		"a missing bucket":         {"BACKUP_BUCKET", "missing", 21, "bucket missing does not exist"},
+		"a wrong endpoint":         {"RCLONE_CONFIG_DEST_ENDPOINT", "http://127.0.0.1:1", 22, "the upload failed"},
+		"an unknown remote":        {"RCLONE_CONFIG_DEST_TYPE", "unknown", 22, "the upload failed"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

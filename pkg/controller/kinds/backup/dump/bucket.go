@@ -5,7 +5,9 @@ package dump
 
 import (
 	"maps"
+	"net/url"
 	"slices"
+	"strings"
 
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 
@@ -13,8 +15,12 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller/kinds/parts/workload"
 )
 
-// prefix begins the names of the variables that configure the remote DEST.
-const prefix = "RCLONE_CONFIG_DEST_"
+const (
+	// prefix begins the names of the variables that configure the remote DEST.
+	prefix = "RCLONE_CONFIG_DEST_"
+	// sessionKey is the key with the token of temporary credentials.
+	sessionKey = "AWS_SESSION_TOKEN"
+)
 
 // provider is how rclone reaches a storage system.
 type provider struct {
@@ -22,7 +28,13 @@ type provider struct {
 	// Secret.
 	options     map[string]string
 	credentials []credential
+	// optional are credentials whose keys the Secret may lack.
+	optional []credential
 }
+
+// proxy is the variable, and the key of the Secret, with the URL of a proxy. The URL may have a
+// password, so it is not a field.
+const proxy = "HTTPS_PROXY"
 
 type credential struct{ option, key string }
 
@@ -32,14 +44,17 @@ var providers = map[string]provider{
 	backupv1.DestinationS3: {
 		map[string]string{"TYPE": "s3", "PROVIDER": "AWS", "NO_CHECK_BUCKET": "true"},
 		[]credential{{"ACCESS_KEY_ID", backupv1.KeyS3AccessKeyID}, {"SECRET_ACCESS_KEY", backupv1.KeyS3SecretAccessKey}},
+		[]credential{{"SESSION_TOKEN", sessionKey}},
 	},
 	backupv1.DestinationGCS: {
 		map[string]string{"TYPE": "google cloud storage", "BUCKET_POLICY_ONLY": "true", "NO_CHECK_BUCKET": "true"},
 		[]credential{{"SERVICE_ACCOUNT_CREDENTIALS", backupv1.KeyGCSCredentials}},
+		nil,
 	},
 	backupv1.DestinationAzure: {
 		map[string]string{"TYPE": "azureblob", "NO_CHECK_CONTAINER": "true"},
 		[]credential{{"ACCOUNT", backupv1.KeyAzureAccount}, {"KEY", backupv1.KeyAzureKey}},
+		nil,
 	},
 }
 
@@ -52,10 +67,8 @@ func environment(d backupv1.Destination) []*corev1ac.EnvVarApplyConfiguration {
 	}
 	maps.DeleteFunc(optional, func(_, value string) bool { return value == "" })
 	maps.Copy(options, optional)
-	if d.Endpoint != "" {
-		if d.Type == backupv1.DestinationS3 {
-			options["PROVIDER"], options["FORCE_PATH_STYLE"] = "Other", "true"
-		}
+	if d.Type == backupv1.DestinationS3 && d.Endpoint != "" && !isAWS(d.Endpoint) {
+		options["PROVIDER"], options["FORCE_PATH_STYLE"] = "Other", "true"
 	}
 	var env []*corev1ac.EnvVarApplyConfiguration
 	for _, name := range slices.Sorted(maps.Keys(options)) {
@@ -67,7 +80,28 @@ func environment(d backupv1.Destination) []*corev1ac.EnvVarApplyConfiguration {
 	for _, from := range p.credentials {
 		env = append(env, workload.FromSecret(prefix+from.option, d.CredentialsSecret, from.key))
 	}
-	return env
+	for _, from := range p.optional {
+		env = append(env, ifGiven(workload.FromSecret(prefix+from.option, d.CredentialsSecret, from.key)))
+	}
+	return append(env, ifGiven(workload.FromSecret(proxy, d.CredentialsSecret, proxy)))
+}
+
+// ifGiven leaves a variable out if the Secret lacks its key.
+func ifGiven(variable *corev1ac.EnvVarApplyConfiguration) *corev1ac.EnvVarApplyConfiguration {
+	variable.ValueFrom.SecretKeyRef.WithOptional(true)
+	return variable
+}
+
+// isAWS reports whether an endpoint is one of AWS, such as one with FIPS or of a VPC. These have the
+// name of the bucket in the host: https://docs.aws.amazon.com/AmazonS3/latest/userguide/VirtualHosting.html.
+// Other servers seldom have a DNS name and a certificate for each bucket.
+func isAWS(endpoint string) bool {
+	parsed, err := url.Parse(endpoint)
+	if err != nil {
+		return false
+	}
+	host := strings.ToLower(parsed.Hostname())
+	return strings.HasSuffix(host, ".amazonaws.com") || strings.HasSuffix(host, ".amazonaws.com.cn")
 }
 
 // AllKeys returns the sorted keys that the Secrets of destinations of any type must have.

@@ -43,8 +43,11 @@ func environment(container corev1ac.ContainerApplyConfiguration) []string {
 			lines = append(lines, *env.Name+"="+*env.Value)
 			continue
 		}
-		from := env.ValueFrom.SecretKeyRef
-		lines = append(lines, fmt.Sprintf("%s from %s/%s", *env.Name, *from.Name, *from.Key))
+		from, may := env.ValueFrom.SecretKeyRef, ""
+		if from.Optional != nil && *from.Optional {
+			may = " if given"
+		}
+		lines = append(lines, fmt.Sprintf("%s from %s/%s%s", *env.Name, *from.Name, *from.Key, may))
 	}
 	return lines
 }
@@ -64,6 +67,7 @@ func TestEnvironmentOfContainers(t *testing.T) {
 		"RCLONE_CONFIG_DEST_ENDPOINT=https://s3.example.com", "RCLONE_CONFIG_DEST_FORCE_PATH_STYLE=true",
 		"RCLONE_CONFIG_DEST_NO_CHECK_BUCKET=true", "RCLONE_CONFIG_DEST_PROVIDER=Other", "RCLONE_CONFIG_DEST_TYPE=s3",
 		"RCLONE_CONFIG_DEST_ACCESS_KEY_ID from keys/AWS_ACCESS_KEY_ID", "RCLONE_CONFIG_DEST_SECRET_ACCESS_KEY from keys/AWS_SECRET_ACCESS_KEY",
+		"RCLONE_CONFIG_DEST_SESSION_TOKEN from keys/AWS_SESSION_TOKEN if given", "HTTPS_PROXY from keys/HTTPS_PROXY if given",
 	), environment(pod.Containers[0])); diff != "" {
 		t.Errorf("environment of the upload (-want +got):\n%s", diff)
 	}
@@ -74,6 +78,7 @@ func TestDestinations(t *testing.T) {
 		"s3": {
 			"RCLONE_CONFIG_DEST_NO_CHECK_BUCKET=true", "RCLONE_CONFIG_DEST_PROVIDER=AWS", "RCLONE_CONFIG_DEST_TYPE=s3",
 			"RCLONE_CONFIG_DEST_ACCESS_KEY_ID from keys/AWS_ACCESS_KEY_ID", "RCLONE_CONFIG_DEST_SECRET_ACCESS_KEY from keys/AWS_SECRET_ACCESS_KEY",
+			"RCLONE_CONFIG_DEST_SESSION_TOKEN from keys/AWS_SESSION_TOKEN if given",
 		},
 		"gcs": {
 			"RCLONE_CONFIG_DEST_BUCKET_POLICY_ONLY=true", "RCLONE_CONFIG_DEST_NO_CHECK_BUCKET=true",
@@ -93,7 +98,7 @@ func TestDestinations(t *testing.T) {
 				if strings.HasPrefix(line, "RCLONE") {
 					got = append(got, line)
 				}
-				if _, key, ok := strings.Cut(line, " from keys/"); ok {
+				if _, key, ok := strings.Cut(line, " from keys/"); ok && !strings.HasSuffix(key, " if given") {
 					keys = append(keys, key)
 				}
 			}
@@ -125,6 +130,29 @@ func TestOptionsOfS3(t *testing.T) {
 		}
 	}
 	expect.Equal(t, "certificates", "-----BEGIN CERTIFICATE-----", dump.Files(b)["ca.crt"])
+}
+
+func TestProviderOfEndpoint(t *testing.T) {
+	for endpoint, own := range map[string]bool{
+		"https://s3-fips.us-gov-west-1.amazonaws.com":              true,
+		"https://bucket.vpce-1a2b.s3.eu-west-1.vpce.amazonaws.com": true,
+		"https://s3.dualstack.EU-central-1.AmazonAWS.com:443/":     true,
+		"https://s3.cn-north-1.amazonaws.com.cn":                   true,
+		"https://amazonaws.com.example.com":                        false,
+		"https://minio.example.com/amazonaws.com":                  false,
+		"http://minio.storage:9000":                                false,
+		"https://storage.googleapis.com":                           false,
+	} {
+		t.Run(endpoint, func(t *testing.T) {
+			b := sample(func(s *backupv1.BackupSpec) { s.Destination.Endpoint = endpoint })
+
+			got := environment(dump.Pod(b, dump.Settings{ConfigMap: "orders-scripts"}).Containers[0])
+
+			expect.Equal(t, "provider AWS", own, slices.Contains(got, "RCLONE_CONFIG_DEST_PROVIDER=AWS"))
+			expect.Equal(t, "bucket in the path", !own, slices.Contains(got, "RCLONE_CONFIG_DEST_FORCE_PATH_STYLE=true"))
+			expect.Equal(t, "endpoint", true, slices.Contains(got, "RCLONE_CONFIG_DEST_ENDPOINT="+endpoint))
+		})
+	}
 }
 
 func TestVolume(t *testing.T) {

@@ -39,7 +39,8 @@ fail() {
 # shown LINE prints the beginning of a line of a program's output, unless the line has a secret.
 shown() {
 	for secret in "${BACKUP_PASSWORD:-}" "${RCLONE_CONFIG_DEST_SECRET_ACCESS_KEY:-}" "${RCLONE_CONFIG_DEST_KEY:-}" \
-		"${RCLONE_CONFIG_DEST_SERVICE_ACCOUNT_CREDENTIALS:-}" 'PRIVATE KEY'; do
+		"${RCLONE_CONFIG_DEST_SERVICE_ACCOUNT_CREDENTIALS:-}" "${RCLONE_CONFIG_DEST_SESSION_TOKEN:-}" "${HTTPS_PROXY:-}" \
+		'PRIVATE KEY'; do
 		case $1 in
 		*"$secret"*)
 			if [ -n "$secret" ]; then
@@ -144,8 +145,12 @@ destination() {
 	printf 'DEST:%s' "$BACKUP_BUCKET${BACKUP_PREFIX:+/$BACKUP_PREFIX}"
 }
 
-# transfer runs rclone, which is configured by the environment variables RCLONE_CONFIG_DEST_*.
+# transfer runs rclone, which is configured by the environment variables RCLONE_CONFIG_DEST_*. Keys never have white space.
+# A line break that an editor or echo added would end in an error about an HTTP header or a signature.
 transfer() {
+	case ${RCLONE_CONFIG_DEST_ACCESS_KEY_ID:-}${RCLONE_CONFIG_DEST_SECRET_ACCESS_KEY:-}${RCLONE_CONFIG_DEST_SESSION_TOKEN:-}${RCLONE_CONFIG_DEST_ACCOUNT:-}${RCLONE_CONFIG_DEST_KEY:-}${HTTPS_PROXY:-} in
+	*[[:space:]]*) fail 20 'a value in the Secret has a blank or a line break: store it without' ;;
+	esac
 	RCLONE_CONFIG=/dev/null RCLONE_CACHE_DIR=$BACKUP_DIR/.cache rclone \
 		--retries 3 --low-level-retries 5 --contimeout 30s --timeout 5m --stats 0 "$@" 2>"$log"
 }

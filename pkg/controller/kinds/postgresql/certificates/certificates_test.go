@@ -6,8 +6,11 @@ package certificates_test
 import (
 	"bytes"
 	"context"
+	"crypto/x509"
+	"encoding/pem"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,6 +19,7 @@ import (
 	databasev1 "github.com/example/demoapp-controller/pkg/apis/database/v1"
 	"github.com/example/demoapp-controller/pkg/controller/child"
 	"github.com/example/demoapp-controller/pkg/controller/controllertest"
+	"github.com/example/demoapp-controller/pkg/controller/kinds/parts/naming"
 	"github.com/example/demoapp-controller/pkg/controller/kinds/postgresql/certificates"
 	"github.com/example/demoapp-controller/test/expect"
 )
@@ -68,4 +72,41 @@ func TestOnlyCertificatesAreCached(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestChangedDomain: the certificate of an existing PostgreSQL gets the names of another domain of
+// the cluster, and clients keep its CA.
+func TestChangedDomain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		kube := kubefake.NewClientset()
+		w := controllertest.NewWorld(t, kube)
+		secrets, err := certificates.New(w, kube)
+		expect.NoError(t, err)
+		w.Run(func(stop, _ context.Context) error { <-stop.Done(); return nil })
+		owner := &metav1.ObjectMeta{Namespace: "ns", Name: "db", UID: "owner"}
+		issue := func(domain naming.Domain) map[string][]byte {
+			issued, err := secrets.Issue(t.Context(), owner, []string{"db"}, domain, time.Now())
+			expect.NoError(t, err)
+			return issued.Data
+		}
+		before := issue("cluster.local")
+		controllertest.Create(w, kube.CoreV1().Secrets("ns").Create, &corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{
+				Namespace: "ns", Name: "db-tls", Labels: map[string]string{databasev1.LabelCertificate: "db"},
+				OwnerReferences: []metav1.OwnerReference{child.Reference(owner, databasev1.SchemeGroupVersion.String(), "PostgreSQL")},
+			},
+			Data: before,
+		})
+
+		same, after := issue("cluster.local"), issue("corp.example.com")
+
+		expect.Equal(t, "certificate of the same domain", string(before[corev1.TLSCertKey]), string(same[corev1.TLSCertKey]))
+		expect.Equal(t, "CA", string(before["ca.crt"]), string(after["ca.crt"]))
+		block, _ := pem.Decode(after[corev1.TLSCertKey])
+		certificate, err := x509.ParseCertificate(block.Bytes)
+		expect.NoError(t, err)
+		for _, host := range []string{"db", "db.ns.svc", "db.ns.svc.corp.example.com"} {
+			expect.NoError(t, certificate.VerifyHostname(host))
+		}
+	})
 }

@@ -200,6 +200,23 @@ func TestPostgreSQLStorageThatCannotGrow(t *testing.T) {
 	if size := claim.Spec.Resources.Requests[corev1.ResourceStorage]; size.String() != "3Gi" {
 		t.Errorf("size of the claim is %s, want 3Gi", size.String())
 	}
+
+	// The API server accepted a size that the storage cannot provide. A part of it is taken back.
+	_, err = shared.Client.CoreV1().PersistentVolumeClaims(d.namespace).Patch(t.Context(), claimOf(0), types.MergePatchType,
+		[]byte(`{"status":{"capacity":{"storage":"1Gi"},"conditions":[{"type":"ControllerResizeError","status":"True","message":"no space"}]}}`),
+		metav1.PatchOptions{}, "status")
+	if err != nil {
+		t.Fatal(err)
+	}
+	failed := d.await("Stalled", databasev1.ReasonStorageNotExpandable)
+	if message := meta.FindStatusCondition(failed.Status.Conditions, "Stalled").Message; !strings.Contains(message, "could not be enlarged to 3Gi: no space") {
+		t.Errorf("message is %q", message)
+	}
+	d.patch(`{"storage":"2Gi"}`)
+	cluster.Eventually(t.Context(), t, "the claim requests less", func(ctx context.Context) (bool, error) {
+		claim, err := shared.Client.CoreV1().PersistentVolumeClaims(d.namespace).Get(ctx, claimOf(0), metav1.GetOptions{})
+		return err == nil && claim.Spec.Resources.Requests.Storage().String() == "2Gi", err
+	})
 }
 
 func TestPostgreSQLSecretOfUser(t *testing.T) {

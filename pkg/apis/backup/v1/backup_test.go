@@ -68,7 +68,7 @@ func TestBackupAdmission(t *testing.T) {
 		{"an owner with a command", "orders", spec(`extra=, takeOverFrom: "$(reboot)"`), "spec.destination.takeOverFrom", "must be the UID of a Backup"},
 		{"a run", "orders", spec(`more=, run: {timeout: 12h, podLabels: {a.io/b: c}, podAnnotations: {sidecar.istio.io/inject: "false"}}`), "", ""},
 		{"a run without an end", "orders", spec("more=, run: {timeout: 0s}"), "spec.run.timeout", "must be a duration from 1m to 168h"},
-		{"a label that is none", "orders", spec("more=, run: {podLabels: {a: b/c}}"), "spec.run.podLabels", "must have values of labels"},
+		{"a label that is none", "orders", spec("more=, run: {podLabels: {a: b/c}}"), "spec.run.podLabels[a]", "must be the value of a label"},
 		{"a volume", "orders", spec("more=, volume: {size: 2Ti, storageClassName: fast}"), "", ""},
 		{"a volume without unit", "orders", spec(`more=, volume: {size: "2"}`), "spec.volume.size", "must be a size in Mi, Gi or Ti of at least 1Mi, such as 50Gi"},
 		{"a volume of a class that is none", "orders", spec("more=, volume: {storageClassName: a/b}"), "spec.volume.storageClassName", "must be the name of a StorageClass"},

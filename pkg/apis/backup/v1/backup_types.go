@@ -169,16 +169,28 @@ type Run struct {
 	// podLabels are further labels of the pods, for example for a NetworkPolicy or a service mesh.
 	// The operator's own labels win over them.
 	// +kubebuilder:validation:MaxProperties=32
-	// +kubebuilder:validation:XValidation:rule="self.all(key, key.size() <= 317 && self[key].size() <= 63 && self[key].matches('^([a-zA-Z0-9]([-a-zA-Z0-9_.]*[a-zA-Z0-9])?)?$'))",message="must have values of labels: at most 63 letters, digits, '-', '_' and '.', beginning and ending with a letter or digit"
+	// +kubebuilder:validation:XValidation:rule="self.all(key, key.size() <= 317)",message="must have keys of at most 317 characters"
 	// +optional
-	PodLabels map[string]string `json:"podLabels,omitempty"`
+	PodLabels map[string]LabelValue `json:"podLabels,omitempty"`
 
 	// podAnnotations are annotations of the pods, such as sidecar.istio.io/inject: "false".
 	// +kubebuilder:validation:MaxProperties=32
-	// +kubebuilder:validation:XValidation:rule="self.all(key, key.size() <= 317 && self[key].size() <= 4096)",message="must have values of at most 4096 characters"
+	// +kubebuilder:validation:XValidation:rule="self.all(key, key.size() <= 317)",message="must have keys of at most 317 characters"
 	// +optional
-	PodAnnotations map[string]string `json:"podAnnotations,omitempty"`
+	PodAnnotations map[string]AnnotationValue `json:"podAnnotations,omitempty"`
 }
+
+// LabelValue is the value of a label: at most 63 characters. The bound also limits the cost of the
+// rule, which an API server estimates for the whole CRD.
+//
+// +kubebuilder:validation:MaxLength=63
+// +kubebuilder:validation:XValidation:rule="self.matches('^([a-zA-Z0-9]([-a-zA-Z0-9_.]*[a-zA-Z0-9])?)?$')",message="must be the value of a label: letters, digits, '-', '_' and '.', beginning and ending with a letter or digit"
+type LabelValue string
+
+// AnnotationValue is the value of an annotation: at most 4096 characters.
+//
+// +kubebuilder:validation:MaxLength=4096
+type AnnotationValue string
 
 // Connection says how a database is reached.
 type Connection struct {

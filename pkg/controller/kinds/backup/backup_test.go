@@ -568,8 +568,8 @@ func TestRunOfJobs(t *testing.T) {
 		expect.Equal(t, "default deadline", int64(6*60*60), *w.cronJob().Spec.JobTemplate.Spec.ActiveDeadlineSeconds)
 		w.change(func(b *backupv1.Backup) {
 			b.Spec.Run = &backupv1.Run{
-				Timeout: &metav1.Duration{Duration: 12 * time.Hour}, PodAnnotations: map[string]string{"sidecar.istio.io/inject": "false"},
-				PodLabels: map[string]string{"team": "shop", backupv1.LabelBackup: "other"},
+				Timeout: &metav1.Duration{Duration: 12 * time.Hour}, PodAnnotations: map[string]backupv1.AnnotationValue{"sidecar.istio.io/inject": "false"},
+				PodLabels: map[string]backupv1.LabelValue{"team": "shop", backupv1.LabelBackup: "other"},
 			}
 		})
 

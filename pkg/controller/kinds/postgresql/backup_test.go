@@ -30,7 +30,7 @@ func TestBackupIsCreatedWhenDatabaseIsReady(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.serveBackups()
-		run := backupv1.Run{Timeout: &metav1.Duration{Duration: 12 * time.Hour}, PodLabels: map[string]string{"team": "shop"}}
+		run := backupv1.Run{Timeout: &metav1.Duration{Duration: 12 * time.Hour}, PodLabels: map[string]backupv1.LabelValue{"team": "shop"}}
 
 		w.create(func(p *databasev1.PostgreSQL) {
 			withBackup(p)

@@ -111,7 +111,7 @@ func Timeout(b *backupv1.Backup) time.Duration {
 func Template(b *backupv1.Backup, labels map[string]string, s Settings) *corev1ac.PodTemplateSpecApplyConfiguration {
 	template := corev1ac.PodTemplateSpec().WithSpec(Pod(b, s))
 	if run := b.Spec.Run; run != nil {
-		template.WithLabels(run.PodLabels).WithAnnotations(run.PodAnnotations)
+		template.WithLabels(texts(run.PodLabels)).WithAnnotations(texts(run.PodAnnotations))
 	}
 	return template.WithLabels(labels)
 }
@@ -173,4 +173,13 @@ func container(b *backupv1.Backup, name, image string) *corev1ac.ContainerApplyC
 			workload.Value("HOME", "/backup"), workload.Value("TMPDIR", "/backup"))
 	c.SecurityContext.WithReadOnlyRootFilesystem(true)
 	return c
+}
+
+// texts returns the values of labels or annotations as texts.
+func texts[V ~string](values map[string]V) map[string]string {
+	converted := make(map[string]string, len(values))
+	for key, value := range values {
+		converted[key] = string(value)
+	}
+	return converted
 }

@@ -6,6 +6,7 @@
 package v1
 
 import (
+	backupv1 "github.com/example/demoapp-controller/pkg/apis/backup/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -18,9 +19,9 @@ type RunApplyConfiguration struct {
 	Timeout *metav1.Duration `json:"timeout,omitempty"`
 	// podLabels are further labels of the pods, for example for a NetworkPolicy or a service mesh.
 	// The operator's own labels win over them.
-	PodLabels map[string]string `json:"podLabels,omitempty"`
+	PodLabels map[string]backupv1.LabelValue `json:"podLabels,omitempty"`
 	// podAnnotations are annotations of the pods, such as sidecar.istio.io/inject: "false".
-	PodAnnotations map[string]string `json:"podAnnotations,omitempty"`
+	PodAnnotations map[string]backupv1.AnnotationValue `json:"podAnnotations,omitempty"`
 }
 
 // RunApplyConfiguration constructs a declarative configuration of the Run type for use with
@@ -41,9 +42,9 @@ func (b *RunApplyConfiguration) WithTimeout(value metav1.Duration) *RunApplyConf
 // and returns the receiver, so that objects can be build by chaining "With" function invocations.
 // If called multiple times, the entries provided by each call will be put on the PodLabels field,
 // overwriting an existing map entries in PodLabels field with the same key.
-func (b *RunApplyConfiguration) WithPodLabels(entries map[string]string) *RunApplyConfiguration {
+func (b *RunApplyConfiguration) WithPodLabels(entries map[string]backupv1.LabelValue) *RunApplyConfiguration {
 	if b.PodLabels == nil && len(entries) > 0 {
-		b.PodLabels = make(map[string]string, len(entries))
+		b.PodLabels = make(map[string]backupv1.LabelValue, len(entries))
 	}
 	for k, v := range entries {
 		b.PodLabels[k] = v
@@ -55,9 +56,9 @@ func (b *RunApplyConfiguration) WithPodLabels(entries map[string]string) *RunApp
 // and returns the receiver, so that objects can be build by chaining "With" function invocations.
 // If called multiple times, the entries provided by each call will be put on the PodAnnotations field,
 // overwriting an existing map entries in PodAnnotations field with the same key.
-func (b *RunApplyConfiguration) WithPodAnnotations(entries map[string]string) *RunApplyConfiguration {
+func (b *RunApplyConfiguration) WithPodAnnotations(entries map[string]backupv1.AnnotationValue) *RunApplyConfiguration {
 	if b.PodAnnotations == nil && len(entries) > 0 {
-		b.PodAnnotations = make(map[string]string, len(entries))
+		b.PodAnnotations = make(map[string]backupv1.AnnotationValue, len(entries))
 	}
 	for k, v := range entries {
 		b.PodAnnotations[k] = v

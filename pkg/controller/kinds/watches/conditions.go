@@ -68,6 +68,8 @@ func irreconcilable(conditions []metav1.Condition, err error) (reason, text stri
 		return watchesv1alpha1.ReasonErrorGettingValues, ready.Message
 	case errors.Is(err, release.ErrNotObserved), errors.Is(err, helm.ErrNotSynced):
 		return watchesv1alpha1.ReasonErrorGettingReleaseState, err.Error()
+	case ready != nil && ready.Status == metav1.ConditionUnknown && ready.Reason == apimeta.ReasonObserveFailed:
+		return watchesv1alpha1.ReasonErrorGettingReleaseState, ready.Message
 	case err != nil:
 		return watchesv1alpha1.ReasonReconcileError, err.Error()
 	case failed != nil:

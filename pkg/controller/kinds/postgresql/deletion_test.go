@@ -88,7 +88,7 @@ func TestOrphanKeepsData(t *testing.T) {
 			w.change(func(p *databasev1.PostgreSQL) { p.Spec.DeletionPolicy = databasev1.DeletionPolicyDelete })
 			w.Stop()
 			w.Act(func() error {
-				return w.client.DatabaseV1().PostgreSQLs("ns").Delete(context.Background(), "db", metav1.DeleteOptions{})
+				return w.client.DatabaseV1().PostgreSQLs("ns").Delete(w.t.Context(), "db", metav1.DeleteOptions{})
 			})
 			w.stripOwners()
 			w.Take()

@@ -17,13 +17,15 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// removeAll removes objects in Helm's uninstall order, with one exception: custom resources go
-// before all objects that their controller may need, and are waited for. Their controller may be in
+// removeAll removes objects in the given order, which is Helm's, with one exception: custom resources
+// go before all objects that their controller may need, and are waited for. Their controller may be in
 // the same chart, and only the controller removes their finalizers. If a custom resource cannot be
 // removed, the objects after it stay. removeAll returns the objects that remove has removed.
 func (o *operation) removeAll(list kube.ResourceList, remove func(*resource.Info) error) (removed kube.ResourceList, errs []error) {
 	list = slices.Clone(list)
-	slices.SortStableFunc(list, func(a, b *resource.Info) int { return cmp.Compare(removalRank(a), removalRank(b)) })
+	if slices.ContainsFunc(list, isCustom) {
+		slices.SortStableFunc(list, func(a, b *resource.Info) int { return cmp.Compare(removalRank(a), removalRank(b)) })
+	}
 	var custom kube.ResourceList
 	for _, info := range list {
 		if len(custom) > 0 && !isCustom(info) {
@@ -66,18 +68,30 @@ func (o *operation) isGone(err error) bool {
 	return true
 }
 
-// removalRank returns the position of an object in the order of a removal. Webhook configurations go
-// first, as with Helm, because a webhook could refuse the deletion of a custom resource. Kinds that
-// Helm does not know come last.
+// removalRank returns the position of an object in a removal with custom resources. Webhook
+// configurations go first, because a webhook could refuse the deletion of a custom resource.
 func removalRank(info *resource.Info) int {
-	if isCustom(info) {
-		return 2*slices.Index(releaseutil.UninstallOrder, "MutatingWebhookConfiguration") + 1
+	switch kind := info.Mapping.GroupVersionKind.Kind; {
+	case isCustom(info):
+		return 1
+	case kind == "ValidatingWebhookConfiguration" || kind == "MutatingWebhookConfiguration":
+		return 0
+	default:
+		return 2
 	}
-	rank := slices.Index(releaseutil.UninstallOrder, info.Mapping.GroupVersionKind.Kind)
-	if rank < 0 {
-		rank = len(releaseutil.UninstallOrder)
+}
+
+// inUninstallOrder returns objects in Helm's uninstall order. Kinds that Helm does not know come last.
+func inUninstallOrder(list kube.ResourceList) kube.ResourceList {
+	rank := func(info *resource.Info) int {
+		if i := slices.Index(releaseutil.UninstallOrder, info.Mapping.GroupVersionKind.Kind); i >= 0 {
+			return i
+		}
+		return len(releaseutil.UninstallOrder)
 	}
-	return 2 * rank
+	list = slices.Clone(list)
+	slices.SortStableFunc(list, func(a, b *resource.Info) int { return cmp.Compare(rank(a), rank(b)) })
+	return list
 }
 
 // isCustom reports whether an object is a custom resource, by the group of its kind. Hooks have an

@@ -127,7 +127,7 @@ func (o *operation) removeInventory() error {
 	if err != nil {
 		return err
 	}
-	_, errs := o.removeAll(listed, o.removeInBackground)
+	_, errs := o.removeAll(inUninstallOrder(listed), o.removeInBackground)
 	return joined(errs)
 }
 

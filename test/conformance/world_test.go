@@ -6,6 +6,7 @@
 package conformance
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -17,10 +18,13 @@ import (
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/kubernetes/scheme"
 
 	"github.com/example/demoapp-controller/test/cluster"
 )
@@ -37,7 +41,8 @@ type world struct {
 	// Hooks are the hook events of this step, in order.
 	Hooks []string
 	// Created and Deleted are the resources of the created and the deleted objects of this step, in
-	// order.
+	// order. Custom resources come first in Deleted: the engine deletes them before the workloads that
+	// may control them, and Helm after these.
 	Created, Deleted []string
 }
 
@@ -163,13 +168,30 @@ func look(ctx context.Context, t testing.TB, p player, failure error) world {
 		Records: recordsIn(ctx, t, namespace),
 		Hooks:   hooksOf(requests),
 		Created: kindsOf(requests, request.created),
-		Deleted: kindsOf(requests, request.deleted),
+		Deleted: customFirst(kindsOf(requests, request.deleted)),
 	}
 	for _, object := range liveObjects(ctx, t, journal.places(), namespace) {
 		normalized := normalize(object)
 		w.Objects[anonymous(nameOf(object), namespace)] = anonymize(normalized, namespace, string(object.GetUID()))
 	}
 	return w
+}
+
+// customFirst returns resources with those of custom resources first.
+func customFirst(resources []string) []string {
+	builtin := sets.New("customresourcedefinitions", "apiservices")
+	for kind := range scheme.Scheme.AllKnownTypes() {
+		plural, _ := meta.UnsafeGuessKindToResource(kind)
+		builtin.Insert(plural.Resource)
+	}
+	rank := func(resource string) int {
+		if builtin.Has(resource) {
+			return 1
+		}
+		return 0
+	}
+	slices.SortStableFunc(resources, func(a, b string) int { return cmp.Compare(rank(a), rank(b)) })
+	return resources
 }
 
 // otherNamespace is the suffix of a second namespace for objects of a chart.

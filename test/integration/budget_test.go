@@ -86,7 +86,8 @@ func TestBudget(t *testing.T) {
 		change(func(spec *v1alpha1.DemoAppSpec) { spec.Service.Port = 100 + port })()
 	}
 	spend("an upgrade of one object, when the history is full", 1+6, change(func(spec *v1alpha1.DemoAppSpec) { spec.Service.Port = 80 }))
-	spend("an uninstall, with the audit record", chartObjects+4, func() { ns.Delete("web"); ns.AwaitGone("web") })
+	// One request asks whether the objects still have their owner.
+	spend("an uninstall, with the audit record", chartObjects+5, func() { ns.Delete("web"); ns.AwaitGone("web") })
 }
 
 // TestBudgetOfRollback counts the requests of a rollback of an upgrade whose pods find no node. The

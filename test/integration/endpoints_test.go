@@ -152,7 +152,7 @@ func TestLabelsAreBounded(t *testing.T) {
 		"state":  {"ready", "reconciling", "stalled", "deleting", "queued", "active", "failed"},
 		"gate":   {"suspend", "window", "rollout", "license", "dependency", "validation", "key", "values", "image"},
 		"result": {"success", "error", "terminal", "conflict", "panic"},
-		"action": {"install", "upgrade", "rollback", "reapply", "repair", "uninstall", "mark", "explain"},
+		"action": {"install", "upgrade", "rollback", "reapply", "repair", "uninstall", "letgo", "mark", "explain"},
 	}
 
 	text, err := operator.Metrics(t.Context())

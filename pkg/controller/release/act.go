@@ -216,6 +216,7 @@ func recordDeployed(s *subject, f Facts, plan Plan, deployed *helm.Deployed) {
 		AppVersion:   deployed.AppVersion,
 	}
 	s.status.AppliedManifestHash = deployed.ManifestHash
+	s.status.Sources = sourcesDigest(f.Desired.Sources)
 	s.status.Inventory = inventoryOf(deployed)
 	recordSuccess(s.status, f, decision.Action, deployed.Changes)
 	reportAdjusted(s, f, decision.Action, deployed.Notes)

@@ -51,8 +51,9 @@ type Desired struct {
 	// restart then starts afresh what was given up before any revision was recorded.
 	InputVersion string
 	// Sources identifies what the release is made of besides the spec and what all objects
-	// share: the Secrets and ConfigMaps that the object names, or its labels. The process compares
-	// it in memory only. A change of it does not wait for the rollout.
+	// share: the Secrets and ConfigMaps that the object names, or its labels. It is not derived from
+	// the content of Secrets, because its digest is stored in the status. A change of it does not
+	// wait for the rollout.
 	Sources string
 	// Redactor removes secret values from messages.
 	Redactor *redact.Redactor
@@ -134,8 +135,8 @@ type Facts struct {
 	Digest, InputVersion string
 	// Capabilities identifies the kinds of the API server, if the failures so far depend on them.
 	Capabilities string
-	// SourcesChanged says that Desired.Sources differs from the one with which this process last
-	// saw the release settled.
+	// SourcesChanged says that Desired.Sources differs from the one with which the release last
+	// settled.
 	SourcesChanged bool
 	// Requested says that a user requested this pass. ForceAt is the annotation value
 	// that requests an upgrade; empty for none.

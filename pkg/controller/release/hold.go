@@ -26,6 +26,9 @@ const (
 	// contestTime is how long a status write may be delayed that only records the corrections of a
 	// contest. Without these records, the next process corrects the objects once more.
 	contestTime = time.Minute
+	// sourcesTime is how long a status write may be delayed that only records other versions of the
+	// same sources. Another client may write a Secret again and again without changing its values.
+	sourcesTime = 10 * time.Minute
 )
 
 // Hold returns how long the write of a status may be delayed that only reports the
@@ -39,6 +42,12 @@ func Hold(written, next releasev1alpha1.ReleaseStatus) time.Duration {
 	}
 	if onlyCorrects(written, next) {
 		return contestTime
+	}
+	if sameBut := next; next.Sources != written.Sources {
+		sameBut.Sources = written.Sources
+		if apiequality.Semantic.DeepEqual(written, sameBut) {
+			return sourcesTime
+		}
 	}
 	if ready == nil || ready.Reason != apimeta.ReasonProgressing || next.DeployedRelease == nil ||
 		meta.FindStatusCondition(written.Conditions, releasev1alpha1.ConditionFailed) != nil {

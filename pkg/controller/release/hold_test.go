@@ -12,6 +12,31 @@ import (
 	"github.com/example/demoapp-controller/test/expect"
 )
 
+// TestSourcesChanged: after a restart, the status tells a change of the object's Secrets from one of all
+// objects.
+func TestSourcesChanged(t *testing.T) {
+	now := Facts{Desired: Desired{Sources: "secret/2"}}
+	for name, test := range map[string]struct {
+		settled, stored string
+		want            bool
+	}{
+		"settled in this process":         {settled: "secret/2", stored: sourcesDigest("secret/1")},
+		"changed in this process":         {settled: "secret/1", stored: sourcesDigest("secret/2"), want: true},
+		"unchanged while away":            {stored: sourcesDigest("secret/2")},
+		"changed while away":              {stored: sourcesDigest("secret/1"), want: true},
+		"status of an earlier version":    {},
+		"status of an object without any": {stored: sourcesDigest("")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := &Lifecycle{}
+			if test.settled != "" {
+				l.sources.Set(now.Key, test.settled)
+			}
+			expect.Equal(t, "changed", test.want, l.sourcesChanged(now, releasev1alpha1.ReleaseStatus{Sources: test.stored}))
+		})
+	}
+}
+
 func TestHold(t *testing.T) {
 	status := func(change ...func(*sample)) releasev1alpha1.ReleaseStatus {
 		app := newSample(condition(apimeta.ConditionReady, "False", apimeta.ReasonProgressing))
@@ -24,6 +49,7 @@ func TestHold(t *testing.T) {
 	}
 	heals := condition(apimeta.ConditionReady, "True", apimeta.ReasonHealthy)
 	fails := condition(releasev1alpha1.ConditionFailed, "True", releasev1alpha1.ReasonUpgradeFailed)
+	reads := func(sources string) func(*sample) { return func(app *sample) { app.Status.Sources = sources } }
 	upgrades := func(app *sample) { app.Status.DeployedRelease.Revision = 2 }
 	tests := []struct {
 		name          string
@@ -35,6 +61,8 @@ func TestHold(t *testing.T) {
 		{"a new revision", status(heals), status(upgrades), newRevisionTime},
 		{"the first revision", releasev1alpha1.ReleaseStatus{ObservedGeneration: -1}, status(), newRevisionTime},
 		{"a new generation of the same revision", status(heals), status(func(app *sample) { app.Status.ObservedGeneration = 2 }), newRevisionTime},
+		{"other versions of the sources", status(heals, reads("1")), status(heals, reads("2")), sourcesTime},
+		{"other versions of the sources, and healthy", status(reads("1")), status(heals, reads("2")), 0},
 		{"healthy", status(), status(heals), 0},
 		{"unhealthy", status(), status(condition(apimeta.ConditionReady, "False", apimeta.ReasonUnhealthy)), 0},
 		{"recovered failure", status(fails), status(), 0},

@@ -69,13 +69,21 @@ func attemptInputs(f Facts) string {
 	return fmt.Sprint(f.Digest, r.Adopt, r.ForceReplace, r.Install.DisableHooks, r.Upgrade.DisableHooks, r.Scope, r.ServiceAccount)
 }
 
-// sourcesChanged compares the sources with those of the last settled pass, or of the first pass in
-// this process. After a restart, a change of the sources cannot be told from a change of all objects,
-// so it takes a turn in the rollout.
-func (l *Lifecycle) sourcesChanged(f Facts) bool {
-	settled, known := l.sources.Get(f.Key)
-	if !known {
-		l.sources.Set(f.Key, f.Desired.Sources)
+// sourcesChanged compares the sources with those of the last settled pass in this process, or else
+// with those in the status. The status of an earlier version of the operator has none: a change then
+// takes a turn in the rollout.
+func (l *Lifecycle) sourcesChanged(f Facts, s releasev1alpha1.ReleaseStatus) bool {
+	if settled, known := l.sources.Get(f.Key); known {
+		return settled != f.Desired.Sources
 	}
-	return known && settled != f.Desired.Sources
+	return s.Sources != "" && s.Sources != sourcesDigest(f.Desired.Sources)
+}
+
+// sourcesDigest returns what the status has for the sources; "" for none.
+func sourcesDigest(sources string) string {
+	if sources == "" {
+		return ""
+	}
+	sum := sha256.Sum256([]byte(sources))
+	return hex.EncodeToString(sum[:8])
 }

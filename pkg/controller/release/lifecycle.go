@@ -185,6 +185,9 @@ func (l *Lifecycle) reconcile(ctx context.Context, s *subject, f Facts, err erro
 	f.Desired.summarize(outcomeOf(f, plan, observed))
 	if f.Desired.Known && plan.isSettled() {
 		l.sources.Set(f.Key, f.Desired.Sources)
+		if s.status.Sources != "" {
+			s.status.Sources = sourcesDigest(f.Desired.Sources)
+		}
 	}
 	if f.Requested && !isNotSynced(err) {
 		// The request is handled even if the pass failed. A pass that could not begin is
@@ -208,7 +211,7 @@ func (l *Lifecycle) identify(ctx context.Context, f Facts, s releasev1alpha1.Rel
 		f.Capabilities = l.engine.Capabilities(f.release())
 	}
 	f.InputVersion = l.inputVersion(ctx, f, s)
-	f.SourcesChanged = l.sourcesChanged(f)
+	f.SourcesChanged = l.sourcesChanged(f, s)
 	return f, nil
 }
 

@@ -2722,6 +2722,13 @@ func schema_pkg_apis_demo_v1alpha1_DemoAppStatus(ref common.ReferenceCallback) c
 							Format:      "",
 						},
 					},
+					"sources": {
+						SchemaProps: spec.SchemaProps{
+							Description: "sources identifies the versions of what the object names besides its spec, such as Secrets, as of the last install or upgrade. A change of these is a change of the object itself, so it does not wait for the rollout of what changes many objects.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
 					"revisions": {
 						VendorExtensible: spec.VendorExtensible{
 							Extensions: spec.Extensions{
@@ -4417,6 +4424,13 @@ func schema_pkg_apis_release_v1alpha1_ReleaseStatus(ref common.ReferenceCallback
 					"appliedManifestHash": {
 						SchemaProps: spec.SchemaProps{
 							Description: "appliedManifestHash is the SHA-256 of the deployed manifest, as 64 lower-case hexadecimal digits. Equal manifests of a release have equal hashes. The values of Secrets are blanked. The hash is keyed, so that values cannot be guessed from it. Its key is in the Helm record.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"sources": {
+						SchemaProps: spec.SchemaProps{
+							Description: "sources identifies the versions of what the object names besides its spec, such as Secrets, as of the last install or upgrade. A change of these is a change of the object itself, so it does not wait for the rollout of what changes many objects.",
 							Type:        []string{"string"},
 							Format:      "",
 						},

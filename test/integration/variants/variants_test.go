@@ -208,8 +208,9 @@ func TestNamespacedRoles(t *testing.T) {
 	v.assertRefused(requests, map[string]int{"customresourcedefinitions": 1, "apiservices": 1})
 	v.assertInside(requests, first.Name, second.Name)
 	v.assertUsed(namespacedDir+"operator.yaml", v.namespace, "", requests, "create events.events.k8s.io", "patch events.events.k8s.io")
-	// Only old records and those of the same name need the other verbs.
-	v.assertUsed(namespacedDir+"audit.yaml", v.audit, "", requests, "get", "delete")
+	// Only old records, those of the same name and those of an uninstall that left objects need the
+	// other verbs.
+	v.assertUsed(namespacedDir+"audit.yaml", v.audit, "", requests, "get", "delete", "patch")
 	for _, ns := range []*apps.Namespace{first, second} {
 		// Pods are listed only for a release that is not healthy for some seconds, and events only for a
 		// StatefulSet, DaemonSet or Job, as TestNamespacedRolesOfKinds does. A DemoApp has none.

@@ -57,6 +57,13 @@ type ReleaseStatus struct {
 	// +optional
 	AppliedManifestHash string `json:"appliedManifestHash,omitempty"`
 
+	// sources identifies the versions of what the object names besides its spec, such as Secrets, as
+	// of the last install or upgrade. A change of these is a change of the object itself, so it does
+	// not wait for the rollout of what changes many objects.
+	// +kubebuilder:validation:MaxLength=64
+	// +optional
+	Sources string `json:"sources,omitempty"`
+
 	// revisions are the revisions of the release whose Helm records the operator trusts,
 	// at most 128, each with a digest of its manifest and hooks. The content of a record
 	// with another digest is never applied. The operator makes such a revision again from

@@ -927,6 +927,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: selector
       type:
         scalar: string
+    - name: sources
+      type:
+        scalar: string
     - name: url
       type:
         scalar: string

@@ -92,6 +92,14 @@ func (b *DemoAppStatusApplyConfiguration) WithAppliedManifestHash(value string) 
 	return b
 }
 
+// WithSources sets the Sources field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Sources field is set to the value of the last call.
+func (b *DemoAppStatusApplyConfiguration) WithSources(value string) *DemoAppStatusApplyConfiguration {
+	b.ReleaseStatusApplyConfiguration.Sources = &value
+	return b
+}
+
 // WithRevisions adds the given value to the Revisions field in the declarative configuration
 // and returns the receiver, so that objects can be build by chaining "With" function invocations.
 // If called multiple times, values provided by each call will be appended to the Revisions field.

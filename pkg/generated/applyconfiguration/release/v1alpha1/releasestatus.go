@@ -43,6 +43,10 @@ type ReleaseStatusApplyConfiguration struct {
 	// Secrets are blanked. The hash is keyed, so that values cannot be guessed from it.
 	// Its key is in the Helm record.
 	AppliedManifestHash *string `json:"appliedManifestHash,omitempty"`
+	// sources identifies the versions of what the object names besides its spec, such as Secrets, as
+	// of the last install or upgrade. A change of these is a change of the object itself, so it does
+	// not wait for the rollout of what changes many objects.
+	Sources *string `json:"sources,omitempty"`
 	// revisions are the revisions of the release whose Helm records the operator trusts,
 	// at most 128, each with a digest of its manifest and hooks. The content of a record
 	// with another digest is never applied. The operator makes such a revision again from
@@ -130,6 +134,14 @@ func (b *ReleaseStatusApplyConfiguration) WithLastUpgradeAt(value metav1.Time) *
 // If called multiple times, the AppliedManifestHash field is set to the value of the last call.
 func (b *ReleaseStatusApplyConfiguration) WithAppliedManifestHash(value string) *ReleaseStatusApplyConfiguration {
 	b.AppliedManifestHash = &value
+	return b
+}
+
+// WithSources sets the Sources field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Sources field is set to the value of the last call.
+func (b *ReleaseStatusApplyConfiguration) WithSources(value string) *ReleaseStatusApplyConfiguration {
+	b.Sources = &value
 	return b
 }
 

@@ -244,6 +244,11 @@ func (o *operation) update(original, target *resource.Info, result *kube.Result)
 	if original == nil {
 		return o.create(target, result)
 	}
+	if handsOver(original, object) {
+		if err := o.handOver(target); err != nil {
+			return err
+		}
+	}
 	applied, err := o.put(target, object)
 	if err != nil {
 		return err

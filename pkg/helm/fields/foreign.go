@@ -32,9 +32,9 @@ var clusterManagers = []string{
 }
 
 // isForeign reports whether an entry has fields of a client that is neither the engine nor
-// one of the cluster's controllers.
+// one of the cluster's controllers. Replicas that the engine handed over are no additions.
 func isForeign(entry *metav1.ManagedFieldsEntry) bool {
-	return entry.Manager != manifest.FieldManager && entry.Subresource == "" && entry.FieldsV1 != nil &&
+	return entry.Manager != manifest.FieldManager && entry.Manager != manifest.HandoverManager && entry.Subresource == "" && entry.FieldsV1 != nil &&
 		!slices.Contains(clusterManagers, entry.Manager)
 }
 

@@ -19,6 +19,9 @@ const (
 // manager, so both share the ownership of fields.
 const FieldManager = "helm"
 
+// HandoverManager is the field manager that keeps the replicas that a chart no longer sets.
+const HandoverManager = "helm-handover"
+
 // IsKept reports whether an object outlives its release.
 func IsKept(object metav1.Object) bool {
 	return object.GetAnnotations()[ResourcePolicyAnnotation] == "keep"

@@ -131,13 +131,9 @@ func (e *Engine) measured(ctx context.Context, desired Release, decision Decisio
 	o := &operation{
 		engine: e, ctx: ctx, cleanup: cleanup, release: name, limits: limits, logger: logger, store: store,
 		ownerID: owner, established: desired.Adopt || owns, bounds: within,
-		ignore: desired.Ignore, validation: desired.FieldValidation, baseline: baseline, existence: absent, known: map[Identity]InventoryEntry{}, hookNames: sets.New[Identity](),
+		ignore: desired.Ignore, validation: desired.FieldValidation, baseline: baseline, existence: absent, known: byIdentity(baseline.Inventory), hookNames: sets.New[Identity](),
+		primary: desired.Owner, awaitsRemoval: desired.AwaitRemoval, rendering: e.renderingOf(ctx, name.Namespace),
 	}
-	for _, entry := range baseline.Inventory {
-		o.known[entry.Identity()] = entry
-	}
-	o.primary, o.awaitsRemoval = desired.Owner, desired.AwaitRemoval
-	o.boundRendering()
 	if desired.Takeover {
 		o.takeover = desired.Owner
 	}
@@ -172,11 +168,20 @@ func (e *Engine) measured(ctx context.Context, desired Release, decision Decisio
 	return deployed, err
 }
 
-// boundRendering lets the rendering wait for its turn, and end when the process stops.
-func (o *operation) boundRendering() {
-	o.rendering.Stop = stopping(o.ctx)
-	o.rendering.Begin = func() (end func(), err error) {
-		return o.engine.renderings.Begin(o.rendering.Stop, o.ctx, o.release.Namespace)
+func byIdentity(inventory []InventoryEntry) map[Identity]InventoryEntry {
+	known := map[Identity]InventoryEntry{}
+	for _, entry := range inventory {
+		known[entry.Identity()] = entry
+	}
+	return known
+}
+
+// renderingOf returns the bounds of a rendering, which waits for its turn and ends when the process
+// stops.
+func (e *Engine) renderingOf(ctx context.Context, namespace string) functions.Rendering {
+	stop := stopping(ctx)
+	return functions.Rendering{
+		Begin: func() (end func(), err error) { return e.renderings.Begin(stop, ctx, namespace) }, Stop: stop,
 	}
 }
 

@@ -36,7 +36,7 @@ func (e *Engine) LetGo(ctx context.Context, release Release, baseline Baseline) 
 		e.Forget(name)
 		return nil
 	}
-	_, err := e.measured(ctx, release, Decision{Action: actionLetGo}, baseline, func(o *operation) (*Deployed, error) { //nolint:contextcheck // The operation carries its own context, which outlives the caller's.
+	_, err := e.measured(ctx, release, Decision{Action: actionLetGo}, baseline, func(o *operation) (*Deployed, error) {
 		return nil, o.letGo()
 	})
 	if err == nil {

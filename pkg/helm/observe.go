@@ -9,6 +9,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"io"
 	"maps"
 	"slices"
 
@@ -114,15 +115,14 @@ func (e *Engine) Observe(ctx context.Context, release cache.ObjectName, baseline
 		got, doubted := (*live.Object)(nil), false
 		mapping, served := mappings[entry.GroupVersionKind()]
 		if served {
-			watched := false
+			var watched bool
 			if got, doubted, watched = e.look(mapping, entry); !watched {
 				continue
 			}
 		}
 		entry.Ended = e.endOf(entry, got)
 		if got == nil && entry.Ended != "" {
-			snapshot.complete(entry, inventory[i])
-			snapshot.Health = append(snapshot.Health, ObjectHealth{Object: entry.ObjectReference, Health: health.OfEnded(entry.Ended)})
+			snapshot.addEnded(entry, inventory[i])
 			continue
 		}
 		found := e.driftsOf(release, entry, got, served && mapping.GroupVersionKind == entry.GroupVersionKind(), doubted)
@@ -131,15 +131,8 @@ func (e *Engine) Observe(ctx context.Context, release cache.ObjectName, baseline
 			entry.Digest = got.Trace.Fingerprint
 		}
 		snapshot.complete(entry, inventory[i])
-		for _, drift := range found {
-			fmt.Fprintln(states, i, drift.Kind)
-		}
-		if len(found) > 0 && got != nil {
-			fmt.Fprintln(states, got.UID, got.Trace.Fingerprint, got.Edition())
-			drifted = append(drifted, got.UID)
-		}
-		if len(found) > 0 && got != nil && got.UID == entry.UID {
-			snapshot.Writers[entry.Identity()] = got.Trace.Writer
+		if len(found) > 0 {
+			drifted = append(drifted, snapshot.noteDrift(states, i, entry, got, found)...)
 		}
 		if got != nil {
 			snapshot.Health = append(snapshot.Health, ObjectHealth{Object: entry.ObjectReference, Health: got.Health})
@@ -150,6 +143,28 @@ func (e *Engine) Observe(ctx context.Context, release cache.ObjectName, baseline
 	}
 	e.watcher.Drifted.Note(release, drifted)
 	return snapshot, nil
+}
+
+// noteDrift adds the state of the drifted object i to states, and notes who changed it. It returns the
+// UID of the object, or none if the object is gone.
+func (s *Snapshot) noteDrift(states io.Writer, i int, entry InventoryEntry, got *live.Object, found []Drift) []types.UID {
+	for _, drift := range found {
+		fmt.Fprintln(states, i, drift.Kind)
+	}
+	if got == nil {
+		return nil
+	}
+	fmt.Fprintln(states, got.UID, got.Trace.Fingerprint, got.Edition())
+	if got.UID == entry.UID {
+		s.Writers[entry.Identity()] = got.Trace.Writer
+	}
+	return []types.UID{got.UID}
+}
+
+// addEnded adds an object that has ended and is gone.
+func (s *Snapshot) addEnded(entry, was InventoryEntry) {
+	s.complete(entry, was)
+	s.Health = append(s.Health, ObjectHealth{Object: entry.ObjectReference, Health: health.OfEnded(entry.Ended)})
 }
 
 // complete adds an entry to Completed if it differs from the entry of the baseline.

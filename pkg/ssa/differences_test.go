@@ -89,7 +89,8 @@ func TestLossOf(t *testing.T) {
 		"a changed field": {
 			"ConfigMap", `{a: theirs, b: ours}`,
 			[]metav1.ManagedFieldsEntry{managed("ours", apply, "", `{"f:data":{"f:b":{}}}`, 1), managed("injector", update, "", `{"f:data":{"f:a":{}}}`, 2)},
-			[]string{"/data/a"}, []string{"injector"},
+			[]string{"/data/a"},
+			[]string{"injector"},
 		},
 		"beside a field of another client": {
 			"ConfigMap", `{a: theirs, b: ours, c: extra}`,
@@ -97,17 +98,20 @@ func TestLossOf(t *testing.T) {
 				managed("ours", apply, "", `{"f:data":{"f:b":{}}}`, 1), managed("injector", update, "", `{"f:data":{"f:a":{}}}`, 2),
 				managed("other", update, "", `{"f:data":{".":{},"f:c":{}}}`, 3),
 			},
-			[]string{"/data/a"}, []string{"injector"},
+			[]string{"/data/a"},
+			[]string{"injector"},
 		},
 		"a removed field": {
 			"ConfigMap", `{b: ours}`,
 			[]metav1.ManagedFieldsEntry{managed("ours", apply, "", `{"f:data":{"f:b":{}}}`, 1), managed("remover", update, "", `{"f:metadata":{}}`, 2)},
-			[]string{"/data/a"}, []string{"remover"},
+			[]string{"/data/a"},
+			[]string{"remover"},
 		},
 		"a key of a Secret": {
 			"Secret", `{a: theirs, b: ours}`,
 			[]metav1.ManagedFieldsEntry{managed("ours", apply, "", `{"f:data":{"f:b":{}}}`, 1), managed("injector", update, "", `{"f:data":{"f:a":{}}}`, 2)},
-			[]string{"/data"}, []string{"injector"},
+			[]string{"/data"},
+			[]string{"injector"},
 		},
 	}
 	for name, test := range tests {

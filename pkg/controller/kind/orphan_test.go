@@ -154,7 +154,7 @@ func TestSuccessorIsNotOrphaned(t *testing.T) {
 	none := error(nil)
 	w := newWorld(t, ends(&calls, false, &none, &none))
 	end := func(finalizers ...string) {
-		w.change(func(c *cluster) { c.Finalizers = append(finalizers, ours) })
+		w.change(func(c *cluster) { c.Finalizers = append([]string{ours}, finalizers...) })
 		expect.NoError(t, w.loop.Confirm(t.Context(), w.stored()))
 		w.delete()
 		_, err := w.pass()

@@ -6,6 +6,7 @@ package child
 import (
 	"errors"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -175,9 +176,10 @@ func TestOptionalKindThatCannotBeListed(t *testing.T) {
 		f.serve()
 		f.Stop()
 		f.forget()
-		broken := true
+		var broken atomic.Bool
+		broken.Store(true)
 		fails := func() (bool, error) {
-			return broken, apierrors.NewInternalError(errors.New("conversion webhook failed"))
+			return broken.Load(), apierrors.NewInternalError(errors.New("conversion webhook failed"))
 		}
 		f.kube.PrependReactor("list", "services", func(clienttesting.Action) (bool, runtime.Object, error) {
 			handled, err := fails()
@@ -202,7 +204,7 @@ func TestOptionalKindThatCannotBeListed(t *testing.T) {
 		expect.Equal(t, "reason", childv1alpha1.ReasonKindUnserved, verdict.Reason)
 		expect.Contains(t, "message", verdict.Message, `Service "web" cannot be watched`)
 
-		broken = false
+		broken.Store(false)
 		f.Wait(2 * time.Minute)
 
 		if verdict := Judge(f.state, f.err); f.err != nil || verdict.Reason == childv1alpha1.ReasonKindUnserved {

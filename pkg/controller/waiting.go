@@ -153,6 +153,7 @@ func (s *slot) release() (reclaim func(), err error) {
 	s.onWait()
 	s.queue.shares[s.lane].end(s.key.Namespace)
 	s.yield()
+	s.queue.wake(s.lane) // A slow pass has yielded before, and its namespace may start another one now.
 	s.reclaim = sync.OnceFunc(func() {
 		s.take(s.lane)
 		s.queue.shares[s.lane].start(s.key.Namespace)

@@ -118,7 +118,7 @@ func (o *operation) claimedBy(rls *releasev1.Release) kube.ResourceList {
 // removeClaimed removes the objects that have the release's marks, in Helm's order. It
 // skips objects that the API server refuses to return or delete.
 func (o *operation) removeClaimed(claimed kube.ResourceList) error {
-	_, errs := o.removeAll(claimed, func(info *resource.Info) error {
+	_, errs := o.removeAll(inUninstallOrder(claimed), func(info *resource.Info) error {
 		err := o.removeInBackground(info)
 		var answer apierrors.APIStatus
 		if errors.As(err, &answer) && answer.Status().Code < http.StatusInternalServerError && !apierrors.IsTooManyRequests(err) {

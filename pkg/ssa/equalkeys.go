@@ -92,6 +92,9 @@ func mayHaveEqualKeys(value any) bool {
 	return false
 }
 
+// maxFindings limits the keys of an object with several items, and so the work for them.
+const maxFindings = 100
+
 // resolver resolves the equal keys of one object.
 type resolver struct {
 	schema *schema.Schema
@@ -143,6 +146,10 @@ func (r *resolver) list(of schema.TypeRef, items []any, path string) []any {
 		same := groups[key]
 		if len(same) == 1 {
 			continue
+		}
+		if len(r.errs)+len(r.notes) >= maxFindings {
+			r.errs = append(r.errs, fmt.Errorf("%s: more than %d keys of the object have several items: remove the others", path, maxFindings))
+			break
 		}
 		one, note, err := single(items, same, atom.List.ElementType)
 		if err != nil {
@@ -246,12 +253,19 @@ func named(of schema.TypeRef) string {
 	return *of.NamedType
 }
 
+// maxSpan limits the variables between two of one name, which lastVariable reads for each name. A
+// container with more variables is no container that people wrote.
+const maxSpan = 1000
+
 // lastVariable returns the last one of several environment variables of one name, as the kubelet
 // does. The kubelet expands $(NAME) to the value so far, and keeps the value so far if an optional
 // reference has no target. In both cases, an earlier variable has a meaning of its own.
 // See makeEnvironmentVariables in k8s.io/kubernetes/pkg/kubelet/kubelet_pods.go.
 func lastVariable(items []any, same []int) (any, string, error) {
 	first, end := same[0], same[len(same)-1]
+	if end-first > maxSpan {
+		return nil, "", fmt.Errorf("they are more than %d variables apart: remove one of them", maxSpan)
+	}
 	last, _ := items[end].(map[string]any)
 	reference := fmt.Sprintf("$(%v)", last["name"])
 	for _, item := range items[first+1 : end+1] {
@@ -278,13 +292,17 @@ func joinedHosts(items []any, same []int) (any, string, error) {
 	last, _ := items[same[len(same)-1]].(map[string]any)
 	joined := maps.Clone(last)
 	var hosts []any
+	known := map[string]bool{}
 	for _, i := range same {
 		fields, _ := items[i].(map[string]any)
 		names, _ := fields["hostnames"].([]any)
 		for _, name := range names {
-			if !slices.ContainsFunc(hosts, func(host any) bool { return equal(host, name) }) {
-				hosts = append(hosts, name)
+			if text, ok := name.(string); ok && known[text] {
+				continue
+			} else if ok {
+				known[text] = true
 			}
+			hosts = append(hosts, name) // The API server refuses a name that is no text.
 		}
 	}
 	joined["hostnames"] = hosts

@@ -28,7 +28,7 @@ var (
 // file or address becomes one to a schema that accepts every value, and an unknown $schema is
 // removed. It returns these addresses, in order.
 func localize(document any) (remote []string) {
-	l := localizer{local: map[string]bool{schemaURL: true}}
+	l := localizer{local: map[string]bool{schemaURL: true}, library: map[string]bool{}}
 	if root, ok := document.(map[string]any); ok {
 		l.draft, _ = root["$schema"].(string)
 	}
@@ -61,6 +61,8 @@ type localizer struct {
 	draft string
 	// local are the addresses of the document and of the schemas in it.
 	local map[string]bool
+	// library are the results of inLibrary.
+	library map[string]bool
 }
 
 // each visits all schemas in a document, with their base addresses.
@@ -88,6 +90,9 @@ func (l *localizer) each(node any, base *url.URL, visit func(schema map[string]a
 	}
 }
 
+// maxPath limits the path of an address, which each nested schema with a relative address extends.
+const maxPath = 2048
+
 // baseOf returns the base address of the references in a schema: its own address, if it has one.
 // Drafts up to 7 ignore all keywords beside a reference.
 func (l *localizer) baseOf(schema map[string]any, base *url.URL) *url.URL {
@@ -98,7 +103,7 @@ func (l *localizer) baseOf(schema map[string]any, base *url.URL) *url.URL {
 	if _, refers := schema["$ref"]; refers && strings.Contains(l.draft, "/draft-0") {
 		return base
 	}
-	if own := resolved(base, schema[keyword]); own != nil {
+	if own := resolved(base, schema[keyword]); own != nil && len(own.Path) <= maxPath {
 		return own
 	}
 	return base
@@ -107,13 +112,20 @@ func (l *localizer) baseOf(schema map[string]any, base *url.URL) *url.URL {
 // isLocal reports whether a reference can be resolved without reading anything: it leads into the
 // document, or to a schema that the library has.
 func (l *localizer) isLocal(target *url.URL) bool {
-	if target.Host != "json-schema.org" {
-		return l.local[address(target)]
+	return l.local[address(target)] || target.Host == "json-schema.org" && l.inLibrary(address(target))
+}
+
+// inLibrary reports whether the library has a schema.
+func (l *localizer) inLibrary(address string) bool {
+	has, known := l.library[address]
+	if !known {
+		compiler := jsonschema.NewCompiler()
+		compiler.UseLoader(jsonschema.SchemeURLLoader{})
+		_, err := compiler.Compile(address)
+		has = err == nil
+		l.library[address] = has
 	}
-	compiler := jsonschema.NewCompiler()
-	compiler.UseLoader(jsonschema.SchemeURLLoader{})
-	_, err := compiler.Compile(address(target))
-	return err == nil || l.local[address(target)]
+	return has
 }
 
 // isDraft reports whether the library has the dialect.

@@ -71,13 +71,15 @@ func (s series) pause() time.Duration {
 	if s.count < freeCorrections {
 		return 0
 	}
-	pause := firstPause
-	for range s.count - freeCorrections {
-		if pause *= 2; pause >= MaxPause {
-			return MaxPause
-		}
+	return Doubled(firstPause, MaxPause, int64(s.count-freeCorrections))
+}
+
+// Doubled returns a pause that was doubled a number of times, at most longest.
+func Doubled(pause, longest time.Duration, times int64) time.Duration {
+	for ; times > 0 && pause < longest; times-- {
+		pause *= 2
 	}
-	return pause
+	return min(pause, longest)
 }
 
 // end is the end of the series if no further correction follows.

@@ -152,7 +152,7 @@ func (l *Lifecycle) currentRefusal(f Facts, plan Plan) (refusal, bool) {
 func (l *Lifecycle) noteRefusal(f Facts, plan Plan, s releasev1alpha1.ReleaseStatus, failed failure, cause error) time.Duration {
 	pause := refusedRetry
 	if rollsOut(plan.Decision.Action) && isError[*helm.ClusterReadError](cause) {
-		pause = doubled(firstPause, refusedRetry, currentFailures(f, s).Consecutive)
+		pause = controller.Doubled(firstPause, refusedRetry, currentFailures(f, s).Consecutive-1)
 	}
 	last := refusal{
 		attempt: attemptOf(f, plan), until: f.Now.Add(controller.Jitter(pause)), reason: failed.Reason, message: cause.Error(),

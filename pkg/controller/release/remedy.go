@@ -104,17 +104,9 @@ func pauseAfter(spec *releasev1alpha1.Remediation, failures releasev1alpha1.Fail
 		attempts -= retries(spec)
 	}
 	if madeRevision {
-		return doubled(firstRevisionPause, longestRevisionPause, attempts)
+		return controller.Doubled(firstRevisionPause, longestRevisionPause, attempts-1)
 	}
-	return doubled(firstPause, longestPause, attempts)
-}
-
-// doubled returns the pause after a number of attempts.
-func doubled(pause, longest time.Duration, attempts int64) time.Duration {
-	for ; attempts > 1 && pause < longest; attempts-- {
-		pause *= 2
-	}
-	return min(pause, longest)
+	return controller.Doubled(firstPause, longestPause, attempts-1)
 }
 
 // retryAt returns the time of the next attempt. Many objects may have failed at the same time.

@@ -5,8 +5,10 @@ package chart
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strconv"
@@ -38,8 +40,8 @@ type valuesSchema struct {
 	err error
 }
 
-// valuesSchemas are the schemas of a chart and its sub-charts by their text. Compiling a schema
-// takes longer than rendering the templates.
+// valuesSchemas are the schemas of a chart and its sub-charts by [schemaKey]. Compiling a schema takes
+// longer than rendering the templates.
 type valuesSchemas map[string]valuesSchema
 
 // compileSchemas compiles the schemas of a chart and its sub-charts.
@@ -50,9 +52,9 @@ func compileSchemas(chart *chartv2.Chart) valuesSchemas {
 }
 
 func (s valuesSchemas) add(chart *chartv2.Chart) {
-	if text := string(chart.Schema); chart.Schema != nil {
-		if _, ok := s[text]; !ok {
-			s[text] = compileSchema(chart.Schema)
+	if key := schemaKey(chart); chart.Schema != nil {
+		if _, ok := s[key]; !ok {
+			s[key] = compileSchema(chart)
 		}
 	}
 	for _, dependency := range chart.Dependencies() {
@@ -60,19 +62,37 @@ func (s valuesSchemas) add(chart *chartv2.Chart) {
 	}
 }
 
-// compileSchema compiles a schema. It reads nothing but the text: a chart must not choose which
-// files and addresses the operator reads, see [localize].
-func compileSchema(text []byte) (compiled valuesSchema) {
+// schemaKey returns what the schema of a chart is made of: its text, and the files that it may refer
+// to. An alias of a sub-chart changes the chart's name.
+func schemaKey(chart *chartv2.Chart) string {
+	text := string(chart.Schema)
+	if !strings.Contains(text, ".json") {
+		return text
+	}
+	files := schemaFiles(chart)
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		text += fmt.Sprintf("\x00%q %x", name, sha256.Sum256(files[name]))
+	}
+	return text
+}
+
+// compileSchema compiles the schema of a chart. It reads nothing but files of the chart: a chart must
+// not choose which files and addresses the operator reads, see [localize].
+func compileSchema(chart *chartv2.Chart) (compiled valuesSchema) {
 	defer recovered(func(err error) { compiled = valuesSchema{err: err} })
-	document, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
+	document, err := jsonschema.UnmarshalJSON(bytes.NewReader(chart.Schema))
 	if err != nil {
 		return valuesSchema{err: unusable(err)}
 	}
-	compiled.remote = localize(document)
+	documents, remote := localize(document, chart)
+	compiled.remote = remote
+	documents[anyValue] = true
 	compiler := jsonschema.NewCompiler()
 	compiler.UseLoader(jsonschema.SchemeURLLoader{}) // It has no scheme, so it loads nothing.
-	if err := errors.Join(compiler.AddResource(anyValue, true), compiler.AddResource(schemaURL, document)); err != nil {
-		return valuesSchema{err: unusable(err)}
+	for at, document := range documents {
+		if err := compiler.AddResource(at, document); err != nil {
+			return valuesSchema{err: unusable(err)}
+		}
 	}
 	compiled.validator, err = compiler.Compile(schemaURL)
 	var unread *jsonschema.LoadURLError
@@ -146,7 +166,7 @@ func (s valuesSchemas) check(chart *chartv2.Chart, values map[string]any) error 
 // validate adds the violations of a chart and its sub-charts. path leads to the values of the chart.
 func (s valuesSchemas) validate(chart *chartv2.Chart, path []string, values map[string]any, found *violations) (err error) {
 	defer recovered(func(caught error) { err = caught })
-	if schema := s[string(chart.Schema)]; chart.Schema != nil {
+	if schema := s[schemaKey(chart)]; chart.Schema != nil {
 		if schema.err != nil {
 			return inChart(path, schema.err)
 		}

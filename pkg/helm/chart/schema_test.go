@@ -170,6 +170,69 @@ func TestSchemaIsReadAlone(t *testing.T) {
 	}
 }
 
+// TestSchemaRefersToFilesOfChart: files in the folder of the chart are found as by Helm 3, which
+// resolves references against its working directory, and other files are not read.
+func TestSchemaRefersToFilesOfChart(t *testing.T) {
+	const defs = `{"port":{"type":"integer"},"ports":{"items":{"$ref":"#/port"}},"more":{"$ref":"nested/more.json"}}`
+	tests := map[string]struct {
+		ref string
+		// unread is in the note; empty if the file is found.
+		unread string
+	}{
+		"relative to the working directory":  {ref: "file://./helm-charts/CHART/defs.json#/port"},
+		"absolute":                           {ref: "file:///opt/helm/helm-charts/CHART/defs.json#/port"},
+		"a folder of the same name":          {ref: "file:///CHART/helm-charts/CHART/defs.json#/port"},
+		"beside the schema":                  {ref: "defs.json#/port"},
+		"in a folder":                        {ref: "schemas/./port.json"},
+		"of a file to another":               {ref: "defs.json#/more"},
+		"within the other file":              {ref: "schemas/first.json"},
+		"two files that refer to each other": {ref: "schemas/one.json"},
+		"another chart":                      {ref: "file://./helm-charts/other/defs.json#/port", unread: "/helm-charts/other/defs.json"},
+		"out of the chart":                   {ref: "file://./helm-charts/CHART/../../etc/defs.json", unread: "etc/defs.json"},
+		"a file that is not there":           {ref: "file://./helm-charts/CHART/none.json", unread: "none.json"},
+		"a template":                         {ref: "templates/a.json", unread: "templates/a.json"},
+		"no JSON":                            {ref: "broken.json", unread: "broken.json"},
+		"not a schema's file":                {ref: "README.md", unread: "README.md"},
+	}
+	for name, test := range tests {
+		for _, sub := range []string{"", "charts/sub/"} {
+			t.Run(name+" "+sub, func(t *testing.T) {
+				folder := "test"
+				if sub != "" {
+					folder = "sub"
+				}
+				schema := `{"properties":{"port":{"$ref":"` + strings.ReplaceAll(test.ref, "CHART", folder) + `"}}}`
+				files := map[string]string{"values.yaml": "{}\n"}
+				for name, text := range map[string]string{
+					"Chart.yaml": "apiVersion: v2\nname: " + folder + "\nversion: 1.0.0\n", "values.schema.json": schema,
+					"defs.json": defs, "schemas/port.json": `{"type":"integer"}`, "nested/more.json": `{"type":"integer"}`,
+					"schemas/first.json": `{"$ref":"port.json"}`, "schemas/one.json": `{"type":"integer","items":{"$ref":"two.json"}}`,
+					"schemas/two.json": `{"$ref":"one.json"}`, "templates/a.json": "{}", "broken.json": "{", "README.md": "{}",
+				} {
+					files[sub+name] = text
+				}
+				chart := testChart(t, files)
+				values := func(port any) map[string]any {
+					if sub != "" {
+						return map[string]any{"sub": map[string]any{"port": port}}
+					}
+					return map[string]any{"port": port}
+				}
+
+				if err := chart.CheckValues(values(1)); err != nil {
+					t.Errorf("a port is refused: %v", err)
+				}
+				if err := chart.CheckValues(values("x")); (err == nil) != (test.unread != "") {
+					t.Errorf("error of a wrong port is %v", err)
+				}
+				if note := chart.SchemaNote(); (note == "") != (test.unread == "") || !strings.Contains(note, test.unread) {
+					t.Errorf("note is %q, want one about %q", note, test.unread)
+				}
+			})
+		}
+	}
+}
+
 // TestSchemaErrorsAreShort: any number of violations is one line that names the first.
 func TestSchemaErrorsAreShort(t *testing.T) {
 	long := strings.Repeat("k", 1000)

@@ -4,11 +4,14 @@
 package chart
 
 import (
+	"bytes"
 	"net/url"
+	"path"
 	"slices"
 	"strings"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
+	chartv2 "helm.sh/helm/v4/pkg/chart/v2"
 )
 
 // anyValue is the address of a schema that accepts every value.
@@ -24,45 +27,113 @@ var (
 	dataKeywords = []string{"const", "enum", "default", "examples", "example"}
 )
 
-// localize changes a schema so that it refers to nothing outside of itself. A reference to another
-// file or address becomes one to a schema that accepts every value, and an unknown $schema is
-// removed. It returns these addresses, in order.
-func localize(document any) (remote []string) {
-	l := localizer{local: map[string]bool{schemaURL: true}, library: map[string]bool{}}
-	if root, ok := document.(map[string]any); ok {
-		l.draft, _ = root["$schema"].(string)
-	}
-	base, err := url.Parse(schemaURL)
-	if err != nil {
-		return nil
-	}
-	// A reference may lead to a schema that follows it, so first all addresses are collected.
-	l.each(document, base, func(_ map[string]any, base *url.URL) { l.local[address(base)] = true })
-	l.each(document, base, func(schema map[string]any, base *url.URL) {
-		for _, keyword := range references {
-			target := resolved(base, schema[keyword])
-			if target != nil && !l.isLocal(target) {
-				schema[keyword] = anyValue
-				remote = append(remote, shown(target.String()))
-			}
-		}
-		if dialect := resolved(base, schema["$schema"]); dialect != nil && !isDraft(dialect) {
-			delete(schema, "$schema")
-			remote = append(remote, shown(dialect.String()))
-		}
-	})
-	slices.Sort(remote)
-	return slices.Compact(remote)
+// localize changes a schema so that it refers to nothing but itself and files of its chart. A
+// reference to another file or address becomes one to a schema that accepts every value, and an
+// unknown $schema is removed. It returns the documents by their addresses, and the addresses that
+// are left out, in order.
+func localize(document any, chart *chartv2.Chart) (documents map[string]any, remote []string) {
+	l := localizer{chart: chart, files: schemaFiles(chart), documents: map[string]any{}, local: map[string]bool{}, library: map[string]bool{}}
+	l.add(schemaURL, document)
+	slices.Sort(l.remote)
+	return l.documents, slices.Compact(l.remote)
 }
 
-// localizer walks a schema.
+// localizer walks a schema, and the files of the chart that it refers to.
 type localizer struct {
-	// draft is $schema of the document.
+	chart *chartv2.Chart
+	files map[string][]byte
+	// documents are the schema and the files by their addresses.
+	documents map[string]any
+	// draft is $schema of the current document.
 	draft string
-	// local are the addresses of the document and of the schemas in it.
+	// local are the addresses of the documents and of the schemas in them.
 	local map[string]bool
 	// library are the results of inLibrary.
 	library map[string]bool
+	// remote are the addresses that nothing is read from.
+	remote []string
+}
+
+// schemaFiles returns the files that the schema of a chart may refer to.
+func schemaFiles(chart *chartv2.Chart) map[string][]byte {
+	files := map[string][]byte{}
+	for _, file := range chart.Files {
+		if path.Ext(file.Name) == ".json" {
+			files[file.Name] = file.Data
+		}
+	}
+	return files
+}
+
+// add adds a document, and then the files that it refers to.
+func (l *localizer) add(at string, document any) {
+	base, err := url.Parse(at)
+	if err != nil {
+		return
+	}
+	l.documents[at], l.local[at], l.draft = document, true, ""
+	if root, ok := document.(map[string]any); ok {
+		l.draft, _ = root["$schema"].(string)
+	}
+	// A reference may lead to a schema that follows it, so first all addresses are collected.
+	l.each(document, base, func(_ map[string]any, base *url.URL) { l.local[address(base)] = true })
+	var files []string
+	l.each(document, base, func(schema map[string]any, base *url.URL) {
+		for _, keyword := range references {
+			target := resolved(base, schema[keyword])
+			if target == nil || l.isLocal(target) {
+				continue
+			}
+			if file := l.fileOf(target); file != "" {
+				files = append(files, file)
+				target.Scheme, target.User, target.Host, target.Path, target.RawPath, target.RawQuery = "file", nil, "", "/"+file, "", ""
+				schema[keyword] = target.String()
+				continue
+			}
+			schema[keyword] = anyValue
+			l.remote = append(l.remote, shown(target.String()))
+		}
+		if dialect := resolved(base, schema["$schema"]); dialect != nil && !isDraft(dialect) {
+			delete(schema, "$schema")
+			l.remote = append(l.remote, shown(dialect.String()))
+		}
+	})
+	for _, file := range files {
+		at := (&url.URL{Scheme: "file", Path: "/" + file}).String()
+		if _, known := l.documents[at]; !known {
+			l.add(at, l.read(file))
+		}
+	}
+}
+
+// fileOf returns the file of the chart that a reference leads to; empty if there is none. Helm 3
+// resolves references against the working directory, so an address may have any folders in front of
+// the chart's own: file://./helm-charts/NAME/defs.json.
+func (l *localizer) fileOf(target *url.URL) string {
+	if target.Scheme != "file" || l.chart.Metadata == nil {
+		return ""
+	}
+	file, folder := strings.TrimPrefix(path.Clean("/"+target.Path), "/"), l.chart.Metadata.Name+"/"
+	for {
+		if _, ok := l.files[file]; ok {
+			return file
+		}
+		_, below, found := strings.Cut("/"+file, "/"+folder)
+		if !found {
+			return ""
+		}
+		file = below
+	}
+}
+
+// read returns a file of the chart. One that is no JSON accepts every value.
+func (l *localizer) read(file string) any {
+	document, err := jsonschema.UnmarshalJSON(bytes.NewReader(l.files[file]))
+	if err != nil {
+		l.remote = append(l.remote, shown(file))
+		return true
+	}
+	return document
 }
 
 // each visits all schemas in a document, with their base addresses.

@@ -40,17 +40,26 @@ const tooManyBeginnings = "it ends in parts of secrets"
 // for the preparation: a pass without a message to redact costs nothing.
 type Redactor struct {
 	secrets []string
+	public  func() []string
 	prepare sync.Once
 	// withheld replaces every text, unless it is empty.
 	withheld string
 	// forms are the ways in which a text may write the secrets, the longest first.
-	forms    []string
-	replacer *strings.Replacer
+	forms []string
+	// blank replaces each byte of a secret by a zero byte.
+	blank *strings.Replacer
 }
 
 // New returns the Redactor of secrets. Secrets of fewer than 4 bytes are ignored. With more than
 // 1,000 different secrets, the Redactor withholds every text.
 func New(secrets []string) *Redactor { return &Redactor{secrets: secrets} }
+
+// Keeping returns a Redactor that leaves public names as they are, also if a secret is a name or a
+// part of one. A mask in a name that everybody sees would tell the secret. It calls public only for
+// texts with a secret.
+func (r *Redactor) Keeping(public func() []string) *Redactor {
+	return &Redactor{secrets: r.secrets, public: public, withheld: r.withheld}
+}
 
 // init prepares the search for the secrets.
 func (r *Redactor) init() {
@@ -74,9 +83,42 @@ func (r *Redactor) init() {
 	r.forms = slices.Compact(r.forms)
 	pairs := make([]string, 0, 2*len(r.forms))
 	for _, form := range r.forms {
-		pairs = append(pairs, form, Mark)
+		pairs = append(pairs, form, strings.Repeat("\x00", len(form)))
 	}
-	r.replacer = strings.NewReplacer(pairs...)
+	r.blank = strings.NewReplacer(pairs...)
+}
+
+// mask replaces the secrets in a text, except within public names.
+func (r *Redactor) mask(text string) string {
+	blanked := r.blank.Replace(text)
+	if blanked == text {
+		return text
+	}
+	var public []string
+	if r.public != nil {
+		public = r.public()
+	}
+	var masked strings.Builder
+	for at := 0; at < len(text); {
+		end := at + 1
+		for end < len(text) && (blanked[end] == 0) == (blanked[at] == 0) {
+			end++
+		}
+		if part := text[at:end]; blanked[at] != 0 || isWithin(public, text, at, end) {
+			masked.WriteString(part)
+		} else {
+			masked.WriteString(Mark)
+		}
+		at = end
+	}
+	return masked.String()
+}
+
+// isWithin reports whether text[from:to] lies within one of the names.
+func isWithin(names []string, text string, from, to int) bool {
+	return slices.ContainsFunc(names, func(name string) bool {
+		return len(name) >= to-from && strings.Contains(text[max(0, to-len(name)):min(len(text), from+len(name))], name)
+	})
 }
 
 // Withholding returns a Redactor that replaces every text by a sentence that ends in why. It is for
@@ -106,7 +148,7 @@ func (r *Redactor) Text(text string) string {
 			return withheld(tooManyBeginnings)
 		}
 	}
-	kept = message.JoinLines(r.replacer.Replace(kept))
+	kept = message.JoinLines(r.mask(kept))
 	if isCut {
 		kept += message.Ellipsis
 	}

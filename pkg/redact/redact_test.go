@@ -191,3 +191,21 @@ func allocated(run func()) uint64 {
 	runtime.ReadMemStats(&after)
 	return after.TotalAlloc - before.TotalAlloc
 }
+
+func TestPublicNames(t *testing.T) {
+	public := func() []string { return []string{"demo-app", "web-1", "Deployment", ""} }
+	tests := map[string]struct{ secret, text, want string }{
+		"a name":                   {"demo-app", "render chart demo-app: no", "render chart demo-app: no"},
+		"a part of a name":         {"demo", "render chart demo-app with demo", "render chart demo-app with REDACTED"},
+		"a kind":                   {"Deployment", "Deployment default/web-1", "Deployment default/web-1"},
+		"a longer secret":          {"demo-app-pw", "demo-app has demo-app-pw", "demo-app has REDACTED"},
+		"a secret behind a name":   {"1pass", "web-1pass", "web-REDACTED"},
+		"a secret in front of one": {"pass-w", "pass-web-1", "REDACTEDeb-1"},
+		"a secret around a name":   {"x-web-1-y", "x-web-1-y", "REDACTED"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			expect.Equal(t, "text", test.want, New([]string{test.secret}).Keeping(public).Text(test.text))
+		})
+	}
+}

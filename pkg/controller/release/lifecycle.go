@@ -128,9 +128,7 @@ func Steps[T kind.Object[T]](l *Lifecycle, binding Binding[T]) func(context.Cont
 			return controller.Terminal(errors.Join(fmt.Errorf("the binding of %s returned a release without a chart", f.Key), err))
 		}
 		f.Desired.suspendFor(p.Pause, p.Object)
-		if f.Desired.Redactor == nil {
-			f.Desired.Redactor = redact.New(nil)
-		}
+		f.Desired.redactFor(f.Key, *binding.Status(p.Observed))
 		return l.reconcile(ctx, s, f, err)
 	}
 }
@@ -327,6 +325,28 @@ func (l *Lifecycle) passGates(ctx context.Context, s *subject, f Facts, found as
 	}
 	found.plan, found.blockers = found.plan.holdIfBlocked(found.blockers)
 	return found
+}
+
+// redactFor has the redactor keep the names that everybody sees: of the object, its release, its
+// chart, and the objects in the release.
+func (d *Desired) redactFor(key cache.ObjectName, written releasev1alpha1.ReleaseStatus) {
+	redactor, desired := d.Redactor, d.Release
+	if redactor == nil {
+		redactor = redact.New(nil)
+	}
+	d.Redactor = redactor.Keeping(func() []string {
+		names := []string{key.Namespace, key.Name, desired.Namespace, desired.Name}
+		if desired.Chart != nil {
+			names = append(names, desired.Chart.Name())
+		}
+		if desired.Owner != nil {
+			names = append(names, desired.Owner.Kind)
+		}
+		for _, entry := range written.Inventory {
+			names = append(names, entry.Kind, entry.Name)
+		}
+		return names
+	})
 }
 
 func (d Desired) summarize(outcome Outcome) {

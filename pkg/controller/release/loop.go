@@ -17,7 +17,6 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller/kind"
 	"github.com/example/demoapp-controller/pkg/controller/kind/event"
 	"github.com/example/demoapp-controller/pkg/helm"
-	"github.com/example/demoapp-controller/pkg/redact"
 )
 
 // Subscription is an engine that reports changes of releases. A [Lifecycle] needs one,
@@ -136,24 +135,22 @@ func heldReasons(gates []kind.Gate, conditions []metav1.Condition) []string {
 func finalize[T kind.Object[T]](ctx context.Context, l *Lifecycle, binding Binding[T], p *kind.Pass[T]) (event.Event, error) {
 	desired, _ := binding.Desired(ctx, p) // The release without values is always set.
 	done, _, err := l.Uninstall(ctx, p, desired.Release, *binding.Status(p.Observed), desired.Policy)
-	return done, blocked(desired, p, err)
+	return done, blocked(desired, *binding.Status(p.Observed), p, err)
 }
 
 // letGo lets the release of an object go. The status reports a failure.
 func letGo[T kind.Object[T]](ctx context.Context, l *Lifecycle, binding Binding[T], p *kind.Pass[T]) (event.Event, error) {
 	desired, _ := binding.Desired(ctx, p) // As in finalize.
 	done, err := l.LetGo(ctx, desired.Release, *binding.Status(p.Observed), desired.Policy)
-	return done, blocked(desired, p, err)
+	return done, blocked(desired, *binding.Status(p.Observed), p, err)
 }
 
 // blocked reports why the deletion of an object waits, and returns the cause without secrets.
-func blocked[T kind.Object[T]](desired Desired, p *kind.Pass[T], err error) error {
+func blocked[T kind.Object[T]](desired Desired, s releasev1alpha1.ReleaseStatus, p *kind.Pass[T], err error) error {
 	if err == nil {
 		return nil
 	}
-	if desired.Redactor == nil {
-		desired.Redactor = redact.New(nil)
-	}
+	desired.redactFor(p.Key(), s)
 	err = desired.Redactor.Error(err)
 	p.Conditions().MarkReconciling(releasev1alpha1.ReasonUninstallFailed, "Deletion waits: "+err.Error())
 	return err

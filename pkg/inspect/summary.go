@@ -95,7 +95,10 @@ func Summarize(object *unstructured.Unstructured) Summary {
 		}
 	}
 	if deployed := status.Release.DeployedRelease; deployed != nil {
-		s.Revision, s.Chart = deployed.Revision, deployed.Chart+"@"+deployed.ChartVersion
+		s.Revision = deployed.Revision
+		if deployed.Chart != "" { // The operators of Helm 3 write only the name of the release.
+			s.Chart = deployed.Chart + "@" + deployed.ChartVersion
+		}
 	}
 	return s
 }

@@ -160,11 +160,15 @@ func (f facts) ofUnseen(node *Node, summary Summary) finding {
 	}
 	served := f.operator.report.serves(node.Resource, node.GroupVersionKind.GroupKind())
 	logs := fmt.Sprintf("kubectl logs -n %s %s", f.operator.lease.Namespace, podOf(f.operator.report.Leader))
+	late := node.Object.GetCreationTimestamp().Add(firstLook).Before(f.now)
 	switch {
 	case f.operator.report.Version != "" && !served:
 		found.verdict, found.commands = NeedsPerson, []string{logs}
 		found.text = "The operator runs and does not serve the kind: its permissions for the kind are missing, or its flags leave it out"
-	case node.Object.GetGeneration() == 1 && node.Object.GetCreationTimestamp().Add(firstLook).Before(f.now):
+	case late && len(StatusOf(node.Object).Conditions) == 0 && slices.ContainsFunc(node.Object.GetFinalizers(), node.isHeldBy):
+		found.verdict, found.commands = NeedsPerson, []string{fmt.Sprintf("kubectl get customresourcedefinition %s -o yaml", node.Resource)}
+		found.text = "The operator has seen the object, and its status is empty: set x-kubernetes-preserve-unknown-fields: true on status in the CRD"
+	case node.Object.GetGeneration() == 1 && late:
 		found.verdict, found.commands = NeedsPerson, []string{logs}
 		found.text = "The operator runs and has not looked at the object: its flag --namespaces leaves the namespace out, or its work waits"
 	}
@@ -188,7 +192,7 @@ func (f facts) ofDeleted(node *Node, summary Summary) finding {
 	var others []string
 	own := false
 	for _, finalizer := range node.Object.GetFinalizers() {
-		if strings.HasPrefix(finalizer, node.GroupVersionKind.Group+"/") || slices.Contains(finalizers, finalizer) {
+		if node.isHeldBy(finalizer) {
 			own = true
 		} else {
 			others = append(others, finalizer)
@@ -214,6 +218,11 @@ func (f facts) ofDeleted(node *Node, summary Summary) finding {
 		}
 	}
 	return found
+}
+
+// isHeldBy reports whether a finalizer is the operator's.
+func (n *Node) isHeldBy(finalizer string) bool {
+	return strings.HasPrefix(finalizer, n.GroupVersionKind.Group+"/") || slices.Contains(finalizers, finalizer)
 }
 
 // finalizersOfOthers explains a deletion that waits for other controllers.

@@ -120,6 +120,10 @@ func TestWhy(t *testing.T) {
 			"new object of a kind of watches.yaml", "apiVersion: cache.my.domain/v1\nkind: Memcached\nmetadata: {name: web, generation: 1, creationTimestamp: '1970-01-01T00:16:30Z'}\n",
 			now, "waits: Memcached/web", "kubectl describe memcached.cache.my.domain web -n shop",
 		},
+		{
+			"kind whose CRD drops the status", "apiVersion: cache.my.domain/v1\nkind: Memcached\nmetadata: {name: web, generation: 2, finalizers: [helm.sdk.operatorframework.io/uninstall-release]}\n",
+			now, "needs a person: Memcached/web", "kubectl get customresourcedefinition memcacheds.cache.my.domain -o yaml",
+		},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -100,7 +100,7 @@ func (c *Cluster) Adopt(ctx context.Context, object *unstructured.Unstructured, 
 }
 
 // LetGo marks a release as no longer owned by the object, for [Cluster.DeleteOrphaned]. From then
-// on, the operator changes nothing of the release. It waits until the status says so.
+// on, the operator changes nothing of the release. [Cluster.AwaitLetGo] waits until the status says so.
 func (c *Cluster) LetGo(ctx context.Context, object *unstructured.Unstructured, h *Handover) error {
 	if !h.Owned(object.GetUID()) && h.owner != record.Released {
 		return fmt.Errorf("release %s does not belong to %s", h.Name, ReferenceOf(object))
@@ -109,14 +109,15 @@ func (c *Cluster) LetGo(ctx context.Context, object *unstructured.Unstructured, 
 	if _, err := c.patch(ctx, object, withdrawn.patch(object), ""); err != nil {
 		return err
 	}
-	err := c.labelRecord(ctx, h, map[string]any{record.OwnerLabel: record.Released, record.OwnerKindLabel: nil, record.OwnerGenerationLabel: nil}, "")
-	if err != nil {
-		return err
-	}
+	return c.labelRecord(ctx, h, map[string]any{record.OwnerLabel: record.Released, record.OwnerKindLabel: nil, record.OwnerGenerationLabel: nil}, "")
+}
+
+// AwaitLetGo returns when the operator has let the release of an object go, see [Cluster.LetGo].
+func (c *Cluster) AwaitLetGo(ctx context.Context, object *unstructured.Unstructured) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	what := Followed{Kind: object.GroupVersionKind(), Namespace: object.GetNamespace(), Name: object.GetName()}
-	err = c.FollowObjects(ctx, what, func(object *unstructured.Unstructured, deleted bool) {
+	err := c.FollowObjects(ctx, what, func(object *unstructured.Unstructured, deleted bool) {
 		ready := StatusOf(object).Condition(apimeta.ConditionReady)
 		if deleted || ready != nil && ready.Reason == apimeta.ReasonOwnershipConflict {
 			stop(errLetGo)

@@ -119,9 +119,12 @@ func (c *command) runOrphan(ctx context.Context, o handoverOptions, args []strin
 	if !o.yes && !c.confirmed(fmt.Sprintf("Delete %s and keep release %s with these objects?", name, release.Name)) {
 		return errNotConfirmed
 	}
+	if err := cluster.LetGo(ctx, object, release); err != nil {
+		return err
+	}
 	waiting, cancel := context.WithTimeoutCause(ctx, o.timeout, errTimeout)
 	defer cancel()
-	err = cluster.LetGo(waiting, object, release)
+	err = cluster.AwaitLetGo(waiting, object)
 	if errors.Is(err, errTimeout) {
 		fmt.Fprintf(c.streams.ErrOut, "timeout after %s: the operator has not let release %s go, and nothing was deleted; run the command again, or kubectl demoapp adopt\n",
 			o.timeout, release.Name)

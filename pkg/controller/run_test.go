@@ -6,6 +6,7 @@ package controller
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -47,6 +48,28 @@ func TestStopDrainsPasses(t *testing.T) {
 		}
 		advance(time.Hour)
 		r.want(pass{keyA, SpecChange, 0})
+		r.lead(nil)
+	})
+}
+
+// TestStopIsNoFailure: a pass that ends early because the process stops is no error.
+func TestStopIsNoFailure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, Options{})
+		r.reconcile = func(ctx context.Context, _ cache.ObjectName, _ Reason) (Result, error) {
+			<-Stop(ctx).Done()
+			return Result{}, fmt.Errorf("ended: %w", context.Canceled)
+		}
+		r.run()
+		r.Enqueue(keyA, SpecChange)
+		advance(time.Second)
+		r.stop(errors.New("SIGTERM"))
+		if err := <-r.ended; err != nil {
+			t.Errorf("Run returned %v", err)
+		}
+		if log := strings.Join(r.logs, "\n"); strings.Contains(log, "Reconcile failed") {
+			t.Errorf("log is %s", log)
+		}
 		r.lead(nil)
 	})
 }

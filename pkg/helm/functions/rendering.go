@@ -5,7 +5,6 @@ package functions
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -38,8 +37,8 @@ var costs = map[string]time.Duration{
 var (
 	// ErrTimeout means that a rendering took longer than MaxTime.
 	ErrTimeout = fmt.Errorf("the templates took longer than %v: use smaller loops and fewer functions that hash, generate keys or search texts", MaxTime)
-	// ErrStopped means that the rendering ended because the process stops.
-	ErrStopped = errors.New("the rendering was ended because the process stops")
+	// ErrStopped means that the rendering ended because the process stops. It wraps context.Canceled.
+	ErrStopped = fmt.Errorf("the rendering was ended because the process stops: %w", context.Canceled)
 )
 
 // helmsOwn are the functions that Helm defines itself or removes. They are not replaced.

@@ -246,6 +246,126 @@ status: {observedGeneration: 2, replicas: 3, conditions: [{type: Progressing, st
 			want:     Health{Status: status.CurrentStatus},
 			silent:   true,
 		},
+		"StatefulSet, ready for less than minReadySeconds": {
+			manifest: "{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: a, generation: 2}, spec: {replicas: 2, minReadySeconds: 30}, status: " +
+				"{observedGeneration: 2, replicas: 2, readyReplicas: 2, availableReplicas: 1, currentReplicas: 2, updatedReplicas: 2, currentRevision: b, updateRevision: b}}",
+			want: Health{Status: status.InProgressStatus, Replicas: 2, ReadyReplicas: 2},
+		},
+		"StatefulSet, whose pods a person replaces, ready for less than minReadySeconds": {
+			manifest: "{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: a, generation: 2}, " +
+				"spec: {replicas: 2, minReadySeconds: 30, updateStrategy: {type: OnDelete}}, " +
+				"status: {observedGeneration: 2, replicas: 2, readyReplicas: 2, availableReplicas: 1, currentReplicas: 2, currentRevision: a, updateRevision: b}}",
+			want: Health{Status: status.InProgressStatus, Replicas: 2, ReadyReplicas: 2},
+		},
+		"StatefulSet, ready for minReadySeconds": {
+			manifest: "{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: a, generation: 2}, spec: {replicas: 2, minReadySeconds: 30}, status: " +
+				"{observedGeneration: 2, replicas: 2, readyReplicas: 2, availableReplicas: 2, currentReplicas: 2, updatedReplicas: 2, currentRevision: b, updateRevision: b}}",
+			want:   Health{Status: status.CurrentStatus, Replicas: 2, ReadyReplicas: 2},
+			silent: true,
+		},
+		"StatefulSet, whose partition keeps all pods at the older revision": {
+			manifest: "{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: a, generation: 2}, " +
+				"spec: {replicas: 2, updateStrategy: {type: RollingUpdate, rollingUpdate: {partition: 2}}}, " +
+				"status: {observedGeneration: 2, replicas: 2, readyReplicas: 2, availableReplicas: 2, currentReplicas: 2, currentRevision: a, updateRevision: b}}",
+			want:   Health{Status: status.CurrentStatus, Replicas: 2, ReadyReplicas: 2},
+			silent: true,
+		},
+		"DaemonSet that no node matches": {
+			manifest: "{apiVersion: apps/v1, kind: DaemonSet, metadata: {name: a, generation: 2}, spec: {updateStrategy: {type: RollingUpdate}}, status: " +
+				"{observedGeneration: 2, desiredNumberScheduled: 0, currentNumberScheduled: 0, numberReady: 0, numberMisscheduled: 0}}",
+			want:   Health{Status: status.CurrentStatus},
+			silent: true,
+		},
+		"Deployment, scaled up by an autoscaler": {
+			manifest: deploymentHead + `
+status:
+  observedGeneration: 2
+  replicas: 3
+  updatedReplicas: 3
+  readyReplicas: 2
+  availableReplicas: 2
+  conditions: [{type: Available, status: "True"}, {type: Progressing, status: "True", reason: NewReplicaSetAvailable}]
+`,
+			want: Health{Status: status.InProgressStatus, Replicas: 3, ReadyReplicas: 2, Selector: selector, Available: true},
+		},
+		"ReplicationController without a ready pod": {
+			manifest: "{apiVersion: v1, kind: ReplicationController, metadata: {name: a, generation: 2}, spec: {replicas: 2}, " +
+				"status: {observedGeneration: 2, replicas: 2, fullyLabeledReplicas: 2}}",
+			want: Health{Status: status.InProgressStatus, Replicas: 2},
+		},
+		"ReplicationController whose pods admission refuses": {
+			manifest: "{apiVersion: v1, kind: ReplicationController, metadata: {name: a, generation: 2}, spec: {replicas: 2}, " +
+				"status: {observedGeneration: 2, replicas: 0, conditions: [{type: ReplicaFailure, status: 'True', message: denied}]}}",
+			want: Health{Status: status.InProgressStatus, PodsRefused: "denied"},
+		},
+		"ReplicationController with its pods": {
+			manifest: "{apiVersion: v1, kind: ReplicationController, metadata: {name: a, generation: 2}, spec: {replicas: 2}, " +
+				"status: {observedGeneration: 2, replicas: 2, fullyLabeledReplicas: 2, readyReplicas: 2, availableReplicas: 2}}",
+			want:   Health{Status: status.CurrentStatus, Replicas: 2, ReadyReplicas: 2},
+			silent: true,
+		},
+		"ReplicationController that should have no pods": {
+			manifest: "{apiVersion: v1, kind: ReplicationController, metadata: {name: a, generation: 2}, spec: {replicas: 0}, status: {observedGeneration: 2, replicas: 0}}",
+			want:     Health{Status: status.CurrentStatus},
+			silent:   true,
+		},
+		"Pod that waits for a node": {
+			manifest: "{apiVersion: v1, kind: Pod, metadata: {name: a, creationTimestamp: '2026-01-02T03:04:05Z'}, spec: {containers: []}, status: " +
+				"{phase: Pending, conditions: [{type: PodScheduled, status: 'False', reason: Unschedulable, message: '0/3 nodes are available'}]}}",
+			want: Health{Status: status.InProgressStatus},
+		},
+		"Pod with a scheduling gate": {
+			manifest: "{apiVersion: v1, kind: Pod, metadata: {name: a, creationTimestamp: '2026-01-02T03:04:05Z'}, spec: {containers: []}, status: " +
+				"{phase: Pending, conditions: [{type: PodScheduled, status: 'False', reason: SchedulingGated}]}}",
+			want: Health{Status: status.InProgressStatus},
+		},
+		"Pod that runs once, and is ready": {
+			manifest: "{apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {containers: [], restartPolicy: Never}, " +
+				"status: {phase: Running, conditions: [{type: PodScheduled, status: 'True'}, {type: Ready, status: 'True'}]}}",
+			want:   Health{Status: status.CurrentStatus},
+			silent: true,
+		},
+		"PodDisruptionBudget that allows no disruption": {
+			manifest: "{apiVersion: policy/v1, kind: PodDisruptionBudget, metadata: {name: a, generation: 1}, spec: {minAvailable: 1}, status: " +
+				"{observedGeneration: 1, disruptionsAllowed: 0, currentHealthy: 1, desiredHealthy: 1, expectedPods: 1, " +
+				"conditions: [{type: DisruptionAllowed, status: 'False', reason: InsufficientPods, message: ''}]}}",
+			want:   Health{Status: status.CurrentStatus},
+			silent: true,
+		},
+		"PodDisruptionBudget of pods without the scale subresource, changed": {
+			manifest: "{apiVersion: policy/v1, kind: PodDisruptionBudget, metadata: {name: a, generation: 2}, spec: {maxUnavailable: 1}, status: " +
+				"{observedGeneration: 1, disruptionsAllowed: 0, currentHealthy: 1, desiredHealthy: 1, expectedPods: 1, " +
+				"conditions: [{type: DisruptionAllowed, status: 'False', reason: SyncFailed, message: things do not implement the scale subresource}]}}",
+			want:   Health{Status: status.CurrentStatus},
+			silent: true,
+		},
+		"PodDisruptionBudget, not seen by its controller yet": {
+			manifest: "{apiVersion: policy/v1, kind: PodDisruptionBudget, metadata: {name: a, generation: 2}, spec: {maxUnavailable: 1}, status: " +
+				"{observedGeneration: 1, disruptionsAllowed: 1, currentHealthy: 1, desiredHealthy: 1, expectedPods: 1, " +
+				"conditions: [{type: DisruptionAllowed, status: 'True', reason: SufficientPods, message: ''}]}}",
+			want: Health{Status: status.InProgressStatus},
+		},
+		"HorizontalPodAutoscaler that reads no metrics": {
+			manifest: "{apiVersion: autoscaling/v2, kind: HorizontalPodAutoscaler, metadata: {name: a}, spec: {maxReplicas: 3, scaleTargetRef: {kind: Deployment, name: a}}, " +
+				"status: {currentMetrics: [], desiredReplicas: 0, conditions: [{type: ScalingActive, status: 'False', reason: FailedGetResourceMetric}]}}",
+			want:   Health{Status: status.CurrentStatus},
+			silent: true,
+		},
+		"Service with external IPs, load balancer to come": {
+			manifest: "{apiVersion: v1, kind: Service, metadata: {name: web}, spec: {type: LoadBalancer, clusterIP: 10.0.0.1, externalIPs: [192.0.2.1]}, status: {loadBalancer: {}}}",
+			want:     Health{Status: status.CurrentStatus},
+			silent:   true,
+		},
+		"Service whose load balancer has no address yet": {
+			manifest: "{apiVersion: v1, kind: Service, metadata: {name: web}, spec: {type: LoadBalancer, clusterIP: 10.0.0.1}, status: {loadBalancer: {}}}",
+			want:     Health{Status: status.CurrentStatus},
+			silent:   true,
+		},
+		"Ingress without an address": {
+			manifest: "{apiVersion: networking.k8s.io/v1, kind: Ingress, metadata: {name: web, generation: 1}, spec: {}, status: {loadBalancer: {}}}",
+			want:     Health{Status: status.CurrentStatus},
+			silent:   true,
+		},
 		"a kind of its own, with the usual conditions": {
 			manifest: `
 apiVersion: example.com/v1

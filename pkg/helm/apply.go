@@ -267,7 +267,7 @@ func (o *operation) isOwnHook(live *unstructured.Unstructured) bool {
 
 // createOnly creates the object. An existing object is not an error.
 func (o *operation) createOnly(info *resource.Info, object *unstructured.Unstructured) error {
-	if _, err := o.apply(info, object, ssa.Create, ""); err != nil && !apierrors.IsConflict(err) {
+	if _, err := o.apply(info, object, ssa.Create, ""); err != nil && !ssa.IsOutdated(err, info.Name) {
 		return err
 	}
 	return nil
@@ -310,7 +310,7 @@ func (o *operation) remove(info *resource.Info, policy metav1.DeletionPropagatio
 		// The watch may lag, does not show the controller, and selects by a label that may have
 		// been removed.
 		found, err := o.client(info).Get(o.ctx, info.Name, metav1.GetOptions{})
-		if o.isGone(err) {
+		if o.isGone(info, err) {
 			return nil
 		}
 		if err != nil {
@@ -330,7 +330,7 @@ func (o *operation) remove(info *resource.Info, policy metav1.DeletionPropagatio
 		PropagationPolicy: &policy, Preconditions: metav1.NewUIDPreconditions(string(got.UID)),
 	})
 	switch {
-	case o.isGone(err):
+	case o.isGone(info, err):
 		return nil
 	case apierrors.IsConflict(err):
 		return o.unlessReplaced(info, got.UID, err)
@@ -395,7 +395,7 @@ func (o *operation) removeHook(info *resource.Info, policy metav1.DeletionPropag
 	switch {
 	case apierrors.IsConflict(err):
 		return o.unlessReplaced(info, uid, err)
-	case err != nil && !apierrors.IsNotFound(err):
+	case err != nil && !ssa.IsGone(err, info.Name):
 		return fmt.Errorf("delete hook %s: %w", reference(info), err)
 	case replaced != nil:
 		o.noteRemoved(info, live.Of(replaced))

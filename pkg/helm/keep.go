@@ -9,13 +9,13 @@ import (
 	"log/slog"
 	"slices"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/cli-runtime/pkg/resource"
 	"k8s.io/utils/ptr"
 
 	"github.com/example/demoapp-controller/pkg/helm/manifest"
+	"github.com/example/demoapp-controller/pkg/ssa"
 )
 
 // isKept reports whether the manifest keeps an object. It is false for an object without content.
@@ -48,7 +48,7 @@ func (o *operation) disownKept(manifest string) error {
 // names the owner, so that the owner's next release can take it again, see provesOwner.
 func (o *operation) disown(info *resource.Info) error {
 	live, err := o.client(info).Get(o.ctx, info.Name, metav1.GetOptions{})
-	if o.isGone(err) {
+	if o.isGone(info, err) {
 		return nil
 	}
 	if err != nil {
@@ -69,7 +69,7 @@ func (o *operation) disown(info *resource.Info) error {
 		return fmt.Errorf("%s: %w", reference(info), err)
 	}
 	_, err = o.client(info).Patch(o.ctx, info.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: FieldManager})
-	if err != nil && !apierrors.IsNotFound(err) {
+	if err != nil && !ssa.IsGone(err, info.Name) {
 		return fmt.Errorf("let go of %s: %w", reference(info), err)
 	}
 	o.logger.Info("Let go of an object that is kept", slog.String("target", reference(info).String()))

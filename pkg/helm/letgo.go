@@ -94,7 +94,7 @@ func (s *store) letGo(newest *record.Record) error {
 		_, err = s.secrets.update(secret)
 		return err
 	})
-	if apierrors.IsNotFound(err) {
+	if ssa.IsGone(err, key) {
 		return nil
 	}
 	return s.note(key, err)

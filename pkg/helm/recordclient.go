@@ -9,7 +9,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
@@ -18,6 +17,7 @@ import (
 
 	"github.com/example/demoapp-controller/pkg/helm/record"
 	"github.com/example/demoapp-controller/pkg/overlay"
+	"github.com/example/demoapp-controller/pkg/ssa"
 )
 
 // recordClient reads and writes the release records of one operation. Its requests have a separate
@@ -78,7 +78,7 @@ func (c *recordClient) delete(name string) error {
 	ctx, cancel := c.context()
 	defer cancel()
 	err := c.core.Secrets(c.release.Namespace).Delete(ctx, name, metav1.DeleteOptions{})
-	if err == nil || apierrors.IsNotFound(err) {
+	if err == nil || ssa.IsGone(err, name) {
 		if known, ok := c.view.Get(c.release.Namespace, name); ok {
 			c.deleted(known)
 		}
@@ -104,7 +104,7 @@ func (c *recordClient) purge(history []*record.Record) error {
 	for _, known := range history {
 		// The selector misses a record whose name label was changed.
 		if known.Secret.Labels[record.NameLabel] != c.release.Name {
-			if err := c.delete(known.Secret.Name); err != nil && !apierrors.IsNotFound(err) {
+			if err := c.delete(known.Secret.Name); err != nil && !ssa.IsGone(err, known.Secret.Name) {
 				return fmt.Errorf("delete record %s: %w", known.Secret.Name, err)
 			}
 		}

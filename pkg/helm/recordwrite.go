@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/example/demoapp-controller/pkg/helm/record"
+	"github.com/example/demoapp-controller/pkg/ssa"
 )
 
 // seal prepares a revision for its record: it adds the salt and the owner to the labels
@@ -97,7 +98,7 @@ func (s *store) vacate(key string) error {
 	}
 	secret.Finalizers = nil
 	switch _, err := s.secrets.update(secret); {
-	case apierrors.IsNotFound(err):
+	case ssa.IsGone(err, key):
 		return nil
 	case apierrors.IsConflict(err):
 		return driver.ErrReleaseExists
@@ -168,7 +169,7 @@ func (s *store) written() int {
 // drop removes one record.
 func (s *store) drop(key string) error {
 	err := s.secrets.delete(key)
-	if apierrors.IsNotFound(err) {
+	if ssa.IsGone(err, key) {
 		return nil
 	}
 	return s.note(key, err)

@@ -15,6 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/cli-runtime/pkg/resource"
 	"k8s.io/client-go/kubernetes/scheme"
+
+	"github.com/example/demoapp-controller/pkg/ssa"
 )
 
 // removeAll removes objects in the given order, which is Helm's, with one exception: custom resources
@@ -54,11 +56,12 @@ func (o *operation) removeInBackground(info *resource.Info) error {
 	return o.remove(info, metav1.DeletePropagationBackground)
 }
 
-// isGone reports whether the answer to a request says that an object does not exist. An API server
+// isGone reports whether the answer to a request says that an object does not exist, see
+// [ssa.IsGone]. An API server
 // that does not know the path of the request says nothing about the object: the version of its kind
 // may have been dropped since the last discovery.
-func (o *operation) isGone(err error) bool {
-	if !apierrors.IsNotFound(err) {
+func (o *operation) isGone(info *resource.Info, err error) bool {
+	if !ssa.IsGone(err, info.Name) {
 		return false
 	}
 	if apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse) {
@@ -108,7 +111,7 @@ func (o *operation) awaitGone(custom kube.ResourceList) []error {
 	leaving := map[Identity]*unstructured.Unstructured{}
 	for _, info := range custom {
 		live, err := o.client(info).Get(o.ctx, info.Name, metav1.GetOptions{})
-		if err != nil && !o.isGone(err) {
+		if err != nil && !o.isGone(info, err) {
 			return []error{fmt.Errorf("look whether %s is gone: %w", reference(info), err)}
 		}
 		if err == nil && live.GetDeletionTimestamp() != nil {
@@ -154,7 +157,7 @@ func (o *operation) awaitRemoval(info *resource.Info, deleted *unstructured.Unst
 	left := min(bound, bound-o.engine.clock.Since(deleted.GetDeletionTimestamp().Time)) // Clocks may differ.
 	if left <= 0 {
 		live, err := o.client(info).Get(o.ctx, info.Name, metav1.GetOptions{})
-		if o.isGone(err) {
+		if o.isGone(info, err) {
 			return true, nil
 		}
 		if err != nil {

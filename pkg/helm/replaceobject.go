@@ -126,7 +126,7 @@ func (o *operation) removeReplaced(info *resource.Info, replaced *unstructured.U
 	err := o.client(info).Delete(o.ctx, info.Name, metav1.DeleteOptions{
 		PropagationPolicy: &policy, Preconditions: metav1.NewUIDPreconditions(string(uid)),
 	})
-	if err != nil && !apierrors.IsNotFound(err) {
+	if err != nil && !ssa.IsGone(err, info.Name) {
 		return err
 	}
 	o.touched = true

@@ -25,6 +25,7 @@ import (
 
 	"github.com/example/demoapp-controller/pkg/helm/guard"
 	"github.com/example/demoapp-controller/pkg/helm/record"
+	"github.com/example/demoapp-controller/pkg/ssa"
 )
 
 // store is Helm's storage driver for one operation on one release. Records have the format of
@@ -303,7 +304,7 @@ func (s *store) Update(key string, rls release.Releaser) error {
 // with its namespace.
 func (s *store) overwrite(key string, rls release.Releaser) error {
 	err := s.update(key, rls)
-	if s.purging && apierrors.IsNotFound(err) {
+	if s.purging && ssa.IsGone(err, key) {
 		return nil
 	}
 	return s.note(key, err)

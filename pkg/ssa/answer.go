@@ -25,7 +25,9 @@ import (
 //
 // The API server answers InternalError (500) if it cannot call an admission webhook, ServerTimeout
 // (500) and Timeout (504) if a request takes too long, and 500 without a reason if server-side apply
-// fails for an object that violates its schema. The text of the answer does not matter.
+// fails for an object that violates its schema. It answers Conflict (409) about a ResourceQuota if
+// many objects that the quota counts are created at the same time. The text of the answer does not
+// matter.
 func IsServerFault(err error) bool {
 	var answer apierrors.APIStatus
 	if !errors.As(err, &answer) {
@@ -37,9 +39,19 @@ func IsServerFault(err error) bool {
 		return status.Reason == metav1.StatusReasonInternalError || status.Reason == metav1.StatusReasonServerTimeout
 	case http.StatusRequestTimeout, http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
 		return true
+	case http.StatusConflict:
+		return isQuotaConflict(err)
 	default:
 		return false
 	}
+}
+
+// isQuotaConflict reports whether the API server could not count an object for a ResourceQuota,
+// because other requests changed the quota at the same time.
+func isQuotaConflict(err error) bool {
+	var answer apierrors.APIStatus
+	return apierrors.IsConflict(err) && errors.As(err, &answer) && answer.Status().Details != nil &&
+		answer.Status().Details.Kind == "resourcequotas"
 }
 
 // isUnexplained reports whether the API server answered 500 without a reason. Server-side apply
@@ -47,6 +59,21 @@ func IsServerFault(err error) bool {
 func isUnexplained(err error) bool {
 	var answer apierrors.APIStatus
 	return errors.As(err, &answer) && answer.Status().Code == http.StatusInternalServerError && answer.Status().Reason == metav1.StatusReasonUnknown
+}
+
+// IsGone reports whether the answer to a write of the object with this name says that the object does
+// not exist. Admission may answer NotFound (404), too, for example a webhook that misses another
+// object. The object then exists, and the answer does not name it.
+func IsGone(err error, name string) bool { return apierrors.IsNotFound(err) && isAbout(err, name) }
+
+// IsOutdated reports whether the answer to a write of the object with this name says that the object
+// has changed or was replaced. Admission may answer Conflict (409), too, about another object.
+func IsOutdated(err error, name string) bool { return apierrors.IsConflict(err) && isAbout(err, name) }
+
+// isAbout reports whether an answer of the API server names the object.
+func isAbout(err error, name string) bool {
+	var answer apierrors.APIStatus
+	return errors.As(err, &answer) && answer.Status().Details != nil && answer.Status().Details.Name == name
 }
 
 // WillRefuseAgain reports whether the API server's answer to an object is the same for each request

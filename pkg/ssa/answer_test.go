@@ -51,6 +51,8 @@ func TestIsServerFault(t *testing.T) {
 		"invalid":                              {apierrors.NewInvalid(schema.GroupKind{Kind: "Service"}, "web", nil), false},
 		"a webhook answers 400":                {apierrors.NewBadRequest("no"), false},
 		"a webhook answers 404":                {status(404, metav1.StatusReasonNotFound, "no"), false},
+		"a quota that others change, too":      {apierrors.NewConflict(schema.GroupResource{Resource: "resourcequotas"}, "pods", errors.New("changed")), true},
+		"the object has changed":               {apierrors.NewConflict(deployments, "web", errors.New("changed")), false},
 		"a webhook answers 409":                {status(409, metav1.StatusReasonConflict, "no"), false},
 		"a webhook answers 413":                {apierrors.NewRequestEntityTooLargeError("no"), false},
 		"a webhook answers 415":                {status(415, metav1.StatusReasonUnsupportedMediaType, "no"), false},
@@ -61,6 +63,34 @@ func TestIsServerFault(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			if got := IsServerFault(test.err); got != test.want {
 				t.Errorf("IsServerFault(%v) = %t, want %t", test.err, got, test.want)
+			}
+		})
+	}
+}
+
+// TestAnswerAboutAnotherObject: admission may answer a write as if another object were the subject.
+func TestAnswerAboutAnotherObject(t *testing.T) {
+	deployments, secrets := schema.GroupResource{Group: "apps", Resource: "deployments"}, schema.GroupResource{Resource: "secrets"}
+	tests := map[string]struct {
+		err            error
+		gone, outdated bool
+	}{
+		"no error":                            {},
+		"the object is gone":                  {apierrors.NewNotFound(deployments, "web"), true, false},
+		"wrapped":                             {fmt.Errorf("delete: %w", apierrors.NewNotFound(deployments, "web")), true, false},
+		"the kind is not served":              {apierrors.NewGenericServerResponse(http.StatusNotFound, "delete", deployments, "web", "404 page not found", 0, true), true, false},
+		"the object was replaced":             {apierrors.NewConflict(deployments, "web", errors.New("precondition failed")), false, true},
+		"a webhook misses another object":     {apierrors.NewNotFound(secrets, "credentials"), false, false},
+		"a webhook answers 404":               {status(404, metav1.StatusReasonNotFound, "no"), false, false},
+		"a webhook answers 404 and no reason": {status(404, "", "no"), false, false},
+		"a webhook answers 409":               {status(409, metav1.StatusReasonConflict, "no"), false, false},
+		"a webhook meets a conflict":          {apierrors.NewConflict(secrets, "credentials", errors.New("changed")), false, false},
+		"a webhook denies":                    {apierrors.NewForbidden(deployments, "web", errors.New("denied")), false, false},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			if gone, outdated := IsGone(test.err, "web"), IsOutdated(test.err, "web"); gone != test.gone || outdated != test.outdated {
+				t.Errorf("IsGone = %t, IsOutdated = %t; want %t, %t", gone, outdated, test.gone, test.outdated)
 			}
 		})
 	}

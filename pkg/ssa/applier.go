@@ -49,7 +49,12 @@ func (a Applier) Apply(ctx context.Context, prepared *unstructured.Unstructured,
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", a.Object, err)
 	}
-	applied, err := a.Client.Patch(ctx, a.Object.Name, types.ApplyPatchType, data, options)
+	var applied metav1.Object
+	// A hook or an operation must not begin again because many objects are created at the same time.
+	err = retry.OnError(retry.DefaultBackoff, isQuotaConflict, func() error {
+		applied, err = a.Client.Patch(ctx, a.Object.Name, types.ApplyPatchType, data, options)
+		return err
+	})
 	if lists := DuplicateLists(err); len(lists) > 0 && mode == Force && uid != "" {
 		if restoreErr := a.restoreLists(ctx, prepared, uid, lists); restoreErr != nil {
 			// The apply can succeed after the lists are restored, so its own error is not final.

@@ -31,10 +31,8 @@ func (s *Server) serve(request Request) (any, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if request.Verb == "discover" {
-		if s.Refuse != nil {
-			if err := s.Refuse(request, nil); err != nil {
-				return nil, err
-			}
+		if err := s.refused(request, nil); err != nil {
+			return nil, err
 		}
 		return s.discover(request.Key.Name)
 	}
@@ -55,15 +53,16 @@ func (s *Server) serve(request Request) (any, error) {
 	case "get":
 		return represent(live, request), nil
 	case "list":
-		if s.Refuse != nil {
-			if err := s.Refuse(request, nil); err != nil {
-				return nil, err
-			}
+		if err := s.refused(request, nil); err != nil {
+			return nil, err
 		}
 		return s.list(request, kind), nil
 	case "delete":
 		var options metav1.DeleteOptions
 		if err := json.Unmarshal(request.Body, &options); len(request.Body) > 0 && err != nil {
+			return nil, err
+		}
+		if err := s.refused(request, nil); err != nil {
 			return nil, err
 		}
 		return s.delete(request.Key, live, options)
@@ -129,10 +128,8 @@ func (s *Server) admit(request Request, kind Kind, live, object *unstructured.Un
 	case live != nil && version != "" && version != live.GetResourceVersion():
 		return apierrors.NewConflict(resource, name, errors.New("the object has been modified"))
 	}
-	if s.Refuse != nil {
-		if err := s.Refuse(request, object); err != nil {
-			return err
-		}
+	if err := s.refused(request, object); err != nil {
+		return err
 	}
 	if len(request.Body) > corev1.MaxSecretSize && resource.Resource == "secrets" {
 		return apierrors.NewInvalid(kind.Kind.GroupKind(), name, field.ErrorList{
@@ -143,6 +140,14 @@ func (s *Server) admit(request Request, kind Kind, live, object *unstructured.Un
 		return apierrors.NewAlreadyExists(resource, name)
 	}
 	return nil
+}
+
+// refused returns what Refuse says.
+func (s *Server) refused(request Request, object *unstructured.Unstructured) error {
+	if s.Refuse == nil {
+		return nil
+	}
+	return s.Refuse(request, object)
 }
 
 // merge returns the result of a write, with its managedFields.

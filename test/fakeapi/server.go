@@ -43,7 +43,7 @@ type Server struct {
 	// discovery.
 	Fault func(Request) Fault
 	// Refuse, when set, is the server's admission: it returns the error of a refused
-	// request. The object is nil for discovery, lists and watches.
+	// request. The object is nil for discovery, lists, watches and deletions.
 	Refuse func(request Request, object *unstructured.Unstructured) error
 	// Validate, when set, refuses the object that a write results in.
 	Validate func(object *unstructured.Unstructured) error

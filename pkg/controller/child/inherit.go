@@ -62,7 +62,7 @@ func (l *Labeled[T]) Inherit(
 			"metadata": map[string]any{"name": object.GetName(), "labels": labels},
 		})
 		switch {
-		case ssa.IsReplaced(err), apierrors.IsConflict(err), apierrors.IsNotFound(err):
+		case ssa.IsReplaced(err), ssa.IsOutdated(err, target.name), ssa.IsGone(err, target.name):
 			// The event of the deletion or of the new object starts a pass.
 		case apierrors.IsForbidden(err), apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
 			l.inherited.Corrected(controller.DriftCount{}, object.GetNamespace(), key, 0, now)

@@ -5,7 +5,6 @@ package child
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -222,13 +221,8 @@ func (k ManagedKind) hasSynced() bool {
 	return true
 }
 
-// isUnserved reports whether an error means that the API server does not serve a kind.
+// isUnserved reports whether an error means that the API server does not serve a kind. Admission may
+// answer NotFound (404), too, about an object that it misses.
 func isUnserved(err error) bool {
-	return apierrors.IsNotFound(err) && !isOfNamespace(err)
-}
-
-// isOfNamespace reports whether an error means that the namespace does not exist.
-func isOfNamespace(err error) bool {
-	var status apierrors.APIStatus
-	return errors.As(err, &status) && status.Status().Details != nil && status.Status().Details.Kind == "namespaces"
+	return apierrors.IsNotFound(err) && apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
 }

@@ -126,6 +126,24 @@ func TestOptionalKindNoLongerServed(t *testing.T) {
 	})
 }
 
+// TestOptionalChildThatAdmissionRefuses: a webhook may answer NotFound about an object that it misses.
+// The kind is still served.
+func TestOptionalChildThatAdmissionRefuses(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		f := newFamily(t)
+		f.serve()
+		f.forget()
+		f.Refuse(func(string) error { return apierrors.NewNotFound(schema.GroupResource{Resource: "tenants"}, "one") })
+		f.desired = []Desired{service()}
+
+		f.pass()
+
+		if f.err == nil || len(f.state.Unserved) > 0 {
+			t.Errorf("error %v, unserved %v; want the answer of the webhook", f.err, f.state.Unserved)
+		}
+	})
+}
+
 // TestChildrenAreRestoredWithTheirCRD deletes the CRD of a kind, which deletes the children, and
 // creates it again.
 func TestChildrenAreRestoredWithTheirCRD(t *testing.T) {

@@ -104,7 +104,7 @@ func (k ManagedKind) disown(ctx context.Context, owner metav1.Object, of id) err
 	if err != nil {
 		return err
 	}
-	if _, err := client.Patch(ctx, of.name, types.MergePatchType, data, metav1.PatchOptions{FieldManager: FieldManager}); err != nil && !apierrors.IsNotFound(err) {
+	if _, err := client.Patch(ctx, of.name, types.MergePatchType, data, metav1.PatchOptions{FieldManager: FieldManager}); err != nil && !ssa.IsGone(err, of.name) {
 		return writeError(of, err)
 	}
 	return nil

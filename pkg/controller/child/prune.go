@@ -14,6 +14,7 @@ import (
 	"k8s.io/klog/v2"
 
 	childv1alpha1 "github.com/example/demoapp-controller/pkg/apis/child/v1alpha1"
+	"github.com/example/demoapp-controller/pkg/ssa"
 )
 
 // prune deletes the children that are not in keep.
@@ -76,7 +77,7 @@ func (p *pass) remove(ctx context.Context, kind ManagedKind, of id, child *Obser
 	err := kind.client(p.owner.GetNamespace()).delete(ctx, child.Name, metav1.DeleteOptions{
 		Preconditions: metav1.NewUIDPreconditions(string(child.UID)), PropagationPolicy: &background,
 	})
-	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+	if err != nil && !ssa.IsGone(err, child.Name) && !ssa.IsOutdated(err, child.Name) {
 		return writeError(of, err)
 	}
 	if known {

@@ -4,6 +4,7 @@
 package child
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -286,6 +287,46 @@ func TestUndesiredChildIsDeleted(t *testing.T) {
 				f.forget()
 				f.pass()
 				expect.Equal(t, "requests of the next pass", []string(nil), f.Take())
+			})
+		})
+	}
+}
+
+// TestRefusedDeletionOfChild: whatever admission answers to a deletion, the child stays a child until
+// it is deleted.
+func TestRefusedDeletionOfChild(t *testing.T) {
+	tenants := schema.GroupResource{Resource: "tenants"}
+	tests := map[string]error{
+		"forbidden":           apierrors.NewForbidden(tenants, "web", errors.New("protected")),
+		"bad request":         apierrors.NewBadRequest("protected"),
+		"misses an object":    apierrors.NewNotFound(tenants, "one"),
+		"404 without details": &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: 404, Reason: metav1.StatusReasonNotFound}},
+		"409 without details": &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: 409, Reason: metav1.StatusReasonConflict}},
+		"is overloaded":       apierrors.NewTooManyRequests("later", 1),
+	}
+	for name, answer := range tests {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
+				f := newFamily(t, configMap("one"))
+				f.Refuse(func(request string) error {
+					if strings.HasPrefix(request, "delete ") {
+						return answer
+					}
+					return nil
+				})
+				f.desired = nil
+
+				f.pass()
+
+				if f.err == nil || len(f.status.Applied) != 1 || f.configMap() == nil {
+					t.Errorf("error %v, %d children in the status; want an error and the child", f.err, len(f.status.Applied))
+				}
+				f.Refuse(func(string) error { return nil })
+				f.pass()
+				expect.NoError(t, f.err)
+				if f.configMap() != nil {
+					t.Error("the child is still there")
+				}
 			})
 		})
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller"
 	"github.com/example/demoapp-controller/pkg/controller/kind/event"
 	"github.com/example/demoapp-controller/pkg/controller/kind/finalizer"
+	"github.com/example/demoapp-controller/pkg/ssa"
 )
 
 func (l *Loop[T, S]) ensureFinalizer(ctx context.Context, object T) (T, error) {
@@ -82,7 +83,7 @@ func (l *Loop[T, S]) finalize(ctx context.Context, p *Pass[T]) error {
 		}
 	}
 	ended, err := finalizer.Remove(ctx, l.kind.Client(p.Object.GetNamespace()), p.Observed, own...)
-	if apierrors.IsConflict(err) {
+	if ssa.IsOutdated(err, p.Object.GetName()) {
 		return l.redacted(ctx, p.Object, err) // The watch event of the change enqueues the object.
 	}
 	if err != nil {

@@ -301,7 +301,7 @@ func (l *Loop[T, S]) hold(p *Pass[T], err error) time.Duration {
 // commit writes the status if the pass changed it, and emits the events for the change.
 func (l *Loop[T, S]) commit(ctx context.Context, p *Pass[T]) error {
 	status.KeepTransitionTimes(*p.conditions(p.Observed), *p.conditions(p.Object))
-	written, wrote, err := status.Commit(ctx, *l.kind.Status(p.Observed), *l.kind.Status(p.Object), func(ctx context.Context) (T, error) {
+	written, wrote, err := status.Commit(ctx, p.Object.GetName(), *l.kind.Status(p.Observed), *l.kind.Status(p.Object), func(ctx context.Context) (T, error) {
 		return l.apply(ctx, p)
 	})
 	if err != nil {

@@ -10,11 +10,11 @@ import (
 	"slices"
 	"strings"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/example/demoapp-controller/pkg/controller"
+	"github.com/example/demoapp-controller/pkg/ssa"
 )
 
 // Has reports whether obj has one of the finalizers.
@@ -51,7 +51,7 @@ func Remove[T metav1.Object](ctx context.Context, patcher controller.Patcher[T],
 	desired := slices.DeleteFunc(slices.Clone(obj.GetFinalizers()), func(f string) bool { return slices.Contains(names, f) })
 	updated, err := patch(ctx, patcher, obj, desired)
 	switch {
-	case apierrors.IsNotFound(err):
+	case ssa.IsGone(err, obj.GetName()):
 		return obj, nil
 	case err != nil:
 		return obj, fmt.Errorf("remove finalizer %q: %w", strings.Join(names, ", "), err)

@@ -11,7 +11,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/example/demoapp-controller/pkg/controller"
 	"github.com/example/demoapp-controller/pkg/controller/controllertest"
@@ -94,6 +97,22 @@ func TestFinalizer(t *testing.T) {
 				t.Errorf("finalizers are %v, want %v", got.Finalizers, test.want)
 			}
 		})
+	}
+}
+
+// TestRefusedRemoval: admission may answer NotFound about an object that it misses. The finalizer
+// then still exists.
+func TestRefusedRemoval(t *testing.T) {
+	clientset := fake.NewClientset()
+	obj := create(t, clientset, []string{"a/mine"})
+	clientset.PrependReactor("patch", "configmaps", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return true, nil, apierrors.NewNotFound(schema.GroupResource{Resource: "secrets"}, "credentials")
+	})
+
+	got, err := Remove(t.Context(), clientset.CoreV1().ConfigMaps("ns"), obj, "a/mine")
+
+	if err == nil || !Has(got, "a/mine") {
+		t.Errorf("error %v, finalizers %v; want an error and the finalizer", err, got.Finalizers)
 	}
 }
 

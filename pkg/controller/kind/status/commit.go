@@ -8,7 +8,8 @@ import (
 	"fmt"
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/example/demoapp-controller/pkg/ssa"
 )
 
 // Commit calls apply if two statuses are semantically different: observed, from the
@@ -16,10 +17,10 @@ import (
 // whether apply wrote.
 //
 // Call Commit on the error path of a pass too, and join the errors. A write to an
-// object that is gone (404) is not an error. Any other error wraps the error of
+// object that is gone (404), given by its name, is not an error. Any other error wraps the error of
 // apply, so that apierrors.IsConflict still recognizes a conflict.
 func Commit[S, T any](
-	ctx context.Context, observed, desired S, apply func(context.Context) (T, error),
+	ctx context.Context, name string, observed, desired S, apply func(context.Context) (T, error),
 ) (written T, wrote bool, err error) {
 	var none T
 	if apiequality.Semantic.DeepEqual(observed, desired) {
@@ -27,7 +28,7 @@ func Commit[S, T any](
 	}
 	written, err = apply(ctx)
 	switch {
-	case apierrors.IsNotFound(err):
+	case ssa.IsGone(err, name):
 		return none, false, nil
 	case err != nil:
 		return none, false, fmt.Errorf("write status: %w", err)

@@ -167,12 +167,13 @@ func TestCommit(t *testing.T) {
 		{"different", statusOf{Replicas: 1}, nil, 1, true, nil},
 		{"the object is gone", statusOf{Replicas: 1}, apierrors.NewNotFound(gr, "a"), 1, false, nil},
 		{"a wrapped 404", statusOf{Replicas: 1}, fmt.Errorf("apply: %w", apierrors.NewNotFound(gr, "a")), 1, false, nil},
+		{"admission misses another object", statusOf{Replicas: 1}, apierrors.NewNotFound(gr, "b"), 1, false, apierrors.IsNotFound},
 		{"conflict", statusOf{Replicas: 1}, apierrors.NewConflict(gr, "a", errors.New("newer")), 1, false, apierrors.IsConflict},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			calls := 0
-			written, wrote, err := Commit(t.Context(), observed, test.desired, func(context.Context) (*string, error) {
+			written, wrote, err := Commit(t.Context(), "a", observed, test.desired, func(context.Context) (*string, error) {
 				calls++
 				object := "as written"
 				return &object, test.answer

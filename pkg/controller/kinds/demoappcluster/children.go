@@ -29,6 +29,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller/kinds/parts/naming"
 	democlient "github.com/example/demoapp-controller/pkg/generated/clientset/versioned/typed/demo/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/overlay"
+	"github.com/example/demoapp-controller/pkg/ssa"
 )
 
 const (
@@ -105,7 +106,7 @@ func (c *children) update(ctx context.Context, client democlient.DemoAppInterfac
 // delete deletes an app. It does nothing if the app is gone or was replaced.
 func (c *children) delete(ctx context.Context, client democlient.DemoAppInterface, app *v1alpha1.DemoApp) error {
 	err := client.Delete(ctx, app.Name, metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(app.UID))})
-	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+	if err != nil && !ssa.IsGone(err, app.Name) && !ssa.IsOutdated(err, app.Name) {
 		return fmt.Errorf("delete %s: %w", app.Name, err)
 	}
 	c.views.In(app.Namespace).Deleted(app)

@@ -173,7 +173,7 @@ func (w *Workloads) Roll(ctx context.Context, c Content) ([]string, error) {
 			switch {
 			case err == nil:
 				rolled = append(rolled, used.id())
-			case apierrors.IsNotFound(err), apierrors.IsConflict(err), ssa.IsReplaced(err):
+			case ssa.IsGone(err, used.Name), ssa.IsOutdated(err, used.Name), ssa.IsReplaced(err):
 				// The workload is gone, or another one has its name. Its event starts a pass.
 			default:
 				errs = append(errs, rollError(used, err))

@@ -11,12 +11,12 @@ import (
 	"slices"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
 	"github.com/example/demoapp-controller/pkg/controller"
+	"github.com/example/demoapp-controller/pkg/ssa"
 )
 
 const (
@@ -124,7 +124,7 @@ func (t *Trail) remove(ctx context.Context, record *metav1.PartialObjectMetadata
 	err := t.config.ConfigMaps.ConfigMaps(record.Namespace).Delete(ctx, record.Name, metav1.DeleteOptions{
 		Preconditions: &metav1.Preconditions{UID: &record.UID},
 	})
-	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+	if err != nil && !ssa.IsGone(err, record.Name) && !ssa.IsOutdated(err, record.Name) {
 		return fmt.Errorf("remove audit record %s/%s: %w", record.Namespace, record.Name, err)
 	}
 	return nil

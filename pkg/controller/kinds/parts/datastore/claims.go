@@ -355,7 +355,7 @@ func (c *Claims) Delete(ctx context.Context, owner cache.ObjectName, used []data
 			kept = append(kept, claim.Name)
 			continue
 		}
-		if err := gone(c.kube.CoreV1().PersistentVolumeClaims(claim.Namespace).Delete(ctx, claim.Name, bound(claim))); err != nil {
+		if err := gone(c.kube.CoreV1().PersistentVolumeClaims(claim.Namespace).Delete(ctx, claim.Name, bound(claim)), claim.Name); err != nil {
 			return nil, fmt.Errorf("delete PersistentVolumeClaim %q: %w", claim.Name, err)
 		}
 	}
@@ -368,8 +368,8 @@ func bound(object metav1.Object) metav1.DeleteOptions {
 }
 
 // gone returns the error of a deletion. It returns nil if the object is already gone.
-func gone(err error) error {
-	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+func gone(err error, name string) error {
+	if ssa.IsGone(err, name) || ssa.IsOutdated(err, name) {
 		return nil
 	}
 	return err

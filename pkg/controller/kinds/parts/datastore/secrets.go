@@ -252,7 +252,7 @@ func (s *Secrets) Delete(ctx context.Context, owner metav1.Object, name string, 
 		metav1.GetControllerOf(secret) != nil || !ran && secret.Annotations[databasev1.AnnotationCreatedFor] != string(owner.GetUID()) {
 		return false, nil
 	}
-	if err := gone(s.kube.CoreV1().Secrets(secret.Namespace).Delete(ctx, name, bound(secret))); err != nil {
+	if err := gone(s.kube.CoreV1().Secrets(secret.Namespace).Delete(ctx, name, bound(secret)), name); err != nil {
 		return false, fmt.Errorf("delete Secret %q: %w", name, err)
 	}
 	return true, nil

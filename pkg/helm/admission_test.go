@@ -7,6 +7,7 @@ import (
 	"errors"
 	"net/http"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 
@@ -113,4 +114,52 @@ func TestQuotaConflictThatLasts(t *testing.T) {
 
 		_ = wantError[*UnavailableError](t, err)
 	})
+}
+
+// TestAdmissionTakesMarks: without the label and the annotations by which the engine watches objects,
+// it would see neither their health nor their drift. The refusal ends with the policy.
+func TestAdmissionTakesMarks(t *testing.T) {
+	tests := map[string]struct {
+		change func(*unstructured.Unstructured)
+		says   string
+	}{
+		"another manager": {
+			func(object *unstructured.Unstructured) {
+				object.SetLabels(map[string]string{"app.kubernetes.io/managed-by": "platform"})
+			},
+			`label app.kubernetes.io/managed-by from "Helm" to "platform"`,
+		},
+		"no annotations": {
+			func(object *unstructured.Unstructured) { object.SetAnnotations(nil) },
+			`annotation meta.helm.sh/release-name from "web" to ""`,
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, f *fixture) {
+				f.With(func() {
+					f.Validate = func(object *unstructured.Unstructured) error {
+						if object.GetName() == "a" {
+							test.change(object)
+						}
+						return nil
+					}
+				})
+				desired := made(t, map[string]string{"templates/a.yaml": configMap("a", "1")})
+				for range 2 {
+					_, err := f.reconcile(desired)
+					says := "ConfigMap default/a was refused: admission changes its " + test.says
+					if refused := wantError[*RefusedError](t, err); !strings.HasPrefix(refused.Error(), says) {
+						t.Errorf("error is %v, want %s", refused, says)
+					}
+				}
+				f.With(func() { f.Validate = nil })
+				f.must(desired, ActionInstall, CauseFailed)
+				live := f.Object("ConfigMap", "default/a")
+				if live.GetLabels()["app.kubernetes.io/managed-by"] != "Helm" || live.GetAnnotations()["meta.helm.sh/release-name"] != "web" {
+					t.Errorf("labels %v, annotations %v", live.GetLabels(), live.GetAnnotations())
+				}
+			})
+		})
+	}
 }

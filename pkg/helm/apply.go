@@ -43,7 +43,7 @@ func (o *operation) apply(info *resource.Info, object *unstructured.Unstructured
 	}
 	o.engine.flights.Wrote(o.release, applied)
 	o.engine.watcher.Wrote(info.Mapping, info.Namespace, applied)
-	return applied, nil
+	return applied, ssa.CheckWatched(reference(info), prepared, applied, manifest.ReleaseNameAnnotation, manifest.ReleaseNamespaceAnnotation)
 }
 
 // withoutUnknown returns a prepared object without the fields that the API server may not know, after
@@ -157,7 +157,7 @@ func (o *operation) ensure(info *resource.Info, object *unstructured.Unstructure
 // createObject applies an object that must not exist, and records its UID.
 func (o *operation) createObject(info *resource.Info, object *unstructured.Unstructured) (metav1.Object, error) {
 	applied, err := o.apply(info, object, ssa.Create, "")
-	if err == nil {
+	if applied != nil {
 		o.engine.creations.note(o.release, o.ownerID.UID, applied.GetUID())
 	}
 	return applied, err

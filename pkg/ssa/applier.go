@@ -16,6 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/util/csaupgrade"
 	"k8s.io/client-go/util/retry"
+
+	"github.com/example/demoapp-controller/pkg/message"
 )
 
 // Client reads and writes the objects of one kind in one namespace.
@@ -67,6 +69,32 @@ func (a Applier) Apply(ctx context.Context, prepared *unstructured.Unstructured,
 	}
 	return applied, nil
 }
+
+// ManagedByLabel is the label by which the objects of releases and children are watched.
+const ManagedByLabel = "app.kubernetes.io/managed-by"
+
+// CheckWatched returns a [RefusedError] if the answer to an apply lacks the label, or one of these
+// annotations, by which the object is watched, because admission has changed it. Neither the health
+// nor the drift of the object would be seen.
+func CheckWatched(object ObjectReference, prepared, applied metav1.Object, annotations ...string) error {
+	check := func(kind, name string, sent, got map[string]string) error {
+		if sent[name] == "" || sent[name] == got[name] {
+			return nil
+		}
+		return &RefusedError{Object: object, Err: fmt.Errorf(
+			"admission changes its %s %s from %q to %q, and the operator watches objects by it: exclude the object from that policy",
+			kind, name, sent[name], message.Truncate(got[name], maxMark))}
+	}
+	for _, name := range annotations {
+		if err := check("annotation", name, prepared.GetAnnotations(), applied.GetAnnotations()); err != nil {
+			return err
+		}
+	}
+	return check("label", ManagedByLabel, prepared.GetLabels(), applied.GetLabels())
+}
+
+// maxMark bounds the value of a label or an annotation in a message.
+const maxMark = 63
 
 // explain returns the error for the answer to an apply. The API server answers 500 without a reason
 // if an object violates its schema, and also after other errors. A dry run of a creation tells them

@@ -176,7 +176,7 @@ func refusedByRules(ctx context.Context, requests []cluster.AuditEvent) ([]clust
 			continue
 		}
 		verbs := []string{request.Verb}
-		if request.Verb == "patch" && request.Resource != "persistentvolumeclaims" && !optIn {
+		if request.Verb == "patch" && request.Subresource == "" && request.Resource != "persistentvolumeclaims" && !optIn {
 			// Server-side apply may also create the object. Volume claims are patched by UID only,
 			// so they exist. An owner of an opt-in kind exists as well.
 			verbs = append(verbs, "create")

@@ -30,7 +30,7 @@ const (
 	FieldManager = "demoapp-controller"
 	// ManagedByLabel is the label of all children, with the value FieldManager. Informers of
 	// children select by this label, so objects of other owners cost nothing.
-	ManagedByLabel = "app.kubernetes.io/managed-by"
+	ManagedByLabel = ssa.ManagedByLabel
 )
 
 // byOwner is the index of children by the UID of their controller.

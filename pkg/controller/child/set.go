@@ -546,7 +546,11 @@ func (p *pass) apply(ctx context.Context, client client, desired desiredChild, g
 		mode = ssa.Create
 	}
 	applier := ssa.Applier{Client: client, Manager: FieldManager, Object: Named(desired.kind, desired.name)}
-	return applier.Apply(ctx, desired.object, mode, uidOf(got))
+	applied, err := applier.Apply(ctx, desired.object, mode, uidOf(got))
+	if err != nil {
+		return nil, err
+	}
+	return applied, ssa.CheckWatched(applier.Object, desired.object, applied)
 }
 
 // Reference returns a controller reference to owner. The reference does not block the deletion of

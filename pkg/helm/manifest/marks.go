@@ -3,11 +3,15 @@
 
 package manifest
 
-import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/example/demoapp-controller/pkg/ssa"
+)
 
 // The marks by which Helm knows the objects of a release and its hooks.
 const (
-	ManagedByLabel             = "app.kubernetes.io/managed-by"
+	ManagedByLabel             = ssa.ManagedByLabel
 	ManagedByHelm              = "Helm"
 	ReleaseNameAnnotation      = "meta.helm.sh/release-name"
 	ReleaseNamespaceAnnotation = "meta.helm.sh/release-namespace"

@@ -132,15 +132,17 @@ func TestIngressFollowsItsClass(t *testing.T) {
 	if err := shared.Client.NetworkingV1().IngressClasses().Delete(t.Context(), class, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	app = ns.Await("web", "no longer exposed", followed(3, metav1.ConditionFalse, v1alpha1.ReasonIngressClassMissing))
-	if app.Status.ExternalURL != "" {
+	app = ns.Await("web", "without its class", followed(2, metav1.ConditionFalse, v1alpha1.ReasonIngressClassMissing))
+	if app.Status.ExternalURL != "https://web.example.com" {
 		t.Errorf("externalURL is %q", app.Status.ExternalURL)
 	}
-	awaitAbsent(t, client, "web")
 
-	// The object is deleted with the rest of the release.
+	// A class that comes back changes nothing. The object is deleted with the rest of the release.
 	createClass(t, class)
-	ns.Await("web", "exposed again", followed(4, metav1.ConditionTrue, v1alpha1.ReasonRouteDeployed))
+	ns.Await("web", "exposed again", followed(2, metav1.ConditionTrue, v1alpha1.ReasonRouteDeployed))
+	if now := get(t, client, "web"); now.GetUID() != ingress.UID {
+		t.Errorf("the Ingress has the UID %s, want %s", now.GetUID(), ingress.UID)
+	}
 	ns.Delete("web")
 	ns.AwaitGone("web")
 	awaitAbsent(t, client, "web")

@@ -2948,7 +2948,7 @@ func schema_pkg_apis_demo_v1alpha1_IngressSpec(ref common.ReferenceCallback) com
 					},
 					"className": {
 						SchemaProps: spec.SchemaProps{
-							Description: "className is the name of the IngressClass. It requests an Ingress. The Ingress exists only while the IngressClass exists. Absent means no Ingress.",
+							Description: "className is the name of the IngressClass. It requests an Ingress, which is created when the IngressClass exists. The Ingress is deleted when the IngressClass has been missing for 5 minutes. Absent means no Ingress.",
 							Type:        []string{"string"},
 							Format:      "",
 						},

@@ -18,8 +18,9 @@ type IngressSpec struct {
 	// +required
 	Host string `json:"host"`
 
-	// className is the name of the IngressClass. It requests an Ingress. The Ingress
-	// exists only while the IngressClass exists. Absent means no Ingress.
+	// className is the name of the IngressClass. It requests an Ingress, which is
+	// created when the IngressClass exists. The Ingress is deleted when the IngressClass has been
+	// missing for 5 minutes. Absent means no Ingress.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="must be the name of an IngressClass: lower-case letters, digits, '-' and '.', beginning and ending with a letter or digit"

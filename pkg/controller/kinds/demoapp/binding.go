@@ -63,7 +63,7 @@ func (b binding) Desired(ctx context.Context, p *pass) (release.Desired, error) 
 	for _, problem := range collected.Problems {
 		desired.Blockers = append(desired.Blockers, release.Blocker{Reason: problem.Reason, Message: problem.Message, Stalled: problem.Stalled})
 	}
-	if found, err = b.observeExposure(app); err != nil {
+	if found, err = b.observeExposure(p); err != nil {
 		return desired, err
 	}
 	ready, blockers := b.observeDependency(p)
@@ -76,7 +76,7 @@ func (b binding) Desired(ctx context.Context, p *pass) (release.Desired, error) 
 	desired.InputVersion, desired.Sources = b.inputVersion(app, found), b.sourcesVersion(app)
 	desired.Transient = found.awaitsKind
 	desired.Gates = []release.Gate{
-		b.validate(app), holdUnknownExposure(found), gates.License(b.licenses, b.licenseRetry, imageOf(app.Spec, b.images)),
+		b.validate(app), holdUnknownExposure(found, app.Spec.Ingress), gates.License(b.licenses, b.licenseRetry, imageOf(app.Spec, b.images)),
 	}
 	return desired, nil
 }

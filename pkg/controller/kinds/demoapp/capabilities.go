@@ -6,6 +6,7 @@ package demoapp
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
@@ -54,6 +55,15 @@ type capabilities struct {
 	classWatch, crdWatch values.Watch
 	classes              controller.Scoped[*metav1.PartialObjectMetadata]
 	crds                 controller.Scoped[*served.Definition]
+	// classAbsent and routesAbsent have the time since when the IngressClass of an app, or the version
+	// of HTTPRoute, is absent. If a new process does not know it, the grace period begins again.
+	classAbsent, routesAbsent controller.Memory[time.Time]
+}
+
+// forget removes the state of a deleted app.
+func (c *capabilities) forget(app cache.ObjectName) {
+	c.classAbsent.Forget(app)
+	c.routesAbsent.Forget(app)
 }
 
 // failureOf returns why an informer cannot be synced. It returns nil while the informer
@@ -76,14 +86,17 @@ func (c *capabilities) hasClass(app cache.ObjectName, name string) (bool, error)
 	return ok, nil
 }
 
-// hasHTTPRoutes reports whether the API server serves the kind HTTPRoute. For the error,
-// see hasClass.
-func (c *capabilities) hasHTTPRoutes(app cache.ObjectName) (bool, error) {
+// hasHTTPRoutes reports whether the API server serves the kind HTTPRoute. gone says that the kind
+// does not exist or is being deleted, with all its objects. For the error, see hasClass.
+func (c *capabilities) hasHTTPRoutes(app cache.ObjectName) (has, gone bool, err error) {
 	if err := c.crdWatch.Need(app, c.queue); err != nil {
-		return false, fmt.Errorf("CustomResourceDefinition %s cannot be watched: %w", HTTPRouteCRD, err)
+		return false, false, fmt.Errorf("CustomResourceDefinition %s cannot be watched: %w", HTTPRouteCRD, err)
 	}
 	crd, ok := c.crds.Get(cache.ObjectName{Name: HTTPRouteCRD})
-	return ok && crd.Serves(httpRouteVersion), nil
+	if !ok {
+		return false, true, nil
+	}
+	return crd.Serves(httpRouteVersion), crd.DeletionTimestamp != nil, nil
 }
 
 // watchCapabilities enqueues the apps that depend on a capability when it changes. The

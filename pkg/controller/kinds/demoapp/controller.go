@@ -187,6 +187,7 @@ func (c *Controller) forget(key cache.ObjectName) {
 	c.sources.Use(key, nil)
 	c.releaseClaims(key)
 	c.deleted.Forget(key)
+	c.capabilities.forget(key)
 }
 
 // watch adds the handlers for all objects that apps depend on.

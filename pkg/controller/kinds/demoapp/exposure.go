@@ -11,55 +11,100 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/tools/cache"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
 	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
+	"github.com/example/demoapp-controller/pkg/controller"
 	"github.com/example/demoapp-controller/pkg/controller/kind/event"
 	"github.com/example/demoapp-controller/pkg/controller/release"
 	"github.com/example/demoapp-controller/pkg/controller/release/values"
 	"github.com/example/demoapp-controller/pkg/helm"
 )
 
+// absenceGrace is the time for which a capability must be absent before its deployed object is
+// deleted. An IngressClass that is replaced, or a version of a kind that is not served for a moment,
+// must not delete the routes of apps.
+const absenceGrace = 5 * time.Minute
+
 // exposure says which objects of spec.ingress the cluster supports, if that is known.
 type exposure struct {
 	known, ingress, httpRoute bool
-	// ingressFailure and httpRouteFailure say why the support cannot be observed. The
-	// deployed objects then count as supported.
-	ingressFailure, httpRouteFailure error
+	// ingressDoubt and httpRouteDoubt say why the support is not known for sure: it cannot be
+	// observed, or it is an [*absence]. The deployed objects then count as supported.
+	ingressDoubt, httpRouteDoubt error
 }
 
-// observeExposure finds out which objects of spec.ingress the cluster supports. If the
-// operator may not watch a kind, its deployed objects are kept.
-func (c *Controller) observeExposure(app *v1alpha1.DemoApp) (exposure, error) {
-	spec, found := app.Spec.Ingress, exposure{known: true}
+// absence is the absence of a capability during absenceGrace.
+type absence struct {
+	// kept is the kind of the deployed object that stays meanwhile; empty for none.
+	kept  string
+	until time.Time
+}
+
+// Error implements error.
+func (a *absence) Error() string {
+	return fmt.Sprintf("a change waits until %s, because the absence may be short", a.until.UTC().Format(time.RFC3339))
+}
+
+// observeExposure finds out which objects of spec.ingress the cluster supports.
+func (c *Controller) observeExposure(p *pass) (exposure, error) {
+	spec, found := p.Object.Spec.Ingress, exposure{known: true}
 	if spec == nil {
 		return exposure{}, nil
 	}
-	key := cache.MetaObjectToName(app)
 	if spec.ClassName != "" {
-		has, err := c.capabilities.hasClass(key, spec.ClassName)
-		if failureOf(err) != nil {
-			has, found.ingressFailure = hasDeployed(app, "Ingress"), err
-		} else if err != nil {
+		has, err := c.capabilities.hasClass(p.Key(), spec.ClassName)
+		found.ingress, found.ingressDoubt, err = supports(p, &c.capabilities.classAbsent, "Ingress", has, false, err)
+		if err != nil {
 			return exposure{}, err
 		}
-		found.ingress = has
 	}
 	if spec.Gateway != nil {
-		has, err := c.capabilities.hasHTTPRoutes(key)
-		if failureOf(err) != nil {
-			has, found.httpRouteFailure = hasDeployed(app, "HTTPRoute"), err
-		} else if err != nil {
+		has, gone, err := c.capabilities.hasHTTPRoutes(p.Key())
+		found.httpRoute, found.httpRouteDoubt, err = supports(p, &c.capabilities.routesAbsent, "HTTPRoute", has, gone, err)
+		if err != nil {
 			return exposure{}, err
 		}
-		found.httpRoute = has
 	}
 	return found, nil
+}
+
+// supports decides whether the cluster supports a kind of spec.ingress. Deployed objects are kept if
+// that cannot be observed, and for absenceGrace after the capability is missed. absent has the time
+// since when. If gone, all objects of the kind are deleted without the operator. failure is the error
+// of the observation.
+func supports(
+	p *pass, absent *controller.Memory[time.Time], kind string, has, gone bool, failure error,
+) (supported bool, doubt, err error) {
+	deployed, recorded := hasDeployed(p.Object, kind), p.Object.Status.DeployedRelease != nil
+	switch {
+	case failureOf(failure) != nil:
+		return deployed, failure, nil
+	case failure != nil:
+		return false, nil, failure
+	case has, gone, recorded && !deployed:
+		absent.Forget(p.Key())
+		return has, nil, nil
+	}
+	since, known := absent.Get(p.Key())
+	if !known {
+		since = p.Now
+		absent.Set(p.Key(), since)
+	}
+	missed := &absence{until: since.Add(absenceGrace)}
+	if !p.Now.Before(missed.until) {
+		return false, nil, nil
+	}
+	if deployed {
+		missed.kept = kind
+		p.RequeueAfter(missed.until.Sub(p.Now))
+	}
+	return deployed, missed, nil
 }
 
 // hasDeployed reports whether the deployed release has an object of the kind with the
@@ -71,17 +116,21 @@ func hasDeployed(app *v1alpha1.DemoApp, kind string) bool {
 }
 
 // holdUnknownExposure is the gate of a release that the status did not record. While the
-// support cannot be observed, an upgrade could delete the deployed objects of
+// support is not known for sure, an upgrade could delete the deployed objects of
 // spec.ingress.
-func holdUnknownExposure(found exposure) release.Gate {
+func holdUnknownExposure(found exposure, spec *v1alpha1.IngressSpec) release.Gate {
 	return func(_ context.Context, in release.GateInput) release.Verdict {
-		failure := errors.Join(found.ingressFailure, found.httpRouteFailure)
-		if failure == nil || in.Status.DeployedRelease != nil || in.Plan.Observed.Record == nil {
+		doubt := errors.Join(found.ingressDoubt, found.httpRouteDoubt)
+		if doubt == nil || in.Status.DeployedRelease != nil || in.Plan.Observed.Record == nil {
 			return release.Verdict{}
 		}
-		return release.Verdict{Blockers: []release.Blocker{{
-			Reason: apimeta.ReasonObserveFailed, Message: strings.ReplaceAll(failure.Error(), "\n", "; "),
-		}}}
+		reason, message := found.missing(*spec)
+		verdict := release.Verdict{Blockers: []release.Blocker{{Reason: reason, Message: strings.ReplaceAll(message, "\n", "; ")}}}
+		if missed, ok := errors.AsType[*absence](doubt); ok {
+			verdict.Blockers[0].Message += "; " + missed.Error()
+			verdict.RequeueAfter = missed.until.Sub(in.Now)
+		}
+		return verdict
 	}
 }
 
@@ -131,24 +180,34 @@ func variants(spec v1alpha1.DemoAppSpec, desired helm.Release) []helm.Release {
 // supports all of them.
 func (e exposure) missing(spec v1alpha1.IngressSpec) (reason, message string) {
 	var messages []string
-	if spec.Gateway != nil && !e.httpRoute {
-		why, text := orFailure(e.httpRouteFailure, v1alpha1.ReasonGatewayAPIMissing,
+	if spec.Gateway != nil && (!e.httpRoute || isAbsence(e.httpRouteDoubt)) {
+		why, text := orDoubt(e.httpRouteDoubt, v1alpha1.ReasonGatewayAPIMissing,
 			"The cluster does not have the kind HTTPRoute of gateway.networking.k8s.io/"+httpRouteVersion)
 		reason, messages = why, append(messages, text)
 	}
-	if spec.ClassName != "" && !e.ingress {
-		why, text := orFailure(e.ingressFailure, v1alpha1.ReasonIngressClassMissing, fmt.Sprintf("IngressClass %q does not exist", spec.ClassName))
+	if spec.ClassName != "" && (!e.ingress || isAbsence(e.ingressDoubt)) {
+		why, text := orDoubt(e.ingressDoubt, v1alpha1.ReasonIngressClassMissing, fmt.Sprintf("IngressClass %q does not exist", spec.ClassName))
 		reason, messages = why, append([]string{text}, messages...)
 	}
 	return reason, strings.Join(messages, "; ")
 }
 
-// orFailure returns the failure if there is one, and the given reason otherwise.
-func orFailure(failure error, reason, message string) (why, text string) {
-	if failure != nil {
-		return apimeta.ReasonObserveFailed, failure.Error()
+func isAbsence(doubt error) bool {
+	_, ok := errors.AsType[*absence](doubt)
+	return ok
+}
+
+// orDoubt returns the given reason for an absence, and otherwise why the support cannot be observed.
+func orDoubt(doubt error, reason, message string) (why, text string) {
+	missed, isAbsence := errors.AsType[*absence](doubt)
+	switch {
+	case isAbsence && missed.kept != "":
+		return reason, fmt.Sprintf("%s; the %s is deleted after %s", message, missed.kept, missed.until.UTC().Format(time.RFC3339))
+	case doubt != nil && !isAbsence:
+		return apimeta.ReasonObserveFailed, doubt.Error()
+	default:
+		return reason, message
 	}
-	return reason, message
 }
 
 // summarizeExposure reports whether the app can be reached from outside the cluster, and
@@ -206,7 +265,7 @@ func (e exposure) String() string {
 // lostHTTPRoutes reports whether all deployed objects of spec.ingress were HTTPRoutes that
 // were deleted with their kind.
 func (e exposure) lostHTTPRoutes(app *v1alpha1.DemoApp) bool {
-	return !e.httpRoute && e.httpRouteFailure == nil && hasDeployed(app, "HTTPRoute") && !hasDeployed(app, "Ingress")
+	return !e.httpRoute && e.httpRouteDoubt == nil && hasDeployed(app, "HTTPRoute") && !hasDeployed(app, "Ingress")
 }
 
 // address returns the URL and the host of the app outside the cluster; empty if no object

@@ -15,8 +15,9 @@ type IngressSpecApplyConfiguration struct {
 	// label may be "*". If two DemoApps of a namespace have the same host, the older
 	// DemoApp keeps it.
 	Host *string `json:"host,omitempty"`
-	// className is the name of the IngressClass. It requests an Ingress. The Ingress
-	// exists only while the IngressClass exists. Absent means no Ingress.
+	// className is the name of the IngressClass. It requests an Ingress, which is
+	// created when the IngressClass exists. The Ingress is deleted when the IngressClass has been
+	// missing for 5 minutes. Absent means no Ingress.
 	ClassName *string `json:"className,omitempty"`
 	// tls says that the app is reached by https. For an HTTPRoute, tls sets only the
 	// scheme of status.externalURL, because a Gateway has its own certificates. Absent

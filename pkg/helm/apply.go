@@ -200,7 +200,10 @@ func (o *operation) ours(info *resource.Info, live *unstructured.Unstructured) b
 	if made := o.known[identityOf(info)].UID; made != "" && made == live.GetUID() {
 		return true
 	}
-	if o.engine.creations.has(o.release, o.ownerID.UID, live.GetUID()) || o.hookNames.Has(identityOf(info)) && o.isOwnHook(live) {
+	if o.engine.creations.has(o.release, o.ownerID.UID, live.GetUID()) {
+		return true
+	}
+	if o.isOwnHook(live) && (o.hookNames.Has(identityOf(info)) || o.formerHooks().Has(identityOf(info))) {
 		return true
 	}
 	return o.established && o.isController(live) || o.claimed(live) && !o.hasOtherController(live) && o.provesOwner(live)
@@ -223,7 +226,8 @@ func (o *operation) hasOtherController(live metav1.Object) bool {
 }
 
 // createHook creates a hook, or applies it over a hook of an earlier run, unless other clients own
-// its fields.
+// its fields. A Job or a Pod of an earlier run that has ended, or is being deleted, is replaced,
+// because it would not run again.
 func (o *operation) createHook(info *resource.Info, object *unstructured.Unstructured) error {
 	applied, err := o.apply(info, object, ssa.Create, "")
 	if apierrors.IsConflict(err) {
@@ -231,7 +235,11 @@ func (o *operation) createHook(info *resource.Info, object *unstructured.Unstruc
 		if liveErr != nil {
 			return errors.Join(err, liveErr)
 		}
-		applied, err = o.apply(info, object, ssa.Keep, live.GetUID())
+		if !hasEnded(info, live) {
+			applied, err = o.apply(info, object, ssa.Keep, live.GetUID())
+		} else if err = o.clearHook(info); err == nil {
+			applied, err = o.apply(info, object, ssa.Create, "")
+		}
 	}
 	if err != nil {
 		return err

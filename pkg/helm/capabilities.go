@@ -8,11 +8,13 @@ import (
 	"encoding/hex"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 
 	"helm.sh/helm/v4/pkg/action"
 	"helm.sh/helm/v4/pkg/chart/common"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/discovery"
 
 	"github.com/example/demoapp-controller/pkg/served"
@@ -67,9 +69,13 @@ func (m *kindMapper) update(generation int) error {
 		if err != nil {
 			return fmt.Errorf("version of the API server: %w", err)
 		}
+		_, _, incomplete := client.ServerGroupsAndResources()
 		apis, err := action.GetVersionSet(client)
-		if err != nil && !discovery.IsGroupDiscoveryFailedError(err) {
+		if err != nil {
 			return fmt.Errorf("kinds of the API server: %w", err)
+		}
+		if silent, ok := discovery.GroupDiscoveryFailedErrorGroups(incomplete); ok {
+			apis = m.keep(apis, silent)
 		}
 		m.capabilities, m.generation = &common.Capabilities{
 			APIVersions: apis,
@@ -80,4 +86,22 @@ func (m *kindMapper) update(generation int) error {
 		m.digest = hex.EncodeToString(sum[:8])
 	}
 	return nil
+}
+
+// keep adds the versions of aggregated APIs that do not answer now, with the kinds that they had. A
+// template that finds an API missing would leave objects out, and an upgrade would delete them.
+func (m *kindMapper) keep(apis common.VersionSet, silent map[schema.GroupVersion]error) common.VersionSet {
+	known := sets.New(apis...)
+	for version := range silent {
+		known.Insert(version.String())
+		if m.capabilities == nil {
+			continue
+		}
+		for _, last := range m.capabilities.APIVersions {
+			if strings.HasPrefix(last, version.String()+"/") {
+				known.Insert(last)
+			}
+		}
+	}
+	return sets.List(known)
 }

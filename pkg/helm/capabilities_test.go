@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/example/demoapp-controller/pkg/served"
 	"github.com/example/demoapp-controller/test/fakeapi"
 )
 
@@ -78,5 +79,45 @@ func TestDiscoveryFails(t *testing.T) {
 		}
 		f.With(func() { broken = false })
 		f.must(demo(t, nil), ActionInstall, CauseNotInstalled)
+	})
+}
+
+// TestSilentAPIKeepsCapabilities: an aggregated API that does not answer is still there. A template that
+// did not see it would leave out objects, and the upgrade would delete them.
+func TestSilentAPIKeepsCapabilities(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fixture) {
+		f.serveThings(true)
+		if _, err := f.engine.mapper.current(); err != nil {
+			t.Fatal(err)
+		}
+		before, err := f.engine.mapper.currentDigest()
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.With(func() {
+			f.Refuse = func(request fakeapi.Request, _ *unstructured.Unstructured) error {
+				if request.Verb == "discover" && request.Key.Name == "/apis/"+thingKind.GroupVersion().String() {
+					return apierrors.NewServiceUnavailable("no endpoints")
+				}
+				return nil
+			}
+		})
+		f.Edit("APIService", "v1.example.com", "kubectl", func(*unstructured.Unstructured) {})
+		synctest.Wait()
+		<-time.After(served.StaleInterval)
+
+		capabilities, err := f.engine.mapper.current()
+
+		if err != nil || !capabilities.APIVersions.Has("example.com/v1/Thing") || !capabilities.APIVersions.Has("example.com/v1") {
+			t.Errorf("capabilities lack the kind: %v, %v", capabilities, err)
+		}
+		if after, err := f.engine.mapper.currentDigest(); err != nil || after != before {
+			t.Errorf("the digest is %s, %v, want %s", after, err, before)
+		}
+		f.restart()
+		capabilities, err = f.engine.mapper.current()
+		if err != nil || !capabilities.APIVersions.Has("example.com/v1") {
+			t.Errorf("capabilities of a new process lack the version: %v, %v", capabilities, err)
+		}
 	})
 }

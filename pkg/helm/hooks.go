@@ -8,11 +8,15 @@ import (
 	"fmt"
 	"slices"
 
+	"helm.sh/helm/v4/pkg/kube"
 	"helm.sh/helm/v4/pkg/release/common"
 	releasev1 "helm.sh/helm/v4/pkg/release/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/cli-runtime/pkg/resource"
 
 	"github.com/example/demoapp-controller/pkg/helm/manifest"
 )
@@ -139,4 +143,47 @@ func (o *operation) lookFirst(next *releasev1.Release) error {
 		}
 	}
 	return nil
+}
+
+// hasEnded reports whether a Job or a Pod of an earlier run has ended or is being deleted.
+func hasEnded(info *resource.Info, live *unstructured.Unstructured) bool {
+	ended := hookEnd(info)
+	if ended == nil {
+		return false
+	}
+	done, failed := ended(live)
+	return done || failed != nil || live.GetDeletionTimestamp() != nil
+}
+
+// clearHook deletes the hook of an earlier run, and waits until it is gone.
+func (o *operation) clearHook(info *resource.Info) error {
+	if err := o.removeHook(info, metav1.DeletePropagationBackground); err != nil {
+		return err
+	}
+	return (&hookWaiter{operation: o}).WaitForDelete(kube.ResourceList{info}, 0)
+}
+
+// formerHooks returns the objects of the hooks of the verified revisions. A hook that becomes an object
+// of the release may be left from them.
+func (o *operation) formerHooks() sets.Set[Identity] {
+	if o.hooksOfHistory != nil {
+		return o.hooksOfHistory
+	}
+	o.hooksOfHistory = sets.New[Identity]()
+	for _, record := range o.engine.records.History(o.release) {
+		rls, err := o.store.verified(record.Revision)
+		if err != nil {
+			continue
+		}
+		for _, hook := range rls.Hooks {
+			list, err := o.build(hook.Manifest)
+			if err != nil {
+				continue
+			}
+			for _, info := range list {
+				o.hooksOfHistory.Insert(identityOf(info))
+			}
+		}
+	}
+	return o.hooksOfHistory
 }

@@ -242,25 +242,6 @@ func TestHookThatHangsAndStays(t *testing.T) {
 	}
 }
 
-// TestHookVanishes: a hook that is removed before its end was seen counts as
-// done.
-func TestHookVanishes(t *testing.T) {
-	bubble(t, func(t *testing.T, f *fixture) {
-		desired := made(t, map[string]string{"templates/a.yaml": configMap("a", "1"), "templates/short.yaml": hook("short", "pre-install", 0)})
-		done := make(chan error, 1)
-		go func() {
-			_, err := f.reconcile(desired)
-			done <- err
-		}()
-		<-time.After(time.Second) // It waits for the Job.
-		f.Remove("Job", "default/short")
-		if err := <-done; err != nil {
-			t.Fatal(err)
-		}
-		wantRecords(t, f, "web.v1 deployed")
-	})
-}
-
 // TestBeforeHookCreation: the old hook is gone before the new one is made, even
 // when its deletion takes time.
 func TestBeforeHookCreation(t *testing.T) {

@@ -74,6 +74,8 @@ type operation struct {
 	phase string
 	// hookNames are the objects that the hooks of the next revision create.
 	hookNames sets.Set[Identity]
+	// hooksOfHistory are those of the recorded revisions. They are read when formerHooks needs them.
+	hooksOfHistory sets.Set[Identity]
 	// parsed has the manifests that were parsed already.
 	parsed map[string][]manifest.Document
 	// known are the objects of the release after the last operation.

@@ -168,7 +168,7 @@ func (o *operation) awaitRemoval(info *resource.Info, deleted *unstructured.Unst
 	waiter := &hookWaiter{operation: o, waitsFor: waitsFor}
 	err = waiter.until(info, left, func(now *unstructured.Unstructured) (bool, error) {
 		return now.GetUID() != deleted.GetUID(), nil
-	})
+	}, nil)
 	if err != nil && (o.failure != nil || o.ctx.Err() != nil || apierrors.IsForbidden(err)) {
 		return false, fmt.Errorf("deletion of %w", err)
 	}

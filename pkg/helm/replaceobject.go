@@ -132,5 +132,5 @@ func (o *operation) removeReplaced(info *resource.Info, replaced *unstructured.U
 	o.touched = true
 	o.noteRemoved(info, live.Of(replaced))
 	waiter := &hookWaiter{operation: o}
-	return waiter.until(info, 0, func(now *unstructured.Unstructured) (bool, error) { return now.GetUID() != uid, nil })
+	return waiter.until(info, 0, func(now *unstructured.Unstructured) (bool, error) { return now.GetUID() != uid, nil }, nil)
 }

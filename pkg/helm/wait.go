@@ -70,11 +70,8 @@ func (w *hookWaiter) Wait(resources kube.ResourceList, timeout time.Duration) er
 			continue
 		}
 		found = true
-		if err := w.until(info, timeout, isCurrent); err != nil {
+		if err := w.served(info, object, timeout); err != nil {
 			return err
-		}
-		if err := w.discovered(object); err != nil {
-			return fmt.Errorf("%s is not served: %w", reference(info), err)
 		}
 	}
 	if !found {
@@ -85,6 +82,17 @@ func (w *hookWaiter) Wait(resources kube.ResourceList, timeout time.Duration) er
 		return err
 	}
 	w.operation.cfg.Capabilities = capabilities
+	return nil
+}
+
+// served waits until the kind of a CRD is served.
+func (w *hookWaiter) served(info *resource.Info, crd *unstructured.Unstructured, timeout time.Duration) error {
+	if err := w.until(info, timeout, isCurrent, nil); err != nil {
+		return err
+	}
+	if err := w.discovered(crd); err != nil {
+		return fmt.Errorf("%s is not served: %w", reference(info), err)
+	}
 	return nil
 }
 
@@ -126,7 +134,7 @@ func (w *hookWaiter) WaitForDelete(resources kube.ResourceList, timeout time.Dur
 			continue
 		}
 		stillThere := func(*unstructured.Unstructured) (bool, error) { return false, nil }
-		if err := w.until(info, timeout, stillThere); err != nil {
+		if err := w.until(info, timeout, stillThere, nil); err != nil {
 			return fmt.Errorf("deletion of hook %w", err)
 		}
 	}
@@ -134,22 +142,31 @@ func (w *hookWaiter) WaitForDelete(resources kube.ResourceList, timeout time.Dur
 }
 
 // WatchUntilReady implements kube.Waiter. A Job is ready when it has completed, a Pod when
-// it has succeeded, and any other object when it exists.
+// it has succeeded, a CRD when its kind is served, and any other object when it exists.
 func (w *hookWaiter) WatchUntilReady(resources kube.ResourceList, timeout time.Duration) error {
 	for _, info := range resources {
-		var ended func(*unstructured.Unstructured) (bool, error)
-		switch info.Mapping.GroupVersionKind.GroupKind() {
-		case jobKind:
-			ended = jobEnded
-		case podKind:
-			ended = podEnded
-		default:
+		object, err := content(info)
+		if err != nil {
+			return err
+		}
+		if isCRD(object) {
+			// The next hook may be an object of the kind.
+			if err := w.served(info, object, timeout); err != nil {
+				w.operation.hookFailed = true
+				return fmt.Errorf("%shook %w", w.operation.eventsOf(info), err)
+			}
+			continue
+		}
+		ended := hookEnd(info)
+		if ended == nil {
 			continue
 		}
 		ran := false
-		err := w.until(info, timeout, func(object *unstructured.Unstructured) (bool, error) {
+		err = w.until(info, timeout, func(object *unstructured.Unstructured) (bool, error) {
 			ran = ran || hookRan(object)
 			return ended(object)
+		}, func(last *unstructured.Unstructured, observed bool) error {
+			return deletedHook(object, ended, last, observed)
 		})
 		if err == nil {
 			continue
@@ -162,6 +179,36 @@ func (w *hookWaiter) WatchUntilReady(resources kube.ResourceList, timeout time.D
 		return err
 	}
 	return nil
+}
+
+// hookEnd returns the function that reports whether a Job or a Pod has ended, and fails if it has failed.
+// hookEnd returns nil for other kinds.
+func hookEnd(info *resource.Info) func(*unstructured.Unstructured) (bool, error) {
+	switch info.Mapping.GroupVersionKind.GroupKind() {
+	case jobKind:
+		return jobEnded
+	case podKind:
+		return podEnded
+	default:
+		return nil
+	}
+}
+
+// deletedHook returns the error of a hook that was deleted during the wait for its end. last is its last
+// known state, or nil. If its deletion was observed, last is its state then. Otherwise a Job with a time
+// to live may have ended unseen, and counts as done.
+func deletedHook(
+	desired *unstructured.Unstructured, ended func(*unstructured.Unstructured) (bool, error), last *unstructured.Unstructured, observed bool,
+) error {
+	if last != nil {
+		if done, err := ended(last); done || err != nil {
+			return err
+		}
+	}
+	if _, expires, _ := unstructured.NestedFieldNoCopy(desired.Object, "spec", "ttlSecondsAfterFinished"); expires && !observed {
+		return nil
+	}
+	return errors.New("was deleted before it ended")
 }
 
 // eventsOf returns the events at which the operation runs a hook, as the start of a message.
@@ -183,30 +230,46 @@ func (o *operation) eventsOf(info *resource.Info) string {
 }
 
 // until watches one object until the condition holds or the object is gone. It restarts a
-// watch that breaks.
-func (w *hookWaiter) until(info *resource.Info, timeout time.Duration, condition func(*unstructured.Unstructured) (bool, error)) error {
+// watch that breaks. gone returns the error for an object that is gone; nil for no error. Its
+// arguments are the last known state, or nil, and whether the deletion was observed.
+func (w *hookWaiter) until(
+	info *resource.Info, timeout time.Duration, condition func(*unstructured.Unstructured) (bool, error),
+	gone func(last *unstructured.Unstructured, observed bool) error,
+) error {
 	if timeout <= 0 {
 		timeout = w.operation.limits.timeout
 	}
 	ctx, cancel := context.WithTimeout(w.operation.ctx, timeout)
 	defer cancel()
-	started, last := w.operation.engine.clock.Now(), Health{}
-	var verdict error
+	started := w.operation.engine.clock.Now()
+	var (
+		last    *unstructured.Unstructured
+		verdict error
+	)
 	slow := &slowWait{operation: w.operation, objects: cmp.Or(w.waitsFor, reference(info).String())}
 	defer slow.end()
 	judge := func(event watch.Event) (bool, error) {
 		object, ok := event.Object.(*unstructured.Unstructured)
-		if !ok || object.GetName() != info.Name {
+		if ok && object.GetName() != info.Name {
 			return false, nil
 		}
-		// A time to live or another client may remove a hook before its end was observed.
-		// Then there is nothing to wait for.
-		if event.Type == watch.Deleted {
-			return true, nil
-		}
 		var done bool
-		done, verdict = condition(object)
-		last = health.Of(object)
+		switch {
+		case event.Type != watch.Deleted && !ok:
+			return false, nil
+		case event.Type != watch.Deleted:
+			last = object
+			done, verdict = condition(object)
+		case gone != nil:
+			// A time to live or another client may remove a hook before its end was observed.
+			if ok {
+				last = object
+			}
+			verdict = gone(last, ok)
+			done = verdict == nil
+		default:
+			done = true
+		}
 		return done, verdict
 	}
 	err := wait.PollUntilContextCancel(ctx, hookWatchInterval, true, func(ctx context.Context) (bool, error) {
@@ -221,15 +284,31 @@ func (w *hookWaiter) until(info *resource.Info, timeout time.Duration, condition
 	case slow.refused != nil:
 		err = slow.refused
 	case wait.Interrupted(err):
-		text := fmt.Sprintf("not ready after %s", w.operation.engine.clock.Since(started).Round(time.Second))
-		if message := w.explain(ObjectHealth{reference(info), last}).Message; message != "" {
-			text += ": " + message
-		}
-		err = errors.New(text)
+		err = w.timedOut(info, last, w.operation.engine.clock.Since(started).Round(time.Second))
 	case err == nil:
 		return nil
 	}
 	return fmt.Errorf("%s: %w", reference(info), err)
+}
+
+// timedOut returns the error of a wait that has reached its timeout.
+func (w *hookWaiter) timedOut(info *resource.Info, last *unstructured.Unstructured, took time.Duration) error {
+	if last == nil {
+		return fmt.Errorf("not ready after %s", took)
+	}
+	if last.GetDeletionTimestamp() != nil {
+		if reason := waitsFor(last.GetFinalizers()); reason != "" {
+			return fmt.Errorf("not deleted after %s: %s", took, reason)
+		}
+	}
+	explained := w.explain(ObjectHealth{reference(info), health.Of(last)}).Message
+	if suspended, _, _ := unstructured.NestedBool(last.Object, "spec", "suspend"); suspended && hookEnd(info) != nil {
+		explained = "spec.suspend is true: set it to false in the chart, or look at the controller that queues Jobs"
+	}
+	if explained == "" {
+		return fmt.Errorf("not ready after %s", took)
+	}
+	return fmt.Errorf("not ready after %s: %s", took, explained)
 }
 
 // explain adds to the health of a Job why its pod does not start, or cannot be created. The time of
@@ -264,7 +343,8 @@ func (w *hookWaiter) follow(ctx context.Context, info *resource.Info, slow *slow
 		}
 	}
 	if len(list.Items) == 0 {
-		return nil
+		_, err := judge(watch.Event{Type: watch.Deleted})
+		return err
 	}
 	if err := slow.begin(); err != nil {
 		return err

@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"sigs.k8s.io/yaml"
 )
 
 // largest is the number of lines that a plain kind may have, comments included, without its types
@@ -42,6 +44,35 @@ func TestPlainKindsAreSmall(t *testing.T) {
 	for folder, most := range largest {
 		if got := lines[folder]; got == 0 || got > most {
 			t.Errorf("%s has %d lines of Go, want 1 to %d", folder, got, most)
+		}
+	}
+}
+
+// TestDefinitionsFitKubectlApply: kubectl apply and Argo CD keep a copy of each CRD in an annotation,
+// which holds 256 KiB at most.
+func TestDefinitionsFitKubectlApply(t *testing.T) {
+	files, err := filepath.Glob(filepath.Join(root, "artifacts/crds/*.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	kinds, err := filepath.Glob(filepath.Join(root, "artifacts/kinds/*/crd.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(files) == 0 || len(kinds) == 0 {
+		t.Fatal("no CRD is found")
+	}
+	for _, file := range append(files, kinds...) {
+		content, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		copied, err := yaml.YAMLToJSON(content)
+		if err != nil {
+			t.Fatalf("%s: %v", file, err)
+		}
+		if len(copied) > 200<<10 {
+			t.Errorf("%s has %d bytes as JSON, want at most 200 KiB", file, len(copied))
 		}
 	}
 }

@@ -95,7 +95,7 @@ func (c objectClient) Patch(ctx context.Context, name string, patchType types.Pa
 	if patchType == types.ApplyPatchType {
 		c.engine.attempts.send(c.release, identityOf(c.info))
 		applied, err := c.engine.sources.Apply(ctx, c.info, data, options)
-		if isServerError(err) && c.migrateVersions(c.info) {
+		if isServerError(err) && c.migrateVersions(c.info) { //nolint:contextcheck // The operation carries its own context.
 			return c.engine.sources.Apply(ctx, c.info, data, options)
 		}
 		return applied, err

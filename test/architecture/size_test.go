@@ -51,11 +51,11 @@ func TestPlainKindsAreSmall(t *testing.T) {
 // TestDefinitionsFitKubectlApply: kubectl apply and Argo CD keep a copy of each CRD in an annotation,
 // which holds 256 KiB at most.
 func TestDefinitionsFitKubectlApply(t *testing.T) {
-	files, err := filepath.Glob(filepath.Join(root, "artifacts/crds/*.yaml"))
+	files, err := filepath.Glob(filepath.Join(root, "artifacts", "crds", "*.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	kinds, err := filepath.Glob(filepath.Join(root, "artifacts/kinds/*/crd.yaml"))
+	kinds, err := filepath.Glob(filepath.Join(root, "artifacts", "kinds", "*", "crd.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -129,19 +129,24 @@ func TestIngressFollowsItsClass(t *testing.T) {
 	assertCorrected(t, client, "web", `{"spec": {"ingressClassName": "another"}}`)
 	ns.AwaitQuiet(quiet)
 
+	before := get(t, client, "web").GetUID()
 	if err := shared.Client.NetworkingV1().IngressClasses().Delete(t.Context(), class, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	app = ns.Await("web", "without its class", followed(2, metav1.ConditionFalse, v1alpha1.ReasonIngressClassMissing))
+	app = ns.Await("web", "without its class", func(app *v1alpha1.DemoApp) bool {
+		return apps.IsReady(app) && apps.Has(app, v1alpha1.ConditionExposed, metav1.ConditionFalse, v1alpha1.ReasonIngressClassMissing)
+	})
 	if app.Status.ExternalURL != "https://web.example.com" {
 		t.Errorf("externalURL is %q", app.Status.ExternalURL)
 	}
 
 	// A class that comes back changes nothing. The object is deleted with the rest of the release.
 	createClass(t, class)
-	ns.Await("web", "exposed again", followed(2, metav1.ConditionTrue, v1alpha1.ReasonRouteDeployed))
-	if now := get(t, client, "web"); now.GetUID() != ingress.UID {
-		t.Errorf("the Ingress has the UID %s, want %s", now.GetUID(), ingress.UID)
+	app = ns.Await("web", "exposed again", func(app *v1alpha1.DemoApp) bool {
+		return apps.IsReady(app) && apps.Has(app, v1alpha1.ConditionExposed, metav1.ConditionTrue, v1alpha1.ReasonRouteDeployed)
+	})
+	if now := get(t, client, "web").GetUID(); now != before || apps.Revision(app) != 2 {
+		t.Errorf("the Ingress has the UID %s at revision %d, want %s at revision 2", now, apps.Revision(app), before)
 	}
 	ns.Delete("web")
 	ns.AwaitGone("web")

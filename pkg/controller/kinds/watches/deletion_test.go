@@ -169,21 +169,25 @@ func TestRetryOfUninstallKeepsFailure(t *testing.T) {
 }
 
 // TestHooksAreDisabledDuringUninstall: a pre-delete hook that always fails does not keep a custom resource
-// for ever, because annotations can be changed during a deletion.
+// for ever, because annotations can be changed during a deletion. The change follows the hook that runs.
 func TestHooksAreDisabledDuringUninstall(t *testing.T) {
 	kind := watches.ReleaseKind{GroupVersionKind: memcached, Chart: chartOf(t, "1.0.0", "configmap.yaml", configMap, "job.yaml",
 		"apiVersion: batch/v1\nkind: Job\nmetadata: {name: fails, annotations: {helm.sh/hook: pre-delete}}")}
 	bubble(t, []watches.ReleaseKind{kind}, func(w *world) {
+		fail := func() {
+			w.Edit("Job", "default/fails", "kubectl", func(object *unstructured.Unstructured) {
+				object.Object["status"] = map[string]any{"failed": int64(1), "conditions": []any{map[string]any{"type": "Failed", "status": "True"}}}
+			})
+			w.Settle()
+		}
 		w.create("default/a", size3)
 		w.Delete("Memcached", "default/a")
 		w.Settle()
-		w.Edit("Job", "default/fails", "kubectl", func(object *unstructured.Unstructured) {
-			object.Object["status"] = map[string]any{"failed": int64(1), "conditions": []any{map[string]any{"type": "Failed", "status": "True"}}}
-		})
-		w.Settle()
+		fail()
 		w.has("conditions", w.conditions("default/a"), "Ready False UninstallFailed")
 
 		w.change("default/a", func(object *unstructured.Unstructured) { annotate(object, prefix+"uninstall-disable-hooks", "true") })
+		fail()
 		w.Wait(time.Minute)
 
 		expect.Equal(w.t, "the custom resource is gone", true, w.Object("Memcached", "default/a") == nil)

@@ -18,7 +18,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller/kinds/webapp/cleanup"
 	blocked "github.com/example/demoapp-controller/pkg/controller/kinds/webapp/images"
 	"github.com/example/demoapp-controller/pkg/controller/release/gates/license"
-	"github.com/example/demoapp-controller/pkg/controller/release/rollout"
+	"github.com/example/demoapp-controller/pkg/controller/rollout"
 	"github.com/example/demoapp-controller/pkg/images"
 	"github.com/example/demoapp-controller/pkg/operator"
 	"github.com/example/demoapp-controller/pkg/registries"

@@ -103,12 +103,13 @@ func postgreSQLInformers(env *operator.Environment, client versioned.Interface) 
 	})
 }
 
-// postgreSQLChildren returns the kind PostgreSQL as a kind of children.
+// postgreSQLChildren returns the kind PostgreSQL as a kind of children. A change of their spec
+// restarts databases.
 func postgreSQLChildren(env *operator.Environment, client versioned.Interface) (child.ManagedKind, error) {
 	informers, err := postgreSQLInformers(env, client)
 	if err != nil {
 		return child.ManagedKind{}, err
 	}
 	databases, err := child.WatchedBy(informers, databasev1.SchemeGroupVersion.WithKind("PostgreSQL"), client.DatabaseV1().PostgreSQLs)
-	return databases.WithHealth(tier.DatabaseHealth), err
+	return databases.WithHealth(tier.DatabaseHealth).KeepUntilChange("spec"), err
 }

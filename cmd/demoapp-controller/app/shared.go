@@ -68,7 +68,7 @@ func kindDeps(env *operator.Environment, options *Options, informers map[string]
 	return kind.Deps{
 		Informers: informers, Recorder: env.Recorder(scheme.Scheme), Metrics: env.Metrics, Clock: clock.RealClock{},
 		ResyncPeriod: options.ResyncPeriod, Workers: options.Workers, Namespaces: env.NamespaceMetadata, Refuse: options.refuse,
-		Shards: env.Shards,
+		Shards: env.Shards, Rollout: options.rolloutLimits(),
 	}
 }
 

@@ -122,10 +122,13 @@ func controllerText(got *Observed) string {
 }
 
 // recordOf returns the record of an applied child for the owner's status.
-func recordOf(desired desiredChild, got *Observed) childv1alpha1.AppliedChild {
+func recordOf(owner metav1.Object, desired desiredChild, got *Observed) childv1alpha1.AppliedChild {
 	record := childv1alpha1.AppliedChild{Kind: desired.kind, Name: desired.name, UID: string(got.UID)}
 	if !desired.once {
 		record.Digest, record.Fingerprint = desired.digest, got.trace.Fingerprint
+	}
+	if desired.template != "" {
+		record.Template, record.Owner = desired.template, version(owner)
 	}
 	record.Ended = string(got.Health.Ended)
 	return record

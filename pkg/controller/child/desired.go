@@ -78,6 +78,8 @@ type desiredChild struct {
 	// of the child that is not sent.
 	invalid error
 	notes   []string
+	// parts has the digests of a child with a template; zero for other children.
+	parts
 	// stays is the argument of RetainIf. It is nil for a child that is not retained.
 	stays func(got *Observed) bool
 }
@@ -177,10 +179,15 @@ func digestOf(object *unstructured.Unstructured) (string, map[string][sha256.Siz
 			return "", nil, err
 		}
 	}
-	encoded, err := json.Marshal(object.Object)
+	digest, err := digestJSON(object.Object)
+	return digest, values, err
+}
+
+func digestJSON(value any) (string, error) {
+	encoded, err := json.Marshal(value)
 	if err != nil {
-		return "", nil, err
+		return "", err
 	}
 	sum := sha256.Sum256(encoded)
-	return hex.EncodeToString(sum[:16]), values, nil
+	return hex.EncodeToString(sum[:16]), nil
 }

@@ -9,7 +9,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 
@@ -119,12 +118,9 @@ func (p *pass) lossOf(ctx context.Context, kind ManagedKind, desired desiredChil
 	}
 	var sides [2]*unstructured.Unstructured
 	for i, object := range []metav1.Object{applied, live} {
-		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
-		if err != nil {
+		if sides[i], err = toUnstructured(object, desired.gvk); err != nil {
 			return ssa.Loss{}, err
 		}
-		sides[i] = &unstructured.Unstructured{Object: content}
-		sides[i].SetGroupVersionKind(desired.gvk)
 	}
 	return ssa.LossOf(sides[0], sides[1], FieldManager)
 }

@@ -26,6 +26,8 @@ import (
 	childv1alpha1 "github.com/example/demoapp-controller/pkg/apis/child/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller"
 	"github.com/example/demoapp-controller/pkg/controller/controllertest"
+	"github.com/example/demoapp-controller/pkg/controller/kind"
+	"github.com/example/demoapp-controller/pkg/controller/rollout"
 	"github.com/example/demoapp-controller/test/expect"
 	"github.com/example/demoapp-controller/test/synctestmain"
 )
@@ -50,6 +52,7 @@ type family struct {
 	kube         *controllertest.Kube
 	owner        *corev1.Secret
 	status       childv1alpha1.ChildrenStatus
+	conditions   []metav1.Condition
 	// desired are the arguments of the next Ensure.
 	desired []Desired
 	// passes are the reasons of the passes since the last forget.
@@ -57,7 +60,10 @@ type family struct {
 	state  State
 	err    error
 
-	set    *Set
+	set *Set
+	// limits bound the rollout of templates.
+	limits rollout.Limits
+	fleet  *rollout.Fleet
 	queue  *controller.Controller
 	synced []controller.NamedSync
 	// registry has the metrics of the queue.
@@ -90,6 +96,16 @@ func (f *family) Confirm(context.Context, metav1.Object) error { return f.confir
 // ConfirmOnce implements Loop.
 func (f *family) ConfirmOnce(context.Context, metav1.Object) error { return f.confirmErr }
 
+// ConditionsOf implements Loop.
+func (f *family) ConditionsOf(metav1.Object) *[]metav1.Condition { return &f.conditions }
+
+// JoinRollout implements Loop.
+func (f *family) JoinRollout(func(int64, []metav1.Condition) rollout.Standing, ...kind.Gate) (*rollout.Fleet, error) {
+	none := func(cache.ObjectName) (rollout.Member, bool) { return rollout.Member{}, false }
+	f.fleet = rollout.NewFleet(f.queue, "Secrets", f.limits, none, func() []rollout.Member { return nil })
+	return f.fleet, nil
+}
+
 // newFamily returns a family with existing children.
 func newFamily(t *testing.T, desired ...Desired) *family {
 	t.Helper()
@@ -118,7 +134,8 @@ func (f *family) start() {
 	secrets, err2 := Of(f, f.kube, corev1.SchemeGroupVersion.WithKind("Secret"), f.kube.CoreV1().Secrets)
 	deployments, err3 := Of(f, f.kube, appsv1.SchemeGroupVersion.WithKind("Deployment"), f.kube.AppsV1().Deployments)
 	jobs, err4 := Of(f, f.kube, batchv1.SchemeGroupVersion.WithKind("Job"), f.kube.BatchV1().Jobs)
-	set := NewSet(ownerKind, maps, secrets, deployments, jobs).Optional(serviceKind)
+	sets, err5 := Of(f, f.kube, appsv1.SchemeGroupVersion.WithKind("StatefulSet"), f.kube.AppsV1().StatefulSets)
+	set := NewSet(ownerKind, maps, secrets, deployments, jobs, sets).Optional(serviceKind)
 	f.set, f.registry = set, prometheus.NewPedanticRegistry()
 	f.queue = controller.New(controller.ReconcilerFunc(func(ctx context.Context, key cache.ObjectName, why controller.Reason) (controller.Result, error) {
 		if key.Name != f.owner.Name {
@@ -132,7 +149,7 @@ func (f *family) start() {
 		return controller.Result{RequeueAfter: f.state.RetryAfter}, f.err
 	}), controller.Options{Name: "family", Metrics: controller.NewMetrics(f.registry)})
 	f.synced = nil
-	expect.NoError(f.t, errors.Join(err1, err2, err3, err4, set.Watch(f)))
+	expect.NoError(f.t, errors.Join(err1, err2, err3, err4, err5, set.Watch(f)))
 	f.queue.Enqueue(cache.NewObjectName("ns", "web"), controller.SpecChange)
 	if f.serveAtStart {
 		f.serve()

@@ -69,6 +69,10 @@ type ManagedKind struct {
 	health    func(metav1.Object) health.Health
 	// condition returns Observed.Condition. It is nil for kinds without WithCondition.
 	condition func(metav1.Object) Condition
+	// template is the path of the part that decides which pods run; nil if no pods run. If
+	// awaitsChange is set, only a change of the owner changes it.
+	template     []string
+	awaitsChange bool
 }
 
 // client is a typed client with its type erased.
@@ -129,6 +133,7 @@ func newKind[T metav1.Object, L runtime.Object, C TypedClient[T, L]](
 ) (ManagedKind, error) {
 	k := ManagedKind{
 		gvk: gvk, health: healthOf, informers: informers, views: overlay.NewViews[metav1.Object](informers),
+		template: templatePath(gvk), awaitsChange: gvk.Kind == "StatefulSet",
 		client: func(namespace string) client { return untyped[T, L]{clients(namespace)} },
 	}
 	for _, informer := range informers {

@@ -58,6 +58,8 @@ func inReadiness(t *testing.T, test func(r *readiness)) {
 }
 
 type fakeLoop struct {
+	child.Loop
+
 	queue  *controller.Controller
 	synced []controller.NamedSync
 }

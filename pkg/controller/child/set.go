@@ -22,6 +22,7 @@ import (
 
 	childv1alpha1 "github.com/example/demoapp-controller/pkg/apis/child/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller"
+	"github.com/example/demoapp-controller/pkg/controller/rollout"
 	"github.com/example/demoapp-controller/pkg/expiring"
 	"github.com/example/demoapp-controller/pkg/health"
 	"github.com/example/demoapp-controller/pkg/overlay"
@@ -61,6 +62,10 @@ type Set struct {
 	flights overlay.Flights[controller.Reason]
 	// confirm and confirmOnce return an error if an owner is not the newest version. See Loop.
 	confirm, confirmOnce func(ctx context.Context, owner metav1.Object) error
+	// conditionsOf returns the conditions of an owner. See Loop.
+	conditionsOf func(owner metav1.Object) *[]metav1.Condition
+	// fleet rolls newer templates out. It is nil for children without a template.
+	fleet *rollout.Fleet
 
 	// pods explain children that are not healthy; nil if nothing does.
 	pods *PodHealth
@@ -79,8 +84,9 @@ type blockedOwner struct {
 func NewSet(owner schema.GroupVersionKind, kinds ...ManagedKind) *Set {
 	s := &Set{
 		owner: owner, kinds: map[schema.GroupVersionKind]ManagedKind{}, optional: map[schema.GroupVersionKind]*optional{},
-		confirm:     func(context.Context, metav1.Object) error { return nil },
-		confirmOnce: func(context.Context, metav1.Object) error { return nil },
+		confirm:      func(context.Context, metav1.Object) error { return nil },
+		confirmOnce:  func(context.Context, metav1.Object) error { return nil },
+		conditionsOf: func(metav1.Object) *[]metav1.Condition { return &[]metav1.Condition{} },
 	}
 	for _, k := range kinds {
 		s.kinds[k.gvk] = k
@@ -178,7 +184,7 @@ func (s *Set) Ensure(
 	key := cache.MetaObjectToName(owner)
 	s.flights.Begin(key)
 	defer s.end(key)
-	pass := &pass{set: s, owner: owner, status: status.DeepCopy(), now: now}
+	pass := &pass{set: s, owner: owner, conditions: s.conditionsOf(owner), status: status.DeepCopy(), now: now}
 	pass.state.problems = map[id]problem{}
 	children := make([]desiredChild, 0, len(desired))
 	keep := map[id]bool{}
@@ -207,14 +213,18 @@ func (s *Set) Ensure(
 	}
 	errs = append(errs, pass.prune(ctx, keep))
 	pass.explain(ctx)
+	err := errors.Join(errs...)
+	pass.reportRollout(err)
 	pass.report(status)
-	return pass.state, errors.Join(errs...)
+	return pass.state, err
 }
 
 // pass is one call of Ensure.
 type pass struct {
 	set   *Set
 	owner metav1.Object
+	// conditions are the conditions of the owner, which the pass may change.
+	conditions *[]metav1.Condition
 	// status is the status before the pass.
 	status *childv1alpha1.ChildrenStatus
 	now    time.Time
@@ -224,6 +234,13 @@ type pass struct {
 	state     State
 	applied   []childv1alpha1.AppliedChild
 	corrected []childv1alpha1.ChildName
+
+	// asked says that the owner has asked for its turn in the rollout, with this answer. taken says
+	// that a child was written in that turn. queued are the children that wait for it, and held has a
+	// line for each child that waits for a change of the owner.
+	asked, taken bool
+	answer       rollout.Answer
+	queued, held []string
 }
 
 // report updates the owner's status.
@@ -270,6 +287,23 @@ func (p *pass) ensure(ctx context.Context, desired desiredChild) error {
 	if known && p.hasEnded(kind, desired, record) {
 		return nil
 	}
+	if desired, err = desired.split(kind.template); err != nil {
+		return controller.Terminal(fmt.Errorf("%s: %w", desired.id, err))
+	}
+	return p.ensureServed(ctx, kind, desired, record, known)
+}
+
+// ensureServed creates or updates a child whose kind is served.
+func (p *pass) ensureServed(ctx context.Context, kind ManagedKind, desired desiredChild, applied childv1alpha1.AppliedChild, known bool) error {
+	record := splitRecord(applied, desired)
+	if got := kind.observed(p.owner.GetNamespace(), desired.name); p.keepsTemplate(desired, record, got) {
+		var writable bool
+		var err error
+		if desired, writable, err = p.withTemplate(ctx, kind, desired, record, got); !writable || err != nil {
+			p.retain(desired, applied, known, got)
+			return err
+		}
+	}
 	doubted := kind.isDoubted(p.owner.GetNamespace(), desired.name)
 	if doubted {
 		record.Fingerprint = "" // The child has changed since the apply.
@@ -277,6 +311,7 @@ func (p *pass) ensure(ctx context.Context, desired desiredChild) error {
 	got, contest := p.observeDrift(ctx, kind, desired, record, doubted)
 	defer func() { p.reportContest(desired, contest) }()
 	var written *Observed
+	var err error
 	if contest.Wait <= 0 {
 		written, err = p.write(ctx, kind, desired, record, got)
 	}
@@ -294,8 +329,9 @@ func (p *pass) ensure(ctx context.Context, desired desiredChild) error {
 		return err
 	}
 	p.exists(desired, written)
+	p.taken = p.taken || p.asked && p.answer == rollout.Granted && desired.template != record.Template
 	if metav1.IsControlledBy(written, p.owner) {
-		p.applied = append(p.applied, recordOf(desired, written))
+		p.applied = append(p.applied, recordOf(p.owner, desired, written))
 	}
 	return nil
 }
@@ -528,6 +564,11 @@ func (p *pass) wrote(kind ManagedKind, desired desiredChild, corrected bool, wri
 	p.set.flights.Wrote(cache.MetaObjectToName(p.owner), applied)
 	kind.views.In(p.owner.GetNamespace()).Wrote(result)
 	return result
+}
+
+// keepsTemplate is keepsTemplate for a child of the owner.
+func (p *pass) keepsTemplate(desired desiredChild, record childv1alpha1.AppliedChild, got *Observed) bool {
+	return got != nil && keepsTemplate(ownershipOf(p.owner, p.set.owner.GroupKind(), record, got), desired, record, got, p.hasChanged(record))
 }
 
 func (p *pass) decide(desired desiredChild, record childv1alpha1.AppliedChild, got *Observed) action {

@@ -161,6 +161,7 @@ func TestUpdateIsNotCorrection(t *testing.T) {
 		f := newFamily(t, configMap("one"), deployment("nginx:1"))
 
 		f.desired[1] = deployment("nginx:2")
+		f.owner.Generation++
 		f.pass()
 
 		expect.Equal(t, "requests", []string{"patch deployments/web"}, f.Take())

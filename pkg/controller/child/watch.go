@@ -14,6 +14,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/example/demoapp-controller/pkg/controller"
+	"github.com/example/demoapp-controller/pkg/controller/kind"
+	"github.com/example/demoapp-controller/pkg/controller/rollout"
 	"github.com/example/demoapp-controller/pkg/overlay"
 )
 
@@ -23,9 +25,15 @@ import (
 // owner of the same name. The deletion of an object queues the owners that wait for its name
 // (reason DependencyReady). Drift of children counts in the metrics of the queue's controller.
 func (s *Set) Watch(loop Loop) error {
-	s.queue, s.confirm, s.confirmOnce = loop.Queue(), loop.Confirm, loop.ConfirmOnce
+	s.queue, s.confirm, s.confirmOnce, s.conditionsOf = loop.Queue(), loop.Confirm, loop.ConfirmOnce, loop.ConditionsOf
 	names := map[string]bool{}
 	for gvk, kind := range s.kinds {
+		if len(kind.template) > 0 && s.fleet == nil {
+			var err error
+			if s.fleet, err = loop.JoinRollout(standingOf, gates...); err != nil {
+				return err
+			}
+		}
 		if names[gvk.Kind] {
 			return fmt.Errorf("children of kind %s: the set has two kinds of this name", gvk.Kind)
 		}
@@ -57,13 +65,19 @@ func (s *Set) handle(kind ManagedKind) ([]controller.NamedSync, error) {
 }
 
 // Loop is the part of kind.Loop that a Set needs: the queue of the owners, the caches to sync
-// before the first pass, and two checks that an owner is the newest version. Confirm sends a
-// request each time. ConfirmOnce sends one request in the life of the loop.
+// before the first pass, two checks that an owner is the newest version. Confirm sends a
+// request each time. ConfirmOnce sends one request in the life of the loop. ConditionsOf returns the
+// conditions of an owner in a pass. JoinRollout returns the rollout of the owners, whose standing
+// follows from their conditions.
 type Loop interface {
 	Queue() *controller.Controller
 	Await(synced ...controller.NamedSync)
 	Confirm(ctx context.Context, owner metav1.Object) error
 	ConfirmOnce(ctx context.Context, owner metav1.Object) error
+	ConditionsOf(owner metav1.Object) *[]metav1.Condition
+	JoinRollout(
+		standing func(generation int64, conditions []metav1.Condition) rollout.Standing, gates ...kind.Gate,
+	) (*rollout.Fleet, error)
 }
 
 // handler handles the events of one informer.

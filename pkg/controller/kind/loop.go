@@ -25,6 +25,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller"
 	"github.com/example/demoapp-controller/pkg/controller/kind/event"
 	"github.com/example/demoapp-controller/pkg/controller/kind/status"
+	"github.com/example/demoapp-controller/pkg/controller/rollout"
 	"github.com/example/demoapp-controller/pkg/overlay"
 )
 
@@ -48,6 +49,9 @@ type Deps struct {
 	Refuse func(namespace string) (why string)
 	// Shards are the namespaces whose objects are reconciled. If it is nil, these are all.
 	Shards *controller.Shards
+	// Rollout limits the rollout of newer pod templates to the objects of a kind with children. See
+	// [rollout.NewFleet] for the zero value.
+	Rollout rollout.Limits
 }
 
 // Loop makes the passes over the objects of one kind.
@@ -66,6 +70,7 @@ type Loop[T Object[T], S any] struct {
 	policies    controller.Memory[policy]
 	terminating terminatingNamespaces
 	held        status.Throttle[T]
+	informers   map[string]cache.SharedIndexInformer
 	mu          sync.Mutex
 	synced      []controller.NamedSync // guarded by mu
 	recorder    events.EventRecorder
@@ -81,19 +86,22 @@ type Loop[T Object[T], S any] struct {
 	cachesSynced []cache.InformerSynced
 	// countRollout counts the objects of a rollout; nil without one.
 	countRollout func() controller.RolloutCounts
-	first        firstReady
-	becameReady  func(sinceCreation time.Duration)
+	// fleet is the rollout that children take part in; nil without one.
+	fleet         *rollout.Fleet
+	rolloutLimits rollout.Limits
+	first         firstReady
+	becameReady   func(sinceCreation time.Duration)
 }
 
 // New returns a loop and adds its event handlers to the informers. It starts nothing.
 func New[T Object[T], S any](kind Definition[T, S], deps Deps) (*Loop[T, S], error) {
 	l := &Loop[T, S]{
-		kind: kind, cached: controller.Scoped[T]{}, views: overlay.NewViews[T](deps.Informers),
+		kind: kind, informers: deps.Informers, cached: controller.Scoped[T]{}, views: overlay.NewViews[T](deps.Informers),
 		recorder: deps.Recorder, clock: deps.Clock, resync: deps.ResyncPeriod, refuse: deps.Refuse,
-		metrics: deps.Metrics, becameReady: deps.Metrics.TimeToReady(kind.Name), namespaces: deps.Namespaces,
+		rolloutLimits: deps.Rollout, metrics: deps.Metrics, becameReady: deps.Metrics.TimeToReady(kind.Name), namespaces: deps.Namespaces,
 	}
 	l.kind.Annotations = append(slices.Clone(kind.Annotations),
-		apimeta.AnnotationPaused, apimeta.AnnotationPausedReason, apimeta.AnnotationRequestedAt)
+		apimeta.AnnotationPaused, apimeta.AnnotationPausedReason, apimeta.AnnotationRequestedAt, apimeta.AnnotationForceAt)
 	l.kind.Gates = append(slices.Clone(kind.Gates), heldByPause)
 	l.queue = controller.New(controller.ReconcilerFunc(l.Reconcile), controller.Options{
 		Name: kind.Name, Workers: deps.Workers, Clock: deps.Clock, Metrics: deps.Metrics, Shards: deps.Shards, Forget: l.forget,
@@ -206,12 +214,14 @@ func (l *Loop[T, S]) Reconcile(ctx context.Context, key cache.ObjectName, why co
 	}
 	ctx = controller.LogGeneration(ctx, object.GetGeneration())
 	if object.GetDeletionTimestamp() != nil {
+		l.leaveRollout(key)
 		return l.reconcileDeletion(ctx, l.newPass(object, why))
 	}
 	if l.namespaces.IsTerminating(key.Namespace) || l.terminating.has(key.Namespace, l.clock.Now()) {
 		return controller.Result{RequeueAfter: controller.Jitter(terminatingRetry)}, nil
 	}
 	if p := l.withheld(object, why); p != nil {
+		l.leaveRollout(key)
 		return controller.Result{RequeueAfter: p.Next}, p.Commit(ctx)
 	}
 	object, err := l.ensureFinalizer(ctx, object)
@@ -383,6 +393,9 @@ func (l *Loop[T, S]) forget(key cache.ObjectName) {
 	l.confirmed.Forget(key)
 	l.unfinalized.Forget(key)
 	l.policies.Forget(key)
+	if l.fleet != nil {
+		l.fleet.Forget(key)
+	}
 	if l.kind.Forget != nil {
 		l.kind.Forget(key)
 	}

@@ -14,7 +14,7 @@ import (
 
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller"
-	"github.com/example/demoapp-controller/pkg/controller/release/rollout"
+	"github.com/example/demoapp-controller/pkg/controller/rollout"
 	"github.com/example/demoapp-controller/pkg/helm"
 	"github.com/example/demoapp-controller/pkg/helm/record"
 	"github.com/example/demoapp-controller/test/expect"
@@ -56,16 +56,17 @@ func upgradeOf(t *testing.T, key cache.ObjectName, change ...func(*sample)) Gate
 
 // newTestFleet returns a fleet of these objects, which all have an older chart. upgrade
 // evaluates the gate for one of them, and returns the reasons and messages of its blockers.
-func newTestFleet(t *testing.T, queue fleetQueue, limits rollout.Limits, objects ...cache.ObjectName) (f *Fleet, upgrade func(cache.ObjectName) []string) {
+func newTestFleet(t *testing.T, queue rollout.ObjectQueue, limits rollout.Limits, objects ...cache.ObjectName) (f *Fleet, upgrade func(cache.ObjectName) []string) {
 	t.Helper()
-	f = newFleet(queue, olderReleases{}, "Samples", Rollout{Chart: chartVersion(t, "1.1.0"), Limits: limits})
-	f.get = func(key cache.ObjectName) (fleetObject, bool) { return fleetObject{Key: key}, true }
-	f.all = func() (found []fleetObject) {
-		for _, key := range objects {
-			found = append(found, fleetObject{Key: key})
-		}
-		return found
-	}
+	f = newFleet(queue, olderReleases{}, "Samples", Rollout{Chart: chartVersion(t, "1.1.0")})
+	f.turns = rollout.NewFleet(queue, "Samples", limits,
+		func(key cache.ObjectName) (rollout.Member, bool) { return f.member(fleetObject{Key: key}), true },
+		func() (found []rollout.Member) {
+			for _, key := range objects {
+				found = append(found, f.member(fleetObject{Key: key}))
+			}
+			return found
+		})
 	return f, func(key cache.ObjectName) (held []string) {
 		for _, blocker := range f.Gate(t.Context(), upgradeOf(t, key)).Blockers {
 			held = append(held, blocker.Reason+": "+blocker.Message)
@@ -136,9 +137,9 @@ func TestFailuresOfOtherReplicasHalt(t *testing.T) {
 	first, second := cache.NewObjectName(in[0][0], "a"), cache.NewObjectName(in[0][0], "b")
 	r, upgrade := newTestFleet(t, sharded{shards: shards}, rollout.Limits{Failed: 2})
 	follow := func(namespace string, failures *releasev1alpha1.FailureCounts) {
-		r.followElsewhere(fleetObject{Key: cache.NewObjectName(namespace, "a"), Generation: 1, Status: releasev1alpha1.ReleaseStatus{
+		r.turns.Follow(r.member(fleetObject{Key: cache.NewObjectName(namespace, "a"), Generation: 1, Status: releasev1alpha1.ReleaseStatus{
 			DeployedRelease: &releasev1alpha1.DeployedRelease{Revision: 1, ChartVersion: "0.9.0"}, LastGoodRevision: 1, Failures: failures,
-		}})
+		}}))
 	}
 	failed := &releasev1alpha1.FailureCounts{Consecutive: 1, Generation: 1, Chart: r.chart.Digest()}
 

@@ -11,7 +11,7 @@ import (
 
 	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
-	"github.com/example/demoapp-controller/pkg/controller/release/rollout"
+	"github.com/example/demoapp-controller/pkg/controller/rollout"
 	"github.com/example/demoapp-controller/pkg/helm"
 	"github.com/example/demoapp-controller/pkg/helm/record"
 	"github.com/example/demoapp-controller/test/expect"
@@ -143,7 +143,8 @@ func TestStandingByStatus(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			app := newSample(test.app...)
 			f := newFleet(discarding{}, nil, "Samples", Rollout{Chart: chart})
-			expect.Equal(t, "standing", test.want, standing(f.candidateElsewhere(fleetObject{Generation: 1, Status: app.Status})))
+			got := standing(f.candidate(fleetObject{Generation: 1, Status: app.Status}, helm.Snapshot{Record: recordOf(app.Status, chart)}))
+			expect.Equal(t, "standing", test.want, got)
 		})
 	}
 }

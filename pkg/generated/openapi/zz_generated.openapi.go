@@ -1308,6 +1308,20 @@ func schema_pkg_apis_child_v1alpha1_AppliedChild(ref common.ReferenceCallback) c
 							Format:      "",
 						},
 					},
+					"template": {
+						SchemaProps: spec.SchemaProps{
+							Description: "template is the digest of the part that decides which pods run, such as the pod template of a Deployment; empty for other children. It differs from the desired template while that waits.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"owner": {
+						SchemaProps: spec.SchemaProps{
+							Description: "owner is the version of the owner with which the template was last compared. Another version applies the desired template.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
 					"contested": {
 						SchemaProps: spec.SchemaProps{
 							Description: "contested means that another client changes the child again after each correction, so that corrections wait.",
@@ -4087,7 +4101,7 @@ func schema_pkg_apis_release_v1alpha1_FailureCounts(ref common.ReferenceCallback
 					},
 					"causedByObject": {
 						SchemaProps: spec.SchemaProps{
-							Description: "causedByObject says that the object or its namespace caused the last failed attempt, and not the chart: the API server refused an object, an object has another owner, or the values do not meet the schema of the chart. Such a failure does not halt the rollout of a newer chart.",
+							Description: "causedByObject says that the object or its namespace caused the last failed attempt, and not the chart: the API server refused an object, an object has another owner, or the values do not meet the schema of the chart. Such a failure does not halt the rollout of a change of the operator.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},

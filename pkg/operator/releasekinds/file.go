@@ -25,7 +25,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller/kind/event"
 	"github.com/example/demoapp-controller/pkg/controller/kinds/watches"
 	"github.com/example/demoapp-controller/pkg/controller/kinds/watches/file"
-	"github.com/example/demoapp-controller/pkg/controller/release/rollout"
+	"github.com/example/demoapp-controller/pkg/controller/rollout"
 	"github.com/example/demoapp-controller/pkg/helm"
 	"github.com/example/demoapp-controller/pkg/helm/chart"
 	"github.com/example/demoapp-controller/pkg/operator"

@@ -22,6 +22,25 @@ const (
 	ReasonDegraded = "Degraded"
 )
 
+// Reasons of UpgradeHeld that a kind with children may have, beside those of pkg/apis/meta/v1.
+const (
+	// ReasonAwaitingChange means that a newer pod template of the operator waits until the spec
+	// changes: the children are a database, or the template is less strict. The pods keep running
+	// with the template that they have. The annotation demo.example.com/force-at applies the newer
+	// template now.
+	ReasonAwaitingChange = "AwaitingChange"
+	// ReasonRolloutActive means that the pods get a newer template of the operator. UpgradeHeld is
+	// False.
+	ReasonRolloutActive = "RolloutActive"
+	// ReasonRolloutUnready is ReasonRolloutActive for an object that was not ready before. Its
+	// failure does not halt the rollout.
+	ReasonRolloutUnready = "RolloutUnready"
+	// ReasonRolloutFailed means that the pods did not become healthy with a newer template of the
+	// operator. UpgradeHeld is False. A failure counts until the pods are healthy, or the object
+	// changes.
+	ReasonRolloutFailed = "RolloutFailed"
+)
+
 // Phases of a kind with components. A phase is a summary of the conditions.
 const (
 	// PhasePending: no component has started.

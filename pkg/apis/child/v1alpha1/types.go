@@ -57,6 +57,18 @@ type AppliedChild struct {
 	// +optional
 	Fingerprint string `json:"fingerprint,omitempty"`
 
+	// template is the digest of the part that decides which pods run, such as the pod template of a
+	// Deployment; empty for other children. It differs from the desired template while that waits.
+	// +kubebuilder:validation:MaxLength=64
+	// +optional
+	Template string `json:"template,omitempty"`
+
+	// owner is the version of the owner with which the template was last compared. Another version
+	// applies the desired template.
+	// +kubebuilder:validation:MaxLength=64
+	// +optional
+	Owner string `json:"owner,omitempty"`
+
 	// contested means that another client changes the child again after each correction, so that
 	// corrections wait.
 	// +optional

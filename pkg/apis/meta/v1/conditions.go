@@ -31,6 +31,28 @@ const AnnotationPausedReason = "demo.example.com/paused-reason"
 // changes.
 const AnnotationRequestedAt = "demo.example.com/requested-at"
 
+// AnnotationForceAt applies a change that waits, each time its value changes. A change that another
+// client has to grant still waits.
+const AnnotationForceAt = "demo.example.com/force-at"
+
+// ConditionUpgradeHeld is True while a change of the operator waits for its turn in the rollout, for
+// a change of the object, or for the upgrade window. While the object takes its turn, or after it
+// failed in its turn, the condition of a kind without releases is False. It is absent otherwise.
+const ConditionUpgradeHeld = "UpgradeHeld"
+
+// Reasons of UpgradeHeld that are about a rollout. A change of the operator is another chart, another
+// default value, another flag or a newer version.
+const (
+	// ReasonRolloutQueued means that a change of the operator waits for its turn, because
+	// --max-concurrent-rollouts objects of the kind get it at a time.
+	ReasonRolloutQueued = "RolloutQueued"
+	// ReasonRolloutHalted means that the rollout of a change of the operator is halted, because
+	// --rollout-failure-threshold objects of the namespace failed with it, or objects of as many
+	// namespaces. The rollout continues when some of them recover, change or are deleted. The
+	// annotation demo.example.com/force-at applies the change to one object anyway.
+	ReasonRolloutHalted = "RolloutHalted"
+)
+
 // ConditionSuspended is True while nothing of the object is changed. The message says what
 // suspends the object. It is absent otherwise.
 const ConditionSuspended = "Suspended"

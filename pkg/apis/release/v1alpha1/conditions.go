@@ -3,6 +3,8 @@
 
 package v1alpha1
 
+import apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
+
 // Condition types of a release besides those of the kstatus contract.
 const (
 	// ConditionInitialized is True once the object is bound to the chart.
@@ -29,9 +31,9 @@ const (
 	// ConditionSuspended is True while spec.suspend is true, or an annotation of the object
 	// or its Namespace suspends the object. It is absent otherwise.
 	ConditionSuspended = "Suspended"
-	// ConditionUpgradeHeld is True while a change waits for the upgrade window, or a
-	// newer chart waits for its turn. It is absent otherwise.
-	ConditionUpgradeHeld = "UpgradeHeld"
+	// ConditionUpgradeHeld is True while a change waits for the upgrade window, or a change
+	// of the operator waits for its turn. It is absent otherwise.
+	ConditionUpgradeHeld = apimeta.ConditionUpgradeHeld
 	// ConditionLicensed reports the last answer of the license server. It is absent
 	// without a license server.
 	ConditionLicensed = "Licensed"
@@ -54,14 +56,15 @@ const (
 	// ReasonInvalidSchedule means that the schedule or time zone of the upgrade window is
 	// invalid. No change is rolled out until a user corrects it.
 	ReasonInvalidSchedule = "InvalidSchedule"
-	// ReasonRolloutQueued means that the newer chart waits for its turn, because
-	// --max-concurrent-rollouts DemoApps are being upgraded to it.
-	ReasonRolloutQueued = "RolloutQueued"
-	// ReasonRolloutHalted means that the rollout of the newer chart is halted, because
-	// --rollout-failure-threshold DemoApps of the namespace failed with it, or DemoApps
-	// of as many namespaces. The rollout continues when some of them recover, change or
-	// are deleted. The annotation demo.example.com/force-at upgrades a DemoApp anyway.
-	ReasonRolloutHalted = "RolloutHalted"
+	// ReasonRolloutQueued means that a change of the operator, such as another chart or default
+	// value, waits for its turn, because --max-concurrent-rollouts objects of the kind get it
+	// at a time.
+	ReasonRolloutQueued = apimeta.ReasonRolloutQueued
+	// ReasonRolloutHalted means that the rollout of a change of the operator is halted, because
+	// --rollout-failure-threshold objects of the namespace failed with it, or objects of as many
+	// namespaces. The rollout continues when some of them recover, change or are deleted. The
+	// annotation demo.example.com/force-at upgrades an object anyway.
+	ReasonRolloutHalted = apimeta.ReasonRolloutHalted
 )
 
 // Reasons of Licensed. Ready repeats them when they are the cause.

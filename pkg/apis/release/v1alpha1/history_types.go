@@ -152,7 +152,7 @@ type FailureCounts struct {
 	// causedByObject says that the object or its namespace caused the last failed attempt,
 	// and not the chart: the API server refused an object, an object has another owner, or
 	// the values do not meet the schema of the chart. Such a failure does not halt the
-	// rollout of a newer chart.
+	// rollout of a change of the operator.
 	// +optional
 	CausedByObject bool `json:"causedByObject,omitempty"`
 

@@ -17,7 +17,7 @@ const (
 	AnnotationRequestedAt = apimeta.AnnotationRequestedAt
 	// AnnotationForceAt requests an upgrade although nothing has changed. It takes effect
 	// once per value, and only if its value equals that of AnnotationRequestedAt.
-	AnnotationForceAt = "demo.example.com/force-at"
+	AnnotationForceAt = apimeta.AnnotationForceAt
 )
 
 // AnnotationAdoptRelease allows the operator to adopt a Helm release of the object's

@@ -24,7 +24,8 @@ const (
 	UpgradeReasonCrossCRDependencyBecameReady UpgradeReason = "CrossCRDependencyBecameReady"
 	// UpgradeReasonRetryAfterFailure is a retry of a change that failed.
 	UpgradeReasonRetryAfterFailure UpgradeReason = "RetryAfterFailure"
-	// UpgradeReasonChartChanged is an upgrade to the newer chart of a newer operator.
+	// UpgradeReasonChartChanged is an upgrade to another chart, of a newer operator or of an entry of
+	// watches.yaml.
 	UpgradeReasonChartChanged UpgradeReason = "ChartChanged"
 	// UpgradeReasonOperatorChanged is an upgrade to other values that the operator gives all
 	// objects: defaults, overrides or a template of its configuration changed, or a newer

@@ -84,7 +84,7 @@ func (w *world) start() {
 	})
 	postgreSQL, err3 := child.WatchedBy(databases, databasev1.SchemeGroupVersion.WithKind("PostgreSQL"), w.client.DatabaseV1().PostgreSQLs)
 	children, err4 := child.Builtin(w, w.kube, "Deployment", "Service")
-	loop, err5 := appstack.New(w.client.AppV1(), child.NewSet(appstack.Kind, append(children, postgreSQL)...), images.Table{}, "", kind.Deps{
+	loop, err5 := appstack.New(w.client.AppV1(), child.NewSet(appstack.Kind, append(children, postgreSQL.KeepUntilChange("spec"))...), images.Table{}, "", kind.Deps{
 		Informers: stacks, Recorder: w, Clock: clock.RealClock{}, ResyncPeriod: 10 * time.Hour,
 	})
 	expect.NoError(w.t, errors.Join(err1, err2, err3, err4, err5))

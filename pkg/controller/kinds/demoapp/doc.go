@@ -42,8 +42,8 @@
 //	operator stopped during an attempt           repeats the attempt         as after the attempt
 //	annotation requested-at or force-at          a full pass, an upgrade     as after the pass
 //	change outside of spec.upgradeWindow         waits until it opens        UpgradeHeld, Reconciling
-//	newer chart, limit of rollouts reached       waits for its turn          UpgradeHeld, Reconciling
-//	newer chart, rollout halted by failures      waits for recoveries        UpgradeHeld, Reconciling
+//	change of the operator, limit reached        waits for its turn          UpgradeHeld, Reconciling
+//	change of the operator, rollout halted       waits for recoveries        UpgradeHeld, Reconciling
 //	license denied or unavailable                asks again later            Licensed=False, Reconciling
 //	image, node port or host not valid           waits for a user            Validated=False, Stalled
 //	spec.suspend is true                         nothing, not even repairs   Suspended; Ready=False if a change waits

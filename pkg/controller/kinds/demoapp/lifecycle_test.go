@@ -14,7 +14,7 @@ import (
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller"
 	"github.com/example/demoapp-controller/pkg/controller/release/releasetest"
-	"github.com/example/demoapp-controller/pkg/controller/release/rollout"
+	"github.com/example/demoapp-controller/pkg/controller/rollout"
 	"github.com/example/demoapp-controller/pkg/helm"
 	"github.com/example/demoapp-controller/pkg/images"
 	"github.com/example/demoapp-controller/pkg/registries"

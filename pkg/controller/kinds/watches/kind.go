@@ -23,7 +23,7 @@ import (
 	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	watchesv1alpha1 "github.com/example/demoapp-controller/pkg/apis/watches/v1alpha1"
-	"github.com/example/demoapp-controller/pkg/controller/release/rollout"
+	"github.com/example/demoapp-controller/pkg/controller/rollout"
 	"github.com/example/demoapp-controller/pkg/helm"
 	"github.com/example/demoapp-controller/pkg/helm/chart"
 )
@@ -90,7 +90,7 @@ type ReleaseKind struct {
 	Policy releasev1alpha1.ReleasePolicy
 	// Rollout bounds how many custom resources at a time get another chart, other overrides or
 	// other values of a translator, and how many may fail with them. A limit of 0 is that of
-	// [release.DefaultLimits], and a negative one means no limit. What a custom resource changes
+	// [rollout.DefaultLimits], and a negative one means no limit. What a custom resource changes
 	// itself does not wait.
 	Rollout rollout.Limits
 	// StatusManifest writes the manifest of the release to status.deployedRelease.manifest,

@@ -26,7 +26,7 @@ import (
 	watchesv1alpha1 "github.com/example/demoapp-controller/pkg/apis/watches/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller"
 	"github.com/example/demoapp-controller/pkg/controller/release"
-	"github.com/example/demoapp-controller/pkg/controller/release/rollout"
+	"github.com/example/demoapp-controller/pkg/controller/rollout"
 	"github.com/example/demoapp-controller/pkg/helm"
 	"github.com/example/demoapp-controller/pkg/served"
 )
@@ -58,7 +58,7 @@ type Deps struct {
 	ResyncPeriod time.Duration
 	Workers      int
 	// Rollout bounds the rollouts of kinds without their own limits. A limit of 0 is that of
-	// [release.DefaultLimits].
+	// [rollout.DefaultLimits].
 	Rollout rollout.Limits
 	// Refuse returns why the custom resources of a namespace are not reconciled; "" if they are.
 	// Optional.

@@ -24,6 +24,7 @@ import (
 
 	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
 	webappv1 "github.com/example/demoapp-controller/pkg/apis/webapp/v1"
+	"github.com/example/demoapp-controller/pkg/controller"
 	"github.com/example/demoapp-controller/pkg/controller/child"
 	"github.com/example/demoapp-controller/pkg/controller/controllertest"
 	"github.com/example/demoapp-controller/pkg/controller/kind"
@@ -41,6 +42,9 @@ type world struct {
 	t      *testing.T
 	kube   *controllertest.Kube
 	client *versionedfake.Clientset
+	// images is the configuration of the operator, and rollout its counts.
+	images  images.Table
+	rollout func() controller.RolloutCounts
 }
 
 // inWorld runs a test in a world with the Website "web", whose pods are ready.
@@ -72,10 +76,11 @@ func (w *world) start() {
 	children, err2 := child.Builtin(w, w.kube, "ConfigMap", "Deployment", "Service")
 	pods, err4 := child.NewPodHealth(w, w.kube, webappv1.LabelWebsite)
 	expect.NoError(w.t, err4)
-	loop, err3 := website.New(w.client.WebappV1(), child.NewSet(website.Kind, children...).ExplainedBy(pods), images.Table{}, "", kind.Deps{
+	loop, err3 := website.New(w.client.WebappV1(), child.NewSet(website.Kind, children...).ExplainedBy(pods), w.images, "", kind.Deps{
 		Informers: informers, Recorder: w, Clock: clock.RealClock{}, ResyncPeriod: 10 * time.Hour,
 	})
 	expect.NoError(w.t, errors.Join(err1, err2, err3))
+	w.rollout = loop.Rollout
 	w.Run(loop.Run)
 }
 

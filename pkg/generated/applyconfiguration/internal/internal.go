@@ -408,6 +408,12 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         scalar: string
       default: ""
+    - name: owner
+      type:
+        scalar: string
+    - name: template
+      type:
+        scalar: string
     - name: uid
       type:
         scalar: string

@@ -18,7 +18,9 @@ import (
 
 	"github.com/example/demoapp-controller/pkg/controller"
 	"github.com/example/demoapp-controller/pkg/controller/controllertest"
+	"github.com/example/demoapp-controller/pkg/controller/kind"
 	"github.com/example/demoapp-controller/pkg/controller/kinds/appconfig/reload"
+	"github.com/example/demoapp-controller/pkg/controller/rollout"
 	"github.com/example/demoapp-controller/test/expect"
 )
 
@@ -48,6 +50,14 @@ func (w *world) Confirm(context.Context, metav1.Object) error { return nil }
 
 // ConfirmOnce implements child.Loop.
 func (w *world) ConfirmOnce(context.Context, metav1.Object) error { return nil }
+
+// ConditionsOf implements child.Loop.
+func (w *world) ConditionsOf(metav1.Object) *[]metav1.Condition { return &[]metav1.Condition{} }
+
+// JoinRollout implements child.Loop.
+func (w *world) JoinRollout(func(int64, []metav1.Condition) rollout.Standing, ...kind.Gate) (*rollout.Fleet, error) {
+	return nil, nil
+}
 
 // Reconcile implements controller.Reconciler. It shows in the journal which ConfigMap was queued.
 func (w *world) Reconcile(_ context.Context, key cache.ObjectName, _ controller.Reason) (controller.Result, error) {

@@ -21,6 +21,12 @@ type AppliedChildApplyConfiguration struct {
 	Digest *string `json:"digest,omitempty"`
 	// fingerprint of the fields that the operator owned after it applied the child.
 	Fingerprint *string `json:"fingerprint,omitempty"`
+	// template is the digest of the part that decides which pods run, such as the pod template of a
+	// Deployment; empty for other children. It differs from the desired template while that waits.
+	Template *string `json:"template,omitempty"`
+	// owner is the version of the owner with which the template was last compared. Another version
+	// applies the desired template.
+	Owner *string `json:"owner,omitempty"`
 	// contested means that another client changes the child again after each correction, so that
 	// corrections wait.
 	Contested *bool `json:"contested,omitempty"`
@@ -72,6 +78,22 @@ func (b *AppliedChildApplyConfiguration) WithDigest(value string) *AppliedChildA
 // If called multiple times, the Fingerprint field is set to the value of the last call.
 func (b *AppliedChildApplyConfiguration) WithFingerprint(value string) *AppliedChildApplyConfiguration {
 	b.Fingerprint = &value
+	return b
+}
+
+// WithTemplate sets the Template field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Template field is set to the value of the last call.
+func (b *AppliedChildApplyConfiguration) WithTemplate(value string) *AppliedChildApplyConfiguration {
+	b.Template = &value
+	return b
+}
+
+// WithOwner sets the Owner field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Owner field is set to the value of the last call.
+func (b *AppliedChildApplyConfiguration) WithOwner(value string) *AppliedChildApplyConfiguration {
+	b.Owner = &value
 	return b
 }
 

@@ -41,7 +41,7 @@ type FailureCountsApplyConfiguration struct {
 	// causedByObject says that the object or its namespace caused the last failed attempt,
 	// and not the chart: the API server refused an object, an object has another owner, or
 	// the values do not meet the schema of the chart. Such a failure does not halt the
-	// rollout of a newer chart.
+	// rollout of a change of the operator.
 	CausedByObject *bool `json:"causedByObject,omitempty"`
 	// action is the action that failed last: Install, Upgrade, Repair or Rollback. It is
 	// absent while the condition Failed is absent.

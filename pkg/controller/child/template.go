@@ -1,0 +1,246 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package child
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"strconv"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/cache"
+
+	childv1alpha1 "github.com/example/demoapp-controller/pkg/apis/child/v1alpha1"
+	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
+	"github.com/example/demoapp-controller/pkg/controller/rollout"
+	"github.com/example/demoapp-controller/pkg/ssa"
+)
+
+// The template of a child is the part of it that decides which pods run. A child keeps the template
+// that the operator applied until its owner changes, or until the owner has its turn in the rollout:
+// a newer operator desires other templates for all owners at once.
+
+// templatePath returns the path of the template of the children of a built-in kind; nil if no pods
+// restart with a change. The pods of a CronJob end by themselves.
+func templatePath(kind schema.GroupVersionKind) []string {
+	if kind.Group == appsv1.GroupName {
+		return []string{"spec", "template"}
+	}
+	return nil
+}
+
+// KeepUntilChange returns a copy of the kind whose children keep the fields at the path until their
+// owner changes. The rollout does not change them. The fields decide about a running database, for
+// example the spec of a PostgreSQL. StatefulSets keep their pod template without this call.
+func (k ManagedKind) KeepUntilChange(path ...string) ManagedKind {
+	k.template, k.awaitsChange = path, true
+	return k
+}
+
+// parts are the digests of the two parts of a child with a template.
+type parts struct {
+	path []string
+	// template and rest are the digests of the template and of the remaining fields. whole is the
+	// digest of both, as earlier versions of the operator recorded it.
+	template, rest, whole string
+}
+
+// split separates the template of a child from the rest. Its digest then follows from both digests.
+func (d desiredChild) split(path []string) (desiredChild, error) {
+	template, found, err := unstructured.NestedFieldNoCopy(d.object.Object, path...)
+	if len(path) == 0 || d.once || !found || err != nil {
+		return d, nil
+	}
+	rest := d.object.DeepCopy()
+	unstructured.RemoveNestedField(rest.Object, path...)
+	split := parts{path: path, whole: d.digest}
+	if split.template, err = digestJSON(template); err != nil {
+		return d, err
+	}
+	if split.rest, err = digestJSON(rest.Object); err != nil {
+		return d, err
+	}
+	d.parts = split
+	return d.keeping(split.template), nil
+}
+
+// keeping returns the child with another template, of which only the digest is known.
+func (d desiredChild) keeping(template string) desiredChild {
+	sum := sha256.Sum256([]byte(d.rest + template))
+	d.template, d.digest = template, hex.EncodeToString(sum[:16])
+	return d
+}
+
+// splitRecord returns a record with the digests of the child's parts. Earlier versions of the operator
+// recorded the digest of the whole child.
+func splitRecord(record childv1alpha1.AppliedChild, desired desiredChild) childv1alpha1.AppliedChild {
+	if record.Template == "" && record.Digest == desired.whole {
+		record.Template, record.Digest = desired.template, desired.digest
+	}
+	return record
+}
+
+// keepsTemplate reports whether a child keeps the template that the operator applied: the desired
+// template differs, and the owner has not changed since.
+func keepsTemplate(owned ownership, desired desiredChild, record childv1alpha1.AppliedChild, got *Observed, changed bool) bool {
+	return desired.template != "" && desired.template != record.Template && !changed &&
+		got != nil && got.DeletionTimestamp == nil && owned == ownerSelf && (record.UID == "" || record.UID == string(got.UID))
+}
+
+// version identifies what a user decided about an owner: the generation, and the annotation that
+// applies a waiting change.
+func version(owner metav1.Object) string {
+	text := strconv.FormatInt(owner.GetGeneration(), 10)
+	if force := owner.GetAnnotations()[apimeta.AnnotationForceAt]; force != "" {
+		sum := sha256.Sum256([]byte(force))
+		text += "+" + hex.EncodeToString(sum[:8])
+	}
+	return text
+}
+
+// hasChanged reports whether the owner has changed since a child got its template. Earlier versions
+// of the operator did not record when. The owner then has changed if no pass has reported its
+// generation.
+func (p *pass) hasChanged(record childv1alpha1.AppliedChild) bool {
+	if record.Owner != "" {
+		return record.Owner != version(p.owner)
+	}
+	ready := meta.FindStatusCondition(*p.conditions, apimeta.ConditionReady)
+	return ready == nil || ready.ObservedGeneration != p.owner.GetGeneration() ||
+		ready.Reason == apimeta.ReasonSuspendedByAnnotation || ready.Reason == apimeta.ReasonSuspendedByNamespace
+}
+
+// withTemplate returns the child with the template that it gets in this pass: the desired template,
+// or the one that it has. It sends a request only if the child has to be written, or if the desired
+// template waits for its turn. It returns false if the child must not be written, because the
+// template that it has is not known.
+func (p *pass) withTemplate(
+	ctx context.Context, kind ManagedKind, desired desiredChild, record childv1alpha1.AppliedChild, got *Observed,
+) (_ desiredChild, writable bool, _ error) {
+	kept := desired.keeping(record.Template)
+	if kind.awaitsChange && p.decide(kept, record, got) == actionNone {
+		p.awaitChange(desired.id, noRestart)
+		return kept, true, nil
+	}
+	live, err := kind.client(p.owner.GetNamespace()).Get(ctx, desired.name)
+	if apierrors.IsNotFound(err) || err == nil && live.GetUID() != got.UID {
+		return desired, true, nil // The write finds out.
+	}
+	if err != nil {
+		return desired, false, writeError(desired.id, err)
+	}
+	whole, err := toUnstructured(live, desired.gvk)
+	if err != nil {
+		return desired, false, err
+	}
+	applied, digest, err := appliedTemplate(whole, desired.path)
+	switch {
+	case err != nil:
+		return desired, false, err
+	case digest == desired.template:
+		return desired, true, nil
+	case digest != "" && record.Template != "" && digest != record.Template && !ssa.Matches(record.Fingerprint, got.trace.Fingerprint):
+		// Another client has changed the template. The pods restart with the correction in any case.
+		return desired, true, nil
+	}
+	if takes, err := p.takesTemplate(ctx, kind, desired, whole); takes || err != nil || digest == "" {
+		return desired, takes, err
+	}
+	if record.Template == "" {
+		kept = desired.keeping(digest)
+	}
+	kept.object = desired.object.DeepCopy()
+	return kept, true, unstructured.SetNestedField(kept.object.Object, applied, desired.path...)
+}
+
+// appliedTemplate returns the template that an object has from the operator, and its digest. The
+// digest is empty if there is none.
+func appliedTemplate(live *unstructured.Unstructured, path []string) (template any, digest string, _ error) {
+	applied, err := ssa.Extract(live, FieldManager)
+	if err != nil {
+		return nil, "", err
+	}
+	template, found, err := unstructured.NestedFieldNoCopy(applied, path...)
+	if err != nil || !found {
+		return nil, "", err
+	}
+	digest, err = digestJSON(template)
+	return template, digest, err
+}
+
+// takesTemplate reports whether a running workload gets the desired template in this pass, although
+// its owner has not changed.
+func (p *pass) takesTemplate(ctx context.Context, kind ManagedKind, desired desiredChild, live *unstructured.Unstructured) (bool, error) {
+	if kind.awaitsChange {
+		p.awaitChange(desired.id, noRestart)
+		return false, nil
+	}
+	weaker, err := weakens(live, desired.object, desired.path)
+	if err != nil {
+		return false, err
+	}
+	if weaker {
+		p.awaitChange(desired.id, "its security context is less strict")
+		return false, nil
+	}
+	return p.hasTurn(ctx, desired.id), nil
+}
+
+// noRestart says why a database keeps its template.
+const noRestart = "only a user restarts a database"
+
+// awaitChange reports that the template of a child waits for a change of the owner.
+func (p *pass) awaitChange(child id, why string) {
+	p.held = append(p.held, fmt.Sprintf("%s %q, because %s", child.kind, child.name, why))
+}
+
+// hasTurn asks once in a pass whether the owner has its turn in the rollout.
+func (p *pass) hasTurn(ctx context.Context, child id) bool {
+	if p.set.fleet == nil {
+		return false
+	}
+	if !p.asked {
+		p.set.fleet.Prepare(ctx)
+		p.answer, p.asked = p.set.fleet.Ask(cache.MetaObjectToName(p.owner), p.owner.GetCreationTimestamp().Time), true
+	}
+	if p.answer != rollout.Granted {
+		p.queued = append(p.queued, fmt.Sprintf("%s %q", child.kind, child.name))
+	}
+	return p.answer == rollout.Granted
+}
+
+// toUnstructured converts an object of a typed client.
+func toUnstructured(object metav1.Object, kind schema.GroupVersionKind) (*unstructured.Unstructured, error) {
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
+	if err != nil {
+		return nil, err
+	}
+	whole := &unstructured.Unstructured{Object: content}
+	whole.SetGroupVersionKind(kind)
+	return whole, nil
+}
+
+// weakens reports whether a newer pod template gives pods more privileges than the live one.
+func weakens(live, desired *unstructured.Unstructured, path []string) (bool, error) {
+	var templates [2]corev1.PodTemplateSpec
+	for i, object := range []*unstructured.Unstructured{live, desired} {
+		template, _, err := unstructured.NestedMap(object.Object, path...)
+		if err != nil {
+			return false, err
+		}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(template, &templates[i]); err != nil {
+			return false, err
+		}
+	}
+	return lessStrict(templates[0].Spec, templates[1].Spec), nil
+}

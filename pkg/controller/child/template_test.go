@@ -1,0 +1,301 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package child
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	kstatus "github.com/fluxcd/cli-utils/pkg/kstatus/status"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/ptr"
+
+	childv1alpha1 "github.com/example/demoapp-controller/pkg/apis/child/v1alpha1"
+	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
+	"github.com/example/demoapp-controller/pkg/controller/rollout"
+	"github.com/example/demoapp-controller/test/expect"
+)
+
+// database is a StatefulSet of one pod.
+func database(image string) *appsv1ac.StatefulSetApplyConfiguration {
+	labels := map[string]string{"app": "db"}
+	return appsv1ac.StatefulSet("db", "").WithSpec(appsv1ac.StatefulSetSpec().WithReplicas(1).
+		WithSelector(metav1ac.LabelSelector().WithMatchLabels(labels)).
+		WithTemplate(corev1ac.PodTemplateSpec().WithLabels(labels).
+			WithSpec(corev1ac.PodSpec().WithContainers(corev1ac.Container().WithName("db").WithImage(image)))))
+}
+
+func (f *family) database() *appsv1.StatefulSet {
+	f.t.Helper()
+	var found *appsv1.StatefulSet
+	f.Act(func() (err error) {
+		found, err = f.kube.AppsV1().StatefulSets("ns").Get(context.Background(), "db", metav1.GetOptions{})
+		return err
+	})
+	return found
+}
+
+func (f *family) databaseImage() string {
+	f.t.Helper()
+	return f.database().Spec.Template.Spec.Containers[0].Image
+}
+
+// changeDatabase changes the StatefulSet as another client.
+func (f *family) changeDatabase(change func(*appsv1.StatefulSet)) {
+	f.t.Helper()
+	found := f.database()
+	change(found)
+	f.Act(func() error {
+		_, err := f.kube.AppsV1().StatefulSets("ns").Update(context.Background(), found, others)
+		return err
+	})
+}
+
+// upgrade starts a newer operator, which desires these children.
+func (f *family) upgrade(desired ...Desired) {
+	f.t.Helper()
+	f.Stop()
+	f.desired = desired
+	f.forget()
+	f.start()
+}
+
+// recordsOfEarlierVersion removes what earlier versions of the operator did not record.
+func (f *family) recordsOfEarlierVersion(applied ...Desired) {
+	f.t.Helper()
+	for i, d := range applied {
+		whole, err := prepare(f.owner, ownerKind, d)
+		expect.NoError(f.t, err)
+		f.status.Applied[i].Digest, f.status.Applied[i].Template, f.status.Applied[i].Owner = whole.digest, "", ""
+	}
+	f.conditions = []metav1.Condition{{Type: apimeta.ConditionReady, Status: metav1.ConditionTrue, Reason: apimeta.ReasonHealthy}}
+}
+
+func (f *family) heldReason() string {
+	if held := meta.FindStatusCondition(f.conditions, apimeta.ConditionUpgradeHeld); held != nil {
+		return string(held.Status) + " " + held.Reason
+	}
+	return ""
+}
+
+func TestDatabaseKeepsTemplate(t *testing.T) {
+	const awaits = "True " + childv1alpha1.ReasonAwaitingChange
+	tests := map[string]struct {
+		happens     func(*family)
+		image, held string
+		requests    []string
+	}{
+		"a newer operator": {func(f *family) { f.upgrade(database("db:2")) }, "db:1", awaits, nil},
+		"a newer operator, twice": {func(f *family) {
+			f.upgrade(database("db:2"))
+			f.upgrade(database("db:3"))
+		}, "db:1", awaits, nil},
+		"a newer operator that also changes a label": {
+			func(f *family) { f.upgrade(database("db:2").WithLabels(map[string]string{"tier": "data"})) },
+			"db:1", awaits, []string{"patch statefulsets/db"},
+		},
+		"an operator of an earlier version again": {func(f *family) {
+			f.upgrade(database("db:2"))
+			f.upgrade(database("db:1"))
+		}, "db:1", "", nil},
+		"a change of the owner": {func(f *family) {
+			f.owner.Generation++
+			f.upgrade(database("db:2"))
+		}, "db:2", "", []string{"patch statefulsets/db"}},
+		"a change of the owner later": {func(f *family) {
+			f.upgrade(database("db:2"))
+			f.owner.Generation++
+			f.forget()
+			f.pass()
+		}, "db:2", "", []string{"patch statefulsets/db"}},
+		"the annotation": {func(f *family) {
+			f.upgrade(database("db:2"))
+			f.owner.Annotations = map[string]string{apimeta.AnnotationForceAt: "now"}
+			f.forget()
+			f.pass()
+			f.pass()
+		}, "db:2", "", []string{"patch statefulsets/db"}},
+		"drift of another field": {func(f *family) {
+			f.upgrade(database("db:2"))
+			f.forget()
+			f.changeDatabase(func(s *appsv1.StatefulSet) { s.Spec.Replicas = new(int32) })
+		}, "db:1", awaits, []string{"patch statefulsets/db"}},
+		"drift of another field while the operator is away": {func(f *family) {
+			f.Stop()
+			f.changeDatabase(func(s *appsv1.StatefulSet) { s.Spec.Replicas = new(int32) })
+			f.start()
+			f.upgrade(database("db:2"))
+		}, "db:1", awaits, nil},
+		"drift of the template": {func(f *family) {
+			f.upgrade(database("db:2"))
+			f.forget()
+			f.changeDatabase(func(s *appsv1.StatefulSet) { s.Spec.Template.Spec.Containers[0].Image = "theirs" })
+		}, "db:2", "", []string{"patch statefulsets/db"}},
+		"records of an earlier version": {func(f *family) {
+			f.recordsOfEarlierVersion(database("db:1"))
+			f.upgrade(database("db:2"))
+		}, "db:1", awaits, []string{"patch statefulsets/db"}},
+		"records of an earlier version, and the same template": {func(f *family) {
+			f.recordsOfEarlierVersion(database("db:1"))
+			f.upgrade(database("db:1"))
+		}, "db:1", "", nil},
+		"records of an earlier version, and another label": {func(f *family) {
+			f.recordsOfEarlierVersion(database("db:1"))
+			f.upgrade(database("db:1").WithLabels(map[string]string{"tier": "data"}))
+		}, "db:1", "", []string{"patch statefulsets/db"}},
+		"records of an earlier version, and a change of the owner": {func(f *family) {
+			f.recordsOfEarlierVersion(database("db:1"))
+			f.owner.Generation++
+			f.upgrade(database("db:2"))
+		}, "db:2", "", []string{"patch statefulsets/db"}},
+		"fields that another client took over": {func(f *family) {
+			f.Stop()
+			f.changeDatabase(func(s *appsv1.StatefulSet) { s.ManagedFields = nil })
+			f.upgrade(database("db:2"))
+		}, "db:1", awaits, nil},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
+				f := newFamily(t, database("db:1"))
+
+				test.happens(f)
+
+				expect.NoError(t, f.err)
+				requests := f.Take()
+				f.pass()
+				expect.Equal(t, "image", test.image, f.databaseImage())
+				expect.Equal(t, "replicas", int32(1), *f.database().Spec.Replicas)
+				expect.Equal(t, "UpgradeHeld", test.held, f.heldReason())
+				expect.Equal(t, "writes", test.requests, slices.DeleteFunc(requests, func(r string) bool { return r == "get statefulsets/db" }))
+			})
+		})
+	}
+}
+
+// TestTemplateWaitsForTurn: a Deployment gets a newer template in its turn.
+func TestTemplateWaitsForTurn(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		f := emptyFamily(t, deployment("nginx:1"))
+		f.limits = rollout.Limits{Active: 1}
+		f.start()
+		image := func() string {
+			found, err := f.kube.AppsV1().Deployments("ns").Get(t.Context(), "web", metav1.GetOptions{})
+			expect.NoError(t, err)
+			return found.Spec.Template.Spec.Containers[0].Image
+		}
+		other := cache.NewObjectName("ns", "other")
+		f.fleet.Set(other, rollout.Active)
+
+		f.desired = []Desired{deployment("nginx:2")}
+		f.pass()
+		expect.Equal(t, "image without a turn", "nginx:1", image())
+		expect.Equal(t, "UpgradeHeld", "True "+apimeta.ReasonRolloutQueued, f.heldReason())
+		expect.Equal(t, "counts", rollout.Counts{Active: 1, Queued: 1}, f.fleet.Counts())
+
+		f.fleet.Set(other, rollout.Settled)
+		f.Settle()
+		expect.Equal(t, "image in its turn", "nginx:2", image())
+		expect.Equal(t, "UpgradeHeld in its turn", "False "+childv1alpha1.ReasonRolloutUnready, f.heldReason())
+		expect.Equal(t, "counts in its turn", rollout.Counts{Active: 1}, f.fleet.Counts())
+		f.Wait(2 * turnTime)
+		expect.Equal(t, "UpgradeHeld after the turn", "", f.heldReason())
+		expect.Equal(t, "counts after the turn", rollout.Counts{}, f.fleet.Counts())
+	})
+}
+
+func TestJudgeTurn(t *testing.T) {
+	unhealthy := Verdict{Health: kstatus.FailedStatus, Reason: apimeta.ReasonUnhealthy}
+	refused := Verdict{Health: kstatus.FailedStatus, Reason: apimeta.ReasonRefused}
+	progressing, current := Verdict{Health: kstatus.InProgressStatus}, Verdict{Health: kstatus.CurrentStatus}
+	tests := map[string]struct {
+		was     rollout.Standing
+		healthy bool
+		verdict Verdict
+		left    time.Duration
+		want    rollout.Standing
+	}{
+		"no turn":                       {rollout.Settled, true, progressing, 0, rollout.Settled},
+		"waited until now":              {rollout.Due, true, progressing, time.Minute, rollout.Settled},
+		"pods start":                    {rollout.Active, true, progressing, time.Minute, rollout.Active},
+		"healthy":                       {rollout.Active, true, current, time.Minute, rollout.Settled},
+		"failed":                        {rollout.Active, true, unhealthy, time.Minute, rollout.Failed},
+		"not healthy in time":           {rollout.Active, true, progressing, 0, rollout.Failed},
+		"another child is refused":      {rollout.Active, true, refused, time.Minute, rollout.Active},
+		"not ready before":              {rollout.Active, false, progressing, time.Minute, rollout.Active},
+		"not ready before, failed":      {rollout.Active, false, unhealthy, time.Minute, rollout.Settled},
+		"not ready before, nor in time": {rollout.Active, false, progressing, 0, rollout.Settled},
+		"failed, and starts again":      {rollout.Failed, true, progressing, time.Minute, rollout.Failed},
+		"recovered":                     {rollout.Failed, true, current, -time.Hour, rollout.Settled},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			expect.Equal(t, "standing", test.want, judgeTurn(test.was, test.healthy, test.verdict, test.left))
+		})
+	}
+}
+
+func TestLessStrict(t *testing.T) {
+	restricted := func() corev1.PodSpec {
+		return corev1.PodSpec{
+			AutomountServiceAccountToken: new(bool),
+			SecurityContext: &corev1.PodSecurityContext{
+				RunAsNonRoot: ptr.To(true), SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
+			},
+			Containers: []corev1.Container{{Name: "web", SecurityContext: &corev1.SecurityContext{
+				AllowPrivilegeEscalation: new(bool), ReadOnlyRootFilesystem: ptr.To(true), Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+			}}},
+		}
+	}
+	container := func(change func(*corev1.SecurityContext)) func(*corev1.PodSpec) {
+		return func(s *corev1.PodSpec) { change(s.Containers[0].SecurityContext) }
+	}
+	tests := map[string]struct {
+		change func(*corev1.PodSpec)
+		want   bool
+	}{
+		"nothing":                  {func(*corev1.PodSpec) {}, false},
+		"another image":            {func(s *corev1.PodSpec) { s.Containers[0].Image = "web:2" }, false},
+		"a user":                   {func(s *corev1.PodSpec) { s.SecurityContext.RunAsUser = ptr.To[int64](101) }, false},
+		"may be root":              {func(s *corev1.PodSpec) { s.SecurityContext.RunAsNonRoot = nil }, true},
+		"no seccomp profile":       {func(s *corev1.PodSpec) { s.SecurityContext.SeccompProfile = nil }, true},
+		"the network of the node":  {func(s *corev1.PodSpec) { s.HostNetwork = true }, true},
+		"a token":                  {func(s *corev1.PodSpec) { s.AutomountServiceAccountToken = nil }, true},
+		"a ServiceAccount":         {func(s *corev1.PodSpec) { s.ServiceAccountName = "admin" }, true},
+		"privileged":               {container(func(c *corev1.SecurityContext) { c.Privileged = ptr.To(true) }), true},
+		"privilege escalation":     {container(func(c *corev1.SecurityContext) { c.AllowPrivilegeEscalation = nil }), true},
+		"a writable root":          {container(func(c *corev1.SecurityContext) { c.ReadOnlyRootFilesystem = nil }), true},
+		"a capability":             {container(func(c *corev1.SecurityContext) { c.Capabilities.Add = []corev1.Capability{"NET_ADMIN"} }), true},
+		"capabilities not dropped": {container(func(c *corev1.SecurityContext) { c.Capabilities = nil }), true},
+		"a directory of the node": {func(s *corev1.PodSpec) {
+			s.Volumes = []corev1.Volume{{Name: "logs", VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/var/log"}}}}
+		}, true},
+		"a port of the node": {func(s *corev1.PodSpec) { s.Containers[0].Ports = []corev1.ContainerPort{{HostPort: 80}} }, true},
+		"a strict container": {func(s *corev1.PodSpec) {
+			added := s.Containers[0]
+			added.Name = "exporter"
+			s.Containers = append(s.Containers, added)
+		}, false},
+		"a container with privileges": {func(s *corev1.PodSpec) {
+			s.Containers = append(s.Containers, corev1.Container{Name: "exporter"})
+		}, true},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			newer := restricted()
+			test.change(&newer)
+			expect.Equal(t, "less strict", test.want, lessStrict(restricted(), newer))
+			expect.Equal(t, "less strict than itself", false, lessStrict(newer, newer))
+		})
+	}
+}

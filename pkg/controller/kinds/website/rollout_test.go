@@ -1,0 +1,253 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package website_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
+	webappv1 "github.com/example/demoapp-controller/pkg/apis/webapp/v1"
+	"github.com/example/demoapp-controller/pkg/controller"
+	"github.com/example/demoapp-controller/pkg/images"
+	"github.com/example/demoapp-controller/test/expect"
+)
+
+const mirror = "registry.example.com"
+
+// fleet runs a test with thirty Websites of three namespaces, whose pods are ready.
+func fleet(t *testing.T, test func(w *world)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		for i := range 30 {
+			w.Act(func() error {
+				_, err := w.client.WebappV1().Websites(namespaceOf(i)).Create(context.Background(), &webappv1.Website{
+					ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("web", i)},
+					Spec:       webappv1.WebsiteSpec{Replicas: new(int32), Image: images.NGINX, HTML: "<h1>one</h1>"},
+				}, metav1.CreateOptions{})
+				return err
+			})
+		}
+		w.rollOut(rolledOut)
+		w.Wait(time.Minute)
+		test(w)
+	})
+}
+
+func namespaceOf(i int) string { return fmt.Sprint("ns", i/10) }
+
+// upgrade starts an operator that pulls its images from a mirror.
+func (w *world) upgrade(registry string) {
+	w.t.Helper()
+	w.Stop()
+	table, err := images.Parse(registry, nil)
+	expect.NoError(w.t, err)
+	w.images = table
+	w.start()
+	w.Wait(time.Minute)
+}
+
+// mirrored returns the Deployments whose pods have the image of the mirror, by namespace.
+func (w *world) mirrored() map[string]int {
+	w.t.Helper()
+	found := map[string]int{}
+	for _, d := range w.deployments() {
+		if strings.HasPrefix(d.Spec.Template.Spec.Containers[0].Image, mirror) {
+			found[d.Namespace]++
+		}
+	}
+	return found
+}
+
+func (w *world) deployments() []appsv1.Deployment {
+	w.t.Helper()
+	var list *appsv1.DeploymentList
+	w.Act(func() (err error) {
+		list, err = w.kube.AppsV1().Deployments("").List(context.Background(), metav1.ListOptions{})
+		return err
+	})
+	return list.Items
+}
+
+// rolledOut and failed are the statuses of a Deployment.
+func rolledOut(d *appsv1.Deployment) appsv1.DeploymentStatus {
+	return appsv1.DeploymentStatus{ObservedGeneration: d.Generation}
+}
+
+func failed(d *appsv1.Deployment) appsv1.DeploymentStatus {
+	return appsv1.DeploymentStatus{ObservedGeneration: d.Generation, Conditions: []appsv1.DeploymentCondition{
+		{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionFalse, Reason: "ProgressDeadlineExceeded"},
+	}}
+}
+
+// rollOut does what the controller of Deployments does.
+func (w *world) rollOut(status func(*appsv1.Deployment) appsv1.DeploymentStatus, namespaces ...string) {
+	w.t.Helper()
+	for _, d := range w.deployments() {
+		if len(namespaces) > 0 && d.Namespace != namespaces[0] || d.Status.ObservedGeneration == d.Generation && len(d.Status.Conditions) == 0 {
+			continue
+		}
+		d.Status = status(&d)
+		w.Act(func() error {
+			_, err := w.kube.AppsV1().Deployments(d.Namespace).UpdateStatus(context.Background(), &d, metav1.UpdateOptions{})
+			return err
+		})
+	}
+	w.Wait(time.Second)
+}
+
+// held counts the Websites by UpgradeHeld.
+func (w *world) held() map[string]int {
+	w.t.Helper()
+	var list *webappv1.WebsiteList
+	w.Act(func() (err error) {
+		list, err = w.client.WebappV1().Websites("").List(context.Background(), metav1.ListOptions{})
+		return err
+	})
+	counts := map[string]int{}
+	for _, item := range list.Items {
+		if c := meta.FindStatusCondition(item.Status.Conditions, apimeta.ConditionUpgradeHeld); c != nil {
+			counts[c.Reason]++
+		}
+	}
+	return counts
+}
+
+func total(by map[string]int) (sum int) {
+	for _, n := range by {
+		sum += n
+	}
+	return sum
+}
+
+// TestNewerTemplateIsRolledOut: a newer operator changes ten Websites at a time, also after a restart
+// in the middle, until all have its template.
+func TestNewerTemplateIsRolledOut(t *testing.T) {
+	fleet(t, func(w *world) {
+		w.upgrade(mirror)
+		expect.Equal(t, "Deployments with the newer image", 10, total(w.mirrored()))
+		expect.Equal(t, "UpgradeHeld", map[string]int{"RolloutActive": 10, "RolloutQueued": 20}, w.held())
+		expect.Equal(t, "counts", controller.RolloutCounts{Active: 10, Queued: 20}, w.rollout())
+
+		w.upgrade(mirror)
+		expect.Equal(t, "Deployments with the newer image after a restart", 10, total(w.mirrored()))
+
+		for _, want := range []int{20, 30, 30} {
+			w.rollOut(rolledOut)
+			expect.Equal(t, "Deployments with the newer image", want, total(w.mirrored()))
+		}
+		w.Wait(time.Minute)
+		expect.Equal(t, "UpgradeHeld at the end", map[string]int{}, w.held())
+		expect.Equal(t, "counts at the end", controller.RolloutCounts{}, w.rollout())
+	})
+}
+
+// TestFirstUpgradeIsRolledOut: the statuses of an earlier version do not have what the rollout needs.
+func TestFirstUpgradeIsRolledOut(t *testing.T) {
+	fleet(t, func(w *world) {
+		w.Stop()
+		w.Act(func() error {
+			list, err := w.client.WebappV1().Websites("").List(context.Background(), metav1.ListOptions{})
+			if err != nil {
+				return err
+			}
+			for _, item := range list.Items {
+				for i := range item.Status.Children.Applied {
+					item.Status.Children.Applied[i].Template, item.Status.Children.Applied[i].Owner = "", ""
+				}
+				if _, err := w.client.WebappV1().Websites(item.Namespace).UpdateStatus(context.Background(), &item, metav1.UpdateOptions{}); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		w.upgrade(mirror)
+		expect.Equal(t, "Deployments with the newer image", 10, total(w.mirrored()))
+		expect.Equal(t, "UpgradeHeld", map[string]int{"RolloutActive": 10, "RolloutQueued": 20}, w.held())
+	})
+}
+
+// TestFailuresHaltTemplates: failures in one namespace halt the rollout there, also after a restart,
+// until the pods are healthy.
+func TestFailuresHaltTemplates(t *testing.T) {
+	fleet(t, func(w *world) {
+		w.upgrade(mirror)
+		begun := w.mirrored()["ns0"]
+		if begun < 3 {
+			t.Fatalf("%d Websites of the namespace have begun", begun)
+		}
+		w.rollOut(failed, "ns0")
+		for range 5 {
+			w.rollOut(rolledOut, "ns1")
+			w.rollOut(rolledOut, "ns2")
+			w.Wait(time.Minute)
+		}
+		expect.Equal(t, "Deployments with the newer image", map[string]int{"ns0": begun, "ns1": 10, "ns2": 10}, w.mirrored())
+		expect.Equal(t, "UpgradeHeld", map[string]int{"RolloutFailed": begun, "RolloutHalted": 10 - begun}, w.held())
+
+		w.upgrade(mirror)
+		expect.Equal(t, "Deployments with the newer image after a restart", begun, w.mirrored()["ns0"])
+		for range 3 {
+			w.rollOut(rolledOut)
+			w.Wait(time.Minute)
+		}
+		expect.Equal(t, "Deployments with the newer image after the recovery", 30, total(w.mirrored()))
+	})
+}
+
+// TestOlderOperatorIsRolledOut: the operator's own rollback is such a change, too. What has not been
+// changed yet stays as it is.
+func TestOlderOperatorIsRolledOut(t *testing.T) {
+	fleet(t, func(w *world) {
+		w.upgrade(mirror)
+		w.rollOut(rolledOut)
+		w.upgrade("")
+		w.rollOut(rolledOut)
+		w.rollOut(rolledOut)
+		w.Wait(time.Minute)
+		expect.Equal(t, "Deployments with the image of the mirror", 0, total(w.mirrored()))
+		expect.Equal(t, "UpgradeHeld", map[string]int{}, w.held())
+	})
+}
+
+// TestChangeTakesNewerTemplate: a change of the Website, and the annotation, do not wait for a turn.
+// A pause frees the turn.
+func TestChangeTakesNewerTemplate(t *testing.T) {
+	changes := map[string]func(*webappv1.Website){
+		"the spec":       func(web *webappv1.Website) { web.Spec.HTML = "<h1>two</h1>" },
+		"the annotation": func(web *webappv1.Website) { web.Annotations = map[string]string{apimeta.AnnotationForceAt: "now"} },
+	}
+	for name, change := range changes {
+		t.Run(name, func(t *testing.T) {
+			fleet(t, func(w *world) {
+				w.upgrade(mirror)
+				for i := range 30 {
+					w.Act(func() error {
+						sites := w.client.WebappV1().Websites(namespaceOf(i))
+						found, err := sites.Get(context.Background(), fmt.Sprint("web", i), metav1.GetOptions{})
+						if err != nil || meta.FindStatusCondition(found.Status.Conditions, apimeta.ConditionUpgradeHeld).Reason != apimeta.ReasonRolloutQueued {
+							return err
+						}
+						change(found)
+						_, err = sites.Update(context.Background(), found, metav1.UpdateOptions{})
+						return err
+					})
+				}
+				w.Wait(time.Second)
+				expect.Equal(t, "Deployments with the newer image", 30, total(w.mirrored()))
+				expect.Equal(t, "counts", controller.RolloutCounts{Active: 10}, w.rollout())
+			})
+		})
+	}
+}

@@ -49,7 +49,7 @@ type Options struct {
 	// LicenseRetry is the time after which the license server is asked again, unless it granted the
 	// license.
 	LicenseRetry time.Duration
-	// MaxConcurrentRollouts is the number of objects of a kind with releases that get a change of
+	// MaxConcurrentRollouts is the number of objects of a kind that get a change of
 	// the whole kind at a time; 0 means no limit.
 	MaxConcurrentRollouts int
 	// RolloutFailureThreshold is the number of failed objects that halts such a rollout in their
@@ -126,8 +126,8 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.DurationVar(&o.LicenseRetry, "license-retry", o.LicenseRetry,
 		"`time` between two requests to a license server that does not grant the license, with jitter")
 	fs.IntVar(&o.MaxConcurrentRollouts, "max-concurrent-rollouts", o.MaxConcurrentRollouts,
-		"`number` of objects of a kind with releases that are upgraded at the same time by a newer chart, newer defaults or a newer "+
-			"operator; 0 means no limit. An entry of the watches file can have its own")
+		"`number` of objects of a kind that get a newer chart, newer defaults or another change of the operator at the same time; "+
+			"0 means no limit. An entry of the watches file can have its own")
 	fs.IntVar(&o.RolloutFailureThreshold, "rollout-failure-threshold", o.RolloutFailureThreshold,
 		"`number` of failed objects that halts such a rollout in their namespace, and of namespaces with failed objects that halts "+
 			"it everywhere; 0 means no limit. An entry of the watches file can have its own")

@@ -92,7 +92,7 @@ func (w *world) start() {
 	postgreSQL, err3 := child.WatchedBy(databases, databasev1.SchemeGroupVersion.WithKind("PostgreSQL"), w.client.DatabaseV1().PostgreSQLs)
 	children, err4 := child.Builtin(w, w.kube,
 		"ConfigMap", "Service", "Deployment", "StatefulSet", "Ingress", "NetworkPolicy", "PodDisruptionBudget")
-	w.set = child.NewSet(ecommerceplatform.Kind, append(children, postgreSQL.WithHealth(tier.DatabaseHealth).WithCondition(tier.BackupConfigured))...).
+	w.set = child.NewSet(ecommerceplatform.Kind, append(children, postgreSQL.WithHealth(tier.DatabaseHealth).KeepUntilChange("spec").WithCondition(tier.BackupConfigured))...).
 		Optional(tier.ServiceMonitor, backupv1.SchemeGroupVersion.WithKind("Backup"))
 	credentials, err6 := mysql.NewCredentials(w, w.kube, platformv1.LabelPlatform)
 	loop, err5 := ecommerceplatform.New(w.client.PlatformV1(), w.set, credentials, map[string]string{"reserved.example.com": "ns"}, images.Table{}, "", kind.Deps{

@@ -296,6 +296,10 @@ func (p *pass) ensure(ctx context.Context, desired desiredChild) error {
 // ensureServed creates or updates a child whose kind is served.
 func (p *pass) ensureServed(ctx context.Context, kind ManagedKind, desired desiredChild, applied childv1alpha1.AppliedChild, known bool) error {
 	record := splitRecord(applied, desired)
+	doubted := kind.isDoubted(p.owner.GetNamespace(), desired.name)
+	if doubted {
+		record.Fingerprint = "" // The child has changed since the apply.
+	}
 	if got := kind.observed(p.owner.GetNamespace(), desired.name); p.keepsTemplate(desired, record, got) {
 		var writable bool
 		var err error
@@ -303,10 +307,6 @@ func (p *pass) ensureServed(ctx context.Context, kind ManagedKind, desired desir
 			p.retain(desired, applied, known, got)
 			return err
 		}
-	}
-	doubted := kind.isDoubted(p.owner.GetNamespace(), desired.name)
-	if doubted {
-		record.Fingerprint = "" // The child has changed since the apply.
 	}
 	got, contest := p.observeDrift(ctx, kind, desired, record, doubted)
 	defer func() { p.reportContest(desired, contest) }()
@@ -487,6 +487,10 @@ func (p *pass) write(
 				Object: Named(desired.kind, desired.name), Holder: controllerText(got), Remedy: DeleteOrRename,
 			})
 		case actionCreate, actionUpdate:
+		}
+		if desired.isIncomplete {
+			p.retryAfter(time.Second) // The child has changed meanwhile.
+			return nil, nil
 		}
 		if err := p.confirm(ctx, got); err != nil {
 			return nil, err

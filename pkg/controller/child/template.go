@@ -53,6 +53,8 @@ type parts struct {
 	// template and rest are the digests of the template and of the remaining fields. whole is the
 	// digest of both, as earlier versions of the operator recorded it.
 	template, rest, whole string
+	// isIncomplete says that the object does not have the template, so it must not be written.
+	isIncomplete bool
 }
 
 // split separates the template of a child from the rest. Its digest then follows from both digests.
@@ -130,6 +132,7 @@ func (p *pass) withTemplate(
 	kept := desired.keeping(record.Template)
 	if kind.awaitsChange && p.decide(kept, record, got) == actionNone {
 		p.awaitChange(desired.id, noRestart)
+		kept.isIncomplete = true
 		return kept, true, nil
 	}
 	live, err := kind.client(p.owner.GetNamespace()).Get(ctx, desired.name)

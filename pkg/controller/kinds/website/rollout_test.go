@@ -15,10 +15,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
 	webappv1 "github.com/example/demoapp-controller/pkg/apis/webapp/v1"
 	"github.com/example/demoapp-controller/pkg/controller"
+	"github.com/example/demoapp-controller/pkg/controller/controllertest"
 	"github.com/example/demoapp-controller/pkg/images"
 	"github.com/example/demoapp-controller/test/expect"
 )
@@ -34,12 +36,12 @@ func fleet(t *testing.T, test func(w *world)) {
 			w.Act(func() error {
 				_, err := w.client.WebappV1().Websites(namespaceOf(i)).Create(context.Background(), &webappv1.Website{
 					ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("web", i)},
-					Spec:       webappv1.WebsiteSpec{Replicas: new(int32), Image: images.NGINX, HTML: "<h1>one</h1>"},
+					Spec:       webappv1.WebsiteSpec{Replicas: ptr.To[int32](1), Image: images.NGINX, HTML: "<h1>one</h1>"},
 				}, metav1.CreateOptions{})
 				return err
 			})
 		}
-		w.rollOut(rolledOut)
+		w.rollOut(controllertest.RolledOut)
 		w.Wait(time.Minute)
 		test(w)
 	})
@@ -80,11 +82,7 @@ func (w *world) deployments() []appsv1.Deployment {
 	return list.Items
 }
 
-// rolledOut and failed are the statuses of a Deployment.
-func rolledOut(d *appsv1.Deployment) appsv1.DeploymentStatus {
-	return appsv1.DeploymentStatus{ObservedGeneration: d.Generation}
-}
-
+// failed is the status of a Deployment whose pods do not start.
 func failed(d *appsv1.Deployment) appsv1.DeploymentStatus {
 	return appsv1.DeploymentStatus{ObservedGeneration: d.Generation, Conditions: []appsv1.DeploymentCondition{
 		{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionFalse, Reason: "ProgressDeadlineExceeded"},
@@ -95,7 +93,7 @@ func failed(d *appsv1.Deployment) appsv1.DeploymentStatus {
 func (w *world) rollOut(status func(*appsv1.Deployment) appsv1.DeploymentStatus, namespaces ...string) {
 	w.t.Helper()
 	for _, d := range w.deployments() {
-		if len(namespaces) > 0 && d.Namespace != namespaces[0] || d.Status.ObservedGeneration == d.Generation && len(d.Status.Conditions) == 0 {
+		if len(namespaces) > 0 && d.Namespace != namespaces[0] || d.Status.ObservedGeneration == d.Generation && d.Status.AvailableReplicas > 0 {
 			continue
 		}
 		d.Status = status(&d)
@@ -144,7 +142,7 @@ func TestNewerTemplateIsRolledOut(t *testing.T) {
 		expect.Equal(t, "Deployments with the newer image after a restart", 10, total(w.mirrored()))
 
 		for _, want := range []int{20, 30, 30} {
-			w.rollOut(rolledOut)
+			w.rollOut(controllertest.RolledOut)
 			expect.Equal(t, "Deployments with the newer image", want, total(w.mirrored()))
 		}
 		w.Wait(time.Minute)
@@ -189,8 +187,8 @@ func TestFailuresHaltTemplates(t *testing.T) {
 		}
 		w.rollOut(failed, "ns0")
 		for range 5 {
-			w.rollOut(rolledOut, "ns1")
-			w.rollOut(rolledOut, "ns2")
+			w.rollOut(controllertest.RolledOut, "ns1")
+			w.rollOut(controllertest.RolledOut, "ns2")
 			w.Wait(time.Minute)
 		}
 		expect.Equal(t, "Deployments with the newer image", map[string]int{"ns0": begun, "ns1": 10, "ns2": 10}, w.mirrored())
@@ -199,7 +197,7 @@ func TestFailuresHaltTemplates(t *testing.T) {
 		w.upgrade(mirror)
 		expect.Equal(t, "Deployments with the newer image after a restart", begun, w.mirrored()["ns0"])
 		for range 3 {
-			w.rollOut(rolledOut)
+			w.rollOut(controllertest.RolledOut)
 			w.Wait(time.Minute)
 		}
 		expect.Equal(t, "Deployments with the newer image after the recovery", 30, total(w.mirrored()))
@@ -211,10 +209,10 @@ func TestFailuresHaltTemplates(t *testing.T) {
 func TestOlderOperatorIsRolledOut(t *testing.T) {
 	fleet(t, func(w *world) {
 		w.upgrade(mirror)
-		w.rollOut(rolledOut)
+		w.rollOut(controllertest.RolledOut)
 		w.upgrade("")
-		w.rollOut(rolledOut)
-		w.rollOut(rolledOut)
+		w.rollOut(controllertest.RolledOut)
+		w.rollOut(controllertest.RolledOut)
 		w.Wait(time.Minute)
 		expect.Equal(t, "Deployments with the image of the mirror", 0, total(w.mirrored()))
 		expect.Equal(t, "UpgradeHeld", map[string]int{}, w.held())

@@ -85,19 +85,18 @@ func DefinitionOf(crd *unstructured.Unstructured) *Definition {
 	return kept
 }
 
-// IsTerminating reports whether the CRD of a resource is being deleted or is gone. All objects of the
-// resource are then deleted, too, although nobody decided on each of them. Discovery shows this some
-// moments later than the objects, and needs no permission: a CRD that is being deleted allows no
-// creation.
-func IsTerminating(client discovery.ServerResourcesInterface, resource schema.GroupVersionResource) (bool, error) {
-	list, err := client.ServerResourcesForGroupVersion(resource.GroupVersion().String())
+// IsTerminating reports whether the CRD of a kind is being deleted or is gone. All objects of the kind
+// are then deleted, too, although nobody decided on each of them. Discovery shows this some moments
+// later than the objects, and needs no permission: a CRD that is being deleted allows no creation.
+func IsTerminating(client discovery.ServerResourcesInterface, kind schema.GroupVersionKind) (bool, error) {
+	list, err := client.ServerResourcesForGroupVersion(kind.GroupVersion().String())
 	if apierrors.IsNotFound(err) {
 		return true, nil
 	}
 	if err != nil {
-		return false, fmt.Errorf("look whether CustomResourceDefinition %q is being deleted: %w", resource.GroupResource(), err)
+		return false, fmt.Errorf("look whether the CRD of %s is being deleted: %w", kind.GroupKind(), err)
 	}
 	return !slices.ContainsFunc(list.APIResources, func(served metav1.APIResource) bool {
-		return served.Name == resource.Resource && slices.Contains(served.Verbs, "create")
+		return served.Kind == kind.Kind && slices.Contains(served.Verbs, "create")
 	}), nil
 }

@@ -105,10 +105,12 @@ func (l *Loop[T, S]) finalize(ctx context.Context, p *Pass[T]) error {
 	return l.reportFinalized(ctx, p, done)
 }
 
-// policy says whether the object with a UID was deleted with the propagation policy Orphan.
+// policy says whether the object with a UID was deleted with the propagation policy Orphan, and when
+// this process first saw the deletion.
 type policy struct {
 	uid      types.UID
 	orphaned bool
+	seen     time.Time
 }
 
 // isOrphaned reports whether an object was deleted with the propagation policy Orphan. This decides
@@ -121,9 +123,10 @@ type policy struct {
 func (l *Loop[T, S]) isOrphaned(ctx context.Context, p *Pass[T]) (bool, error) {
 	l.notePolicy(p.Observed)
 	if known, ok := l.policies.Get(p.Key()); ok && known.uid == p.Observed.GetUID() {
+		p.DeletionSeen = known.seen
 		return known.orphaned, nil
 	}
-	decided := policy{uid: p.Observed.GetUID()}
+	decided := policy{uid: p.Observed.GetUID(), seen: p.Now}
 	if l.kind.Orphaned != nil && !finalizer.Has(p.Observed, metav1.FinalizerDeleteDependents) {
 		var err error
 		if decided.orphaned, err = l.kind.Orphaned(ctx, p); err != nil {
@@ -131,13 +134,14 @@ func (l *Loop[T, S]) isOrphaned(ctx context.Context, p *Pass[T]) (bool, error) {
 		}
 	}
 	l.policies.Set(p.Key(), decided)
+	p.DeletionSeen = decided.seen
 	return decided.orphaned, nil
 }
 
 // notePolicy notes that a version of an object has the finalizer of the propagation policy Orphan.
 func (l *Loop[T, S]) notePolicy(object T) {
 	if object.GetDeletionTimestamp() != nil && finalizer.Has(object, metav1.FinalizerOrphanDependents) {
-		l.policies.Set(cache.MetaObjectToName(object), policy{uid: object.GetUID(), orphaned: true})
+		l.policies.Set(cache.MetaObjectToName(object), policy{uid: object.GetUID(), orphaned: true, seen: l.clock.Now()})
 	}
 }
 

@@ -116,6 +116,9 @@ type Pass[T Object[T]] struct {
 	Next time.Duration
 	// Pause is the cause of the object's pause. It is zero if the object is not paused.
 	Pause Pause
+	// DeletionSeen is when this process first saw the deletion. The deletionTimestamp has the clock of the
+	// API server, so it says nothing about how long ago that was. It is set for Finalize and LetGo.
+	DeletionSeen time.Time
 
 	// failed says that the pass returns an error that the worker logs as an error.
 	failed      bool

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -95,6 +96,36 @@ func TestPropagationPolicyDecides(t *testing.T) {
 				return
 			}
 			expect.Equal(t, "conditions", test.conditions, w.conditions())
+		})
+	}
+}
+
+// TestDeletionSeen: the time of the deletion is by the clock of this process. The clock of the API server
+// may be ahead or behind.
+func TestDeletionSeen(t *testing.T) {
+	for name, finalizers := range map[string][]string{"background": {ours}, "orphan": {metav1.FinalizerOrphanDependents, ours}} {
+		t.Run(name, func(t *testing.T) {
+			var seen []time.Time
+			w := newWorld(t, func(_ *world, k *kind.Definition[*cluster, v1alpha1.DemoAppClusterStatus]) {
+				k.Finalizer = ours
+				wait := func(_ context.Context, p *pass) (event.Event, error) {
+					seen = append(seen, p.DeletionSeen)
+					return event.Event{}, kind.ErrDeletionWaits
+				}
+				k.Finalize, k.LetGo = wait, wait
+			})
+			w.change(func(c *cluster) { c.Finalizers = finalizers })
+			expect.NoError(t, w.loop.Confirm(t.Context(), w.stored()))
+			w.delete()
+			began := w.stored().DeletionTimestamp.Add(-time.Hour)
+			w.clock.SetTime(began)
+
+			_, err1 := w.pass()
+			w.clock.SetTime(began.Add(time.Minute))
+			_, err2 := w.pass()
+
+			expect.NoError(t, errors.Join(err1, err2))
+			expect.Equal(t, "times", []time.Time{began, began}, seen)
 		})
 	}
 }

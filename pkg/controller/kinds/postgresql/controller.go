@@ -166,7 +166,7 @@ func (c *postgreSQLs) finalize(ctx context.Context, p *pass) (event.Event, error
 		return datastore.Retained(""), nil
 	}
 	done, wait, err := datastore.Delete(ctx, c.claims, c.secrets, datastore.Deletion{
-		Owner: p.Object, Resource: databasev1.SchemeGroupVersion.WithResource("postgresqls"), Credentials: credentialsName(p.Object.Name),
+		Owner: p.Object, Kind: Kind, Seen: p.DeletionSeen, Credentials: credentialsName(p.Object.Name),
 		Used: c.usedClaims(p), Ran: hasRun(p.Object),
 	}, p.Now)
 	if err != nil {

@@ -155,6 +155,41 @@ func TestDeletionOfDefinitionKeepsData(t *testing.T) {
 	}
 }
 
+// TestDeletionOfParentsDefinitionKeepsData: the garbage collector deletes a PostgreSQL after the CRD of
+// its owner, and nobody decided on the data. While the CRD exists, the owner was deleted by a user.
+func TestDeletionOfParentsDefinitionKeepsData(t *testing.T) {
+	stacks := func(verbs ...string) []*metav1.APIResourceList {
+		return append(servedWith("create", "delete", "patch"), &metav1.APIResourceList{
+			GroupVersion: "app.example.com/v1", APIResources: []metav1.APIResource{{Name: "appstacks", Kind: "AppStack", Verbs: verbs}},
+		})
+	}
+	tests := map[string]struct {
+		resources []*metav1.APIResourceList
+		event     string
+		claims    []string
+	}{
+		"the owner was deleted":     {stacks("create", "delete", "patch"), "DataDeleted", []string{}},
+		"the CRD is being deleted":  {stacks("delete", "patch"), "DataRetained", allClaims},
+		"the CRD is gone":           {servedWith("create", "delete", "patch"), "DataRetained", allClaims},
+		"another kind of the group": {append(servedWith("create"), &metav1.APIResourceList{GroupVersion: "app.example.com/v1"}), "DataRetained", allClaims},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(w *world) {
+				w.kube.Resources = test.resources
+				w.change(func(p *databasev1.PostgreSQL) {
+					p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "app.example.com/v1", Kind: "AppStack", Name: "shop", UID: "shop"}}
+				})
+
+				events := w.deleteWith()
+
+				expect.Equal(w.t, "events", []string{"event Normal " + test.event}, events)
+				expect.Equal(w.t, "claims", test.claims, w.claims())
+			})
+		})
+	}
+}
+
 // TestDeletionOfUsedClaimsOnly: the label of a PostgreSQL on a claim does not show that the PostgreSQL
 // ran on it.
 func TestDeletionOfUsedClaimsOnly(t *testing.T) {

@@ -6,6 +6,7 @@ package datastore
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -18,15 +19,16 @@ import (
 	"github.com/example/demoapp-controller/pkg/served"
 )
 
-// definitionGrace is the time after which discovery shows whether an owner was deleted with its CRD.
-// The times of the API server are full seconds.
+// definitionGrace is the time after which discovery shows whether an owner was deleted with a CRD.
 const definitionGrace = 3 * time.Second
 
 // Deletion says what the deletion of an owner deletes.
 type Deletion struct {
-	// Owner is the owner, of the kind of Resource.
-	Owner    metav1.Object
-	Resource schema.GroupVersionResource
+	// Owner is the owner, of the kind Kind. Seen is when this process first saw its deletion: the clock of
+	// the API server may differ.
+	Owner metav1.Object
+	Kind  schema.GroupVersionKind
+	Seen  time.Time
 	// Credentials is the name of the Secret.
 	Credentials string
 	// Used are the claims on which the owner has run. Ran says that it has created a StatefulSet.
@@ -40,18 +42,21 @@ func Retained(why string) event.Event {
 		"Kept the PersistentVolumeClaims and the Secret with the credentials for a PostgreSQL of the same name"+why)
 }
 
-// Delete deletes the used claims of an owner, and its Secret if the operator created it, unless the CRD
-// of the owner is being deleted. If wait is not 0, it is to be called again then.
+// Delete deletes the used claims of an owner, and its Secret if the operator created it, unless a CRD is
+// being deleted: of the owner, or of an object that owns the owner. If wait is not 0, it is to be called
+// again then.
 func Delete(ctx context.Context, claims *Claims, secrets *Secrets, d Deletion, now time.Time) (done event.Event, wait time.Duration, err error) {
-	if wait := d.Owner.GetDeletionTimestamp().Add(definitionGrace).Sub(now); wait > 0 {
-		return event.Event{}, min(wait, definitionGrace), nil
+	if wait := d.Seen.Add(definitionGrace).Sub(now); wait > 0 {
+		return event.Event{}, wait, nil
 	}
-	terminating, err := served.IsTerminating(claims.kube.Discovery(), d.Resource)
-	if err != nil {
-		return event.Event{}, 0, err
-	}
-	if terminating {
-		return Retained(", because the CRD is being deleted"), 0, nil
+	for _, kind := range d.kinds() {
+		terminating, err := served.IsTerminating(claims.kube.Discovery(), kind)
+		if err != nil {
+			return event.Event{}, 0, err
+		}
+		if terminating {
+			return Retained(fmt.Sprintf(", because the CRD of %s is being deleted", kind.Kind)), 0, nil
+		}
 	}
 	kept, err := claims.Delete(ctx, cache.MetaObjectToName(d.Owner), d.Used)
 	if err != nil {
@@ -59,6 +64,18 @@ func Delete(ctx context.Context, claims *Claims, secrets *Secrets, d Deletion, n
 	}
 	deleted, err := secrets.Delete(ctx, d.Owner, d.Credentials, d.Ran)
 	return deletedData(d.Ran || len(d.Used) > 0, deleted, kept), 0, err
+}
+
+// kinds returns the kind of the owner, and the kinds of the objects that own it. With the CRD of such an
+// object, the garbage collector deletes the owner, although nobody decided on the data.
+func (d Deletion) kinds() []schema.GroupVersionKind {
+	kinds := []schema.GroupVersionKind{d.Kind}
+	for _, reference := range d.Owner.GetOwnerReferences() {
+		if kind := schema.FromAPIVersionAndKind(reference.APIVersion, reference.Kind); !slices.Contains(kinds, kind) {
+			kinds = append(kinds, kind)
+		}
+	}
+	return kinds
 }
 
 // deletedData returns the event of a deletion.

@@ -168,8 +168,9 @@ func prepare(
 	if err != nil {
 		return nil, err
 	}
+	restores := newRestoreWatch(leases)
 	if cfg.LeaderElection.Enabled {
-		if err := checkLeases(ctx, leases, cfg.Options); err != nil {
+		if err := checkLeases(ctx, restores, cfg.Options); err != nil {
 			return nil, err
 		}
 	}
@@ -186,7 +187,7 @@ func prepare(
 		Namespace: cfg.LeaderElection.ResourceNamespace, Name: cfg.LeaderElection.ResourceName,
 	}}
 	environment.report = newReport(cfg.Version, cfg.ReportedImages, kinds)
-	holder, held := cfg.identity, coordinationv1client.LeasesGetter(reportingLeases{leases, environment.report})
+	holder, held := cfg.identity, coordinationv1client.LeasesGetter(reportingLeases{restores, environment.report})
 	var shared []Controller
 	if cfg.Shards > 1 {
 		environment.Shards = controller.NewShards(cfg.Shards)
@@ -200,7 +201,7 @@ func prepare(
 		environment: environment,
 		shared:      shared,
 		// Events start first and stop last, because every other service may record events.
-		services:  append([]Service{{Name: "events", Run: stream.run}}, namespaces...),
+		services:  append([]Service{{Name: "events", Run: stream.run}, {Name: "leases", Run: restores.run}}, namespaces...),
 		startable: startable,
 		waiting:   waiting,
 		settle:    stream.settle,

@@ -116,13 +116,16 @@ func retryAt(f Facts, pause time.Duration) *metav1.Time {
 }
 
 // waitFor returns the time until the next attempt at a change that was given up; 0 if the attempt is
-// due, or if none follows.
+// due, or if none follows. A time that no pause reaches comes from a clock that was ahead, so the attempt
+// is due.
 func waitFor(failures releasev1alpha1.FailureCounts, now time.Time) (wait time.Duration, due bool) {
 	if failures.RetryAt == nil {
 		return 0, false
 	}
-	wait = failures.RetryAt.Sub(now)
-	return max(wait, 0), wait <= 0
+	if wait = failures.RetryAt.Sub(now); wait <= 0 || wait > 2*longestRevisionPause {
+		return 0, true
+	}
+	return wait, false
 }
 
 // afterwards says what leads to the next attempt at a change that was given up.

@@ -104,6 +104,29 @@ func TestGaveUp(t *testing.T) {
 	}
 }
 
+// TestWaitByAnotherClock: a status may have the time of a clock that was ahead.
+func TestWaitByAnotherClock(t *testing.T) {
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	tests := map[string]struct {
+		at   *metav1.Time
+		wait time.Duration
+		due  bool
+	}{
+		"none follows":         {nil, 0, false},
+		"in the past":          {&metav1.Time{Time: now.Add(-time.Hour)}, 0, true},
+		"in the longest pause": {&metav1.Time{Time: now.Add(longestRevisionPause)}, longestRevisionPause, false},
+		"in a month":           {&metav1.Time{Time: now.AddDate(0, 1, 0)}, 0, true},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			wait, due := waitFor(releasev1alpha1.FailureCounts{RetryAt: test.at}, now)
+
+			expect.Equal(t, "wait", test.wait, wait)
+			expect.Equal(t, "due", test.due, due)
+		})
+	}
+}
+
 func TestMaxHistory(t *testing.T) {
 	tests := []struct {
 		name string

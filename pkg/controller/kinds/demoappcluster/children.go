@@ -130,7 +130,7 @@ func (c *children) observe(cluster *v1alpha1.DemoAppCluster, nodes []string) obs
 			s.app = app
 			s.state = c.stateOf(app, s.desired)
 		default:
-			s.state = c.stateOfOther(cluster, s.desired.Name)
+			s.app, s.state = c.other(cluster, s.desired)
 		}
 		taken[s.desired.Name] = true
 		observed.slots = append(observed.slots, s)
@@ -154,19 +154,29 @@ func (c *children) stateOf(app, desired *v1alpha1.DemoApp) state {
 	}
 }
 
-// stateOfOther returns the state of a name that no app of the DemoAppCluster has.
-func (c *children) stateOfOther(cluster *v1alpha1.DemoAppCluster, name string) state {
-	app, exists := c.cached.Get(cache.NewObjectName(cluster.Namespace, name))
+// other returns the state of a name that no app of the DemoAppCluster has. The app is not nil if it
+// becomes an app of the DemoAppCluster.
+func (c *children) other(cluster *v1alpha1.DemoAppCluster, desired *v1alpha1.DemoApp) (*v1alpha1.DemoApp, state) {
+	app, exists := c.cached.Get(cache.NewObjectName(cluster.Namespace, desired.Name))
 	if !exists {
-		return stateAbsent
+		return nil, stateAbsent
 	}
 	ref := metav1.GetControllerOfNoCopy(app)
 	ofPredecessor := ref != nil && ref.Kind == clusterKind.Kind && ref.Name == cluster.Name && ref.UID != cluster.UID
-	if app.DeletionTimestamp != nil || ofPredecessor {
-		return stateLeaving // The garbage collector deletes the apps of the predecessor.
+	switch {
+	case app.DeletionTimestamp != nil, ofPredecessor:
+		return nil, stateLeaving // The garbage collector deletes the apps of the predecessor.
+	case isOrphan(app) && app.Labels[v1alpha1.LabelCluster] == cluster.Name && app.Labels[v1alpha1.LabelNode] == desired.Labels[v1alpha1.LabelNode]:
+		return app, stateOutdated
+	default:
+		return nil, stateTaken
 	}
-	return stateTaken
 }
+
+// isOrphan reports whether an app has no controller: its DemoAppCluster was deleted with the propagation
+// policy Orphan, or a backup tool created the app again. The labels name its DemoAppCluster and its node.
+// A client that can write them can write the app.
+func isOrphan(app *v1alpha1.DemoApp) bool { return metav1.GetControllerOfNoCopy(app) == nil }
 
 // isUpdated reports whether an app matches its template, ignoring metadata that other
 // clients added.
@@ -199,10 +209,13 @@ func desiredApp(cluster *v1alpha1.DemoAppCluster, node, hash string) *v1alpha1.D
 	return app
 }
 
-// updatedApp returns the app with the desired spec and metadata.
+// updatedApp returns the app with the desired spec, metadata and owner.
 func updatedApp(app, desired *v1alpha1.DemoApp) (*v1alpha1.DemoApp, error) {
 	updated := app.DeepCopy()
 	updated.Spec = desired.Spec
+	if isOrphan(updated) {
+		updated.OwnerReferences = append(updated.OwnerReferences, desired.OwnerReferences...)
+	}
 	if err := setMetadata(updated, desired, fieldManager); err != nil {
 		return nil, err
 	}

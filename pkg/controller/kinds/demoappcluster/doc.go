@@ -71,5 +71,6 @@
 // the controller only reports that, with reason Deleting.
 //
 // If a DemoAppCluster is deleted with "--cascade=orphan", its DemoApps stay without an
-// owner. They are not adopted: a new DemoAppCluster of the same name reports NameConflict.
+// owner. A new DemoAppCluster of the same name takes them over, and those that a backup tool
+// created again. Their labels name the DemoAppCluster and the node.
 package demoappcluster

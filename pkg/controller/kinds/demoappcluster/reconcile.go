@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -59,10 +60,11 @@ func (c *Controller) act(ctx context.Context, p *pass, planned plan) error {
 	cluster := p.Object
 	client := c.apps.DemoApps(cluster.Namespace)
 	// An old version of the DemoAppCluster must not change what a newer version desires. A DemoApp
-	// may be gone because its DemoAppCluster is.
+	// may be gone, or have no owner, because its DemoAppCluster is gone.
 	var err error
 	switch {
-	case len(planned.create) > 0 && cluster.Status.ObservedGeneration > 0:
+	case len(planned.create) > 0 && cluster.Status.ObservedGeneration > 0,
+		slices.ContainsFunc(planned.update, func(s slot) bool { return isOrphan(s.app) }):
 		err = p.ConfirmNow(ctx)
 	case len(planned.remove)+len(planned.update) > 0:
 		err = p.Confirm(ctx)

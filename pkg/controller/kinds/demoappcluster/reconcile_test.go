@@ -12,6 +12,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
 	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
@@ -288,6 +289,40 @@ func TestNameConflict(t *testing.T) {
 	w.ready("web-a")
 	w.pass()
 	expect.Equal(t, "conditions after its deletion", allReady(), w.conditions())
+}
+
+// TestOrphansAreContinued: apps without an owner belong to the DemoAppCluster that their labels name, after
+// a deletion with the propagation policy Orphan and after a restore by a backup tool.
+func TestOrphansAreContinued(t *testing.T) {
+	tests := map[string]struct {
+		change func(app *v1alpha1.DemoApp)
+		taken  bool
+	}{
+		"an orphan":                 {func(*v1alpha1.DemoApp) {}, true},
+		"labels of another cluster": {func(app *v1alpha1.DemoApp) { app.Labels[v1alpha1.LabelCluster] = "other" }, false},
+		"the label of another node": {func(app *v1alpha1.DemoApp) { app.Labels[v1alpha1.LabelNode] = "b" }, false},
+		"an owner that is no cluster": {func(app *v1alpha1.DemoApp) {
+			app.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "x", UID: "x", Controller: ptr.To(true)}}
+		}, false},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			w := settled(t, []string{"a"})
+			app := w.app("web-a")
+			app.OwnerReferences = nil
+			test.change(app)
+			_, err := w.demo.DemoV1alpha1().DemoApps(namespace).Update(t.Context(), app, metav1.UpdateOptions{})
+			expect.NoError(t, err)
+			expect.NoError(t, w.demo.DemoV1alpha1().DemoAppClusters(namespace).Delete(t.Context(), "web", metav1.DeleteOptions{}))
+			cluster := w.cluster()
+
+			w.pass()
+
+			got := w.app("web-a")
+			expect.Equal(t, "UID", app.UID, got.UID)
+			expect.Equal(t, "controlled", test.taken, metav1.IsControlledBy(got, cluster))
+		})
+	}
 }
 
 func TestNameConflictWithStaleCache(t *testing.T) {

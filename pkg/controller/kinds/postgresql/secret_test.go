@@ -185,7 +185,14 @@ func TestInvalidSecret(t *testing.T) {
 		},
 		"another owner": {
 			&corev1.Secret{ObjectMeta: metav1.ObjectMeta{OwnerReferences: controller}, Data: map[string][]byte{"password": []byte("a")}},
-			apimeta.ReasonOwnershipConflict, `Secret "db-credentials" exists and belongs to ConfigMap "theirs": delete or rename one of the two`,
+			apimeta.ReasonOwnershipConflict, `Secret "db-credentials" exists and belongs to ConfigMap "theirs": let it set the label ` +
+				`database.example.com/postgresql=db if db may use the Secret, or delete or rename one of the two`,
+		},
+		"another owner, which sets too few keys": {
+			&corev1.Secret{
+				ObjectMeta: metav1.ObjectMeta{OwnerReferences: controller, Labels: consent("db").Labels}, Data: map[string][]byte{"password": []byte("a")},
+			},
+			databasev1.ReasonCredentialsInvalid, `Secret "db-credentials", key "database": is missing: add it`,
 		},
 	}
 	for name, test := range tests {
@@ -205,6 +212,30 @@ func TestInvalidSecret(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestSecretOfAnotherController: another operator, which fetches the values from a vault, may own the
+// Secret. The Secret is used if it has all keys, and never written.
+func TestSecretOfAnotherController(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		owners := []metav1.OwnerReference{{APIVersion: "external-secrets.io/v1", Kind: "ExternalSecret", Name: "db", UID: "u", Controller: ptr.To(true)}}
+		data := map[string][]byte{
+			"username": []byte("shop"), "database": []byte("shop"), "password": []byte("a"), databasev1.KeyReplicationPassword: []byte("b"),
+		}
+		w.createSecret(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{OwnerReferences: owners, Labels: consent("db").Labels}, Data: data})
+
+		w.create(func(*databasev1.PostgreSQL) {})
+		w.deleteWith()
+
+		if found := w.secret(); found == nil {
+			t.Error("the Secret was deleted")
+		} else {
+			expect.Equal(t, "data", data, found.Data)
+			expect.Equal(t, "owners", owners, found.OwnerReferences)
+		}
+		expect.Equal(t, "the StatefulSet exists", true, w.statefulSet() != nil)
+	})
 }
 
 // TestReservedNames holds that names are refused which PostgreSQL or the operator uses itself.

@@ -123,8 +123,9 @@ func NewSecrets(env child.Informers, kube kubernetes.Interface, layout Layout) (
 
 // Ensure returns the names in the Secret of an owner, by key. It creates a missing Secret, unless a
 // volume may have data of a lost password. It adds missing keys with defaults to a Secret of a user
-// that has the label. Existing values are never changed. A Secret without the label is an ownership
-// conflict, because it may have another purpose.
+// that has the label. A Secret with the label that another controller writes must have all keys.
+// Existing values are never changed. A Secret without the label is an ownership conflict, because it may
+// have another purpose.
 //
 // An [*child.OwnershipConflictError] and an [*child.RefusedError] are terminal.
 func (s *Secrets) Ensure(ctx context.Context, owner metav1.Object, name string, v Volumes) (map[string]string, *Problem, error) {
@@ -192,20 +193,20 @@ func (s *Secrets) generate(owner metav1.Object, name string) *corev1.Secret {
 	}}
 }
 
-// complete adds missing keys to a Secret. The error is a conflict if the Secret has changed since
-// this version.
+// complete adds missing keys to a Secret, unless another controller writes the Secret: the keys would
+// not last. The error is a conflict if the Secret has changed since this version.
 func (s *Secrets) complete(ctx context.Context, owner metav1.Object, secret *corev1.Secret) (*corev1.Secret, error) {
-	if ref := metav1.GetControllerOf(secret); ref != nil {
-		return nil, controller.Terminal(&child.OwnershipConflictError{
-			Object: child.Named("Secret", secret.Name), Holder: fmt.Sprintf("%s %q", ref.Kind, ref.Name), Remedy: child.DeleteOrRename,
-		})
-	}
+	ref := metav1.GetControllerOf(secret)
 	if holder := secret.Labels[s.layout.Label]; holder != owner.GetName() {
 		conflict := &child.OwnershipConflictError{
 			Object: child.Named("Secret", secret.Name), Holder: "no owner",
 			Remedy: fmt.Sprintf("add the label %s=%s if %s may use and complete the Secret", s.layout.Label, owner.GetName(), owner.GetName()),
 		}
-		if holder != "" {
+		switch {
+		case ref != nil:
+			conflict.Holder = fmt.Sprintf("%s %q", ref.Kind, ref.Name)
+			conflict.Remedy = fmt.Sprintf("let it set the label %s=%s if %s may use the Secret, or %s", s.layout.Label, owner.GetName(), owner.GetName(), child.DeleteOrRename)
+		case holder != "":
 			conflict.Holder = fmt.Sprintf("%q by its label %s", holder, s.layout.Label)
 		}
 		return nil, controller.Terminal(conflict)
@@ -214,7 +215,7 @@ func (s *Secrets) complete(ctx context.Context, owner metav1.Object, secret *cor
 	for key := range secret.Data {
 		delete(missing, key)
 	}
-	if len(missing) == 0 {
+	if len(missing) == 0 || ref != nil {
 		return secret, nil
 	}
 	data, err := json.Marshal(map[string]any{

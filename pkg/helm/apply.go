@@ -124,7 +124,7 @@ func (o *operation) put(info *resource.Info, object *unstructured.Unstructured) 
 	got, _ := o.observed(info)
 	switch {
 	case got != nil && got.UID == made && !o.clientSide:
-		applied, err := o.force(info, object, made)
+		applied, err := o.force(info, object, made, ssa.Over(got.Trace.Fingerprint))
 		if err != nil && ssa.IsOtherObject(err) {
 			applied, _, err = o.settle(info, object, made, err)
 		}
@@ -147,7 +147,7 @@ func (o *operation) ensure(info *resource.Info, object *unstructured.Unstructure
 	}
 	made := o.known[identityOf(info)].UID
 	if made != "" && !o.clientSide {
-		if applied, err = o.force(info, object, made); err == nil || !ssa.IsOtherObject(err) {
+		if applied, err = o.force(info, object, made, ssa.Force); err == nil || !ssa.IsOtherObject(err) {
 			return applied, false, err
 		}
 	}
@@ -181,13 +181,15 @@ func (o *operation) settle(info *resource.Info, object *unstructured.Unstructure
 	if !o.ours(info, live) {
 		return nil, false, o.inTheWay(info, live)
 	}
+	mode := ssa.Over(fingerprint(ssa.ManagedFields(live)))
 	if o.clientSide {
 		// Helm 3 owns the object by client-side apply.
 		if err := o.applier(info).TakeOver(o.ctx, o.clientSideManagers); err != nil {
 			return nil, false, err
 		}
+		mode = ssa.Force
 	}
-	applied, err := o.force(info, object, live.GetUID())
+	applied, err := o.force(info, object, live.GetUID(), mode)
 	return applied, false, err
 }
 

@@ -102,7 +102,7 @@ func TestDrift(t *testing.T) {
 			},
 			heard:    []string{"object default/web"},
 			drifts:   []Drift{{Object: web("v1", "ConfigMap"), Kind: DriftReplaced}},
-			requests: []string{"get configmaps default/web", "apply configmaps default/web"},
+			requests: []string{"get configmaps default/web", "apply configmaps default/web", "patch configmaps default/web"},
 		},
 		"two at once": {
 			do: func(f *fixture) {

@@ -51,9 +51,9 @@ func isChangeRefused(err error) bool {
 
 // force applies an object of the release to the live object with the UID, and overwrites changes by
 // other clients. If the API server refuses the change, the object may be replaced, see
-// Release.ForceReplace.
-func (o *operation) force(info *resource.Info, object *unstructured.Unstructured, uid types.UID) (metav1.Object, error) {
-	applied, err := o.apply(info, object, ssa.Force, uid)
+// Release.ForceReplace. mode is ssa.Force or ssa.Claim.
+func (o *operation) force(info *resource.Info, object *unstructured.Unstructured, uid types.UID, mode ssa.Mode) (metav1.Object, error) {
+	applied, err := o.apply(info, object, mode, uid)
 	if err != nil && o.replaces && isChangeRefused(err) {
 		return o.replaceObject(info, object, uid, err)
 	}

@@ -4,7 +4,9 @@
 package ssa
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -16,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/util/csaupgrade"
 	"k8s.io/client-go/util/retry"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/example/demoapp-controller/pkg/message"
 )
@@ -35,7 +38,7 @@ type Applier struct {
 	Manager string
 	// Object names the object in errors.
 	Object ObjectReference
-	// Wrote, when set, is called with the answer to each write except the last one of Apply.
+	// Wrote, when set, is called with the answer to each write except the last apply of Apply.
 	Wrote func(metav1.Object)
 }
 
@@ -57,7 +60,7 @@ func (a Applier) Apply(ctx context.Context, prepared *unstructured.Unstructured,
 		applied, err = a.Client.Patch(ctx, a.Object.Name, types.ApplyPatchType, data, options)
 		return err
 	})
-	if lists := DuplicateLists(err); len(lists) > 0 && mode == Force && uid != "" {
+	if lists := DuplicateLists(err); len(lists) > 0 && (mode == Force || mode == Claim) && uid != "" {
 		if restoreErr := a.restoreLists(ctx, prepared, uid, lists); restoreErr != nil {
 			// The apply can succeed after the lists are restored, so its own error is not final.
 			return nil, fmt.Errorf("%s: %v; restore its lists: %w", a.Object, err, restoreErr) //nolint:errorlint // See above.
@@ -66,6 +69,11 @@ func (a Applier) Apply(ctx context.Context, prepared *unstructured.Unstructured,
 	}
 	if err != nil {
 		return nil, a.explain(ctx, prepared, err)
+	}
+	if mode == Claim {
+		if applied, err = a.rewriteManagers(ctx, applied, a.endUpdates); err != nil {
+			return nil, fmt.Errorf("claim %s: %w", a.Object, err)
+		}
 	}
 	return applied, nil
 }
@@ -145,7 +153,8 @@ func (a Applier) restoreLists(ctx context.Context, desired *unstructured.Unstruc
 		return err
 	}
 	a.wrote(restored)
-	return a.takeOver(ctx, restored, func(metav1.Object) sets.Set[string] { return sets.New(a.Manager) })
+	_, err = a.rewriteManagers(ctx, restored, a.takeOver(func(metav1.Object) sets.Set[string] { return sets.New(a.Manager) }))
+	return err
 }
 
 // TakeOver converts the ownership of managers by update into ownership of the applier's manager by
@@ -153,39 +162,92 @@ func (a Applier) restoreLists(ctx context.Context, desired *unstructured.Unstruc
 // it. managers returns the field managers, given the live object. TakeOver does nothing if the object
 // does not exist.
 func (a Applier) TakeOver(ctx context.Context, managers func(live metav1.Object) sets.Set[string]) error {
-	if err := a.takeOver(ctx, nil, managers); err != nil {
+	if _, err := a.rewriteManagers(ctx, nil, a.takeOver(managers)); err != nil {
 		return fmt.Errorf("take over %s: %w", a.Object, err)
 	}
 	return nil
 }
 
-// takeOver is like TakeOver. live is the newest version of the object; nil if it is not known.
-func (a Applier) takeOver(ctx context.Context, live metav1.Object, managers func(live metav1.Object) sets.Set[string]) error {
-	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
+func (a Applier) takeOver(managers func(live metav1.Object) sets.Set[string]) func(live metav1.Object) ([]byte, error) {
+	return func(live metav1.Object) ([]byte, error) {
+		whole, ok := live.(runtime.Object)
+		if !ok {
+			return nil, fmt.Errorf("unexpected %T", live)
+		}
+		return csaupgrade.UpgradeManagedFieldsPatch(whole, managers(live), a.Manager)
+	}
+}
+
+// rewriteManagers sends the JSON patch of managedFields that rewrite returns for an object, unless it is
+// empty, and returns the newest version of the object; nil if there is none. live is that version; nil
+// if it is not known.
+func (a Applier) rewriteManagers(
+	ctx context.Context, live metav1.Object, rewrite func(live metav1.Object) ([]byte, error),
+) (newest metav1.Object, err error) {
+	return newest, retry.RetryOnConflict(retry.DefaultRetry, func() error {
 		found := live
 		live = nil // After a conflict, the object is read again.
 		if found == nil {
-			var err error
 			if found, err = a.Client.Get(ctx, a.Object.Name); apierrors.IsNotFound(err) {
 				return nil
 			} else if err != nil {
 				return err
 			}
 		}
-		whole, ok := found.(runtime.Object)
-		if !ok {
-			return fmt.Errorf("unexpected %T", found)
-		}
-		patch, err := csaupgrade.UpgradeManagedFieldsPatch(whole, managers(found), a.Manager)
+		newest = found
+		patch, err := rewrite(found)
 		if err != nil || len(patch) == 0 {
 			return err
 		}
 		taken, err := a.Client.Patch(ctx, a.Object.Name, types.JSONPatchType, patch, metav1.PatchOptions{FieldManager: a.Manager})
 		if err == nil {
 			a.wrote(taken)
+			newest = taken
 		}
 		return err
 	})
+}
+
+// endUpdates returns the patch that removes the entries of managers that own desired fields by update.
+// The remaining fields of these entries then have no manager. They keep their values, also when they are
+// within an item of a list that a later apply removes.
+func (a Applier) endUpdates(live metav1.Object) ([]byte, error) {
+	managed := live.GetManagedFields()
+	own, err := fieldsOfEntry(ownedBy(managed, a.Manager))
+	if err != nil {
+		return nil, err
+	}
+	kept := make([]metav1.ManagedFieldsEntry, 0, len(managed))
+	for i := range managed {
+		entry := &managed[i]
+		if entry.Operation == metav1.ManagedFieldsOperationUpdate && entry.Subresource == "" {
+			fields, err := fieldsOfEntry(entry)
+			if err != nil {
+				return nil, err
+			}
+			if !fields.Intersection(own).Empty() {
+				continue
+			}
+		}
+		kept = append(kept, *entry)
+	}
+	if len(kept) == len(managed) {
+		return nil, nil
+	}
+	return json.Marshal([]map[string]any{
+		{"op": "replace", "path": "/metadata/managedFields", "value": kept},
+		{"op": "replace", "path": "/metadata/resourceVersion", "value": live.GetResourceVersion()},
+	})
+}
+
+// fieldsOfEntry returns the fields of an entry. It returns no fields for nil.
+func fieldsOfEntry(entry *metav1.ManagedFieldsEntry) (*fieldpath.Set, error) {
+	fields := fieldpath.NewSet()
+	if entry == nil || entry.FieldsV1 == nil {
+		return fields, nil
+	}
+	err := fields.FromJSON(bytes.NewReader(entry.FieldsV1.GetRawBytes()))
+	return fields, err
 }
 
 func (a Applier) wrote(object metav1.Object) {

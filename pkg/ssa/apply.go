@@ -37,7 +37,21 @@ const (
 	Force
 	// Keep fails if other managers own fields with other values.
 	Keep
+	// Claim is Force over an object of which the manager owns nothing by apply, see [Over]. It also ends
+	// the ownership by update of the clients that wrote the copy. Otherwise, a field would stay after its
+	// removal from the desired state.
+	Claim
 )
+
+// Over returns the mode for an apply over an existing object of the manager: [Claim] if a backup tool
+// created the object again, or if a client reset its managedFields, and otherwise [Force]. fingerprint
+// is the fingerprint of the manager.
+func Over(fingerprint string) Mode {
+	if fingerprint == "" {
+		return Claim
+	}
+	return Force
+}
 
 // Request returns the body and the options of one server-side apply of a prepared object.
 // With a UID, the apply succeeds only on the object with that UID: another object is

@@ -88,12 +88,14 @@ func decide(owned ownership, desired desiredChild, record childv1alpha1.AppliedC
 }
 
 // continues reports whether an object without a controller was made for an earlier owner of the same
-// kind and name, which was deleted with the propagation policy Orphan. The operator then owns fields of
-// the object, and the object has the labels of the desired child, which name the owner.
+// kind and name: the owner was deleted with the propagation policy Orphan, or a backup tool created the
+// object again. The object has the labels of the desired child, which name the owner. In addition, the
+// operator owns fields of the object, or the object has the operator's own label, because few backup
+// tools keep managedFields. A client that can write these labels can write the object.
 func (d desiredChild) continues(got *Observed) bool {
 	labels := maps.Clone(d.object.GetLabels())
 	delete(labels, ManagedByLabel)
-	return len(labels) > 0 && got.trace.Fingerprint != "" && contains(got.Labels, labels)
+	return len(labels) > 0 && contains(got.Labels, labels) && (got.trace.Fingerprint != "" || got.Labels[ManagedByLabel] == FieldManager)
 }
 
 // sameValues reports whether a Secret has all desired values.

@@ -84,10 +84,14 @@ func TestOrphanedChildIsContinued(t *testing.T) {
 		change   func(*corev1.ConfigMap)
 		conflict bool
 	}{
-		"an orphaned child":                       {func(*corev1.ConfigMap) {}, false},
-		"an orphaned child that a user changed":   {func(c *corev1.ConfigMap) { c.Data["key"] = "theirs" }, false},
-		"a child of an owner with another name":   {func(c *corev1.ConfigMap) { c.Labels["app"] = "other" }, true},
-		"an object without fields of an operator": {func(c *corev1.ConfigMap) { c.ManagedFields = []metav1.ManagedFieldsEntry{{}} }, true},
+		"an orphaned child":                     {func(*corev1.ConfigMap) {}, false},
+		"an orphaned child that a user changed": {func(c *corev1.ConfigMap) { c.Data["key"] = "theirs" }, false},
+		"a child of an owner with another name": {func(c *corev1.ConfigMap) { c.Labels["app"] = "other" }, true},
+		"a copy by a backup tool":               {func(c *corev1.ConfigMap) { c.ManagedFields = []metav1.ManagedFieldsEntry{{}} }, false},
+		"an object without fields of an operator": {func(c *corev1.ConfigMap) {
+			c.ManagedFields = []metav1.ManagedFieldsEntry{{}}
+			delete(c.Labels, ManagedByLabel)
+		}, true},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

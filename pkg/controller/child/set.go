@@ -586,9 +586,9 @@ func (p *pass) decide(desired desiredChild, record childv1alpha1.AppliedChild, g
 // apply sends one server-side apply. Without an observed object, the request only creates.
 // Otherwise it is forced and bound to the UID.
 func (p *pass) apply(ctx context.Context, client client, desired desiredChild, got *Observed) (metav1.Object, error) {
-	mode := ssa.Force
-	if got == nil {
-		mode = ssa.Create
+	mode := ssa.Create
+	if got != nil {
+		mode = ssa.Over(got.trace.Fingerprint)
 	}
 	applier := ssa.Applier{Client: client, Manager: FieldManager, Object: Named(desired.kind, desired.name)}
 	applied, err := applier.Apply(ctx, desired.object, mode, uidOf(got))

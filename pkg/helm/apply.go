@@ -5,6 +5,7 @@ package helm
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -189,8 +190,38 @@ func (o *operation) settle(info *resource.Info, object *unstructured.Unstructure
 		}
 		mode = ssa.Force
 	}
+	if o.hasFormerController(live) && mode == ssa.Claim {
+		// The apply cannot replace the reference, which another client wrote, and an object has one
+		// controller. The garbage collector may be faster.
+		err := o.removeController(info, live)
+		if apierrors.IsNotFound(err) {
+			applied, err := o.createObject(info, object)
+			return applied, err == nil, err
+		}
+		if err != nil {
+			return nil, false, fmt.Errorf("remove the former owner of %s: %w", reference(info), err)
+		}
+	}
 	applied, err := o.force(info, object, live.GetUID(), mode)
 	return applied, false, err
+}
+
+// hasFormerController reports whether the controller of an object is an earlier owner with the name of the
+// release's owner, which no longer exists.
+func (o *operation) hasFormerController(live metav1.Object) bool {
+	return o.isController(live) && metav1.GetControllerOfNoCopy(live).UID != o.ownerID.UID
+}
+
+// removeController removes the controller from the owners of an object.
+func (o *operation) removeController(info *resource.Info, live metav1.Object) error {
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"uid": live.GetUID(), "resourceVersion": live.GetResourceVersion(), "ownerReferences": withoutController(live),
+	}})
+	if err != nil {
+		return err
+	}
+	_, err = o.client(info).Patch(o.ctx, info.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: FieldManager})
+	return err
 }
 
 // ours reports whether a live object belongs to the release. An object belongs to the release if

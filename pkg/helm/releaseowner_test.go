@@ -127,6 +127,33 @@ func TestOwnerCreatedAgain(t *testing.T) {
 	})
 }
 
+// TestCopyWithFormerOwner: a backup tool created an object again with its former owner, which the engine
+// does not own by apply. The object has one controller afterwards.
+func TestCopyWithFormerOwner(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fixture) {
+		f.must(owned(t, nil), ActionInstall, CauseNotInstalled)
+		f.baseline = Baseline{}
+		f.restart()
+		was := f.Object("Service", "default/web")
+		f.Remove("Service", "default/web")
+		f.Edit("Service", "default/web", "restore", func(object *unstructured.Unstructured) {
+			object.SetLabels(was.GetLabels())
+			object.SetAnnotations(was.GetAnnotations())
+			object.SetOwnerReferences(was.GetOwnerReferences())
+			object.Object["spec"] = was.Object["spec"]
+		})
+		desired := owned(t, nil)
+		desired.Owner.UID = "another"
+
+		f.must(desired, ActionUpgrade, CauseInputsChanged)
+
+		if owners := f.Object("Service", "default/web").GetOwnerReferences(); len(owners) != 1 || owners[0].UID != "another" {
+			t.Errorf("the Service belongs to %v", owners)
+		}
+		f.must(desired, ActionNone, CauseNone)
+	})
+}
+
 // TestRecordNamesTheGenerationOfItsOwner: another generation with the same inputs needs no
 // revision.
 func TestRecordNamesTheGenerationOfItsOwner(t *testing.T) {

@@ -186,16 +186,3 @@ func TestWriteOfLabeledObjectQueuesNothing(t *testing.T) {
 		}
 	})
 }
-
-// TestMarksOfToolsAreNotInherited: a tool that delivers the owner finds its objects by labels, and may
-// prune what has them.
-func TestMarksOfToolsAreNotInherited(t *testing.T) {
-	labels := map[string]string{
-		"argocd.argoproj.io/instance": "shop", "app.kubernetes.io/instance": "shop", "kustomize.toolkit.fluxcd.io/name": "shop",
-		"objectset.rio.cattle.io/hash": "1", "kapp.k14s.io/app": "1", "applyset.kubernetes.io/part-of": "1", "velero.io/restore-name": "1",
-	}
-
-	got := Inherited(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Labels: labels}})
-
-	expect.Equal(t, "inherited labels", map[string]string{}, got)
-}

@@ -140,9 +140,14 @@ func (l *Loop[T, S]) isOrphaned(ctx context.Context, p *Pass[T]) (bool, error) {
 
 // notePolicy notes that a version of an object has the finalizer of the propagation policy Orphan.
 func (l *Loop[T, S]) notePolicy(object T) {
-	if object.GetDeletionTimestamp() != nil && finalizer.Has(object, metav1.FinalizerOrphanDependents) {
-		l.policies.Set(cache.MetaObjectToName(object), policy{uid: object.GetUID(), orphaned: true, seen: l.clock.Now()})
+	if object.GetDeletionTimestamp() == nil || !finalizer.Has(object, metav1.FinalizerOrphanDependents) {
+		return
 	}
+	noted := policy{uid: object.GetUID(), orphaned: true, seen: l.clock.Now()}
+	if known, ok := l.policies.Get(cache.MetaObjectToName(object)); ok && known.uid == noted.uid {
+		noted.seen = known.seen
+	}
+	l.policies.Set(cache.MetaObjectToName(object), noted)
 }
 
 // end calls LetGo for an orphaned object, and Finalize for another one.

@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/retry"
 
 	"github.com/example/demoapp-controller/test/cluster"
 	"github.com/example/demoapp-controller/test/integration/apps"
@@ -25,24 +26,20 @@ import (
 type writer struct {
 	// away says that the operator is stopped for the write.
 	away  bool
-	write func(t *testing.T, o *orphan, child *unstructured.Unstructured)
+	write func(ctx context.Context, o *orphan, child *unstructured.Unstructured) error
 	// holds reports whether the child is as it should be afterwards.
 	holds func(child *unstructured.Unstructured) bool
 }
 
 // update sends a PUT, as `kubectl replace` does.
-func update(t *testing.T, o *orphan, child *unstructured.Unstructured) {
-	t.Helper()
-	if _, err := o.children.Update(t.Context(), child, metav1.UpdateOptions{FieldManager: "kubectl-replace"}); err != nil {
-		t.Fatalf("%s: %v", o.name, err)
-	}
+func update(ctx context.Context, o *orphan, child *unstructured.Unstructured) error {
+	_, err := o.children.Update(ctx, child, metav1.UpdateOptions{FieldManager: "kubectl-replace"})
+	return err
 }
 
-func merge(t *testing.T, o *orphan, patchType types.PatchType, patch, manager string) {
-	t.Helper()
-	if _, err := o.children.Patch(t.Context(), o.child, patchType, []byte(patch), metav1.PatchOptions{FieldManager: manager}); err != nil {
-		t.Fatalf("%s: %v", o.name, err)
-	}
+func merge(ctx context.Context, o *orphan, patchType types.PatchType, patch, manager string) error {
+	_, err := o.children.Patch(ctx, o.child, patchType, []byte(patch), metav1.PatchOptions{FieldManager: manager})
+	return err
 }
 
 func containerOf(child *unstructured.Unstructured) map[string]any {
@@ -76,47 +73,46 @@ var writers = []struct {
 	writer
 }{
 	{"kubectl replace, from a file without labels and owners", writer{
-		write: func(t *testing.T, o *orphan, child *unstructured.Unstructured) {
+		write: func(ctx context.Context, o *orphan, child *unstructured.Unstructured) error {
 			child.SetLabels(nil)
 			child.SetAnnotations(nil)
 			child.SetOwnerReferences(nil)
-			update(t, o, child)
+			return update(ctx, o, child)
 		},
 		holds: func(child *unstructured.Unstructured) bool { return child.GetLabels()[managedBy] != "" },
 	}},
 	{"a client that resets managedFields", writer{
-		write: func(t *testing.T, o *orphan, _ *unstructured.Unstructured) {
-			merge(t, o, types.MergePatchType, `{"metadata": {"managedFields": [{}]}}`, "cleaner")
+		write: func(ctx context.Context, o *orphan, _ *unstructured.Unstructured) error {
+			return merge(ctx, o, types.MergePatchType, `{"metadata": {"managedFields": [{}]}}`, "cleaner")
 		},
 		holds: isOwned,
 	}},
 	{"kubectl replace --force, from an export", writer{
 		away: true,
-		write: func(t *testing.T, o *orphan, child *unstructured.Unstructured) {
+		write: func(ctx context.Context, o *orphan, child *unstructured.Unstructured) error {
 			background := metav1.DeletePropagationBackground
-			if err := o.children.Delete(t.Context(), o.child, metav1.DeleteOptions{PropagationPolicy: &background}); err != nil {
-				t.Fatal(err)
+			if err := o.children.Delete(ctx, o.child, metav1.DeleteOptions{PropagationPolicy: &background}); err != nil {
+				return err
 			}
 			child.SetUID("")
 			child.SetResourceVersion("")
 			child.SetManagedFields(nil)
-			if _, err := o.children.Create(t.Context(), child, metav1.CreateOptions{FieldManager: "kubectl-create"}); err != nil {
-				t.Fatal(err)
-			}
+			_, err := o.children.Create(ctx, child, metav1.CreateOptions{FieldManager: "kubectl-create"})
+			return err
 		},
 		holds: isOwned,
 	}},
 	{"a reloader that adds an environment variable", writer{
-		write: func(t *testing.T, o *orphan, child *unstructured.Unstructured) {
-			merge(t, o, types.StrategicMergePatchType, fmt.Sprintf(
+		write: func(ctx context.Context, o *orphan, child *unstructured.Unstructured) error {
+			return merge(ctx, o, types.StrategicMergePatchType, fmt.Sprintf(
 				`{"spec": {"template": {"spec": {"containers": [{"name": %q, "env": [{"name": "STAKATER_WEB", "value": "1"}]}]}}}}`,
 				containerOf(child)["name"]), "Reloader")
 		},
 		holds: func(child *unstructured.Unstructured) bool { return hasEnv(child, "STAKATER_WEB") },
 	}},
 	{"kubectl rollout restart", writer{
-		write: func(t *testing.T, o *orphan, _ *unstructured.Unstructured) {
-			merge(t, o, types.StrategicMergePatchType, `{"spec": {"template": {"metadata": {"annotations": {"`+restarted+`": "2026-01-01T00:00:00Z"}}}}}`, "kubectl-rollout")
+		write: func(ctx context.Context, o *orphan, _ *unstructured.Unstructured) error {
+			return merge(ctx, o, types.StrategicMergePatchType, `{"spec": {"template": {"metadata": {"annotations": {"`+restarted+`": "2026-01-01T00:00:00Z"}}}}}`, "kubectl-rollout")
 		},
 		holds: func(child *unstructured.Unstructured) bool {
 			_, found, _ := unstructured.NestedString(child.Object, "spec", "template", "metadata", "annotations", restarted)
@@ -124,30 +120,25 @@ var writers = []struct {
 		},
 	}},
 	{"kubectl set image", writer{
-		write: func(t *testing.T, o *orphan, child *unstructured.Unstructured) {
-			merge(t, o, types.StrategicMergePatchType, fmt.Sprintf(
+		write: func(ctx context.Context, o *orphan, child *unstructured.Unstructured) error {
+			return merge(ctx, o, types.StrategicMergePatchType, fmt.Sprintf(
 				`{"spec": {"template": {"spec": {"containers": [{"name": %q, "image": "theirs:1"}]}}}}`, containerOf(child)["name"]), "kubectl-set")
 		},
 		holds: func(child *unstructured.Unstructured) bool { return containerOf(child)["image"] != "theirs:1" },
 	}},
 	{"another controller that owns it, too", writer{
-		write: func(t *testing.T, o *orphan, child *unstructured.Unstructured) {
+		write: func(ctx context.Context, o *orphan, child *unstructured.Unstructured) error {
+			account, err := shared.Client.CoreV1().ServiceAccounts(child.GetNamespace()).Get(ctx, "default", metav1.GetOptions{})
+			if err != nil {
+				return err
+			}
 			child.SetOwnerReferences(append(child.GetOwnerReferences(), metav1.OwnerReference{
-				APIVersion: "v1", Kind: "ServiceAccount", Name: "default", UID: defaultAccount(t, child.GetNamespace()),
+				APIVersion: "v1", Kind: "ServiceAccount", Name: "default", UID: account.UID,
 			}))
-			update(t, o, child)
+			return update(ctx, o, child)
 		},
 		holds: func(child *unstructured.Unstructured) bool { return len(child.GetOwnerReferences()) == 2 },
 	}},
-}
-
-func defaultAccount(t *testing.T, namespace string) types.UID {
-	t.Helper()
-	account, err := shared.Client.CoreV1().ServiceAccounts(namespace).Get(t.Context(), "default", metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return account.UID
 }
 
 // TestOtherWriters: other clients write the workload of a release and of a plain kind. Desired fields come
@@ -170,11 +161,16 @@ func TestOtherWriters(t *testing.T) {
 			operator.Stop()
 		}
 		for _, o := range all {
-			child, err := o.children.Get(t.Context(), o.child, metav1.GetOptions{})
+			err := retry.RetryOnConflict(cluster.ConflictBackoff, func() error {
+				child, err := o.children.Get(t.Context(), o.child, metav1.GetOptions{})
+				if err != nil {
+					return err
+				}
+				return w.write(t.Context(), o, child)
+			})
 			if err != nil {
-				t.Fatal(err)
+				t.Fatalf("%s: %s: %v", w.name, o.name, err)
 			}
-			w.write(t, o, child)
 		}
 		if w.away {
 			operator = start()

@@ -124,7 +124,7 @@ type Pass[T Object[T]] struct {
 	failed      bool
 	conditions  func(T) *[]metav1.Condition
 	loop        passLoop[T]
-	afterCommit []func(bool)
+	afterCommit []func(StatusEnd)
 }
 
 // passLoop is the loop of a pass, without the type of the status.
@@ -161,6 +161,18 @@ func (p *Pass[T]) Confirm(ctx context.Context) error { return p.loop.ConfirmOnce
 // cache shows later.
 func (p *Pass[T]) ConfirmNow(ctx context.Context) error { return p.loop.Confirm(ctx, p.Observed) }
 
-// AfterCommit calls f at the end of the pass. committed is false if the status was held,
-// or if its write failed.
-func (p *Pass[T]) AfterCommit(f func(committed bool)) { p.afterCommit = append(p.afterCommit, f) }
+// StatusEnd is what became of the status of a pass at its end.
+type StatusEnd int
+
+const (
+	// StatusKept means that the status is in memory only, or that the pass left it unchanged. The next
+	// pass begins with it.
+	StatusKept StatusEnd = iota
+	// StatusCommitted means that the API server has the status.
+	StatusCommitted
+	// StatusLost means that the write failed. The next pass begins with the last written status.
+	StatusLost
+)
+
+// AfterCommit calls f at the end of the pass.
+func (p *Pass[T]) AfterCommit(f func(end StatusEnd)) { p.afterCommit = append(p.afterCommit, f) }

@@ -228,10 +228,10 @@ func (l *Loop[T, S]) Reconcile(ctx context.Context, key cache.ObjectName, why co
 	if err != nil {
 		return controller.Result{}, err
 	}
-	p, committed := l.newPass(object, why), false
+	p, end := l.newPass(object, why), StatusKept
 	defer func() {
 		for _, f := range p.afterCommit {
-			f(committed)
+			f(end)
 		}
 	}()
 	if !l.kind.Suspends {
@@ -250,7 +250,9 @@ func (l *Loop[T, S]) Reconcile(ctx context.Context, key cache.ObjectName, why co
 	}
 	p.failed = controller.IsFailure(ctx, err)
 	commitErr := p.Commit(ctx)
-	committed = commitErr == nil
+	if end = StatusCommitted; commitErr != nil {
+		end = StatusLost
+	}
 	return controller.Result{RequeueAfter: p.Next}, join(err, commitErr)
 }
 

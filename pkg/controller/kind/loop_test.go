@@ -324,7 +324,7 @@ func TestCommitWithinPass(t *testing.T) {
 	var after []string
 	w := newWorld(t, func(w *world, k *kind.Definition[*cluster, v1alpha1.DemoAppClusterStatus]) {
 		k.Steps = func(ctx context.Context, p *pass) error {
-			p.AfterCommit(func(bool) { after = w.requests })
+			p.AfterCommit(func(kind.StatusEnd) { after = w.requests })
 			p.Conditions().MarkReconciling("RollingOut", "")
 			if err := p.Commit(ctx); err != nil {
 				return err

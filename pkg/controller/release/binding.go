@@ -133,6 +133,9 @@ type Facts struct {
 	// Digest identifies the desired release. InputVersion is its counterpart that may be
 	// stored in the status. Both are empty while the desired release is not known.
 	Digest, InputVersion string
+	// FailureUnknown says that an earlier process recorded the failures in the status, and that it is
+	// not known whether they are failures of these inputs.
+	FailureUnknown bool
 	// Capabilities identifies the kinds of the API server, if the failures so far depend on them.
 	Capabilities string
 	// SourcesChanged says that Desired.Sources differs from the one with which the release last

@@ -103,7 +103,7 @@ func HeldByRollout() kind.Gate {
 
 // Gate implements [Rollouts]: an object that has not changed itself waits for its turn.
 func (r *Fleet) Gate(ctx context.Context, in GateInput) Verdict {
-	stands := standing(candidateOf(in.Facts, in.Plan, *in.Status))
+	stands := standing(candidateOf(in.Facts, in.Plan, *in.Status, r.turns.MayHalt()))
 	if stands != rollout.Due || in.Plan.Next.Action != helm.ActionUpgrade {
 		if stands == rollout.Due {
 			stands = rollout.Settled
@@ -150,14 +150,19 @@ func (r *Fleet) hold(in GateInput, answer rollout.Answer) Verdict {
 }
 
 // Settle implements [Rollouts]. A pass that did not observe the release does not change the
-// state of the object.
-func (r *Fleet) Settle(f Facts, plan Plan, s releasev1alpha1.ReleaseStatus) {
+// state of the object. Neither does a failure that is lost: the retry would end the halt, because it
+// does not know of the failure. Until the retry, the object keeps its turn.
+func (r *Fleet) Settle(f Facts, plan Plan, s releasev1alpha1.ReleaseStatus, lost bool) {
 	if plan.Observed.Record == nil {
 		r.turns.MarkUnknown(f.Key)
 		return
 	}
-	c := candidateOf(f, plan, s)
+	c := candidateOf(f, plan, s, r.turns.MayHalt())
 	stands := standing(c)
+	if lost && stands == rollout.Failed {
+		r.turns.MarkUnknown(f.Key)
+		return
+	}
 	r.turns.Set(f.Key, stands)
 	if left := c.timeLeft(); stands == rollout.Active && left > 0 && !c.wasHealthyBefore() {
 		r.queue.EnqueueAfter(f.Key, left, controller.HealthChange)

@@ -165,11 +165,11 @@ func TestRolloutFollowsObjects(t *testing.T) {
 	in := upgradeOf(t, key, condition(releasev1alpha1.ConditionFailed, "True", releasev1alpha1.ReasonUpgradeFailed))
 	r.turns.Set(key, rollout.Failed)
 
-	r.Settle(in.Facts, Plan{Next: helm.Decision{}}, *in.Status)
+	r.Settle(in.Facts, Plan{Next: helm.Decision{}}, *in.Status, false)
 	expect.Equal(t, "counts after a pass without a record", rollout.Counts{Failed: 1, Halted: true}, r.Counts())
 	r.Forget(key)
 	expect.Equal(t, "counts after a deletion", rollout.Counts{}, r.Counts())
-	r.Settle(in.Facts, in.Plan, newSample().Status)
+	r.Settle(in.Facts, in.Plan, newSample().Status, false)
 	expect.Equal(t, "counts with an older chart", rollout.Counts{}, r.Counts())
 }
 

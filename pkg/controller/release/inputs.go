@@ -23,43 +23,49 @@ import (
 // short secret can be guessed from its digest. The version is derived from UIDs and
 // resource versions instead, or is random. If an object is written again with the same
 // content, its version stays the same while the process runs.
-type inputVersion struct{ inputs, version string }
+type inputVersion struct {
+	inputs, version string
+	// unknown is Facts.FailureUnknown.
+	unknown bool
+}
 
 // forceMark separates the version of the inputs from a requested upgrade.
 const forceMark = "+"
 
 // inputVersion returns the version of all inputs of an attempt, and of the upgrade that was
-// requested last: a request starts afresh what was given up.
-func (l *Lifecycle) inputVersion(ctx context.Context, f Facts, s releasev1alpha1.ReleaseStatus) string {
+// requested last: a request starts afresh what was given up. It reports whether the failures in the
+// status may be of these inputs, see Facts.FailureUnknown.
+func (l *Lifecycle) inputVersion(ctx context.Context, f Facts, s releasev1alpha1.ReleaseStatus) (version string, unknown bool) {
 	inputs := attemptInputs(f)
 	last, known := l.inputVersions.Get(f.Key)
 	if !known || last.inputs != inputs {
 		last = inputVersion{inputs: inputs, version: f.Desired.InputVersion}
 		if last.version == "" {
-			last.version = l.newVersion(ctx, f, s, !known)
+			last.version, last.unknown = l.newVersion(ctx, f, s, !known)
 		}
 		l.inputVersions.Set(f.Key, last)
 	}
 	force := cmp.Or(f.ForceAt, s.LastHandledForceAt)
 	if force == "" {
-		return last.version
+		return last.version, last.unknown
 	}
 	sum := sha256.Sum256([]byte(force))
-	return last.version + forceMark + hex.EncodeToString(sum[:8])
+	return last.version + forceMark + hex.EncodeToString(sum[:8]), last.unknown
 }
 
 // newVersion returns the version of inputs that the binding cannot identify. In the first pass
 // of a process it is the one in the status, if the newest revision is of these inputs: then
-// the recorded failures are, too. Otherwise it is a random one.
-func (l *Lifecycle) newVersion(ctx context.Context, f Facts, s releasev1alpha1.ReleaseStatus, first bool) string {
+// the recorded failures are, too. Otherwise it is a random one, and the recorded failures may be of
+// these inputs or of others: an attempt may fail without a revision.
+func (l *Lifecycle) newVersion(ctx context.Context, f Facts, s releasev1alpha1.ReleaseStatus, first bool) (version string, unknown bool) {
 	stored, _, _ := strings.Cut(storedFailures(s).Inputs, forceMark)
 	if first && stored != "" {
 		observed, err := l.engine.Observe(ctx, f.release(), helm.Baseline{})
 		if record := f.Desired.Release.Recognize(observed).Record; err == nil && record != nil && record.Own && (record.Inputs == f.Digest || record.Abandoned == f.Digest) {
-			return stored
+			return stored, false
 		}
 	}
-	return string(uuid.NewUUID())
+	return string(uuid.NewUUID()), first && stored != ""
 }
 
 // attemptInputs identifies everything that decides whether an attempt succeeds, as far as the

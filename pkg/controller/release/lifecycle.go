@@ -45,8 +45,9 @@ type Engine interface {
 type Rollouts interface {
 	// Gate holds an upgrade of an object that has not changed itself until its turn comes.
 	Gate(ctx context.Context, input GateInput) Verdict
-	// Settle records how the object stands to the change after a pass.
-	Settle(f Facts, plan Plan, status releasev1alpha1.ReleaseStatus)
+	// Settle records how the object stands to the change after a pass. lost says that the status could
+	// not be written, so the next pass does not have it.
+	Settle(f Facts, plan Plan, status releasev1alpha1.ReleaseStatus, lost bool)
 	// Forget removes an object that is deleted or being deleted.
 	Forget(key cache.ObjectName)
 }
@@ -153,7 +154,7 @@ type pass interface {
 	RequeueAfter(d time.Duration)
 	Commit(ctx context.Context) error
 	Confirm(ctx context.Context) error
-	AfterCommit(f func(committed bool))
+	AfterCommit(f func(end kind.StatusEnd))
 }
 
 // reconcile makes one pass over a release. err is the error of Binding.Desired.
@@ -161,7 +162,13 @@ func (l *Lifecycle) reconcile(ctx context.Context, s *subject, f Facts, err erro
 	ctx = f.Desired.Redactor.Logging(withWait(ctx))
 	var plan Plan
 	// Settle runs last, because the statuses then show whose turn is next.
-	s.AfterCommit(func(bool) { l.rollouts.Settle(f, plan, *s.status) })
+	s.AfterCommit(func(end kind.StatusEnd) {
+		lost := end == kind.StatusLost
+		if lost {
+			l.refusedChanges.Forget(f.Key) // The next pass repeats the attempt, and reports its failure.
+		}
+		l.rollouts.Settle(f, plan, *s.status, lost)
+	})
 	chart := f.Desired.Release.Chart
 	bound := fmt.Sprintf("Bound to chart %s %s", chart.Name(), chart.Version())
 	if note := chart.SchemaNote(); note != "" {
@@ -208,7 +215,7 @@ func (l *Lifecycle) identify(ctx context.Context, f Facts, s releasev1alpha1.Rel
 	if storedFailures(s).Capabilities != "" {
 		f.Capabilities = l.engine.Capabilities(f.release())
 	}
-	f.InputVersion = l.inputVersion(ctx, f, s)
+	f.InputVersion, f.FailureUnknown = l.inputVersion(ctx, f, s)
 	f.SourcesChanged = l.sourcesChanged(f, s)
 	return f, nil
 }
@@ -382,7 +389,7 @@ type noRollouts struct{}
 func (noRollouts) Gate(context.Context, GateInput) Verdict { return Verdict{} }
 
 // Settle implements [Rollouts].
-func (noRollouts) Settle(Facts, Plan, releasev1alpha1.ReleaseStatus) {}
+func (noRollouts) Settle(Facts, Plan, releasev1alpha1.ReleaseStatus, bool) {}
 
 // Forget implements [Rollouts].
 func (noRollouts) Forget(cache.ObjectName) {}

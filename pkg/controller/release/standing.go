@@ -4,6 +4,7 @@
 package release
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -34,6 +35,8 @@ type candidate struct {
 	chart *chart.Chart
 	// inputs is Facts.InputVersion; empty before the first pass.
 	inputs string
+	// unknown is Facts.FailureUnknown for failures that halt the rollout.
+	unknown bool
 	// now and timeout limit how long a release that was not healthy before takes a turn.
 	now     time.Time
 	timeout time.Duration
@@ -42,11 +45,11 @@ type candidate struct {
 	changes bool
 }
 
-// candidateOf is the state of an object in a pass.
-func candidateOf(f Facts, plan Plan, s releasev1alpha1.ReleaseStatus) candidate {
+// candidateOf is the state of an object in a pass. halts says that failures halt the rollout.
+func candidateOf(f Facts, plan Plan, s releasev1alpha1.ReleaseStatus, halts bool) candidate {
 	return candidate{
 		generation: f.Generation, suspended: f.Desired.Policy.Suspend, status: s, observed: plan.Observed, chart: f.Desired.Release.Chart,
-		inputs: f.InputVersion, changes: changesFleet(f, plan, s), now: f.Now, timeout: Timeout(f.Desired.Policy),
+		inputs: f.InputVersion, unknown: f.FailureUnknown && halts, changes: changesFleet(f, plan, s), now: f.Now, timeout: Timeout(f.Desired.Policy),
 	}
 }
 
@@ -88,7 +91,13 @@ func attempted(generation int64, record *record.Record, s releasev1alpha1.Releas
 // too, one that was unhealthy before and is unhealthy now, a suspended one, and one that
 // failed because of itself or its namespace. One that was not healthy before has a turn for the
 // time of its timeout: a fleet that is not healthy is changed a few objects at a time, too.
+//
+// An object that failed in an earlier process stays failed until an attempt succeeds, if its inputs
+// may still be the same. Otherwise, each restart would let further objects fail.
 func standing(c candidate) rollout.Standing {
+	if before := c.beforeFirstPass(); c.unknown && before.failed() && standing(before) == rollout.Failed {
+		return rollout.Failed
+	}
 	record, s := c.observed.Record, c.status
 	if record == nil || !record.Own {
 		return rollout.Settled
@@ -120,6 +129,12 @@ func standing(c candidate) rollout.Standing {
 	default:
 		return rollout.Active
 	}
+}
+
+// beforeFirstPass is the state of the object before the first pass of the process.
+func (c candidate) beforeFirstPass() candidate {
+	c.inputs, c.unknown, c.changes = "", false, false
+	return c
 }
 
 // timeLeft is the time for which a release that was not healthy before the change keeps its turn.
@@ -154,12 +169,21 @@ func (c candidate) gotChange() bool {
 }
 
 // firstChange is the oldest revision since the last good one that a change of the fleet made; 0 if
-// there is none.
+// there is none. The retry of an attempt that left no revision belongs to the change of the attempt.
 func (c candidate) firstChange() (first int64) {
+	retry, good := int64(0), c.status.LastGoodRevision
 	for _, entry := range c.status.History {
 		ofChart := entry.Reason != releasev1alpha1.UpgradeReasonChartChanged || c.chart == nil || entry.ChartVersion == c.chart.Version()
-		if slices.Contains(fleetReasons, entry.Reason) && ofChart && entry.Revision > c.status.LastGoodRevision {
+		ofFleet := slices.Contains(fleetReasons, entry.Reason) && ofChart
+		switch retries := entry.Reason == releasev1alpha1.UpgradeReasonRetryAfterFailure; {
+		case ofFleet && entry.Revision > good:
 			first = entry.Revision
+		case ofFleet && entry.Outcome == releasev1alpha1.HistoryFailed:
+			first = cmp.Or(retry, first)
+		case retries && entry.Revision > good:
+			retry = entry.Revision
+		case entry.Action != releasev1alpha1.HistoryRepair && (!retries || entry.Revision > 0):
+			retry = 0 // It was a retry of this attempt, or this revision ended the attempts.
 		}
 	}
 	return first

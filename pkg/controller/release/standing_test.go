@@ -105,6 +105,41 @@ func TestStanding(t *testing.T) {
 	}
 }
 
+// TestStandingAfterRestart: a new process does not know whether an object failed with these inputs.
+// An object that halted the rollout still does.
+func TestStandingAfterRestart(t *testing.T) {
+	older, newer := chartVersion(t, "1.0.0"), chartVersion(t, "1.1.0")
+	for name, test := range map[string]struct {
+		failures releasev1alpha1.FailureCounts
+		history  []releasev1alpha1.HistoryEntry
+		want     rollout.Standing
+	}{
+		"failed with the chart":        {releasev1alpha1.FailureCounts{Consecutive: 1, Generation: 1, Chart: newer.Digest()}, nil, rollout.Failed},
+		"failed with another chart":    {releasev1alpha1.FailureCounts{Consecutive: 1, Generation: 1, Chart: older.Digest()}, nil, rollout.Due},
+		"failed with another spec":     {releasev1alpha1.FailureCounts{Consecutive: 1, Generation: 7, Chart: newer.Digest()}, nil, rollout.Due},
+		"recovered":                    {releasev1alpha1.FailureCounts{}, nil, rollout.Due},
+		"failed because of the object": {releasev1alpha1.FailureCounts{Consecutive: 1, Generation: 1, Chart: newer.Digest(), CausedByObject: true}, nil, rollout.Due},
+		"failed before the chart, too": {
+			releasev1alpha1.FailureCounts{Consecutive: 1, Generation: 1, Chart: newer.Digest()},
+			[]releasev1alpha1.HistoryEntry{{Action: releasev1alpha1.HistoryUpgrade, Outcome: releasev1alpha1.HistoryFailed, ChartVersion: "1.0.0", Generation: 1}},
+			rollout.Due,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			test.failures.Inputs = "of an earlier process"
+			failed := releasev1alpha1.HistoryEntry{Action: releasev1alpha1.HistoryUpgrade, Outcome: releasev1alpha1.HistoryFailed, ChartVersion: "1.1.0", Generation: 1}
+			c := candidate{
+				generation: 1, chart: newer, inputs: "of this process", unknown: true,
+				status:   releasev1alpha1.ReleaseStatus{Failures: &test.failures, History: append([]releasev1alpha1.HistoryEntry{failed}, test.history...)},
+				observed: helm.Snapshot{Record: &record.Record{Revision: 1, Status: "deployed", Own: true, Inputs: "older", ChartDigest: older.ShortDigest()}},
+			}
+			expect.Equal(t, "standing", test.want, standing(c))
+			c.unknown = false
+			expect.Equal(t, "standing if the inputs are known to be others", rollout.Due, standing(c))
+		})
+	}
+}
+
 // TestStandingByStatus: what the status alone says is what the records say, too.
 func TestStandingByStatus(t *testing.T) {
 	chart := chartVersion(t, "1.1.0")
@@ -174,6 +209,7 @@ func TestStandingOfOperatorChange(t *testing.T) {
 	rolledBack := func(s *sample) {
 		s.Status.History = append([]releasev1alpha1.HistoryEntry{{Action: releasev1alpha1.HistoryRollback, Outcome: succeeded, Revision: 3, Generation: 1}}, s.Status.History...)
 	}
+	recovered := func(s *sample) { s.Status.Failures = nil }
 	unhealthy := condition(apimeta.ConditionStalled, metav1.ConditionTrue, apimeta.ReasonUnhealthy)
 	tests := []struct {
 		name     string
@@ -210,6 +246,12 @@ func TestStandingOfOperatorChange(t *testing.T) {
 		}, rollout.Active},
 		{"never healthy, after its timeout", helm.Snapshot{Record: revision(2), LastGood: revision(1)}, false, 6 * time.Minute, []func(*sample){
 			tried(changed, succeeded, 2),
+		}, rollout.Settled},
+		{"retry made the revision, pods start", helm.Snapshot{Record: revision(2), LastGood: revision(1)}, false, 0, []func(*sample){
+			healthyAt(1), tried(changed, failed, 0), tried(retried, failed, 0), tried(retried, succeeded, 2), recovered,
+		}, rollout.Active},
+		{"retry of an own change made the revision", helm.Snapshot{Record: revision(2), LastGood: revision(1)}, false, 0, []func(*sample){
+			healthyAt(1), tried(changed, failed, 0), tried(spec, failed, 0), tried(retried, succeeded, 2), recovered,
 		}, rollout.Settled},
 		{"unhealthy before and now", helm.Snapshot{Record: revision(2), LastGood: revision(1)}, false, 0, []func(*sample){
 			tried(changed, succeeded, 2), unhealthy,

@@ -94,6 +94,9 @@ func (f *Fleet) Held(key cache.ObjectName, what string, answer Answer) (reason, 
 		"with it; it goes on when they recover, change or are deleted, and %s upgrades this one now", what, of, apimeta.AnnotationForceAt)
 }
 
+// MayHalt reports whether failures halt the rollout.
+func (f *Fleet) MayHalt() bool { return f.limits.Failed > 0 }
+
 // Prepare is called before a question. It restores the standings of the shards that the process has
 // taken, and limits the active objects to the share of the process.
 func (f *Fleet) Prepare(ctx context.Context) {

@@ -173,8 +173,8 @@ func (c *Controller) newLoop(deps Deps) (*kind.Loop[*v1alpha1.DemoApp, v1alpha1.
 // steps make one pass over an app. The reservations of the app end once its status is
 // written.
 func (c *Controller) steps(ctx context.Context, p *pass) error {
-	p.AfterCommit(func(committed bool) {
-		if committed {
+	p.AfterCommit(func(end kind.StatusEnd) {
+		if end == kind.StatusCommitted {
 			c.releaseClaims(p.Key())
 		}
 	})

@@ -226,8 +226,8 @@ func (c *kindController) steps(ctx context.Context, p *pass) error {
 	}
 	setUpstream(p.Conditions(), &p.Object.Status.ReleaseStatus, err)
 	before := p.Observed
-	p.AfterCommit(func(committed bool) {
-		if committed && c.pruned.Notice(p) {
+	p.AfterCommit(func(end kind.StatusEnd) {
+		if end == kind.StatusCommitted && c.pruned.Notice(p) {
 			event.Emit(ctx, c.deps.Recorder, p.Object, statusLost(p.Observed != before))
 		}
 	})

@@ -6,6 +6,8 @@ package watches_test
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -48,13 +50,18 @@ func withLimits(active, failed int) func(*watches.ReleaseKind) {
 	return func(k *watches.ReleaseKind) { k.Rollout = rollout.Limits{Active: active, Failed: failed} }
 }
 
-// becomeReady has a Deployment report its newest generation as ready.
+// becomeReady has Deployments report their present generations as ready. A Deployment that changes
+// meanwhile is not ready.
 func (w *world) becomeReady(names ...string) {
 	w.t.Helper()
+	generations := map[string]int64{}
+	for _, name := range names {
+		generations[name] = w.Object("Deployment", name).GetGeneration()
+	}
 	for _, name := range names {
 		w.Edit("Deployment", name, "kube-controller-manager", func(object *unstructured.Unstructured) {
 			object.Object["status"] = map[string]any{
-				"observedGeneration": object.GetGeneration(), "replicas": int64(1), "updatedReplicas": int64(1), "readyReplicas": int64(1), "availableReplicas": int64(1),
+				"observedGeneration": generations[name], "replicas": int64(1), "updatedReplicas": int64(1), "readyReplicas": int64(1), "availableReplicas": int64(1),
 				"conditions": []any{map[string]any{"type": "Available", "status": "True"}},
 			}
 		})
@@ -184,29 +191,45 @@ func (w *world) waitingFor(names []string, reason string) (waiting []string) {
 	return waiting
 }
 
-// TestFleetHalts: failures stop the rollout, also after a restart, and it goes on once the cause is
-// corrected.
+// attempted returns the Memcacheds with an upgrade in their history.
+func (w *world) attempted(names []string) (attempted []string) {
+	w.t.Helper()
+	for _, name := range names {
+		if slices.ContainsFunc(w.changes(name), func(change string) bool { return strings.HasPrefix(change, "Upgrade ") }) {
+			attempted = append(attempted, name)
+		}
+	}
+	return attempted
+}
+
+// TestFleetHalts: failures stop the rollout, also after a restart and after another change that fails,
+// too. It goes on once the cause is corrected.
 func TestFleetHalts(t *testing.T) {
 	broken := func(k *watches.ReleaseKind) {
 		k.Chart, k.Revision = chartOf(t, "1.0.0", "deployment.yaml", podDeployment, "fails.yaml", `{{ fail "no" }}`), "broken"
 	}
 	bubble(t, []watches.ReleaseKind{probes(t)}, func(w *world) {
 		names := w.fleet(8)
-		expect.NoError(w.t, w.manager.Update(probes(t, broken, withLimits(2, 1))))
-		w.Settle()
-		halted := w.waitingFor(names, "RolloutHalted")
-		if len(halted) < 6 {
-			w.t.Errorf("%d custom resources wait for the halted rollout, want at least 6", len(halted))
-		}
+		expect.NoError(w.t, w.manager.Update(probes(t, broken, withLimits(1, 1))))
+		w.Wait(time.Minute) // Custom resources that wait are told of the halt later.
+		failed, halted := w.attempted(names), w.waitingFor(names, "RolloutHalted")
+		expect.Equal(w.t, "custom resources that failed", 1, len(failed))
+		expect.Equal(w.t, "custom resources that wait", 7, len(halted))
 		w.has("conditions of a halted one", w.conditions(halted[0]), "Ready False RolloutHalted", "Deployed True InstallSuccessful")
-		w.start(probes(t, broken, withLimits(2, 1)))
-		w.Settle()
-		if halted = w.waitingFor(names, "RolloutHalted"); len(halted) < 4 {
-			w.t.Errorf("%d custom resources wait after a restart, want at least 4", len(halted))
-		}
+
+		w.Stop()
+		w.start(probes(t, broken, withLimits(1, 1)))
+		w.Wait(time.Minute)
+		expect.Equal(w.t, "custom resources that failed before a restart or after it", failed, w.attempted(names))
+		expect.Equal(w.t, "custom resources that wait after a restart", halted, w.waitingFor(names, "RolloutHalted"))
+
+		expect.NoError(w.t, w.manager.Update(probes(t, broken, withImage("pause:3.9"), withLimits(1, 1))))
+		w.Wait(time.Minute)
+		expect.Equal(w.t, "custom resources that failed with another override", failed, w.attempted(names))
+		expect.Equal(w.t, "custom resources that wait with another override", halted, w.waitingFor(names, "RolloutHalted"))
 		expect.Equal(w.t, "images", map[string]int{"pause:3.8": 8}, w.images(names))
 
-		expect.NoError(w.t, w.manager.Update(probes(t, withImage("pause:3.9"), withLimits(2, 1))))
+		expect.NoError(w.t, w.manager.Update(probes(t, withImage("pause:3.9"), withLimits(1, 1))))
 		w.Settle()
 		for range names {
 			w.becomeReady(names...)

@@ -185,7 +185,7 @@ func (o *operation) settle(info *resource.Info, object *unstructured.Unstructure
 	mode := ssa.Over(fingerprint(ssa.ManagedFields(live)))
 	if o.clientSide {
 		// Helm 3 owns the object by client-side apply.
-		if err := o.applier(info).TakeOver(o.ctx, o.clientSideManagers); err != nil {
+		if err := o.applier(info).TakeOver(o.ctx, o.clientSideManagers(info)); err != nil {
 			return nil, false, err
 		}
 		mode = ssa.Force
@@ -239,7 +239,7 @@ func (o *operation) ours(info *resource.Info, live *unstructured.Unstructured) b
 	if o.isOwnHook(live) && (o.hookNames.Has(identityOf(info)) || o.formerHooks().Has(identityOf(info))) {
 		return true
 	}
-	return o.established && o.isController(live) || o.claimed(live) && !o.hasOtherController(live) && o.provesOwner(live)
+	return o.established && o.isController(live) || !o.hasOtherController(live) && (o.claimed(live) && o.provesOwner(live) || o.isNamed(live))
 }
 
 // isController reports whether the release's owner, or an earlier owner with the same name, is the
@@ -357,7 +357,7 @@ func (o *operation) remove(info *resource.Info, policy metav1.DeletionPropagatio
 		if err != nil {
 			return fmt.Errorf("%s: %w", reference(info), err)
 		}
-		got, controlled = live.Of(found), o.isController(found)
+		got, controlled = live.Of(found), o.isController(found) || o.isNamed(found)
 		foreign = o.hasOtherController(found) || found.GetUID() != made && !controlled && !o.provesOwner(found)
 	}
 	if got.Kept || isKept(info) {

@@ -214,7 +214,7 @@ func TestUpgradeRemovesObjects(t *testing.T) {
 		f.TakeRequests()
 		f.must(made(t, map[string]string{"templates/a.yaml": configMap("a", "1"), "templates/c.yaml": configMap("c", "1")}), ActionUpgrade, CauseInputsChanged)
 		wantRequests(t, f,
-			"create secrets default", "apply configmaps default/c", "delete configmaps default/b",
+			"get configmaps default/c", "create secrets default", "apply configmaps default/c", "delete configmaps default/b",
 			"update secrets default/sh.helm.release.v1.web.v1", "update secrets default/sh.helm.release.v1.web.v2",
 		)
 		if diff := cmp.Diff([]string{"ConfigMap default/a", "ConfigMap default/c"}, f.Names()); diff != "" {

@@ -297,6 +297,7 @@ func (o *operation) inspect(record *record.Record) error {
 		return fmt.Errorf("read the deployed release: %w", err)
 	}
 	o.clientSide = o.clientSide || rls == nil || rls.ApplyMethod == "" || rls.ApplyMethod == string(releasev1.ApplyMethodClientSideApply)
+	o.formerObjects = append(o.formerObjects, o.claimedBy(rls)...)
 	return nil
 }
 

@@ -16,7 +16,8 @@ import (
 	"github.com/example/demoapp-controller/pkg/ssa"
 )
 
-// additions returns the fields that only other clients own and that are not ignored.
+// additions returns the fields that only other clients own and that are not ignored. Some of them may
+// be fields of the chart.
 func (o *operation) additions(info *resource.Info, object, live *unstructured.Unstructured) (*fieldpath.Set, error) {
 	added, err := fields.Foreign(live)
 	if err != nil {
@@ -59,13 +60,14 @@ func (o *operation) look(info *resource.Info) (*unstructured.Unstructured, error
 	return live, nil
 }
 
-// removeForeign removes the fields that only other clients own. It accepts ignored fields, and
-// fields that the engine owns as well.
+// removeForeign removes the fields that only other clients own and the chart does not set. It accepts
+// ignored fields, and fields that the engine owns as well.
 func (o *operation) removeForeign(info *resource.Info, object, live *unstructured.Unstructured) error {
 	added, err := o.additions(info, object, live)
 	if err != nil {
 		return err
 	}
+	added = added.Difference(fields.OfChart(object, added))
 	result := live
 	if !added.Empty() {
 		cleaned, err := fields.Without(live, added)

@@ -112,12 +112,13 @@ var firstHooks = map[common.Status]releasev1.HookEvent{
 	common.StatusPendingRollback: releasev1.HookPreRollback,
 }
 
-// lookFirst fails if an object of the revision exists and has another owner. It reads the objects
-// only if hooks run before the applies. Otherwise, the apply detects the conflict, without an extra
-// request.
+// lookFirst fails if an object of the revision exists and has another owner, so that a refused
+// revision changes nothing. An install reads the objects only if hooks run before. Otherwise its
+// creations detect the conflict without an extra request, and are undone.
 func (o *operation) lookFirst(next *releasev1.Release) error {
 	event := firstHooks[next.Info.Status]
-	if o.skipsHooks || !slices.ContainsFunc(next.Hooks, func(hook *releasev1.Hook) bool { return runsAt(hook, event) }) {
+	hooked := !o.skipsHooks && slices.ContainsFunc(next.Hooks, func(hook *releasev1.Hook) bool { return runsAt(hook, event) })
+	if event == releasev1.HookPreInstall && !hooked {
 		return nil
 	}
 	resources, err := o.build(next.Manifest)

@@ -7,6 +7,7 @@ import (
 	"maps"
 
 	"helm.sh/helm/v4/pkg/kube"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/cli-runtime/pkg/resource"
 
@@ -15,13 +16,13 @@ import (
 
 // owned reports whether the object is annotated as part of the release. Hooks and files
 // under crds/ are not.
-func (o *operation) owned(object *unstructured.Unstructured) bool {
+func (o *operation) owned(object metav1.Object) bool {
 	annotations := object.GetAnnotations()
 	return annotations[manifest.ReleaseNameAnnotation] == o.release.Name && annotations[manifest.ReleaseNamespaceAnnotation] == o.release.Namespace
 }
 
 // claimed reports whether the object has all of Helm's marks for the release.
-func (o *operation) claimed(object *unstructured.Unstructured) bool {
+func (o *operation) claimed(object metav1.Object) bool {
 	return object.GetLabels()[manifest.ManagedByLabel] == manifest.ManagedByHelm && o.owned(object)
 }
 

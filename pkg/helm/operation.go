@@ -91,6 +91,8 @@ type operation struct {
 	// clientSide says that the release was last applied by client-side apply. Its objects
 	// are then migrated before they are applied.
 	clientSide bool
+	// formerObjects are the objects of the last revision, if another client made it.
+	formerObjects kube.ResourceList
 	// ignore names fields that other clients may change.
 	ignore []IgnoreRule
 	// validation is Release.FieldValidation.
@@ -102,6 +104,8 @@ type operation struct {
 	awaitsRemoval bool
 	// touched means that the operation changed objects that existed before.
 	touched bool
+	// corrected means that a repair changed an object.
+	corrected bool
 	// installing is the name of the chart of an install, in which Helm creates the files
 	// under crds/; empty in other operations.
 	installing string

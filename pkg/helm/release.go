@@ -276,6 +276,9 @@ type Deployed struct {
 	Scope Scope
 	// Changes are the differences from the previous revision, if the operation made a revision.
 	Changes Changes
+	// Uncorrected means that a repair found all objects as desired. A change of an object may look like
+	// drift, see [ssa.Trace.MayHide].
+	Uncorrected bool
 	// Notes has one line for each part of the manifest that the engine did not send, at most 10.
 	Notes []string
 }

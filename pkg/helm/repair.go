@@ -46,7 +46,9 @@ func (o *operation) repair(decision Decision, baseline Baseline) (*Deployed, err
 		}
 		o.inventory = mergeInventory(baseline.Inventory, o.inventory)
 	}
-	return o.deployed(rls), err
+	deployed := o.deployed(rls)
+	deployed.Uncorrected = !o.corrected
+	return deployed, err
 }
 
 // mergeInventory returns the known inventory with the repaired entries.
@@ -75,12 +77,16 @@ func (o *operation) repairObject(info *resource.Info, decision Decision) error {
 		}
 	}
 	if isForeignOnly(decision.Drifts, id) {
+		o.corrected = true
 		return o.repairForeign(info, object, false)
 	}
+	before, _ := o.observed(info)
 	result, err := o.put(info, object)
 	if err != nil {
 		return err
 	}
+	// An apply that changes nothing makes no new version of the object.
+	o.corrected = o.corrected || before == nil || before.ResourceVersion != result.GetResourceVersion()
 	if slices.ContainsFunc(decision.Drifts, func(drift Drift) bool { return drift.Object.Identity() == id && drift.Kind == DriftForeign }) {
 		return o.repairForeign(info, object, true)
 	}

@@ -6,6 +6,7 @@ package helm
 import (
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -149,6 +150,36 @@ func TestBaselineWithoutTimes(t *testing.T) {
 			if strings.HasPrefix(request, "apply ") {
 				t.Errorf("request %s", request)
 			}
+		}
+	})
+}
+
+// TestDoubtWithoutChange: a controller that writes an object without a generation twice within the second of
+// the engine's apply, as the autoscaler does with the status of a HorizontalPodAutoscaler, is no drift. The
+// engine applies the object again to find out, and says that nothing was corrected.
+func TestDoubtWithoutChange(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fixture) {
+		desired := made(t, map[string]string{"templates/a.yaml": configMap("a", "1")})
+		f.must(desired, ActionInstall, CauseNotInstalled)
+		for _, text := range []string{"1", "2"} {
+			f.Edit("ConfigMap", "default/a", "kube-controller-manager", change(text, "metadata", "annotations", "observed"))
+			synctest.Wait()
+		}
+
+		deployed, err := f.engine.Execute(t.Context(), desired, f.decide(desired), f.baseline)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if deployed == nil || !deployed.Uncorrected {
+			t.Fatalf("deployed is %+v", deployed)
+		}
+		f.baseline = deployed.Baseline()
+		synctest.Wait()
+		f.must(desired, ActionNone, CauseNone)
+		f.Edit("ConfigMap", "default/a", "kubectl", change("2", "data", "key"))
+		synctest.Wait()
+		if deployed, err = f.engine.Execute(t.Context(), desired, f.decide(desired), f.baseline); err != nil || deployed.Uncorrected {
+			t.Errorf("after a change, deployed is %+v, %v", deployed, err)
 		}
 	})
 }

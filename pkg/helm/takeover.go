@@ -14,12 +14,15 @@ import (
 	releasev1 "helm.sh/helm/v4/pkg/release/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/cli-runtime/pkg/resource"
 	"k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
+	"github.com/example/demoapp-controller/pkg/helm/fields"
 	"github.com/example/demoapp-controller/pkg/helm/manifest"
 	"github.com/example/demoapp-controller/pkg/helm/record"
 	"github.com/example/demoapp-controller/pkg/ssa"
@@ -128,6 +131,15 @@ func (o *operation) provesOwner(live metav1.Object) bool {
 	return !o.isOutside(live) || o.established && o.takeover == nil || o.namesOwner(live)
 }
 
+// isNamed reports whether an object of a takeover has the annotations of the release's owner, and no
+// mark of another release. The upstream operators create a removed object without Helm's marks, so an
+// object that cannot have an owner reference has only these annotations.
+func (o *operation) isNamed(live metav1.Object) bool {
+	manager, holder := live.GetLabels()[manifest.ManagedByLabel], live.GetAnnotations()[manifest.ReleaseNameAnnotation]
+	return o.takeover != nil && o.namesOwner(live) && (manager == "" || manager == manifest.ManagedByHelm) &&
+		(holder == "" || o.owned(live))
+}
+
 // namesOwner reports whether the annotations of an object name the release's owner.
 func (o *operation) namesOwner(live metav1.Object) bool {
 	if o.primary == nil {
@@ -164,30 +176,80 @@ func (o *operation) primaryResource() (resource, kind string) {
 	return resource, schema.FromAPIVersionAndKind(o.primary.APIVersion, o.primary.Kind).GroupKind().String()
 }
 
-// helmOperator is the field manager of an operator that was built from watches.yaml.
-const helmOperator = "helm-operator"
+const (
+	// helmOperator is the field manager of an operator that was built from watches.yaml.
+	helmOperator = "helm-operator"
+	// unnamedClient is the field manager of a client that sends no name. The upstream operators
+	// correct drift, and create removed objects, through such a client.
+	unnamedClient = "Go-http-client"
+	// upstreamChartLabel is the label by which operator-sdk's helm-operator names the chart on objects.
+	upstreamChartLabel = "helm.sdk.operatorframework.io/chart"
+)
 
 // releaseNamePath is the field by which Helm marks an object.
 var releaseNamePath = fieldpath.MakePathOrDie("metadata", "annotations", manifest.ReleaseNameAnnotation)
 
 // clientSideManagers returns the field managers under which Helm applied an object by
-// client-side apply. Helm uses the name of the binary, so in a takeover these are also the
-// managers that set Helm's mark.
-func (o *operation) clientSideManagers(live metav1.Object) sets.Set[string] {
-	managers := sets.New(FieldManager)
-	if o.takeover == nil {
-		return managers
+// client-side apply. In a takeover, these are also the managers of the upstream operator.
+func (o *operation) clientSideManagers(info *resource.Info) func(live metav1.Object) sets.Set[string] {
+	return func(live metav1.Object) sets.Set[string] {
+		if o.takeover == nil {
+			return sets.New(FieldManager)
+		}
+		var former *unstructured.Unstructured
+		if found := o.formerObjects.Get(info); found != nil {
+			former, _ = content(found)
+		}
+		return upstreamManagers(live, former)
 	}
-	managers.Insert(helmOperator)
+}
+
+// upstreamManagers returns the field managers under which an upstream operator wrote an object. Helm
+// uses the name of the binary, so these are also the managers that set Helm's mark. Any client may
+// send no name. What such a client wrote counts only if the manifest of the upstream operator, former,
+// sets one of the fields.
+func upstreamManagers(live metav1.Object, former *unstructured.Unstructured) sets.Set[string] {
+	managers := sets.New(FieldManager, helmOperator)
+	if former != nil {
+		former = asUpstream(former, live)
+	}
 	for _, entry := range live.GetManagedFields() {
 		if entry.Operation != metav1.ManagedFieldsOperationUpdate || entry.Subresource != "" || entry.FieldsV1 == nil ||
 			strings.HasPrefix(entry.Manager, "kubectl") {
 			continue // kubectl sets the mark for a user who hands the object over to Helm.
 		}
-		fields := fieldpath.NewSet()
-		if err := fields.FromJSON(bytes.NewReader(entry.FieldsV1.GetRawBytes())); err == nil && fields.Has(releaseNamePath) {
+		written := fieldpath.NewSet()
+		if err := written.FromJSON(bytes.NewReader(entry.FieldsV1.GetRawBytes())); err != nil {
+			continue
+		}
+		unnamed := entry.Manager == unnamedClient && former != nil && !fields.OfChart(former, written).Empty()
+		if unnamed || written.Has(releaseNamePath) {
 			managers.Insert(entry.Manager)
 		}
 	}
 	return managers
+}
+
+// asUpstream returns an object of a manifest with the metadata that upstream operators add to it.
+func asUpstream(former *unstructured.Unstructured, live metav1.Object) *unstructured.Unstructured {
+	former = former.DeepCopy()
+	labels, annotations := map[string]string{upstreamChartLabel: ""}, map[string]string{
+		PrimaryResourceAnnotation: "", PrimaryResourceTypeAnnotation: "",
+	}
+	maps.Copy(labels, former.GetLabels())
+	maps.Copy(annotations, former.GetAnnotations())
+	former.SetLabels(labels)
+	former.SetAnnotations(annotations)
+	if owner := metav1.GetControllerOf(live); owner != nil {
+		former.SetOwnerReferences([]metav1.OwnerReference{*owner})
+	}
+	return former
+}
+
+// AfterTakeover returns an object without the fields that a takeover removes. live is the object, former
+// its version in the manifest of the upstream operator, or nil, and applied the answer to a dry run of
+// the engine's apply. Defaults of the API server are among the removed fields. The API server sets them
+// again.
+func AfterTakeover(live, former, applied *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	return fields.AfterTakeover(live, applied, upstreamManagers(live, former))
 }

@@ -4,6 +4,7 @@
 package helm
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -334,6 +335,117 @@ func TestTakeoverOutside(t *testing.T) {
 	})
 }
 
+// TestTakeoverOfUnmarkedObjects takes over objects that an upstream operator created again: without
+// Helm's marks, and with the annotations of the owner where an owner reference is not possible. Marks of
+// another release, of another owner, or a part of them prove nothing.
+func TestTakeoverOfUnmarkedObjects(t *testing.T) {
+	named := map[string]string{PrimaryResourceAnnotation: "default/web", PrimaryResourceTypeAnnotation: "App.example.com"}
+	with := func(changes ...string) map[string]string {
+		annotations := maps.Clone(named)
+		for i := 0; i < len(changes); i += 2 {
+			annotations[changes[i]] = changes[i+1]
+		}
+		return annotations
+	}
+	tests := map[string]struct {
+		annotations map[string]string
+		manager     string
+		taken       bool
+	}{
+		"annotations of the owner":           {annotations: named, taken: true},
+		"and the label of the chart":         {annotations: named, manager: "Helm", taken: true},
+		"and the marks of the release":       {annotations: with(manifest.ReleaseNameAnnotation, "web", manifest.ReleaseNamespaceAnnotation, "default"), manager: "Helm", taken: true},
+		"and a mark of another release":      {annotations: with(manifest.ReleaseNameAnnotation, "other"), manager: "Helm"},
+		"and a release of another namespace": {annotations: with(manifest.ReleaseNameAnnotation, "web", manifest.ReleaseNamespaceAnnotation, "other")},
+		"and another manager":                {annotations: named, manager: "other"},
+		"annotations of another owner":       {annotations: with(PrimaryResourceAnnotation, "other/web")},
+		"annotations of another kind":        {annotations: with(PrimaryResourceTypeAnnotation, "Other.example.com")},
+		"one annotation":                     {annotations: map[string]string{PrimaryResourceAnnotation: "default/web"}},
+		"nothing":                            {},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, f *fixture) {
+				templates := map[string]string{"templates/a.yaml": configMap("a", "1"), "templates/role.yaml": outsideRole}
+				owner := takenOver(t, nil).Owner
+				f.operate(made(t, templates), *owner)
+				f.Edit("ClusterRole", "outside", "Go-http-client", func(object *unstructured.Unstructured) {
+					unmark(object)
+					object.SetAnnotations(test.annotations)
+					if test.manager != "" {
+						object.SetLabels(map[string]string{manifest.ManagedByLabel: test.manager})
+					}
+				})
+				f.TakeRequests()
+				templates["templates/a.yaml"] = configMap("a", "2")
+				desired := takenOver(t, templates)
+
+				_, err := f.reconcile(desired)
+
+				if !test.taken {
+					_ = wantError[*OwnershipConflictError](t, err)
+					wantRecords(t, f, "web.v1 deployed")
+					if writes := f.writes(); len(writes) > 0 {
+						t.Errorf("the refused takeover sent %v", writes)
+					}
+					delete(templates, "templates/role.yaml")
+					f.must(takenOver(t, templates), ActionUpgrade, CauseReleaseChanged)
+					if f.Object("ClusterRole", "outside") == nil {
+						t.Error("the object of another owner was removed")
+					}
+					return
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				f.must(desired, ActionNone, CauseNone)
+				f.uninstall(desired)
+				if left := f.Names(); len(left) > 0 {
+					t.Errorf("%v are left", left)
+				}
+			})
+		})
+	}
+}
+
+// TestTakeoverRemovesUnmarkedObject removes an object that an upstream operator created again and that the
+// chart no longer has.
+func TestTakeoverRemovesUnmarkedObject(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fixture) {
+		owner := takenOver(t, nil).Owner
+		f.operate(made(t, map[string]string{"templates/a.yaml": configMap("a", "1"), "templates/role.yaml": outsideRole}), *owner)
+		f.Edit("ClusterRole", "outside", "Go-http-client", func(object *unstructured.Unstructured) {
+			unmark(object)
+			object.SetAnnotations(map[string]string{PrimaryResourceAnnotation: "default/web", PrimaryResourceTypeAnnotation: "App.example.com"})
+		})
+
+		if _, err := f.reconcile(takenOver(t, map[string]string{"templates/a.yaml": configMap("a", "1")})); err != nil {
+			t.Fatal(err)
+		}
+
+		if f.Object("ClusterRole", "outside") != nil {
+			t.Error("the object is left")
+		}
+	})
+}
+
+// TestRefusedUpgradeChangesNothing: an upgrade finds an object of another owner before it changes an object.
+func TestRefusedUpgradeChangesNothing(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fixture) {
+		f.must(made(t, map[string]string{"templates/a.yaml": configMap("a", "1")}), ActionInstall, CauseNotInstalled)
+		f.Edit("ConfigMap", "default/z", "kubectl", func(object *unstructured.Unstructured) { object.SetLabels(map[string]string{"app": "other"}) })
+		f.TakeRequests()
+
+		_, err := f.reconcile(made(t, map[string]string{"templates/a.yaml": configMap("a", "2"), "templates/z.yaml": configMap("z", "2")}))
+
+		_ = wantError[*OwnershipConflictError](t, err)
+		if writes := f.writes(); len(writes) > 0 {
+			t.Errorf("the refused upgrade sent %v", writes)
+		}
+		wantRecords(t, f, "web.v1 deployed")
+	})
+}
+
 // TestClientSideManagers finds the managers whose fields move to server-side apply in a takeover.
 func TestClientSideManagers(t *testing.T) {
 	const mark = `{"f:metadata":{"f:annotations":{"f:meta.helm.sh/release-name":{}}}}`
@@ -353,18 +465,31 @@ func TestClientSideManagers(t *testing.T) {
 		"mark in a subresource":              {entry("manager", "status", mark, metav1.ManagedFieldsOperationUpdate), false},
 		"fields that cannot be decoded":      {entry("manager", "", `{"f:`, metav1.ManagedFieldsOperationUpdate), false},
 		"helm-operator, which needs no mark": {entry("helm-operator", "", `{}`, metav1.ManagedFieldsOperationUpdate), true},
+		"without a name, a field of the manifest": {
+			entry("Go-http-client", "", `{"f:data":{"f:key":{},"f:other":{}}}`, metav1.ManagedFieldsOperationUpdate), true,
+		},
+		"without a name, other fields": {entry("Go-http-client", "", `{"f:data":{"f:other":{}}}`, metav1.ManagedFieldsOperationUpdate), false},
+		"without a name, the label of upstream": {
+			entry("Go-http-client", "", `{"f:metadata":{"f:labels":{"f:helm.sdk.operatorframework.io/chart":{}}}}`, metav1.ManagedFieldsOperationUpdate), true,
+		},
+		"without a name, in a subresource": {
+			entry("Go-http-client", "status", `{"f:data":{"f:key":{}}}`, metav1.ManagedFieldsOperationUpdate), false,
+		},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			object := &metav1.ObjectMeta{ManagedFields: []metav1.ManagedFieldsEntry{test.entry}}
-			o := &operation{takeover: &metav1.OwnerReference{}}
+			former := &unstructured.Unstructured{Object: map[string]any{"data": map[string]any{"key": "value"}}}
 
-			managers := o.clientSideManagers(object)
+			managers := upstreamManagers(object, former)
 
 			if managers.Has(test.entry.Manager) != test.taken {
 				t.Errorf("the managers are %v", managers.UnsortedList())
 			}
-			if without := (&operation{}).clientSideManagers(object); without.Len() != 1 || !without.Has(FieldManager) {
+			if without := upstreamManagers(object, nil); without.Has("Go-http-client") {
+				t.Error("without a manifest, a client without a name is taken")
+			}
+			if without := (&operation{}).clientSideManagers(nil)(object); without.Len() != 1 || !without.Has(FieldManager) {
 				t.Errorf("without a takeover, the managers are %v", without.UnsortedList())
 			}
 		})

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/managedfields"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/applyconfigurations"
 	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
@@ -71,38 +72,39 @@ func LastSet(managed []metav1.ManagedFieldsEntry) int64 {
 // Foreign returns the fields that only other clients own, without finalizers and owner
 // references, because other controllers depend on these.
 func Foreign(live *unstructured.Unstructured) (*fieldpath.Set, error) {
-	foreign, others := fieldpath.NewSet(), fieldpath.NewSet()
-	managed := live.GetManagedFields()
-	for i := range managed {
-		entry := &managed[i]
-		if entry.FieldsV1 == nil {
-			continue
-		}
-		set := fieldpath.NewSet()
-		if err := set.FromJSON(bytes.NewReader(entry.FieldsV1.GetRawBytes())); err != nil {
-			return nil, fmt.Errorf("managedFields of %q: %w", entry.Manager, err)
-		}
-		if isForeign(entry) {
-			foreign = foreign.Union(set)
-		} else {
-			others = others.Union(set)
-		}
+	foreign, err := owned(live.GetManagedFields(), isForeign)
+	if err != nil {
+		return nil, err
 	}
-	return removable(foreign.Difference(others)), nil
+	others, err := owned(live.GetManagedFields(), func(entry *metav1.ManagedFieldsEntry) bool { return !isForeign(entry) })
+	if err != nil {
+		return nil, err
+	}
+	return removable(foreign, others), nil
 }
 
-// removable returns the fields that can be removed without removing fields of other owners:
-// leaves, and items of lists.
-func removable(fields *fieldpath.Set) *fieldpath.Set {
-	leaves, found := fields.Leaves(), fieldpath.NewSet()
-	fields.Iterate(func(path fieldpath.Path) {
+// removable returns the fields that can be removed without removing fields of others: leaves, and
+// items of lists. A client that creates an object also owns its maps and lists as such, and others
+// may own fields in them.
+func removable(fields, others *fieldpath.Set) *fieldpath.Set {
+	leaves, found := fields.Union(others).Leaves(), fieldpath.NewSet()
+	fields.Difference(others).Iterate(func(path fieldpath.Path) {
 		last := path[len(path)-1]
-		if path[0].FieldName == nil || last.FieldName != nil && !leaves.Has(path) || isAgreement(path) {
+		isPart := last.FieldName != nil && !leaves.Has(path) || below(others, path)
+		if path[0].FieldName == nil || isPart || isAgreement(path) {
 			return
 		}
 		found.Insert(path.Copy())
 	})
 	return found
+}
+
+// below reports whether a set has fields below a path.
+func below(set *fieldpath.Set, path fieldpath.Path) bool {
+	for _, element := range path {
+		set = set.WithPrefix(element)
+	}
+	return !set.Empty()
 }
 
 // isAgreement reports whether other controllers depend on the field, or it is in the status.
@@ -154,6 +156,41 @@ func Without(live *unstructured.Unstructured, fields *fieldpath.Set) (*unstructu
 		return nil, err
 	}
 	return &unstructured.Unstructured{Object: content}, nil
+}
+
+// AfterTakeover returns an object without the fields that a takeover removes: those that former
+// managers own by update, and that nobody owns after the apply. applied is the answer to a dry run of
+// the apply. Defaults of the API server are among these fields. It sets them again.
+func AfterTakeover(live, applied *unstructured.Unstructured, former sets.Set[string]) (*unstructured.Unstructured, error) {
+	isFormer := func(entry *metav1.ManagedFieldsEntry) bool {
+		return entry.Operation == metav1.ManagedFieldsOperationUpdate && entry.Subresource == "" && former.Has(entry.Manager)
+	}
+	taken, err := owned(live.GetManagedFields(), isFormer)
+	if err != nil {
+		return nil, err
+	}
+	kept, err := owned(applied.GetManagedFields(), func(entry *metav1.ManagedFieldsEntry) bool { return !isFormer(entry) })
+	if err != nil {
+		return nil, err
+	}
+	return Without(applied, removable(taken, kept))
+}
+
+// owned returns the fields of the entries that match.
+func owned(managed []metav1.ManagedFieldsEntry, match func(*metav1.ManagedFieldsEntry) bool) (*fieldpath.Set, error) {
+	all := fieldpath.NewSet()
+	for i := range managed {
+		entry := &managed[i]
+		if entry.FieldsV1 == nil || !match(entry) {
+			continue
+		}
+		set := fieldpath.NewSet()
+		if err := set.FromJSON(bytes.NewReader(entry.FieldsV1.GetRawBytes())); err != nil {
+			return nil, fmt.Errorf("managedFields of %q: %w", entry.Manager, err)
+		}
+		all = all.Union(set)
+	}
+	return all, nil
 }
 
 // OfChart returns the fields that the chart's object also sets.

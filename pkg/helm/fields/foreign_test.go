@@ -118,3 +118,63 @@ spec: {ours: 1, theirs: {deep: [1, 2]}}
 		t.Errorf("left is %v, %v", left.Object, err)
 	}
 }
+
+// created is an object that another client created, and that the engine then applied. The other client
+// owns maps and items as such, in which the engine owns fields.
+const created = `
+apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: web
+  labels: {app: web}
+  annotations: {theirs: a}
+  managedFields:
+  - manager: helm
+    operation: Apply
+    apiVersion: apps/v1
+    fieldsType: FieldsV1
+    fieldsV1: {"f:metadata": {"f:labels": {"f:app": {}}}, "f:spec": {"f:selector": {}, "f:template": {"f:metadata": {"f:labels": {"f:app": {}}}, "f:spec": {"f:containers": {"k:{\"name\":\"web\"}": {"f:image": {}}}}}}}
+  - manager: Go-http-client
+    operation: Update
+    apiVersion: apps/v1
+    fieldsType: FieldsV1
+    fieldsV1: {"f:metadata": {"f:annotations": {".": {}, "f:theirs": {}}, "f:labels": {".": {}, "f:app": {}}}, "f:spec": {"f:selector": {}, "f:template": {"f:metadata": {"f:labels": {".": {}, "f:app": {}}}, "f:spec": {"f:dnsPolicy": {}, "f:containers": {"k:{\"name\":\"web\"}": {".": {}, "f:name": {}, "f:image": {}, "f:env": {".": {}, "k:{\"name\":\"X\"}": {".": {}, "f:name": {}, "f:value": {}}}}}}}}}
+spec:
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec:
+      dnsPolicy: ClusterFirst
+      containers: [{name: web, image: "web:1", env: [{name: X, value: "1"}]}]
+`
+
+// TestFieldsInMapsOfOthers keeps the fields of the engine in maps and items that another client created.
+func TestFieldsInMapsOfOthers(t *testing.T) {
+	live := &unstructured.Unstructured{}
+	if err := yaml.Unmarshal([]byte(created), &live.Object); err != nil {
+		t.Fatal(err)
+	}
+	foreign, err := Foreign(live)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	left, err := Without(live, foreign)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	for _, fields := range [][]string{{"metadata", "labels", "app"}, {"spec", "selector"}, {"spec", "template", "metadata", "labels", "app"}} {
+		if _, found, err := unstructured.NestedFieldNoCopy(left.Object, fields...); !found || err != nil {
+			t.Errorf("%v is gone from %v: %v", fields, left.Object, err)
+		}
+	}
+	containers, _, _ := unstructured.NestedSlice(left.Object, "spec", "template", "spec", "containers")
+	if len(containers) != 1 || left.GetAnnotations()["theirs"] != "" {
+		t.Errorf("containers %v, annotations %v", containers, left.GetAnnotations())
+	}
+	container, _ := containers[0].(map[string]any)
+	if container["image"] != "web:1" || container["env"] != nil {
+		t.Errorf("the container is %v", container)
+	}
+}

@@ -39,6 +39,43 @@ const (
 // assignments that fail for any values. Others fail only for some values, as "a.b=1" does if "a" is
 // a string.
 func SetValues(values map[string]any, assignments map[string]string) (set map[string]any, replaced []string, err error) {
+	set, _ = copyValue(values).(map[string]any)
+	return setAll(values, set, assignments, strvals.ParseInto)
+}
+
+// SetTexts is like SetValues, but reads assignments as operator-sdk's helm-operator does, and "helm
+// install --set-string": each value is a text, also "true", "3" and "null". The assignments are
+// merged over values as values of their own, so that they replace a list as a whole.
+func SetTexts(values map[string]any, assignments map[string]string) (set map[string]any, replaced []string, err error) {
+	texts, _, err := setAll(nil, map[string]any{}, assignments, strvals.ParseIntoString)
+	if err != nil {
+		return nil, nil, err
+	}
+	set, _ = copyValue(values).(map[string]any)
+	mergeOver(set, texts)
+	return set, replacedBy(values, set, assignments, strvals.ParseIntoString), nil
+}
+
+// mergeOver merges values into others.
+func mergeOver(others, values map[string]any) {
+	for key, value := range values {
+		inner, isMap := value.(map[string]any)
+		below, wasMap := others[key].(map[string]any)
+		if isMap && wasMap {
+			mergeOver(below, inner)
+		} else {
+			others[key] = value
+		}
+	}
+}
+
+// parser reads "path=value" into values.
+type parser func(assignment string, values map[string]any) error
+
+// setAll applies all assignments to set, which begins as a copy of values.
+func setAll(
+	values, set map[string]any, assignments map[string]string, parse parser,
+) (after map[string]any, replaced []string, err error) {
 	paths := slices.Sorted(maps.Keys(assignments))
 	size, items := 0, 0
 	for _, path := range paths {
@@ -54,34 +91,38 @@ func SetValues(values map[string]any, assignments map[string]string) (set map[st
 			return nil, nil, fmt.Errorf("set %q: %w", path, err)
 		}
 	}
-	set, _ = copyValue(values).(map[string]any)
 	for _, path := range paths {
-		if err := assign(set, path, assignments[path]); err != nil {
+		if err := assign(set, path, assignments[path], parse); err != nil {
 			return nil, nil, fmt.Errorf("set %q: %w", path, err)
 		}
 	}
-	for _, path := range paths {
+	return set, replacedBy(values, set, assignments, parse), nil
+}
+
+// replacedBy returns the paths of the assignments that change what values has.
+func replacedBy(values, set map[string]any, assignments map[string]string, parse parser) (replaced []string) {
+	for _, path := range slices.Sorted(maps.Keys(assignments)) {
 		alone := map[string]any{}
-		if err := assign(alone, path, assignments[path]); err == nil && replaces(values, set, alone) {
+		if err := assign(alone, path, assignments[path], parse); err == nil && replaces(values, set, alone) {
 			replaced = append(replaced, path)
 		}
 	}
-	return set, replaced, nil
+	return replaced
 }
 
 // assign applies one assignment. After an error, values has a part of it.
-func assign(values map[string]any, path, value string) error {
+func assign(values map[string]any, path, value string, parse parser) error {
 	if path == "" {
 		return errors.New("the path is empty")
 	}
-	if strvals.ParseInto(path+"="+value, values) == nil {
+	if parse(path+"="+value, values) == nil {
 		return nil
 	}
 	// The error can have a part of the value. The path alone tells the reason without it.
-	if err := strvals.ParseInto(path+"=", map[string]any{}); err != nil {
+	if err := parse(path+"=", map[string]any{}); err != nil {
 		return err
 	}
-	if strvals.ParseInto(path+"="+value, map[string]any{}) == nil {
+	if parse(path+"="+value, map[string]any{}) == nil {
 		return errors.New("the path leads through a value that is not a map or a list")
 	}
 	return errors.New("the value is malformed: escape commas and a leading brace with a backslash, or end the list with }")

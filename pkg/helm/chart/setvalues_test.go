@@ -105,6 +105,64 @@ func TestSetValues(t *testing.T) {
 	}
 }
 
+// TestSetTexts has a row for each difference from TestSetValues.
+func TestSetTexts(t *testing.T) {
+	tests := map[string]struct {
+		values      map[string]any
+		assignments map[string]string
+		want        map[string]any
+		replaced    []string
+	}{
+		"nothing": {want: map[string]any{}},
+		"types": {
+			assignments: map[string]string{"a": "1", "b": "true", "c": "null", "d": "text", "e": "", "f": "false"},
+			want:        map[string]any{"a": "1", "b": "true", "c": "null", "d": "text", "e": "", "f": "false"},
+		},
+		"a path into a map": {
+			values:      map[string]any{"rbac": map[string]any{"create": true, "name": "web"}, "other": int64(1)},
+			assignments: map[string]string{"rbac.create": "false"},
+			want:        map[string]any{"rbac": map[string]any{"create": "false", "name": "web"}, "other": int64(1)},
+			replaced:    []string{"rbac.create"},
+		},
+		"a list is replaced": {
+			values:      map[string]any{"hosts": []any{"a", "b"}},
+			assignments: map[string]string{"hosts[0]": "c", "ports": "{1,2}"},
+			want:        map[string]any{"hosts": []any{"c"}, "ports": []any{"1", "2"}},
+			replaced:    []string{"hosts[0]"},
+		},
+		"a text in place of a map": {
+			values:      map[string]any{"a": map[string]any{"b": "c"}},
+			assignments: map[string]string{"a": "null"},
+			want:        map[string]any{"a": "null"},
+			replaced:    []string{"a"},
+		},
+		"the same text": {values: map[string]any{"a": "3"}, assignments: map[string]string{"a": "3"}, want: map[string]any{"a": "3"}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			before, _ := copyValue(test.values).(map[string]any)
+
+			set, replaced, err := SetTexts(test.values, test.assignments)
+			if err != nil {
+				t.Fatal(err)
+			}
+
+			if diff := cmp.Diff(test.want, set); diff != "" {
+				t.Errorf("values (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(test.replaced, replaced); diff != "" {
+				t.Errorf("replaced paths (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(before, test.values, cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("the original changed (-before +after):\n%s", diff)
+			}
+		})
+	}
+	if _, _, err := SetTexts(nil, map[string]string{"password": "abc,topsecret"}); err == nil || strings.Contains(err.Error(), "topsecret") {
+		t.Errorf("the error is %v", err)
+	}
+}
+
 func TestSetValuesErrors(t *testing.T) {
 	const secret = "topsecret"
 	tests := map[string]struct {

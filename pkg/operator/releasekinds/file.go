@@ -219,7 +219,7 @@ func (l *loader) kinds(ctx context.Context, entries []file.Entry) ([]watches.Rel
 		if loaded.err != nil {
 			errs = append(errs, entry.At("chart", loaded.err))
 		}
-		if _, _, err := chart.SetValues(nil, entry.Overrides.Values()); err != nil {
+		if _, _, err := entry.Override(nil); err != nil {
 			errs = append(errs, entry.At("overrideValues", err))
 		}
 		if l.Reserved != nil && l.Reserved(entry.GroupVersionKind) {
@@ -263,7 +263,7 @@ func (l *loader) load(ctx context.Context, entries []file.Entry) map[string]load
 
 func (l *loader) kind(entry file.Entry, chart *chart.Chart) watches.ReleaseKind {
 	k := watches.ReleaseKind{
-		GroupVersionKind: entry.GroupVersionKind, Chart: chart, Overrides: entry.Overrides.Values(), Selector: entry.Selector,
+		GroupVersionKind: entry.GroupVersionKind, Chart: chart, Overrides: entry.Overrides.Values(), OverrideTexts: entry.OverridesAs == file.OverridesText, Selector: entry.Selector,
 		MaxConcurrentReconciles: entry.MaxConcurrentReconciles, IgnoreDependents: !entry.WatchDependentResources,
 		ReleaseNamespace: entry.ReleaseNamespace, Scope: helm.Scope(entry.Scope), ServiceAccountName: entry.ServiceAccountName,
 		Takeover: entry.Takeover, FieldValidation: entry.FieldValidation, Policy: entry.Policy, StatusManifest: l.StatusManifest,

@@ -28,7 +28,6 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller/kinds/watches/custom"
 	"github.com/example/demoapp-controller/pkg/controller/release"
 	"github.com/example/demoapp-controller/pkg/helm"
-	"github.com/example/demoapp-controller/pkg/helm/chart"
 	"github.com/example/demoapp-controller/pkg/helm/record"
 )
 
@@ -170,15 +169,15 @@ func (c *kindController) valuesOf(ctx context.Context, content *unstructured.Uns
 	if err != nil {
 		return nil, nil, err
 	}
-	set, overridden, err = chart.SetValues(values, c.kind.Overrides)
+	set, overridden, err = c.kind.override(values)
 	return set, overridden, controller.Terminal(err)
 }
 
 // overriddenTexts returns the texts of overrides, as they are written and as the chart gets
 // them. They may come from the operator's environment, so they count as secret.
-func overriddenTexts(overrides map[string]string) []string {
-	texts := slices.Collect(maps.Values(overrides))
-	set, _, err := chart.SetValues(nil, overrides)
+func overriddenTexts(k ReleaseKind) []string {
+	texts := slices.Collect(maps.Values(k.Overrides))
+	set, _, err := k.override(nil)
 	if err != nil {
 		return texts // Each pass reports the error.
 	}

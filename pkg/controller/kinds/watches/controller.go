@@ -60,7 +60,7 @@ type kindController struct {
 // newKindController returns a controller of the custom resources in the informers.
 func newKindController(k ReleaseKind, resource served.Resource, deps Deps, releases release.Subscription) (*kindController, error) {
 	c := &kindController{
-		kind: k, deps: deps, redactor: redact.New(overriddenTexts(k.Overrides)),
+		kind: k, deps: deps, redactor: redact.New(overriddenTexts(k)),
 	}
 	namespaces := deps.Namespaces
 	if !resource.Namespaced {

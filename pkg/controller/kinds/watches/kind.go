@@ -38,6 +38,9 @@ type ReleaseKind struct {
 	// Overrides are values by their path, as in "helm install --set path=value". They take
 	// precedence over the values of the custom resource, and count as secret.
 	Overrides map[string]string
+	// OverrideTexts reads the values of Overrides as texts, as in "helm install --set-string".
+	// operator-sdk's helm-operator does so, and helm-operator-plugins does not.
+	OverrideTexts bool
 	// Translator returns the values of a custom resource. The default is its spec. An error is
 	// retried, unless it is wrapped by controller.Terminal, because only a change can resolve it.
 	// It may neither block for long nor change the object.
@@ -146,7 +149,7 @@ func (k ReleaseKind) validate() error {
 	if k.GroupVersionKind.Version == "" || k.GroupVersionKind.Kind == "" || k.Chart == nil {
 		errs = append(errs, errors.New("version, kind and chart are required"))
 	}
-	if _, _, err := chart.SetValues(nil, k.Overrides); err != nil {
+	if _, _, err := k.override(nil); err != nil {
 		errs = append(errs, fmt.Errorf("overrides: %w", err))
 	}
 	names := (&ReleaseKind{PauseAnnotation: k.PauseAnnotation}).annotations()
@@ -162,6 +165,14 @@ func (k ReleaseKind) validate() error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// override returns values with the overrides, and the paths of overridden values.
+func (k ReleaseKind) override(values map[string]any) (set map[string]any, overridden []string, err error) {
+	if k.OverrideTexts {
+		return chart.SetTexts(values, k.Overrides)
+	}
+	return chart.SetValues(values, k.Overrides)
 }
 
 // Name is the kind's name in logs and metrics: "<kind>.<version>.<group>" in lower case.

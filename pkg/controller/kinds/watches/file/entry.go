@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
+	"github.com/example/demoapp-controller/pkg/helm/chart"
 )
 
 // Scope says where the objects of a release may be.
@@ -26,6 +27,18 @@ const (
 	// ScopeCluster allows objects in all namespaces and cluster-scoped objects. It is the default,
 	// because charts of upstream's operators rely on it.
 	ScopeCluster Scope = "Cluster"
+)
+
+// OverridesAs says how the values of overrideValues are read.
+type OverridesAs string
+
+const (
+	// OverridesTyped reads numbers, true, false and null as helm install --set does.
+	// helm-operator-plugins reads overrideValues in this way.
+	OverridesTyped OverridesAs = "Typed"
+	// OverridesText reads every value as a text, as helm install --set-string does. operator-sdk's
+	// helm-operator reads overrideValues in this way.
+	OverridesText OverridesAs = "Text"
 )
 
 // Entry is one entry of the file: a kind, and the chart that is installed for its resources. A
@@ -42,6 +55,8 @@ type Entry struct {
 	WatchDependentResources bool
 	// Overrides are values that win over those of the resource.
 	Overrides Overrides
+	// OverridesAs says how the values of Overrides are read. Empty means OverridesTyped.
+	OverridesAs OverridesAs
 	// ReconcilePeriod is how often a resource is reconciled without an event. Nil means the default
 	// of the operator, and 0 means never.
 	ReconcilePeriod *time.Duration
@@ -91,7 +106,7 @@ func (e Entry) Identity() string {
 		selector = e.Selector.String()
 	}
 	text, err := json.Marshal([]any{
-		e.GroupVersionKind, e.Chart, e.WatchDependentResources, e.Overrides.source, e.ReconcilePeriod, e.MaxConcurrentReconciles, selector,
+		e.GroupVersionKind, e.Chart, e.WatchDependentResources, e.Overrides.source, e.OverridesAs, e.ReconcilePeriod, e.MaxConcurrentReconciles, selector,
 		e.ReleaseName.String(), e.ReleaseNamespace, e.Scope, e.ServiceAccountName, e.Takeover, e.FieldValidation, e.Policy,
 		e.Values.String(), e.Rollout,
 	})
@@ -106,6 +121,15 @@ func (e Entry) Identity() string {
 // name variables of the environment that are not set. It is nil for an entry that can be used. The
 // error shows no value.
 func (e Entry) Waits() error { return Join(e.Overrides.unset...) }
+
+// Override returns the values of a resource with the overrides of the entry, and the paths of
+// overridden values.
+func (e Entry) Override(values map[string]any) (set map[string]any, overridden []string, err error) {
+	if e.OverridesAs == OverridesText {
+		return chart.SetTexts(values, e.Overrides.values)
+	}
+	return chart.SetValues(values, e.Overrides.values)
+}
 
 // At returns an error about a field of the entry, such as a chart that does not load. It has the
 // form of the errors of [Parse]. An entry that is not from a file has its kind in place of the file
@@ -201,6 +225,7 @@ func (e *Entry) fields() map[string]func(field) {
 		"chart":                   func(f field) { f.text(&e.Chart, validChart) },
 		"watchDependentResources": func(f field) { f.boolean(&e.WatchDependentResources) },
 		"overrideValues":          func(f field) { e.Overrides = readOverrides(f) },
+		"overrideValuesAs":        func(f field) { oneOf(f, &e.OverridesAs, OverridesTyped, OverridesText) },
 		"reconcilePeriod":         func(f field) { e.ReconcilePeriod = readPeriod(f) },
 		"maxConcurrentReconciles": func(f field) {
 			var workers int32

@@ -187,6 +187,8 @@ func TestFields(t *testing.T) {
 		{"scope of the cluster", "scope: Cluster", func(e file.Entry) any { return e.Scope }, file.ScopeCluster},
 		{"account", "serviceAccountName: installer.v2", func(e file.Entry) any { return e.ServiceAccountName }, "installer.v2"},
 		{"validation of fields", "fieldValidation: Warn", func(e file.Entry) any { return e.FieldValidation }, "Warn"},
+		{"overrides with types", "overrideValuesAs: Typed", func(e file.Entry) any { return e.OverridesAs }, file.OverridesTyped},
+		{"overrides as texts", "overrideValuesAs: Text", func(e file.Entry) any { return e.OverridesAs }, file.OverridesText},
 		{"takeover", "takeover: true", func(e file.Entry) any { return e.Takeover }, true},
 		{"default rollout", "rollout: {}", func(e file.Entry) any { return e.Rollout }, file.Rollout{}},
 		{"rollout", "rollout: {maxConcurrent: 5, maxFailures: 0}", func(e file.Entry) any { return e.Rollout }, file.Rollout{MaxConcurrent: 5, MaxFailures: -1}},

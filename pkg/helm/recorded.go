@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"helm.sh/helm/v4/pkg/action"
+	chartv2 "helm.sh/helm/v4/pkg/chart/v2"
 	"helm.sh/helm/v4/pkg/kube"
 	"helm.sh/helm/v4/pkg/release/common"
 	releasev1 "helm.sh/helm/v4/pkg/release/v1"
@@ -96,6 +97,27 @@ func (r *Recorded) Render(
 	if r.release.Chart == nil {
 		return nil, fmt.Errorf("revision %d has no chart in its record", r.Revision)
 	}
+	return r.render(ctx, r.release.Chart, values, owner, client)
+}
+
+// RenderChart is like Render, with another chart.
+func (r *Recorded) RenderChart(
+	ctx context.Context, c *chart.Chart, values map[string]any, owner metav1.OwnerReference, client action.RESTClientGetter,
+) ([]*unstructured.Unstructured, error) {
+	parsed, err := c.Parse()
+	if err != nil {
+		return nil, err
+	}
+	return r.render(ctx, parsed, values, owner, client)
+}
+
+func (r *Recorded) render(
+	ctx context.Context, rendered *chartv2.Chart, values map[string]any, owner metav1.OwnerReference, client action.RESTClientGetter,
+) ([]*unstructured.Unstructured, error) {
+	name, version := "", ""
+	if rendered.Metadata != nil {
+		name, version = rendered.Metadata.Name, rendered.Metadata.Version
+	}
 	previous := *r.release
 	info := *previous.Info
 	info.Status = common.StatusDeployed
@@ -109,17 +131,17 @@ func (r *Recorded) Render(
 	if err := cfg.Releases.Create(&previous); err != nil {
 		return nil, err
 	}
-	if err := chart.CheckValues(previous.Chart, values); err != nil {
-		return nil, fmt.Errorf("render chart %s %s: %w", r.Chart, r.ChartVersion, err)
+	if err := chart.CheckValues(rendered, values); err != nil {
+		return nil, fmt.Errorf("render chart %s %s: %w", name, version, err)
 	}
 	upgrade := action.NewUpgrade(cfg)
 	upgrade.SkipSchemaValidation = true // Helm reads the addresses that a schema names.
 	upgrade.Namespace, upgrade.ResetValues, upgrade.DryRunStrategy = previous.Namespace, true, action.DryRunServer
 	upgrade.DisableOpenAPIValidation, upgrade.ServerSideApply, upgrade.WaitStrategy = true, "true", kube.HookOnlyStrategy
-	result, err := upgrade.RunWithContext(ctx, previous.Name, previous.Chart, values)
+	result, err := upgrade.RunWithContext(ctx, previous.Name, rendered, values)
 	next, err := releaseOf(result, err)
 	if err != nil {
-		return nil, fmt.Errorf("render chart %s %s: %w", r.Chart, r.ChartVersion, err)
+		return nil, fmt.Errorf("render chart %s %s: %w", name, version, err)
 	}
 	mapper, err := client.ToRESTMapper()
 	if err != nil {

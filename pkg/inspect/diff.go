@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -35,6 +36,9 @@ type Differ struct {
 
 	// Functions are the functions of the owner's kind.
 	Functions KindFunctions
+	// takesOver has the objects of the release of another operator, in a comparison with what a
+	// takeover makes of them; nil otherwise.
+	takesOver map[Reference]*unstructured.Unstructured
 	// Getter is for the template function lookup of charts.
 	Getter genericclioptions.RESTClientGetter
 	Mask   Mask
@@ -305,16 +309,25 @@ func (d Differ) compareOne(ctx context.Context, next desiredObject, isDesired bo
 		object = helm.Sparing(object, live, rules)
 	}
 	after, note, err := d.dryRun(ctx, object, live, manager)
+	if answer := apierrors.APIStatus(nil); d.takesOver != nil && errors.As(err, &answer) {
+		return Difference{Reference: reference, Refused: d.Mask.withoutSecrets(err, object).Error()}, nil
+	}
 	if err != nil {
 		return Difference{}, fmt.Errorf("%s: %w", reference, err)
+	}
+	if d.takesOver != nil && live != nil && note == "" {
+		if live, after, err = d.takenOver(ctx, live, after); err != nil {
+			return Difference{}, fmt.Errorf("%s: %w", reference, err)
+		}
 	}
 	mask := d.Mask
 	if live != nil {
 		mask = mask.withSecretsOf([]*unstructured.Unstructured{live})
 	}
 	difference := mask.compare(reference, live, after)
+	difference.RestartsPods = live != nil && changesPods(live, after)
 	difference.Note = note
-	if live != nil && difference.Differs() {
+	if live != nil && difference.Differs() && d.takesOver == nil {
 		difference.Fields = fieldOwners(live, after, manager)
 	}
 	return difference, nil

@@ -20,6 +20,10 @@ type Difference struct {
 	Before, After string
 	// Fields are the differing fields of the live object that other field managers own.
 	Fields []FieldOwner
+	// RestartsPods says that the pod template of an existing workload changes.
+	RestartsPods bool
+	// Refused says why the API server would refuse the object; empty if it would not.
+	Refused string
 	// Note says what makes the comparison less exact; empty if nothing does.
 	Note string
 }

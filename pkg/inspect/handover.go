@@ -36,8 +36,9 @@ type Handover struct {
 	// Objects are the objects of the revision.
 	Objects []Reference
 
-	record *corev1.Secret
-	owner  types.UID
+	record   *corev1.Secret
+	recorded *helm.Recorded
+	owner    types.UID
 }
 
 // HandoverOf reads the release of an object, no matter which client made it. It needs the
@@ -65,7 +66,7 @@ func (c *Cluster) HandoverOf(ctx context.Context, object *unstructured.Unstructu
 	}
 	h := &Handover{
 		Namespace: object.GetNamespace(), Name: name, Revision: recorded.Revision, Status: recorded.Status,
-		Chart: recorded.Chart + "@" + recorded.ChartVersion, record: &newest, owner: recorded.Owner.UID,
+		Chart: recorded.Chart + "@" + recorded.ChartVersion, record: &newest, recorded: recorded, owner: recorded.Owner.UID,
 	}
 	for _, object := range objects {
 		h.Objects = append(h.Objects, ReferenceOf(object))

@@ -110,14 +110,15 @@ func kindOf(gvk schema.GroupVersionKind, resource metav1.APIResource) Kind {
 
 // Kind returns the kind that a user means by a word, such as demoapp, da or
 // demoapps.demo.example.com. The error is an [UnknownKindError] if the operator serves no such
-// kind. A user who may not read the operator's report may name any custom resource.
+// kind. A user may name any custom resource if there is no report
+// of the operator, or the user may not read it.
 func (c *Cluster) Kind(ctx context.Context, word string) (Kind, error) {
 	kinds, err := c.Kinds(ctx)
 	if err != nil {
 		return Kind{}, err
 	}
 	found := named(kinds, word)
-	if _, err := c.Report(ctx); len(found) == 0 && apierrors.IsForbidden(err) {
+	if _, err := c.Report(ctx); len(found) == 0 && (apierrors.IsForbidden(err) || apierrors.IsNotFound(err)) {
 		all, err := c.served(func(resource schema.GroupResource, _ schema.GroupKind, _ []string) bool {
 			return strings.Contains(resource.Group, ".") && !strings.HasSuffix(resource.Group, ".k8s.io")
 		})

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -18,26 +19,35 @@ import (
 
 // handoverOptions are the flags of adopt and orphan.
 type handoverOptions struct {
-	yes, wait bool
-	dryRun    string
-	timeout   time.Duration
+	yes, wait   bool
+	showSecrets bool
+	dryRun      string
+	watchesFile string
+	timeout     time.Duration
 }
 
 func (c *command) adopt() *cobra.Command {
 	var o handoverOptions
 	cmd := &cobra.Command{
 		Use:   "adopt KIND/NAME",
-		Short: "Take over a release that the helm command made",
+		Short: "Take over a release that the helm command made, or show what a takeover changes",
 		Long: "Take over the release of an object that exists already, made by the helm command. The object takes the release over with all its\n" +
-			"objects, and upgrades it to what the spec says.",
-		Example: "  kubectl demoapp adopt demoapp/web --wait",
-		Args:    oneObject, ValidArgsFunction: c.completeObjects,
+			"objects, and upgrades it to what the spec says.\n\n" +
+			"With --dry-run and --watches-file, show which objects the takeover would delete, create or change. The release may be one of the\n" +
+			"helm command or of another operator, which may still run. Charts are relative to the working directory, and overrideValues use\n" +
+			"variables of the environment, as in the operator. Nothing is written. Exit codes: 0 no difference, 1 a difference, 3 failed.",
+		Example: "  kubectl demoapp adopt demoapp/web --wait\n\n" +
+			"  # What would change if this operator took over the release of another operator\n" +
+			"  kubectl demoapp adopt memcached/web --dry-run=server --watches-file=watches.yaml",
+		Args: oneObject, ValidArgsFunction: c.completeObjects,
 		RunE: func(cmd *cobra.Command, args []string) error { return c.runAdopt(cmd.Context(), o, args) },
 	}
 	flags := cmd.Flags()
 	flags.BoolVarP(&o.yes, "yes", "y", false, "do not ask")
 	flags.BoolVar(&o.wait, "wait", false, "follow the status until the object is ready, or needs a person")
 	flags.DurationVar(&o.timeout, "timeout", 5*time.Minute, "end of --wait")
+	flags.StringVar(&o.watchesFile, "watches-file", "", "watches.yaml of the operator that would take the release over; needs --dry-run")
+	flags.BoolVar(&o.showSecrets, "show-secrets", false, "show secrets")
 	flags.StringVar(&o.dryRun, "dry-run", "none", "none, client or server: show what would be taken over, and write nothing")
 	return cmd
 }
@@ -45,6 +55,9 @@ func (c *command) adopt() *cobra.Command {
 func (c *command) runAdopt(ctx context.Context, o handoverOptions, args []string) error {
 	if err := oneOf("dry-run", o.dryRun, "none", "client", "server"); err != nil {
 		return err
+	}
+	if o.watchesFile != "" && o.dryRun == "none" {
+		return errors.New("--watches-file: needs --dry-run=server")
 	}
 	cluster, object, err := c.read(ctx, args)
 	if err != nil {
@@ -58,6 +71,9 @@ func (c *command) runAdopt(ctx context.Context, o handoverOptions, args []string
 		return fmt.Errorf("release %s belongs to %s already", release.Name, inspect.ReferenceOf(object))
 	}
 	c.printHandover(release)
+	if o.watchesFile != "" {
+		return c.showTakeover(ctx, cluster, object, release, o)
+	}
 	dryRun := o.dryRun
 	if dryRun == "none" {
 		dryRun = ""
@@ -77,6 +93,45 @@ func (c *command) runAdopt(ctx context.Context, o handoverOptions, args []string
 		return nil
 	}
 	return c.await(ctx, cluster, awaited{objects: []*unstructured.Unstructured{outcome.Object}, handled: outcome.Handled}, o.timeout)
+}
+
+// showTakeover prints what a takeover of a release would change.
+func (c *command) showTakeover(ctx context.Context, cluster *inspect.Cluster, object *unstructured.Unstructured, release *inspect.Handover, o handoverOptions) error {
+	if c.options.Intended == nil {
+		return errors.New("--watches-file: this plugin cannot read it")
+	}
+	intended, err := c.options.Intended(ctx, o.watchesFile, object)
+	if err != nil {
+		return err
+	}
+	found, err := c.differ(ctx, cluster, object, o.showSecrets).Takeover(ctx, object, release, intended)
+	if err != nil {
+		return err
+	}
+	different := slices.DeleteFunc(slices.Clone(found), func(difference inspect.Difference) bool { return !difference.Differs() && difference.Refused == "" })
+	if len(different) == 0 {
+		fmt.Fprintf(c.streams.Out, "The takeover of release %s would change no object.\n", release.Name)
+		return c.printDifferences(found, "live", "taken over")
+	}
+	fmt.Fprintf(c.streams.Out, "The takeover of release %s would:\n", release.Name)
+	for _, difference := range different {
+		verb, pods := "change", ""
+		switch {
+		case difference.Refused != "":
+			verb, pods = "fail at", ": "+printable(difference.Refused)
+		case difference.After == "":
+			verb = "delete"
+		case difference.Before == "":
+			verb = "create"
+		case difference.RestartsPods:
+			pods = ", and its pod template"
+		}
+		fmt.Fprintf(c.streams.Out, "  %s %s%s\n", verb, printable(difference.Name()), pods)
+	}
+	if err := c.printDifferences(found, "live", "taken over"); err != nil {
+		return err
+	}
+	return answerError(exitWaits)
 }
 
 func (c *command) orphan() *cobra.Command {

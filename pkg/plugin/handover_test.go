@@ -4,15 +4,19 @@
 package plugin_test
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"testing"
+	"testing/fstest"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/example/demoapp-controller/pkg/helm/chart"
+	"github.com/example/demoapp-controller/pkg/inspect"
 	"github.com/example/demoapp-controller/test/expect"
 	"github.com/example/demoapp-controller/test/fakeapi"
 )
@@ -126,6 +130,65 @@ func TestHandover(t *testing.T) {
 					expect.Contains(t, "deletion", string(request.Body), `"propagationPolicy":"Orphan"`, `"uid":"`+string(app.GetUID())+`"`)
 				}
 			}
+		})
+	}
+}
+
+// TestTakeoverPreview shows what the takeover of a release of another operator would change.
+func TestTakeoverPreview(t *testing.T) {
+	t.Parallel()
+	const more = "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: more}\n"
+	tests := []struct {
+		name, template, args string
+		message              string
+		code                 int
+		out, errors          string
+	}{
+		{name: "nothing", template: configMapTemplate, message: "b", out: "The takeover of release web would change no object.\n"},
+		{
+			name: "a change", template: configMapTemplate, message: "s3cret", code: 1,
+			out: "The takeover of release web would:\n  change ConfigMap/web\n--- ConfigMap/web\tlive\n+++ ConfigMap/web\ttaken over\n" +
+				"@@ -1,6 +1,6 @@\n apiVersion: v1\n data:\n-  text: '*** (before)'\n+  text: '*** (after)'\n kind: ConfigMap\n metadata:\n   name: web\n",
+		},
+		{
+			name: "a secret", template: configMapTemplate, message: "s3cret", args: "--show-secrets", code: 1,
+			out: "The takeover of release web would:\n  change ConfigMap/web\n--- ConfigMap/web\tlive\n+++ ConfigMap/web\ttaken over\n" +
+				"@@ -1,6 +1,6 @@\n apiVersion: v1\n data:\n-  text: b\n+  text: s3cret\n kind: ConfigMap\n metadata:\n   name: web\n",
+		},
+		{
+			name: "another object", template: more, message: "b", code: 1,
+			out: "The takeover of release web would:\n  create ConfigMap/more\n  delete ConfigMap/web\n",
+		},
+		{name: "without a dry run", template: configMapTemplate, args: "--dry-run=none", code: 3, errors: "error: --watches-file: needs --dry-run=server\n"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			w := newReleaseWorld(t)
+			w.Edit("ConfigMap", "shop/web", "helm-operator", func(live *unstructured.Unstructured) {
+				live.SetLabels(map[string]string{"app.kubernetes.io/managed-by": "Helm"})
+				live.SetAnnotations(map[string]string{"meta.helm.sh/release-name": "web", "meta.helm.sh/release-namespace": "shop"})
+				live.Object["data"] = map[string]any{"text": "b"}
+			})
+			w.options.Intended = func(_ context.Context, file string, _ *unstructured.Unstructured) (inspect.Intended, error) {
+				loaded, err := chart.LoadFS(fstest.MapFS{
+					"Chart.yaml":               {Data: []byte("apiVersion: v2\nname: demo-app\nversion: 0.1.0\n")},
+					"templates/configmap.yaml": {Data: []byte(test.template)},
+				}, ".")
+				expect.Equal(t, "file", "watches.yaml", file)
+				values := map[string]any{"message": test.message}
+				return inspect.Intended{Chart: loaded, Values: values, Overridden: values}, err
+			}
+			before := w.Names()
+
+			args := append(strings.Fields("adopt demoapp/web --dry-run=server --watches-file=watches.yaml"), strings.Fields(test.args)...)
+			code, out, errOut := w.run(t, args...)
+
+			expect.Equal(t, "exit code", test.code, code)
+			expect.Equal(t, "begin of the output", test.out, out[:min(len(test.out), len(out))])
+			expect.Contains(t, "errors", errOut, test.errors)
+			expect.Equal(t, "objects", before, w.Names())
+			expect.Equal(t, "text", "b", w.Object("ConfigMap", "shop/web").Object["data"].(map[string]any)["text"])
 		})
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -34,6 +35,8 @@ type Options struct {
 	// Kinds are the functions of kinds, which say what an object desires. A kind with a release whose
 	// spec is the values of its chart, such as those of watches.yaml, needs none.
 	Kinds map[schema.GroupKind]inspect.KindFunctions
+	// Intended returns the release that a file watches.yaml makes for an object; it may be nil.
+	Intended func(ctx context.Context, file string, object *unstructured.Unstructured) (inspect.Intended, error)
 	// Scheme has the kinds of the operator whose CRDs create kind must not replace; it may be nil.
 	Scheme *runtime.Scheme
 	// Version is the version of the operator that Kinds belongs to; empty if it is not known.

@@ -98,12 +98,17 @@ func newManager(
 	if options.ResyncPeriod <= 0 {
 		options.ResyncPeriod = 10 * time.Minute
 	}
+	unselected, err := unselectedGauge(env.Registry)
+	if err != nil {
+		return nil, err
+	}
 	manager, err := watches.NewManager(watches.Deps{
 		Engine: engine, RESTConfig: env.Clients.Config, HTTPClient: env.Clients.HTTP, Recorder: env.Recorder(scheme.Scheme), Metrics: env.Metrics,
 		Clock: clock.RealClock{}, Namespaces: env.Namespaces, NamespaceMetadata: env.NamespaceMetadata,
 		FieldManager: env.Name(), ResyncPeriod: options.ResyncPeriod, Workers: options.Workers, Rollout: options.Rollout,
 		Waiting: env.SetWaiting, Refuse: options.Refuse, Shards: env.Shards,
-		Report: func(kinds []schema.GroupKind) { env.ReportKinds(registered, kinds) },
+		Report:     func(kinds []schema.GroupKind) { env.ReportKinds(registered, kinds) },
+		Unselected: func(kind string, count int) { unselected.WithLabelValues(kind).Set(float64(count)) },
 		Permitted: func(ctx context.Context, kind watches.ReleaseKind) error {
 			return env.Permitted(ctx, kind.Name(), rulesOf([]watches.ReleaseKind{kind}))
 		},

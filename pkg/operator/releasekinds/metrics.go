@@ -4,6 +4,7 @@
 package releasekinds
 
 import (
+	"errors"
 	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -45,6 +46,22 @@ func newMetrics(registry prometheus.Registerer) *engineMetrics {
 	}
 	registry.MustRegister(m.operations, m.durations)
 	return m
+}
+
+// unselectedGauge registers the metric of custom resources that are not selected. Several managers of a
+// process share the metric.
+func unselectedGauge(registry prometheus.Registerer) (*prometheus.GaugeVec, error) {
+	gauge := prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "watches_unselected_resources",
+		Help: "Custom resources that the selector of their kind leaves out although they have the finalizer of a release, by kind.",
+	}, []string{"kind"})
+	err := registry.Register(gauge)
+	if registered := (prometheus.AlreadyRegisteredError{}); errors.As(err, &registered) {
+		if shared, ok := registered.ExistingCollector.(*prometheus.GaugeVec); ok {
+			return shared, nil
+		}
+	}
+	return gauge, err
 }
 
 // observe measures an operation of the Helm engine. There is no label for the release, because

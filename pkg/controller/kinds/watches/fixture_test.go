@@ -46,7 +46,9 @@ type world struct {
 	t       *testing.T
 	manager *watches.Manager
 	waiting map[string]bool
-	mu      sync.Mutex
+	// stranded are the numbers that Deps.Unselected was called with, by kind.
+	stranded map[string]int
+	mu       sync.Mutex
 	// permitted is Deps.Permitted of managers that start from now on.
 	permitted func(context.Context, watches.ReleaseKind) error
 }
@@ -65,7 +67,7 @@ func bubble(t *testing.T, kinds []watches.ReleaseKind, test func(*world)) {
 // start starts a manager and an engine.
 func (w *world) start(kinds ...watches.ReleaseKind) {
 	w.t.Helper()
-	w.waiting = map[string]bool{}
+	w.waiting, w.stranded = map[string]bool{}, map[string]int{}
 	w.Start(func() (_ releaseworld.Run, err error) {
 		w.manager, err = watches.NewManager(watches.Deps{
 			Engine: w.Engine, RESTConfig: w.RESTConfig(), HTTPClient: w.HTTPClient(), Recorder: w.Recorder, Clock: clock.RealClock{}, ResyncPeriod: resync,
@@ -75,9 +77,21 @@ func (w *world) start(kinds ...watches.ReleaseKind) {
 				defer w.mu.Unlock()
 				w.waiting[kind] = waiting
 			},
+			Unselected: func(kind string, count int) {
+				w.mu.Lock()
+				defer w.mu.Unlock()
+				w.stranded[kind] = count
+			},
 		}, kinds...)
 		return w.manager.Run, err
 	})
+}
+
+// unselected returns the number of custom resources of a kind that are not selected.
+func (w *world) unselected(kind string) int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.stranded[kind]
 }
 
 // create creates a Memcached with a spec, as a user does, and settles.

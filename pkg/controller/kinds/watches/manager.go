@@ -70,6 +70,9 @@ type Deps struct {
 	Waiting func(kind string, waiting bool)
 	// Report is called with all kinds of the manager at its start and after each change. Optional.
 	Report func(kinds []schema.GroupKind)
+	// Unselected is called with the number of custom resources of a kind that its selector leaves out
+	// although they have the finalizer of a release. Optional.
+	Unselected func(kind string, count int)
 	// Permitted is called before a kind starts, and returns when the operator has the permissions
 	// that the kind needs. The context ends when the kind must not start any more. After an error,
 	// Permitted is called again later. Optional.
@@ -98,6 +101,9 @@ func NewManager(deps Deps, kinds ...ReleaseKind) (*Manager, error) {
 	}
 	if deps.Report == nil {
 		deps.Report = func([]schema.GroupKind) {}
+	}
+	if deps.Unselected == nil {
+		deps.Unselected = func(string, int) {}
 	}
 	var err error
 	if deps.metadata, err = metadata.NewForConfigAndClient(deps.RESTConfig, deps.HTTPClient); err != nil {
@@ -235,6 +241,11 @@ func (m *Manager) runKind(stop, lead context.Context, k ReleaseKind, resource se
 			synced()
 		}
 	})
+	namespaces := m.deps.Namespaces
+	if !resource.Namespaced {
+		namespaces = nil
+	}
+	running.Go(func() { c.watchUnselected(watching, resource.GroupVersionResource, namespaces) })
 	m.setRunning(k.Name(), c)
 	defer m.setRunning(k.Name(), nil)
 	return c.Run(stop, lead)

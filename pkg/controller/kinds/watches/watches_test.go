@@ -375,6 +375,31 @@ func TestSelector(t *testing.T) {
 	})
 }
 
+// TestUnselectedResources names custom resources that are not selected and that have the finalizer of a
+// release. A deletion completes once they are selected.
+func TestUnselectedResources(t *testing.T) {
+	kind := caches(t)
+	kind.Selector = labels.SelectorFromSet(labels.Set{"tier": "gold"})
+	bubble(t, nil, func(w *world) {
+		w.leave(operatorSDK)
+		w.Edit("Memcached", "default/b", "kubectl", func(object *unstructured.Unstructured) { object.Object["spec"] = size3 })
+
+		w.watch(kind)
+
+		const named = `a Warning NotSelected Reconcile The selector "tier=gold" of watches.yaml does not select this resource, so this operator ` +
+			"neither serves it nor removes its finalizer: give it the labels, or remove the finalizer, see docs/migration.md"
+		expect.Equal(w.t, "events", []string{named}, w.Recorder.Take())
+		expect.Equal(w.t, "count", 1, w.unselected(kind.Name()))
+		w.Delete("Memcached", "default/a")
+		w.Settle()
+		expect.Equal(w.t, "is left", true, w.Object("Memcached", "default/a") != nil)
+		w.change("default/a", func(object *unstructured.Unstructured) { object.SetLabels(map[string]string{"tier": "gold"}) })
+		expect.Equal(w.t, "objects", []string{"Memcached default/b"}, w.Names())
+		w.Wait(resync)
+		expect.Equal(w.t, "count after the deletion", 0, w.unselected(kind.Name()))
+	})
+}
+
 // TestNoStatusSubresource: an event says what a CRD without the status subresource lacks.
 func TestNoStatusSubresource(t *testing.T) {
 	bubble(t, []watches.ReleaseKind{caches(t)}, func(w *world) {
@@ -484,6 +509,18 @@ func TestOverrides(t *testing.T) {
 		expect.Equal(w.t, "data", "s3cret/image", w.field("ConfigMap", "default/a", "data", "image"))
 		w.has("events", w.Recorder.Take(), "a Normal ValuesOverridden Reconcile The operator overrides the values image")
 	})
+}
+
+// TestOverridesAsTexts reads overrides as operator-sdk's helm-operator does.
+func TestOverridesAsTexts(t *testing.T) {
+	for texts, image := range map[bool]string{true: "null", false: "none"} {
+		kind := caches(t)
+		kind.Overrides, kind.OverrideTexts = map[string]string{"image": "null"}, texts
+		bubble(t, []watches.ReleaseKind{kind}, func(w *world) {
+			w.create("default/a", map[string]any{"size": int64(3), "image": "mine"})
+			expect.Equal(w.t, "data", image, w.field("ConfigMap", "default/a", "data", "image"))
+		})
+	}
 }
 
 // TestInvalidValues: values that cannot be determined keep the release as it is.

@@ -256,7 +256,7 @@ test-unit: $(PROGRESS) ## Run the unit tests. They need no cluster.
 # Each package starts a control plane of its own, and most of its time goes by in waits, so several run side by side. The
 # longest come first. The operator runs without the race detector, which the unit tests have.
 LONGEST := $(addprefix test/,conformance integration integration/lifecycle integration/handover integration/variants upgrade install)
-CLUSTER_PACKAGES = $(addprefix ./,$(LONGEST) $(filter-out $(LONGEST) test/chaos test/docs test/integration/fleet test/ui test/monitoring/% test/scripts/%,$(sort $(patsubst %/,%,$(dir \
+CLUSTER_PACKAGES = $(addprefix ./,$(LONGEST) $(filter-out $(LONGEST) test/chaos test/docs test/integration/fleet test/ui test/upstream test/monitoring/% test/scripts/%,$(sort $(patsubst %/,%,$(dir \
 	$(shell grep -rlE '^//go:build (integration|conformance)' --include='*_test.go' test))))))
 WITH_BINARY := DEMOAPP_CONTROLLER_BINARY=$(CURDIR)/$(BINARY)
 CLUSTER_TEST := $(WITH_BINARY) $(GO_TEST) -p 4 -tags integration,conformance
@@ -272,11 +272,13 @@ test-cluster: build $(PROGRESS) ## Run the operator on real API servers, and com
 	$(call cluster-test,faults,-run '$(FAULTS)' ./test/chaos)
 
 # The operator has the race detector here, so the tests build it. The commands of the plugin beside 1,000 DemoApps are timed, so
-# nothing runs beside them. The dashboards with a real Prometheus, and the page in a real browser, are in modules of their own.
+# nothing runs beside them. The test of test/upstream builds the operators that releases are taken over from, and runs them. The
+# dashboards with a real Prometheus, and the page in a real browser, are in modules of their own.
 .PHONY: test-cluster-all
 test-cluster-all: test-programs
 	UPGRADE_DEMOAPPS=200 $(RACE_ENV) $(GO_TEST) $(RACE) -timeout 90m -p 2 -tags integration,conformance $(CLUSTER_PACKAGES) ./test/docs
 	$(GO_TEST) -timeout 30m -tags integration ./test/integration/fleet
+	$(GO_TEST) -timeout 60m -tags integration ./test/upstream
 	go -C test/monitoring test $(TEST_FLAGS) -tags integration ./integration
 	go -C test/ui test $(TEST_FLAGS) -count=1 -tags integration .
 

@@ -19,18 +19,20 @@ import (
 // actionLook names a look at a release before its takeover, in logs and metrics.
 const actionLook Action = "Look"
 
-// Running returns the deployed revision that another operator made for the owner of a release which is
-// not taken over yet; nil if there is none. Health has the first workload of the revision. Running
-// changes nothing. If there is such a revision, Running reads its record and its workloads.
+// Running returns the deployed revision of a release of which the caller has no baseline, such as the
+// revision of another operator before its takeover. It returns nil if the newest record does not name the
+// owner. objects has the health of the first workload of the revision. Running changes nothing.
+// If there is such a revision, Running reads its record and its workloads.
 func (e *Engine) Running(ctx context.Context, release Release) (running *Deployed, objects []ObjectHealth, err error) {
-	var deployed *record.Record
+	var deployed, newest *record.Record
 	for _, revision := range e.records.History(release.Key()) {
+		newest = revision
 		if common.Status(revision.Status) == common.StatusDeployed {
 			deployed = revision
 		}
 	}
 	owner := record.OwnerOf(release.Owner)
-	if deployed == nil || deployed.Own || owner.UID == "" || deployed.OwnerUID() != owner.UID {
+	if deployed == nil || owner.UID == "" || newest.OwnerUID() != owner.UID {
 		return nil, nil, nil
 	}
 	defer e.locks.lock(release.Key())()

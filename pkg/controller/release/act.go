@@ -142,6 +142,10 @@ func (l *Lifecycle) act(ctx context.Context, s *subject, f Facts, found assessme
 	if rollsOut(decision.Action) {
 		l.refusedChanges.Forget(f.Key)
 	}
+	if decision.Action == helm.ActionRepair && deployed.Uncorrected {
+		s.status.Inventory = inventoryOf(deployed)
+		return found, true, nil
+	}
 	l.countCorrected(f, *s.status, found.plan)
 	if decision.Action == helm.ActionRepair {
 		_ = s.Commit(ctx) // After a failure, the write at the end of the pass reports the correction.

@@ -193,3 +193,22 @@ func (w *world) followsDriftPolicy(step driftStep) {
 	w.passes("a", controller.Drift)
 	expect.Equal(w.t, step.name+": requests of the next pass", []string(nil), w.calls.Take())
 }
+
+// TestDriftWithoutCorrection: a repair that finds all objects as desired is not reported.
+func TestDriftWithoutCorrection(t *testing.T) {
+	w := deployed(t, policy(releasev1alpha1.DriftPolicy{}))
+	w.engine.Uncorrected = true
+	before := w.shop("a").Status
+	w.engine.Mutate(keyOf("a"), releasetest.ChangeField("ConfigMap", "/data/page"))
+
+	w.passes("a", controller.Drift)
+
+	after := w.shop("a").Status
+	expect.Equal(t, "repaired", 1, len(w.engine.Repaired))
+	expect.Equal(t, "events", []string(nil), w.recorder.Take())
+	expect.Equal(t, "history", before.History, after.History)
+	expect.Equal(t, "reason of the last upgrade", before.LastUpgradeReason, after.LastUpgradeReason)
+	if drifted := meta.FindStatusCondition(after.Conditions, releasev1alpha1.ConditionDrifted); drifted != nil {
+		t.Errorf("the condition Drifted is %v", drifted)
+	}
+}

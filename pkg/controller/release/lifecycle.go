@@ -29,6 +29,7 @@ type Engine interface {
 	Explain(ctx context.Context, release helm.Release, baseline helm.Baseline, drifts []helm.Drift) ([]helm.Explanation, error)
 	Uninstall(ctx context.Context, release helm.Release, baseline helm.Baseline) ([]helm.Leftover, error)
 	Remaining(ctx context.Context, release helm.Release, baseline helm.Baseline) ([]helm.Leftover, error)
+	Running(ctx context.Context, release helm.Release) (*helm.Deployed, []helm.ObjectHealth, error)
 	LetGo(ctx context.Context, release helm.Release, baseline helm.Baseline) error
 	Orphaned(ctx context.Context, release helm.Release, baseline helm.Baseline) (bool, error)
 	MarkFailed(ctx context.Context, release helm.Release, baseline helm.Baseline, revision int, description string) error
@@ -187,6 +188,7 @@ func (l *Lifecycle) reconcile(ctx context.Context, s *subject, f Facts, err erro
 	if controller.IsPending(err) {
 		return err
 	}
+	l.reportRunning(ctx, s, f)
 	f.Desired.summarize(outcomeOf(f, plan, observed))
 	if f.Desired.Known && plan.isSettled() {
 		l.sources.Set(f.Key, f.Desired.Sources)

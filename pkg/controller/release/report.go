@@ -14,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/klog/v2"
 
 	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
@@ -226,6 +227,27 @@ func (s *subject) reportNotDeployed(f Facts, reason, message string) {
 	default:
 		s.Conditions().Remove(releasev1alpha1.ConditionDeployed)
 	}
+}
+
+// reportRunning reports the revision of another operator that runs while its release is not taken over,
+// because the takeover is held or has failed.
+func (l *Lifecycle) reportRunning(ctx context.Context, s *subject, f Facts) {
+	if !f.Desired.DeployedIsAnyRevision || s.status.DeployedRelease != nil {
+		return
+	}
+	running, objects, err := l.engine.Running(ctx, f.Desired.Release)
+	if err != nil {
+		klog.FromContext(ctx).Error(f.Desired.Redactor.Error(err), "Cannot look at the release of another operator, which is not taken over yet")
+	}
+	if running == nil {
+		return
+	}
+	reason, message := deployedState(releasev1alpha1.DeployedRelease{
+		Revision: int64(running.Revision), Chart: running.Chart, ChartVersion: running.ChartVersion,
+	})
+	s.setDeployed(f, metav1.ConditionTrue, reason, message)
+	summary := Summarize(objects)
+	s.status.Replicas, s.status.ReadyReplicas, s.status.Selector = summary.Replicas, summary.ReadyReplicas, summary.Selector
 }
 
 // attemptFailed reports whether Failed is about an install, an upgrade, a rollback or the

@@ -15,8 +15,10 @@ import (
 	"testing"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
@@ -393,11 +395,36 @@ func TestNoTakeoverWhilePaused(t *testing.T) {
 
 		expect.Equal(w.t, "object", before, w.Object("ConfigMap", "default/a"))
 		expect.Equal(w.t, "records", []string{"a.v1 deployed"}, w.HelmRecords())
-		w.has("conditions", w.conditions("default/a"), "Paused True PauseReconcileAnnotationTrue")
+		w.has("conditions", w.conditions("default/a"), "Paused True PauseReconcileAnnotationTrue", "Deployed True InstallSuccessful")
+		expect.Equal(w.t, "message", "Revision 1 of chart memcached 1.0.0 is deployed", w.message("default/a", "Deployed"))
 		w.change("default/a", func(object *unstructured.Unstructured) { annotate(object, "demo.example.com/paused", "false") })
 		expect.Equal(w.t, "records", []string{"a.v1 superseded", "a.v2 deployed"}, w.HelmRecords())
 		expect.Equal(w.t, "deployed release", taken("a", 2), w.release())
 		expect.Equal(w.t, "conditions", settled, w.conditions("default/a"))
+	})
+}
+
+// TestRefusedTakeoverKeepsDeployed: while the first upgrade is refused, the revision of the upstream operator
+// is deployed, also after a restart.
+func TestRefusedTakeoverKeepsDeployed(t *testing.T) {
+	bubble(t, nil, func(w *world) {
+		w.leave(operatorSDK)
+		w.With(func() {
+			w.Validate = func(object *unstructured.Unstructured) error {
+				if object.GetKind() == "ConfigMap" && len(object.GetManagedFields()) > 0 {
+					return apierrors.NewInvalid(schema.GroupKind{Kind: "ConfigMap"}, "a", nil)
+				}
+				return nil
+			}
+		})
+
+		w.watch(caches(t))
+
+		expect.Equal(w.t, "records", []string{"a.v1 deployed", "a.v2 failed"}, w.HelmRecords())
+		w.has("conditions", w.conditions("default/a"), "Deployed True InstallSuccessful", "ReleaseFailed True UpgradeError")
+		w.Stop()
+		w.start(caches(t))
+		w.has("conditions after a restart", w.conditions("default/a"), "Deployed True InstallSuccessful", "ReleaseFailed True UpgradeError")
 	})
 }
 

@@ -39,6 +39,8 @@ type Engine struct {
 	FailingPods string
 	// Taken are the kinds whose objects a repair finds to have another owner.
 	Taken []string
+	// Uncorrected says that a repair finds nothing to correct.
+	Uncorrected bool
 	// Unobserved are the kinds that cannot be watched.
 	Unobserved []helm.UnobservedKind
 	// InitialHealth is the health of a new release.
@@ -131,6 +133,11 @@ func (e *Engine) Observe(_ context.Context, key cache.ObjectName, baseline helm.
 	return snapshot, nil
 }
 
+// Running implements release.Engine. No other operator makes releases.
+func (e *Engine) Running(context.Context, helm.Release) (*helm.Deployed, []helm.ObjectHealth, error) {
+	return nil, nil, nil
+}
+
 // Decide implements release.Engine.
 func (e *Engine) Decide(desired helm.Release, observed helm.Snapshot) (helm.Decision, error) {
 	inputs, err := desired.InputDigest()
@@ -193,7 +200,9 @@ func (e *Engine) Execute(_ context.Context, desired helm.Release, decision helm.
 				Object: helm.ObjectReference{APIVersion: "v1", Kind: e.Taken[0], Namespace: desired.Namespace, Name: desired.Name},
 			}
 		}
-		return r.deployed(baseline.Revision, desired.Chart, e.Kinds), nil
+		deployed := r.deployed(baseline.Revision, desired.Chart, e.Kinds)
+		deployed.Uncorrected = e.Uncorrected
+		return deployed, nil
 	}
 	return r.deployed(r.Record.Revision, desired.Chart, e.Kinds), nil
 }

@@ -37,17 +37,25 @@ func (e *Engine) Running(ctx context.Context, release Release) (running *Deploye
 	}
 	defer e.locks.lock(release.Key())()
 	_, err = e.measured(ctx, release, Decision{Action: actionLook}, Baseline{}, func(o *operation) (*Deployed, error) { //nolint:contextcheck // The operation carries its own context, which outlives the caller's.
-		rls, _, err := o.store.read(deployed.Revision)
-		if err != nil || rls == nil {
-			return nil, err
-		}
-		running = &Deployed{Revision: deployed.Revision}
-		if rls.Chart != nil && rls.Chart.Metadata != nil {
-			running.Chart, running.ChartVersion = rls.Chart.Metadata.Name, rls.Chart.Metadata.Version
-		}
-		objects, err = o.healthOfWorkload(rls)
+		var err error
+		running, objects, err = o.running(deployed.Revision)
 		return nil, err
 	})
+	return running, objects, err
+}
+
+// running reads a revision and the health of its first workload. The result is nil if the record cannot be
+// decoded.
+func (o *operation) running(revision int) (*Deployed, []ObjectHealth, error) {
+	rls, _, err := o.store.read(revision)
+	if err != nil || rls == nil {
+		return nil, nil, err
+	}
+	running := &Deployed{Revision: revision}
+	if rls.Chart != nil && rls.Chart.Metadata != nil {
+		running.Chart, running.ChartVersion = rls.Chart.Metadata.Name, rls.Chart.Metadata.Version
+	}
+	objects, err := o.healthOfWorkload(rls)
 	return running, objects, err
 }
 

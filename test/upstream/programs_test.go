@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -88,9 +89,9 @@ func TestThereAndBack(t *testing.T) {
 			w := newWorld(t, p, plugin)
 			revision := w.playUpstream(t)
 			w.assertPreview(t)
-			w.stopUpstream(t)
+			w.stop()
 
-			before := w.identities(t)
+			before := w.identities(t.Context(), t)
 			operator := w.startOperator(t, "")
 			w.awaitRevision(t, revision+1)
 			w.assertSame(t, "the takeover", before)
@@ -98,15 +99,15 @@ func TestThereAndBack(t *testing.T) {
 			operator.Stop()
 
 			w.update(t, func(object *unstructured.Unstructured) { object.SetFinalizers([]string{p.finalizer}) })
-			before = w.identities(t)
+			before = w.identities(t.Context(), t)
 			newest := w.newestRevision(t)
 			w.startUpstream(t)
-			w.await(t, "an upgrade of the program", func(ctx context.Context) (bool, error) { return w.newestRevision(t) > newest, nil })
+			w.await(t, "an upgrade of the program", func(context.Context) (bool, error) { return w.newestRevision(t) > newest, nil })
 			w.assertSame(t, "the way back", before)
 			w.recreate(t)
-			w.stopUpstream(t)
+			w.stop()
 
-			newest, before = w.newestRevision(t), w.identities(t)
+			newest, before = w.newestRevision(t), w.identities(t.Context(), t)
 			w.startOperator(t, "  drift: {foreignFields: Remove}\n")
 			w.awaitRevision(t, newest+1)
 			w.assertSame(t, "the second takeover", before)
@@ -127,7 +128,7 @@ type world struct {
 func build(t *testing.T, folder, importPath string) string {
 	t.Helper()
 	out := filepath.Join(t.TempDir(), "program")
-	command := exec.CommandContext(t.Context(), "go", "-C", folder, "build", "-o", out, importPath) //nolint:gosec // Constants.
+	command := exec.CommandContext(t.Context(), "go", "-C", folder, "build", "-o", out, importPath)
 	if output, err := command.CombinedOutput(); err != nil {
 		t.Fatalf("build %s: %v\n%s", importPath, err, output)
 	}
@@ -163,44 +164,29 @@ func (w *world) startUpstream(t *testing.T) {
 	t.Helper()
 	w.writeFile(t, "")
 	var log bytes.Buffer
-	command := exec.Command(w.binary, "run", "--watches-file=watches.yaml", "--metrics-bind-address=0", "--health-probe-bind-address=0", "--reconcile-period=5s") //nolint:gosec,noctx // It is stopped.
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	command := exec.CommandContext(ctx, w.binary, "run", "--watches-file=watches.yaml", "--metrics-bind-address=0", "--health-probe-bind-address=0", "--reconcile-period=5s")
+	command.Cancel, command.WaitDelay = func() error { return command.Process.Signal(syscall.SIGTERM) }, time.Minute
 	command.Dir, command.Stdout, command.Stderr = w.folder, &log, &log
 	command.Env = append(os.Environ(), "KUBECONFIG="+shared.Kubeconfig(), "WATCH_NAMESPACE="+w.namespace)
 	if err := command.Start(); err != nil {
 		t.Fatal(err)
 	}
-	stopped := false
-	w.stop = func() {
-		if stopped {
-			return
-		}
-		stopped = true
-		_ = command.Process.Signal(syscall.SIGTERM)
-		ended := make(chan error, 1)
-		go func() { ended <- command.Wait() }()
-		select {
-		case <-ended:
-		case <-time.After(time.Minute):
-			_ = command.Process.Kill()
-			<-ended
-		}
+	w.stop = sync.OnceFunc(func() {
+		cancel()
+		_ = command.Wait()
 		if t.Failed() {
 			t.Logf("log of the program:\n%s", log.String())
 		}
-	}
+	})
 	t.Cleanup(w.stop)
-}
-
-func (w *world) stopUpstream(t *testing.T) {
-	t.Helper()
-	w.stop()
 }
 
 // startOperator starts the operator with the same file and further lines in its entry.
 func (w *world) startOperator(t *testing.T, further string) *cluster.Operator {
 	t.Helper()
 	file := w.writeFile(t, w.reading+further)
-	content, err := os.ReadFile(file) //nolint:gosec // The file of the test.
+	content, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -286,7 +272,7 @@ func (w *world) assertPreview(t *testing.T) {
 func (w *world) preview(t *testing.T, further string) (out string, code int) {
 	t.Helper()
 	w.writeFile(t, further)
-	command := exec.CommandContext(t.Context(), w.plugin, "adopt", "memcached/web", "--namespace="+w.namespace, //nolint:gosec // The program of the test.
+	command := exec.CommandContext(t.Context(), w.plugin, "adopt", "memcached/web", "--namespace="+w.namespace,
 		"--dry-run=server", "--watches-file=watches.yaml", "--kubeconfig="+shared.Kubeconfig(), "--cache-dir="+t.TempDir())
 	command.Dir = w.folder
 	output, err := command.CombinedOutput()
@@ -328,7 +314,7 @@ func (w *world) remove(t *testing.T) {
 			return false, err
 		}
 		_, err = shared.Client.RbacV1().ClusterRoles().Get(ctx, w.namespace+"-web", metav1.GetOptions{})
-		left := w.identities(t)
+		left := w.identities(ctx, t)
 		return apierrors.IsNotFound(err) && len(left) == 1, fmt.Errorf("%w; left %v", err, left)
 	})
 	if _, err := shared.Client.CoreV1().ConfigMaps(w.namespace).Get(t.Context(), "web-kept", metav1.GetOptions{}); err != nil {
@@ -453,11 +439,11 @@ func (w *world) newestRevision(t *testing.T) int64 {
 }
 
 // identities returns the UIDs of the release's objects and pods, and the spec of the Deployment.
-func (w *world) identities(t *testing.T) map[string]string {
+func (w *world) identities(ctx context.Context, t *testing.T) map[string]string {
 	t.Helper()
 	found := map[string]string{}
 	for _, resource := range []schema.GroupVersionResource{configMaps, deployments, replicaSets, pods} {
-		list, err := shared.Dynamic.Resource(resource).Namespace(w.namespace).List(t.Context(), metav1.ListOptions{})
+		list, err := shared.Dynamic.Resource(resource).Namespace(w.namespace).List(ctx, metav1.ListOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -474,7 +460,7 @@ func (w *world) identities(t *testing.T) map[string]string {
 			}
 		}
 	}
-	role, err := shared.Client.RbacV1().ClusterRoles().Get(t.Context(), w.namespace+"-web", metav1.GetOptions{})
+	role, err := shared.Client.RbacV1().ClusterRoles().Get(ctx, w.namespace+"-web", metav1.GetOptions{})
 	if err == nil {
 		found["ClusterRole"] = string(role.UID)
 	} else if !apierrors.IsNotFound(err) {
@@ -485,7 +471,7 @@ func (w *world) identities(t *testing.T) map[string]string {
 
 func (w *world) assertSame(t *testing.T, what string, before map[string]string) {
 	t.Helper()
-	if diff := cmp.Diff(before, w.identities(t)); diff != "" {
+	if diff := cmp.Diff(before, w.identities(t.Context(), t)); diff != "" {
 		t.Errorf("objects changed in %s (-before +after):\n%s", what, diff)
 	}
 }

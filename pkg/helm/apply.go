@@ -239,7 +239,7 @@ func (o *operation) ours(info *resource.Info, live *unstructured.Unstructured) b
 	if o.isOwnHook(live) && (o.hookNames.Has(identityOf(info)) || o.formerHooks().Has(identityOf(info))) {
 		return true
 	}
-	return o.established && o.isController(live) || !o.hasOtherController(live) && (o.claimed(live) && o.provesOwner(live) || o.isNamed(live))
+	return o.established && o.isController(live) || !o.hasOtherController(live) && (o.claimed(live) && o.provesOwner(info, live) || o.isNamed(live))
 }
 
 // isController reports whether the release's owner, or an earlier owner with the same name, is the
@@ -358,7 +358,7 @@ func (o *operation) remove(info *resource.Info, policy metav1.DeletionPropagatio
 			return fmt.Errorf("%s: %w", reference(info), err)
 		}
 		got, controlled = live.Of(found), o.isController(found) || o.isNamed(found)
-		foreign = o.hasOtherController(found) || found.GetUID() != made && !controlled && !o.provesOwner(found)
+		foreign = o.hasOtherController(found) || found.GetUID() != made && !controlled && !o.provesOwner(info, found)
 	}
 	if got.Kept || isKept(info) {
 		return o.disown(info)

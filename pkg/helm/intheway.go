@@ -52,26 +52,35 @@ func (e *Engine) InTheWay(ctx context.Context, release Release, object ObjectRef
 // an object in the release's namespace.
 func (o *operation) inTheWay(info *resource.Info, live *unstructured.Unstructured) *OwnershipConflictError {
 	conflict := &OwnershipConflictError{Object: reference(info), Seen: ownershipOf(live)}
-	if info.Namespace == o.release.Namespace {
+	switch {
+	case info.Namespace == o.release.Namespace:
 		conflict.Holder = o.holder(live)
+	case o.primary != nil && o.claimed(live) && !o.hasOtherController(live):
+		name, kind := o.primaryResource()
+		conflict.Remedy = fmt.Sprintf("if it belongs to this release, annotate it with %s=%s and %s=%s",
+			PrimaryResourceAnnotation, name, PrimaryResourceTypeAnnotation, kind)
 	}
 	return conflict
 }
 
-// ownershipOf identifies the ownership of an object: its UID, marks and owner references.
+// ownershipOf identifies the ownership of an object: its UID, marks, owner references, and the
+// annotations that name an owner.
 func ownershipOf(object metav1.Object) string {
+	annotations := object.GetAnnotations()
 	ownership, err := json.Marshal(struct {
 		UID        types.UID
 		Manager    string
 		Name       string
 		Namespace  string
 		References []metav1.OwnerReference
+		Owner      []string
 	}{
 		UID:        object.GetUID(),
 		Manager:    object.GetLabels()[manifest.ManagedByLabel],
-		Name:       object.GetAnnotations()[manifest.ReleaseNameAnnotation],
-		Namespace:  object.GetAnnotations()[manifest.ReleaseNamespaceAnnotation],
+		Name:       annotations[manifest.ReleaseNameAnnotation],
+		Namespace:  annotations[manifest.ReleaseNamespaceAnnotation],
 		References: object.GetOwnerReferences(),
+		Owner:      []string{annotations[PrimaryResourceAnnotation], annotations[PrimaryResourceTypeAnnotation]},
 	})
 	if err != nil {
 		return string(object.GetUID())

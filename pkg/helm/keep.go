@@ -59,7 +59,7 @@ func (o *operation) disown(info *resource.Info) error {
 	switch {
 	case o.isController(live):
 		metadata["ownerReferences"] = withoutController(live)
-	case o.primary != nil && o.isOutside(live) && o.claimed(live) && o.provesOwner(live) && !o.namesOwner(live):
+	case o.primary != nil && o.isOutside(live) && o.claimed(live) && o.provesOwner(info, live) && !o.namesOwner(live):
 		metadata["annotations"] = o.ownerAnnotations()
 	default:
 		return nil

@@ -29,8 +29,7 @@ import (
 )
 
 // The annotations with which operators on operator-lib name the owner of an object that cannot have
-// an owner reference. The engine reads and writes them on objects outside the release's namespace: on
-// objects that an uninstall keeps, and with [Release.Takeover] on all.
+// an owner reference. The engine reads and writes them on objects outside the release's namespace.
 const (
 	// PrimaryResourceAnnotation is "<namespace>/<name>" of the owner.
 	PrimaryResourceAnnotation = "operator-sdk/primary-resource"
@@ -124,11 +123,14 @@ func (o *operation) isOutside(object metav1.Object) bool {
 // provesOwner reports whether the release's marks on an object prove that the object belongs to the
 // release. In the release's namespace they do, as for `helm install`: a client that can write the
 // marks can write the object, and gains nothing if the release takes it. Any release of the same
-// name has the same marks, and the tenants of the namespace can create and delete its records. So an
-// object outside the namespace must also name the owner, unless the owner had the release before
-// this operation without [Release.Takeover].
-func (o *operation) provesOwner(live metav1.Object) bool {
-	return !o.isOutside(live) || o.established && o.takeover == nil || o.namesOwner(live)
+// name has the same marks, and the tenants of the namespace can create and delete its records. So
+// outside the namespace, records prove nothing. The baseline must have the object, or the object must
+// name the owner. A release without an owner has no tenant who could gain.
+func (o *operation) provesOwner(info *resource.Info, live metav1.Object) bool {
+	if _, ok := o.known[identityOf(info)]; ok || !o.isOutside(live) {
+		return true
+	}
+	return o.namesOwner(live) || o.primary == nil && o.established
 }
 
 // isNamed reports whether an object of a takeover has the annotations of the release's owner, and no
@@ -145,15 +147,15 @@ func (o *operation) namesOwner(live metav1.Object) bool {
 	if o.primary == nil {
 		return false
 	}
-	resource, kind := o.primaryResource()
+	name, kind := o.primaryResource()
 	annotations := live.GetAnnotations()
-	return annotations[PrimaryResourceAnnotation] == resource && annotations[PrimaryResourceTypeAnnotation] == kind
+	return annotations[PrimaryResourceAnnotation] == name && annotations[PrimaryResourceTypeAnnotation] == kind
 }
 
 // markOwner names the owner on an object outside the release's namespace, in the same way as the
 // upstream operators.
 func (o *operation) markOwner(object metav1.Object) {
-	if o.takeover == nil || !o.isOutside(object) {
+	if o.primary == nil || !o.isOutside(object) {
 		return
 	}
 	annotations := map[string]string{}
@@ -166,14 +168,14 @@ func (o *operation) markOwner(object metav1.Object) {
 
 // ownerAnnotations returns the annotations that name the owner.
 func (o *operation) ownerAnnotations() map[string]string {
-	resource, kind := o.primaryResource()
-	return map[string]string{PrimaryResourceAnnotation: resource, PrimaryResourceTypeAnnotation: kind}
+	name, kind := o.primaryResource()
+	return map[string]string{PrimaryResourceAnnotation: name, PrimaryResourceTypeAnnotation: kind}
 }
 
 // primaryResource returns the values of the annotations that name the owner.
-func (o *operation) primaryResource() (resource, kind string) {
-	resource = cache.ObjectName{Namespace: o.release.Namespace, Name: o.primary.Name}.String()
-	return resource, schema.FromAPIVersionAndKind(o.primary.APIVersion, o.primary.Kind).GroupKind().String()
+func (o *operation) primaryResource() (name, kind string) {
+	name = cache.ObjectName{Namespace: o.release.Namespace, Name: o.primary.Name}.String()
+	return name, schema.FromAPIVersionAndKind(o.primary.APIVersion, o.primary.Kind).GroupKind().String()
 }
 
 const (

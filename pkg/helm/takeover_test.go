@@ -4,6 +4,7 @@
 package helm
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -219,6 +220,14 @@ const forgedOutside = "---\n" + outsideRole + "---\napiVersion: v1\nkind: Config
 // names objects outside of the tenant's namespace. The objects have the marks of a release of the
 // same name, which an administrator installed.
 func TestForgedRecordReachesNothingOutside(t *testing.T) {
+	claimed := func(f *fixture) {
+		f.editRecord(func(secret *unstructured.Unstructured) {
+			labels := secret.GetLabels()
+			labels[record.InputsLabel] = "1-forged"
+			record.OwnerOf(&metav1.OwnerReference{APIVersion: "example.com/v1", Kind: "App", Name: "web", UID: "1"}).Label(labels)
+			secret.SetLabels(labels)
+		})
+	}
 	forgeries := map[string]func(f *fixture){
 		"record without an owner": func(*fixture) {},
 		"record that names the owner by reference": func(f *fixture) {
@@ -228,14 +237,7 @@ func TestForgedRecordReachesNothingOutside(t *testing.T) {
 				})
 			})
 		},
-		"record that claims to be the engine's": func(f *fixture) {
-			f.editRecord(func(secret *unstructured.Unstructured) {
-				labels := secret.GetLabels()
-				labels[record.InputsLabel] = "1-forged"
-				record.OwnerOf(&metav1.OwnerReference{APIVersion: "example.com/v1", Kind: "App", Name: "web", UID: "1"}).Label(labels)
-				secret.SetLabels(labels)
-			})
-		},
+		"record that claims to be the engine's": claimed,
 		"record of an interrupted upgrade": func(f *fixture) {
 			f.editRecord(func(secret *unstructured.Unstructured) {
 				labels := secret.GetLabels()
@@ -243,6 +245,11 @@ func TestForgedRecordReachesNothingOutside(t *testing.T) {
 				secret.SetLabels(labels)
 			})
 		},
+	}
+	kinds := map[string]func(f *fixture, desired *Release){
+		"takeover":  func(_ *fixture, desired *Release) { desired.TakeoverUnmarked = true }, // The attack needs it, unless the record names the owner.
+		"adoption":  func(_ *fixture, desired *Release) { desired.Takeover, desired.Adopt = false, true },
+		"own owner": func(f *fixture, desired *Release) { desired.Takeover = false; claimed(f) },
 	}
 	attacks := map[string]struct {
 		templates map[string]string
@@ -268,70 +275,124 @@ func TestForgedRecordReachesNothingOutside(t *testing.T) {
 	}
 	for forgery, forge := range forgeries {
 		for attack, test := range attacks {
-			t.Run(forgery+", "+attack, func(t *testing.T) {
-				bubble(t, func(t *testing.T, f *fixture) {
-					f.operate(made(t, map[string]string{"templates/a.yaml": configMap("a", "1")}))
-					f.forge(1, func(rls *releasev1.Release) { rls.Manifest += forgedOutside })
-					mark := func(object *unstructured.Unstructured) {
-						(&operation{release: made(t, nil).Key()}).claim(object)
-					}
-					role := f.Edit("ClusterRole", "outside", "helm", mark)
-					other := f.Edit("ConfigMap", "kube-system/outside", "helm", mark)
-					forge(f)
-
-					desired := takenOver(t, test.templates)
-					desired.TakeoverUnmarked = true // The attack needs it, unless the record names the owner.
-					err := test.act(f, desired)
-
-					if test.conflict {
-						conflict := wantError[*OwnershipConflictError](t, err)
-						if conflict.Object.Kind != "ClusterRole" {
-							t.Errorf("conflict over %s", conflict.Object)
+			for kind, allow := range kinds {
+				t.Run(forgery+", "+attack+", "+kind, func(t *testing.T) {
+					bubble(t, func(t *testing.T, f *fixture) {
+						f.operate(made(t, map[string]string{"templates/a.yaml": configMap("a", "1")}))
+						f.forge(1, func(rls *releasev1.Release) { rls.Manifest += forgedOutside })
+						mark := func(object *unstructured.Unstructured) {
+							(&operation{release: made(t, nil).Key()}).claim(object)
 						}
-					} else if err != nil {
-						t.Fatal(err)
-					}
-					if diff := cmp.Diff(role, f.Object("ClusterRole", "outside")); diff != "" {
-						t.Errorf("ClusterRole (-before +after):\n%s", diff)
-					}
-					if diff := cmp.Diff(other, f.Object("ConfigMap", "kube-system/outside")); diff != "" {
-						t.Errorf("ConfigMap (-before +after):\n%s", diff)
-					}
+						role := f.Edit("ClusterRole", "outside", "helm", mark)
+						other := f.Edit("ConfigMap", "kube-system/outside", "helm", mark)
+						forge(f)
+						desired := takenOver(t, test.templates)
+						allow(f, &desired)
+
+						err := test.act(f, desired)
+
+						if test.conflict {
+							conflict := wantError[*OwnershipConflictError](t, err)
+							if conflict.Object.Kind != "ClusterRole" {
+								t.Errorf("conflict over %s", conflict.Object)
+							}
+						} else if err != nil {
+							t.Fatal(err)
+						}
+						if diff := cmp.Diff(role, f.Object("ClusterRole", "outside")); diff != "" {
+							t.Errorf("ClusterRole (-before +after):\n%s", diff)
+						}
+						if diff := cmp.Diff(other, f.Object("ConfigMap", "kube-system/outside")); diff != "" {
+							t.Errorf("ConfigMap (-before +after):\n%s", diff)
+						}
+					})
 				})
-			})
+			}
 		}
 	}
 }
 
-// TestTakeoverOutside takes over objects outside the namespace that name the owner. The engine
-// names the owner itself, so that it knows its own objects when the baseline is lost.
-func TestTakeoverOutside(t *testing.T) {
+// TestOwnObjectsOutside: the engine names the owner on objects outside the namespace, so that it
+// knows its own objects when the baseline is lost, with and without [Release.Takeover].
+func TestOwnObjectsOutside(t *testing.T) {
+	for _, takeover := range []bool{true, false} {
+		t.Run(fmt.Sprintf("takeover %t", takeover), func(t *testing.T) {
+			bubble(t, func(t *testing.T, f *fixture) {
+				desired := takenOver(t, map[string]string{"templates/a.yaml": configMap("a", "1"), "templates/role.yaml": outsideRole})
+				desired.Takeover = takeover
+				f.must(desired, ActionInstall, CauseNotInstalled)
+				role := f.Object("ClusterRole", "outside")
+				want := map[string]string{
+					PrimaryResourceAnnotation: "default/web", PrimaryResourceTypeAnnotation: "App.example.com",
+					manifest.ReleaseNameAnnotation: "web", manifest.ReleaseNamespaceAnnotation: "default",
+				}
+				if diff := cmp.Diff(want, role.GetAnnotations()); diff != "" {
+					t.Errorf("annotations (-want +got):\n%s", diff)
+				}
+				f.baseline = Baseline{}
+				f.restart()
+
+				f.must(desired, ActionInstall, CauseUnverified)
+
+				f.must(desired, ActionNone, CauseNone)
+				if uid := f.Object("ClusterRole", "outside").GetUID(); uid != role.GetUID() {
+					t.Errorf("the ClusterRole has the UID %s, want %s", uid, role.GetUID())
+				}
+				f.baseline = Baseline{}
+				f.restart()
+				f.uninstall(desired)
+				if left := f.Names(); len(left) > 0 {
+					t.Errorf("%v are left", left)
+				}
+			})
+		})
+	}
+}
+
+// TestRestoredObjectOutside: a restored object has another UID. An earlier version of the engine did
+// not name the owner on it, but the baseline has the object.
+func TestRestoredObjectOutside(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
-		desired := takenOver(t, map[string]string{"templates/a.yaml": configMap("a", "1"), "templates/role.yaml": outsideRole})
+		desired := takenOver(t, map[string]string{"templates/role.yaml": outsideRole})
+		desired.Takeover = false
 		f.must(desired, ActionInstall, CauseNotInstalled)
-		role := f.Object("ClusterRole", "outside")
-		want := map[string]string{
-			PrimaryResourceAnnotation: "default/web", PrimaryResourceTypeAnnotation: "App.example.com",
-			manifest.ReleaseNameAnnotation: "web", manifest.ReleaseNamespaceAnnotation: "default",
-		}
-		if diff := cmp.Diff(want, role.GetAnnotations()); diff != "" {
-			t.Errorf("annotations (-want +got):\n%s", diff)
-		}
-		f.baseline = Baseline{}
-		f.restart()
+		f.Remove("ClusterRole", "outside")
+		restored := f.Edit("ClusterRole", "outside", "velero", func(object *unstructured.Unstructured) {
+			(&operation{release: desired.Key()}).claim(object)
+		})
+		synctest.Wait()
 
-		f.must(desired, ActionInstall, CauseUnverified)
+		f.must(desired, ActionRepair, CauseDrift)
 
-		f.must(desired, ActionNone, CauseNone)
-		if uid := f.Object("ClusterRole", "outside").GetUID(); uid != role.GetUID() {
-			t.Errorf("the ClusterRole has the UID %s, want %s", uid, role.GetUID())
+		if uid := f.Object("ClusterRole", "outside").GetUID(); uid != restored.GetUID() {
+			t.Errorf("the ClusterRole has the UID %s, want %s", uid, restored.GetUID())
 		}
-		f.baseline = Baseline{}
-		f.restart()
-		f.uninstall(desired)
-		if left := f.Names(); len(left) > 0 {
-			t.Errorf("%v are left", left)
+	})
+}
+
+// TestObjectOutsideIsHandedOver: an administrator ends a conflict over an object outside the
+// namespace by the annotations that the message names.
+func TestObjectOutsideIsHandedOver(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fixture) {
+		desired := takenOver(t, map[string]string{"templates/role.yaml": outsideRole})
+		f.Edit("ClusterRole", "outside", "kubectl", func(object *unstructured.Unstructured) {
+			(&operation{release: desired.Key()}).claim(object)
+		})
+		_, err := f.reconcile(desired)
+		conflict := wantError[*OwnershipConflictError](t, err)
+		const want = "if it belongs to this release, annotate it with operator-sdk/primary-resource=default/web and operator-sdk/primary-resource-type=App.example.com"
+		if conflict.Remedy != want {
+			t.Errorf("remedy %q, want %q", conflict.Remedy, want)
 		}
+
+		f.Edit("ClusterRole", "outside", "kubectl", func(object *unstructured.Unstructured) {
+			(&operation{release: desired.Key(), primary: desired.Owner}).markOwner(object)
+		})
+
+		if seen, err := f.engine.InTheWay(t.Context(), desired, conflict.Object); err != nil || seen == conflict.Seen {
+			t.Errorf("the annotations change nothing: %v", err)
+		}
+		f.must(desired, ActionInstall, CauseNotInstalled)
 	})
 }
 

@@ -6,10 +6,10 @@ package controller
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/example/demoapp-controller/pkg/expiring"
+	"github.com/example/demoapp-controller/pkg/message"
 )
 
 const (
@@ -169,22 +169,14 @@ func ContestText(kind, name string, fields, managers []string, remedy string) st
 		for i, manager := range managers {
 			quoted[i] = fmt.Sprintf("%q", manager)
 		}
-		client = "field manager " + enumerate(quoted)
+		client = "field manager " + message.List(quoted, maxNamed)
 	}
 	does := "deletes it again"
 	if len(fields) > 0 {
-		does = "changes " + enumerate(fields) + " again"
+		does = "changes " + message.List(fields, maxNamed) + " again"
 	} else if len(managers) > 0 {
 		does = "changes it again"
 	}
 	return fmt.Sprintf("%s %q: %s %s after each correction, so corrections wait up to %d minutes; %s",
 		kind, name, client, does, int(MaxPause.Minutes()), remedy)
-}
-
-// enumerate joins the first items.
-func enumerate(items []string) string {
-	if more := len(items) - maxNamed; more > 0 {
-		return fmt.Sprintf("%s and %d more", strings.Join(items[:maxNamed], ", "), more)
-	}
-	return strings.Join(items, ", ")
 }

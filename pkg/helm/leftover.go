@@ -23,6 +23,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/example/demoapp-controller/pkg/helm/chart"
+	"github.com/example/demoapp-controller/pkg/message"
 )
 
 // Leftover is an object that an uninstall left behind.
@@ -55,14 +56,11 @@ func Enumerate(leftovers []Leftover) string {
 
 // enumerate joins names for a message.
 func enumerate(names []string) string {
-	var named []string
-	for _, name := range names[:min(len(names), maxEnumerated)] {
-		named = append(named, fmt.Sprintf("%.150s", name))
+	short := make([]string, 0, len(names))
+	for _, name := range names {
+		short = append(short, fmt.Sprintf("%.150s", name))
 	}
-	if more := len(names) - len(named); more > 0 {
-		named = append(named, fmt.Sprintf("and %d more", more))
-	}
-	return strings.Join(named, ", ")
+	return message.List(short, maxEnumerated)
 }
 
 // leftByRelease has what the uninstalls of releases left whose objects are awaited. A process that

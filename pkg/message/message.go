@@ -6,6 +6,7 @@
 package message
 
 import (
+	"fmt"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -45,6 +46,14 @@ func OneLine(text string) string { return strings.Join(strings.Fields(text), " "
 
 // Line returns a text on one line, as [OneLine] does, with at most limit bytes.
 func Line(text string, limit int) string { return Truncate(OneLine(text), limit) }
+
+// List joins the first items of a list, at most most, and counts the others: "a, b and 3 more".
+func List(items []string, most int) string {
+	if more := len(items) - most; more > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(items[:most], ", "), more)
+	}
+	return strings.Join(items, ", ")
+}
 
 // JoinLines returns the lines of a text on one line, with a semicolon after each line that does not
 // end with a colon.

@@ -52,6 +52,25 @@ func TestBeginning(t *testing.T) {
 	}
 }
 
+func TestList(t *testing.T) {
+	tests := []struct {
+		name  string
+		items []string
+		want  string
+	}{
+		{"none", nil, ""},
+		{"as many as the limit", []string{"a", "b"}, "a, b"},
+		{"more than the limit", []string{"a", "b", "c", "d"}, "a, b and 2 more"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			if got := List(test.items, 2); got != test.want {
+				t.Errorf("got %q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
 func TestPrintable(t *testing.T) {
 	tests := []struct{ name, text, want string }{
 		{"plain", "two words\tand ü", "two words\tand ü"},

@@ -16,6 +16,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller"
 	"github.com/example/demoapp-controller/pkg/helm"
 	"github.com/example/demoapp-controller/pkg/helm/fields"
+	"github.com/example/demoapp-controller/pkg/message"
 )
 
 // driftOf describes the changes of other clients. It returns nothing if the decision is
@@ -227,10 +228,8 @@ func describe(explanations []helm.Explanation) string {
 	for _, explanation := range explanations {
 		part := fmt.Sprintf("%s %s (%s)", explanation.Drift.Object.Kind, explanation.Drift.Object.Name,
 			strings.ToLower(string(explanation.Drift.Kind)))
-		if fields := explanation.Fields; len(fields) > maxNamedFields {
-			part += fmt.Sprintf(": %s and %d more", strings.Join(fields[:maxNamedFields], ", "), len(fields)-maxNamedFields)
-		} else if len(fields) > 0 {
-			part += ": " + strings.Join(fields, ", ")
+		if len(explanation.Fields) > 0 {
+			part += ": " + message.List(explanation.Fields, maxNamedFields)
 		}
 		parts = append(parts, part)
 	}

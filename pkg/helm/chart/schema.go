@@ -20,6 +20,8 @@ import (
 	chartv2 "helm.sh/helm/v4/pkg/chart/v2"
 	chartutil "helm.sh/helm/v4/pkg/chart/v2/util"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/example/demoapp-controller/pkg/message"
 )
 
 // ErrInvalidValues is wrapped by the error of values that do not meet the schema of the
@@ -205,11 +207,8 @@ func (c *Chart) SchemaNote() string {
 	if len(remote) == 0 {
 		return ""
 	}
-	named := strings.Join(remote[:min(len(remote), maxViolations)], ", ")
-	if more := len(remote) - maxViolations; more > 0 {
-		named += fmt.Sprintf(" and %d more", more)
-	}
-	return fmt.Sprintf("values.schema.json refers to %s: the operator does not read other files and addresses, so these references accept every value", named)
+	return fmt.Sprintf("values.schema.json refers to %s: the operator does not read other files and addresses, so these references accept every value",
+		message.List(remote, maxViolations))
 }
 
 // Limits of an error about values that do not meet a schema. A longer part is left out as a

@@ -203,7 +203,7 @@ func maxUnavailableOf(value string) func(*v1alpha1.DemoAppCluster) {
 	return func(c *v1alpha1.DemoAppCluster) { c.Spec.UpdateStrategy.MaxUnavailable = &parsed }
 }
 
-func message(text string) func(*v1alpha1.DemoAppCluster) {
+func withMessage(text string) func(*v1alpha1.DemoAppCluster) {
 	return func(c *v1alpha1.DemoAppCluster) { c.Spec.Template.Spec.Message = text }
 }
 

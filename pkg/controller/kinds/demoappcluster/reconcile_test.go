@@ -114,7 +114,7 @@ func TestStaleCacheSendsNoSecondWrite(t *testing.T) {
 
 	w.ready("web-a", "web-b")
 	w.pass()
-	w.change(message("two"))
+	w.change(withMessage("two"))
 	w.pass()
 	w.take()
 	_, err := w.latePass()
@@ -136,7 +136,7 @@ func TestStaleCacheSendsNoSecondWrite(t *testing.T) {
 func TestRollout(t *testing.T) {
 	w := settled(t, []string{"a", "b", "c", "d"}, maxUnavailableOf("2"))
 	w.report("web-d")
-	w.change(message("two"))
+	w.change(withMessage("two"))
 	updated := func() (names []string) {
 		for _, app := range w.all() {
 			if app.Spec.Message == "two" {
@@ -170,7 +170,7 @@ func TestRollout(t *testing.T) {
 
 func TestBadTemplateStopsAfterMaxUnavailable(t *testing.T) {
 	w := settled(t, []string{"a", "b", "c"})
-	w.change(message("bad"))
+	w.change(withMessage("bad"))
 	w.pass()
 	w.stalled("web-a")
 	for range 3 {
@@ -181,7 +181,7 @@ func TestBadTemplateStopsAfterMaxUnavailable(t *testing.T) {
 	expect.Contains(t, "message", w.messageOf(), "stalled: web-a (RenderFailed)", "2 wait for their turn")
 	expect.Equal(t, "events", 1, len(w.events))
 
-	w.change(message("good"))
+	w.change(withMessage("good"))
 	w.pass()
 	expect.Equal(t, "message of the stalled app", "good", w.app("web-a").Spec.Message)
 	expect.Equal(t, "message of a waiting app", "one", w.app("web-b").Spec.Message)
@@ -191,7 +191,7 @@ func TestBadTemplateStopsAfterMaxUnavailable(t *testing.T) {
 func TestHeldAppsAreUpdatedInTurn(t *testing.T) {
 	w := settled(t, []string{"a", "b", "c"})
 	w.held(w.names()...)
-	w.change(message("two"))
+	w.change(withMessage("two"))
 	w.pass()
 	w.pass()
 	updated := 0
@@ -456,7 +456,7 @@ func TestRequestBudgetOf500Nodes(t *testing.T) {
 	w.take()
 	expect.Equal(t, "conditions", allReady(), w.conditions())
 
-	w.change(message("two"))
+	w.change(withMessage("two"))
 	updates := 0
 	for range 2 * count / 50 {
 		w.pass()

@@ -18,6 +18,7 @@ import (
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller"
 	"github.com/example/demoapp-controller/pkg/controller/kind/event"
+	"github.com/example/demoapp-controller/pkg/message"
 	"github.com/example/demoapp-controller/pkg/redact"
 )
 
@@ -183,32 +184,24 @@ func (f findings) message(desired int) string {
 		}
 	}
 	if len(f.taken) > 0 {
-		parts = append(parts, "name in use by another owner: "+named(f.taken))
+		parts = append(parts, "name in use by another owner: "+message.List(f.taken, maxNamed))
 	}
 	if len(f.stalled) > 0 {
-		parts = append(parts, "stalled: "+named(f.stalled))
+		parts = append(parts, "stalled: "+message.List(f.stalled, maxNamed))
 	}
 	if len(f.waiting) > 0 {
-		parts = append(parts, "waiting for "+named(f.waiting))
+		parts = append(parts, "waiting for "+message.List(f.waiting, maxNamed))
 	}
 	if f.queued > 0 {
 		parts = append(parts, fmt.Sprintf("%d wait for their turn to be updated", f.queued))
 	}
 	if len(f.kept) > 0 {
-		parts = append(parts, "kept in case the node comes back: "+named(f.kept))
+		parts = append(parts, "kept in case the node comes back: "+message.List(f.kept, maxNamed))
 	}
 	if f.leaving > 0 {
 		parts = append(parts, fmt.Sprintf("%d without a node are being deleted", f.leaving))
 	}
 	return strings.Join(parts, "; ")
-}
-
-// named lists the first few names.
-func named(names []string) string {
-	if len(names) <= maxNamed {
-		return strings.Join(names, ", ")
-	}
-	return fmt.Sprintf("%s and %d more", strings.Join(names[:maxNamed], ", "), len(names)-maxNamed)
 }
 
 // transitions returns an event for a new reason of Ready. A rollout that begins emits

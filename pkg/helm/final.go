@@ -37,13 +37,16 @@ func (e *ClusterReadError) Error() string { return e.Err.Error() }
 func (e *ClusterReadError) Unwrap() error { return e.Err }
 
 // IsFinal reports whether an operation fails until its inputs change. Either the inputs alone decide
-// that, or a hook failed. All other failures may end when the cluster changes, for example a policy,
+// that, or a hook failed, which each further attempt would run again. All other failures may end when the cluster changes, for example a policy,
 // a quota, a permission, a CRD, or the object of another owner.
 func IsFinal(err error) bool {
+	if isError[*HookError](err) {
+		return true
+	}
 	if isError[*ClusterReadError](err) || isError[*RefusedError](err) || isError[*OwnershipConflictError](err) || meta.IsNoMatchError(err) {
 		return false
 	}
-	return isError[*RenderError](err) || isError[*OutOfScopeError](err) || isError[*ReleaseTooLargeError](err) || isError[*HookError](err) ||
+	return isError[*RenderError](err) || isError[*OutOfScopeError](err) || isError[*ReleaseTooLargeError](err) ||
 		errors.Is(err, chart.ErrInvalid) || errors.Is(err, chart.ErrInvalidValues) || errors.Is(err, ErrInvalidServiceAccount)
 }
 

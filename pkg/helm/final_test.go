@@ -37,6 +37,7 @@ func TestIsFinal(t *testing.T) {
 		"a large record":                   {err: &ReleaseTooLargeError{Err: plain}, final: true},
 		"an invalid account":               {err: ErrInvalidServiceAccount, final: true},
 		"a hook":                           {err: &RevisionError{Err: &HookError{Err: plain}}, final: true},
+		"a hook of a chart that looked up": {err: &ClusterReadError{Err: &HookError{Err: plain}}, final: true},
 		"a refused object":                 {err: &RefusedError{Err: apierrors.NewBadRequest("policy")}},
 		"refused and failed":               {err: errors.Join(render, &RefusedError{Err: plain})},
 		"an object of another owner":       {err: &OwnershipConflictError{}},

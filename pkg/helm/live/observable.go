@@ -39,14 +39,17 @@ type watchFailure struct {
 }
 
 // isRefusal reports whether an error is an answer of the API server about the kind. Other errors say
-// that the server cannot be reached or has too much to do, or end a watch as usual.
+// that a server cannot be reached or has too much to do, or end a watch as usual. A proxy in front of
+// the API server answers 502 for all kinds while the API server restarts. A kind that gets such answers
+// for longer than [SyncTimeout] is unobserved, too.
 func isRefusal(err error) bool {
 	var answer apierrors.APIStatus
 	if !errors.As(err, &answer) {
 		return false
 	}
 	switch answer.Status().Code {
-	case http.StatusTooManyRequests, http.StatusServiceUnavailable, http.StatusGatewayTimeout, http.StatusGone:
+	case http.StatusRequestTimeout, http.StatusGone, http.StatusTooManyRequests,
+		http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
 		return false
 	default:
 		return true

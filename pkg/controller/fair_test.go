@@ -57,6 +57,8 @@ func TestHeavyNamespaceDelaysNobody(t *testing.T) {
 		"one namespace with 1,000 objects":    {workers: 10, heavy: 1, objects: 1000, settle: 5 * time.Second},
 		"thirty namespaces":                   {workers: 10, heavy: 30, objects: 20, settle: 5 * time.Second},
 		"more namespaces than passes":         {workers: 2, heavy: 30, objects: 20, settle: 31 * time.Second, want: 30 / 2 * slowPass},
+		"as many namespaces as passes":        {workers: 10, heavy: 39, objects: 20, settle: 31 * time.Second},
+		"sixty namespaces":                    {workers: 10, heavy: 60, objects: 20, settle: 31 * time.Second, want: 60 / 10 * slowPass},
 		"one worker, which a slow pass frees": {workers: 1, heavy: 1, objects: 12, want: slowPass},
 	}
 	for name, test := range tests {

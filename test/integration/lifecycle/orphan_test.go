@@ -191,6 +191,36 @@ func TestOrphanKeepsEverything(t *testing.T) {
 	assertData(t, ns.Name, claim, false)
 }
 
+// TestOrphanFinalizerOfEditor: a user who may only change an object adds the finalizer of the policy
+// Orphan. As for all objects of Kubernetes, it decides about a deletion without a policy, and a policy
+// replaces it.
+func TestOrphanFinalizerOfEditor(t *testing.T) {
+	ns := apps.NewExclusive(t, shared)
+	app := orphans(t, ns.Name)[0]
+	cluster.StartOperator(t.Context(), t, shared)
+	background := metav1.DeletePropagationBackground
+	for _, policy := range []*metav1.DeletionPropagation{nil, &background} {
+		app.create(t)
+		app.before = app.awaitChild(t)
+		_, err := app.resource.Patch(t.Context(), "web", types.JSONPatchType,
+			[]byte(`[{"op": "add", "path": "/metadata/finalizers/-", "value": "orphan"}]`), metav1.PatchOptions{FieldManager: "editor"})
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		if err := app.resource.Delete(t.Context(), "web", metav1.DeleteOptions{PropagationPolicy: policy}); err != nil {
+			t.Fatal(err)
+		}
+
+		app.awaitGone(t)
+		if policy == nil {
+			app.assertKept(t)
+		} else if _, err := app.children.Get(t.Context(), app.child, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+			t.Errorf("the %s is left: %v", app.child, err)
+		}
+	}
+}
+
 // TestDeletionOfDefinitionKeepsData: the data of PostgreSQLs outlives the deletion of the CRD, whatever
 // the deletion policy says.
 func TestDeletionOfDefinitionKeepsData(t *testing.T) {

@@ -53,7 +53,7 @@ kind: ClusterRole
 metadata: {name: watches-test}
 rules:
   - {apiGroups: [caches.example.com], resources: ["*"], verbs: [list, watch, patch]}
-  - {apiGroups: [caches.example.com], resources: [widgets, gadgets, vessels], verbs: [get, create, delete]}
+  - {apiGroups: [caches.example.com], resources: [widgets, gadgets, vessels, racks], verbs: [get, create, delete]}
   - {apiGroups: [""], resources: [serviceaccounts], resourceNames: [deployer], verbs: [impersonate]}
   - {apiGroups: [apps], resources: [statefulsets, daemonsets], verbs: [get, list, watch, create, patch, delete]}
   - {apiGroups: [batch], resources: [jobs], verbs: [get, list, watch, create, patch, delete]}

@@ -207,3 +207,55 @@ func TestKindOfObjectIsNotServed(t *testing.T) {
 	s.await("Cache", "a", "Ready True Healthy", "Irreconcilable False Reconciled")
 	s.deleteAndWait("Cache", "a")
 }
+
+// rackCRD has a list with keys, as CRDs have for server-side apply.
+const rackCRD = `
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: racks.caches.example.com}
+spec:
+  group: caches.example.com
+  names: {kind: Rack, listKind: RackList, plural: racks, singular: rack}
+  scope: Namespaced
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema:
+      openAPIV3Schema:
+        type: object
+        properties:
+          servers:
+            type: array
+            x-kubernetes-list-type: map
+            x-kubernetes-list-map-keys: [name]
+            items: {type: object, required: [name], properties: {name: {type: string}, size: {type: integer}}}
+`
+
+// TestEqualKeysOfCustomResource: the API server refuses a custom resource with two items of one key,
+// from each client. The refusal counts as a failure of its release, which is rolled back, and names
+// object, list and key.
+func TestEqualKeysOfCustomResource(t *testing.T) {
+	if err := shared.InstallCRDs(t.Context(), write(t, rackCRD)); err != nil {
+		t.Fatal(err)
+	}
+	rack := func(names ...string) map[string]any {
+		of := object(group+"/v1", "Rack", "", "rack")
+		var servers []any
+		for i, name := range names {
+			servers = append(servers, map[string]any{"name": name, "size": i})
+		}
+		of["servers"] = servers
+		return map[string]any{"extra": []any{of}}
+	}
+	s := newSpace(t)
+	s.create("Cache", "a", rack("x", "y"))
+	s.await("Cache", "a", "Ready True Healthy")
+
+	s.set("Cache", "a", rack("x", "x"))
+
+	failed := s.await("Cache", "a", "Ready False RolledBack")
+	s.assertMessage(failed, "Ready", "Rack "+s.name+"/rack was refused", ".servers", `"x"`)
+	s.set("Cache", "a", rack("x", "z"))
+	s.await("Cache", "a", "Ready True Healthy")
+}

@@ -49,7 +49,8 @@ type operation struct {
 	// owner, when set, becomes the controller of the objects.
 	owner *metav1.OwnerReference
 	// ownerID is the release's owner. established means that the release belonged to the owner
-	// before this operation, so that marks prove the ownership of objects.
+	// before this operation, by its records. In the release's namespace, marks then prove the
+	// ownership of objects.
 	ownerID     record.Owner
 	established bool
 	// takeover is the owner for whom the release is taken over; nil without

@@ -46,7 +46,8 @@ type Release struct {
 	// Scope limits the namespaces of the release's objects. Empty means ScopeNamespace.
 	Scope Scope
 	// Adopt takes over a release without an owner, and its objects, no matter which client made
-	// them. Without Adopt, the engine does not change a release that another client made, unless
+	// them. Objects outside the release's namespace must name the owner, see
+	// [PrimaryResourceAnnotation]. Without Adopt, the engine does not change a release that another client made, unless
 	// the caller has a baseline of the release.
 	Adopt bool
 	// Takeover takes over a release that an operator on the Helm SDK made for the owner, as

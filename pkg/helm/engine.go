@@ -182,7 +182,7 @@ func New(config Config) (*Engine, error) {
 	}
 	guarded := *client
 	guarded.Transport = &guard.Transport{
-		Next: cmp.Or(client.Transport, http.DefaultTransport), Root: strings.TrimSuffix(server.Path, "/"), Namespaces: config.Namespaces,
+		Next: &live.Transport{Next: cmp.Or(client.Transport, http.DefaultTransport)}, Root: strings.TrimSuffix(server.Path, "/"), Namespaces: config.Namespaces,
 	}
 	client = &guarded
 	// Release records are large. Protobuf avoids a second base64 encoding.

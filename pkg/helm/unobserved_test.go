@@ -116,8 +116,7 @@ func TestUnobservedKindWhileRunning(t *testing.T) {
 	})
 }
 
-// TestSlowKind: a kind whose first list has no answer is unobserved after a time that all releases
-// share.
+// TestSlowKind: a kind whose first list times out is unobserved after a time that all releases share.
 func TestSlowKind(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
 		f.serveThings(true)
@@ -138,8 +137,8 @@ func TestSlowKind(t *testing.T) {
 		observed := f.observe(desired)
 		again := f.observe(desired)
 
-		if waited := time.Since(started); waited != live.SyncTimeout {
-			t.Errorf("waited %v in two passes, want %v", waited, live.SyncTimeout)
+		if waited := time.Since(started); waited < 10*time.Second || waited >= live.SyncTimeout {
+			t.Errorf("waited %v in two passes, want 10s to %v", waited, live.SyncTimeout)
 		}
 		for _, observed := range []Snapshot{observed, again} {
 			if len(observed.Unobserved) != 1 || !errors.Is(observed.Unobserved[0].Err, ErrNotSynced) {
@@ -150,6 +149,54 @@ func TestSlowKind(t *testing.T) {
 		<-time.After(time.Minute)
 		f.must(desired, ActionNone, CauseNone)
 		f.expectWatchErrors("things.example.com")
+	})
+}
+
+// TestPutOffKind: an API server whose conversion webhook is away answers 429 to each watch of the kind,
+// after a restart of the operator and while it runs. The kind is unobserved sooner than one without an
+// answer, and again observed when the API server has what it waits for.
+func TestPutOffKind(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fixture) {
+		f.serveThings(true)
+		desired := withThing(t, "one")
+		f.must(desired, ActionInstall, CauseNotInstalled)
+		away := true
+		f.With(func() {
+			f.Refuse = func(request fakeapi.Request, _ *unstructured.Unstructured) error {
+				if away && request.Key.Resource == thingsResource {
+					return apierrors.NewTooManyRequests("storage is (re)initializing", 1)
+				}
+				return nil
+			}
+		})
+		f.restart()
+		started := time.Now()
+
+		observed := f.observe(desired)
+
+		if waited := time.Since(started); waited < 10*time.Second || waited > 20*time.Second {
+			t.Errorf("waited %v, want a little more than 10s", waited)
+		}
+		if len(observed.Unobserved) != 1 || !strings.Contains(observed.Unobserved[0].Err.Error(), "429 Too Many Requests") {
+			t.Errorf("unobserved is %v, want Things", observed.Unobserved)
+		}
+		f.With(func() { away = false })
+		<-time.After(time.Minute)
+		if heard := f.heard(); !strings.Contains(strings.Join(heard, ","), "health default/") {
+			t.Errorf("heard %v, want that the Things can be observed", heard)
+		}
+		f.must(desired, ActionNone, CauseNone)
+
+		f.With(func() { away = true })
+		f.BreakWatches(true)
+		<-time.After(2 * time.Minute)
+		if observed := f.observe(desired); len(observed.Unobserved) != 1 {
+			t.Errorf("unobserved is %v while the watch is put off, want Things", observed.Unobserved)
+		}
+		f.With(func() { away = false })
+		f.Remove(thingKind.Kind, "default/thing")
+		<-time.After(2 * time.Minute)
+		f.must(desired, ActionRepair, CauseDrift)
 	})
 }
 

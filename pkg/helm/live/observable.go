@@ -18,6 +18,9 @@ import (
 const (
 	// lostAfter is the time for which a filled watch may fail before its kind counts as unobserved.
 	lostAfter = 30 * time.Second
+	// firstListAfter is the time for which the API server may put off the first list of a kind. An API
+	// server that starts fills its own caches in this time.
+	firstListAfter = 10 * time.Second
 	// reviewInterval is the time between two looks at the watches that fail.
 	reviewInterval = time.Second
 )
@@ -32,6 +35,9 @@ type watchFailure struct {
 	// since is the time of the first error after version, which the caches had then.
 	since   time.Time
 	version string
+	// putOff is the time of the first of the answers, up to the newest one, by which the API server put
+	// off the request; zero if the newest one did not.
+	putOff time.Time
 	// lost says that the watch was filled and has failed for lostAfter.
 	lost bool
 	// told says that a release was told that the kind is unobserved.
@@ -39,20 +45,48 @@ type watchFailure struct {
 }
 
 // isRefusal reports whether an error is an answer of the API server about the kind. Other errors say
-// that a server cannot be reached or has too much to do, or end a watch as usual. A proxy in front of
-// the API server answers 502 for all kinds while the API server restarts. A kind that gets such answers
-// for longer than [SyncTimeout] is unobserved, too.
+// that a server cannot be reached or has too much to do, see answered, or end a watch as usual.
 func isRefusal(err error) bool {
 	var answer apierrors.APIStatus
-	if !errors.As(err, &answer) {
+	return errors.As(err, &answer) && answer.Status().Code != http.StatusGone && !isPutOff(int(answer.Status().Code))
+}
+
+// answered notes the code of an answer to a list or watch of the kind. It reports whether the API
+// server has put off all requests for so long that the kind cannot be observed. A busy API server puts
+// off requests for other kinds, too, but not for as long.
+func (k *watchedKind) answered(code int) (unobserved bool) {
+	synced, f := k.hasSynced(), k.failure
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if !isPutOff(code) {
+		if synced && !f.putOff.IsZero() && errors.Is(f.err, ErrNotSynced) {
+			f.err = nil
+		}
+		f.putOff = time.Time{}
 		return false
 	}
-	switch answer.Status().Code {
-	case http.StatusRequestTimeout, http.StatusGone, http.StatusTooManyRequests,
-		http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+	if f.putOff.IsZero() {
+		f.putOff = time.Now()
+	}
+	limit := firstListAfter
+	if synced {
+		limit = lostAfter
+	}
+	if time.Since(f.putOff) < limit {
 		return false
+	}
+	f.since, f.version = f.putOff, k.version()
+	f.err = fmt.Errorf("%w: the API server has answered %d %s for %v", ErrNotSynced, code, http.StatusText(code), limit)
+	f.refuse()
+	return true
+}
+
+// refuse ends waits for the first list.
+func (f *watchFailure) refuse() {
+	select {
+	case <-f.refused:
 	default:
-		return true
+		close(f.refused)
 	}
 }
 
@@ -68,11 +102,7 @@ func (k *watchedKind) failed(err error) {
 		f.since, f.version = time.Now(), version
 	}
 	f.err = err
-	select {
-	case <-f.refused:
-	default:
-		close(f.refused)
-	}
+	f.refuse()
 }
 
 // version identifies what the API server has sent so far.

@@ -339,7 +339,11 @@ func (w *Watcher) newKind(mapping *meta.RESTMapping) (*watchedKind, error) {
 		if err != nil {
 			return nil, err
 		}
-		informer := source.informer(shards, mapping.Resource)
+		informer := source.telling(func(code int) {
+			if kind.answered(code) {
+				w.wakeUp()
+			}
+		}).informer(shards, mapping.Resource)
 		view := overlay.New[*Object](informer.GetIndexer())
 		registration, err := cache.NewTypedSharedIndexInformer[*Object](informer).AddTypedEventHandler(w.handler(view))
 		if err := errors.Join(

@@ -7,6 +7,7 @@ package conformance
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -67,6 +68,22 @@ func known(objects ...string) deviation {
 			for _, object := range objects {
 				delete(helm.Objects, object)
 			}
+		},
+	}
+}
+
+// claimed: the engine ends the ownership of the client that made an object.
+func claimed(object, manager string) deviation {
+	return deviation{
+		why: "in Helm, the client that made an object stays an owner of its fields, so a field stays after the chart drops it",
+		expect: func(helm *world) {
+			made, ok := helm.Objects[object].(map[string]any)
+			if !ok {
+				return
+			}
+			made["managed"] = slices.DeleteFunc(made["managed"].([]any), func(entry any) bool {
+				return entry.(map[string]any)["manager"] == manager
+			})
 		},
 	}
 }

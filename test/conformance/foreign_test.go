@@ -71,8 +71,8 @@ func TestForeignObjects(t *testing.T) {
 				makeConfigMap(t, namespace, meta)
 			},
 			steps: []step{
-				deploy("install", "changing", values{"name": "web"}),
-				deploy("upgrade", "changing", values{"name": "web", "version": "v2"}),
+				deploy("install", "changing", values{"name": "web"}).but(claimed("ConfigMap NAMESPACE/web", "other")),
+				deploy("upgrade", "changing", values{"name": "web", "version": "v2"}).but(claimed("ConfigMap NAMESPACE/web", "other")),
 				uninstall,
 			},
 		},

@@ -150,7 +150,7 @@ func TestLabelsAreBounded(t *testing.T) {
 	bounded := map[string][]string{
 		"reason": {"SpecChange", "Drift", "DependencyReady", "HealthChange", "PeriodicResync", "Retry", "Deleted"},
 		"state":  {"ready", "reconciling", "stalled", "deleting", "queued", "active", "failed"},
-		"gate":   {"suspend", "window", "rollout", "license", "dependency", "validation", "key", "values", "image"},
+		"gate":   {"suspend", "window", "rollout", "license", "dependency", "validation", "key", "values", "image", "change"},
 		"result": {"success", "error", "terminal", "conflict", "panic"},
 		"action": {"install", "upgrade", "rollback", "reapply", "repair", "uninstall", "letgo", "mark", "explain"},
 	}

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	childv1alpha1 "github.com/example/demoapp-controller/pkg/apis/child/v1alpha1"
 	databasev1 "github.com/example/demoapp-controller/pkg/apis/database/v1"
 	demov1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
 	examplev1 "github.com/example/demoapp-controller/pkg/apis/example/v1"
@@ -42,6 +43,7 @@ var holds = map[string]Verdict{
 // forceable are the holds that the annotation force-at overrides.
 var forceable = []string{
 	releasev1alpha1.ReasonOutsideWindow, releasev1alpha1.ReasonRolloutQueued, releasev1alpha1.ReasonRolloutHalted,
+	childv1alpha1.ReasonAwaitingChange,
 }
 
 // finalizers are those of the operator. Kinds of a library have the group of the kind as prefix.
@@ -58,6 +60,8 @@ func (f facts) ofOwned(node *Node) finding {
 		return f.ofDeleted(node, summary)
 	case summary.Ready == metav1.ConditionTrue && current.True(apimeta.ConditionSuspended):
 		return finding{text: summary.Message + "; suspended: " + current.Condition(apimeta.ConditionSuspended).Message}
+	case summary.Ready == metav1.ConditionTrue && current.True(apimeta.ConditionUpgradeHeld):
+		return ofHeldTemplate(node, summary, current.Condition(apimeta.ConditionUpgradeHeld))
 	case summary.Ready == metav1.ConditionTrue:
 		return finding{text: summary.Message}
 	case current.True(apimeta.ConditionSuspended):
@@ -68,7 +72,7 @@ func (f facts) ofOwned(node *Node) finding {
 	if verdict, held := holds[summary.Reason]; held {
 		found.verdict = verdict
 		if slices.Contains(forceable, summary.Reason) {
-			found.commands = []string{fmt.Sprintf("%s %s=\"$(date)\" --overwrite", kubectl("annotate", node.Reference), releasev1alpha1.AnnotationForceAt)}
+			found.commands = []string{force(node)}
 		}
 		return found
 	}
@@ -76,6 +80,21 @@ func (f facts) ofOwned(node *Node) finding {
 		found.verdict, found.commands = NeedsPerson, []string{kubectl("edit", node.Reference)}
 	}
 	return f.ofFailing(node, summary, found)
+}
+
+// ofHeldTemplate explains a ready object whose pods keep their template, because a newer one waits for
+// its turn or for a change of the object.
+func ofHeldTemplate(node *Node, summary Summary, held *metav1.Condition) finding {
+	found := finding{text: summary.Message + "; " + held.Reason + ": " + held.Message}
+	if slices.Contains(forceable, held.Reason) {
+		found.commands = []string{force(node)}
+	}
+	return found
+}
+
+// force returns the command that applies a held change now.
+func force(node *Node) string {
+	return fmt.Sprintf("%s %s=\"$(date)\" --overwrite", kubectl("annotate", node.Reference), apimeta.AnnotationForceAt)
 }
 
 // ofFailing says why an object is not ready that the operator neither holds nor left unseen: the

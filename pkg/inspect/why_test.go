@@ -205,6 +205,42 @@ func TestWhyOfReadyObjectThatIsSuspended(t *testing.T) {
 	expect.Equal(t, "text", "Revision 1 is healthy; suspended: for maintenance", explanation.Cause().Text)
 }
 
+// TestWhyOfReadyObjectWithHeldTemplate: readiness hides that the pods keep an older template.
+func TestWhyOfReadyObjectWithHeldTemplate(t *testing.T) {
+	const force = `kubectl annotate website.webapp.example.com web -n shop demo.example.com/force-at="$(date)" --overwrite`
+	tests := map[string]struct {
+		held, text string
+		commands   []string
+	}{
+		"RolloutQueued":  {`"True"`, "All pods run; RolloutQueued: m", []string{force}},
+		"RolloutHalted":  {`"True"`, "All pods run; RolloutHalted: m", []string{force}},
+		"AwaitingChange": {`"True"`, "All pods run; AwaitingChange: m", []string{force}},
+		"RolloutActive":  {`"False"`, "All pods run", nil},
+	}
+	for reason, test := range tests {
+		t.Run(reason, func(t *testing.T) {
+			cluster, _ := treeCluster(t, fmt.Sprintf(`
+apiVersion: webapp.example.com/v1
+kind: Website
+metadata: {name: web, generation: 1}
+status:
+  conditions:
+  - {type: Ready, status: "True", reason: Healthy, message: All pods run, observedGeneration: 1}
+  - {type: UpgradeHeld, status: %s, reason: %s, message: m, observedGeneration: 1}
+`, test.held, reason))
+			kind, err := cluster.Kind(t.Context(), "Website")
+			expect.NoError(t, err)
+
+			explanation, err := cluster.Why(t.Context(), inspect.Reference{GroupVersionKind: kind.GroupVersionKind, Namespace: "shop", Name: "web"}, now)
+
+			expect.NoError(t, err)
+			expect.Equal(t, "verdict", inspect.Ready, explanation.Verdict)
+			expect.Equal(t, "text", test.text, explanation.Cause().Text)
+			expect.Equal(t, "commands", test.commands, explanation.Commands)
+		})
+	}
+}
+
 // TestWhyWithoutPermissions: the verdict does not depend on what the user may read, because the
 // message of the owner names the pod and its problem.
 func TestWhyWithoutPermissions(t *testing.T) {

@@ -27,7 +27,7 @@ const turnTime = 5 * time.Minute
 var gates = []kind.Gate{
 	{
 		Name: "rollout", Condition: apimeta.ConditionUpgradeHeld, Status: metav1.ConditionTrue,
-		Reasons: []string{apimeta.ReasonRolloutQueued, apimeta.ReasonRolloutHalted},
+		Reasons: rollout.Reasons,
 	},
 	{
 		Name: "change", Condition: apimeta.ConditionUpgradeHeld, Status: metav1.ConditionTrue,

@@ -161,7 +161,7 @@ func (p *Pass[T]) Confirm(ctx context.Context) error { return p.loop.ConfirmOnce
 // cache shows later.
 func (p *Pass[T]) ConfirmNow(ctx context.Context) error { return p.loop.Confirm(ctx, p.Observed) }
 
-// StatusEnd is what became of the status of a pass at its end.
+// StatusEnd says how the write of a pass's status ended.
 type StatusEnd int
 
 const (

@@ -98,7 +98,7 @@ func (r *Fleet) Counts() rollout.Counts { return r.turns.Counts() }
 
 // HeldByRollout is how an object tells that a [Fleet] holds it, for metrics.
 func HeldByRollout() kind.Gate {
-	return kind.Gate{Name: "rollout", Condition: releasev1alpha1.ConditionUpgradeHeld, Status: metav1.ConditionTrue, Reasons: rolloutReasons}
+	return kind.Gate{Name: "rollout", Condition: releasev1alpha1.ConditionUpgradeHeld, Status: metav1.ConditionTrue, Reasons: rollout.Reasons}
 }
 
 // Gate implements [Rollouts]: an object that has not changed itself waits for its turn.
@@ -109,7 +109,7 @@ func (r *Fleet) Gate(ctx context.Context, in GateInput) Verdict {
 			stands = rollout.Settled
 		}
 		r.turns.Set(in.Key, stands)
-		return in.EndHold(rolloutReasons)
+		return in.EndHold(rollout.Reasons)
 	}
 	r.turns.Prepare(ctx)
 	mayWait := waitsForTurn(in)
@@ -125,7 +125,7 @@ func (r *Fleet) Gate(ctx context.Context, in GateInput) Verdict {
 			return r.hold(in, answer)
 		}
 	}
-	return in.EndHold(rolloutReasons)
+	return in.EndHold(rollout.Reasons)
 }
 
 // waitsForTurn reports whether an upgrade that is due waits for its turn. What the object
@@ -143,7 +143,7 @@ func (r *Fleet) hold(in GateInput, answer rollout.Answer) Verdict {
 	}
 	reason, message := r.turns.Held(in.Key, what, answer)
 	verdict := HoldUpgrade(reason, message, false)
-	if in.isHeld() && !in.isHeldFor(rolloutReasons) {
+	if in.isHeld() && !in.isHeldFor(rollout.Reasons) {
 		verdict.Condition = nil
 	}
 	return verdict

@@ -12,9 +12,6 @@ import (
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 )
 
-// rolloutReasons are the reasons of UpgradeHeld that are about a rollout.
-var rolloutReasons = []string{releasev1alpha1.ReasonRolloutQueued, releasev1alpha1.ReasonRolloutHalted}
-
 // HoldUpgrade returns the verdict that holds an upgrade.
 func HoldUpgrade(reason, message string, stalled bool) Verdict {
 	return Verdict{

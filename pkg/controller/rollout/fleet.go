@@ -24,6 +24,9 @@ var DefaultLimits = Limits{Active: 10, Failed: 3}
 // thousands of status writes.
 const haltNotice = 5 * time.Second
 
+// Reasons are the reasons of UpgradeHeld that [Fleet.Held] returns.
+var Reasons = []string{apimeta.ReasonRolloutQueued, apimeta.ReasonRolloutHalted}
+
 // ObjectQueue is the part of the queue of a kind that a fleet uses.
 type ObjectQueue interface {
 	Enqueue(key cache.ObjectName, why controller.Reason)
@@ -52,7 +55,7 @@ type Fleet struct {
 	plural string
 	limits Limits
 	queue  ObjectQueue
-	// get returns a cached object, and all returns those that are cached.
+	// get returns one cached object, and all returns all cached objects.
 	get func(cache.ObjectName) (Member, bool)
 	all func() []Member
 
@@ -61,8 +64,8 @@ type Fleet struct {
 	recalled int
 }
 
-// NewFleet returns the fleet of the objects that get and all return. plural names them. A limit of 0 is that of
-// [DefaultLimits], and a negative one means no limit.
+// NewFleet returns the fleet of the objects that get and all return. plural names the objects. For a
+// limit of 0, [DefaultLimits] applies. A negative limit means no limit.
 func NewFleet(queue ObjectQueue, plural string, limits Limits, get func(cache.ObjectName) (Member, bool), all func() []Member) *Fleet {
 	limits = Limits{
 		Active: max(cmp.Or(limits.Active, DefaultLimits.Active), 0), Failed: max(cmp.Or(limits.Failed, DefaultLimits.Failed), 0),

@@ -71,6 +71,6 @@
 // the controller only reports that, with reason Deleting.
 //
 // If a DemoAppCluster is deleted with "--cascade=orphan", its DemoApps stay without an
-// owner. A new DemoAppCluster of the same name takes them over, and those that a backup tool
-// created again. Their labels name the DemoAppCluster and the node.
+// owner. A new DemoAppCluster of the same name takes them over. It also takes over DemoApps that
+// a backup tool created again. Their labels name the DemoAppCluster and the node.
 package demoappcluster

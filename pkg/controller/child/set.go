@@ -301,9 +301,8 @@ func (p *pass) ensureServed(ctx context.Context, kind ManagedKind, desired desir
 		record.Fingerprint = "" // The child has changed since the apply.
 	}
 	if got := kind.observed(p.owner.GetNamespace(), desired.name); p.keepsTemplate(desired, record, got) {
-		var writable bool
 		var err error
-		if desired, writable, err = p.withTemplate(ctx, kind, desired, record, got); !writable || err != nil {
+		if desired, err = p.withTemplate(ctx, kind, desired, record, got); err != nil {
 			p.retain(desired, applied, known, got)
 			return err
 		}

@@ -40,7 +40,7 @@ func lessStrict(live, newer corev1.PodSpec) bool {
 	return false
 }
 
-// newContainer is what a container that the live pods do not have is compared with.
+// newContainer is compared with a container that the live pods do not have.
 var newContainer = corev1.Container{SecurityContext: &corev1.SecurityContext{
 	AllowPrivilegeEscalation: new(bool), Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
 }}

@@ -124,46 +124,46 @@ func (p *pass) hasChanged(record childv1alpha1.AppliedChild) bool {
 
 // withTemplate returns the child with the template that it gets in this pass: the desired template,
 // or the one that it has. It sends a request only if the child has to be written, or if the desired
-// template waits for its turn. It returns false if the child must not be written, because the
-// template that it has is not known.
+// template waits for its turn.
 func (p *pass) withTemplate(
 	ctx context.Context, kind ManagedKind, desired desiredChild, record childv1alpha1.AppliedChild, got *Observed,
-) (_ desiredChild, writable bool, _ error) {
+) (desiredChild, error) {
 	kept := desired.keeping(record.Template)
 	if kind.awaitsChange && p.decide(kept, record, got) == actionNone {
 		p.awaitChange(desired.id, noRestart)
 		kept.isIncomplete = true
-		return kept, true, nil
+		return kept, nil
 	}
 	live, err := kind.client(p.owner.GetNamespace()).Get(ctx, desired.name)
 	if apierrors.IsNotFound(err) || err == nil && live.GetUID() != got.UID {
-		return desired, true, nil // The write finds out.
+		return desired, nil // The write finds out.
 	}
 	if err != nil {
-		return desired, false, writeError(desired.id, err)
+		return desired, writeError(desired.id, err)
 	}
 	whole, err := toUnstructured(live, desired.gvk)
 	if err != nil {
-		return desired, false, err
+		return desired, err
 	}
 	applied, digest, err := appliedTemplate(whole, desired.path)
 	switch {
 	case err != nil:
-		return desired, false, err
-	case digest == desired.template:
-		return desired, true, nil
-	case digest != "" && record.Template != "" && digest != record.Template && !ssa.Matches(record.Fingerprint, got.trace.Fingerprint):
-		// Another client has changed the template. The pods restart with the correction in any case.
-		return desired, true, nil
+		return desired, err
+	case digest == desired.template, digest == "":
+		return desired, nil
+	case digest != record.Template && !ssa.Matches(record.Fingerprint, got.trace.Fingerprint):
+		// Another client may have changed the template, or reset managedFields. Nothing proves that the
+		// operator applied the live template, so it must not stay.
+		return desired, nil
 	}
-	if takes, err := p.takesTemplate(ctx, kind, desired, whole); takes || err != nil || digest == "" {
-		return desired, takes, err
+	if takes, err := p.takesTemplate(ctx, kind, desired, whole, applied); takes || err != nil {
+		return desired, err
 	}
 	if record.Template == "" {
 		kept = desired.keeping(digest)
 	}
 	kept.object = desired.object.DeepCopy()
-	return kept, true, unstructured.SetNestedField(kept.object.Object, applied, desired.path...)
+	return kept, unstructured.SetNestedField(kept.object.Object, applied, desired.path...)
 }
 
 // appliedTemplate returns the template that an object has from the operator, and its digest. The
@@ -182,13 +182,22 @@ func appliedTemplate(live *unstructured.Unstructured, path []string) (template a
 }
 
 // takesTemplate reports whether a running workload gets the desired template in this pass, although
-// its owner has not changed.
-func (p *pass) takesTemplate(ctx context.Context, kind ManagedKind, desired desiredChild, live *unstructured.Unstructured) (bool, error) {
+// its owner has not changed. applied is the template that the operator applied. The live template may
+// have less strict fields of other clients.
+func (p *pass) takesTemplate(ctx context.Context, kind ManagedKind, desired desiredChild, live *unstructured.Unstructured, applied any) (bool, error) {
 	if kind.awaitsChange {
 		p.awaitChange(desired.id, noRestart)
 		return false, nil
 	}
-	weaker, err := weakens(live, desired.object, desired.path)
+	running, _, err := unstructured.NestedFieldNoCopy(live.Object, desired.path...)
+	if err != nil {
+		return false, err
+	}
+	newer, _, err := unstructured.NestedFieldNoCopy(desired.object.Object, desired.path...)
+	if err != nil {
+		return false, err
+	}
+	weaker, err := weakens(newer, running, applied)
 	if err != nil {
 		return false, err
 	}
@@ -233,17 +242,32 @@ func toUnstructured(object metav1.Object, kind schema.GroupVersionKind) (*unstru
 	return whole, nil
 }
 
-// weakens reports whether a newer pod template gives pods more privileges than the live one.
-func weakens(live, desired *unstructured.Unstructured, path []string) (bool, error) {
-	var templates [2]corev1.PodTemplateSpec
-	for i, object := range []*unstructured.Unstructured{live, desired} {
-		template, _, err := unstructured.NestedMap(object.Object, path...)
+// weakens reports whether a newer pod template gives pods more privileges than one of the templates
+// before it.
+func weakens(newer any, before ...any) (bool, error) {
+	spec, err := podSpecOf(newer)
+	if err != nil {
+		return false, err
+	}
+	for _, template := range before {
+		was, err := podSpecOf(template)
 		if err != nil {
 			return false, err
 		}
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(template, &templates[i]); err != nil {
-			return false, err
+		if lessStrict(was, spec) {
+			return true, nil
 		}
 	}
-	return lessStrict(templates[0].Spec, templates[1].Spec), nil
+	return false, nil
+}
+
+// podSpecOf returns the spec of a pod template.
+func podSpecOf(template any) (corev1.PodSpec, error) {
+	fields, ok := template.(map[string]any)
+	if !ok {
+		return corev1.PodSpec{}, fmt.Errorf("unexpected pod template %T", template)
+	}
+	var converted corev1.PodTemplateSpec
+	err := runtime.DefaultUnstructuredConverter.FromUnstructured(fields, &converted)
+	return converted.Spec, err
 }

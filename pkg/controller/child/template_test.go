@@ -158,11 +158,20 @@ func TestDatabaseKeepsTemplate(t *testing.T) {
 			f.owner.Generation++
 			f.upgrade(database("db:2"))
 		}, "db:2", "", []string{"patch statefulsets/db"}},
-		"fields that another client took over": {func(f *family) {
+		"managedFields that another client reset": {func(f *family) {
 			f.Stop()
-			f.changeDatabase(func(s *appsv1.StatefulSet) { s.ManagedFields = nil })
+			f.changeDatabase(func(s *appsv1.StatefulSet) {
+				s.ManagedFields = []metav1.ManagedFieldsEntry{{}}
+				s.Spec.Template.Spec.Containers[0].Image = "theirs"
+			})
 			f.upgrade(database("db:2"))
-		}, "db:1", awaits, nil},
+		}, "db:2", "", []string{"patch statefulsets/db", "patch statefulsets/db"}},
+		"records of an earlier version, and drift of the template while the operator is away": {func(f *family) {
+			f.recordsOfEarlierVersion(database("db:1"))
+			f.Stop()
+			f.changeDatabase(func(s *appsv1.StatefulSet) { s.Spec.Template.Spec.Containers[0].Image = "theirs" })
+			f.upgrade(database("db:2"))
+		}, "db:2", "", []string{"patch statefulsets/db"}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -211,6 +220,33 @@ func TestTemplateWaitsForTurn(t *testing.T) {
 		f.Wait(2 * turnTime)
 		expect.Equal(t, "UpgradeHeld after the turn", "", f.heldReason())
 		expect.Equal(t, "counts after the turn", rollout.Counts{}, f.fleet.Counts())
+	})
+}
+
+// TestLooserLiveTemplate: fields that another client adds to the live pods do not make a newer template
+// strict enough for a turn.
+func TestLooserLiveTemplate(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		f := emptyFamily(t, deployment("nginx:1"))
+		f.limits = rollout.Limits{Active: 1}
+		f.start()
+		found, err := f.kube.AppsV1().Deployments("ns").Get(t.Context(), "web", metav1.GetOptions{})
+		expect.NoError(t, err)
+		found.Spec.Template.Spec.HostNetwork = true
+		f.Act(func() error {
+			_, err := f.kube.AppsV1().Deployments("ns").Update(t.Context(), found, others)
+			return err
+		})
+
+		newer := deployment("nginx:2")
+		newer.(*appsv1ac.DeploymentApplyConfiguration).Spec.Template.Spec.WithHostNetwork(true)
+		f.desired = []Desired{newer}
+		f.pass()
+
+		found, err = f.kube.AppsV1().Deployments("ns").Get(t.Context(), "web", metav1.GetOptions{})
+		expect.NoError(t, err)
+		expect.Equal(t, "image", "nginx:1", found.Spec.Template.Spec.Containers[0].Image)
+		expect.Equal(t, "UpgradeHeld", "True "+childv1alpha1.ReasonAwaitingChange, f.heldReason())
 	})
 }
 

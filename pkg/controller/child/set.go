@@ -496,11 +496,7 @@ func (p *pass) write(
 		}
 		var applied metav1.Object
 		if applied, answer = p.apply(ctx, client, desired, got); answer == nil {
-			changed := got == nil || got.ResourceVersion != applied.GetResourceVersion()
-			corrected := changed && isCorrection(desired, record, got)
-			klog.FromContext(ctx).Info("Applied a child", "target", desired.id.String(), "corrected", corrected)
-			writer := writerOf(record, got)
-			return p.wrote(kind, desired, corrected, writer, applied), nil
+			return p.wrote(ctx, kind, desired, record, got, applied), nil
 		}
 		if apierrors.HasStatusCause(answer, corev1.NamespaceTerminatingCause) {
 			p.awaits(desired.id, "the namespace is being deleted")
@@ -553,11 +549,16 @@ func (p *pass) confirmed(ctx context.Context, ask func(ctx context.Context, owne
 	return p.unconfirmed
 }
 
-// wrote records that a child was written, and returns the child.
+// wrote records that a child was written over got, and returns the child.
 // The status does not record the corrections of a contest, only its begin and end.
-func (p *pass) wrote(kind ManagedKind, desired desiredChild, corrected bool, writer uint64, applied metav1.Object) *Observed {
+func (p *pass) wrote(
+	ctx context.Context, kind ManagedKind, desired desiredChild, record childv1alpha1.AppliedChild, got *Observed, applied metav1.Object,
+) *Observed {
+	changed := got == nil || got.ResourceVersion != applied.GetResourceVersion()
+	corrected := changed && isCorrection(desired, record, got)
+	klog.FromContext(ctx).Info("Applied a child", "target", desired.id.String(), "corrected", corrected)
 	if corrected {
-		child := p.appliedKey(desired)
+		child, writer := p.appliedKey(desired), writerOf(record, got)
 		if !p.set.drifts.corrections.Against(child, writer, p.now).Begun {
 			p.corrected = append(p.corrected, desired.childName())
 		}

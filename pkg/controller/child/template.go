@@ -61,7 +61,7 @@ type parts struct {
 func (d desiredChild) split(path []string) (desiredChild, error) {
 	template, found, err := unstructured.NestedFieldNoCopy(d.object.Object, path...)
 	if len(path) == 0 || d.once || !found || err != nil {
-		return d, nil
+		return d, err
 	}
 	rest := d.object.DeepCopy()
 	unstructured.RemoveNestedField(rest.Object, path...)

@@ -102,7 +102,8 @@ func TestDatabaseKeepsTemplate(t *testing.T) {
 		}, "db:1", awaits, nil},
 		"a newer operator that also changes a label": {
 			func(f *family) { f.upgrade(database("db:2").WithLabels(map[string]string{"tier": "data"})) },
-			"db:1", awaits, []string{"patch statefulsets/db"},
+			"db:1", awaits,
+			[]string{"patch statefulsets/db"},
 		},
 		"an operator of an earlier version again": {func(f *family) {
 			f.upgrade(database("db:2"))

@@ -56,9 +56,9 @@ func (o *operation) inTheWay(info *resource.Info, live *unstructured.Unstructure
 	case info.Namespace == o.release.Namespace:
 		conflict.Holder = o.holder(live)
 	case o.primary != nil && o.claimed(live) && !o.hasOtherController(live):
-		name, kind := o.primaryResource()
+		marks := ownerAnnotations(o.release.Namespace, *o.primary)
 		conflict.Remedy = fmt.Sprintf("if it belongs to this release, annotate it with %s=%s and %s=%s",
-			PrimaryResourceAnnotation, name, PrimaryResourceTypeAnnotation, kind)
+			PrimaryResourceAnnotation, marks[PrimaryResourceAnnotation], PrimaryResourceTypeAnnotation, marks[PrimaryResourceTypeAnnotation])
 	}
 	return conflict
 }

@@ -60,7 +60,7 @@ func (o *operation) disown(info *resource.Info) error {
 	case o.isController(live):
 		metadata["ownerReferences"] = withoutController(live)
 	case o.primary != nil && o.isOutside(live) && o.claimed(live) && o.provesOwner(info, live) && !o.namesOwner(live):
-		metadata["annotations"] = o.ownerAnnotations()
+		metadata["annotations"] = ownerAnnotations(o.release.Namespace, *o.primary)
 	default:
 		return nil
 	}

@@ -147,35 +147,39 @@ func (o *operation) namesOwner(live metav1.Object) bool {
 	if o.primary == nil {
 		return false
 	}
-	name, kind := o.primaryResource()
-	annotations := live.GetAnnotations()
-	return annotations[PrimaryResourceAnnotation] == name && annotations[PrimaryResourceTypeAnnotation] == kind
+	for key, value := range ownerAnnotations(o.release.Namespace, *o.primary) {
+		if live.GetAnnotations()[key] != value {
+			return false
+		}
+	}
+	return true
 }
 
-// markOwner names the owner on an object outside the release's namespace, in the same way as the
-// upstream operators.
+// markOwner names the owner on an object outside the release's namespace.
 func (o *operation) markOwner(object metav1.Object) {
-	if o.primary == nil || !o.isOutside(object) {
+	if o.primary != nil {
+		MarkOwner(object, o.release.Namespace, *o.primary)
+	}
+}
+
+// MarkOwner names the owner of a release on an object outside the release's namespace, in the same way
+// as the upstream operators. The object's namespace must be set, unless it is cluster-scoped.
+func MarkOwner(object metav1.Object, namespace string, owner metav1.OwnerReference) {
+	if object.GetNamespace() == namespace {
 		return
 	}
 	annotations := map[string]string{}
-	for key, value := range object.GetAnnotations() {
-		annotations[key] = value
-	}
-	maps.Copy(annotations, o.ownerAnnotations())
+	maps.Copy(annotations, object.GetAnnotations())
+	maps.Copy(annotations, ownerAnnotations(namespace, owner))
 	object.SetAnnotations(annotations)
 }
 
-// ownerAnnotations returns the annotations that name the owner.
-func (o *operation) ownerAnnotations() map[string]string {
-	name, kind := o.primaryResource()
-	return map[string]string{PrimaryResourceAnnotation: name, PrimaryResourceTypeAnnotation: kind}
-}
-
-// primaryResource returns the values of the annotations that name the owner.
-func (o *operation) primaryResource() (name, kind string) {
-	name = cache.ObjectName{Namespace: o.release.Namespace, Name: o.primary.Name}.String()
-	return name, schema.FromAPIVersionAndKind(o.primary.APIVersion, o.primary.Kind).GroupKind().String()
+// ownerAnnotations returns the annotations that name the owner of a release in a namespace.
+func ownerAnnotations(namespace string, owner metav1.OwnerReference) map[string]string {
+	return map[string]string{
+		PrimaryResourceAnnotation:     cache.ObjectName{Namespace: namespace, Name: owner.Name}.String(),
+		PrimaryResourceTypeAnnotation: schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind).GroupKind().String(),
+	}
 }
 
 const (

@@ -104,10 +104,7 @@ func (d Differ) change(ctx context.Context, owner, changed *unstructured.Unstruc
 	if err != nil {
 		return nil, err
 	}
-	controller := true
-	version, kind := owner.GroupVersionKind().ToAPIVersionAndKind()
-	reference := metav1.OwnerReference{APIVersion: version, Kind: kind, Name: owner.GetName(), UID: owner.GetUID(), Controller: &controller}
-	after, err := deployed.Render(ctx, all, reference, d.Getter)
+	after, err := deployed.Render(ctx, all, controllerOf(owner), d.Getter)
 	if err != nil {
 		return nil, err
 	}
@@ -115,6 +112,12 @@ func (d Differ) change(ctx context.Context, owner, changed *unstructured.Unstruc
 	namespace, _ := deployed.Release()
 	found, err := d.compareAll(ctx, admitted, plainly(after), before, helm.FieldManager, namespace)
 	return append([]Difference{d.owner(owner, admitted)}, found...), err
+}
+
+// controllerOf returns the reference with which an owner controls the objects of its release.
+func controllerOf(owner *unstructured.Unstructured) metav1.OwnerReference {
+	version, kind := owner.GroupVersionKind().ToAPIVersionAndKind()
+	return metav1.OwnerReference{APIVersion: version, Kind: kind, Name: owner.GetName(), UID: owner.GetUID(), Controller: new(true)}
 }
 
 // owner compares an owner before and after a change.
@@ -233,6 +236,9 @@ func (d Differ) compareAll(
 	for _, next := range desired {
 		if err := d.place(next.object, namespace); err != nil {
 			return nil, err
+		}
+		if manager == helm.FieldManager {
+			helm.MarkOwner(next.object, namespace, controllerOf(owner))
 		}
 		seen[ReferenceOf(next.object)] = true
 	}

@@ -35,11 +35,8 @@ func (d Differ) Takeover(ctx context.Context, owner *unstructured.Unstructured, 
 	if err != nil {
 		return nil, err
 	}
-	controller := true
-	version, kind := owner.GroupVersionKind().ToAPIVersionAndKind()
-	reference := metav1.OwnerReference{APIVersion: version, Kind: kind, Name: owner.GetName(), UID: owner.GetUID(), Controller: &controller}
 	d.Mask = d.masking(ctx, owner, h.recorded).withValues(intended.Values, leaves(intended.Overridden, nil))
-	after, err := h.recorded.RenderChart(ctx, intended.Chart, intended.Values, reference, d.Getter)
+	after, err := h.recorded.RenderChart(ctx, intended.Chart, intended.Values, controllerOf(owner), d.Getter)
 	if err != nil {
 		return nil, redact.Error(slices.Collect(texts(intended.Overridden)), err)
 	}

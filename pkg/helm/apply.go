@@ -261,14 +261,23 @@ func (o *operation) hasOtherController(live metav1.Object) bool {
 // createHook creates a hook, or applies it over a hook of an earlier run, unless other clients own
 // its fields. A Job or a Pod of an earlier run that has ended, or is being deleted, is replaced,
 // because it would not run again.
+//
+// Like an object of the release, a hook gets the owner, so that it goes with the owner. A hook of an
+// uninstall does not: the garbage collector would delete it while it runs, if the owner is deleted in
+// the foreground.
 func (o *operation) createHook(info *resource.Info, object *unstructured.Unstructured) error {
+	if owners := o.owners(); owners != nil {
+		if err := owners.Own(object); err != nil {
+			return err
+		}
+	}
 	applied, err := o.apply(info, object, ssa.Create, "")
 	if apierrors.IsConflict(err) {
 		live, liveErr := o.liveHook(info)
 		if liveErr != nil {
 			return errors.Join(err, liveErr)
 		}
-		if !hasEnded(info, live) {
+		if !hasEnded(info, live) && !o.hasFormerController(live) { // The garbage collector deletes a hook of a former owner.
 			applied, err = o.apply(info, object, ssa.Keep, live.GetUID())
 		} else if err = o.clearHook(info); err == nil {
 			applied, err = o.apply(info, object, ssa.Create, "")

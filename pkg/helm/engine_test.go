@@ -246,7 +246,7 @@ func TestOwner(t *testing.T) {
 			got[name] = len(f.Object(kind, key).GetOwnerReferences())
 		}
 		want := map[string]int{
-			"ConfigMap default/a": 1, "ConfigMap default/item": 1, "ConfigMap default/kept": 0, "ConfigMap default/hook": 0,
+			"ConfigMap default/a": 1, "ConfigMap default/item": 1, "ConfigMap default/kept": 0, "ConfigMap default/hook": 1,
 			"ConfigMap other/b": 0, "ClusterRole web": 0,
 		}
 		if diff := cmp.Diff(want, got); diff != "" {

@@ -23,6 +23,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/example/demoapp-controller/pkg/helm/chart"
+	"github.com/example/demoapp-controller/pkg/helm/manifest"
 	"github.com/example/demoapp-controller/pkg/message"
 )
 
@@ -152,7 +153,7 @@ func (o *operation) leaveExcluded(err error) {
 }
 
 // leaveOthers notes what Helm's uninstall of a revision does not remove: objects that hooks created,
-// and the volumes of StatefulSets.
+// and the volumes of StatefulSets. It removes the hooks that are known to be hooks of the owner's release.
 func (o *operation) leaveOthers(rls *releasev1.Release) {
 	for _, hook := range rls.Hooks {
 		if slices.Contains(hook.DeletePolicies, releasev1.HookSucceeded) && hook.LastRun.Phase != releasev1.HookPhaseFailed {
@@ -163,7 +164,12 @@ func (o *operation) leaveOthers(rls *releasev1.Release) {
 			continue // Nothing more is known of a hook that cannot be read.
 		}
 		for _, info := range list {
-			if live, err := o.client(info).Get(o.ctx, info.Name, metav1.GetOptions{}); err == nil && o.isOwnHook(live) {
+			live, err := o.client(info).Get(o.ctx, info.Name, metav1.GetOptions{})
+			switch {
+			case err != nil || !o.isOwnHook(live),
+				manifest.IsKept(live) && o.disown(info) == nil, // It notes the object.
+				o.goesWithOwner(info, live) && o.removeHook(info, metav1.DeletePropagationBackground) == nil:
+			default:
 				o.leave(reference(info), "a hook created it")
 			}
 		}
@@ -175,6 +181,15 @@ func (o *operation) leaveOthers(rls *releasev1.Release) {
 	for _, info := range list {
 		o.leaveVolumes(info)
 	}
+}
+
+// goesWithOwner reports whether a hook in the release's namespace belongs to the owner: it has the
+// owner's reference, or this uninstall created it. Without an owner, hooks stay, as with Helm.
+func (o *operation) goesWithOwner(info *resource.Info, live *unstructured.Unstructured) bool {
+	if o.ownerID.UID == "" || o.isOutside(live) || manifest.IsKept(live) {
+		return false
+	}
+	return o.isController(live) || o.hooks[identityOf(info)] == live.GetUID()
 }
 
 // leaveVolumes notes the PersistentVolumeClaims that Kubernetes keeps after it has deleted their

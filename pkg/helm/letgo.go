@@ -63,6 +63,11 @@ func (o *operation) letGo() error {
 				return err
 			}
 			objects = append(objects, attempted.Difference(objects)...)
+			for _, hook := range rls.Hooks {
+				if made, err := o.former(hook.Manifest); err == nil { // A hook that cannot be read was not created.
+					objects = append(objects, made...)
+				}
+			}
 		}
 	}
 	for _, info := range objects {

@@ -171,7 +171,7 @@ func TestRollbackToNoGoodRevision(t *testing.T) {
 	})
 }
 
-// TestRollbackFails: a rollback that is refused is not left pending, is redone in
+// TestRollbackFails: a rollback that is refused is not left pending, is redone or upgraded in
 // its place, and ends with other inputs.
 func TestRollbackFails(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
@@ -197,6 +197,12 @@ func TestRollbackFails(t *testing.T) {
 			}
 		}
 		wantRecords(t, f, "web.v1 superseded", "web.v2 deployed", "web.v3 failed")
+		deployed, err := f.engine.Execute(t.Context(), desired, Decision{Action: ActionUpgrade, Cause: CauseFailed, Replace: 3}, f.baseline)
+		if err != nil {
+			t.Fatalf("the upgrade in place of the rollback: %v", err)
+		}
+		f.baseline = deployed.Baseline()
+		wantRecords(t, f, "web.v1 superseded", "web.v2 superseded", "web.v3 deployed")
 		f.With(func() { f.Refuse = nil })
 		last := made(t, map[string]string{"templates/e.yaml": configMap("e", "1")})
 		f.must(last, ActionUpgrade, CauseInputsChanged)

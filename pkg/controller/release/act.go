@@ -233,6 +233,7 @@ func recordDeployed(s *subject, f Facts, plan Plan, deployed *helm.Deployed) {
 		// The rollback is now the last good revision, because the older revision may be
 		// pruned from the history.
 		s.status.LastGoodRevision = s.status.DeployedRelease.Revision
+		s.endRollbackFailure()
 	case helm.ActionNone, helm.ActionReapply, helm.ActionRepair, helm.ActionWait, helm.ActionRefuse:
 	}
 }

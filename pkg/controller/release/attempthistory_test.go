@@ -105,7 +105,7 @@ func TestHistoryOfFailures(t *testing.T) {
 			w.failing(1)
 			return w
 		}, []error{errPlain}, []string{
-			`Rollback Failed "Remediation" 0 0`, `Upgrade Failed "SpecGenerationChanged" 2 0`, `Install Succeeded "SpecGenerationChanged" 1 0`,
+			`Rollback Failed "Remediation" 3 0`, `Upgrade Failed "SpecGenerationChanged" 2 0`, `Install Succeeded "SpecGenerationChanged" 1 0`,
 		}},
 	}
 	for _, test := range tests {

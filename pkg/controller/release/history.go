@@ -80,6 +80,10 @@ func recordFailure(s *releasev1alpha1.ReleaseStatus, f Facts, plan Plan, failed 
 		}
 	case releasev1alpha1.HistoryRollback:
 		failures.Rollbacks++
+		// A change whose failure is final is tried again, too, because no good state came back.
+		if pause := pauseAfter(f.Desired.Policy.Remediation, failures, true); pause > 0 && failures.RetryAt == nil {
+			failures.RetryAt = retryAt(f, pause)
+		}
 	}
 	if action != releasev1alpha1.HistoryRepair && failures.Consecutive > 0 {
 		failures.Terminal = failures.Terminal || failed.Terminal

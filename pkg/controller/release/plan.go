@@ -96,10 +96,16 @@ func (p Plan) leaveDrift() Plan {
 // The gates and the blockers of a change are evaluated later.
 func (p Plan) tryAgain() Plan {
 	if p.Next.Action != helm.ActionInstall && p.Next.Action != helm.ActionUpgrade {
-		p = p.next(helm.Decision{Action: helm.ActionUpgrade, Cause: helm.CauseFailed})
+		p = p.giveWay()
 	}
 	p.GivenUp = true
 	return p
+}
+
+// giveWay returns the plan that attempts the desired revision in place of an older one. It replaces
+// the record of a rollback that did not succeed.
+func (p Plan) giveWay() Plan {
+	return p.next(helm.Decision{Action: helm.ActionUpgrade, Cause: helm.CauseFailed, Replace: p.Next.Replace})
 }
 
 // isUnhealthy reports whether the newest revision is deployed and was not healthy in time. It may

@@ -148,7 +148,8 @@ type remedy struct {
 }
 
 // remediate returns a rollback or a held plan if the retries are exhausted. A held plan
-// waits until an input changes, or until the next attempt is due.
+// waits until an input changes, or until the next attempt is due. A rollback that failed gives way to
+// the desired revision: after a pause, or at once if retries are left again.
 func remediate(f Facts, plan Plan, s releasev1alpha1.ReleaseStatus) remedy {
 	failures, chosen := currentFailures(f, s), retry
 	wait, due := waitFor(failures, f.Now)
@@ -168,6 +169,9 @@ func remediate(f Facts, plan Plan, s releasev1alpha1.ReleaseStatus) remedy {
 	if plan.RollsOut() {
 		chosen = chooseStrategy(f.Desired.Policy.Remediation, failures, rollbackTarget(plan, s))
 	}
+	if chosen == retry && plan.Next.Action == helm.ActionRollback && failures.Action == releasev1alpha1.HistoryRollback {
+		return remedy{plan: plan.giveWay()} // The engine would repeat a rollback that it began.
+	}
 	if chosen != retry && due && !plan.isUnhealthy() {
 		return remedy{plan: plan.tryAgain(), keep: true}
 	}
@@ -175,7 +179,7 @@ func remediate(f Facts, plan Plan, s releasev1alpha1.ReleaseStatus) remedy {
 	case rollBack:
 		return remedy{plan: plan.next(helm.Decision{
 			Action: helm.ActionRollback, Cause: helm.CauseFailed, To: int(rollbackTarget(plan, s)),
-		}), keep: true}
+		}), wait: wait, keep: true}
 	case leave:
 		plan = plan.hold()
 		plan.Next = helm.Decision{Action: helm.ActionNone}

@@ -162,6 +162,9 @@ func (l *Lifecycle) reportFailure(ctx context.Context, s *subject, f Facts, plan
 		f.Capabilities = l.engine.Capabilities(f.release())
 	}
 	err = f.Desired.Redactor.Error(err)
+	if plan.Decision.Action == helm.ActionRollback {
+		err = s.besideFailedChange(err)
+	}
 	if failure.Counts {
 		recordFailure(s.status, f, plan, failure, l.failedRevision(ctx, f, plan))
 		if plan.GivenUp && rollsOut(plan.Decision.Action) {
@@ -208,7 +211,11 @@ func (s *subject) setFailed(f Facts, action helm.Action, failure failure, messag
 		}
 		return
 	}
-	s.Conditions().Set(releasev1alpha1.ConditionFailed, metav1.ConditionTrue, failure.Reason, message)
+	reason := failure.Reason
+	if changed, _ := s.failedChange(); action == helm.ActionRollback && changed != "" {
+		reason = changed
+	}
+	s.Conditions().Set(releasev1alpha1.ConditionFailed, metav1.ConditionTrue, reason, message)
 	s.setFailedAction(historyActions[action])
 	if failure.Terminal || action == helm.ActionInstall || action == helm.ActionUpgrade {
 		s.reportNotDeployed(f, failure.Reason, message)

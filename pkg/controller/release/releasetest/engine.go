@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/example/demoapp-controller/pkg/helm"
@@ -178,10 +179,13 @@ func (e *Engine) Execute(_ context.Context, desired helm.Release, decision helm.
 		if err != nil {
 			return nil, err
 		}
-		if err := e.nextFailure(); err != nil {
+		err = e.nextFailure()
+		if err == nil || leavesRecord(err) && !meta.IsNoMatchError(err) {
+			r.rollBack(decision.To, inputs, err == nil)
+		}
+		if err != nil {
 			return nil, err
 		}
-		r.rollBack(decision.To, inputs)
 		r.apply(desired.Key(), e.Kinds)
 	case helm.ActionReapply:
 		if err := e.nextFailure(); err != nil {

@@ -65,17 +65,23 @@ func (r *Release) attempt(desired helm.Release, inputs string, replace, succeeds
 	r.inputs[revision] = inputs
 }
 
-// rollBack makes a new revision from an earlier one, and abandons the inputs.
-func (r *Release) rollBack(to int, inputs string) {
+// rollBack makes a new revision from an earlier one, and abandons the inputs. It replaces a
+// rollback that did not succeed.
+func (r *Release) rollBack(to int, inputs string, succeeds bool) {
 	rolledBack := *r.Record
-	r.Past = append(r.Past, *r.Record)
+	if r.Record.RolledBackTo == 0 || !r.Record.Unfinished() {
+		r.Past = append(r.Past, *r.Record)
+		rolledBack.Revision++
+	}
 	for _, record := range r.Past {
 		if record.Revision == to {
 			rolledBack.ChartDigest = record.ChartDigest
 		}
 	}
-	rolledBack.Revision++
-	rolledBack.Status, rolledBack.Inputs = "deployed", r.inputs[to]
+	rolledBack.Status, rolledBack.Inputs = "failed", r.inputs[to]
+	if succeeds {
+		rolledBack.Status = "deployed"
+	}
 	rolledBack.RolledBackTo, rolledBack.Abandoned = to, inputs
 	r.Record = &rolledBack
 }

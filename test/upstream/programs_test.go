@@ -100,14 +100,14 @@ func TestThereAndBack(t *testing.T) {
 
 			w.update(t, func(object *unstructured.Unstructured) { object.SetFinalizers([]string{p.finalizer}) })
 			before = w.identities(t.Context(), t)
-			newest := w.newestRevision(t)
+			newest := w.newestRevision(t.Context(), t)
 			w.startUpstream(t)
-			w.await(t, "an upgrade of the program", func(context.Context) (bool, error) { return w.newestRevision(t) > newest, nil })
+			w.await(t, "an upgrade of the program", func(ctx context.Context) (bool, error) { return w.newestRevision(ctx, t) > newest, nil })
 			w.assertSame(t, "the way back", before)
 			w.recreate(t)
 			w.stop()
 
-			newest, before = w.newestRevision(t), w.identities(t.Context(), t)
+			newest, before = w.newestRevision(t.Context(), t), w.identities(t.Context(), t)
 			w.startOperator(t, "  drift: {foreignFields: Remove}\n")
 			w.awaitRevision(t, newest+1)
 			w.assertSame(t, "the second takeover", before)
@@ -224,7 +224,7 @@ func (w *world) playUpstream(t *testing.T) int64 {
 	})
 	w.recreate(t)
 	w.awaitPods(t, 2)
-	return w.newestRevision(t)
+	return w.newestRevision(t.Context(), t)
 }
 
 // recreate deletes objects of the release, which the upstream program then creates again.
@@ -320,7 +320,7 @@ func (w *world) remove(t *testing.T) {
 	if _, err := shared.Client.CoreV1().ConfigMaps(w.namespace).Get(t.Context(), "web-kept", metav1.GetOptions{}); err != nil {
 		t.Error(err)
 	}
-	if records := w.records(t); len(records) > 0 {
+	if records := w.records(t.Context(), t); len(records) > 0 {
 		t.Errorf("%d records are left", len(records))
 	}
 }
@@ -353,7 +353,7 @@ func (w *world) awaitRevision(t *testing.T, revision int64) {
 		found, _, err := unstructured.NestedInt64(object.Object, "status", "deployedRelease", "revision")
 		return found >= revision && isReady(object), err
 	})
-	if newest := w.newestRevision(t); newest != revision {
+	if newest := w.newestRevision(t.Context(), t); newest != revision {
 		t.Errorf("the newest revision is %d, want %d", newest, revision)
 	}
 }
@@ -416,19 +416,19 @@ func variables(of *appsv1.Deployment) map[string]string {
 }
 
 // records are the records of the release.
-func (w *world) records(t *testing.T) []corev1.Secret {
+func (w *world) records(ctx context.Context, t *testing.T) []corev1.Secret {
 	t.Helper()
-	list, err := shared.Client.CoreV1().Secrets(w.namespace).List(t.Context(), metav1.ListOptions{LabelSelector: "owner=helm,name=web"})
+	list, err := shared.Client.CoreV1().Secrets(w.namespace).List(ctx, metav1.ListOptions{LabelSelector: "owner=helm,name=web"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return list.Items
 }
 
-func (w *world) newestRevision(t *testing.T) int64 {
+func (w *world) newestRevision(ctx context.Context, t *testing.T) int64 {
 	t.Helper()
 	newest := int64(0)
-	for _, record := range w.records(t) {
+	for _, record := range w.records(ctx, t) {
 		var revision int64
 		if _, err := fmt.Sscan(record.Labels["version"], &revision); err != nil {
 			t.Fatal(err)

@@ -220,14 +220,18 @@ var former = []struct {
 	has   func(child *unstructured.Unstructured) bool
 }{
 	{
-		"a Memcached", []string{"spec", "podAnnotations", "example.com/former"}, `{"spec": {"podAnnotations": null}}`,
+		"a Memcached",
+		[]string{"spec", "podAnnotations", "example.com/former"},
+		`{"spec": {"podAnnotations": null}}`,
 		func(child *unstructured.Unstructured) bool {
 			_, found, _ := unstructured.NestedString(child.Object, "spec", "template", "metadata", "annotations", "example.com/former")
 			return found
 		},
 	},
 	{
-		"a PostgreSQL", []string{"spec", "resources", "limits", "cpu"}, `{"spec": {"resources": {"limits": null}}}`,
+		"a PostgreSQL",
+		[]string{"spec", "resources", "limits", "cpu"},
+		`{"spec": {"resources": {"limits": null}}}`,
 		func(child *unstructured.Unstructured) bool {
 			containers, _, _ := unstructured.NestedSlice(child.Object, "spec", "template", "spec", "containers")
 			_, found, _ := unstructured.NestedString(containers[0].(map[string]any), "resources", "limits", "cpu")

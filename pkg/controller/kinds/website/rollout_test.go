@@ -4,7 +4,6 @@
 package website_test
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -34,7 +33,7 @@ func fleet(t *testing.T, test func(w *world)) {
 		w := newWorld(t)
 		for i := range 30 {
 			w.Act(func() error {
-				_, err := w.client.WebappV1().Websites(namespaceOf(i)).Create(context.Background(), &webappv1.Website{
+				_, err := w.client.WebappV1().Websites(namespaceOf(i)).Create(w.t.Context(), &webappv1.Website{
 					ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("web", i)},
 					Spec:       webappv1.WebsiteSpec{Replicas: ptr.To[int32](1), Image: images.NGINX, HTML: "<h1>one</h1>"},
 				}, metav1.CreateOptions{})
@@ -76,7 +75,7 @@ func (w *world) deployments() []appsv1.Deployment {
 	w.t.Helper()
 	var list *appsv1.DeploymentList
 	w.Act(func() (err error) {
-		list, err = w.kube.AppsV1().Deployments("").List(context.Background(), metav1.ListOptions{})
+		list, err = w.kube.AppsV1().Deployments("").List(w.t.Context(), metav1.ListOptions{})
 		return err
 	})
 	return list.Items
@@ -98,7 +97,7 @@ func (w *world) rollOut(status func(*appsv1.Deployment) appsv1.DeploymentStatus,
 		}
 		d.Status = status(&d)
 		w.Act(func() error {
-			_, err := w.kube.AppsV1().Deployments(d.Namespace).UpdateStatus(context.Background(), &d, metav1.UpdateOptions{})
+			_, err := w.kube.AppsV1().Deployments(d.Namespace).UpdateStatus(w.t.Context(), &d, metav1.UpdateOptions{})
 			return err
 		})
 	}
@@ -110,7 +109,7 @@ func (w *world) held() map[string]int {
 	w.t.Helper()
 	var list *webappv1.WebsiteList
 	w.Act(func() (err error) {
-		list, err = w.client.WebappV1().Websites("").List(context.Background(), metav1.ListOptions{})
+		list, err = w.client.WebappV1().Websites("").List(w.t.Context(), metav1.ListOptions{})
 		return err
 	})
 	counts := map[string]int{}
@@ -156,7 +155,7 @@ func TestFirstUpgradeIsRolledOut(t *testing.T) {
 	fleet(t, func(w *world) {
 		w.Stop()
 		w.Act(func() error {
-			list, err := w.client.WebappV1().Websites("").List(context.Background(), metav1.ListOptions{})
+			list, err := w.client.WebappV1().Websites("").List(w.t.Context(), metav1.ListOptions{})
 			if err != nil {
 				return err
 			}
@@ -164,7 +163,7 @@ func TestFirstUpgradeIsRolledOut(t *testing.T) {
 				for i := range item.Status.Children.Applied {
 					item.Status.Children.Applied[i].Template, item.Status.Children.Applied[i].Owner = "", ""
 				}
-				if _, err := w.client.WebappV1().Websites(item.Namespace).UpdateStatus(context.Background(), &item, metav1.UpdateOptions{}); err != nil {
+				if _, err := w.client.WebappV1().Websites(item.Namespace).UpdateStatus(w.t.Context(), &item, metav1.UpdateOptions{}); err != nil {
 					return err
 				}
 			}
@@ -234,12 +233,12 @@ func TestChangeTakesNewerTemplate(t *testing.T) {
 				for i := range 30 {
 					w.Act(func() error {
 						sites := w.client.WebappV1().Websites(namespaceOf(i))
-						found, err := sites.Get(context.Background(), fmt.Sprint("web", i), metav1.GetOptions{})
+						found, err := sites.Get(w.t.Context(), fmt.Sprint("web", i), metav1.GetOptions{})
 						if err != nil || meta.FindStatusCondition(found.Status.Conditions, apimeta.ConditionUpgradeHeld).Reason != apimeta.ReasonRolloutQueued {
 							return err
 						}
 						change(found)
-						_, err = sites.Update(context.Background(), found, metav1.UpdateOptions{})
+						_, err = sites.Update(w.t.Context(), found, metav1.UpdateOptions{})
 						return err
 					})
 				}

@@ -91,9 +91,7 @@ func apiServer(inst instance, p ports, audit bool) component {
 		"--tls-cert-file=" + inst.pki("apiserver.crt"),
 		"--tls-private-key-file=" + inst.pki("apiserver.key"),
 		"--authorization-mode=Node,RBAC",
-		// OpenShift enables OwnerReferencesPermissionEnforcement. It refuses owner references that a
-		// client may not set.
-		"--enable-admission-plugins=NodeRestriction,OwnerReferencesPermissionEnforcement",
+		"--enable-admission-plugins=NodeRestriction",
 		"--allow-privileged=true",
 		"--service-cluster-ip-range=" + serviceNetwork,
 		"--service-account-issuer=https://kubernetes.default.svc.cluster.local",

@@ -289,7 +289,7 @@ func (c *Controller) process(ctx context.Context, s *slot, due, carried Reason) 
 		delay := c.queue.failed(key, why, result.RequeueAfter, c.queue.failures)
 		c.metrics.end(due, resultPanic, took)
 		logger.Error(logged, "Reconcile panicked", "retryIn", delay, "stack", panicked.stack)
-	case ctx.Err() != nil, s.stop.Err() != nil && errors.Is(err, context.Canceled):
+	case ctx.Err() != nil, IsInterrupted(ctx, err):
 		// Another replica is the leader and makes the next pass.
 		c.metrics.end(due, resultError, took)
 		logger.V(1).Info("Reconcile was interrupted", "err", logged)

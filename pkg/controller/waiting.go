@@ -44,6 +44,11 @@ func Stop(ctx context.Context) context.Context {
 	return context.Background()
 }
 
+// IsInterrupted reports whether a pass ended early because the process stops, see [Stop].
+func IsInterrupted(ctx context.Context, err error) bool {
+	return Stop(ctx).Err() != nil && errors.Is(err, context.Canceled)
+}
+
 type slotKey struct{}
 
 // slots bounds the number of passes of each lane that run at a time. A pass that waits frees its

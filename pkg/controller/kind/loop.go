@@ -238,7 +238,7 @@ func (l *Loop[T, S]) Reconcile(ctx context.Context, key cache.ObjectName, why co
 		p.Conditions().Remove(apimeta.ConditionSuspended)
 	}
 	err = l.kind.Steps(ctx, p)
-	if controller.IsPending(err) {
+	if controller.IsPending(err) || controller.IsInterrupted(ctx, err) {
 		return controller.Result{}, err // The pass observed nothing, so the status stays.
 	}
 	if l.terminating.observe(key.Namespace, err, l.clock.Now()) {

@@ -21,7 +21,7 @@ import (
 
 // hookOf is a template of a ConfigMap that exists once the hook has run.
 func hookOf(event string) string {
-	return "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: " + event + ", annotations: {helm.sh/hook: " + event + "}}\n"
+	return "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: " + event + ", annotations: {helm.sh/hook: " + event + ", helm.sh/resource-policy: keep}}\n"
 }
 
 // hooked is a kind whose chart has a hook for each action.

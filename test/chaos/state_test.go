@@ -170,11 +170,11 @@ func anyOf(labels map[string]string) map[string]any {
 	return values
 }
 
-// accidental are fields that the API server or a controller of Kubernetes chooses, and digests of
-// generated passwords.
+// accidental are fields that the API server or a controller of Kubernetes chooses, digests of
+// generated passwords, and the generation of the owner at the last write of a child.
 var accidental = []string{
 	"checksum/secret", "clusterIP", "clusterIPs", "nodePort", "volumeName", "deployment.kubernetes.io/revision", "pv.kubernetes.io/bind-completed",
-	"pv.kubernetes.io/bound-by-controller", "volume.kubernetes.io/selected-node",
+	"pv.kubernetes.io/bound-by-controller", "volume.kubernetes.io/selected-node", "owner",
 }
 
 // differing are the texts that differ between two undisturbed runs, and what takes their place.

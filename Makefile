@@ -69,9 +69,17 @@ help: ## Show this help.
 demo: ## Play the tour on a new local control plane, or on that of KUBECONFIG=FILE.
 	@go run ./hack/demo $(DEMO_FLAGS)
 
+# With NODE=real, the node has the image of the operator, for "kubectl apply -f artifacts/install.yaml".
+NODE ?= simulated
+NODE_IMAGE := bin/image.tar
 .PHONY: up
-up: ## Start a local control plane and print how to use it.
-	@$(LOCALCLUSTER) up --name $(CLUSTER)
+up: $(if $(filter real,$(NODE)),node-image) ## Start a local control plane and print how to use it. NODE=real runs containers, as root on Linux.
+	@$(LOCALCLUSTER) up --name $(CLUSTER) --node $(NODE) $(if $(filter real,$(NODE)),--image $(CURDIR)/$(NODE_IMAGE))
+
+# The image of the operator for this machine alone.
+.PHONY: node-image
+node-image:
+	@$(MAKE) --no-print-directory image IMAGE=demoapp-controller:dev PLATFORMS=linux/$$(go env GOARCH) PUSH=
 
 .PHONY: down
 down: ## Stop the local control plane.

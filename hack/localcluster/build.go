@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -29,6 +30,12 @@ var (
 	goMod []byte
 	//go:embed go.sum
 	goSum []byte
+	//go:embed coredns.mod
+	coreDNSMod []byte
+	//go:embed coredns.sum
+	coreDNSSum []byte
+	//go:embed coredns/main.go
+	coreDNSMain []byte
 )
 
 // progressInterval is the time between two progress messages of a build.
@@ -42,36 +49,66 @@ type binary struct {
 	output string
 }
 
-// binaries are the programs of a control plane, and kubectl for machines without one. They are the
+// programSet is a module and the programs that are built from it.
+type programSet struct {
+	// what names the programs in messages.
+	what string
+	// time is how long the first build takes.
+	time string
+	// main is the module whose version is the version of the programs.
+	main     string
+	mod, sum []byte
+	// files are the further files of the module, by their paths.
+	files    map[string][]byte
+	binaries []binary
+}
+
+// controlPlane are the programs of a control plane, and kubectl for machines without one. They are the
 // tools of go.mod.
-var binaries = []binary{
+var controlPlane = programSet{what: "the control plane", time: "5 to 10 minutes", main: "k8s.io/kubernetes", mod: goMod, sum: goSum, binaries: []binary{
 	{name: "etcd", importPath: "go.etcd.io/etcd/server/v3", output: "server"},
 	{name: "kube-apiserver", importPath: "k8s.io/kubernetes/cmd/kube-apiserver"},
 	{name: "kube-controller-manager", importPath: "k8s.io/kubernetes/cmd/kube-controller-manager"},
 	{name: "kube-scheduler", importPath: "k8s.io/kubernetes/cmd/kube-scheduler"},
 	{name: "kwok", importPath: "sigs.k8s.io/kwok/cmd/kwok"},
 	{name: "kubectl", importPath: "k8s.io/kubernetes/cmd/kubectl"},
+}}
+
+// nodePrograms are the further programs of a node that runs containers. They are tools of go.mod, too.
+var nodePrograms = programSet{what: "the programs of a node", time: "1 to 2 minutes", main: "k8s.io/kubernetes", mod: goMod, sum: goSum, binaries: []binary{
+	{name: "kubelet", importPath: "k8s.io/kubernetes/cmd/kubelet"},
+	{name: "kube-proxy", importPath: "k8s.io/kubernetes/cmd/kube-proxy"},
+}}
+
+// coreDNS is the server of names of such a node. Its module is apart, because it requires newer versions of some modules than the
+// control plane.
+var coreDNS = programSet{
+	what: "CoreDNS", time: "1 to 2 minutes", main: "github.com/coredns/coredns", mod: coreDNSMod, sum: coreDNSSum,
+	// The constraint keeps the file out of the module of localcluster.
+	files:    map[string][]byte{"coredns/main.go": bytes.Replace(coreDNSMain, []byte("//go:build ignore\n"), nil, 1)},
+	binaries: []binary{{name: "coredns", importPath: "./coredns"}},
 }
 
-// builder builds the binaries.
+// builder builds the binaries of a set.
 type builder struct {
+	set      programSet
 	layout   layout
 	progress io.Writer
 }
 
 // ensure returns the folder of the binaries. It builds them if they are missing.
 func (b builder) ensure(ctx context.Context) (string, error) {
-	version, err := requiredVersion(goMod, "k8s.io/kubernetes")
+	version, err := requiredVersion(b.set.mod, b.set.main)
 	if err != nil {
 		return "", err
 	}
 	flags := linkerFlags(version)
-	dir := filepath.Join(b.layout.binaries(), buildKey(goMod, goSum, flags, runtime.GOOS+"/"+runtime.GOARCH))
+	dir := filepath.Join(b.layout.binaries(), buildKey(b.set.keyParts(flags)...))
 	if isDir(dir) {
 		return dir, nil
 	}
 	lock, err := waitLock(ctx, filepath.Join(b.layout.binaries(), ".lock"), func() {
-		fmt.Fprintln(b.progress, "waiting for another process that builds the control plane")
+		fmt.Fprintln(b.progress, "waiting for another process that builds "+b.set.what)
 	})
 	if err != nil {
 		return "", err
@@ -81,6 +118,18 @@ func (b builder) ensure(ctx context.Context) (string, error) {
 		return dir, nil
 	}
 	return dir, b.build(ctx, dir, version, flags)
+}
+
+// keyParts are what the binaries of the set depend on.
+func (s programSet) keyParts(flags string) []any {
+	parts := []any{s.mod, s.sum, flags, runtime.GOOS + "/" + runtime.GOARCH}
+	for _, bin := range s.binaries {
+		parts = append(parts, bin.name)
+	}
+	for _, path := range slices.Sorted(maps.Keys(s.files)) {
+		parts = append(parts, path, s.files[path])
+	}
+	return parts
 }
 
 // build builds all binaries into a temporary folder and renames that folder to dir, so that dir is
@@ -96,13 +145,19 @@ func (b builder) build(ctx context.Context, dir, version, flags string) (err err
 	// The module is written from the embedded files. go build needs no more than those and the
 	// package paths.
 	module, out := filepath.Join(work, "module"), filepath.Join(work, "bin")
-	if err := writeFiles(module, map[string][]byte{"go.mod": goMod, "go.sum": goSum}); err != nil {
+	if err := writeFiles(module, map[string][]byte{"go.mod": b.set.mod, "go.sum": b.set.sum}); err != nil {
 		return err
+	}
+	for name, content := range b.set.files {
+		path := filepath.Join(module, name)
+		if err := writeFiles(filepath.Dir(path), map[string][]byte{filepath.Base(path): content}); err != nil {
+			return err
+		}
 	}
 
 	begin := time.Now()
-	fmt.Fprintf(b.progress, "building the control plane (Kubernetes %s) into %s\n", version, dir)
-	fmt.Fprintln(b.progress, "this happens once and takes 5 to 10 minutes on 2 cores; a later up takes seconds")
+	fmt.Fprintf(b.progress, "building %s (%s %s) into %s\n", b.set.what, b.set.main, version, dir)
+	fmt.Fprintf(b.progress, "this happens once and takes %s on 2 cores; a later up takes seconds\n", b.set.time)
 	if err := os.Mkdir(out, 0o700); err != nil {
 		return fmt.Errorf("build: %w", err)
 	}
@@ -122,7 +177,7 @@ func (b builder) build(ctx context.Context, dir, version, flags string) (err err
 func (b builder) goBuild(ctx context.Context, module, out, flags string) error {
 	args := []string{"-C", module, "-mod=readonly", "-trimpath", "-ldflags", flags}
 	var programs []string
-	for _, bin := range binaries {
+	for _, bin := range b.set.binaries {
 		programs = append(programs, bin.importPath)
 	}
 	var stale bytes.Buffer
@@ -137,12 +192,12 @@ func (b builder) goBuild(ctx context.Context, module, out, flags string) error {
 	if err != nil {
 		return err
 	}
-	for _, bin := range binaries {
+	for _, bin := range b.set.binaries {
 		if bin.output == "" {
 			continue
 		}
 		if err := os.Rename(filepath.Join(out, bin.output), filepath.Join(out, bin.name)); err != nil {
-			return fmt.Errorf("build the control plane: %w", err)
+			return fmt.Errorf("build %s: %w", b.set.what, err)
 		}
 	}
 	return nil
@@ -162,10 +217,10 @@ func runGo(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	cmd.Stdout, cmd.Stderr = stdout, io.MultiWriter(stderr, &output)
 	err := cmd.Run()
 	if ctx.Err() != nil {
-		return fmt.Errorf("build the control plane: %w", context.Cause(ctx))
+		return fmt.Errorf("go %s: %w", args[0], context.Cause(ctx))
 	}
 	if err != nil {
-		return fmt.Errorf("build the control plane: %w\n%s", err, output.Bytes()[max(0, output.Len()-maxErrorText):])
+		return fmt.Errorf("go %s: %w\n%s", args[0], err, output.Bytes()[max(0, output.Len()-maxErrorText):])
 	}
 	return nil
 }
@@ -193,7 +248,7 @@ func (b builder) reportProgress(compiled *lineCounter, total int) (stop func()) 
 			case <-quit:
 				return
 			case <-ticker.C:
-				fmt.Fprintln(b.progress, "building the control plane: "+progress(time.Since(begin), int(compiled.lines.Load()), total))
+				fmt.Fprintln(b.progress, "building "+b.set.what+": "+progress(time.Since(begin), int(compiled.lines.Load()), total))
 			}
 		}
 	}()

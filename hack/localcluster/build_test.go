@@ -99,7 +99,7 @@ func TestBinariesAreTheToolsOfGoMod(t *testing.T) {
 	}
 	want := strings.Fields(string(out))
 	var got []string
-	for _, bin := range binaries {
+	for _, bin := range slices.Concat(controlPlane.binaries, nodePrograms.binaries) {
 		got = append(got, bin.importPath)
 	}
 	slices.Sort(want)
@@ -114,7 +114,7 @@ func TestEnsureUsesWhatIsThere(t *testing.T) {
 	// An empty PATH makes every attempt to build fail.
 	t.Setenv("PATH", t.TempDir())
 	var progress strings.Builder
-	b := builder{layout: l, progress: &progress}
+	b := builder{set: controlPlane, layout: l, progress: &progress}
 	if _, err := b.ensure(t.Context()); err == nil {
 		t.Fatal("built without a go command")
 	}

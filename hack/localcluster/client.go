@@ -113,6 +113,7 @@ func (c *client) createNode(ctx context.Context, name string) error {
 			"kubernetes.io/hostname": name,
 			"kubernetes.io/os":       "linux",
 			"kubernetes.io/arch":     runtime.GOARCH,
+			simulatedLabel:           "true",
 		}},
 		"status": object{
 			"allocatable": resources,

@@ -5,6 +5,7 @@ package main
 
 import (
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -17,6 +18,7 @@ const (
 	defaultName    = "default"
 	defaultNodes   = 2
 	maxNodes       = 100
+	simulatedNode  = "simulated"
 	defaultTimeout = 2 * time.Minute
 )
 
@@ -75,6 +77,7 @@ func newCommand() *cobra.Command {
 			},
 		}),
 		newBuildCommand(&cache),
+		newNodeCommand(),
 	)
 	return root
 }
@@ -89,7 +92,7 @@ func newBuildCommand(cache *string) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			dir, err := builder{layout: l, progress: cmd.ErrOrStderr()}.ensure(cmd.Context())
+			dir, err := builder{set: controlPlane, layout: l, progress: cmd.ErrOrStderr()}.ensure(cmd.Context())
 			if err != nil {
 				return err
 			}
@@ -97,6 +100,21 @@ func newBuildCommand(cache *string) *cobra.Command {
 			return nil
 		},
 	}
+}
+
+// newNodeCommand returns the command that the supervisor starts in the namespaces of a real node.
+func newNodeCommand() *cobra.Command {
+	n := nodeInit{}
+	cmd := &cobra.Command{
+		Use:    "node",
+		Hidden: true,
+		Args:   cobra.NoArgs,
+		RunE:   func(cmd *cobra.Command, _ []string) error { return n.run(cmd.Context()) },
+	}
+	cmd.Flags().StringVar(&n.dir, "dir", "", "folder of the instance")
+	cmd.Flags().StringArrayVar(&n.programs, "programs", nil, "folder of programs of the node; may be repeated")
+	cmd.Flags().StringArrayVar(&n.images, "image", nil, "archive of an image; may be repeated")
+	return cmd
 }
 
 func newUpCommand(cache, name *string) *cobra.Command {
@@ -126,6 +144,9 @@ its stdin is closed or a signal arrives. Without --name such an instance gets a 
 				return err
 			}
 			u.nodesGiven = cmd.Flags().Changed("nodes")
+			if u.real() && !u.nodesGiven {
+				u.nodes = 0
+			}
 			if foreground {
 				return u.supervise(cmd.Context(), cmd.InOrStdin())
 			}
@@ -135,6 +156,9 @@ its stdin is closed or a signal arrives. Without --name such an instance gets a 
 	cmd.Flags().BoolVar(&foreground, "foreground", false, "stay, and end the instance when stdin is closed")
 	cmd.Flags().BoolVar(&u.audit, "audit", false, "write an audit log of every request")
 	cmd.Flags().IntVar(&u.nodes, "nodes", defaultNodes, "number of simulated nodes")
+	cmd.Flags().StringVar(&u.node, "node", simulatedNode,
+		"simulated, or real for a further node that runs containers; a real one needs Linux and root, and is the only one without --nodes")
+	cmd.Flags().StringArrayVar(&u.images, "image", nil, "archive of an image for the real node; may be repeated")
 	cmd.Flags().DurationVar(&u.timeout, "timeout", defaultTimeout, "limit for the start, without the build")
 	return cmd
 }
@@ -143,6 +167,14 @@ its stdin is closed or a signal arrives. Without --name such an instance gets a 
 func (u *up) validate() error {
 	if u.nodes < 0 || u.nodes > maxNodes {
 		return fmt.Errorf("--nodes=%d: want 0 to %d", u.nodes, maxNodes)
+	}
+	switch {
+	case u.real():
+		return checkNode()
+	case u.node != simulatedNode:
+		return fmt.Errorf("--node=%s: want real or simulated", u.node)
+	case len(u.images) > 0:
+		return errors.New("--image: simulated nodes run no images; set --node=real")
 	}
 	return nil
 }

@@ -22,6 +22,9 @@ const (
 	podNetwork = "10.244.0.0/16"
 )
 
+// simulatedLabel marks the simulated nodes.
+const simulatedLabel = "localcluster/simulated"
+
 const (
 	stagesFile      = "stages.yaml"
 	auditPolicyFile = "audit-policy.yaml"
@@ -40,6 +43,10 @@ type component struct {
 	args []string
 	// ports are the ports of the component, always on 127.0.0.1.
 	ports []int
+	// path is the program, if it is not the binary with the component's name.
+	path string
+	// isolated gives the process namespaces of its own for processes and mounts.
+	isolated bool
 }
 
 // ports are the three ports of a control plane. All other listeners are off.
@@ -47,6 +54,7 @@ type ports struct {
 	apiServer, etcd, etcdPeer int
 }
 
+// server returns the URL of the API server for the components.
 func (p ports) server() string { return localURL(p.apiServer) }
 
 func localURL(port int) string { return fmt.Sprintf("https://127.0.0.1:%d", port) }
@@ -75,14 +83,9 @@ func etcd(inst instance, p ports) component {
 
 // apiServer keeps the usual defaults wherever a client could notice a difference: RBAC, admission,
 // priority and fairness.
-func apiServer(inst instance, p ports, audit bool) component {
+func apiServer(inst instance, p ports, audit, realNode bool) component {
 	args := []string{
-		"--bind-address=127.0.0.1",
-		"--advertise-address=127.0.0.1",
 		fmt.Sprintf("--secure-port=%d", p.apiServer),
-		// The kubernetes Service cannot have a loopback address as its endpoint, and no client
-		// needs that endpoint.
-		"--endpoint-reconciler-type=none",
 		"--etcd-servers=" + localURL(p.etcd),
 		"--etcd-cafile=" + inst.pki("etcd-ca.crt"),
 		"--etcd-certfile=" + inst.pki("etcd-client.crt"),
@@ -100,6 +103,13 @@ func apiServer(inst instance, p ports, audit bool) component {
 		"--profiling=false",
 		// Replicas with --shards receive only their share of the objects.
 		"--feature-gates=ShardedListAndWatch=true",
+	}
+	if realNode {
+		args = append(args, apiServerOfRealNode(inst)...)
+	} else {
+		// The kubernetes Service cannot have a loopback address as its endpoint, and no client
+		// needs that endpoint.
+		args = append(args, "--bind-address=127.0.0.1", "--advertise-address=127.0.0.1", "--endpoint-reconciler-type=none")
 	}
 	if audit {
 		args = append(args,
@@ -143,16 +153,19 @@ func scheduler(inst instance) component {
 	}}
 }
 
-// kwok simulates the kubelets of all nodes. Without --server-address, it does not listen.
-func kwok(inst instance) component {
-	return component{name: "kwok", args: []string{
-		"--kubeconfig=" + inst.config("kwok.kubeconfig"),
-		"--config=" + inst.config(stagesFile),
-		"--manage-all-nodes",
-		"--node-ip=" + nodeIP,
-		"--cidr=" + podNetwork,
+// kwok simulates the kubelets of all nodes but the real one. Without --server-address, it does not listen.
+func kwok(inst instance, realNode bool) component {
+	nodes := []string{"--manage-all-nodes"}
+	if realNode {
+		nodes = []string{"--manage-all-nodes=false", "--manage-nodes-with-label-selector=" + simulatedLabel + "=true"}
+	}
+	return component{name: "kwok", args: append(nodes,
+		"--kubeconfig="+inst.config("kwok.kubeconfig"),
+		"--config="+inst.config(stagesFile),
+		"--node-ip="+nodeIP,
+		"--cidr="+podNetwork,
 		"--node-lease-duration-seconds=40",
-	}}
+	)}
 }
 
 // configFiles returns the components' files without secrets.

@@ -24,10 +24,10 @@ func TestEverythingListensOnLoopbackOnly(t *testing.T) {
 		want []string
 	}{
 		{component: etcd(inst, p), want: []string{"--listen-client-urls=https://127.0.0.1:2", "--listen-peer-urls=https://127.0.0.1:3"}},
-		{component: apiServer(inst, p, false), want: []string{"--bind-address=127.0.0.1", "--secure-port=1"}},
+		{component: apiServer(inst, p, false, false), want: []string{"--bind-address=127.0.0.1", "--secure-port=1"}},
 		{component: controllerManager(inst), want: []string{"--secure-port=0"}},
 		{component: scheduler(inst), want: []string{"--secure-port=0"}},
-		{component: kwok(inst)},
+		{component: kwok(inst, false)},
 	}
 	for _, test := range tests {
 		t.Run(test.component.name, func(t *testing.T) {
@@ -41,7 +41,7 @@ func TestEverythingListensOnLoopbackOnly(t *testing.T) {
 					t.Errorf("%s makes kwok listen", arg)
 				}
 			}
-			if !slices.ContainsFunc(binaries, func(b binary) bool { return b.name == test.component.name }) {
+			if !slices.ContainsFunc(controlPlane.binaries, func(b binary) bool { return b.name == test.component.name }) {
 				t.Errorf("%s is not built", test.component.name)
 			}
 		})
@@ -54,7 +54,7 @@ func TestAuditOnRequest(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, audit := range []bool{false, true} {
-		got := slices.Contains(apiServer(inst, ports{}, audit).args, "--audit-log-path="+inst.auditLog())
+		got := slices.Contains(apiServer(inst, ports{}, audit, false).args, "--audit-log-path="+inst.auditLog())
 		if got != audit {
 			t.Errorf("audit asked: %t, got: %t", audit, got)
 		}

@@ -24,6 +24,11 @@ const (
 	controllerManagerUser = "system:kube-controller-manager"
 	schedulerUser         = "system:kube-scheduler"
 	kwokUser              = "kwok"
+	kubeProxyUser         = "system:kube-proxy"
+	coreDNSUser           = "coredns"
+	// kubeletUser is the user of the kubelet of a real node, and nodesGroup its group.
+	kubeletUser = "system:node:" + realNodeName
+	nodesGroup  = "system:nodes"
 )
 
 // credentials are those of the supervisor for its API server.
@@ -33,8 +38,8 @@ type credentials struct {
 }
 
 // writeCredentials creates the authorities, certificates, keys and kubeconfigs of an instance, and
-// returns the administrator's.
-func writeCredentials(inst instance, server string, now time.Time) (credentials, error) {
+// returns the administrator's. The components connect to the URL inside, and the administrator to the URL outside.
+func writeCredentials(inst instance, inside, outside string, now time.Time) (credentials, error) {
 	ca, err := newAuthority("localcluster-"+inst.name, now)
 	if err != nil {
 		return credentials{}, err
@@ -53,6 +58,9 @@ func writeCredentials(inst instance, server string, now time.Time) (credentials,
 		groups     []string
 	}{
 		{name: admin, path: inst.kubeconfig(), groups: []string{adminsGroup}},
+		{name: kubeletUser, path: inst.config("kubelet.kubeconfig"), groups: []string{nodesGroup}},
+		{name: kubeProxyUser, path: inst.config("kube-proxy.kubeconfig")},
+		{name: coreDNSUser, path: inst.config("coredns.kubeconfig"), groups: []string{adminsGroup}},
 		{name: controllerManagerUser, path: inst.config("controller-manager.kubeconfig")},
 		{name: schedulerUser, path: inst.config("scheduler.kubeconfig")},
 		{name: kwokUser, path: inst.config("kwok.kubeconfig"), groups: []string{adminsGroup}},
@@ -60,6 +68,10 @@ func writeCredentials(inst instance, server string, now time.Time) (credentials,
 		pair, err := ca.client(user.name, now, user.groups...)
 		if err != nil {
 			return credentials{}, err
+		}
+		server := inside
+		if user.name == admin {
+			server = outside
 		}
 		content, err := kubeconfig("localcluster-"+inst.name, server, user.name, ca.certificatePEM, pair)
 		if err != nil {
@@ -97,6 +109,10 @@ func serverFiles(ca *authority, now time.Time) (map[string][]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	kubeletClient, err := ca.client("kube-apiserver", now, adminsGroup)
+	if err != nil {
+		return nil, err
+	}
 	tokenKey, err := newKey()
 	if err != nil {
 		return nil, err
@@ -106,15 +122,17 @@ func serverFiles(ca *authority, now time.Time) (map[string][]byte, error) {
 		return nil, err
 	}
 	return map[string][]byte{
-		"ca.crt":          ca.certificatePEM,
-		"apiserver.crt":   server.certificate,
-		"apiserver.key":   server.key,
-		"tokens.key":      tokenKeyPEM,
-		"etcd-ca.crt":     etcdCA.certificatePEM,
-		"etcd.crt":        etcd.certificate,
-		"etcd.key":        etcd.key,
-		"etcd-client.crt": etcdClient.certificate,
-		"etcd-client.key": etcdClient.key,
+		"ca.crt":             ca.certificatePEM,
+		"apiserver.crt":      server.certificate,
+		"apiserver.key":      server.key,
+		"kubelet-client.crt": kubeletClient.certificate,
+		"kubelet-client.key": kubeletClient.key,
+		"tokens.key":         tokenKeyPEM,
+		"etcd-ca.crt":        etcdCA.certificatePEM,
+		"etcd.crt":           etcd.certificate,
+		"etcd.key":           etcd.key,
+		"etcd-client.crt":    etcdClient.certificate,
+		"etcd-client.key":    etcdClient.key,
 	}, nil
 }
 

@@ -87,7 +87,7 @@ func TestWriteCredentials(t *testing.T) {
 		t.Fatal(err)
 	}
 	const server = "https://127.0.0.1:1234"
-	creds, err := writeCredentials(inst, server, time.Now())
+	creds, err := writeCredentials(inst, server, server, time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,6 +5,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -115,11 +116,10 @@ func (f *fleet) launchOne(ctx context.Context, c component) (*child, error) {
 		return nil, fmt.Errorf("log of %s: %w", c.name, err)
 	}
 	defer output.Close()
-	started, err := f.launcher.launch(ctx, c.name, filepath.Join(f.binDir, c.name), c.args, output)
+	started, err := f.launcher.launch(ctx, c, cmp.Or(c.path, filepath.Join(f.binDir, c.name)), output)
 	if err != nil {
 		return nil, err
 	}
-	started.component = c
 	f.watchers.Go(func() {
 		<-started.done
 		if started.replaced.Load() {

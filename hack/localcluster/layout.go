@@ -45,6 +45,9 @@ func newLayout(cache string) (layout, error) {
 // binaries returns the folder with one folder of binaries for each build key.
 func (l layout) binaries() string { return filepath.Join(l.cache, "bin") }
 
+// images returns the folder with the archives of the images of real nodes.
+func (l layout) images() string { return filepath.Join(l.cache, "images") }
+
 // clusters returns the folder with one folder for each instance.
 func (l layout) clusters() string { return filepath.Join(l.cache, "clusters") }
 
@@ -97,7 +100,7 @@ func (i instance) forget() error {
 
 // keepOnlyLogs removes the data and the secrets of an instance that failed.
 func (i instance) keepOnlyLogs() error {
-	for _, path := range []string{i.data(), i.pki(""), i.config(""), i.kubeconfig()} {
+	for _, path := range []string{i.data(), i.pki(""), i.config(""), i.kubeconfig(), i.node("")} {
 		if err := os.RemoveAll(path); err != nil {
 			return fmt.Errorf("clean up instance %q: %w", i.name, err)
 		}

@@ -89,8 +89,8 @@ type launcher struct {
 func newLauncher() *launcher {
 	l := &launcher{requests: make(chan func())}
 	go func() {
+		// The thread ends with the goroutine, because it may be in namespaces of its own.
 		runtime.LockOSThread()
-		defer runtime.UnlockOSThread()
 		for request := range l.requests {
 			request()
 		}
@@ -101,18 +101,26 @@ func newLauncher() *launcher {
 // close ends the launcher's goroutine.
 func (l *launcher) close() { close(l.requests) }
 
+// do calls f on the thread of the launcher.
+func (l *launcher) do(f func() error) error {
+	done := make(chan error)
+	l.requests <- func() { done <- f() }
+	return <-done
+}
+
 // launch starts path with args; output gets stdout and stderr. The end of ctx kills the child. The
 // child has a process group of its own, so that a Ctrl-C in the terminal reaches only this process,
 // which then ends the children in order.
-func (l *launcher) launch(ctx context.Context, name, path string, args []string, output *os.File) (*child, error) {
-	cmd := exec.CommandContext(ctx, path, args...)
+func (l *launcher) launch(ctx context.Context, c component, path string, output *os.File) (*child, error) {
+	name := c.name
+	cmd := exec.CommandContext(ctx, path, c.args...)
 	cmd.Stdout, cmd.Stderr = output, output
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	dieWithParent(cmd.SysProcAttr)
-
-	started := make(chan error)
-	l.requests <- func() { started <- cmd.Start() }
-	if err := <-started; err != nil {
+	if c.isolated {
+		isolate(cmd.SysProcAttr)
+	}
+	if err := l.do(cmd.Start); err != nil {
 		return nil, fmt.Errorf("start %s: %w", name, err)
 	}
 	// The process stays in the process table until Wait, so the number cannot belong to another
@@ -121,10 +129,10 @@ func (l *launcher) launch(ctx context.Context, name, path string, args []string,
 	if err != nil {
 		return nil, errors.Join(err, cmd.Process.Kill(), cmd.Wait())
 	}
-	c := &child{identity: id, cmd: cmd, done: make(chan struct{})}
+	started := &child{identity: id, cmd: cmd, done: make(chan struct{}), component: c}
 	go func() {
-		c.err = cmd.Wait()
-		close(c.done)
+		started.err = cmd.Wait()
+		close(started.done)
 	}()
-	return c, nil
+	return started, nil
 }

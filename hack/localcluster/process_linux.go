@@ -15,6 +15,11 @@ func dieWithParent(attr *syscall.SysProcAttr) {
 	attr.Pdeathsig = syscall.SIGKILL
 }
 
+// isolate gives the child process and mount namespaces of its own. The end of the child ends all processes in them.
+func isolate(attr *syscall.SysProcAttr) {
+	attr.Cloneflags = syscall.CLONE_NEWPID | syscall.CLONE_NEWNS
+}
+
 // inspect returns the status of the process pid.
 func inspect(pid int) (processStatus, error) {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))

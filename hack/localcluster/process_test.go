@@ -60,7 +60,7 @@ func TestLaunch(t *testing.T) {
 	l := newLauncher()
 	defer l.close()
 
-	short, err := l.launch(t.Context(), "short", shell, []string{"-c", "echo said; exit 3"}, output)
+	short, err := l.launch(t.Context(), component{name: "short", args: []string{"-c", "echo said; exit 3"}}, shell, output)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,11 +76,11 @@ func TestLaunch(t *testing.T) {
 		t.Errorf("logged %q", got)
 	}
 
-	long, err := l.launch(t.Context(), "long", shell, []string{"-c", "exec sleep 600"}, output)
+	long, err := l.launch(t.Context(), component{name: "long", args: []string{"-c", "exec sleep 600"}}, shell, output)
 	if err != nil {
 		t.Fatal(err)
 	}
-	stubborn, err := l.launch(t.Context(), "stubborn", shell, []string{"-c", "kill -STOP $$"}, output)
+	stubborn, err := l.launch(t.Context(), component{name: "stubborn", args: []string{"-c", "kill -STOP $$"}}, shell, output)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +91,7 @@ func TestLaunch(t *testing.T) {
 		t.Error("alive after endAll")
 	}
 
-	if _, err := l.launch(t.Context(), "missing", filepath.Join(t.TempDir(), "missing"), nil, output); !errors.Is(err, os.ErrNotExist) {
+	if _, err := l.launch(t.Context(), component{name: "missing"}, filepath.Join(t.TempDir(), "missing"), output); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("launch of a missing program: %v", err)
 	}
 }

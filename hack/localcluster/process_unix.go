@@ -17,6 +17,9 @@ import (
 // dieWithParent does nothing, because only Linux can tie a child's life to its parent's.
 func dieWithParent(*syscall.SysProcAttr) {}
 
+// isolate does nothing, because only Linux has a real node.
+func isolate(*syscall.SysProcAttr) {}
+
 // inspect returns the status of the process pid.
 func inspect(pid int) (processStatus, error) {
 	out, err := exec.CommandContext(context.Background(), "ps", "-o", "stat=,lstart=", "-p", strconv.Itoa(pid)).Output()

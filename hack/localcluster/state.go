@@ -50,6 +50,8 @@ type connection struct {
 	LogDir string `json:"logDir"`
 	// Nodes is the number of simulated nodes.
 	Nodes int `json:"nodes"`
+	// Containerd is the socket of containerd of the real node; empty without one.
+	Containerd string `json:"containerd,omitempty"`
 	// PID is the supervisor's process id.
 	PID int `json:"pid"`
 }

@@ -39,6 +39,8 @@ type supervisor struct {
 	binDir   string
 	audit    bool
 	nodes    int
+	// node is the node that runs containers; nil without.
+	node *realNode
 	// timeout bounds the start, from the first process to the last node.
 	timeout  time.Duration
 	messages io.Writer
@@ -108,7 +110,15 @@ func (s *supervisor) attempt(ctx context.Context, ready io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, fleet.stop()) }()
+	defer func() {
+		if s.node != nil {
+			err = errors.Join(err, s.node.leave())
+		}
+		err = errors.Join(err, fleet.stop())
+		if s.node != nil {
+			err = errors.Join(err, removeCgroups(s.instance.cgroup()))
+		}
+	}()
 
 	conn, err := s.start(ctx, fleet)
 	if err != nil {
@@ -147,6 +157,13 @@ func (s *supervisor) start(ctx context.Context, fleet *fleet) (connection, error
 	if err != nil {
 		return connection{}, err
 	}
+	outside := p.server()
+	if s.node != nil {
+		if err := s.node.prepare(ctx, fleet, p.apiServer); err != nil {
+			return connection{}, err
+		}
+		p.apiServer = realAPIServerPort
+	}
 	files, err := configFiles()
 	if err != nil {
 		return connection{}, err
@@ -154,50 +171,74 @@ func (s *supervisor) start(ctx context.Context, fleet *fleet) (connection, error
 	if err := writeFiles(inst.config(""), files); err != nil {
 		return connection{}, err
 	}
-	creds, err := writeCredentials(inst, p.server(), time.Now())
+	creds, err := writeCredentials(inst, p.server(), outside, time.Now())
 	if err != nil {
 		return connection{}, err
 	}
 
-	server := apiServer(inst, p, s.audit)
+	server := apiServer(inst, p, s.audit, s.node != nil)
 	if err := fleet.launch(ctx, etcd(inst, p), server); err != nil {
 		return connection{}, err
 	}
-	api := newClient(p.server(), creds.ca, creds.certificate)
-	defer api.close()
+	api := newClient(outside, creds.ca, creds.certificate)
+	if s.node != nil {
+		if err := s.node.start(ctx, fleet, api); err != nil {
+			return connection{}, err
+		}
+	} else {
+		defer api.close()
+	}
 	if err := fleet.await(ctx, "API server", server.name, api.ready); err != nil {
 		return connection{}, err
 	}
-	manager, player := controllerManager(inst), kwok(inst)
-	if err := fleet.launch(ctx, manager, scheduler(inst), player); err != nil {
+	if err := s.startClients(ctx, fleet, api); err != nil {
 		return connection{}, err
 	}
-	if err := api.createNodes(ctx, s.nodes); err != nil {
-		return connection{}, err
-	}
-	if err := fleet.await(ctx, "default namespace", manager.name, api.namespaceReady); err != nil {
-		return connection{}, err
-	}
-	nodesReady := func(ctx context.Context) error { return api.nodesReady(ctx, s.nodes) }
-	if err := fleet.await(ctx, "nodes", player.name, nodesReady); err != nil {
-		return connection{}, err
-	}
-	conn := s.connection(p)
+	conn := s.connection(outside)
 	return conn, fleet.becomeReady(conn)
 }
 
-func (s *supervisor) connection(p ports) connection {
+// startClients starts the components that use the API server, and waits until pods can run.
+func (s *supervisor) startClients(ctx context.Context, fleet *fleet, api *client) error {
+	inst := s.instance
+	manager, player := controllerManager(inst), kwok(inst, s.node != nil)
+	components := []component{manager, scheduler(inst), player}
+	want := s.nodes
+	if s.node != nil {
+		want++
+		player = component{name: kubeletName} // The last to become ready.
+	}
+	if s.node != nil && s.nodes == 0 {
+		components = components[:2] // There is nothing to play.
+	}
+	if err := fleet.launch(ctx, components...); err != nil {
+		return err
+	}
+	if err := api.createNodes(ctx, s.nodes); err != nil {
+		return err
+	}
+	if err := fleet.await(ctx, "default namespace", manager.name, api.namespaceReady); err != nil {
+		return err
+	}
+	nodesReady := func(ctx context.Context) error { return api.nodesReady(ctx, want) }
+	return fleet.await(ctx, "nodes", player.name, nodesReady)
+}
+
+func (s *supervisor) connection(server string) connection {
 	inst := s.instance
 	conn := connection{
 		Name:       inst.name,
 		Dir:        inst.dir,
-		Server:     p.server(),
+		Server:     server,
 		Kubeconfig: inst.kubeconfig(),
 		CAFile:     inst.pki("ca.crt"),
 		BinDir:     s.binDir,
 		LogDir:     inst.logs(),
 		Nodes:      s.nodes,
 		PID:        os.Getpid(),
+	}
+	if s.node != nil {
+		conn.Containerd = inst.containerd()
 	}
 	if s.audit {
 		conn.AuditLog = inst.auditLog()
@@ -229,7 +270,7 @@ func removeLeftovers(inst instance) error {
 			return err
 		}
 	}
-	return inst.removeFiles()
+	return errors.Join(removeCgroups(inst.cgroup()), inst.removeFiles())
 }
 
 // sweepEphemeral removes the remains of unnamed instances whose supervisor was killed.

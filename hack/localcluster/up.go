@@ -18,11 +18,14 @@ import (
 
 // up is the command that starts an instance.
 type up struct {
-	layout         layout
-	instance       instance
-	audit          bool
-	nodes          int
-	nodesGiven     bool
+	layout     layout
+	instance   instance
+	audit      bool
+	nodes      int
+	nodesGiven bool
+	// node is "real" if a node runs containers, whose images are archives.
+	node           string
+	images         []string
 	timeout        time.Duration
 	stdout, stderr io.Writer
 }
@@ -34,14 +37,39 @@ func (u *up) supervise(ctx context.Context, lifeline io.Reader) error {
 	// Nothing waits for this goroutine, since only the end of the process interrupts a read from
 	// stdin.
 	go watchLifeline(lifeline, func() { cancel(errLifelineClosed) })
-	binDir, err := builder{layout: u.layout, progress: u.stderr}.ensure(ctx)
+	binDir, node, err := u.build(ctx)
 	if err != nil {
 		return err
 	}
 	s := &supervisor{
+		node:   node,
 		layout: u.layout, instance: u.instance, binDir: binDir, audit: u.audit, nodes: u.nodes, timeout: u.timeout, messages: u.stderr,
 	}
 	return s.run(ctx, u.stdout)
+}
+
+// real reports whether a node runs containers.
+func (u *up) real() bool { return u.node == "real" }
+
+// build builds the binaries, and returns their folder and the real node, if any.
+func (u *up) build(ctx context.Context) (string, *realNode, error) {
+	binDir, err := builder{set: controlPlane, layout: u.layout, progress: u.stderr}.ensure(ctx)
+	if err != nil || !u.real() {
+		return binDir, nil, err
+	}
+	var programs []string
+	for _, set := range []programSet{nodePrograms, coreDNS} {
+		dir, err := builder{set: set, layout: u.layout, progress: u.stderr}.ensure(ctx)
+		if err != nil {
+			return "", nil, err
+		}
+		programs = append(programs, dir)
+	}
+	images, err := imageStore{dir: u.layout.images(), progress: u.stderr}.ensure(ctx)
+	if err != nil {
+		return "", nil, err
+	}
+	return binDir, &realNode{instance: u.instance, programs: programs, images: append(images, u.images...)}, nil
 }
 
 // ensure ensures that the instance runs, with a supervisor in a process of its own.
@@ -66,7 +94,7 @@ func (u *up) ensure(ctx context.Context) error {
 		u.print(*conn)
 		return nil
 	}
-	if _, err := (builder{layout: u.layout, progress: u.stderr}).ensure(ctx); err != nil {
+	if _, _, err := u.build(ctx); err != nil {
 		return err
 	}
 	begin := time.Now()
@@ -114,9 +142,9 @@ func (u *up) running(ctx context.Context) (*connection, error) {
 
 // matches returns an error if the running instance does not have the requested options.
 func (u *up) matches(conn connection) error {
-	if u.audit && conn.AuditLog == "" || u.nodesGiven && u.nodes != conn.Nodes {
-		return fmt.Errorf("instance %q is up already with other options (%d nodes, audit log: %t); run down first",
-			conn.Name, conn.Nodes, conn.AuditLog != "")
+	if u.audit && conn.AuditLog == "" || u.nodesGiven && u.nodes != conn.Nodes || u.real() != (conn.Containerd != "") {
+		return fmt.Errorf("instance %q is up already with other options (%d simulated nodes, real node: %t, audit log: %t); run down first",
+			conn.Name, conn.Nodes, conn.Containerd != "", conn.AuditLog != "")
 	}
 	return nil
 }
@@ -125,6 +153,9 @@ func (u *up) print(conn connection) {
 	fmt.Fprintf(u.stdout, "server:     %s\nnodes:      %d\n", conn.Server, conn.Nodes)
 	if conn.AuditLog != "" {
 		fmt.Fprintf(u.stdout, "audit log:  %s\n", conn.AuditLog)
+	}
+	if conn.Containerd != "" {
+		fmt.Fprintf(u.stdout, "containerd: %s\n", conn.Containerd)
 	}
 	fmt.Fprintf(u.stdout, "logs:       %s\nkubectl:    %s/kubectl\n", conn.LogDir, conn.BinDir)
 	fmt.Fprintf(u.stdout, "export KUBECONFIG=%s\n", conn.Kubeconfig)
@@ -142,8 +173,14 @@ func (u *up) detach(ctx context.Context) (*connection, error) {
 	}
 	defer logFile.Close()
 	// The end of ctx must not kill the supervisor, which could then not clean up.
-	cmd := exec.CommandContext(context.WithoutCancel(ctx), self, "up", "--foreground", "--cache", u.layout.cache, "--name", u.instance.name,
-		fmt.Sprintf("--audit=%t", u.audit), fmt.Sprintf("--nodes=%d", u.nodes), fmt.Sprintf("--timeout=%s", u.timeout))
+	args := []string{
+		"up", "--foreground", "--cache", u.layout.cache, "--name", u.instance.name, fmt.Sprintf("--audit=%t", u.audit),
+		fmt.Sprintf("--nodes=%d", u.nodes), "--node=" + u.node, fmt.Sprintf("--timeout=%s", u.timeout),
+	}
+	for _, image := range u.images {
+		args = append(args, "--image="+image)
+	}
+	cmd := exec.CommandContext(context.WithoutCancel(ctx), self, args...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	cmd.Stderr = logFile
 	lifeline, err := cmd.StdinPipe()

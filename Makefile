@@ -232,8 +232,8 @@ test: ## Run the unit tests, then each promise once on a real API server. 20 to 
 	@$(MAKE) --no-print-directory test-unit test-cluster
 
 .PHONY: test-all
-test-all: test-programs ## Run all tests: also databases, older versions, releases, pages, a renamed clone, race detector. More than two hours.
-	@$(MAKE) --no-print-directory verify-monitoring test-unit test-cluster-all test-chaos test-databases test-release test-rename
+test-all: test-programs test-node-programs ## Run all tests: also databases, older versions, releases, pages, a renamed clone, race detector. More than two hours.
+	@$(MAKE) --no-print-directory verify-monitoring test-unit test-cluster-all test-chaos test-databases test-node test-release test-rename
 
 # Says which programs the tests beyond "make test" need and which Debian packages have them, if one is missing.
 .PHONY: test-programs
@@ -298,6 +298,15 @@ test-chaos: build ## Break requests, watches, processes and surroundings of the 
 	$(WITH_BINARY) $(GO_TEST) -timeout 240m -tags integration ./test/chaos -seed=$(SEED)
 	$(WITH_BINARY) $(GO_TEST) -timeout 120m -tags integration -run TestSoak ./test/chaos -soak=$(SOAK) -seed=$(SEED)
 
+# The node builds its programs and images at its first start, with messages.
+.PHONY: test-node
+test-node: test-node-programs node-image ## Play the operator in pods, on a node that runs containers. Needs root and Linux.
+	$(GO_TEST) -count=1 -v -tags node ./test/node
+
+.PHONY: test-node-programs
+test-node-programs:
+	@hack/test-programs.sh node
+
 .PHONY: test-databases
 test-databases: test-programs ## Run the scripts of the kinds PostgreSQL and Backup with real servers.
 	$(GO_TEST) -tags integration ./test/scripts/...
@@ -339,7 +348,7 @@ verify-codegen verify-modules verify-format verify-headers: verify-%:
 
 .PHONY: verify-vet
 verify-vet:
-	go vet -tags integration,conformance ./...
+	go vet -tags integration,conformance,node ./...
 	for module in $(MODULES); do go -C $$module vet -tags integration ./...; done
 
 .PHONY: verify-monitoring

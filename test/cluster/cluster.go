@@ -42,6 +42,10 @@ type Options struct {
 	Audit bool
 	// Nodes is the number of simulated nodes; default 2.
 	Nodes int
+	// RealNode adds a node that runs containers, which needs root and Linux. Without Nodes, it is the only node.
+	RealNode bool
+	// Images are archives of images for the real node, beside those of hack/localcluster.
+	Images []string
 	// KeepNamespaces leaves the namespaces of tests. Their removal takes a fifth of the requests to
 	// the control plane, which ends with the package.
 	KeepNamespaces bool
@@ -147,13 +151,9 @@ func (c *Cluster) startCommand(ctx context.Context, options Options) error {
 	if err := c.goBuild(ctx, filepath.Join(c.root, "hack", "localcluster"), binary, "."); err != nil {
 		return err
 	}
-	args := []string{"up", "--foreground", fmt.Sprintf("--audit=%t", options.Audit)}
-	if options.Nodes > 0 {
-		args = append(args, fmt.Sprintf("--nodes=%d", options.Nodes))
-	}
 	// The end of ctx must not kill the command, which then could not clean up; closing its stdin
 	// ends it.
-	cmd := exec.CommandContext(context.WithoutCancel(ctx), binary, args...)
+	cmd := exec.CommandContext(context.WithoutCancel(ctx), binary, options.arguments()...)
 	// The components inherit it. A control plane for tests has memory to spare, and shares few
 	// processors with the tests.
 	cmd.Env = append([]string{"GOGC=400"}, os.Environ()...)
@@ -192,6 +192,21 @@ func (c *Cluster) startCommand(ctx context.Context, options Options) error {
 		return fmt.Errorf("read %q: %w", line, err)
 	}
 	return nil
+}
+
+// arguments returns the command line of localcluster.
+func (o Options) arguments() []string {
+	args := []string{"up", "--foreground", fmt.Sprintf("--audit=%t", o.Audit)}
+	if o.Nodes > 0 {
+		args = append(args, fmt.Sprintf("--nodes=%d", o.Nodes))
+	}
+	if o.RealNode {
+		args = append(args, "--node=real")
+	}
+	for _, image := range o.Images {
+		args = append(args, "--image="+image)
+	}
+	return args
 }
 
 func messagesOf(options Options) io.Writer {

@@ -56,10 +56,9 @@ func (o *operation) removeInBackground(info *resource.Info) error {
 	return o.remove(info, metav1.DeletePropagationBackground)
 }
 
-// isGone reports whether the answer to a request says that an object does not exist, see
-// [ssa.IsGone]. An API server
-// that does not know the path of the request says nothing about the object: the version of its kind
-// may have been dropped since the last discovery.
+// isGone reports whether the answer to a request says that an object does not exist, see [ssa.IsGone].
+// An API server that does not know the path of the request says nothing about the object: the version
+// of its kind may have been dropped since the last discovery.
 func (o *operation) isGone(info *resource.Info, err error) bool {
 	if !ssa.IsGone(err, info.Name) {
 		return false

@@ -37,10 +37,19 @@ func IsServerFault(err error) bool {
 	switch status := answer.Status(); status.Code {
 	case http.StatusInternalServerError:
 		return status.Reason == metav1.StatusReasonInternalError || status.Reason == metav1.StatusReasonServerTimeout
-	case http.StatusRequestTimeout, http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
-		return true
 	case http.StatusConflict:
 		return isQuotaConflict(err)
+	default:
+		return IsPutOff(int(status.Code))
+	}
+}
+
+// IsPutOff reports whether the code of an answer says that a server cannot be reached or has too much
+// to do.
+func IsPutOff(code int) bool {
+	switch code {
+	case http.StatusRequestTimeout, http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+		return true
 	default:
 		return false
 	}

@@ -10,6 +10,10 @@
 // other clients change a child repeatedly, it is restored at growing intervals. A child that is no
 // longer desired is deleted. [Report] turns the result into conditions.
 //
+// A newer operator desires other pod templates for all owners at once. A running workload keeps the
+// template that the operator applied, until its owner changes or has its turn in the rollout of package
+// rollout. StatefulSets wait for a change of the owner, and so does a template that is less strict.
+//
 // A kind with many children of one kind, which come and go with other objects, writes them itself.
 //
 // A child has a controller reference to its owner. Objects of other owners are never changed: the

@@ -44,13 +44,3 @@ func (s source) telling(answered func(code int)) source {
 	}
 	return s
 }
-
-// isPutOff reports whether a code says that a server cannot be reached or has too much to do.
-func isPutOff(code int) bool {
-	switch code {
-	case http.StatusRequestTimeout, http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
-		return true
-	default:
-		return false
-	}
-}

@@ -13,6 +13,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/example/demoapp-controller/pkg/ssa"
 )
 
 const (
@@ -48,7 +50,7 @@ type watchFailure struct {
 // that a server cannot be reached or has too much to do, see answered, or end a watch as usual.
 func isRefusal(err error) bool {
 	var answer apierrors.APIStatus
-	return errors.As(err, &answer) && answer.Status().Code != http.StatusGone && !isPutOff(int(answer.Status().Code))
+	return errors.As(err, &answer) && answer.Status().Code != http.StatusGone && !ssa.IsPutOff(int(answer.Status().Code))
 }
 
 // answered notes the code of an answer to a list or watch of the kind. It reports whether the API
@@ -58,7 +60,7 @@ func (k *watchedKind) answered(code int) (unobserved bool) {
 	synced, f := k.hasSynced(), k.failure
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if !isPutOff(code) {
+	if !ssa.IsPutOff(code) {
 		if synced && !f.putOff.IsZero() && errors.Is(f.err, ErrNotSynced) {
 			f.err = nil
 		}

@@ -309,7 +309,7 @@ test-node-programs:
 
 .PHONY: test-databases
 test-databases: test-programs ## Run the scripts of the kinds PostgreSQL and Backup with real servers.
-	$(GO_TEST) -tags integration ./test/scripts/...
+	go -C test/scripts test $(TEST_FLAGS) -tags integration ./...
 
 .PHONY: test-conformance
 test-conformance: ## Compare the Helm engine with the stock Helm SDK, on a real API server.
@@ -329,7 +329,7 @@ test-upgrade: build ## Upgrade the operator from each version of test/upgrade/mi
 
 .PHONY: bench
 bench: build ## Measure the operator on local control planes and write the figures of docs/benchmarks.md.
-	go run ./test/bench -operator=$(BINARY) -out=docs/benchmarks.md
+	go -C test/bench run . -operator=$(CURDIR)/$(BINARY) -out=$(CURDIR)/docs/benchmarks.md
 
 .PHONY: dashboards
 dashboards: ## Play the tour with a Prometheus and draw the dashboards into docs/images.

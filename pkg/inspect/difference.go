@@ -6,7 +6,7 @@ package inspect
 import (
 	"cmp"
 
-	"github.com/pmezard/go-difflib/difflib"
+	"github.com/aymanbagabas/go-udiff"
 )
 
 // Difference is the difference of one object, or of the values of a release, as YAML in which
@@ -51,18 +51,15 @@ func (d Difference) Unified(from, to string) string {
 	if !d.Differs() {
 		return ""
 	}
-	side := func(text, label string) ([]string, string) {
+	label := func(text, side string) string {
 		if text == "" {
-			return nil, "/dev/null"
+			return "/dev/null"
 		}
-		return difflib.SplitLines(text[:len(text)-1]), d.Name() + "\t" + label
+		return d.Name() + "\t" + side
 	}
-	diff := difflib.UnifiedDiff{Context: contextLines}
-	diff.A, diff.FromFile = side(d.Before, from)
-	diff.B, diff.ToFile = side(d.After, to)
-	text, err := difflib.GetUnifiedDiffString(diff)
+	text, err := udiff.ToUnified(label(d.Before, from), label(d.After, to), d.Before, udiff.Lines(d.Before, d.After), contextLines)
 	if err != nil {
-		return err.Error() // Writing to memory does not fail.
+		return err.Error() // The edits belong to the text.
 	}
 	return text
 }

@@ -6,7 +6,7 @@ package inspect
 import (
 	"strings"
 
-	"github.com/pmezard/go-difflib/difflib"
+	"github.com/aymanbagabas/go-udiff"
 )
 
 // DiffRow is a row of a side-by-side comparison. A side without a line has the number 0.
@@ -23,24 +23,54 @@ type DiffRow struct {
 // SideBySide returns the difference as rows of two columns, with a few equal lines around each
 // change.
 func (d Difference) SideBySide() []DiffRow {
-	before, after := linesOf(d.Before), linesOf(d.After)
-	var rows []DiffRow
-	for _, group := range difflib.NewMatcher(before, after).GetGroupedOpCodes(contextLines) {
-		gap := group[0].I1 > 0 || group[0].J1 > 0
-		for _, code := range group {
-			for i, j := code.I1, code.J1; i < code.I2 || j < code.J2; i, j = i+1, j+1 {
-				row := DiffRow{Gap: gap, Equal: code.Tag == 'e'}
-				if i < code.I2 {
-					row.Left, row.Before = i+1, before[i]
-				}
-				if j < code.J2 {
-					row.Right, row.After = j+1, after[j]
-				}
-				rows = append(rows, row)
-				gap = false
-			}
+	rows := d.rows()
+	// until is the index of the row after the last one that a change shows.
+	shown, until := rows[:0:0], 0
+	for i, row := range rows {
+		if row.Equal {
+			continue
+		}
+		for j := max(until, i-contextLines); j < min(i+contextLines+1, len(rows)); j++ {
+			next := rows[j]
+			next.Gap = j > until
+			shown, until = append(shown, next), j+1
 		}
 	}
+	return shown
+}
+
+// rows returns all rows. A change has its lines on both sides in the same rows.
+func (d Difference) rows() []DiffRow {
+	var rows []DiffRow
+	left, right := 0, 0
+	add := func(before, after []string) {
+		for i := range max(len(before), len(after)) {
+			var row DiffRow
+			if i < len(before) {
+				left++
+				row.Left, row.Before = left, before[i]
+			}
+			if i < len(after) {
+				right++
+				row.Right, row.After = right, after[i]
+			}
+			rows = append(rows, row)
+		}
+	}
+	same := func(text string) {
+		first := len(rows)
+		add(linesOf(text), linesOf(text))
+		for i := range rows[first:] {
+			rows[first+i].Equal = true
+		}
+	}
+	end := 0
+	for _, edit := range udiff.Lines(d.Before, d.After) {
+		same(d.Before[end:edit.Start])
+		add(linesOf(d.Before[edit.Start:edit.End]), linesOf(edit.New))
+		end = edit.End
+	}
+	same(d.Before[end:])
 	return rows
 }
 

@@ -4,8 +4,8 @@
 // Command bench measures the operator on a real API server.
 //
 //	make bench
-//	go run ./test/bench -sizes=200x5,website=1000x3
-//	go run ./test/bench -sizes=200x5 -compare=/path/to/another/demoapp-controller
+//	go -C test/bench run . -sizes=200x5,website=1000x3
+//	go -C test/bench run . -sizes=200x5 -compare=/path/to/another/demoapp-controller
 //
 // A load is a number of objects of a kind: DemoApps, or a kind of artifacts/kinds by the name of
 // its folder. The objects are copies of the example of the kind. A kind with a watches.yaml is

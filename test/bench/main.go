@@ -57,7 +57,7 @@ func run(ctx context.Context) error {
 	var o options
 	sizes := flag.String("sizes", "200x5,1000x3,5000x1,memcached=1000,website=1000,ecommerceplatform=200",
 		"numbers of DemoApps, or of a kind of artifacts/kinds, each with its number of rounds (default 1)")
-	operator := flag.String("operator", "bin/demoapp-controller", "path of the operator")
+	operator := flag.String("operator", "../../bin/demoapp-controller", "path of the operator")
 	old := flag.String("compare", "", "path of another operator, which takes the place of the floor")
 	flag.StringVar(&o.newer, "newer", "",
 		"path of an operator with another version of the demo chart, which replaces the operator in loads of DemoApps")

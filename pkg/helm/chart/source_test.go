@@ -24,7 +24,6 @@ import (
 	"testing"
 	"time"
 
-	ociregistry "github.com/google/go-containerregistry/pkg/registry"
 	"golang.org/x/sync/errgroup"
 	"helm.sh/helm/v4/pkg/registry"
 )
@@ -55,7 +54,7 @@ func newChartServer(t *testing.T, start func(http.Handler) *httptest.Server, han
 // newRegistry is an OCI registry on loopback.
 func newRegistry(t *testing.T) *chartServer {
 	t.Helper()
-	return newChartServer(t, httptest.NewServer, ociregistry.New(ociregistry.Logger(log.New(io.Discard, "", 0))).ServeHTTP)
+	return newChartServer(t, httptest.NewServer, newOCIRegistry().ServeHTTP)
 }
 
 // host is the address of the server.
@@ -659,7 +658,7 @@ func TestRegistryCredentials(t *testing.T) {
 
 // TestRemoteRegistryByHTTPS holds that a registry that is not on loopback is asked by HTTPS only.
 func TestRemoteRegistryByHTTPS(t *testing.T) {
-	handler := ociregistry.New(ociregistry.Logger(log.New(io.Discard, "", 0)))
+	handler := newOCIRegistry()
 	plain := newChartServer(t, httptest.NewServer, handler.ServeHTTP)
 	secure := newChartServer(t, httptest.NewTLSServer, handler.ServeHTTP)
 	plain.push(t, archiveOf(t, "first"))

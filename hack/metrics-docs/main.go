@@ -86,7 +86,10 @@ func (r *recorder) MustRegister(collectors ...prometheus.Collector) {
 // Unregister implements prometheus.Registerer.
 func (*recorder) Unregister(prometheus.Collector) bool { return false }
 
-// describe returns the metrics of collectors, by name.
+// general matches metrics of the Go runtime and the process, which every program has.
+var general = regexp.MustCompile(`^(go|process|promhttp)_`)
+
+// describe returns the metrics of collectors by name, and the general ones last.
 func describe(collectors []prometheus.Collector) ([]Metric, error) {
 	found := map[string]Metric{}
 	for _, collector := range collectors {
@@ -100,7 +103,18 @@ func describe(collectors []prometheus.Collector) ([]Metric, error) {
 			found[metric.Name] = metric
 		}
 	}
-	return slices.SortedFunc(maps.Values(found), func(a, b Metric) int { return cmp.Compare(a.Name, b.Name) }), nil
+	return slices.SortedFunc(maps.Values(found), compare), nil
+}
+
+// compare orders metrics as describe returns them.
+func compare(a, b Metric) int {
+	switch {
+	case general.MatchString(a.Name) == general.MatchString(b.Name):
+		return cmp.Compare(a.Name, b.Name)
+	case general.MatchString(a.Name):
+		return 1
+	}
+	return -1
 }
 
 // received returns all that a function sends.

@@ -27,6 +27,12 @@ SIGN_KEY ?=
 export SIGN_KEY
 # The name of the control plane that "make up" starts.
 CLUSTER ?= demoapp
+# The minor version of Kubernetes of control planes, for "make up" and for tests: 1.30, 1.33 or another one of hack/localcluster.
+# An empty one is the version of hack/localcluster/go.mod.
+K8S ?=
+ifneq ($(K8S),)
+export LOCALCLUSTER_KUBERNETES := $(K8S)
+endif
 # Further arguments of "go test", for example: make test-unit ARGS='-run TestDecide ./pkg/helm'.
 ARGS ?= ./cmd/... ./examples/... ./pkg/...
 
@@ -73,7 +79,7 @@ demo: ## Play the tour on a new local control plane, or on that of KUBECONFIG=FI
 NODE ?= simulated
 NODE_IMAGE := bin/image.tar
 .PHONY: up
-up: $(if $(filter real,$(NODE)),node-image) ## Start a local control plane and print how to use it. NODE=real runs containers, as root on Linux.
+up: $(if $(filter real,$(NODE)),node-image) ## Start a local control plane and print how to use it. K8S=1.33 is another version; NODE=real runs containers, as root on Linux.
 	@$(LOCALCLUSTER) up --name $(CLUSTER) --node $(NODE) $(if $(filter real,$(NODE)),--image $(CURDIR)/$(NODE_IMAGE))
 
 # The image of the operator for this machine alone.
@@ -310,6 +316,10 @@ test-node-programs:
 .PHONY: test-databases
 test-databases: test-programs ## Run the scripts of the kinds PostgreSQL and Backup with real servers.
 	go -C test/scripts test $(TEST_FLAGS) -tags integration ./...
+
+.PHONY: test-version
+test-version: build $(PROGRESS) ## Run the tests of kinds, CRDs and admission on another version of Kubernetes, such as K8S=1.30.
+	$(call cluster-test,tests on Kubernetes $(K8S),$(filter ./test/crd ./test/integration%,$(CLUSTER_PACKAGES)))
 
 .PHONY: test-conformance
 test-conformance: ## Compare the Helm engine with the stock Helm SDK, on a real API server.

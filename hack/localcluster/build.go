@@ -7,17 +7,19 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
-	_ "embed"
+	"embed"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -36,6 +38,9 @@ var (
 	coreDNSSum []byte
 	//go:embed coredns/main.go
 	coreDNSMain []byte
+	// otherKubernetes has the module files of further versions of Kubernetes, such as 1.33.mod and 1.33.sum. update.sh wrote them.
+	//go:embed kubernetes/*.mod kubernetes/*.sum
+	otherKubernetes embed.FS
 )
 
 // progressInterval is the time between two progress messages of a build.
@@ -63,19 +68,59 @@ type programSet struct {
 	binaries []binary
 }
 
-// controlPlane are the programs of a control plane, and kubectl for machines without one. They are the
-// tools of go.mod.
-var controlPlane = programSet{what: "the control plane", time: "5 to 10 minutes", main: "k8s.io/kubernetes", mod: goMod, sum: goSum, binaries: []binary{
+// kubernetes is the module of Kubernetes.
+const kubernetes = "k8s.io/kubernetes"
+
+// surroundings are the programs of a control plane that are not of Kubernetes. They are tools of go.mod.
+var surroundings = programSet{what: "etcd and kwok", time: "2 to 3 minutes", main: kubernetes, mod: goMod, sum: goSum, binaries: []binary{
 	{name: "etcd", importPath: "go.etcd.io/etcd/server/v3", output: "server"},
-	{name: "kube-apiserver", importPath: "k8s.io/kubernetes/cmd/kube-apiserver"},
-	{name: "kube-controller-manager", importPath: "k8s.io/kubernetes/cmd/kube-controller-manager"},
-	{name: "kube-scheduler", importPath: "k8s.io/kubernetes/cmd/kube-scheduler"},
 	{name: "kwok", importPath: "sigs.k8s.io/kwok/cmd/kwok"},
-	{name: "kubectl", importPath: "k8s.io/kubernetes/cmd/kubectl"},
 }}
 
+// controlPlane returns the programs of Kubernetes of a control plane, and kubectl for machines without one. The version has the
+// form 1.33. Without it, or with the version of go.mod, the programs are tools of go.mod.
+func controlPlane(version string) (programSet, error) {
+	set := programSet{what: "the control plane", time: "5 to 10 minutes", main: kubernetes, mod: goMod, sum: goSum, binaries: []binary{
+		{name: apiServerName, importPath: "k8s.io/kubernetes/cmd/kube-apiserver"},
+		{name: "kube-controller-manager", importPath: "k8s.io/kubernetes/cmd/kube-controller-manager"},
+		{name: "kube-scheduler", importPath: "k8s.io/kubernetes/cmd/kube-scheduler"},
+		{name: "kubectl", importPath: "k8s.io/kubernetes/cmd/kubectl"},
+	}}
+	own, err := set.minor()
+	if err != nil || version == "" || version == fmt.Sprintf("1.%d", own) {
+		return set, err
+	}
+	name := "kubernetes/" + version
+	if set.mod, err = otherKubernetes.ReadFile(name + ".mod"); err != nil {
+		others, err := fs.Glob(otherKubernetes, "kubernetes/*.mod")
+		if err != nil {
+			return programSet{}, err
+		}
+		versions := []string{fmt.Sprintf("1.%d", own)}
+		for _, other := range others {
+			versions = append(versions, strings.TrimSuffix(filepath.Base(other), ".mod"))
+		}
+		slices.Sort(versions)
+		return programSet{}, fmt.Errorf("--kubernetes=%s: want one of %s", version, strings.Join(versions, ", "))
+	}
+	set.sum, err = otherKubernetes.ReadFile(name + ".sum")
+	return set, err
+}
+
+// version returns the version of the programs, such as v1.33.13.
+func (s programSet) version() (string, error) { return requiredVersion(s.mod, s.main) }
+
+// minor returns the minor version of the programs, such as 33.
+func (s programSet) minor() (int, error) {
+	version, err := s.version()
+	if err != nil {
+		return 0, err
+	}
+	return strconv.Atoi(strings.Split(version, ".")[1])
+}
+
 // nodePrograms are the further programs of a node that runs containers. They are tools of go.mod, too.
-var nodePrograms = programSet{what: "the programs of a node", time: "1 to 2 minutes", main: "k8s.io/kubernetes", mod: goMod, sum: goSum, binaries: []binary{
+var nodePrograms = programSet{what: "the programs of a node", time: "1 to 2 minutes", main: kubernetes, mod: goMod, sum: goSum, binaries: []binary{
 	{name: "kubelet", importPath: "k8s.io/kubernetes/cmd/kubelet"},
 	{name: "kube-proxy", importPath: "k8s.io/kubernetes/cmd/kube-proxy"},
 }}
@@ -98,7 +143,7 @@ type builder struct {
 
 // ensure returns the folder of the binaries. It builds them if they are missing.
 func (b builder) ensure(ctx context.Context) (string, error) {
-	version, err := requiredVersion(b.set.mod, b.set.main)
+	version, err := b.set.version()
 	if err != nil {
 		return "", err
 	}
@@ -318,4 +363,9 @@ func writeFiles(dir string, files map[string][]byte) error {
 func isDir(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && info.IsDir()
+}
+
+func isFile(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Mode().IsRegular()
 }

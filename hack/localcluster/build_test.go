@@ -4,6 +4,8 @@
 package main
 
 import (
+	"bytes"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -71,6 +73,45 @@ func TestBuildKeyDependsOnEveryPart(t *testing.T) {
 	}
 }
 
+func TestControlPlaneOfVersion(t *testing.T) {
+	own, err := controlPlane("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ownMinor, err := own.minor()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, minor := range []int{30, 33, 36, 37} {
+		version := fmt.Sprintf("1.%d", minor)
+		t.Run(version, func(t *testing.T) {
+			set, err := controlPlane(version)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := set.minor()
+			if err != nil || got != minor {
+				t.Errorf("the programs have the minor version %d, %v", got, err)
+			}
+			if (minor == ownMinor) != bytes.Equal(set.mod, goMod) || len(set.sum) == 0 {
+				t.Errorf("built from another module than expected, with %d bytes of sums", len(set.sum))
+			}
+			// All parts of Kubernetes have the same version.
+			for line := range strings.Lines(string(set.mod)) {
+				if fields := strings.Fields(line); len(fields) == 4 && fields[1] == "=>" && !strings.HasPrefix(fields[3], fmt.Sprintf("v0.%d.", minor)) {
+					t.Errorf("%q is of another version", line)
+				}
+			}
+		})
+	}
+
+	for _, version := range []string{"1.2", "latest", "v1.33", "../1.33"} {
+		if _, err := controlPlane(version); err == nil || !strings.Contains(err.Error(), "want one of 1.30, ") {
+			t.Errorf("%s: %v, want the versions that there are", version, err)
+		}
+	}
+}
+
 func TestProgress(t *testing.T) {
 	tests := []struct {
 		took            time.Duration
@@ -98,8 +139,12 @@ func TestBinariesAreTheToolsOfGoMod(t *testing.T) {
 		t.Fatalf("go list tool: %v", err)
 	}
 	want := strings.Fields(string(out))
+	kubernetes, err := controlPlane("")
+	if err != nil {
+		t.Fatal(err)
+	}
 	var got []string
-	for _, bin := range slices.Concat(controlPlane.binaries, nodePrograms.binaries) {
+	for _, bin := range slices.Concat(kubernetes.binaries, surroundings.binaries, nodePrograms.binaries) {
 		got = append(got, bin.importPath)
 	}
 	slices.Sort(want)
@@ -114,7 +159,7 @@ func TestEnsureUsesWhatIsThere(t *testing.T) {
 	// An empty PATH makes every attempt to build fail.
 	t.Setenv("PATH", t.TempDir())
 	var progress strings.Builder
-	b := builder{set: controlPlane, layout: l, progress: &progress}
+	b := builder{set: surroundings, layout: l, progress: &progress}
 	if _, err := b.ensure(t.Context()); err == nil {
 		t.Fatal("built without a go command")
 	}

@@ -4,6 +4,7 @@
 package main
 
 import (
+	"bytes"
 	"crypto/rand"
 	"errors"
 	"fmt"
@@ -83,16 +84,21 @@ func newCommand() *cobra.Command {
 }
 
 func newBuildCommand(cache *string) *cobra.Command {
-	return &cobra.Command{
+	var version string
+	cmd := &cobra.Command{
 		Use:   "build",
-		Short: "Build the binaries if they are missing, and print their folder",
+		Short: "Build the programs of Kubernetes if they are missing, and print their folder",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			l, err := newLayout(*cache)
 			if err != nil {
 				return err
 			}
-			dir, err := builder{set: controlPlane, layout: l, progress: cmd.ErrOrStderr()}.ensure(cmd.Context())
+			set, err := controlPlane(version)
+			if err != nil {
+				return err
+			}
+			dir, err := builder{set: set, layout: l, progress: cmd.ErrOrStderr()}.ensure(cmd.Context())
 			if err != nil {
 				return err
 			}
@@ -100,6 +106,14 @@ func newBuildCommand(cache *string) *cobra.Command {
 			return nil
 		},
 	}
+	versionFlag(cmd, &version)
+	return cmd
+}
+
+// versionFlag adds the flag for the version of Kubernetes.
+func versionFlag(cmd *cobra.Command, version *string) {
+	cmd.Flags().StringVar(version, "kubernetes", os.Getenv(versionVariable),
+		"minor version of Kubernetes, such as 1.33; default $"+versionVariable+", else the version of go.mod")
 }
 
 // newNodeCommand returns the command that the supervisor starts in the namespaces of a real node.
@@ -159,6 +173,7 @@ its stdin is closed or a signal arrives. Without --name such an instance gets a 
 	cmd.Flags().StringVar(&u.node, "node", simulatedNode,
 		"simulated, or real for a further node that runs containers; a real one needs Linux and root, and is the only one without --nodes")
 	cmd.Flags().StringArrayVar(&u.images, "image", nil, "archive of an image for the real node; may be repeated")
+	versionFlag(cmd, &u.version)
 	cmd.Flags().DurationVar(&u.timeout, "timeout", defaultTimeout, "limit for the start, without the build")
 	return cmd
 }
@@ -168,7 +183,13 @@ func (u *up) validate() error {
 	if u.nodes < 0 || u.nodes > maxNodes {
 		return fmt.Errorf("--nodes=%d: want 0 to %d", u.nodes, maxNodes)
 	}
+	var err error
+	if u.kubernetes, err = controlPlane(u.version); err != nil {
+		return err
+	}
 	switch {
+	case u.real() && !bytes.Equal(u.kubernetes.mod, nodePrograms.mod):
+		return fmt.Errorf("--kubernetes=%s: a real node needs the version of its kubelet; leave the version out", u.version)
 	case u.real():
 		return checkNode()
 	case u.node != simulatedNode:

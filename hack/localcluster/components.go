@@ -81,9 +81,19 @@ func etcd(inst instance, p ports) component {
 	}}
 }
 
+// serverOptions are the options of an API server.
+type serverOptions struct {
+	// minor is the minor version of Kubernetes.
+	minor           int
+	audit, realNode bool
+}
+
+// shardedWatches is the first minor version with the feature gate ShardedListAndWatch. An API server refuses unknown gates.
+const shardedWatches = 36
+
 // apiServer keeps the usual defaults wherever a client could notice a difference: RBAC, admission,
 // priority and fairness.
-func apiServer(inst instance, p ports, audit, realNode bool) component {
+func apiServer(inst instance, p ports, o serverOptions) component {
 	args := []string{
 		fmt.Sprintf("--secure-port=%d", p.apiServer),
 		"--etcd-servers=" + localURL(p.etcd),
@@ -101,17 +111,19 @@ func apiServer(inst instance, p ports, audit, realNode bool) component {
 		"--service-account-key-file=" + inst.pki("tokens.key"),
 		"--service-account-signing-key-file=" + inst.pki("tokens.key"),
 		"--profiling=false",
-		// Replicas with --shards receive only their share of the objects.
-		"--feature-gates=ShardedListAndWatch=true",
 	}
-	if realNode {
+	if o.minor >= shardedWatches {
+		// Replicas with --shards receive only their share of the objects.
+		args = append(args, "--feature-gates=ShardedListAndWatch=true")
+	}
+	if o.realNode {
 		args = append(args, apiServerOfRealNode(inst)...)
 	} else {
 		// The kubernetes Service cannot have a loopback address as its endpoint, and no client
 		// needs that endpoint.
 		args = append(args, "--bind-address=127.0.0.1", "--advertise-address=127.0.0.1", "--endpoint-reconciler-type=none")
 	}
-	if audit {
+	if o.audit {
 		args = append(args,
 			"--audit-policy-file="+inst.config(auditPolicyFile),
 			"--audit-log-path="+inst.auditLog(),
@@ -126,9 +138,17 @@ func apiServer(inst instance, p ports, audit, realNode bool) component {
 	return component{name: apiServerName, ports: []int{p.apiServer}, args: args}
 }
 
+// withoutCloud is the first minor version whose controller manager has no controllers of clouds. A controller manager refuses
+// unknown controllers.
+const withoutCloud = 37
+
 // controllerManager runs the default controllers, each with its own ServiceAccount. Controllers
 // that need a cloud or attach volumes are off, because their loops cost CPU time without a use.
-func controllerManager(inst instance) component {
+func controllerManager(inst instance, minor int) component {
+	controllers := "--controllers=*,-persistentvolume-attach-detach-controller,-persistentvolume-expander-controller"
+	if minor < withoutCloud {
+		controllers += ",-cloud-node-lifecycle-controller,-node-route-controller,-service-lb-controller"
+	}
 	return component{name: "kube-controller-manager", args: []string{
 		"--kubeconfig=" + inst.config("controller-manager.kubeconfig"),
 		"--secure-port=0",
@@ -136,8 +156,7 @@ func controllerManager(inst instance) component {
 		"--use-service-account-credentials=true",
 		"--service-account-private-key-file=" + inst.pki("tokens.key"),
 		"--root-ca-file=" + inst.pki("ca.crt"),
-		"--controllers=*,-cloud-node-lifecycle-controller,-node-route-controller,-service-lb-controller," +
-			"-persistentvolume-attach-detach-controller,-persistentvolume-expander-controller",
+		controllers,
 		"--kube-api-qps=200",
 		"--kube-api-burst=400",
 		"--profiling=false",

@@ -17,6 +17,10 @@ func TestEverythingListensOnLoopbackOnly(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	kubernetes, err := controlPlane("")
+	if err != nil {
+		t.Fatal(err)
+	}
 	p := ports{apiServer: 1, etcd: 2, etcdPeer: 3}
 	tests := []struct {
 		component component
@@ -24,8 +28,8 @@ func TestEverythingListensOnLoopbackOnly(t *testing.T) {
 		want []string
 	}{
 		{component: etcd(inst, p), want: []string{"--listen-client-urls=https://127.0.0.1:2", "--listen-peer-urls=https://127.0.0.1:3"}},
-		{component: apiServer(inst, p, false, false), want: []string{"--bind-address=127.0.0.1", "--secure-port=1"}},
-		{component: controllerManager(inst), want: []string{"--secure-port=0"}},
+		{component: apiServer(inst, p, serverOptions{}), want: []string{"--bind-address=127.0.0.1", "--secure-port=1"}},
+		{component: controllerManager(inst, 0), want: []string{"--secure-port=0"}},
 		{component: scheduler(inst), want: []string{"--secure-port=0"}},
 		{component: kwok(inst, false)},
 	}
@@ -41,10 +45,36 @@ func TestEverythingListensOnLoopbackOnly(t *testing.T) {
 					t.Errorf("%s makes kwok listen", arg)
 				}
 			}
-			if !slices.ContainsFunc(controlPlane.binaries, func(b binary) bool { return b.name == test.component.name }) {
+			if !slices.ContainsFunc(slices.Concat(kubernetes.binaries, surroundings.binaries), func(b binary) bool { return b.name == test.component.name }) {
 				t.Errorf("%s is not built", test.component.name)
 			}
 		})
+	}
+}
+
+func TestShardedWatchesWhereServed(t *testing.T) {
+	inst, err := layout{cache: t.TempDir()}.instance("x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for minor, want := range map[int]bool{30: false, 35: false, 36: true, 37: true} {
+		got := slices.Contains(apiServer(inst, ports{}, serverOptions{minor: minor}).args, "--feature-gates=ShardedListAndWatch=true")
+		if got != want {
+			t.Errorf("Kubernetes 1.%d: gate set: %t, want %t", minor, got, want)
+		}
+	}
+}
+
+func TestControllersOfCloudsAreOffWhereTheyExist(t *testing.T) {
+	inst, err := layout{cache: t.TempDir()}.instance("x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for minor, want := range map[int]bool{30: true, 36: true, 37: false} {
+		got := strings.Contains(strings.Join(controllerManager(inst, minor).args, " "), "-node-route-controller")
+		if got != want {
+			t.Errorf("Kubernetes 1.%d: controllers of clouds named: %t, want %t", minor, got, want)
+		}
 	}
 }
 
@@ -54,7 +84,7 @@ func TestAuditOnRequest(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, audit := range []bool{false, true} {
-		got := slices.Contains(apiServer(inst, ports{}, audit, false).args, "--audit-log-path="+inst.auditLog())
+		got := slices.Contains(apiServer(inst, ports{}, serverOptions{audit: audit}).args, "--audit-log-path="+inst.auditLog())
 		if got != audit {
 			t.Errorf("audit asked: %t, got: %t", audit, got)
 		}

@@ -8,13 +8,20 @@
 //
 //	go -C hack/localcluster run . up            # builds what is missing, starts, returns when pods can run
 //	export KUBECONFIG=$(go -C hack/localcluster run . kubeconfig)
+//	go -C hack/localcluster run . up --kubernetes 1.33 --name old
 //	go -C hack/localcluster run . down
 //
 // # Binaries
 //
-// The versions are those of this module's go.mod, which the program carries inside itself; the six
-// tools of its tool block are built into <cache>/bin/<key>, once. The key is a hash of go.mod,
+// The versions are those of this module's go.mod, which the program carries inside itself; the tools
+// of its tool block are built into <cache>/bin/<key>, once. The key is a hash of go.mod,
 // go.sum, the linker flags and the platform, so that another version never meets an old binary.
+//
+// For another version of Kubernetes, the API server, the controller manager, the scheduler and
+// kubectl are built from the module files of that version in the folder kubernetes, which
+// kubernetes/update.sh writes. etcd and kwok stay those of go.mod. A real node needs the
+// version of go.mod, which is also that of its kubelet.
+//
 // Builders exclude each other with a file lock and publish the folder by renaming it.
 //
 // # Instances

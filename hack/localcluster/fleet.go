@@ -51,7 +51,8 @@ func (e *exitError) Unwrap() error { return e.err }
 // fleet is the running components of one instance.
 type fleet struct {
 	instance instance
-	binDir   string
+	// programs are the folders of the programs.
+	programs []string
 	// lost is called when a component ends by itself.
 	lost     context.CancelCauseFunc
 	launcher *launcher
@@ -61,7 +62,7 @@ type fleet struct {
 	state    state
 }
 
-func newFleet(inst instance, binDir string, lost context.CancelCauseFunc) (*fleet, error) {
+func newFleet(inst instance, programs []string, lost context.CancelCauseFunc) (*fleet, error) {
 	if err := inst.removeFiles(); err != nil {
 		return nil, err
 	}
@@ -70,7 +71,7 @@ func newFleet(inst instance, binDir string, lost context.CancelCauseFunc) (*flee
 	}
 	return &fleet{
 		instance: inst,
-		binDir:   binDir,
+		programs: programs,
 		lost:     lost,
 		launcher: newLauncher(),
 		state:    state{Phase: phaseStarting},
@@ -110,13 +111,23 @@ func (f *fleet) restart(ctx context.Context, name string) error {
 	return writeState(f.instance, f.state)
 }
 
+// findProgram returns the path of the program in the first folder that has it, and else its name.
+func findProgram(dirs []string, name string) string {
+	for _, dir := range dirs {
+		if path := filepath.Join(dir, name); isFile(path) {
+			return path
+		}
+	}
+	return name
+}
+
 func (f *fleet) launchOne(ctx context.Context, c component) (*child, error) {
 	output, err := os.OpenFile(f.instance.log(c.name), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("log of %s: %w", c.name, err)
 	}
 	defer output.Close()
-	started, err := f.launcher.launch(ctx, c, cmp.Or(c.path, filepath.Join(f.binDir, c.name)), output)
+	started, err := f.launcher.launch(ctx, c, cmp.Or(c.path, findProgram(f.programs, c.name)), output)
 	if err != nil {
 		return nil, err
 	}

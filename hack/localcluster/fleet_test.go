@@ -20,7 +20,7 @@ func TestRestart(t *testing.T) {
 		t.Fatal(err)
 	}
 	lost := make(chan error, 2)
-	fleet, err := newFleet(inst, filepath.Dir(sleep), func(err error) { lost <- err })
+	fleet, err := newFleet(inst, []string{t.TempDir(), filepath.Dir(sleep)}, func(err error) { lost <- err })
 	if err != nil {
 		t.Fatal(err)
 	}

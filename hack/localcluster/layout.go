@@ -14,6 +14,9 @@ import (
 // cacheVariable names the environment variable that moves the cache folder.
 const cacheVariable = "LOCALCLUSTER_CACHE"
 
+// versionVariable names the environment variable with the minor version of Kubernetes.
+const versionVariable = "LOCALCLUSTER_KUBERNETES"
+
 // ephemeralPrefix begins the names of instances without a name of the user's. The next supervisor
 // removes their remains.
 const ephemeralPrefix = "tmp-"

@@ -60,7 +60,7 @@ func TestAPIServerOfRealNodeIsReachable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	args := apiServer(inst, ports{}, false, true).args
+	args := apiServer(inst, ports{}, serverOptions{realNode: true}).args
 	for _, want := range []string{"--bind-address=0.0.0.0", "--advertise-address=" + nodeAddress} {
 		if !slices.Contains(args, want) {
 			t.Errorf("%q lacks %s", args, want)

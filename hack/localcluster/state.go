@@ -44,7 +44,9 @@ type connection struct {
 	CAFile string `json:"caFile"`
 	// AuditLog is the path of the audit log, JSON lines; empty without --audit.
 	AuditLog string `json:"auditLog,omitempty"`
-	// BinDir is the folder of the binaries, kubectl among them.
+	// Version is the version of Kubernetes, such as v1.33.13.
+	Version string `json:"version"`
+	// BinDir is the folder of the programs of Kubernetes, kubectl among them.
 	BinDir string `json:"binDir"`
 	// LogDir is the folder of the components' logs.
 	LogDir string `json:"logDir"`

@@ -36,9 +36,13 @@ var errLifelineClosed = errors.New("stdin was closed")
 type supervisor struct {
 	layout   layout
 	instance instance
-	binDir   string
-	audit    bool
-	nodes    int
+	// programs are the folders of the programs. The first has those of Kubernetes.
+	programs []string
+	// version is the version of Kubernetes, such as v1.33.13, and minor its minor version.
+	version string
+	minor   int
+	audit   bool
+	nodes   int
 	// node is the node that runs containers; nil without.
 	node *realNode
 	// timeout bounds the start, from the first process to the last node.
@@ -106,7 +110,7 @@ var restarted = map[os.Signal]string{syscall.SIGUSR1: apiServerName, syscall.SIG
 func (s *supervisor) attempt(ctx context.Context, ready io.Writer) (err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	fleet, err := newFleet(s.instance, s.binDir, cancel)
+	fleet, err := newFleet(s.instance, s.programs, cancel)
 	if err != nil {
 		return err
 	}
@@ -176,7 +180,7 @@ func (s *supervisor) start(ctx context.Context, fleet *fleet) (connection, error
 		return connection{}, err
 	}
 
-	server := apiServer(inst, p, s.audit, s.node != nil)
+	server := apiServer(inst, p, serverOptions{minor: s.minor, audit: s.audit, realNode: s.node != nil})
 	if err := fleet.launch(ctx, etcd(inst, p), server); err != nil {
 		return connection{}, err
 	}
@@ -201,7 +205,7 @@ func (s *supervisor) start(ctx context.Context, fleet *fleet) (connection, error
 // startClients starts the components that use the API server, and waits until pods can run.
 func (s *supervisor) startClients(ctx context.Context, fleet *fleet, api *client) error {
 	inst := s.instance
-	manager, player := controllerManager(inst), kwok(inst, s.node != nil)
+	manager, player := controllerManager(inst, s.minor), kwok(inst, s.node != nil)
 	components := []component{manager, scheduler(inst), player}
 	want := s.nodes
 	if s.node != nil {
@@ -232,7 +236,8 @@ func (s *supervisor) connection(server string) connection {
 		Server:     server,
 		Kubeconfig: inst.kubeconfig(),
 		CAFile:     inst.pki("ca.crt"),
-		BinDir:     s.binDir,
+		Version:    s.version,
+		BinDir:     s.programs[0],
 		LogDir:     inst.logs(),
 		Nodes:      s.nodes,
 		PID:        os.Getpid(),

@@ -81,6 +81,8 @@ func TestMatches(t *testing.T) {
 		{name: "audit log asked and not there", asked: up{audit: true}},
 		{name: "other number of nodes", asked: up{nodes: 2, nodesGiven: true}, conn: connection{Nodes: 5}},
 		{name: "same number of nodes", asked: up{nodes: 5, nodesGiven: true}, conn: connection{Nodes: 5}, want: true},
+		{name: "another version", asked: up{version: "1.3"}, conn: connection{Version: "v1.30.14"}},
+		{name: "the same version", asked: up{version: "1.30"}, conn: connection{Version: "v1.30.14"}, want: true},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -24,8 +25,11 @@ type up struct {
 	nodes      int
 	nodesGiven bool
 	// node is "real" if a node runs containers, whose images are archives.
-	node           string
-	images         []string
+	node   string
+	images []string
+	// version is the minor version of Kubernetes that was asked for. kubernetes are the programs of that version.
+	version        string
+	kubernetes     programSet
 	timeout        time.Duration
 	stdout, stderr io.Writer
 }
@@ -37,13 +41,21 @@ func (u *up) supervise(ctx context.Context, lifeline io.Reader) error {
 	// Nothing waits for this goroutine, since only the end of the process interrupts a read from
 	// stdin.
 	go watchLifeline(lifeline, func() { cancel(errLifelineClosed) })
-	binDir, node, err := u.build(ctx)
+	programs, node, err := u.build(ctx)
+	if err != nil {
+		return err
+	}
+	version, err := u.kubernetes.version()
+	if err != nil {
+		return err
+	}
+	minor, err := u.kubernetes.minor()
 	if err != nil {
 		return err
 	}
 	s := &supervisor{
-		node:   node,
-		layout: u.layout, instance: u.instance, binDir: binDir, audit: u.audit, nodes: u.nodes, timeout: u.timeout, messages: u.stderr,
+		node: node, version: version, minor: minor,
+		layout: u.layout, instance: u.instance, programs: programs, audit: u.audit, nodes: u.nodes, timeout: u.timeout, messages: u.stderr,
 	}
 	return s.run(ctx, u.stdout)
 }
@@ -51,25 +63,34 @@ func (u *up) supervise(ctx context.Context, lifeline io.Reader) error {
 // real reports whether a node runs containers.
 func (u *up) real() bool { return u.node == "real" }
 
-// build builds the binaries, and returns their folder and the real node, if any.
-func (u *up) build(ctx context.Context) (string, *realNode, error) {
-	binDir, err := builder{set: controlPlane, layout: u.layout, progress: u.stderr}.ensure(ctx)
+// build builds the programs, and returns their folders and the real node, if any. The first folder has those of Kubernetes.
+func (u *up) build(ctx context.Context) ([]string, *realNode, error) {
+	programs, err := u.ensurePrograms(ctx, u.kubernetes, surroundings)
 	if err != nil || !u.real() {
-		return binDir, nil, err
+		return programs, nil, err
 	}
-	var programs []string
-	for _, set := range []programSet{nodePrograms, coreDNS} {
-		dir, err := builder{set: set, layout: u.layout, progress: u.stderr}.ensure(ctx)
-		if err != nil {
-			return "", nil, err
-		}
-		programs = append(programs, dir)
+	ofNode, err := u.ensurePrograms(ctx, nodePrograms, coreDNS)
+	if err != nil {
+		return nil, nil, err
 	}
 	images, err := imageStore{dir: u.layout.images(), progress: u.stderr}.ensure(ctx)
 	if err != nil {
-		return "", nil, err
+		return nil, nil, err
 	}
-	return binDir, &realNode{instance: u.instance, programs: programs, images: append(images, u.images...)}, nil
+	return programs, &realNode{instance: u.instance, programs: ofNode, images: append(images, u.images...)}, nil
+}
+
+// ensurePrograms returns the folders of the sets. It builds the missing ones.
+func (u *up) ensurePrograms(ctx context.Context, sets ...programSet) ([]string, error) {
+	var dirs []string
+	for _, set := range sets {
+		dir, err := builder{set: set, layout: u.layout, progress: u.stderr}.ensure(ctx)
+		if err != nil {
+			return nil, err
+		}
+		dirs = append(dirs, dir)
+	}
+	return dirs, nil
 }
 
 // ensure ensures that the instance runs, with a supervisor in a process of its own.
@@ -142,15 +163,16 @@ func (u *up) running(ctx context.Context) (*connection, error) {
 
 // matches returns an error if the running instance does not have the requested options.
 func (u *up) matches(conn connection) error {
-	if u.audit && conn.AuditLog == "" || u.nodesGiven && u.nodes != conn.Nodes || u.real() != (conn.Containerd != "") {
-		return fmt.Errorf("instance %q is up already with other options (%d simulated nodes, real node: %t, audit log: %t); run down first",
-			conn.Name, conn.Nodes, conn.Containerd != "", conn.AuditLog != "")
+	otherVersion := u.version != "" && !strings.HasPrefix(conn.Version, "v"+u.version+".")
+	if u.audit && conn.AuditLog == "" || u.nodesGiven && u.nodes != conn.Nodes || u.real() != (conn.Containerd != "") || otherVersion {
+		return fmt.Errorf("instance %q is up already with other options (Kubernetes %s, %d simulated nodes, real node: %t, audit log: %t); run down first",
+			conn.Name, conn.Version, conn.Nodes, conn.Containerd != "", conn.AuditLog != "")
 	}
 	return nil
 }
 
 func (u *up) print(conn connection) {
-	fmt.Fprintf(u.stdout, "server:     %s\nnodes:      %d\n", conn.Server, conn.Nodes)
+	fmt.Fprintf(u.stdout, "server:     %s\nkubernetes: %s\nnodes:      %d\n", conn.Server, conn.Version, conn.Nodes)
 	if conn.AuditLog != "" {
 		fmt.Fprintf(u.stdout, "audit log:  %s\n", conn.AuditLog)
 	}
@@ -175,7 +197,7 @@ func (u *up) detach(ctx context.Context) (*connection, error) {
 	// The end of ctx must not kill the supervisor, which could then not clean up.
 	args := []string{
 		"up", "--foreground", "--cache", u.layout.cache, "--name", u.instance.name, fmt.Sprintf("--audit=%t", u.audit),
-		fmt.Sprintf("--nodes=%d", u.nodes), "--node=" + u.node, fmt.Sprintf("--timeout=%s", u.timeout),
+		fmt.Sprintf("--nodes=%d", u.nodes), "--node=" + u.node, "--kubernetes=" + u.version, fmt.Sprintf("--timeout=%s", u.timeout),
 	}
 	for _, image := range u.images {
 		args = append(args, "--image="+image)

@@ -85,6 +85,13 @@ func targets(w workflow) []string {
 			for _, value := range job.Strategy.Matrix.Rows["target"].Values {
 				matrix = append(matrix, strings.Trim(value.String(), `"`))
 			}
+			if included := job.Strategy.Matrix.Include; included != nil {
+				for _, combination := range included.Combinations {
+					if value := combination.Assigns["target"]; value != nil {
+						matrix = append(matrix, strings.Trim(value.Value.String(), `"`))
+					}
+				}
+			}
 		}
 		for _, step := range job.Steps {
 			run, ok := step.Exec.(*actionlint.ExecRun)
@@ -113,7 +120,7 @@ func TestTargetsExist(t *testing.T) {
 		"ci.yaml": {
 			"docker-build", "lint", "release", "test-cluster", "test-databases", "test-release", "test-unit", "verify",
 		},
-		"nightly.yaml":  {"test-chaos", "test-cluster-all", "test-databases", "test-release", "test-rename"},
+		"nightly.yaml":  {"test-chaos", "test-cluster-all", "test-conformance", "test-databases", "test-release", "test-rename", "test-version"},
 		"release.yaml":  {"release", "release-push", "sign"},
 		"security.yaml": {"gosec", "vulncheck"},
 	}
@@ -133,6 +140,38 @@ func TestTargetsExist(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// The versions of Kubernetes that localcluster builds are tested each night, and the page about supported
+// versions names them.
+func TestVersionsOfKubernetesAreTested(t *testing.T) {
+	files, err := filepath.Glob(filepath.Join(root, "hack", "localcluster", "kubernetes", "*.mod"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("%d versions, %v", len(files), err)
+	}
+	page, err := os.ReadFile(filepath.Join(root, "docs", "supported-versions.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want []string
+	for _, file := range files {
+		version := strings.TrimSuffix(filepath.Base(file), ".mod")
+		want = append(want, version)
+		if !bytes.Contains(page, []byte("\n| "+version+".")) {
+			t.Errorf("docs/supported-versions.md has no row for Kubernetes %s", version)
+		}
+	}
+	var got []string
+	for _, w := range parseAll(t) {
+		if job := w.Jobs["version"]; job != nil {
+			for _, value := range job.Strategy.Matrix.Rows["kubernetes"].Values {
+				got = append(got, strings.Trim(value.String(), `"`))
+			}
+		}
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("nightly.yaml tests %q, want %q", got, want)
 	}
 }
 

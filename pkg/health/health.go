@@ -31,6 +31,9 @@ type Health struct {
 	// Message says why the object is not Current, and why its pods cannot be created, if they
 	// cannot. It is empty when the object is Current.
 	Message string
+	// Reason is the reason of kstatus for an object that is Failed: of a custom resource, that of
+	// its condition Stalled. It is empty for all other objects.
+	Reason string
 	// Replicas and ReadyReplicas are the counts in the status of a workload, and
 	// Selector its label selector; zero for all other kinds.
 	Replicas, ReadyReplicas int32
@@ -94,6 +97,7 @@ func Of(object *unstructured.Unstructured) Health {
 	health := Health{Status: result.Status, PodsRefused: podsRefused(object), Ended: EndOf(object)}
 	if result.Status != status.CurrentStatus {
 		health.Message = result.Message
+		health.Reason = failureReason(result)
 		if health.PodsRefused != "" {
 			health.Message += ": " + withRemedy(health.PodsRefused)
 		} else {
@@ -109,6 +113,14 @@ func Of(object *unstructured.Unstructured) Health {
 	health.ReadyReplicas = nestedInt32(object.Object, "status", "readyReplicas")
 	health.Selector = selectorOf(object.Object)
 	return health
+}
+
+// failureReason returns Health.Reason.
+func failureReason(result *status.Result) string {
+	if result.Status != status.FailedStatus || len(result.Conditions) == 0 {
+		return ""
+	}
+	return result.Conditions[0].Reason
 }
 
 // OfTyped computes the health of an object of a built-in type.

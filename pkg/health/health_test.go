@@ -85,7 +85,7 @@ status:
   replicas: 3
   conditions: [{type: Progressing, status: "False", reason: ProgressDeadlineExceeded}]
 `,
-			want: Health{Status: status.FailedStatus, Replicas: 3, Selector: selector},
+			want: Health{Status: status.FailedStatus, Reason: "ProgressDeadlineExceeded", Replicas: 3, Selector: selector},
 		},
 		"Deployment, going": {
 			manifest: `
@@ -116,7 +116,7 @@ kind: Job
 metadata: {name: web}
 status: {startTime: "2026-01-02T03:04:05Z", conditions: [{type: Failed, status: "True", reason: BackoffLimitExceeded, message: no more}]}
 `,
-			want: Health{Status: status.FailedStatus},
+			want: Health{Status: status.FailedStatus, Reason: "JobFailed"},
 		},
 		"Job, not seen by its controller yet": {
 			manifest: jobHead + "spec: {}",
@@ -433,7 +433,7 @@ func TestOfReporting(t *testing.T) {
 		"stalled": {
 			head + `, status: {observedGeneration: 2, conditions: [
 				{type: Ready, status: "False"}, {type: Stalled, status: "True", reason: Refused, message: "spec.storage: may not shrink"}]}}`,
-			Health{Status: status.FailedStatus, Message: "spec.storage: may not shrink"},
+			Health{Status: status.FailedStatus, Message: "spec.storage: may not shrink", Reason: "Refused"},
 		},
 		"ready": {
 			head + `, status: {observedGeneration: 2, replicas: 3, readyReplicas: 3, conditions: [{type: Ready, status: "True"}]}}`,

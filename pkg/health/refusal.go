@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,6 +16,7 @@ import (
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 
 	"github.com/example/demoapp-controller/pkg/message"
+	"github.com/example/demoapp-controller/pkg/refusal"
 )
 
 const (
@@ -26,16 +28,16 @@ const (
 	failedCreate = "FailedCreate"
 )
 
-// refusals maps what the API server says about a refused pod to what to do. The texts are those of
-// its admission plugins. Other texts name a webhook or a policy.
+// refusals maps what the API server says about a refused pod to what to do. $1 is the subject of the
+// text. Other texts name a webhook or a policy.
 var refusals = []struct {
-	text   *regexp.Regexp
+	text   refusal.Text
 	remedy string
 }{
-	{regexp.MustCompile(`exceeded quota: ([^,\s]+)`), "raise the ResourceQuota $1, or lower what the pods request"},
-	{regexp.MustCompile(`failed quota: ([^:\s]+)`), "set the requests and limits that the ResourceQuota $1 counts"},
-	{regexp.MustCompile(`usage per (?:Container|Pod) is`), "meet the LimitRange of the namespace, or change it"},
-	{regexp.MustCompile(`violates PodSecurity`), "meet the Pod Security level of the namespace, or lower the level"},
+	{refusal.QuotaExceeded, "raise the ResourceQuota $1, or lower what the pods request"},
+	{refusal.QuotaUnspecified, "set the requests and limits that the ResourceQuota $1 counts"},
+	{refusal.LimitExceeded, "meet the LimitRange of the namespace, or change it"},
+	{refusal.PodSecurityViolated, "meet the Pod Security level of the namespace, or lower the level"},
 }
 
 // controllerPrefix is what the controllers of StatefulSets, DaemonSets and Jobs, and the recorder
@@ -51,9 +53,9 @@ func withoutPod(answer string) string { return podName.ReplaceAllLiteralString(a
 
 // withRemedy adds to an answer of the API server about a pod what to do.
 func withRemedy(answer string) string {
-	for _, refusal := range refusals {
-		if match := refusal.text.FindStringSubmatchIndex(answer); match != nil {
-			return answer + "; " + string(refusal.text.ExpandString(nil, refusal.remedy, answer, match))
+	for _, known := range refusals {
+		if known.text.In(answer) {
+			return answer + "; " + strings.Replace(known.remedy, "$1", known.text.Subject(answer), 1)
 		}
 	}
 	return answer

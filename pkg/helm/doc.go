@@ -229,7 +229,7 @@
 //   - When the API server no longer serves a kind in any version, its objects count as gone in an
 //     upgrade or uninstall, which names them. In a release that still desires them they are drift,
 //     which is repaired when the kind is served again.
-//   - The engine relies on Kubernetes 1.36: an apply with a resourceVersion that the object
+//   - The engine relies on the API server: an apply with a resourceVersion that the object
 //     never had conflicts, even when forced.
 //   - The engine keeps about 1.3 KB in memory for each object of a release and for each
 //     record, and up to 32 MiB of the content of records and their charts.

@@ -68,7 +68,7 @@ func shortened(err error) error {
 // withAccount adds a hint to the API server's refusal of a request that was sent as the
 // service account of a release. The refusal is the same for an account that does not exist.
 func withAccount(err error, release Release) error {
-	if release.ServiceAccount == "" || !apierrors.IsForbidden(err) || strings.Contains(err.Error(), "cannot impersonate") {
+	if release.ServiceAccount == "" || !apierrors.IsForbidden(err) || ssa.IsImpersonationRefused(err, release.ServiceAccount) {
 		return err
 	}
 	return fmt.Errorf("%w: check that ServiceAccount %s/%s exists and has this permission", err, release.Namespace, release.ServiceAccount)

@@ -4,7 +4,6 @@
 package helm
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -177,14 +176,7 @@ func (s *store) drop(key string) error {
 
 // isTooLarge reports whether the API server refused a Secret because of its size.
 func isTooLarge(err error) bool {
-	var answer apierrors.APIStatus
-	if apierrors.IsRequestEntityTooLargeError(err) {
-		return true
-	}
-	if !apierrors.IsInvalid(err) || !errors.As(err, &answer) || answer.Status().Details == nil {
-		return false
-	}
-	return slices.ContainsFunc(answer.Status().Details.Causes, func(cause metav1.StatusCause) bool {
+	return apierrors.IsRequestEntityTooLargeError(err) || slices.ContainsFunc(ssa.Causes(err), func(cause metav1.StatusCause) bool {
 		return cause.Type == metav1.CauseTypeTooLong
 	})
 }

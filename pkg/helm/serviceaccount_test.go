@@ -153,17 +153,17 @@ func TestServiceAccountWithoutPermission(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, f *fixture) {
-				resource := schema.GroupResource{Resource: test.resource}
+				resource, object := schema.GroupResource{Resource: test.resource}, ""
 				missing := fmt.Sprintf("User %q cannot %s resource %q in the namespace %q", user, test.verb, test.resource, "default")
 				if name == "impersonation" {
-					resource.Resource, missing = "serviceaccounts", `User "operator" cannot impersonate resource "serviceaccounts" in the namespace "default"`
+					resource.Resource, object, missing = "serviceaccounts", "deployer", `User "operator" cannot impersonate resource "serviceaccounts" in the namespace "default"`
 				}
 				f.With(func() {
 					f.Refuse = func(request fakeapi.Request, _ *unstructured.Unstructured) error {
 						if request.User != user || request.Verb != test.verb || request.Key.Resource.Resource != test.resource {
 							return nil
 						}
-						return apierrors.NewForbidden(resource, "", errors.New(missing))
+						return apierrors.NewForbidden(resource, object, errors.New(missing))
 					}
 				})
 				desired := made(t, map[string]string{"templates/a.yaml": test.template})

@@ -6,7 +6,6 @@ package inspect
 import (
 	"cmp"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -15,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/example/demoapp-controller/pkg/health"
+	"github.com/example/demoapp-controller/pkg/refusal"
 )
 
 // ofPod says why a pod is not ready.
@@ -81,34 +81,25 @@ func (f facts) ofContainer(node *Node, container corev1.ContainerStatus, problem
 	return found
 }
 
-// volumeSource is a Secret or ConfigMap in a message of the kubelet, such as: secret "web" not
-// found, or: couldn't find key token in Secret shop/web.
-var volumeSource = regexp.MustCompile(`(?i)\b(secret|configmap)s? (?:"([^"]+)" not found|[a-z0-9-]+/([a-z0-9.-]+))`)
-
 // mentionedVolume returns the Secret or ConfigMap that a message of the kubelet blames.
 func mentionedVolume(node *Node, message string) *Reference {
-	match := volumeSource.FindStringSubmatch(message)
-	if match == nil {
-		return nil
+	if secret := refusal.SecretMissing.Subject(message); secret != "" {
+		return &Reference{secrets, node.Namespace, secret}
 	}
-	kind := configMaps
-	if strings.EqualFold(match[1], "secret") {
-		kind = secrets
+	if config := refusal.ConfigMapMissing.Subject(message); config != "" {
+		return &Reference{configMaps, node.Namespace, config}
 	}
-	return &Reference{kind, node.Namespace, cmp.Or(match[2], match[3])}
+	return nil
 }
-
-// missingClaim is a claim in a message of the scheduler.
-var missingClaim = regexp.MustCompile(`persistentvolumeclaim "([^"]+)" not found`)
 
 // ofUnscheduled says why no node takes a pod.
 func (f facts) ofUnscheduled(node *Node, pod *corev1.Pod, condition corev1.PodCondition) finding {
 	found := finding{verdict: NeedsPerson, text: condition.Message, commands: []string{kubectl("describe", node.Reference)}}
-	if match := missingClaim.FindStringSubmatch(condition.Message); match != nil {
-		found.next = &Reference{claims, node.Namespace, match[1]}
+	if claim := refusal.ClaimMissing.Subject(condition.Message); claim != "" {
+		found.next = &Reference{claims, node.Namespace, claim}
 		return found
 	}
-	if strings.Contains(condition.Message, "PersistentVolumeClaim") {
+	if refusal.ClaimsUnbound.In(condition.Message) {
 		found.verdict = Waits // The claims decide.
 		for _, volume := range pod.Spec.Volumes {
 			if volume.PersistentVolumeClaim != nil {
@@ -174,8 +165,8 @@ func (f facts) ofClaim(node *Node) finding {
 		if reason == "ProvisioningFailed" || reason == "FailedBinding" {
 			found.verdict = NeedsPerson
 		}
-		if match := regexp.MustCompile(`storageclass(?:\.storage\.k8s\.io)? "([^"]+)" not found`).FindStringSubmatch(message); match != nil {
-			found.next = &Reference{GroupVersionKind: storageClasses, Name: match[1]}
+		if class := refusal.StorageClassMissing.Subject(message); class != "" {
+			found.next = &Reference{GroupVersionKind: storageClasses, Name: class}
 		}
 		return found
 	}

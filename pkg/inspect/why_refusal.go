@@ -4,17 +4,18 @@
 package inspect
 
 import (
-	"regexp"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/example/demoapp-controller/pkg/refusal"
 )
 
-// refusal recognizes a refusal of the API server by its text. The first group of the expression is
-// the name of the object that refuses, or lacks something, if kind is set.
-type refusal struct {
-	pattern *regexp.Regexp
-	kind    schema.GroupVersionKind
+// knownRefusal says what to do about a refusal of the API server. If kind is set, the subject of the text
+// is the name of the object that refuses, or lacks something.
+type knownRefusal struct {
+	text refusal.Text
+	kind schema.GroupVersionKind
 	// clusterScoped is set for kinds without a namespace.
 	clusterScoped bool
 	verdict       Verdict
@@ -40,47 +41,47 @@ var (
 // accountPrefix begins the user name of a ServiceAccount, which ends with its namespace and name.
 const accountPrefix = "system:serviceaccount:"
 
-// refusals are tried in order. The texts are those of Kubernetes' API server and its admission
-// plugins, which have no machine-readable form in messages.
-var refusals = []refusal{
-	{regexp.MustCompile(`exceeded quota: ([^,\s]+)`), quotas, false, NeedsPerson, "describe"},
-	{regexp.MustCompile(`failed quota: ([^:\s]+): must specify`), quotas, false, NeedsPerson, "describe"},
-	{regexp.MustCompile(`[Aa]dmission webhook "([^"]+)" denied`), webhooks, true, NeedsPerson, ""},
-	{regexp.MustCompile(`failed calling webhook "([^"]+)"`), webhooks, true, NeedsPerson, ""},
-	{regexp.MustCompile(`ValidatingAdmissionPolicy '([^']+)' .*denied`), policies, true, NeedsPerson, "describe"},
-	{regexp.MustCompile(`namespace "?([a-z0-9-]+)"? because it is being terminated`), namespaces, true, NeedsPerson, "describe"},
-	{regexp.MustCompile(`namespaces "([a-z0-9-]+)" not found`), namespaces, true, NeedsPerson, "get"},
-	{regexp.MustCompile(`serviceaccounts? "([^"]+)" not found`), serviceAccounts, false, NeedsPerson, "get"},
-	{regexp.MustCompile(`no PriorityClass with name (\S+) was found`), priorityClasses, true, NeedsPerson, "get"},
-	{regexp.MustCompile(`no matches for kind "([^"]+)"`), crds, true, NeedsPerson, "get"},
-	{regexp.MustCompile(`User "([^"]+)" cannot (?:create|get|list|watch|update|patch|delete|impersonate)`), users, true, NeedsPerson, ""},
-	{regexp.MustCompile(`violates PodSecurity`), schema.GroupVersionKind{}, false, NeedsPerson, ""},
-	{regexp.MustCompile(`(?:minimum|maximum) \S+ usage per \S+ is`), schema.GroupVersionKind{}, false, NeedsPerson, ""},
-	{regexp.MustCompile(`field is immutable|may not be changed|provided port is already allocated|updates to statefulset spec`), schema.GroupVersionKind{}, false, NeedsPerson, ""},
+// refusals are tried in order.
+var refusals = []knownRefusal{
+	{refusal.QuotaExceeded, quotas, false, NeedsPerson, "describe"},
+	{refusal.QuotaUnspecified, quotas, false, NeedsPerson, "describe"},
+	{refusal.WebhookDenied, webhooks, true, NeedsPerson, ""},
+	{refusal.WebhookFailed, webhooks, true, NeedsPerson, ""},
+	{refusal.PolicyDenied, policies, true, NeedsPerson, "describe"},
+	{refusal.NamespaceTerminating, namespaces, true, NeedsPerson, "describe"},
+	{refusal.NamespaceMissing, namespaces, true, NeedsPerson, "get"},
+	{refusal.ServiceAccountMissing, serviceAccounts, false, NeedsPerson, "get"},
+	{refusal.PriorityClassMissing, priorityClasses, true, NeedsPerson, "get"},
+	{refusal.KindMissing, crds, true, NeedsPerson, "get"},
+	{refusal.PermissionMissing, users, true, NeedsPerson, ""},
+	{refusal.PodSecurityViolated, schema.GroupVersionKind{}, false, NeedsPerson, ""},
+	{refusal.LimitExceeded, schema.GroupVersionKind{}, false, NeedsPerson, ""},
+	{refusal.Immutable, schema.GroupVersionKind{}, false, NeedsPerson, ""},
+	{refusal.PortAllocated, schema.GroupVersionKind{}, false, NeedsPerson, ""},
 }
 
 // refusalOf returns what a text of the API server says about a refused object.
 func refusalOf(node *Node, text string) (finding, bool) {
 	for _, r := range refusals {
-		match := r.pattern.FindStringSubmatch(text)
-		if match == nil {
+		if !r.text.In(text) {
 			continue
 		}
+		subject := r.text.Subject(text)
 		found := finding{verdict: r.verdict, text: text, commands: []string{kubectl("edit", node.Reference)}}
 		switch r.kind {
 		case webhooks:
 			found.commands = []string{"kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations -o wide"}
-			found.next = &Reference{GroupVersionKind: webhooks, Name: match[1]}
+			found.next = &Reference{GroupVersionKind: webhooks, Name: subject}
 		case users:
-			found.commands = []string{"kubectl auth can-i --list --as=" + match[1] + " -n " + node.Namespace}
-			found.next = account(match[1])
+			found.commands = []string{"kubectl auth can-i --list --as=" + subject + " -n " + node.Namespace}
+			found.next = account(subject)
 			found.blamed = true
 		case crds:
 			found.commands = []string{"kubectl api-resources"}
-			found.next = &Reference{GroupVersionKind: crds, Name: match[1]}
+			found.next = &Reference{GroupVersionKind: crds, Name: subject}
 		case schema.GroupVersionKind{}:
 		default:
-			next := Reference{r.kind, node.Namespace, match[1]}
+			next := Reference{r.kind, node.Namespace, subject}
 			if r.clusterScoped {
 				next.Namespace = ""
 			}

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -20,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/example/demoapp-controller/pkg/inspect"
+	"github.com/example/demoapp-controller/pkg/refusal"
 )
 
 // whyCommand is the command that explains the state of an object.
@@ -70,17 +70,14 @@ func explainFlag(cmd *cobra.Command, err error) error {
 	return fmt.Errorf("%w; %s --help lists the flags", err, cmd.CommandPath())
 }
 
-// unknownField is a field that the API server does not know.
-var unknownField = regexp.MustCompile(`unknown field "([^"]+)"`)
-
 // explainField names the field that a user meant by an unknown one, among those that the object
 // has.
 func explainField(err error, object *unstructured.Unstructured) error {
-	match := unknownField.FindStringSubmatch(err.Error())
-	if match == nil || object == nil {
+	unknown := refusal.FieldUnknown.Subject(err.Error())
+	if unknown == "" || object == nil {
 		return err
 	}
-	path := strings.Split(match[1], ".")
+	path := strings.Split(unknown, ".")
 	last := len(path) - 1
 	parent, _, _ := unstructured.NestedMap(object.Object, path[:last]...)
 	near := inspect.Nearest(path[last], slices.Sorted(maps.Keys(parent)))
@@ -151,15 +148,12 @@ func (c *command) explain(ctx context.Context, err error) string {
 	return text
 }
 
-// refusedNamespace is the namespace in the API server's message about a missing permission.
-var refusedNamespace = regexp.MustCompile(`in the namespace "([^"]+)"`)
-
 // permissionsCommand is the command that lists the permissions of the user in the namespace of a
 // refusal; by default in that of the command.
-func (c *command) permissionsCommand(refusal string) string {
+func (c *command) permissionsCommand(answer string) string {
 	command := "kubectl auth can-i --list"
-	if match := refusedNamespace.FindStringSubmatch(refusal); match != nil {
-		command += " -n " + match[1]
+	if namespace := refusal.PermissionNamespace.Subject(answer); namespace != "" {
+		command += " -n " + namespace
 	} else if namespace, err := c.namespace(); err == nil {
 		command += " -n " + namespace
 	}

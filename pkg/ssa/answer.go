@@ -63,11 +63,23 @@ func isQuotaConflict(err error) bool {
 		answer.Status().Details.Kind == "resourcequotas"
 }
 
-// isUnexplained reports whether the API server answered 500 without a reason. Server-side apply
+// IsUnexplained reports whether the API server answered 500 without a reason. Server-side apply
 // gives this answer for an object that violates its schema.
-func isUnexplained(err error) bool {
+func IsUnexplained(err error) bool {
 	var answer apierrors.APIStatus
 	return errors.As(err, &answer) && answer.Status().Code == http.StatusInternalServerError && answer.Status().Reason == metav1.StatusReasonUnknown
+}
+
+// IsImpersonationRefused reports whether a request was refused because its sender may not act as the
+// ServiceAccount with this name. The answer then names the account instead of the object of the
+// request. A refusal of a request for the account itself has the same form.
+func IsImpersonationRefused(err error, account string) bool {
+	var answer apierrors.APIStatus
+	if account == "" || !apierrors.IsForbidden(err) || !errors.As(err, &answer) || answer.Status().Details == nil {
+		return false
+	}
+	named := answer.Status().Details
+	return named.Group == "" && named.Kind == "serviceaccounts" && named.Name == account
 }
 
 // IsGone reports whether the answer to a write of the object with this name says that the object does

@@ -108,7 +108,7 @@ const maxMark = 63
 // if an object violates its schema, and also after other errors. A dry run of a creation tells them
 // apart.
 func (a Applier) explain(ctx context.Context, prepared *unstructured.Unstructured, answer error) error {
-	if WillRefuseAgain(answer) || isUnexplained(answer) && WillRefuseAgain(a.CheckCreate(ctx, prepared)) {
+	if WillRefuseAgain(answer) || IsUnexplained(answer) && WillRefuseAgain(a.CheckCreate(ctx, prepared)) {
 		return &RefusedError{Object: a.Object, Err: answer}
 	}
 	if a.Object.Kind == secretKind.Kind {

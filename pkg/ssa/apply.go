@@ -18,8 +18,8 @@ import (
 )
 
 // NeverResourceVersion is no object's resourceVersion. An apply that carries it creates
-// an absent object and conflicts with an existing one, even when forced: measured on
-// Kubernetes 1.36.
+// an absent object and conflicts with an existing one, even when forced. The integration tests
+// hold that on each supported version of Kubernetes.
 const NeverResourceVersion = "1"
 
 var (
@@ -83,15 +83,20 @@ func IsReplaced(err error) bool { return slices.Contains(RefusedFields(err), "me
 // RefusedFields returns the fields that an answer Invalid names, with "" for a cause without a
 // field. It returns nil for other errors.
 func RefusedFields(err error) []string {
+	var fields []string
+	for _, cause := range Causes(err) {
+		fields = append(fields, cause.Field)
+	}
+	return fields
+}
+
+// Causes returns the causes of an answer Invalid. It returns nil for other errors.
+func Causes(err error) []metav1.StatusCause {
 	var answer apierrors.APIStatus
 	if !apierrors.IsInvalid(err) || !errors.As(err, &answer) || answer.Status().Details == nil {
 		return nil
 	}
-	var fields []string
-	for _, cause := range answer.Status().Details.Causes {
-		fields = append(fields, cause.Field)
-	}
-	return fields
+	return answer.Status().Details.Causes
 }
 
 // Prepare returns a copy of the object for an apply. The copy has no metadata that only the API

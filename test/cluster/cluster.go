@@ -14,6 +14,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -87,6 +89,7 @@ type connection struct {
 	AuditLog   string `json:"auditLog"`
 	BinDir     string `json:"binDir"`
 	LogDir     string `json:"logDir"`
+	Version    string `json:"version"`
 	Nodes      int    `json:"nodes"`
 	PID        int    `json:"pid"`
 }
@@ -270,6 +273,20 @@ func (c *Cluster) Dir() string { return c.connection.Dir }
 
 // Kubectl returns the path of a kubectl of the control plane's version.
 func (c *Cluster) Kubectl() string { return filepath.Join(c.connection.BinDir, "kubectl") }
+
+// Minor returns the minor version of Kubernetes, such as 33. The environment variable
+// LOCALCLUSTER_KUBERNETES of hack/localcluster selects it. It is 0 if localcluster did not report it.
+func (c *Cluster) Minor() int {
+	parts := strings.Split(c.connection.Version, ".")
+	if len(parts) < 2 {
+		return 0
+	}
+	minor, err := strconv.Atoi(parts[1])
+	if err != nil {
+		return 0
+	}
+	return minor
+}
 
 // Root returns the root folder of the repository.
 func (c *Cluster) Root() string { return c.root }

@@ -54,10 +54,14 @@ func (c *requestCounter) take() []string {
 	return taken
 }
 
+// watchLists is the first minor version of Kubernetes whose watches begin with a list. On older ones, each
+// new watch of the engine adds a list to the requests.
+const watchLists = 34
+
 // atMost asserts that there were no more requests since the last call.
 func (c *requestCounter) atMost(t *testing.T, operation string, limit int) {
 	t.Helper()
-	if requests := c.take(); len(requests) > limit {
+	if requests := c.take(); len(requests) > limit && shared.Minor() >= watchLists {
 		t.Errorf("%s: %d requests, want at most %d: %q", operation, len(requests), limit, requests)
 	}
 }

@@ -26,6 +26,7 @@ func normalize(object *unstructured.Unstructured) map[string]any {
 	object.SetSelfLink("")
 	unstructured.RemoveNestedField(object.Object, "metadata", "creationTimestamp")
 	unstructured.RemoveNestedField(object.Object, "metadata", "annotations", "deployment.kubernetes.io/revision")
+	unstructured.RemoveNestedField(object.Object, "metadata", "annotations", "endpoints.kubernetes.io/last-change-trigger-time")
 	unstructured.RemoveNestedField(object.Object, "status")
 	for _, assigned := range assignedFields {
 		if assigned.kind == object.GetKind() {

@@ -127,7 +127,8 @@ func TestKubectlSaysWhatToWrite(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			command := exec.CommandContext(t.Context(), c.Kubectl(), "--kubeconfig="+c.Kubeconfig(), "--cache-dir="+cache,
 				"--namespace="+namespace, "apply", "--filename=-")
-			command.Stdin = strings.NewReader("{apiVersion: " + test.apiVersion + ", kind: " + test.kind + ", metadata: {name: a}, spec: " + test.spec + "}")
+			// An older kubectl takes an object in braces for JSON.
+			command.Stdin = strings.NewReader("apiVersion: " + test.apiVersion + "\nkind: " + test.kind + "\nmetadata: {name: a}\nspec: " + test.spec)
 
 			output, err := command.CombinedOutput()
 

@@ -97,7 +97,7 @@ func (s *Server) change(request Request, kind Kind, live *unstructured.Unstructu
 		return nil, err
 	}
 	dryRun := request.Query.Has("dryRun")
-	if dryRun && request.Verb != "apply" {
+	if dryRun && request.Verb == "create" {
 		return object.Object, strictly(object)
 	}
 	merged, err := s.merge(request, kind, live, object)
@@ -196,8 +196,11 @@ func (s *Server) declared(request Request, object *unstructured.Unstructured) er
 	applied, _, _ := unstructured.NestedMap(object.Object, "status")
 	for _, name := range slices.Sorted(maps.Keys(applied)) {
 		if _, ok := kept[name]; !ok {
-			return apierrors.NewInternalError(fmt.Errorf("failed to create typed patch object (%s/%s; %s): .status.%s: field not declared in schema",
-				object.GetNamespace(), object.GetName(), object.GroupVersionKind(), name))
+			return &apierrors.StatusError{ErrStatus: metav1.Status{
+				Status: metav1.StatusFailure, Code: http.StatusInternalServerError,
+				Message: fmt.Sprintf("failed to create typed patch object (%s/%s; %s): .status.%s: field not declared in schema",
+					object.GetNamespace(), object.GetName(), object.GroupVersionKind(), name),
+			}}
 		}
 	}
 	return nil

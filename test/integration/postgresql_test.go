@@ -201,6 +201,9 @@ func TestPostgreSQLStorageThatCannotGrow(t *testing.T) {
 		t.Errorf("size of the claim is %s, want 3Gi", size.String())
 	}
 
+	if shared.Minor() < 32 {
+		return // The API server accepts no smaller request yet.
+	}
 	// The API server accepted a size that the storage cannot provide. A part of it is taken back.
 	_, err = shared.Client.CoreV1().PersistentVolumeClaims(d.namespace).Patch(t.Context(), claimOf(0), types.MergePatchType,
 		[]byte(`{"status":{"capacity":{"storage":"1Gi"},"conditions":[{"type":"ControllerResizeError","status":"True","message":"no space"}]}}`),

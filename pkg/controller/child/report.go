@@ -21,6 +21,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller/kind/event"
 	"github.com/example/demoapp-controller/pkg/controller/kind/status"
 	"github.com/example/demoapp-controller/pkg/message"
+	"github.com/example/demoapp-controller/pkg/ssa"
 )
 
 // Pass is the part of kind.Pass that Report needs.
@@ -133,6 +134,31 @@ func (s State) VerdictOn(children ...Desired) Verdict {
 		return Verdict{kstatus.InProgressStatus, apimeta.ReasonProgressing, strings.Join(missing, "; ")}
 	}
 	return verdict
+}
+
+// Cause is a part of the reason why a child failed or was refused, without texts, which change with
+// each version of Kubernetes.
+type Cause struct {
+	// Reason is the reason of the condition of a failed child. It is empty for a refused child.
+	Reason string
+	// Type and Field are a cause in the API server's answer about a refused child.
+	Type  metav1.CauseType
+	Field string
+}
+
+// CausesOf returns why some of the desired children failed or were refused.
+func (s State) CausesOf(children ...Desired) []Cause {
+	var causes []Cause
+	for _, desired := range children {
+		of := idOf(desired)
+		for _, cause := range ssa.Causes(s.problems[of].err) {
+			causes = append(causes, Cause{Type: cause.Type, Field: cause.Field})
+		}
+		if found := s.Of(of.kind, of.name).Health; found.Reason != "" {
+			causes = append(causes, Cause{Reason: found.Reason})
+		}
+	}
+	return causes
 }
 
 // holdProgress is the delay of a status write that reports only progress.

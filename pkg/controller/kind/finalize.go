@@ -76,9 +76,11 @@ func (l *Loop[T, S]) finalize(ctx context.Context, p *Pass[T]) error {
 		}
 	}
 	// Write the status before the finalizer is removed. After the removal, a crash could
-	// prevent the write, because this controller makes no further pass.
+	// prevent the write, because this controller makes no further pass. A status that is invalid does
+	// not keep the finalizer: Kubernetes 1.30 refuses each status of an object whose spec breaks a CEL
+	// rule that is newer than the object.
 	if !orphaned && OthersFinalizers(p.Object, own...) != "" && l.readyReason(p.Observed) != apimeta.ReasonFinalizerFailed {
-		if err := l.reportFinalized(ctx, p, done); err != nil {
+		if err := l.reportFinalized(ctx, p, done); err != nil && !apierrors.IsInvalid(err) {
 			return err
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller"
@@ -41,6 +42,7 @@ func finalizes(err *error) func(*world, *kind.Definition[*cluster, v1alpha1.Demo
 
 func TestFinalizer(t *testing.T) {
 	refused := apierrors.NewForbidden(v1alpha1.Resource("demoappclusters"), key.Name, errors.New("policy"))
+	invalid := apierrors.NewInvalid(v1alpha1.SchemeGroupVersion.WithKind("DemoAppCluster").GroupKind(), key.Name, field.ErrorList{field.Invalid(field.NewPath("spec", "nodes"), "", "rule")})
 	tests := []struct {
 		name       string
 		finalizers []string
@@ -99,6 +101,15 @@ func TestFinalizer(t *testing.T) {
 			nil, refused,
 			[]string{"patch status"},
 			nil,
+			map[string]string{},
+		},
+		{
+			"each status of an object that another finalizer keeps is invalid",
+			[]string{theirs},
+			map[string]error{"status": invalid},
+			nil, invalid,
+			[]string{"patch status", "patch ", "patch status"},
+			[]string{"Normal CleanedUp: Done"},
 			map[string]string{},
 		},
 	}

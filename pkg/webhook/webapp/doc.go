@@ -15,6 +15,6 @@
 // configurations, and calls a different path for production. So the webhook needs neither a cache
 // of namespaces nor the permission to read them, and never uses an outdated label.
 //
-// The policies in artifacts/kinds/webapp/admission/policies.yaml have the same rules. Both must
-// pass the cases of test/webappcases.
+// The policies in artifacts/kinds/webapp/admission/policies.yaml and default-policies.yaml have the
+// same rules. Both must pass the cases of test/webappcases.
 package webapp

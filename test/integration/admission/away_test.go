@@ -36,7 +36,7 @@ func TestAPIServerRestartsWhileWebhookIsAway(t *testing.T) {
 	e := newEndpoint(t)
 	running := e.operator(t)
 	e.install(t)
-	awaitRules(t)
+	awaitRules(t, true)
 
 	if code := running.Stop(); code != 0 {
 		t.Fatalf("exit code %d", code)
@@ -50,7 +50,7 @@ func TestAPIServerRestartsWhileWebhookIsAway(t *testing.T) {
 	}
 
 	e.operator(t)
-	awaitRules(t)
+	awaitRules(t, true)
 	stored, err := create(t.Context(), newWebApp(webappcases.Ordinary, "good", goodImage))
 	if err != nil || stored.GetLabels()["version"] != "v1" {
 		t.Errorf("the webhook is back, and stored is %v, %v", stored, err)

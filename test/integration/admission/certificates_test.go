@@ -52,7 +52,7 @@ func TestReplicasShareCertificates(t *testing.T) {
 	first := one.operator(t)
 	two.operator(t)
 
-	awaitRules(t)
+	awaitRules(t, true)
 	metrics, err := first.Metrics(t.Context())
 	if err != nil || !strings.Contains(metrics, "\nwebhook_certificate_expiration_timestamp_seconds 1.") {
 		t.Errorf("the metrics have no end of the certificate: %v", err)
@@ -89,7 +89,7 @@ func TestCertificateRotatesUnderLoad(t *testing.T) {
 	e := newEndpoint(t)
 	e.operator(t)
 	e.install(t)
-	awaitRules(t)
+	awaitRules(t, true)
 	ctx, cancel := context.WithCancel(t.Context())
 	var users sync.WaitGroup
 	var reviews atomic.Int64

@@ -183,8 +183,9 @@ func apply(t *testing.T, objects []*unstructured.Unstructured) {
 	}
 }
 
-// awaitRules waits until the API server applies all rules in all namespaces.
-func awaitRules(t *testing.T) {
+// awaitRules waits until the API server applies all rules in all namespaces, with the defaults if it
+// should set them.
+func awaitRules(t *testing.T, defaults bool) {
 	t.Helper()
 	for kind := range webappcases.Namespaces {
 		if kind == webappcases.System {
@@ -201,7 +202,7 @@ func awaitRules(t *testing.T) {
 				return false, err
 			}
 			stored, err := create(ctx, good, metav1.DryRunAll)
-			return err == nil && stored.GetLabels()["managed-by"] != "", err
+			return err == nil && (!defaults || stored.GetLabels()["managed-by"] != ""), err
 		})
 	}
 }

@@ -28,9 +28,9 @@ type Component struct {
 	// Endpoint is the address of the component in the cluster, as host:port. The status shows
 	// it when the component has started. Optional.
 	Endpoint string
-	// Advice returns a remedy for the text of a failure or a refusal of the children, for example
+	// Advice returns a remedy for a failure or a refusal of the children, for example
 	// "check spec.backend.image". It may return an empty text. Optional.
-	Advice func(problem string) string
+	Advice func([]child.Cause) string
 	// Fields maps fields of the children to fields of the owner in messages. Optional.
 	Fields *strings.Replacer
 	// IgnoreHealth excludes the health of the component's children from the condition Ready. A
@@ -62,6 +62,8 @@ type part struct {
 	started bool
 	// verdict is the verdict on the children of a started component.
 	verdict child.Verdict
+	// causes are the causes of the verdict.
+	causes []child.Cause
 }
 
 func (p part) ready() bool { return p.started && p.verdict.Health == kstatus.CurrentStatus }
@@ -84,7 +86,7 @@ func Ensure(
 		state, err := set.Ensure(ctx, owner, status, now, childrenOf(parts)...)
 		for i, p := range parts {
 			if p.started {
-				parts[i].verdict = state.VerdictOn(p.Children...)
+				parts[i].verdict, parts[i].causes = state.VerdictOn(p.Children...), state.CausesOf(p.Children...)
 			}
 		}
 		if ctx.Err() != nil || len(startable(parts)) == 0 {

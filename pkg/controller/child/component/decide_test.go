@@ -32,7 +32,7 @@ func started(name string, verdict child.Verdict) part {
 func waiting(name string, after ...string) part {
 	return part{Component: Component{
 		Name: name, Field: "spec." + name, Endpoint: name + ":80", After: after,
-		Advice: func(string) string { return "check spec." + name + ".image" },
+		Advice: func([]child.Cause) string { return "check spec." + name + ".image" },
 	}}
 }
 

@@ -77,7 +77,7 @@ func (p part) text() string {
 		text = p.Fields.Replace(text)
 	}
 	if p.Advice != nil && (reason == apimeta.ReasonUnhealthy || reason == apimeta.ReasonRefused) {
-		if advice := p.Advice(p.verdict.Message); advice != "" {
+		if advice := p.Advice(p.causes); advice != "" {
 			text += ": " + advice
 		}
 	}

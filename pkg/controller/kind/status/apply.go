@@ -25,8 +25,8 @@ type Target struct {
 
 // Apply writes a whole status with one forced server-side apply. The field manager
 // becomes the only owner of the fields: fields of other managers are taken over or
-// removed. For the status of a custom resource the API server does not compare UIDs (seen with
-// 1.36). The patch therefore names the resourceVersion, so that another object of the same name
+// removed. For the status of a custom resource the API server does not compare UIDs. The
+// patch therefore names the resourceVersion, so that another object of the same name
 // never gets the status.
 func Apply[T any](ctx context.Context, patcher controller.Patcher[T], target Target, status any) (T, error) {
 	data, err := json.Marshal(map[string]any{

@@ -130,7 +130,7 @@ func (w *world) deployment(name string) *appsv1.Deployment {
 var (
 	ready    = metav1.Condition{Type: "Ready", Status: metav1.ConditionTrue, Reason: "Healthy"}
 	starting = metav1.Condition{Type: "Reconciling", Status: metav1.ConditionTrue, Reason: "Progressing", Message: "servers start"}
-	stalled  = metav1.Condition{Type: "Stalled", Status: metav1.ConditionTrue, Reason: "Refused", Message: "spec.storage may not shrink"}
+	stalled  = metav1.Condition{Type: "Stalled", Status: metav1.ConditionTrue, Reason: databasev1.ReasonStorageShrinks, Message: "spec.storage may not shrink"}
 )
 
 // reportDatabase does what the controller of PostgreSQLs does.

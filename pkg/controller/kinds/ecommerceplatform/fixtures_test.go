@@ -224,7 +224,7 @@ var (
 	databaseReady    = metav1.Condition{Type: "Ready", Status: metav1.ConditionTrue, Reason: "Healthy"}
 	databaseStarting = metav1.Condition{Type: "Reconciling", Status: metav1.ConditionTrue, Reason: "Progressing", Message: "servers start"}
 	databaseStalled  = metav1.Condition{
-		Type: "Stalled", Status: metav1.ConditionTrue, Reason: "Refused", Message: "spec.storage: 10Gi is less than the volumes have",
+		Type: "Stalled", Status: metav1.ConditionTrue, Reason: databasev1.ReasonStorageShrinks, Message: "spec.storage: 10Gi is less than the volumes have",
 	}
 )
 

@@ -29,6 +29,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller/release"
 	"github.com/example/demoapp-controller/pkg/helm"
 	"github.com/example/demoapp-controller/pkg/helm/record"
+	"github.com/example/demoapp-controller/pkg/ssa"
 )
 
 const (
@@ -74,7 +75,7 @@ func (b *binding) Desired(ctx context.Context, p *pass) (release.Desired, error)
 		AdoptHint: fmt.Sprintf("give the %s another name, or have it take over the release with the annotation %s: \"true\" "+
 			"and the label %s: \"true\" on the Secret of the newest revision",
 			b.kind.GroupVersionKind.Kind, releasev1alpha1.AnnotationAdoptRelease, record.AdoptLabel),
-		Transient: transient,
+		Transient: b.transient,
 		Summarize: func(outcome release.Outcome) { b.outcome = outcome },
 		Changed: func(change release.Change) {
 			b.changed = true
@@ -132,14 +133,14 @@ func (e *valuesError) Unwrap() error { return e.error }
 
 // transient returns the reason of an error that is no failure of the release, so that the
 // number of its retries is not limited. Otherwise, it returns an empty string.
-func transient(err error) string {
+func (b *binding) transient(err error) string {
 	if hook := (*hookError)(nil); errors.As(err, &hook) {
 		return watchesv1alpha1.ReasonReconcileError
 	}
 	if values := (*valuesError)(nil); errors.As(err, &values) {
 		return releasev1alpha1.ReasonValuesInvalid
 	}
-	if isImpersonationRefused(err) {
+	if ssa.IsImpersonationRefused(err, b.kind.ServiceAccountName) {
 		return watchesv1alpha1.ReasonErrorGettingClient
 	}
 	return ""

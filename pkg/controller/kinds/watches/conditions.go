@@ -5,9 +5,7 @@ package watches
 
 import (
 	"errors"
-	"strings"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -17,6 +15,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller/kind/status"
 	"github.com/example/demoapp-controller/pkg/controller/release"
 	"github.com/example/demoapp-controller/pkg/helm"
+	"github.com/example/demoapp-controller/pkg/ssa"
 )
 
 // deployedReasons are the reasons of Deployed that the upstream operators call otherwise.
@@ -35,8 +34,8 @@ var failedReasons = map[releasev1alpha1.HistoryAction]string{
 }
 
 // setUpstream sets the conditions of the upstream operators from the conditions of the release. err
-// is the error of the pass.
-func setUpstream(conditions status.Editor, s *releasev1alpha1.ReleaseStatus, err error) {
+// is the error of the pass, and account the ServiceAccount of the release.
+func setUpstream(conditions status.Editor, s *releasev1alpha1.ReleaseStatus, err error, account string) {
 	if deployed := meta.FindStatusCondition(s.Conditions, releasev1alpha1.ConditionDeployed); deployed != nil {
 		if reason, ok := deployedReasons[deployed.Reason]; ok {
 			deployed.Reason = reason
@@ -50,7 +49,7 @@ func setUpstream(conditions status.Editor, s *releasev1alpha1.ReleaseStatus, err
 		}
 		conditions.Set(watchesv1alpha1.ConditionReleaseFailed, metav1.ConditionTrue, reason, failed.Message)
 	}
-	if reason, text := irreconcilable(s.Conditions, err); reason != "" {
+	if reason, text := irreconcilable(s.Conditions, err, account); reason != "" {
 		conditions.Set(watchesv1alpha1.ConditionIrreconcilable, metav1.ConditionTrue, reason, text)
 		return
 	}
@@ -58,11 +57,11 @@ func setUpstream(conditions status.Editor, s *releasev1alpha1.ReleaseStatus, err
 }
 
 // irreconcilable returns the reason and message of Irreconcilable=True, or an empty reason.
-func irreconcilable(conditions []metav1.Condition, err error) (reason, text string) {
+func irreconcilable(conditions []metav1.Condition, err error, account string) (reason, text string) {
 	ready := meta.FindStatusCondition(conditions, apimeta.ConditionReady)
 	failed := meta.FindStatusCondition(conditions, releasev1alpha1.ConditionFailed)
 	switch {
-	case isImpersonationRefused(err):
+	case ssa.IsImpersonationRefused(err, account):
 		return watchesv1alpha1.ReasonErrorGettingClient, err.Error()
 	case ready != nil && ready.Status == metav1.ConditionFalse && ready.Reason == releasev1alpha1.ReasonValuesInvalid:
 		return watchesv1alpha1.ReasonErrorGettingValues, ready.Message
@@ -77,10 +76,4 @@ func irreconcilable(conditions []metav1.Condition, err error) (reason, text stri
 	default:
 		return "", ""
 	}
-}
-
-// isImpersonationRefused reports whether the operator may not act as the service account.
-// The API server has no other mark for this refusal than its text.
-func isImpersonationRefused(err error) bool {
-	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "cannot impersonate")
 }

@@ -224,7 +224,7 @@ func (c *kindController) steps(ctx context.Context, p *pass) error {
 	if err == nil {
 		err = c.writeManifest(ctx, p, bound)
 	}
-	setUpstream(p.Conditions(), &p.Object.Status.ReleaseStatus, err)
+	setUpstream(p.Conditions(), &p.Object.Status.ReleaseStatus, err, c.kind.ServiceAccountName)
 	before := p.Observed
 	p.AfterCommit(func(end kind.StatusEnd) {
 		if end == kind.StatusCommitted && c.pruned.Notice(p) {
@@ -316,7 +316,7 @@ func (c *kindController) finalize(ctx context.Context, p *pass) (event.Event, er
 		return event.Event{}, c.blockDeletion(p, err)
 	}
 	if pausedBy != "" {
-		setUpstream(p.Conditions(), &p.Object.Status.ReleaseStatus, nil)
+		setUpstream(p.Conditions(), &p.Object.Status.ReleaseStatus, nil, c.kind.ServiceAccountName)
 		p.Conditions().MarkReconciling(watchesv1alpha1.ReasonPauseReconcileAnnotationTrue, "Deletion waits until "+pausedBy+" is no longer true")
 		return event.Event{}, kind.ErrDeletionWaits
 	}
@@ -332,7 +332,7 @@ func (c *kindController) finalize(ctx context.Context, p *pass) (event.Event, er
 		// Events about the objects start the next pass, but an object may lose the
 		// annotations by which it is known.
 		p.RequeueAfter(remainingRetry)
-		setUpstream(p.Conditions(), &p.Object.Status.ReleaseStatus, nil)
+		setUpstream(p.Conditions(), &p.Object.Status.ReleaseStatus, nil, c.kind.ServiceAccountName)
 		message := "Deletion waits until these objects are gone: " + helm.Enumerate(remaining)
 		p.Conditions().Set(releasev1alpha1.ConditionDeployed, metav1.ConditionFalse, watchesv1alpha1.ReasonUninstallSuccessful, message)
 		p.Conditions().MarkReconciling(watchesv1alpha1.ReasonUninstallWaits, message)
@@ -424,7 +424,7 @@ func (c *kindController) isDeletedWithNamespace(ctx context.Context, desired hel
 func (c *kindController) blockDeletion(p *pass, cause error) error {
 	cause = c.redactor.Error(cause)
 	p.Conditions().MarkReconciling(releasev1alpha1.ReasonUninstallFailed, "Deletion waits: "+cause.Error())
-	setUpstream(p.Conditions(), &p.Object.Status.ReleaseStatus, cause)
+	setUpstream(p.Conditions(), &p.Object.Status.ReleaseStatus, cause, c.kind.ServiceAccountName)
 	p.Conditions().Set(watchesv1alpha1.ConditionReleaseFailed, metav1.ConditionTrue, watchesv1alpha1.ReasonUninstallError, cause.Error())
 	return cause
 }
@@ -435,5 +435,5 @@ func (c *kindController) reportUninstalled(p *pass, done event.Event) {
 	others := kind.OthersFinalizers(p.Object, watchesv1alpha1.Finalizer, watchesv1alpha1.FormerFinalizer)
 	release.ReportUninstalled(&p.Object.Status.ReleaseStatus, p.Conditions(), done, others)
 	p.Object.Status.Manifest = ""
-	setUpstream(p.Conditions(), &p.Object.Status.ReleaseStatus, nil)
+	setUpstream(p.Conditions(), &p.Object.Status.ReleaseStatus, nil, c.kind.ServiceAccountName)
 }

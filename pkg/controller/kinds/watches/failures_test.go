@@ -25,8 +25,8 @@ import (
 const deployer = "system:serviceaccount:default:deployer"
 
 // forbidden is the answer to a request without permission.
-func forbidden(resource, text string) error {
-	return apierrors.NewForbidden(schema.GroupResource{Resource: resource}, "", errors.New(text))
+func forbidden(resource, name, text string) error {
+	return apierrors.NewForbidden(schema.GroupResource{Resource: resource}, name, errors.New(text))
 }
 
 // TestServiceAccount: requests for the release are sent as the service account, and those for
@@ -80,7 +80,7 @@ func TestServiceAccountWithoutRights(t *testing.T) {
 				w.With(func() {
 					w.Refuse = func(request fakeapi.Request, _ *unstructured.Unstructured) error {
 						if request.User == deployer && (tc.resource == "serviceaccounts" || tc.resource == request.Key.Resource.Resource) {
-							return forbidden(tc.resource, tc.text)
+							return forbidden(tc.resource, "deployer", tc.text)
 						}
 						return nil
 					}
@@ -105,7 +105,7 @@ func TestReleaseFailed(t *testing.T) {
 		w.With(func() {
 			w.Validate = func(object *unstructured.Unstructured) error {
 				if got, _, _ := unstructured.NestedString(object.Object, "data", "size"); object.GetKind() == "ConfigMap" && got == size {
-					return forbidden("configmaps", "the size is refused")
+					return forbidden("configmaps", "", "the size is refused")
 				}
 				return nil
 			}
@@ -162,7 +162,7 @@ func TestReleaseThatCannotBeObserved(t *testing.T) {
 		w.With(func() {
 			w.Refuse = func(request fakeapi.Request, _ *unstructured.Unstructured) error {
 				if (request.Verb == "list" || request.Verb == "watch") && request.Key.Resource.Resource == "configmaps" {
-					return forbidden("configmaps", `User "operator" cannot list resource "configmaps"`)
+					return forbidden("configmaps", "", `User "operator" cannot list resource "configmaps"`)
 				}
 				return nil
 			}

@@ -566,7 +566,7 @@ func TestFailedUpgradeIsRolledBack(t *testing.T) {
 				w.With(func() {
 					w.Validate = func(object *unstructured.Unstructured) error {
 						if size, _, _ := unstructured.NestedString(object.Object, "data", "size"); size == "5" {
-							return forbidden("configmaps", "the size is refused")
+							return forbidden("configmaps", "", "the size is refused")
 						}
 						return nil
 					}

@@ -5,7 +5,6 @@ package webapp
 
 import (
 	"fmt"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,6 +15,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller/kind/event"
 	"github.com/example/demoapp-controller/pkg/controller/kind/status"
 	"github.com/example/demoapp-controller/pkg/controller/kinds/parts/workload"
+	"github.com/example/demoapp-controller/pkg/refusal"
 )
 
 // summarize sets the status after Ensure. blockedBy is the entry that blocks the image.
@@ -23,13 +23,13 @@ func summarize(p *pass, state child.State, blockedBy string, err error) {
 	s, deployment := &p.Object.Status, state.Of("Deployment", p.Object.Name)
 	s.ObservedGeneration, s.ReadyReplicas = p.Object.Generation, deployment.Health.ReadyReplicas
 	workload.Report(p, state, err, "spec")
-	conditions, refusal := p.Conditions(), deployment.Health.PodsRefused
+	conditions, refused := p.Conditions(), deployment.Health.PodsRefused
 	reportAvailable(conditions, deployment)
 	switch {
 	case blockedBy != "":
 		conditions.MarkStalled(examplev1.ReasonImageBlocked, blockedMessage(p.Object.Spec.Image, blockedBy, deployment))
-	case refusal != "" && err == nil && !meta.IsStatusConditionTrue(s.Conditions, apimeta.ConditionReady):
-		conditions.MarkStalled(examplev1.ReasonPodsRefused, refusedMessage(refusal))
+	case refused != "" && err == nil && !meta.IsStatusConditionTrue(s.Conditions, apimeta.ConditionReady):
+		conditions.MarkStalled(examplev1.ReasonPodsRefused, refusedMessage(refused))
 	}
 	s.Phase = phaseOf(s.Conditions)
 }
@@ -58,23 +58,22 @@ func blockedMessage(image, blockedBy string, deployment *child.Observed) string 
 		image, blockedBy, effect)
 }
 
-// refusals maps a part of the API server's message about refused pods to the field that
-// causes the refusal.
-var refusals = []struct{ part, field, advice string }{
-	{"violates PodSecurity", "spec.securityContext", "change it to meet the Pod Security level of the namespace"},
-	{"exceeded quota", "spec.replicas, spec.resources", "reduce them, or raise the ResourceQuota of the namespace"},
-	{"failed quota", "spec.resources", "set the resources that the ResourceQuota of the namespace requires"},
-	{"usage per Container is", "spec.resources", "change them to meet the LimitRange of the namespace"},
+// refusals maps what the API server says about refused pods to the field that causes the refusal.
+var refusals = map[refusal.Text]struct{ field, advice string }{
+	refusal.PodSecurityViolated: {"spec.securityContext", "change it to meet the Pod Security level of the namespace"},
+	refusal.QuotaExceeded:       {"spec.replicas, spec.resources", "reduce them, or raise the ResourceQuota of the namespace"},
+	refusal.QuotaUnspecified:    {"spec.resources", "set the resources that the ResourceQuota of the namespace requires"},
+	refusal.LimitExceeded:       {"spec.resources", "change them to meet the LimitRange of the namespace"},
 }
 
 // refusedMessage says which field has the API server refuse the pods, and what to do.
-func refusedMessage(refusal string) string {
-	for _, known := range refusals {
-		if strings.Contains(refusal, known.part) {
-			return fmt.Sprintf("%s: the API server refuses the pods: %s; %s", known.field, refusal, known.advice)
+func refusedMessage(answer string) string {
+	for text, known := range refusals {
+		if text.In(answer) {
+			return fmt.Sprintf("%s: the API server refuses the pods: %s; %s", known.field, answer, known.advice)
 		}
 	}
-	return fmt.Sprintf("spec: the API server refuses the pods: %s; change the spec, or the rule that refuses them", refusal)
+	return fmt.Sprintf("spec: the API server refuses the pods: %s; change the spec, or the rule that refuses them", answer)
 }
 
 // phaseOf summarizes the conditions.

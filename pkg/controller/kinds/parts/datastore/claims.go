@@ -26,6 +26,7 @@ import (
 	databasev1 "github.com/example/demoapp-controller/pkg/apis/database/v1"
 	"github.com/example/demoapp-controller/pkg/controller/child"
 	"github.com/example/demoapp-controller/pkg/message"
+	"github.com/example/demoapp-controller/pkg/refusal"
 	"github.com/example/demoapp-controller/pkg/ssa"
 )
 
@@ -302,11 +303,11 @@ func (c *Claims) Resize(ctx context.Context, v Volumes) (*Problem, error) {
 }
 
 // advice returns the remedy for a refused enlargement of a claim.
-func advice(refusal string) string {
+func advice(answer string) string {
 	switch {
-	case strings.Contains(refusal, "exceeded quota"):
+	case refusal.QuotaExceeded.In(answer):
 		return "raise the ResourceQuota"
-	case strings.Contains(refusal, "cannot patch resource"):
+	case refusal.PermissionMissing.In(answer):
 		return "allow the operator to patch PersistentVolumeClaims"
 	default:
 		return "allow expansion in the StorageClass"

@@ -6,8 +6,7 @@ package tier
 import (
 	"context"
 	"fmt"
-	"regexp"
-	"strings"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
@@ -71,28 +70,34 @@ func (s Server) port() int32 {
 	return postgreSQLPort
 }
 
-// storageField matches the field of a PostgreSQL with the size of its volumes.
-var storageField = regexp.MustCompile(`\bspec\.storage\b`)
-
 // advice names the field of the application that causes a problem of the PostgreSQL, or of the
 // StatefulSet of a mysql. It is empty if the cause is unknown.
-func (s Server) advice(problem string) string {
+func (s Server) advice(causes []child.Cause) string {
 	requests := fmt.Sprintf("%s requests %s", s.StorageSource, s.Storage)
-	shrinks := strings.Contains(problem, "is less than the") || strings.Contains(problem, "shrink")
+	has := func(reason, field string) bool {
+		return slices.ContainsFunc(causes, func(c child.Cause) bool { return c.Reason == reason && c.Field == field })
+	}
 	switch {
-	case s.isMySQL() && strings.Contains(problem, "updates to statefulset spec"):
+	case s.isMySQL() && slices.ContainsFunc(causes, changesVolumes):
 		return requests + ", and the volume of a mysql keeps its size: set spec.database.storage to it"
 	case s.isMySQL():
 		return ""
-	case storageField.MatchString(problem) && shrinks:
+	case has(databasev1.ReasonStorageShrinks, ""):
 		return requests + ", and volumes never shrink: set spec.database.storage to their size or more"
-	case storageField.MatchString(problem):
+	case has(databasev1.ReasonStorageNotExpandable, ""), has("", "spec.storage"):
 		return requests + ": change spec.database.storage"
-	case strings.Contains(problem, "spec.version:"):
+	case has(databasev1.ReasonVersionChange, ""), has("", "spec.version"):
 		return fmt.Sprintf("spec.version is that of spec.database.version, %s", s.Version)
 	default:
 		return ""
 	}
+}
+
+// changesVolumes reports whether a StatefulSet was refused because its claims differ from those of the
+// existing one. Before Kubernetes 1.37, the API server names only the spec for all fields that cannot
+// change. The claims are the only one of them that a field of an application changes.
+func changesVolumes(cause child.Cause) bool {
+	return cause.Field == "spec.volumeClaimTemplates" || cause.Field == "spec" && cause.Type == metav1.CauseTypeForbidden
 }
 
 func (a Application) database() component.Component {

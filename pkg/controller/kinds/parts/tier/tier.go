@@ -163,7 +163,7 @@ func (a Application) deployed(
 	return component.Component{
 		Name: name, Field: field, Fields: workload.Fields(field),
 		Children: append(children, a.policies(name)...), Endpoint: a.endpoint(n.Name, w.Port),
-		Advice: func(string) string {
+		Advice: func([]child.Cause) string {
 			return fmt.Sprintf("check %s.image, which must exist, be allowed, have a numeric user other than root, and listen on port %d", field, w.Port)
 		},
 	}

@@ -14,6 +14,7 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/example/demoapp-controller/pkg/rawjson"
+	"github.com/example/demoapp-controller/pkg/ssa"
 )
 
 // Patcher writes finalizers and statuses. It implements controller.Patcher.
@@ -55,21 +56,29 @@ func (p Patcher) Patch(
 	return patched, nil
 }
 
-// patchDeclared patches without undeclared fields, and returns the API server's answer. It learns
-// of undeclared fields from refusals, each of which names one field or more.
+// patchDeclared patches without undeclared fields, and returns the API server's answer. Only the text
+// of a refusal of server-side apply would name these fields. So patchDeclared tries the same status as
+// a merge patch, from which the API server drops them, and applies what is left.
 func (p Patcher) patchDeclared(
 	ctx context.Context, name string, patchType types.PatchType, data []byte, options metav1.PatchOptions, subresources ...string,
 ) ([]byte, error) {
-	for {
-		declared, known, err := p.client.undeclared.strip(data)
-		if err != nil {
-			return nil, err
-		}
-		answer, err := p.client.patch(ctx, p.namespace, name, patchType, declared, options, subresources...)
-		if err == nil || !p.client.undeclared.learn(err, known) {
-			return answer, err
-		}
+	declared, err := p.client.undeclared.strip(data)
+	if err != nil {
+		return nil, err
 	}
+	answer, refusal := p.client.patch(ctx, p.namespace, name, patchType, declared, options, subresources...)
+	if patchType != types.ApplyPatchType || !ssa.IsUnexplained(refusal) {
+		return answer, refusal
+	}
+	kept, err := p.client.patch(ctx, p.namespace, name, types.MergePatchType, declared,
+		metav1.PatchOptions{FieldManager: options.FieldManager, DryRun: []string{metav1.DryRunAll}}, subresources...)
+	if err != nil || !p.client.undeclared.learn(declared, kept) {
+		return nil, refusal
+	}
+	if declared, err = p.client.undeclared.strip(data); err != nil {
+		return nil, err
+	}
+	return p.client.patch(ctx, p.namespace, name, patchType, declared, options, subresources...)
 }
 
 // leftovers returns a merge patch that removes the fields of an upstream operator from a

@@ -6,8 +6,11 @@ package custom
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
+	"reflect"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -22,6 +25,8 @@ import (
 type apiServer struct {
 	object map[string]any
 	errs   []error
+	// undeclared are the paths of fields that the schema does not have.
+	undeclared []string
 
 	patches, merges []string
 }
@@ -37,15 +42,41 @@ func (a *apiServer) RoundTrip(request *http.Request) (*http.Response, error) {
 		a.merges = append(a.merges, string(data))
 	}
 	code, answer := http.StatusOK, any(a.object)
+	refusal := error(nil)
 	if len(a.errs) > 0 {
-		status := apierrors.NewInternalError(a.errs[0]).Status()
+		refusal, a.errs = a.errs[0], a.errs[1:]
+	}
+	switch declared, changed, err := a.declared(data); {
+	case err != nil:
+		return nil, err
+	case request.URL.Query().Has("dryRun"):
+		answer = declared
+	case changed && refusal == nil:
+		refusal = unexplained
+	}
+	if refusal != nil {
+		status := apierrors.NewInternalError(refusal).Status()
+		if known := apierrors.APIStatus(nil); errors.As(refusal, &known) {
+			status = known.Status()
+		}
 		status.Kind, status.APIVersion = "Status", "v1"
 		code, answer = int(status.Code), status
-		a.errs = a.errs[1:]
 	}
 	body, err := json.Marshal(answer)
 	header := http.Header{"Content-Type": {"application/json"}}
 	return &http.Response{StatusCode: code, Header: header, Body: io.NopCloser(bytes.NewReader(body)), Request: request}, err
+}
+
+// declared returns a sent object without undeclared fields, and whether it had any.
+func (a *apiServer) declared(data []byte) (object map[string]any, changed bool, _ error) {
+	var sent map[string]any
+	if err := errors.Join(json.Unmarshal(data, &object), json.Unmarshal(data, &sent)); err != nil {
+		return nil, false, err
+	}
+	for _, path := range a.undeclared {
+		remove(object, strings.Split(path, "."))
+	}
+	return object, !reflect.DeepEqual(sent, object), nil
 }
 
 // patcher returns a patcher that sends its patches to a.

@@ -6,7 +6,7 @@ package custom
 import (
 	"encoding/json"
 	"fmt"
-	"regexp"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -14,37 +14,28 @@ import (
 
 // undeclared has the paths of status fields that the schema of a CRD does not have.
 // Server-side apply refuses such fields, while other writes drop them. The paths are learned
-// from the refusals, and kept until the kind restarts. The zero value is ready to use.
+// from what a merge patch drops, and kept until the kind restarts. The zero value is ready to use.
 type undeclared struct {
 	mu    sync.Mutex
 	paths []string
 }
 
-var (
-	// undeclaredField is how the API server names a field of the status that the schema does
-	// not have. The error has no other mark.
-	undeclaredField = regexp.MustCompile(`\.(status[^\s:]*): field not declared in schema`)
-	// listItem is the part of a path that selects an item of a list.
-	listItem = regexp.MustCompile(`\[[^\]]*\]`)
-)
-
-// strip removes the known fields from an encoded object. It also returns their number.
-func (u *undeclared) strip(data []byte) (stripped []byte, known int, _ error) {
+// strip removes the known fields from an encoded object.
+func (u *undeclared) strip(data []byte) ([]byte, error) {
 	u.mu.Lock()
 	paths := slices.Clone(u.paths)
 	u.mu.Unlock()
 	if len(paths) == 0 {
-		return data, 0, nil
+		return data, nil
 	}
 	var object map[string]any
 	if err := json.Unmarshal(data, &object); err != nil {
-		return nil, 0, fmt.Errorf("decode the status: %w", err)
+		return nil, fmt.Errorf("decode the status: %w", err)
 	}
 	for _, path := range paths {
 		remove(object, strings.Split(path, "."))
 	}
-	stripped, err := json.Marshal(object)
-	return stripped, len(paths), err
+	return json.Marshal(object)
 }
 
 // remove removes a field, below lists from all items.
@@ -63,19 +54,39 @@ func remove(value any, path []string) {
 	}
 }
 
-// learn adds the fields that a refusal names. It reports whether the refusal names fields
-// that were not among the known ones.
-func (u *undeclared) learn(refusal error, known int) bool {
+// learn adds the fields of the status that were sent, and that the API server dropped. Both objects are
+// encoded. It reports whether there were any.
+func (u *undeclared) learn(sent, kept []byte) bool {
+	var before, after struct {
+		Status any `json:"status"`
+	}
+	if json.Unmarshal(sent, &before) != nil || json.Unmarshal(kept, &after) != nil {
+		return false // The refusal has another cause.
+	}
+	found := dropped("status", before.Status, after.Status)
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	learned := false
-	for _, match := range undeclaredField.FindAllStringSubmatch(refusal.Error(), -1) {
-		path := listItem.ReplaceAllString(match[1], "")
-		index := slices.Index(u.paths, path)
-		if index < 0 {
-			u.paths = append(u.paths, path)
-		}
-		learned = learned || index < 0 || index >= known
+	u.paths = slices.Compact(slices.Sorted(slices.Values(append(u.paths, found...))))
+	return len(found) > 0
+}
+
+// dropped returns the paths of the fields that are absent afterwards, without the indices of lists.
+func dropped(path string, before, after any) []string {
+	if after == nil && before != nil {
+		return []string{path}
 	}
-	return learned
+	var paths []string
+	switch before := before.(type) {
+	case map[string]any:
+		after, _ := after.(map[string]any)
+		for _, name := range slices.Sorted(maps.Keys(before)) {
+			paths = append(paths, dropped(path+"."+name, before[name], after[name])...)
+		}
+	case []any:
+		after, _ := after.([]any)
+		for i := range min(len(before), len(after)) {
+			paths = append(paths, dropped(path, before[i], after[i])...)
+		}
+	}
+	return paths
 }

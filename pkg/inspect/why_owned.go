@@ -36,6 +36,7 @@ var holds = map[string]Verdict{
 	releasev1alpha1.ReasonReleaseBusy:        Waits,
 	releasev1alpha1.ReasonLicenseUnavailable: Waits,
 	releasev1alpha1.ReasonRolloutHalted:      NeedsPerson,
+	releasev1alpha1.ReasonTakeoverHeld:       NeedsPerson,
 	releasev1alpha1.ReasonLicenseDenied:      NeedsPerson,
 	releasev1alpha1.ReasonInvalidSchedule:    NeedsPerson,
 }

@@ -126,7 +126,8 @@ func SameItem(desired, live any, index int) any {
 	return items[index]
 }
 
-func pointerToken(field string) string {
+// PointerToken returns a key as a part of a JSON pointer, with a slash before it.
+func PointerToken(field string) string {
 	return "/" + strings.ReplaceAll(strings.ReplaceAll(field, "~", "~0"), "/", "~1")
 }
 
@@ -173,10 +174,10 @@ func differentFields(desired, live map[string]any, path string) []string {
 		is, inLive := live[name]
 		want, inDesired := desired[name]
 		if inLive != inDesired {
-			found = append(found, path+pointerToken(name))
+			found = append(found, path+PointerToken(name))
 			continue
 		}
-		found = append(found, differences(want, is, path+pointerToken(name))...)
+		found = append(found, differences(want, is, path+PointerToken(name))...)
 	}
 	return found
 }

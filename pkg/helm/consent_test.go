@@ -20,7 +20,7 @@ import (
 // podsOf is a workload with one container and further lines of its pod spec.
 func podsOf(kind, image, further string) string {
 	return "apiVersion: apps/v1\nkind: " + kind + "\nmetadata: {name: app}\nspec:\n  selector: {matchLabels: {app: web}}\n" +
-		"  template:\n    metadata: {labels: {app: web}}\n    spec:\n      containers: [{name: app, image: " + image + "}]\n" + further
+		"  template:\n    metadata: {labels: {app: web}}\n    spec:\n      containers: [{name: app, image: " + image + ", resources: {}}]\n" + further
 }
 
 // TestTakeoverWaitsForConsent: a takeover that would change pods or delete objects writes nothing without
@@ -59,9 +59,9 @@ func TestTakeoverWaitsForConsent(t *testing.T) {
 			want: "the takeover would delete ConfigMap default/old",
 		},
 		"both": {
-			before: map[string]string{"templates/app.yaml": podsOf("DaemonSet", "one", ""), "templates/old.yaml": configMap("old", "1")},
-			after:  map[string]string{"templates/app.yaml": podsOf("DaemonSet", "one", "      serviceAccountName: app\n")},
-			want:   "the takeover would delete ConfigMap default/old, and change the pods of DaemonSet default/app (/spec/template/spec/serviceAccountName)",
+			before: map[string]string{"templates/app.yaml": podsOf("StatefulSet", "one", ""), "templates/old.yaml": configMap("old", "1")},
+			after:  map[string]string{"templates/app.yaml": podsOf("StatefulSet", "one", "      serviceAccountName: app\n")},
+			want:   "the takeover would delete ConfigMap default/old, and change the pods of StatefulSet default/app (/spec/template/spec/serviceAccountName)",
 		},
 		"a field that only the first install had": {
 			before: map[string]string{"templates/app.yaml": podsOf("Deployment", "one", "{{ if .Release.IsInstall }}      serviceAccountName: app{{ end }}\n")},

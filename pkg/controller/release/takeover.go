@@ -12,8 +12,17 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
+	"github.com/example/demoapp-controller/pkg/controller/kind"
 	"github.com/example/demoapp-controller/pkg/helm"
 )
+
+// HeldByTakeover is how an object tells that the takeover of its release waits for consent, for metrics.
+func HeldByTakeover() kind.Gate {
+	return kind.Gate{
+		Name: "takeover", Condition: releasev1alpha1.ConditionUpgradeHeld, Status: metav1.ConditionTrue,
+		Reasons: []string{releasev1alpha1.ReasonTakeoverHeld},
+	}
+}
 
 // holdTakeover reports whether an action ended because a takeover needs consent, and reports the hold.
 // Otherwise it ends a hold that an earlier pass reported.

@@ -126,6 +126,9 @@ func (o *operation) podChanges(info *resource.Info) ([]string, error) {
 	sent = sent.DeepCopy()
 	sent.SetOwnerReferences(nil) // The object may still have a former owner, and has one controller.
 	applied, err := o.applyDry(info, sent)
+	if collisions := ssa.CollisionsOf(err); !collisions.None() {
+		return inPodTemplate(live, collisions.Pointers()), nil // The apply restores these lists first.
+	}
 	if err != nil {
 		return nil, refused(reference(info), err)
 	}
@@ -141,17 +144,23 @@ func (o *operation) podChanges(info *resource.Info) ([]string, error) {
 // PodChanges returns the fields of an object's pod template that differ between two versions of the object,
 // as JSON pointers. An object is its own pod template if it is a Pod.
 func PodChanges(before, after *unstructured.Unstructured) []string {
-	path := podTemplate(before)
-	if path == nil || podTemplate(after) == nil {
+	if podTemplate(after) == nil {
+		return nil
+	}
+	return inPodTemplate(before, ssa.Differences(after.Object, before.Object))
+}
+
+// inPodTemplate returns the fields that are in the pod template of an object.
+func inPodTemplate(object *unstructured.Unstructured, fields []string) []string {
+	path := podTemplate(object)
+	if path == nil {
 		return nil
 	}
 	if len(path) == 0 {
 		path = []string{"spec"} // Labels and annotations of a Pod restart nothing.
 	}
 	prefix := "/" + strings.Join(path, "/")
-	return slices.DeleteFunc(ssa.Differences(after.Object, before.Object), func(field string) bool {
-		return field != prefix && !strings.HasPrefix(field, prefix+"/")
-	})
+	return slices.DeleteFunc(fields, func(field string) bool { return field != prefix && !strings.HasPrefix(field, prefix+"/") })
 }
 
 // podTemplates are the paths of pod templates in objects of all kinds.

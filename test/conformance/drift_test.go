@@ -279,11 +279,11 @@ func TestOtherAlternatives(t *testing.T) {
 	if err := e.converge(t.Context(), desired); err != nil {
 		t.Fatal(err)
 	}
-	live := liveWorkload(t, e.namespace)
-	pod := &live.Spec.Template.Spec
-	pod.Containers[0].Env = []corev1.EnvVar{{Name: "MORE", Value: "more"}, {Name: "KEY", Value: "value"}}
-	pod.Volumes[0].VolumeSource = corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}
-	if _, err := shared.Client.AppsV1().Deployments(e.namespace).Update(t.Context(), live, metav1.UpdateOptions{FieldManager: "kubectl-set"}); err != nil {
+	const edit = `[{"op": "replace", "path": "/spec/template/spec/containers/0/env", "value": [{"name": "MORE", "value": "more"}, {"name": "KEY", "value": "value"}]},
+		{"op": "replace", "path": "/spec/template/spec/volumes", "value": [{"name": "data", "emptyDir": {}}]}]`
+	_, err := shared.Client.AppsV1().Deployments(e.namespace).
+		Patch(t.Context(), "web", types.JSONPatchType, []byte(edit), metav1.PatchOptions{FieldManager: "kubectl-set"})
+	if err != nil {
 		t.Fatal(err)
 	}
 	e.await("the change", func(s helm.Snapshot) bool { return len(s.Drifts) > 0 })
@@ -299,7 +299,7 @@ func TestOtherAlternatives(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	pod = &liveWorkload(t, e.namespace).Spec.Template.Spec
+	pod := &liveWorkload(t, e.namespace).Spec.Template.Spec
 	variables := map[string]corev1.EnvVar{}
 	for _, variable := range pod.Containers[0].Env {
 		variables[variable.Name] = variable

@@ -43,7 +43,7 @@ func TestTakeoverWaitsForConsent(t *testing.T) {
 				again()
 				w.engine.Failures = []error{needed}
 				w.passes("a", controller.SpecChange)
-				expect.Equal(t, "operations", []string{"Upgrade a ReleaseChanged"}, w.operations())
+				expect.Equal(t, "operations", []string{"Upgrade a ReleaseChanged"}, w.rollouts())
 				expect.Equal(t, "conditions", held, w.conditions("a"))
 				expect.Equal(t, "message", message, w.message("a", "Ready"))
 				if w.engine.Desired.Consents {
@@ -51,6 +51,7 @@ func TestTakeoverWaitsForConsent(t *testing.T) {
 				}
 			}
 			expect.Equal(t, "events", []string{
+				"a Warning ReleaseChanged Reconcile Revision 3 (deployed) of the release was not made by this operator",
 				"a Warning Held Hold TakeoverHeld: " + message, "a Warning Held Hold TakeoverHeld: " + message, // For two generations.
 			}, w.recorder.Take())
 			if failures := w.shop("a").Status.Failures; failures != nil && failures.Consecutive > 0 {

@@ -13,6 +13,7 @@ local held = {
   SuspendedByHandler = true,
   OutsideWindow = true,
   RolloutHalted = true,
+  TakeoverHeld = true,
   LicenseDenied = true,
 }
 

@@ -347,12 +347,21 @@ func (o *operation) holder(object *unstructured.Unstructured) string {
 	return "another client (field managers: " + strings.Join(managers, ", ") + ")"
 }
 
-// remove deletes an object of the release. It does nothing if the object is gone, belongs to
-// another owner, or is kept by its own policy or by the manifest.
-func (o *operation) remove(info *resource.Info, policy metav1.DeletionPropagation) error {
+// fate is what a removal does to an object.
+type fate int
+
+const (
+	fateGone    fate = iota // There is no object.
+	fateBarred              // The release may have no objects there.
+	fateForeign             // The object belongs to another owner.
+	fateKept                // Its own policy or the manifest keeps the object.
+	fateDeleted
+)
+
+// fateOf decides what a removal does to an object of the release.
+func (o *operation) fateOf(info *resource.Info) (*live.Object, fate, error) {
 	if !o.bounds.Allow(info.Namespace) {
-		o.leave(reference(info), notAllowed)
-		return nil
+		return nil, fateBarred, nil
 	}
 	got, watched := o.observed(info)
 	made, controlled, foreign := o.made(identityOf(info)), false, false
@@ -361,22 +370,41 @@ func (o *operation) remove(info *resource.Info, policy metav1.DeletionPropagatio
 		// been removed.
 		found, err := o.client(info).Get(o.ctx, info.Name, metav1.GetOptions{})
 		if o.isGone(info, err) {
-			return nil
+			return nil, fateGone, nil
 		}
 		if err != nil {
-			return fmt.Errorf("%s: %w", reference(info), err)
+			return nil, fateGone, fmt.Errorf("%s: %w", reference(info), err)
 		}
 		got, controlled = live.Of(found), o.isController(found) || o.isNamed(found)
 		foreign = o.hasOtherController(found) || found.GetUID() != made && !controlled && !o.provesOwner(info, found)
 	}
-	if got.Kept || isKept(info) {
-		return o.disown(info)
+	switch {
+	case got.Kept || isKept(info):
+		return got, fateKept, nil
+	case foreign || !o.deletable(got, made, controlled):
+		return got, fateForeign, nil
+	default:
+		return got, fateDeleted, nil
 	}
-	if foreign || !o.deletable(got, made, controlled) {
+}
+
+// remove deletes an object of the release. It does nothing if the object is gone, belongs to
+// another owner, or is kept by its own policy or by the manifest.
+func (o *operation) remove(info *resource.Info, policy metav1.DeletionPropagation) error {
+	got, fate, err := o.fateOf(info)
+	switch {
+	case err != nil || fate == fateGone:
+		return err
+	case fate == fateBarred:
+		o.leave(reference(info), notAllowed)
+		return nil
+	case fate == fateKept:
+		return o.disown(info)
+	case fate == fateForeign:
 		o.leave(reference(info), "it does not belong to the release")
 		return nil
 	}
-	err := o.client(info).Delete(o.ctx, info.Name, metav1.DeleteOptions{
+	err = o.client(info).Delete(o.ctx, info.Name, metav1.DeleteOptions{
 		PropagationPolicy: &policy, Preconditions: metav1.NewUIDPreconditions(string(got.UID)),
 	})
 	switch {

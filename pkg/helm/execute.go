@@ -137,6 +137,7 @@ func (e *Engine) measured(ctx context.Context, desired Release, decision Decisio
 	if desired.Takeover {
 		o.takeover = desired.Owner
 	}
+	o.consents = desired.Consents
 	store.beforeCreate = o.beforeCreate
 	e.flights.Begin(name)
 	// After a panic, later changes to the release must still be published.
@@ -487,13 +488,16 @@ func (o *operation) replace(revision int) error {
 	return nil
 }
 
-// beforeCreate prepares a revision that is about to be recorded: it checks the hooks, adds
-// the owner, checks the existing objects, and removes leftovers.
+// beforeCreate prepares a revision that is about to be recorded: it checks the hooks, adds the owner,
+// checks the existing objects and the consent to a takeover, and removes leftovers.
 func (o *operation) beforeCreate(next *releasev1.Release) error {
 	if err := o.checkHooks(next); err != nil {
 		return o.note(err)
 	}
 	if err := errors.Join(o.ownManifest(next, false), o.lookFirst(next)); err != nil {
+		return o.note(err)
+	}
+	if err := o.consent(next); err != nil {
 		return o.note(err)
 	}
 	return o.removeLeftovers(next, false)

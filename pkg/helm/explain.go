@@ -150,6 +150,10 @@ func (o *operation) explainForeign(info *resource.Info, object, live *unstructur
 func (o *operation) explainChange(info *resource.Info, object, live *unstructured.Unstructured, explanation *Explanation) error {
 	ref := reference(info)
 	applied, err := o.applyDry(info, fields.Sparing(object, live, fields.IgnoredPaths(o.ignore, ref.Kind, ref.Name)))
+	if collisions := ssa.CollisionsOf(err); !collisions.None() {
+		explanation.Fields = collisions.Pointers() // The apply restores these lists first.
+		return nil
+	}
 	if err != nil {
 		return fmt.Errorf("compare %s: %w", ref, err)
 	}

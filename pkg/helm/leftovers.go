@@ -25,31 +25,41 @@ const (
 	maxClaimedObjects = 1_000
 )
 
-// removeLeftovers removes objects that the next revision does not have: objects of attempts that
-// failed or were interrupted since the deployed revision. If the whole release is removed, it also
-// removes the objects of the deployed revision. A superseded newest revision counts as an attempt,
-// because the revision after it is lost. removeLeftovers runs before the records of these attempts
-// change. Objects in an unverified record are removed, too, if they have the release's marks,
-// because Helm does not see that record.
+// removeLeftovers removes the objects that leftoverObjects returns. It runs before the records of failed
+// attempts change.
 func (o *operation) removeLeftovers(next *releasev1.Release, whole bool) error {
+	leftovers, claimed, err := o.leftoverObjects(next, whole)
+	if err != nil {
+		return err
+	}
+	if _, errs := o.removeAll(leftovers, o.removeInBackground); len(errs) > 0 {
+		return o.note(joined(errs))
+	}
+	return o.note(o.removeClaimed(claimed))
+}
+
+// leftoverObjects returns objects that the next revision does not have: objects of attempts that failed
+// or were interrupted since the deployed revision. If the whole release is removed, objects of the
+// deployed revision are among them. A superseded newest revision counts as an attempt, because the
+// revision after it is lost. claimed are objects in an unverified record, because Helm does not see
+// that record. They are removed only if they have the release's marks.
+func (o *operation) leftoverObjects(next *releasev1.Release, whole bool) (leftovers, claimed kube.ResourceList, err error) {
 	history := o.engine.records.History(o.release)
 	if len(history) == 0 {
-		return nil
+		return nil, nil, nil
 	}
 	if newest := history[len(history)-1]; common.Status(newest.Status) == common.StatusDeployed {
 		if verified, err := o.store.isVerified(newest.Revision); verified || err != nil {
-			return err
+			return nil, nil, err
 		}
 	}
 	kept, err := o.former(next.Manifest)
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
-	leftovers, err := o.inventoried()
-	if err != nil {
-		return err
+	if leftovers, err = o.inventoried(); err != nil {
+		return nil, nil, err
 	}
-	var claimed kube.ResourceList
 	for i, record := range history {
 		status := common.Status(record.Status)
 		newest := i == len(history)-1 && status == common.StatusSuperseded
@@ -63,7 +73,7 @@ func (o *operation) removeLeftovers(next *releasev1.Release, whole bool) error {
 			continue
 		}
 		if err != nil {
-			return fmt.Errorf("read revision %d: %w", record.Revision, err)
+			return nil, nil, fmt.Errorf("read revision %d: %w", record.Revision, err)
 		}
 		if uninstalling {
 			continue // Helm removes the objects of the verified record.
@@ -82,10 +92,7 @@ func (o *operation) removeLeftovers(next *releasev1.Release, whole bool) error {
 			leftovers, kept = nil, append(kept, made...)
 		}
 	}
-	if _, errs := o.removeAll(leftovers.Difference(kept), o.removeInBackground); len(errs) > 0 {
-		return o.note(joined(errs))
-	}
-	return o.note(o.removeClaimed(claimed.Difference(kept)))
+	return leftovers.Difference(kept), claimed.Difference(kept), nil
 }
 
 // claimedBy returns the objects that an unverified record names. It leaves out objects that
@@ -120,8 +127,7 @@ func (o *operation) claimedBy(rls *releasev1.Release) kube.ResourceList {
 func (o *operation) removeClaimed(claimed kube.ResourceList) error {
 	_, errs := o.removeAll(inUninstallOrder(claimed), func(info *resource.Info) error {
 		err := o.removeInBackground(info)
-		var answer apierrors.APIStatus
-		if errors.As(err, &answer) && answer.Status().Code < http.StatusInternalServerError && !apierrors.IsTooManyRequests(err) {
+		if isSkipped(err) {
 			o.logger.Warn("Skipped an object in an unverified record", slog.Any("err", shortened(err)))
 			return nil
 		}
@@ -131,4 +137,10 @@ func (o *operation) removeClaimed(claimed kube.ResourceList) error {
 		return fmt.Errorf("remove objects in an unverified record: %w", joined(errs))
 	}
 	return nil
+}
+
+// isSkipped reports whether the API server refuses to return or delete an object of an unverified record.
+func isSkipped(err error) bool {
+	var answer apierrors.APIStatus
+	return errors.As(err, &answer) && answer.Status().Code < http.StatusInternalServerError && !apierrors.IsTooManyRequests(err)
 }

@@ -56,6 +56,8 @@ type operation struct {
 	// takeover is the owner for whom the release is taken over; nil without
 	// [Release.Takeover].
 	takeover *metav1.OwnerReference
+	// consents is [Release.Consents].
+	consents bool
 	// primary is the release's owner; nil without one.
 	primary *metav1.OwnerReference
 	// bounds are the namespaces of the objects.

@@ -63,6 +63,9 @@ type Release struct {
 	// at all, such as releases of the helm command. A user who may create an owner can then take
 	// over such a release by its name.
 	TakeoverUnmarked bool
+	// Consents lets an operation that takes a release over delete objects and change pods. Without
+	// Consents, such an operation fails with a [ConsentError] before it writes anything.
+	Consents bool
 	// Timeout bounds an operation on this release, hooks included. It is also the time
 	// after which the operation of another client counts as abandoned. 0 means
 	// [Config.Timeout]; the maximum is [MaxTimeout].

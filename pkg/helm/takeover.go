@@ -5,10 +5,14 @@ package helm
 
 import (
 	"bytes"
+	"context"
 	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"math/big"
+	"reflect"
+	"slices"
 	"strings"
 
 	releasev1 "helm.sh/helm/v4/pkg/release/v1"
@@ -19,6 +23,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/cli-runtime/pkg/resource"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
@@ -252,10 +257,64 @@ func asUpstream(former *unstructured.Unstructured, live metav1.Object) *unstruct
 	return former
 }
 
-// AfterTakeover returns an object without the fields that a takeover removes. live is the object, former
-// its version in the manifest of the upstream operator, or nil, and applied the answer to a dry run of
-// the engine's apply. Defaults of the API server are among the removed fields. The API server sets them
-// again.
-func AfterTakeover(live, former, applied *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	return fields.AfterTakeover(live, applied, upstreamManagers(live, former))
+// TakenOver returns what a takeover makes of a live object. former is the object's version in the manifest
+// of the upstream operator, or nil, and applied the answer to a dry run of the engine's apply.
+func TakenOver(
+	ctx context.Context, client dynamic.ResourceInterface, live, former, applied *unstructured.Unstructured,
+) (*unstructured.Unstructured, error) {
+	return takenFrom(ctx, client, live, applied, upstreamManagers(live, former))
+}
+
+// takenFrom is TakenOver for the field managers of the former client. It sends a dry run, because
+// defaults of the API server are among the fields that the takeover removes.
+func takenFrom(
+	ctx context.Context, client dynamic.ResourceInterface, live, applied *unstructured.Unstructured, former sets.Set[string],
+) (*unstructured.Unstructured, error) {
+	after, err := fields.AfterTakeover(live, applied, former)
+	if err != nil {
+		return nil, err
+	}
+	patch, err := replacing(live, after)
+	if err != nil {
+		return nil, err
+	}
+	options := metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}, FieldManager: FieldManager}
+	return client.Patch(ctx, live.GetName(), types.JSONPatchType, patch, options)
+}
+
+// patchStep is one operation of a JSON patch.
+type patchStep struct {
+	Op    string `json:"op"`
+	Path  string `json:"path"`
+	Value any    `json:"value,omitempty"`
+}
+
+// replacing returns the JSON patch that gives an object the content of another version, except for its
+// status and what identifies it.
+func replacing(live, after *unstructured.Unstructured) ([]byte, error) {
+	patch := []patchStep{}
+	replace := func(path string, before, after map[string]any, skip ...string) {
+		for key := range before {
+			if _, has := after[key]; !has && !slices.Contains(skip, key) {
+				patch = append(patch, patchStep{Op: "remove", Path: path + ssa.PointerToken(key)})
+			}
+		}
+		for key, value := range after {
+			if !slices.Contains(skip, key) && !reflect.DeepEqual(before[key], value) {
+				patch = append(patch, patchStep{Op: "add", Path: path + ssa.PointerToken(key), Value: value})
+			}
+		}
+	}
+	replace("", live.Object, after.Object, "apiVersion", "kind", "metadata", "status")
+	metadata := func(object *unstructured.Unstructured) map[string]any {
+		found := map[string]any{}
+		for _, field := range []string{"labels", "annotations", "finalizers", "ownerReferences"} {
+			if value, has, _ := unstructured.NestedFieldNoCopy(object.Object, "metadata", field); has && value != nil {
+				found[field] = value
+			}
+		}
+		return found
+	}
+	replace("/metadata", metadata(live), metadata(after))
+	return json.Marshal(patch)
 }

@@ -47,7 +47,7 @@ const outsideRole = "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole
 func takenOver(t *testing.T, templates map[string]string) Release {
 	t.Helper()
 	desired := made(t, templates)
-	desired.Takeover = true
+	desired.Takeover, desired.Consents = true, true
 	desired.Owner = &metav1.OwnerReference{APIVersion: "example.com/v1", Kind: "App", Name: "web", UID: "1", Controller: ptr.To(true)}
 	return desired
 }

@@ -331,7 +331,7 @@ func (d Differ) compareOne(ctx context.Context, next desiredObject, isDesired bo
 		mask = mask.withSecretsOf([]*unstructured.Unstructured{live})
 	}
 	difference := mask.compare(reference, live, after)
-	difference.RestartsPods = live != nil && changesPods(live, after)
+	difference.RestartsPods = live != nil && len(helm.PodChanges(live, after)) > 0
 	difference.Note = note
 	if live != nil && difference.Differs() && d.takesOver == nil {
 		difference.Fields = fieldOwners(live, after, manager)

@@ -17,6 +17,7 @@ var gates = map[string]string{
 	releasev1alpha1.ReasonRolloutQueued:      "rollout",
 	releasev1alpha1.ReasonRolloutHalted:      "rollout",
 	releasev1alpha1.ReasonReleaseBusy:        "other client",
+	releasev1alpha1.ReasonTakeoverHeld:       "consent",
 	releasev1alpha1.ReasonLicenseUnavailable: "license server",
 	releasev1alpha1.ReasonLicenseDenied:      "license server",
 	ReasonUnseen:                             "operator",

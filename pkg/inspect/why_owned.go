@@ -36,13 +36,14 @@ var holds = map[string]Verdict{
 	releasev1alpha1.ReasonReleaseBusy:        Waits,
 	releasev1alpha1.ReasonLicenseUnavailable: Waits,
 	releasev1alpha1.ReasonRolloutHalted:      NeedsPerson,
+	releasev1alpha1.ReasonTakeoverHeld:       NeedsPerson,
 	releasev1alpha1.ReasonLicenseDenied:      NeedsPerson,
 	releasev1alpha1.ReasonInvalidSchedule:    NeedsPerson,
 }
 
 // forceable are the holds that the annotation force-at overrides.
 var forceable = []string{
-	releasev1alpha1.ReasonOutsideWindow, releasev1alpha1.ReasonRolloutQueued, releasev1alpha1.ReasonRolloutHalted,
+	releasev1alpha1.ReasonOutsideWindow, releasev1alpha1.ReasonRolloutQueued, releasev1alpha1.ReasonRolloutHalted, releasev1alpha1.ReasonTakeoverHeld,
 	childv1alpha1.ReasonAwaitingChange,
 }
 
@@ -72,7 +73,7 @@ func (f facts) ofOwned(node *Node) finding {
 	if verdict, held := holds[summary.Reason]; held {
 		found.verdict = verdict
 		if slices.Contains(forceable, summary.Reason) {
-			found.commands = []string{force(node)}
+			found.commands = []string{fmt.Sprintf("kubectl demoapp retry %s/%s -n %s", strings.ToLower(node.Kind), node.Name, node.Namespace)}
 		}
 		return found
 	}
@@ -92,7 +93,7 @@ func ofHeldTemplate(node *Node, summary Summary, held *metav1.Condition) finding
 	return found
 }
 
-// force returns the command that applies a held change now.
+// force returns the command that applies a held template now.
 func force(node *Node) string {
 	return fmt.Sprintf("%s %s=\"$(date)\" --overwrite", kubectl("annotate", node.Reference), apimeta.AnnotationForceAt)
 }

@@ -89,8 +89,9 @@ func TestWhy(t *testing.T) {
 			"dependency in turn without a Secret", notReady("WaitingForDependency", `waits for DemoApp "older"`, "") + older, now,
 			"needs a person: DemoApp/web DemoApp/older Secret/keys", "kubectl create secret generic keys -n shop --from-literal=KEY=VALUE",
 		},
-		{"closed window", notReady("OutsideWindow", "opens at 02:00", ""), now, "waits: DemoApp/web", `kubectl annotate demoapp.demo.example.com web -n shop demo.example.com/force-at="$(date)" --overwrite`},
-		{"halted rollout", notReady("RolloutHalted", "too many failed", ""), now, "needs a person: DemoApp/web", `kubectl annotate demoapp.demo.example.com web -n shop demo.example.com/force-at="$(date)" --overwrite`},
+		{"closed window", notReady("OutsideWindow", "opens at 02:00", ""), now, "waits: DemoApp/web", "kubectl demoapp retry demoapp/web -n shop"},
+		{"halted rollout", notReady("RolloutHalted", "too many failed", ""), now, "needs a person: DemoApp/web", "kubectl demoapp retry demoapp/web -n shop"},
+		{"takeover", notReady("TakeoverHeld", "it would delete Service shop/web", ""), now, "needs a person: DemoApp/web", "kubectl demoapp retry demoapp/web -n shop"},
 		{"client that changes the release", notReady("ReleaseBusy", "pending-upgrade by another client", ""), now, "waits: DemoApp/web", "kubectl describe demoapp.demo.example.com web -n shop"},
 		{
 			"release of another owner", notReady("OwnershipConflict", `the release belongs to another owner: have it take over with the annotation demo.example.com/adopt-release: "true"`, stalled), now,

@@ -44,8 +44,8 @@ type Applier struct {
 
 // Apply sends a server-side apply of a prepared object, see [Request].
 //
-// A forced apply of an existing object cannot correct a changed key of a list item. Apply then
-// restores the list first, see [DuplicateLists].
+// A forced apply of an existing object cannot correct a changed key of a list item, or another
+// alternative in it. Apply then restores the list first, see [Collisions].
 //
 // A [RefusedError] means that the API server will refuse the object again. All errors wrap the API
 // server's answer.
@@ -60,12 +60,15 @@ func (a Applier) Apply(ctx context.Context, prepared *unstructured.Unstructured,
 		applied, err = a.Client.Patch(ctx, a.Object.Name, types.ApplyPatchType, data, options)
 		return err
 	})
-	if lists := DuplicateLists(err); len(lists) > 0 && (mode == Force || mode == Claim) && uid != "" {
-		if restoreErr := a.restoreLists(ctx, prepared, uid, lists); restoreErr != nil {
+	if found := CollisionsOf(err); !found.None() && (mode == Force || mode == Claim) && uid != "" {
+		restored, restoreErr := a.restoreLists(ctx, prepared, uid, found)
+		if restoreErr != nil {
 			// The apply can succeed after the lists are restored, so its own error is not final.
 			return nil, fmt.Errorf("%s: %v; restore its lists: %w", a.Object, err, restoreErr) //nolint:errorlint // See above.
 		}
-		applied, err = a.Client.Patch(ctx, a.Object.Name, types.ApplyPatchType, data, options)
+		if restored {
+			applied, err = a.Client.Patch(ctx, a.Object.Name, types.ApplyPatchType, data, options)
+		}
 	}
 	if err != nil {
 		return nil, a.explain(ctx, prepared, err)
@@ -128,33 +131,33 @@ func (a Applier) CheckCreate(ctx context.Context, prepared *unstructured.Unstruc
 // restoreLists replaces lists in which another client changed the key of an item by the desired
 // lists. The manager then also owns the lists by update. restoreLists removes this second ownership,
 // because otherwise a field would stay after its removal from the desired state.
-func (a Applier) restoreLists(ctx context.Context, desired *unstructured.Unstructured, uid types.UID, lists []string) error {
+func (a Applier) restoreLists(ctx context.Context, desired *unstructured.Unstructured, uid types.UID, found Collisions) (bool, error) {
 	live, err := a.Client.Get(ctx, a.Object.Name)
 	if err != nil {
-		return err
+		return false, err
 	}
 	if live.GetUID() != uid {
-		return errors.New("it is another object")
+		return false, errors.New("it is another object")
 	}
 	whole, ok := live.(*unstructured.Unstructured)
 	if !ok {
 		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(live)
 		if err != nil {
-			return err
+			return false, err
 		}
 		whole = &unstructured.Unstructured{Object: content}
 	}
-	patch, err := RestoreLists(whole, desired, lists)
-	if err != nil {
-		return err
+	patch, err := found.Restore(whole, desired)
+	if err != nil || patch == nil {
+		return false, err
 	}
 	restored, err := a.Client.Patch(ctx, a.Object.Name, types.JSONPatchType, patch, metav1.PatchOptions{FieldManager: a.Manager})
 	if err != nil {
-		return err
+		return false, err
 	}
 	a.wrote(restored)
 	_, err = a.rewriteManagers(ctx, restored, a.takeOver(func(metav1.Object) sets.Set[string] { return sets.New(a.Manager) }))
-	return err
+	return true, err
 }
 
 // TakeOver converts the ownership of managers by update into ownership of the applier's manager by

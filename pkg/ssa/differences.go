@@ -114,19 +114,24 @@ func Nameable(kind schema.GroupKind, fields []string) []string {
 }
 
 // SameItem returns the item of a live list that corresponds to the desired item: the item
-// with the same name, or, without names, the item at the same index.
+// with the same name, or, without names, the item at the same index. Several items may have one name, such
+// as the mounts of one volume, so an item of this name at the same index comes first.
 func SameItem(desired, live any, index int) any {
-	if found := ItemLike(desired, live); found != nil {
-		return found
-	}
 	items, _ := live.([]any)
-	if fields, named := desired.(map[string]any); named && fields["name"] != nil || index >= len(items) {
-		return nil
+	fields, _ := desired.(map[string]any)
+	var found any
+	if index < len(items) {
+		found = items[index]
 	}
-	return items[index]
+	at, _ := found.(map[string]any)
+	if name := fields["name"]; name != nil && at["name"] != name {
+		return ItemLike(desired, live)
+	}
+	return found
 }
 
-func pointerToken(field string) string {
+// PointerToken returns a key as a part of a JSON pointer, with a slash before it.
+func PointerToken(field string) string {
 	return "/" + strings.ReplaceAll(strings.ReplaceAll(field, "~", "~0"), "/", "~1")
 }
 
@@ -173,10 +178,10 @@ func differentFields(desired, live map[string]any, path string) []string {
 		is, inLive := live[name]
 		want, inDesired := desired[name]
 		if inLive != inDesired {
-			found = append(found, path+pointerToken(name))
+			found = append(found, path+PointerToken(name))
 			continue
 		}
-		found = append(found, differences(want, is, path+pointerToken(name))...)
+		found = append(found, differences(want, is, path+PointerToken(name))...)
 	}
 	return found
 }

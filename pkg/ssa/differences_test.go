@@ -25,6 +25,8 @@ func TestDifferences(t *testing.T) {
 		{"another type", `{a: {b: 1}, c: [1]}`, `{a: 1, c: {}}`, []string{"/a", "/c"}},
 		{"a shorter list", `{a: [1, 2]}`, `{a: [1]}`, []string{"/a"}},
 		{"an item, in another order", `{a: [{name: x, v: 1}, {name: y, v: 1}]}`, `{a: [{name: y, v: 2}, {name: x, v: 1}]}`, []string{"/a/1/v"}},
+		{"items of one name", `{a: [{name: x, v: 1}, {name: x, v: 2}]}`, `{a: [{name: x, v: 1}, {name: x, v: 2}]}`, nil},
+		{"one of several items of one name", `{a: [{name: x, v: 1}, {name: x, v: 2}]}`, `{a: [{name: x, v: 1}, {name: x, v: 3}]}`, []string{"/a/1/v"}},
 		{"characters with a meaning", `{a/b: 1, "c~d": 1}`, `{}`, []string{"/a~1b", "/c~0d"}},
 	}
 	fieldsOf := func(text string) (content map[string]any) {

@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -266,4 +267,48 @@ func (s *subject) verify(t *testing.T, e *engine, m mutation, counts *tally) {
 	e.await("deletion", func(snapshot helm.Snapshot) bool {
 		return slices.Contains(snapshot.Drifts, helm.Drift{Object: s.ObjectReference, Kind: helm.DriftMissing})
 	})
+}
+
+// TestOtherAlternatives: another client sets the field of an item that excludes the desired one, as "kubectl
+// set env" does. The desired field replaces it, and items that others added stay.
+func TestOtherAlternatives(t *testing.T) {
+	t.Parallel()
+	e := newEngine(t, newNamespace(t))
+	desired := e.desired(workload("env: [{name: KEY, valueFrom: {fieldRef: {fieldPath: metadata.name}}}]\n"+
+		"      volumes: [{name: data, configMap: {name: a}}]"), nil)
+	if err := e.converge(t.Context(), desired); err != nil {
+		t.Fatal(err)
+	}
+	const edit = `[{"op": "replace", "path": "/spec/template/spec/containers/0/env", "value": [{"name": "MORE", "value": "more"}, {"name": "KEY", "value": "value"}]},
+		{"op": "replace", "path": "/spec/template/spec/volumes", "value": [{"name": "data", "emptyDir": {}}]}]`
+	_, err := shared.Client.AppsV1().Deployments(e.namespace).
+		Patch(t.Context(), "web", types.JSONPatchType, []byte(edit), metav1.PatchOptions{FieldManager: "kubectl-set"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.await("the change", func(s helm.Snapshot) bool { return len(s.Drifts) > 0 })
+	snapshot, err := e.Observe(t.Context(), e.key(), e.baseline)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if found, err := e.Explain(t.Context(), desired, e.baseline, snapshot.Drifts); err != nil || len(found) != 1 || len(found[0].Fields) == 0 {
+		t.Errorf("the drift is explained by %v, error %v", found, err)
+	}
+
+	if err := e.converge(t.Context(), desired); err != nil {
+		t.Fatal(err)
+	}
+
+	pod := &liveWorkload(t, e.namespace).Spec.Template.Spec
+	variables := map[string]corev1.EnvVar{}
+	for _, variable := range pod.Containers[0].Env {
+		variables[variable.Name] = variable
+	}
+	if got := variables["KEY"]; got.Value != "" || got.ValueFrom == nil || variables["MORE"].Value != "more" {
+		t.Errorf("the variables are %v", pod.Containers[0].Env)
+	}
+	if pod.Volumes[0].ConfigMap == nil {
+		t.Errorf("the volume is %v", pod.Volumes[0])
+	}
+	e.assertAsDesired(desired)
 }

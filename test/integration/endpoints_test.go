@@ -150,9 +150,9 @@ func TestLabelsAreBounded(t *testing.T) {
 	bounded := map[string][]string{
 		"reason": {"SpecChange", "Drift", "DependencyReady", "HealthChange", "PeriodicResync", "Retry", "Deleted"},
 		"state":  {"ready", "reconciling", "stalled", "deleting", "queued", "active", "failed"},
-		"gate":   {"suspend", "window", "rollout", "license", "dependency", "validation", "key", "values", "image", "change"},
-		"result": {"success", "error", "terminal", "conflict", "panic"},
-		"action": {"install", "upgrade", "rollback", "reapply", "repair", "uninstall", "letgo", "mark", "explain"},
+		"gate":   {"suspend", "window", "rollout", "takeover", "license", "dependency", "validation", "key", "values", "image", "change"},
+		"result": {"success", "error", "terminal", "held", "conflict", "panic"},
+		"action": {"install", "upgrade", "rollback", "reapply", "repair", "uninstall", "letgo", "mark", "explain", "look"},
 	}
 
 	text, err := operator.Metrics(t.Context())

@@ -10,9 +10,11 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/test/integration/apps"
 )
@@ -63,15 +65,17 @@ func otherRelease(t *testing.T, ns *apps.Namespace, chart string, args ...string
 var otherReleases = []struct {
 	name    string
 	install func(t *testing.T, ns *apps.Namespace) map[string]any
+	// restarts says that its adoption changes pods, which waits for consent.
+	restarts bool
 }{
-	{"another chart", func(t *testing.T, ns *apps.Namespace) map[string]any {
+	{name: "another chart", install: func(t *testing.T, ns *apps.Namespace) map[string]any {
 		t.Helper()
 		return otherRelease(t, ns, writeChart(t, map[string]string{
 			"configmap.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: web}\ndata: {some: data}\n",
 			"service.yaml":   "apiVersion: v1\nkind: Service\nmetadata: {name: web}\nspec: {ports: [{port: 81}]}\n",
 		}))
 	}},
-	{"the same chart", func(t *testing.T, ns *apps.Namespace) map[string]any {
+	{name: "the same chart", restarts: true, install: func(t *testing.T, ns *apps.Namespace) map[string]any {
 		t.Helper()
 		return otherRelease(t, ns, filepath.Join(shared.Root(), "pkg", "helm", "charts", "demo-app"),
 			"--set=apiKey=key-of-others", "--set=replicaCount=0")
@@ -118,6 +122,12 @@ func TestForeignReleaseBlocksInstall(t *testing.T) {
 	}
 }
 
+// isHeldTakeover reports whether the takeover of a release waits for consent.
+func isHeldTakeover(app *v1alpha1.DemoApp) bool {
+	ready := meta.FindStatusCondition(app.Status.Conditions, apimeta.ConditionReady)
+	return ready != nil && ready.Reason == releasev1alpha1.ReasonTakeoverHeld
+}
+
 // helmRelease is the output of helm status.
 type helmRelease struct {
 	Info struct {
@@ -147,6 +157,10 @@ func TestForeignReleaseIsAdopted(t *testing.T) {
 				if later {
 					ns.Await("web", "refused", isConflict)
 					annotate(t, ns, "web", map[string]string{adoptAnnotation: "true"})
+				}
+				if release.restarts {
+					ns.Await("web", "held", isHeldTakeover)
+					annotate(t, ns, "web", map[string]string{"demo.example.com/requested-at": "now", "demo.example.com/force-at": "now"})
 				}
 				adopted := ns.AwaitReady("web")
 				if got := apps.Revision(adopted); got != 2 {

@@ -111,6 +111,7 @@ func (l *Lifecycle) act(ctx context.Context, s *subject, f Facts, found assessme
 	if !f.Desired.Known {
 		release = f.Desired.withoutValues() // The deployed release is still repaired.
 	}
+	release.Consents = f.ForceAt != ""
 	deployed, err := l.engine.Execute(ctx, release, decision, Baseline(*s.status, f.Desired.Policy, release.Scope))
 	var conflict *helm.OwnershipConflictError
 	if errors.As(err, &conflict) && conflict.OfRelease() {
@@ -127,6 +128,11 @@ func (l *Lifecycle) act(ctx context.Context, s *subject, f Facts, found assessme
 	if errors.As(err, &busy) {
 		s.RequeueAfter(max(busy.RetryAfter, busyRetry))
 		found.blockers = append(found.blockers, Blocker{Reason: releasev1alpha1.ReasonReleaseBusy, Message: busy.Error()})
+		found.plan.Withheld = true
+		return found, false, nil
+	}
+	if blocker, held := s.holdTakeover(f, decision.Action, err); held {
+		found.blockers = append(found.blockers, blocker)
 		found.plan.Withheld = true
 		return found, false, nil
 	}

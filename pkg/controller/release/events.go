@@ -146,6 +146,7 @@ var gateReasons = map[string]string{
 	releasev1alpha1.ReasonOutsideWindow:      corev1.EventTypeNormal,
 	releasev1alpha1.ReasonRolloutQueued:      corev1.EventTypeNormal,
 	releasev1alpha1.ReasonRolloutHalted:      corev1.EventTypeWarning,
+	releasev1alpha1.ReasonTakeoverHeld:       corev1.EventTypeWarning,
 	releasev1alpha1.ReasonLicenseDenied:      corev1.EventTypeWarning,
 	releasev1alpha1.ReasonLicenseUnavailable: corev1.EventTypeWarning,
 }

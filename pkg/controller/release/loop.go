@@ -82,7 +82,7 @@ func NewLoop[T kind.Object[T], S any](
 // defaulted returns the definition with the functions of a release kind.
 func defaulted[T kind.Object[T], S any](definition kind.Definition[T, S], l *Lifecycle, binding Binding[T]) kind.Definition[T, S] {
 	definition.Steps = Steps(l, binding)
-	definition.Gates = append(slices.Clone(definition.Gates), HeldByRollout())
+	definition.Gates = append(slices.Clone(definition.Gates), HeldByRollout(), HeldByTakeover())
 	definition.Annotations = append(slices.Clone(definition.Annotations),
 		releasev1alpha1.AnnotationForceAt, releasev1alpha1.AnnotationAdoptRelease)
 	if definition.Finalize == nil {

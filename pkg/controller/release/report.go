@@ -289,6 +289,9 @@ func (s *subject) setFailedAction(action releasev1alpha1.HistoryAction) {
 		s.status.Failures = &releasev1alpha1.FailureCounts{}
 	}
 	s.status.Failures.Action = action
+	if action != releasev1alpha1.HistoryRollback {
+		s.status.Failures.Change = ""
+	}
 }
 
 // removeFailed removes Failed and its action.

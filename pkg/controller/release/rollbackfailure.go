@@ -5,7 +5,6 @@ package release
 
 import (
 	"fmt"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,9 +14,6 @@ import (
 	"github.com/example/demoapp-controller/pkg/message"
 )
 
-// besideChange separates the cause of a failed change from the cause of the failed rollback.
-const besideChange = "; the rollback failed, too: "
-
 // failedChange returns the reason and the cause of the failed change that a rollback is to undo. They
 // are empty if the status does not have them.
 func (s *subject) failedChange() (reason, cause string) {
@@ -25,19 +21,28 @@ func (s *subject) failedChange() (reason, cause string) {
 	if failed == nil || !s.attemptFailed() {
 		return "", ""
 	}
-	cause, _, both := strings.Cut(failed.Message, besideChange)
-	if storedFailures(*s.status).Action == releasev1alpha1.HistoryRollback && !both {
+	cause = failed.Message
+	if failures := storedFailures(*s.status); failures.Action == releasev1alpha1.HistoryRollback {
+		cause = failures.Change
+	}
+	if cause == "" {
 		return "", "" // The status names the failed rollback alone.
 	}
 	return failed.Reason, message.Truncate(cause, status.MaxMessageBytes/2) // The rollback's cause needs room.
 }
 
-// besideFailedChange returns the error of a rollback together with the cause of the failed change.
+// besideFailedChange returns the error of a rollback together with the cause of the failed change, which
+// the status keeps.
 func (s *subject) besideFailedChange(err error) error {
-	if _, cause := s.failedChange(); cause != "" {
-		return fmt.Errorf("%s%s%w", cause, besideChange, err)
+	_, cause := s.failedChange()
+	if cause == "" {
+		return err
 	}
-	return err
+	if s.status.Failures == nil {
+		s.status.Failures = &releasev1alpha1.FailureCounts{}
+	}
+	s.status.Failures.Change = cause
+	return fmt.Errorf("%s; the rollback failed, too: %w", cause, err)
 }
 
 // endRollbackFailure removes the cause of a failed rollback from Failed.

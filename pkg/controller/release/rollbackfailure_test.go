@@ -4,6 +4,7 @@
 package release_test
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -154,6 +155,21 @@ func TestUpgradeAndRollbackFail(t *testing.T) {
 			expect.Equal(t, "pause in the end is long", true, pause > 20*time.Minute)
 		})
 	}
+}
+
+// TestCauseOfChangeIsKept: the cause of the failed change survives whatever its text is, also in another process.
+func TestCauseOfChangeIsKept(t *testing.T) {
+	cause := errors.New("a hook says: the upgrade failed; the rollback failed, too: as always")
+	w := rollbackFailed(t, cause, errUnserved)
+	expect.Equal(t, "change", cause.Error(), w.shop("a").Status.Failures.Change)
+	w.start(w.chart)
+	w.failsBy("a", "Rollback a Failed", errUnserved)
+	expect.Equal(t, "Failed", fmt.Sprintf("%v; the rollback failed, too: %v", cause, errUnserved), w.message("a", releasev1alpha1.ConditionFailed))
+
+	w.passes("a", controller.Retry)
+
+	expect.Equal(t, "Failed", cause.Error(), w.message("a", releasev1alpha1.ConditionFailed))
+	expect.Equal(t, "change", "", w.shop("a").Status.Failures.Change)
 }
 
 // TestRollbackSucceedsInTheEnd: the version is served again. The status then names the cause of the

@@ -4106,6 +4106,13 @@ func schema_pkg_apis_release_v1alpha1_FailureCounts(ref common.ReferenceCallback
 							Format:      "",
 						},
 					},
+					"change": {
+						SchemaProps: spec.SchemaProps{
+							Description: "change is why the change failed that a failed rollback was to undo. It is absent unless the condition Failed is about a rollback.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
 					"action": {
 						SchemaProps: spec.SchemaProps{
 							Description: "action is the action that failed last: Install, Upgrade, Repair or Rollback. It is absent while the condition Failed is absent.",

@@ -17,6 +17,7 @@ const (
 	resultSuccess  = "success"
 	resultError    = "error"
 	resultTerminal = "terminal"
+	resultHeld     = "held"
 )
 
 // engineMetrics measure the Helm engine.
@@ -31,16 +32,16 @@ func newMetrics(registry prometheus.Registerer) *engineMetrics {
 	m := &engineMetrics{
 		operations: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "helm_operations_total",
-			Help: "Operations on Helm releases, by action and result (success, error or terminal).",
+			Help: "Operations on Helm releases, by action and result (success, error, terminal or held).",
 		}, []string{"action", "result"}),
 		durations: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "helm_operation_duration_seconds",
-			Help:    "Duration of operations on Helm releases, by action and result (success, error or terminal).",
+			Help:    "Duration of operations on Helm releases, by action and result (success, error, terminal or held).",
 			Buckets: []float64{0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300},
 		}, []string{"action", "result"}),
 	}
 	for _, action := range helm.Operations() {
-		for _, result := range []string{resultSuccess, resultError, resultTerminal} {
+		for _, result := range []string{resultSuccess, resultError, resultTerminal, resultHeld} {
 			m.operations.WithLabelValues(strings.ToLower(action), result)
 		}
 	}
@@ -68,7 +69,10 @@ func unselectedGauge(registry prometheus.Registerer) (*prometheus.GaugeVec, erro
 // there may be thousands.
 func (m *engineMetrics) observe(operation helm.Operation) {
 	result := resultSuccess
+	var consent *helm.ConsentError
 	switch {
+	case errors.As(operation.Err, &consent):
+		result = resultHeld
 	case helm.IsTerminal(operation.Err):
 		result = resultTerminal
 	case operation.Err != nil:

@@ -31,8 +31,8 @@ const (
 	// ConditionSuspended is True while spec.suspend is true, or an annotation of the object
 	// or its Namespace suspends the object. It is absent otherwise.
 	ConditionSuspended = "Suspended"
-	// ConditionUpgradeHeld is True while a change waits for the upgrade window, or a change
-	// of the operator waits for its turn. It is absent otherwise.
+	// ConditionUpgradeHeld is True while a change waits for the upgrade window, a change of the
+	// operator waits for its turn, or a takeover waits for consent. It is absent otherwise.
 	ConditionUpgradeHeld = apimeta.ConditionUpgradeHeld
 	// ConditionLicensed reports the last answer of the license server. It is absent
 	// without a license server.
@@ -65,6 +65,9 @@ const (
 	// namespaces. The rollout continues when some of them recover, change or are deleted. The
 	// annotation demo.example.com/force-at upgrades an object anyway.
 	ReasonRolloutHalted = apimeta.ReasonRolloutHalted
+	// ReasonTakeoverHeld means that the takeover of a release would delete objects or change pods. The
+	// message names them. The annotation demo.example.com/force-at consents.
+	ReasonTakeoverHeld = "TakeoverHeld"
 )
 
 // Reasons of Licensed. Ready repeats them when they are the cause.

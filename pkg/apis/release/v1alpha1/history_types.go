@@ -156,6 +156,13 @@ type FailureCounts struct {
 	// +optional
 	CausedByObject bool `json:"causedByObject,omitempty"`
 
+	// change is why the change failed that a failed rollback was to undo. It is absent unless the
+	// condition Failed is about a rollback.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=32768
+	// +optional
+	Change string `json:"change,omitempty"`
+
 	// action is the action that failed last: Install, Upgrade, Repair or Rollback. It is
 	// absent while the condition Failed is absent.
 	// +optional

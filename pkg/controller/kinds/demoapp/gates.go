@@ -17,7 +17,7 @@ import (
 // their own, so they count while they are the reason of Ready.
 func measuredGates() []kind.Gate {
 	return []kind.Gate{
-		gates.HeldBySuspend(), gates.HeldByWindow(), release.HeldByRollout(), gates.HeldByLicense(),
+		gates.HeldBySuspend(), gates.HeldByWindow(), release.HeldByRollout(), release.HeldByTakeover(), gates.HeldByLicense(),
 		{Name: "dependency", Condition: v1alpha1.ConditionDependencyReady, Status: metav1.ConditionFalse},
 		{Name: "validation", Condition: v1alpha1.ConditionValidated, Status: metav1.ConditionFalse},
 		kind.HeldFor("key", v1alpha1.ReasonSecretNotFound, v1alpha1.ReasonKeyNotFound, v1alpha1.ReasonKeyInvalid),

@@ -127,7 +127,7 @@ func (c *kindController) definition() kind.Definition[*custom.Resource, custom.S
 		},
 		Redact: func(_ context.Context, _ *custom.Resource, err error) error { return c.redactor.Error(err) },
 		Gates: []kind.Gate{
-			gates.HeldBySuspend(), release.HeldByRollout(),
+			gates.HeldBySuspend(), release.HeldByRollout(), release.HeldByTakeover(),
 			{Name: "suspend", Condition: watchesv1alpha1.ConditionPaused, Status: metav1.ConditionTrue},
 		},
 		Forget: func(key cache.ObjectName) {

@@ -352,11 +352,11 @@ func (e *Engine) releaseOf(key cache.ObjectName) *Release {
 	return r
 }
 
-// Mutate changes a release as another client.
+// Mutate changes a release as another client, which may have made it.
 func (e *Engine) Mutate(key cache.ObjectName, change func(*Release)) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	change(e.releases[key])
+	change(e.releaseOf(key))
 }
 
 // Publish sends a change to the subscribers.

@@ -38,6 +38,10 @@ type Release struct {
 func leavesRecord(err error) bool {
 	var busy *helm.BusyError
 	var refused *helm.RefusedError
+	var consent *helm.ConsentError
+	if errors.As(err, &consent) {
+		return false
+	}
 	return errors.As(err, &refused) || !helm.IsTerminal(err) && !errors.As(err, &busy)
 }
 

@@ -1344,6 +1344,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: causedByObject
       type:
         scalar: boolean
+    - name: change
+      type:
+        scalar: string
     - name: chart
       type:
         scalar: string

@@ -43,6 +43,9 @@ type FailureCountsApplyConfiguration struct {
 	// the values do not meet the schema of the chart. Such a failure does not halt the
 	// rollout of a change of the operator.
 	CausedByObject *bool `json:"causedByObject,omitempty"`
+	// change is why the change failed that a failed rollback was to undo. It is absent unless the
+	// condition Failed is about a rollback.
+	Change *string `json:"change,omitempty"`
 	// action is the action that failed last: Install, Upgrade, Repair or Rollback. It is
 	// absent while the condition Failed is absent.
 	Action *releasev1alpha1.HistoryAction `json:"action,omitempty"`
@@ -123,6 +126,14 @@ func (b *FailureCountsApplyConfiguration) WithCapabilities(value string) *Failur
 // If called multiple times, the CausedByObject field is set to the value of the last call.
 func (b *FailureCountsApplyConfiguration) WithCausedByObject(value bool) *FailureCountsApplyConfiguration {
 	b.CausedByObject = &value
+	return b
+}
+
+// WithChange sets the Change field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Change field is set to the value of the last call.
+func (b *FailureCountsApplyConfiguration) WithChange(value string) *FailureCountsApplyConfiguration {
+	b.Change = &value
 	return b
 }
 

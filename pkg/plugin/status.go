@@ -117,7 +117,7 @@ func readyColor(s inspect.Summary) color {
 	switch s.State() {
 	case inspect.StateReady:
 		return green
-	case inspect.StateStalled:
+	case inspect.StateNeedsPerson:
 		return red
 	default:
 		return yellow

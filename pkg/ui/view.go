@@ -36,7 +36,7 @@ type appView struct {
 
 // states are the names of states in styles.
 var states = map[inspect.State]string{
-	inspect.StateReady: "ready", inspect.StateNotReady: "waits", inspect.StateStalled: "person", inspect.StateDeleting: "deleting",
+	inspect.StateReady: "ready", inspect.StateNotReady: "waits", inspect.StateNeedsPerson: "person", inspect.StateDeleting: "deleting",
 }
 
 func idOf(object inspect.Reference) string {

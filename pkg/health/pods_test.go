@@ -26,7 +26,12 @@ func ended(code int32, reason string) corev1.ContainerState {
 	return corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: code, Reason: reason, Message: "password=hunter2"}}
 }
 
-func TestOfPod(t *testing.T) {
+// explain explains a pod by its status alone.
+func explain(pod *corev1.Pod, at time.Time) (problem health.PodProblem, fails bool, again time.Duration) {
+	return health.Explain(health.PodFacts{Pod: pod, Now: at})
+}
+
+func TestStatusOfPod(t *testing.T) {
 	const crash = `container "web": CrashLoopBackOff: the process ends with exit code 1; kubectl logs --previous shows why the process ends`
 	const pull = `container "web": ImagePullBackOff: the image "nginx:nope" cannot be pulled; check that the image exists, and that the nodes may pull it`
 	tests := []struct {
@@ -37,8 +42,8 @@ func TestOfPod(t *testing.T) {
 	}{
 		{"healthy", corev1.ContainerStatus{Ready: true, LastTerminationState: ended(1, "Error")}, corev1.PodCondition{}, ""},
 		{"begins", corev1.ContainerStatus{State: waiting("ContainerCreating", "")}, corev1.PodCondition{}, ""},
-		{"pull that failed", corev1.ContainerStatus{State: waiting("ErrImagePull", "not found")}, corev1.PodCondition{}, pull},
-		{"pull that is retried", corev1.ContainerStatus{State: waiting("ImagePullBackOff", "Back-off")}, corev1.PodCondition{}, pull},
+		{"pull that failed", corev1.ContainerStatus{State: waiting("ErrImagePull", "")}, corev1.PodCondition{}, pull},
+		{"pull that is retried", corev1.ContainerStatus{State: waiting("ImagePullBackOff", "")}, corev1.PodCondition{}, pull},
 		{"crash", corev1.ContainerStatus{State: ended(1, "Error")}, corev1.PodCondition{}, crash},
 		{"back-off after a crash", corev1.ContainerStatus{State: waiting("CrashLoopBackOff", "back-off 10s"), LastTerminationState: ended(1, "Error")}, corev1.PodCondition{}, crash},
 		{"restart after a crash", corev1.ContainerStatus{LastTerminationState: ended(1, "Error")}, corev1.PodCondition{}, crash},
@@ -59,7 +64,7 @@ func TestOfPod(t *testing.T) {
 			"no node",
 			corev1.ContainerStatus{},
 			corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "Unschedulable", Message: "0/3 nodes are available"},
-			"Unschedulable: 0/3 nodes are available; reduce the requests, add nodes, or correct the volume or the node selector",
+			"Unschedulable: 0/3 nodes are available; reduce the requests, add nodes, or correct the node selector",
 		},
 	}
 	for _, tt := range tests {
@@ -70,8 +75,8 @@ func TestOfPod(t *testing.T) {
 			}}
 			reduced := health.ReducePod(pod, metav1.ObjectMeta{})
 
-			whole, fails, _ := health.OfPodAt(pod, began)
-			cached, _, _ := health.OfPodAt(reduced, began)
+			whole, fails, _ := explain(pod, began)
+			cached, _, _ := explain(reduced, began)
 
 			expect.Equal(t, "whether the pod fails", tt.want != "", fails)
 			if fails {
@@ -105,7 +110,7 @@ func TestPodThatRuns(t *testing.T) {
 	restarted.RestartCount, restarted.LastTerminationState = 1, ended(255, "Unknown")
 	ending.RestartCount, ending.LastTerminationState = 5, ended(0, "Completed")
 	starting.Started, ready.Ready = new(false), true
-	pulls := corev1.ContainerStatus{Name: "second", Image: "a:1", State: waiting("ErrImagePull", "not found")}
+	pulls := corev1.ContainerStatus{Name: "second", Image: "a:1", State: waiting("ErrImagePull", "")}
 	tests := map[string]struct {
 		init, containers []corev1.ContainerStatus
 		// unreadyAfter is the time from the start of the container until it became unready.
@@ -147,7 +152,7 @@ func TestPodThatRuns(t *testing.T) {
 			}
 			reduced := health.ReducePod(pod, metav1.ObjectMeta{})
 			for _, pod := range []*corev1.Pod{pod, reduced, health.ReducePod(reduced, metav1.ObjectMeta{})} {
-				problem, fails, again := health.OfPodAt(pod, began.Add(test.after))
+				problem, fails, again := explain(pod, began.Add(test.after))
 
 				expect.Equal(t, "whether the pod fails", test.want != "", fails)
 				if fails {
@@ -159,60 +164,254 @@ func TestPodThatRuns(t *testing.T) {
 	}
 }
 
-// TestPodThatWaitsForMount: the kubelet gives no reason in the status of the pod.
-func TestPodThatWaitsForMount(t *testing.T) {
-	since := time.Unix(1800000000, 0)
-	pod := &corev1.Pod{
-		Spec: corev1.PodSpec{Volumes: []corev1.Volume{
-			{Name: "tls", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "shop-crt"}}},
-			{Name: "scripts", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: "db-scripts"}}}},
-			{Name: "tmp", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
-		}},
-		Status: corev1.PodStatus{
-			Phase:             corev1.PodPending,
-			ContainerStatuses: []corev1.ContainerStatus{{Name: "web", State: waiting("ContainerCreating", "")}},
-			Conditions: []corev1.PodCondition{
-				{Type: corev1.PodReadyToStartContainers, Status: corev1.ConditionFalse, LastTransitionTime: metav1.NewTime(since)},
-			},
-		},
+// at returns the time so many seconds after began.
+func at(seconds int) metav1.Time {
+	return metav1.NewTime(began.Add(time.Duration(seconds) * time.Second))
+}
+
+// about returns a warning about a pod that was seen last so many seconds after began.
+func about(seconds int, reason, text string) corev1.Event {
+	return corev1.Event{Type: corev1.EventTypeWarning, Reason: reason, Message: text, LastTimestamp: at(seconds)}
+}
+
+// TestExplain: the newest fact decides, and events only about what the status leaves open.
+func TestExplain(t *testing.T) {
+	const (
+		mount   = `MountVolume.SetUp failed for volume "tls" : secret "shop-crt" not found`
+		timeout = "Unable to attach or mount volumes: unmounted volumes=[tls]: timed out waiting for the condition"
+		sandbox = "Failed to create pod sandbox: rpc error: code = Unknown desc = failed to start sandbox container task " +
+			`"2f1e6c5d4b3a29181706f5e4d3c2b1a02f1e6c5d4b3a29181706f5e4d3c2b1a0": container init was OOM-killed (memory limit too low?): unknown`
+	)
+	start := func(status corev1.ConditionStatus) corev1.PodCondition {
+		return corev1.PodCondition{Type: corev1.PodReadyToStartContainers, Status: status, LastTransitionTime: at(0)}
 	}
-	mounted := pod.DeepCopy()
-	mounted.Status.Conditions[0].Status = corev1.ConditionTrue
-	const want = "ContainerCreating: waits for its volumes or its network for more than a minute: it mounts Secret shop-crt, ConfigMap db-scripts; " +
-		"create what is missing, or correct its name; kubectl describe pod has the details"
+	answer := func(conditionType corev1.PodConditionType, status corev1.ConditionStatus, reason string) corev1.PodCondition {
+		return corev1.PodCondition{Type: conditionType, Status: status, Reason: reason, LastTransitionTime: at(0)}
+	}
+	scheduled := func(reason, text string) corev1.PodCondition {
+		return corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: reason, Message: text}
+	}
+	creating := corev1.ContainerStatus{Name: "web", State: waiting("ContainerCreating", "")}
+	runs := corev1.ContainerStatus{Name: "web", State: running()}
+	ready := corev1.ContainerStatus{Name: "web", State: running(), Ready: true}
+	killed := corev1.ContainerStatus{Name: "web", State: waiting("CrashLoopBackOff", ""), LastTerminationState: ended(137, "Error")}
+	killed.LastTerminationState.Terminated.StartedAt, killed.LastTerminationState.Terminated.FinishedAt = at(10), at(40)
+	pulls := corev1.ContainerStatus{Name: "web", Image: "a:1", State: waiting("ImagePullBackOff", "Back-off pulling image")}
+	away := []corev1.PodCondition{answer(corev1.ContainersReady, corev1.ConditionTrue, ""), answer(corev1.PodReady, corev1.ConditionFalse, "")}
+	node := func(ready corev1.ConditionStatus) *corev1.Node {
+		return &corev1.Node{Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: ready}}}}
+	}
+	claim := corev1.Volume{VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"}}}
+	object := func(kind, name string) []health.PodObject { return []health.PodObject{{Kind: kind, Name: name}} }
 	tests := map[string]struct {
-		pod   *corev1.Pod
-		after time.Duration
-		want  string
-		again time.Duration
+		containers []corev1.ContainerStatus
+		conditions []corev1.PodCondition
+		phase      corev1.PodPhase
+		reason     string
+		deleted    bool
+		node       *corev1.Node
+		events     []corev1.Event
+		// after is the time after began, in seconds.
+		after   int
+		problem string
+		objects []health.PodObject
+		waits   bool
+		again   time.Duration
 	}{
-		"for a short time":    {pod, 20 * time.Second, "", 40 * time.Second},
-		"for a long time":     {pod, time.Minute, want, 0},
-		"while it is pulled":  {mounted, time.Hour, "", 0},
-		"until it is deleted": {&corev1.Pod{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: &metav1.Time{Time: since}}, Status: pod.Status}, time.Hour, "", 0},
+		"mount that fails": {
+			containers: []corev1.ContainerStatus{creating}, conditions: []corev1.PodCondition{start("False")}, after: 5,
+			events:  []corev1.Event{about(4, "FailedMount", mount)},
+			problem: "FailedMount: " + mount + "; create what is missing, or correct its name", objects: object("Secret", "shop-crt"),
+		},
+		"mount that the kubelet gives up for now": {
+			containers: []corev1.ContainerStatus{creating}, conditions: []corev1.PodCondition{start("False")}, after: 200,
+			events:  []corev1.Event{about(120, "FailedMount", mount), about(180, "FailedMount", timeout)},
+			problem: "FailedMount: " + mount + "; create what is missing, or correct its name", objects: object("Secret", "shop-crt"),
+		},
+		"sandbox after a mount that succeeded": {
+			containers: []corev1.ContainerStatus{creating}, conditions: []corev1.PodCondition{start("False")}, after: 90,
+			events: []corev1.Event{about(60, "FailedCreatePodSandBox", sandbox), about(1, "FailedMount", mount)},
+			problem: `FailedCreatePodSandBox: Failed to create pod sandbox: failed to start sandbox container task "...": container init was OOM-killed ` +
+				`(memory limit too low?): unknown; if the memory limit is too low for the container to start, raise it; kubectl describe pod has the details`,
+		},
+		"event from before": {
+			containers: []corev1.ContainerStatus{creating}, conditions: []corev1.PodCondition{start("False")}, after: 20,
+			events: []corev1.Event{about(-60, "FailedMount", mount)}, waits: true, again: 40 * time.Second,
+			problem: "ContainerCreating: waits for its volumes or its network",
+		},
+		"without events": {
+			containers: []corev1.ContainerStatus{creating}, conditions: []corev1.PodCondition{start("False")}, after: 60,
+			problem: "ContainerCreating: waits for its volumes or its network for more than a minute; kubectl describe pod has the details",
+		},
+		"pull after a mount that succeeded": {
+			containers: []corev1.ContainerStatus{creating}, conditions: []corev1.PodCondition{start("True")}, after: 3600,
+			events: []corev1.Event{about(2, "FailedMount", mount)}, waits: true,
+		},
+		"pull": {
+			containers: []corev1.ContainerStatus{pulls}, conditions: []corev1.PodCondition{start("True")}, after: 30,
+			events:  []corev1.Event{about(10, "Failed", "Failed to pull image: 401 Unauthorized"), about(20, "Failed", "Error: ImagePullBackOff")},
+			problem: `container "web": ImagePullBackOff: the image "a:1" cannot be pulled: Failed to pull image: 401 Unauthorized; check that the image exists, and that the nodes may pull it`,
+		},
+		"node that is away": {
+			containers: []corev1.ContainerStatus{ready}, conditions: away, after: 60,
+			events:  []corev1.Event{about(1, "Unhealthy", "Readiness probe failed: connection refused")},
+			problem: `NodeNotReady: the node "one" does not answer; bring the node back, or delete it`, objects: object("Node", "one"),
+		},
+		"node that is away, by its own condition": {
+			containers: []corev1.ContainerStatus{runs}, conditions: []corev1.PodCondition{answer(corev1.PodReady, "False", "ContainersNotReady")}, after: 60,
+			node: node("Unknown"), events: []corev1.Event{about(1, "Unhealthy", "Readiness probe failed: connection refused")},
+			problem: `NodeNotReady: the node "one" does not answer; bring the node back, or delete it`, objects: object("Node", "one"),
+		},
+		"node that is away, by an event": {
+			containers: []corev1.ContainerStatus{runs}, after: 60,
+			events:  []corev1.Event{about(50, "NodeNotReady", "Node is not ready"), about(1, "Unhealthy", "Readiness probe failed: connection refused")},
+			problem: `NodeNotReady: the node "one" does not answer; bring the node back, or delete it`, objects: object("Node", "one"),
+		},
+		"node that is back": {
+			containers: []corev1.ContainerStatus{runs}, after: 90, node: node("True"),
+			events:  []corev1.Event{about(50, "NodeNotReady", "Node is not ready"), about(70, "Unhealthy", "Readiness probe failed: 500")},
+			problem: `container "web": NotReady: it runs, but its readiness probe has not succeeded for more than a minute: Readiness probe failed: 500; correct the process, its port or the probe`,
+		},
+		"readiness that is lost": {
+			containers: []corev1.ContainerStatus{runs}, conditions: []corev1.PodCondition{answer(corev1.ContainersReady, "False", "ContainersNotReady")}, after: 20,
+			events: []corev1.Event{about(10, "Unhealthy", "Readiness probe failed: 500")}, waits: true, again: 40 * time.Second,
+			problem: `container "web": NotReady: it runs, but its readiness probe has not succeeded: Readiness probe failed: 500`,
+		},
+		"liveness": {
+			containers: []corev1.ContainerStatus{killed}, after: 60,
+			events:  []corev1.Event{about(30, "Unhealthy", "Liveness probe failed: 500"), about(50, "BackOff", "Back-off restarting failed container")},
+			problem: `container "web": CrashLoopBackOff: the process ends with exit code 137: Liveness probe failed: 500; kubectl logs --previous shows why the process ends`,
+		},
+		"pod that should be gone": {
+			deleted: true, after: 60, problem: `NodeNotReady: the node "one" does not answer: the pod should be gone by now; bring the node back, or delete it`,
+			objects: object("Node", "one"),
+		},
+		"pod that is being deleted": {deleted: true, after: 10, waits: true, again: 50 * time.Second},
+		"eviction": {
+			phase: corev1.PodFailed, reason: "Evicted", problem: "Evicted: low on memory; reduce what the pod uses, or raise the limit that the message names",
+		},
+		"end with an error": {
+			phase: corev1.PodFailed, containers: []corev1.ContainerStatus{{Name: "web", State: ended(3, "Error")}},
+			problem: `container "web": CrashLoopBackOff: the process ends with exit code 3; kubectl logs shows why the process ends`,
+		},
+		"missing claim": {
+			conditions: []corev1.PodCondition{scheduled("Unschedulable", `persistentvolumeclaim "data" not found`)},
+			problem:    `Unschedulable: persistentvolumeclaim "data" not found; create what is missing, or correct its name`, objects: object("PersistentVolumeClaim", "data"),
+		},
+		"unbound claim": {
+			conditions: []corev1.PodCondition{scheduled("Unschedulable", "pod has unbound immediate PersistentVolumeClaims")},
+			problem:    "Unschedulable: pod has unbound immediate PersistentVolumeClaims; kubectl describe persistentvolumeclaim shows why the volume is missing",
+			objects:    object("PersistentVolumeClaim", "data"),
+		},
+		"scheduling gate": {
+			conditions: []corev1.PodCondition{scheduled("SchedulingGated", "gated")},
+			problem:    "SchedulingGated: gated; remove the gates, or wait for the controller that set them",
+		},
+		"scheduler that has not looked": {
+			conditions: []corev1.PodCondition{scheduled("", "")}, waits: true, problem: "Pending: the scheduler has not looked at the pod yet",
+		},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			reduced := health.ReducePod(test.pod, *test.pod.ObjectMeta.DeepCopy())
-			for _, pod := range []*corev1.Pod{test.pod, reduced, health.ReducePod(reduced, reduced.ObjectMeta)} {
-				problem, fails, again := health.OfPodAt(pod, since.Add(test.after))
+			pod := &corev1.Pod{
+				Spec: corev1.PodSpec{NodeName: "one", Volumes: []corev1.Volume{claim}, Containers: []corev1.Container{{Name: "web"}}},
+				Status: corev1.PodStatus{
+					Phase: test.phase, Reason: test.reason, Message: "low on memory", ContainerStatuses: test.containers, Conditions: test.conditions,
+				},
+			}
+			if test.deleted {
+				pod.DeletionTimestamp = new(at(0))
+			}
 
-				expect.Equal(t, "whether the pod fails", test.want != "", fails)
+			problem, fails, again := health.Explain(health.PodFacts{Pod: pod, Node: test.node, Events: test.events, Now: at(test.after).Time})
+
+			text := problem.String()
+			expect.Equal(t, "problem", test.problem, text)
+			expect.Equal(t, "whether the pod fails", !test.waits, fails)
+			expect.Equal(t, "objects", test.objects, problem.Objects)
+			expect.Equal(t, "time of the next look", test.again, again)
+
+			// What is cached of a pod explains it as the whole pod does, but for claims.
+			reduced := health.ReducePod(pod, *pod.ObjectMeta.DeepCopy())
+			wholeProblem, wholeFails, wholeAgain := health.Explain(health.PodFacts{Pod: withoutMessages(pod), Now: at(test.after).Time})
+			for _, pod := range []*corev1.Pod{reduced, health.ReducePod(reduced, reduced.ObjectMeta)} {
+				problem, fails, again := health.Explain(health.PodFacts{Pod: pod, Now: at(test.after).Time})
+				expect.Equal(t, "whether the cached pod fails", wholeFails, fails)
+				expect.Equal(t, "time of the next look at the cached pod", wholeAgain, again)
 				if fails {
-					expect.Equal(t, "problem", test.want, problem.String())
+					expect.Equal(t, "problem of the cached pod", wholeProblem.String(), problem.String())
 				}
-				expect.Equal(t, "time of the next look", test.again, again)
 			}
 		})
 	}
+}
+
+// withoutMessages returns a pod whose containers wait without a message, which alternates.
+func withoutMessages(pod *corev1.Pod) *corev1.Pod {
+	copied := pod.DeepCopy()
+	for _, container := range copied.Status.ContainerStatuses {
+		if container.State.Waiting != nil {
+			container.State.Waiting.Message = ""
+		}
+	}
+	return copied
+}
+
+// TestFirstFailing: a living pod that fails comes before one that failed, and an old failure does not
+// count.
+func TestFirstFailing(t *testing.T) {
+	pod := func(name string, status corev1.PodStatus) *corev1.Pod {
+		return &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Name: name, OwnerReferences: []metav1.OwnerReference{{Kind: "ReplicaSet", Name: "web-1", Controller: new(true)}}}, Status: status,
+		}
+	}
+	failed := func(seconds int) corev1.PodStatus {
+		return corev1.PodStatus{
+			Phase: corev1.PodFailed, Reason: "Evicted", Conditions: []corev1.PodCondition{{Type: corev1.PodReady, LastTransitionTime: at(seconds)}},
+		}
+	}
+	crashes := corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{Name: "web", State: ended(1, "Error")}}}
+	begins := corev1.PodStatus{Phase: corev1.PodPending}
+	ofJob := pod("web-1", failed(0))
+	ofJob.OwnerReferences[0].Kind = "Job"
+	tests := map[string]struct {
+		pods  []*corev1.Pod
+		want  string
+		again time.Duration
+	}{
+		"none":                          {[]*corev1.Pod{pod("web-1", begins)}, "", 0},
+		"first by name":                 {[]*corev1.Pod{pod("web-3", crashes), pod("web-2", crashes), pod("web-1", begins)}, "web-2", 0},
+		"living before failed":          {[]*corev1.Pod{pod("web-1", failed(0)), pod("web-2", crashes)}, "web-2", 0},
+		"last of the failed":            {[]*corev1.Pod{pod("web-1", failed(0)), pod("web-2", failed(30)), pod("web-3", begins)}, "web-2", 9*time.Minute + 30*time.Second},
+		"failure of long ago":           {[]*corev1.Pod{pod("web-1", failed(-600)), pod("web-2", begins)}, "", 0},
+		"failure of long ago, in a Job": {[]*corev1.Pod{func() *corev1.Pod { p := ofJob.DeepCopy(); p.Status = failed(-600); return p }()}, "web-1", 0},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			for what, pods := range map[string][]*corev1.Pod{"whole": test.pods, "reduced": reduce(test.pods)} {
+				failing, found, again := health.FirstFailing(pods, at(60).Time)
+
+				expect.Equal(t, what+": whether a pod fails", test.want != "", found)
+				expect.Equal(t, what+": time of the next look", test.again, again)
+				if found {
+					expect.Equal(t, what+": pod", test.want, failing.Pod.Name)
+				}
+			}
+		})
+	}
+}
+
+func reduce(pods []*corev1.Pod) []*corev1.Pod {
+	var reduced []*corev1.Pod
+	for _, pod := range pods {
+		reduced = append(reduced, health.ReducePod(pod, *pod.ObjectMeta.DeepCopy()))
+	}
+	return reduced
 }
 
 func TestReducedPodsAreBounded(t *testing.T) {
 	long := strings.Repeat("x", 10000)
-	mounts := &corev1.Pod{
-		Spec:   corev1.PodSpec{Volumes: []corev1.Volume{{VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: long}}}}},
-		Status: corev1.PodStatus{Conditions: []corev1.PodCondition{{Type: corev1.PodReadyToStartContainers, Status: corev1.ConditionFalse}}},
-	}
+	failed := &corev1.Pod{Status: corev1.PodStatus{Phase: corev1.PodFailed, Reason: long, Message: long}}
 	crash := &corev1.Pod{Status: corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{Name: "web", State: ended(1, long)}}}}
 	var healthy, many corev1.Pod
 	for range 100 {
@@ -221,7 +420,7 @@ func TestReducedPodsAreBounded(t *testing.T) {
 	}
 	many.Spec.Containers = []corev1.Container{{Name: "web", ReadinessProbe: &corev1.Probe{ProbeHandler: corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: long}}}}}
 	expect.Equal(t, "status of a healthy pod", true, equality.Semantic.DeepEqual(health.ReducePod(&healthy, metav1.ObjectMeta{}), &corev1.Pod{}))
-	for name, pod := range map[string]*corev1.Pod{"mounts": mounts, "reason of the end": crash, "containers": &many} {
+	for name, pod := range map[string]*corev1.Pod{"failed": failed, "reason of the end": crash, "containers": &many} {
 		if reduced := health.ReducePod(pod, metav1.ObjectMeta{}); reduced.Size() > 700 {
 			t.Errorf("%s: the reduced pod has %d bytes", name, reduced.Size())
 		}
@@ -237,11 +436,12 @@ func TestReducedPodsAreBounded(t *testing.T) {
 	}
 }
 
-// TestFailureIn: the message of an owner blames the pod that PodProblem.Of names.
+// TestFailureIn: the message of an owner blames the pod that FailingPod.String names.
 func TestFailureIn(t *testing.T) {
 	tests := []struct{ message, pod, problem string }{
 		{`Deployment "web": 0/1: pod web-1: container "a": OOMKilled: ended with exit code 137`, "web-1", `container "a": OOMKilled: ended with exit code 137`},
 		{"Ready: 0/1: pod db-0: Unschedulable: no nodes", "db-0", "Unschedulable: no nodes"},
+		{"Ready: 0/1: pod db-0: FailedMount: no", "db-0", "FailedMount: no"},
 		{"Ready: 0/1: pod db-0: ContainerCreating: waits", "db-0", "ContainerCreating: waits"},
 		{`Ready: 0/1: pod db-0: container "web": NotReady: it runs`, "db-0", `container "web": NotReady: it runs`},
 		{"pod web-1: Pending", "", ""},

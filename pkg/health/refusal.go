@@ -75,7 +75,7 @@ func RefusedPods(ctx context.Context, events corev1client.EventInterface, involv
 	if len(list.Items) == 0 {
 		return "", nil
 	}
-	last := slices.MaxFunc(list.Items, func(a, b corev1.Event) int { return a.LastTimestamp.Compare(b.LastTimestamp.Time) })
+	last := slices.MaxFunc(list.Items, func(a, b corev1.Event) int { return lastSeen(&a).Compare(lastSeen(&b)) })
 	answer := message.Line(controllerPrefix.ReplaceAllLiteralString(last.Message, ""), maxRefusalText)
 	return withRemedy(withoutPod(answer)), nil
 }

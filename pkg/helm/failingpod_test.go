@@ -34,14 +34,15 @@ func TestFailingPod(t *testing.T) {
 			`pod web-a: container "web": CrashLoopBackOff; kubectl logs --previous shows why the process ends`,
 			[]string{pods, pods},
 		},
-		{"pod that runs", "Job", "Job", "Running", "", "", "", []string{pods, pods}},
+		{"pod that runs", "Job", "Job", "Running", "", "", "", []string{pods, pods, pods}},
+		{"pod that failed", "Job", "Job", "Failed", "", "", "pod web-a: Failed: the pod has failed; kubectl describe pod has the details", []string{pods, pods, pods}},
 		{"pod of another workload", "DaemonSet", "StatefulSet", "Pending", "ErrImagePull", "", refused, []string{pods, pods, events}},
 		{"DaemonSet with a pod", "DaemonSet", "DaemonSet", "Running", "", "", "", []string{pods, pods}},
-		{"Job without pods", "Job", "StatefulSet", "Running", "", "; kubectl describe job web", refused, []string{pods, pods, events}},
-		{"Job that has not started", "Job", "StatefulSet", "Running", "", "", "", []string{pods, pods}},
+		{"Job without pods", "Job", "StatefulSet", "Running", "", "; kubectl describe job web", refused, []string{pods, pods, pods, events}},
+		{"Job that has not started", "Job", "StatefulSet", "Running", "", "", "", []string{pods, pods, pods}},
 		{"StatefulSet that lacks a pod", "StatefulSet", "StatefulSet", "Running", "", ": pods are missing", refused, []string{pods, pods, events}},
 		{"StatefulSet that lacks none", "StatefulSet", "StatefulSet", "Running", "", "", "", []string{pods, pods}},
-		{"Deployment without pods", "Deployment", "Job", "Pending", "ErrImagePull", "", "", []string{pods, pods}},
+		{"Deployment without pods", "Deployment", "Job", "Pending", "ErrImagePull", "", "", []string{pods, pods, pods}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -74,4 +75,30 @@ func TestFailingPod(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestFailingPodWithEvents: only events say why a pod gets no volumes.
+func TestFailingPodWithEvents(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fixture) {
+		f.Serve(schema.GroupVersionResource{Version: "v1", Resource: "events"}, "Event", true)
+		pod := f.Edit("Pod", "default/web-a", "kubelet", func(object *unstructured.Unstructured) {
+			controller := true
+			object.SetLabels(map[string]string{"app": "web"})
+			object.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "v1", Kind: "StatefulSet", Name: "web", UID: "7", Controller: &controller}})
+			condition := map[string]any{"type": "PodReadyToStartContainers", "status": "False", "lastTransitionTime": "1970-01-01T00:00:00Z"}
+			object.Object["status"] = map[string]any{"phase": "Pending", "conditions": []any{condition}}
+		})
+		f.Edit("Event", "default/web-a.1", "kubelet", func(object *unstructured.Unstructured) {
+			object.Object["involvedObject"] = map[string]any{"uid": string(pod.GetUID())}
+			object.Object["type"], object.Object["reason"], object.Object["message"] = "Warning", "FailedMount", `configmap "settings" not found`
+			object.Object["lastTimestamp"] = "1970-01-01T00:00:10Z"
+		})
+
+		got, err := f.engine.FailingPod(t.Context(), ObjectHealth{
+			Object: ObjectReference{Kind: "StatefulSet", Namespace: "default", Name: "web"}, Health: Health{Selector: "app=web"},
+		})
+
+		expect.NoError(t, err)
+		expect.Equal(t, "why", `pod web-a: FailedMount: configmap "settings" not found; create what is missing, or correct its name`, got)
+	})
 }

@@ -22,6 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
 
+	"github.com/example/demoapp-controller/pkg/health"
 	"github.com/example/demoapp-controller/pkg/message"
 )
 
@@ -100,7 +101,7 @@ func (c *Cluster) bundleObjects(ctx context.Context, b *Bundle, kinds []Kind, na
 	var events bytes.Buffer
 	for _, event := range list.Items {
 		if served[schema.FromAPIVersionAndKind(event.InvolvedObject.APIVersion, event.InvolvedObject.Kind).GroupKind()] {
-			line := fmt.Sprintf("%s\t%s\t%s %s/%s\t%s\t%q", LastSeen(event).UTC().Format("2006-01-02T15:04:05Z"), event.Type,
+			line := fmt.Sprintf("%s\t%s\t%s %s/%s\t%s\t%q", health.LastSeen(event).UTC().Format("2006-01-02T15:04:05Z"), event.Type,
 				event.InvolvedObject.Kind, event.InvolvedObject.Namespace, event.InvolvedObject.Name, event.Reason, event.Message)
 			events.WriteString(message.Printable(line) + "\n")
 		}

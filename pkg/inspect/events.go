@@ -8,13 +8,14 @@ import (
 	"context"
 	"slices"
 	"sync"
-	"time"
 
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/example/demoapp-controller/pkg/health"
 )
 
 // maxEventReads is the number of objects whose events are read one by one.
@@ -63,7 +64,7 @@ func (c *Cluster) Events(ctx context.Context, root *Node) ([]corev1.Event, error
 		return nil, err
 	}
 	slices.SortFunc(found, func(a, b corev1.Event) int {
-		return cmp.Or(LastSeen(a).Compare(LastSeen(b)), cmp.Compare(a.InvolvedObject.Kind, b.InvolvedObject.Kind), cmp.Compare(a.Name, b.Name))
+		return cmp.Or(health.LastSeen(a).Compare(health.LastSeen(b)), cmp.Compare(a.InvolvedObject.Kind, b.InvolvedObject.Kind), cmp.Compare(a.Name, b.Name))
 	})
 	return found, nil
 }
@@ -86,19 +87,4 @@ func (c *Cluster) eventsOf(ctx context.Context, namespace string, uid types.UID)
 			return found, nil
 		}
 	}
-}
-
-// LastSeen returns the time at which an event happened last.
-func LastSeen(event corev1.Event) time.Time {
-	last := event.LastTimestamp.Time
-	if event.Series != nil && event.Series.LastObservedTime.After(last) {
-		last = event.Series.LastObservedTime.Time
-	}
-	if last.IsZero() {
-		last = event.EventTime.Time
-	}
-	if last.IsZero() {
-		last = event.CreationTimestamp.Time
-	}
-	return last
 }

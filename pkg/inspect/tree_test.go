@@ -34,6 +34,7 @@ var kindsOfTrees = []*metav1.APIResourceList{
 		{Name: "configmaps", Kind: "ConfigMap", Namespaced: true},
 		{Name: "pods", Kind: "Pod", Namespaced: true},
 		{Name: "namespaces", Kind: "Namespace"},
+		{Name: "nodes", Kind: "Node"},
 		{Name: "persistentvolumeclaims", Kind: "PersistentVolumeClaim", Namespaced: true},
 		{Name: "resourcequotas", Kind: "ResourceQuota", Namespaced: true},
 		{Name: "secrets", Kind: "Secret", Namespaced: true},
@@ -83,7 +84,7 @@ func treeCluster(t *testing.T, documents string) (*inspect.Cluster, *dynamicfake
 		content, err := yaml.YAMLToJSON([]byte(document))
 		expect.NoError(t, err)
 		expect.NoError(t, object.UnmarshalJSON(content))
-		if object.GetKind() != "Namespace" {
+		if object.GetKind() != "Namespace" && object.GetKind() != "Node" {
 			object.SetNamespace("shop")
 		}
 		objects = append(objects, object)

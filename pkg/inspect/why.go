@@ -17,6 +17,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/example/demoapp-controller/pkg/health"
@@ -104,6 +105,8 @@ type facts struct {
 	// events are those of the object in question. Those of the operator's kinds repeat conditions
 	// and are not read.
 	events []corev1.Event
+	// node is that of the pod in question; nil for another object, or if it cannot be read.
+	node *corev1.Node
 	// operator is nil if the Lease cannot be read.
 	operator *operatorFacts
 }
@@ -150,6 +153,27 @@ func (w *why) readEvents(ctx context.Context, node *Node) {
 	}
 }
 
+// readNode reads the node of a pod. Most users may not: the pod says less precisely that its node is
+// away.
+func (w *why) readNode(ctx context.Context, node *Node) {
+	w.facts.node = nil
+	if node.GroupVersionKind != pods || node.Object == nil {
+		return
+	}
+	name, _, _ := unstructured.NestedString(node.Object.Object, "spec", "nodeName")
+	if name == "" {
+		return
+	}
+	object, err := w.cluster.Get(ctx, Reference{GroupVersionKind: nodes, Name: name})
+	if err != nil {
+		return
+	}
+	found := &corev1.Node{}
+	if runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, found) == nil {
+		w.facts.node = found
+	}
+}
+
 // readOperator reads what the operator reports.
 func (w *why) readOperator(ctx context.Context) {
 	lease := Reference{
@@ -177,6 +201,7 @@ func (w *why) follow(ctx context.Context, node *Node) error {
 			w.tree.readLevel(ctx, []*Node{node})
 		}
 		w.readEvents(ctx, node)
+		w.readNode(ctx, node)
 		f := w.facts.find(node)
 		if f.verdict == Ready && len(e.Steps) > 0 {
 			break // A healthy object is not the cause: the one that names it is.

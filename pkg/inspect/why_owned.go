@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -24,6 +23,7 @@ import (
 	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	watchesv1alpha1 "github.com/example/demoapp-controller/pkg/apis/watches/v1alpha1"
+	"github.com/example/demoapp-controller/pkg/health"
 )
 
 // firstLook is the time that a running operator has for the first status of an object.
@@ -114,7 +114,7 @@ func (f facts) ofFailing(node *Node, summary Summary, found finding) finding {
 	case claimed && !inTheWay:
 		return found // What another object has, such as a host, is to be chosen anew here.
 	}
-	worstChild := worst(node)
+	worstChild := f.worst(node)
 	followsPods := slices.Contains([]string{apimeta.ReasonProgressing, apimeta.ReasonUnhealthy, releasev1alpha1.ReasonHealthTimeout}, summary.Reason)
 	if refused, ok := refusalOf(node, summary.Message); ok && (worstChild == nil || !followsPods) {
 		refused.text = summary.Message
@@ -179,7 +179,7 @@ func (f facts) ofUnseen(node *Node, summary Summary) finding {
 		return found
 	}
 	served := f.operator.report.serves(node.Resource, node.GroupVersionKind.GroupKind())
-	logs := fmt.Sprintf("kubectl logs -n %s %s", f.operator.lease.Namespace, podOf(f.operator.report.Leader))
+	logs := fmt.Sprintf("kubectl logs -n %s %s", f.operator.lease.Namespace, leaderPod(f.operator.report.Leader))
 	late := node.Object.GetCreationTimestamp().Add(firstLook).Before(f.now)
 	switch {
 	case f.operator.report.Version != "" && !served:
@@ -195,10 +195,10 @@ func (f facts) ofUnseen(node *Node, summary Summary) finding {
 	return found
 }
 
-// podOf returns the name of the pod in the identity of a leader, such as pod_1b2c, for kubectl
+// leaderPod returns the name of the pod in the identity of a leader, such as pod_1b2c, for kubectl
 // logs. Replicas that share the work have a common identity without a pod, so the result selects
 // them all.
-func podOf(leader string) string {
+func leaderPod(leader string) string {
 	pod, _, ok := strings.Cut(leader, "_")
 	if !ok {
 		return "--selector=app.kubernetes.io/name=demoapp-controller"
@@ -267,26 +267,39 @@ func childNamed(node *Node, reference Reference) *Node {
 }
 
 // worst returns the child that is furthest from healthy; nil if all are healthy.
-func worst(node *Node) *Node {
+func (f facts) worst(node *Node) *Node {
 	var found *Node
 	for _, child := range node.Children {
-		if rank := rankOf(child); rank != 0 && (found == nil || rank < rankOf(found)) {
+		if rank := f.rankOf(child); rank != 0 && (found == nil || rank < f.rankOf(found)) {
 			found = child
 		}
 	}
 	return found
 }
 
-// rankOf orders unhealthy objects, those that block most first. It is 0 for a healthy object. A pod
-// that failed is Current for kstatus, because a controller replaces it; it comes last.
-func rankOf(node *Node) int {
-	if rank := slices.Index(unhealthy, node.Health.Status) + 1; rank != 0 || node.GroupVersionKind != pods || node.Object == nil {
+// rankOf orders unhealthy objects, those that block most first. It is 0 for a healthy object. Of the
+// pods of a controller, one that does not go on by itself comes before one that has failed, because
+// the controller replaces that, and one that failed long ago comes last.
+func (f facts) rankOf(node *Node) int {
+	rank := slices.Index(unhealthy, node.Health.Status) + 1
+	if rank == 0 || node.GroupVersionKind != pods || node.Object == nil || metav1.GetControllerOf(node.Object) == nil {
 		return rank
 	}
-	if phase, _, _ := unstructured.NestedString(node.Object.Object, "status", "phase"); phase == string(corev1.PodFailed) {
-		return len(unhealthy) + 1
+	pod, err := podOf(node)
+	if err != nil {
+		return rank
 	}
-	return 0
+	_, fails, _ := health.Explain(health.PodFacts{Pod: pod, Now: f.now})
+	switch failed := health.HasFailed(pod); {
+	case failed && !health.FailedLately(pod, f.now):
+		return len(unhealthy) + 1
+	case failed:
+		return 2
+	case fails:
+		return 1
+	default:
+		return 3
+	}
 }
 
 var unhealthy = []status.Status{

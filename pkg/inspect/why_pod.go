@@ -4,10 +4,8 @@
 package inspect
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -19,105 +17,54 @@ import (
 
 // ofPod says why a pod is not ready.
 func (f facts) ofPod(node *Node) finding {
-	var pod corev1.Pod
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(node.Object.Object, &pod); err != nil {
-		return finding{verdict: Waits, text: err.Error(), commands: []string{kubectl("describe", node.Reference)}}
-	}
 	found := finding{verdict: Waits, text: node.Health.Message, commands: []string{kubectl("describe", node.Reference)}}
-	if pod.Status.Phase == corev1.PodFailed {
-		if pod.Status.Reason != "" {
-			found.verdict, found.text = NeedsPerson, fmt.Sprintf("%s: %s", pod.Status.Reason, pod.Status.Message)
-			return found
-		}
-		pod.Status.Phase = "" // Health has no problem of a pod that has ended. Its containers have one.
+	pod, err := podOf(node)
+	if err != nil {
+		found.text = err.Error()
+		return found
 	}
-	problem, fails, _ := health.OfPodAt(&pod, f.now)
-	for _, container := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
-		if fails && container.Name == problem.Container && container.State.Running == nil {
-			return f.ofContainer(node, container, problem)
-		}
+	problem, fails, _ := health.Explain(health.PodFacts{Pod: pod, Node: f.node, Events: f.events, Now: f.now})
+	if problem.Reason == "" {
+		return found
 	}
-	for _, condition := range pod.Status.Conditions {
-		if condition.Type == corev1.PodScheduled && condition.Status == corev1.ConditionFalse {
-			return f.ofUnscheduled(node, &pod, condition)
-		}
-	}
-	for _, reason := range []string{"FailedMount", "FailedAttachVolume", "FailedCreatePodSandBox", "Unhealthy"} {
-		if message := f.lastEvent(node, reason); message != "" {
-			found.verdict, found.text = NeedsPerson, message
-			found.next = mentionedVolume(node, message)
-			return found
-		}
-	}
+	found.text = problem.String()
 	if fails {
-		found.verdict, found.text = NeedsPerson, problem.String()
+		found.verdict = NeedsPerson
+	}
+	for _, object := range problem.Objects {
+		found.others = append(found.others, Reference{podObjects[object.Kind], node.Namespace, object.Name})
+	}
+	if len(found.others) > 0 {
+		found.next, found.others = &found.others[0], found.others[1:]
+		if found.next.GroupVersionKind == claims {
+			found.verdict = Waits // The claims decide.
+		}
+	}
+	if problem.Crashed() {
+		found.commands = []string{logsOf(pod, problem.Container)}
 	}
 	return found
 }
 
-// ofContainer says more than health about the problem of a container that does not run.
-func (f facts) ofContainer(node *Node, container corev1.ContainerStatus, problem health.PodProblem) finding {
-	found := finding{verdict: NeedsPerson, commands: []string{kubectl("describe", node.Reference)}}
-	ended := cmp.Or(container.State.Terminated, container.LastTerminationState.Terminated)
-	message := problem.Detail
-	if waiting := container.State.Waiting; waiting != nil {
-		message = waiting.Message
-	}
-	switch {
-	case problem.Crashed() && ended != nil:
-		logs := fmt.Sprintf("kubectl logs %s -n %s -c %s", node.Name, node.Namespace, container.Name)
-		if container.State.Terminated == nil {
+// podObjects are the kinds of the objects that keep a pod from being ready.
+var podObjects = map[string]schema.GroupVersionKind{
+	nodes.Kind: nodes, secrets.Kind: secrets, configMaps.Kind: configMaps, claims.Kind: claims,
+}
+
+func podOf(node *Node) (*corev1.Pod, error) {
+	pod := &corev1.Pod{}
+	return pod, runtime.DefaultUnstructuredConverter.FromUnstructured(node.Object.Object, pod)
+}
+
+// logsOf returns the command that shows what the last process of a container wrote.
+func logsOf(pod *corev1.Pod, container string) string {
+	logs := fmt.Sprintf("kubectl logs %s -n %s -c %s", pod.Name, pod.Namespace, container)
+	for _, status := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
+		if status.Name == container && status.State.Terminated == nil {
 			logs += " --previous"
 		}
-		found.commands = []string{logs}
-		found.text = fmt.Sprintf("Container %s ended with exit code %d (%s)", container.Name, ended.ExitCode, problem.Reason)
-	case strings.Contains(problem.Reason, "Image"):
-		found.text = fmt.Sprintf("Container %s: %s of image %s: %s", container.Name, problem.Reason, container.Image, cmp.Or(f.lastEvent(node, "Failed"), message))
-	default:
-		found.text = fmt.Sprintf("Container %s: %s: %s", container.Name, problem.Reason, message)
-		found.next = mentionedVolume(node, message)
 	}
-	found.text += "; " + problem.Remedy
-	return found
-}
-
-// mentionedVolume returns the Secret or ConfigMap that a message of the kubelet blames.
-func mentionedVolume(node *Node, message string) *Reference {
-	if secret := refusal.SecretMissing.Subject(message); secret != "" {
-		return &Reference{secrets, node.Namespace, secret}
-	}
-	if config := refusal.ConfigMapMissing.Subject(message); config != "" {
-		return &Reference{configMaps, node.Namespace, config}
-	}
-	return nil
-}
-
-// ofUnscheduled says why no node takes a pod.
-func (f facts) ofUnscheduled(node *Node, pod *corev1.Pod, condition corev1.PodCondition) finding {
-	found := finding{verdict: NeedsPerson, text: condition.Message, commands: []string{kubectl("describe", node.Reference)}}
-	if claim := refusal.ClaimMissing.Subject(condition.Message); claim != "" {
-		found.next = &Reference{claims, node.Namespace, claim}
-		return found
-	}
-	if refusal.ClaimsUnbound.In(condition.Message) {
-		found.verdict = Waits // The claims decide.
-		for _, volume := range pod.Spec.Volumes {
-			if volume.PersistentVolumeClaim != nil {
-				found.others = append(found.others, Reference{claims, node.Namespace, volume.PersistentVolumeClaim.ClaimName})
-			}
-		}
-		if len(found.others) > 0 {
-			found.next, found.others = &found.others[0], found.others[1:]
-		}
-		return found
-	}
-	if condition.Message == "" {
-		found.verdict, found.text = Waits, "The scheduler has not looked at the pod yet"
-	}
-	if gated := condition.Reason == corev1.PodReasonSchedulingGated; gated {
-		found.text = "The pod has scheduling gates"
-	}
-	return found
+	return logs
 }
 
 // ofOther says why any other object is not healthy: what Kubernetes reports in its conditions or
@@ -137,7 +84,7 @@ func (f facts) ofOther(node *Node) finding {
 		}
 		return found
 	}
-	if child := worst(node); child != nil {
+	if child := f.worst(node); child != nil {
 		found.child = child
 		return found
 	}
@@ -181,14 +128,9 @@ func (f facts) ofTerminating(node *Node) finding {
 	if finalizers := node.Object.GetFinalizers(); len(finalizers) > 0 {
 		return finalizersOfOthers(node, finalizers)
 	}
-	if node.GroupKind() == (schema.GroupKind{Kind: "Pod"}) {
-		grace := node.Object.GetDeletionGracePeriodSeconds()
-		if grace != nil && f.now.Sub(node.Object.GetDeletionTimestamp().Time).Seconds() > 60 {
-			return finding{
-				verdict:  NeedsPerson,
-				text:     "The pod should be gone by now: the kubelet of its node does not answer",
-				commands: []string{"kubectl get nodes", kubectl("get", node.Reference) + " -o wide"},
-			}
+	if node.GroupVersionKind == pods {
+		if found := f.ofPod(node); found.verdict == NeedsPerson {
+			return found
 		}
 	}
 	return finding{verdict: Waits, text: "The object is being deleted", commands: []string{kubectl("describe", node.Reference)}}
@@ -199,7 +141,7 @@ func (f facts) lastEvent(node *Node, reason string) string {
 	var found *corev1.Event
 	for i := range f.events {
 		event := &f.events[i]
-		if event.Reason == reason && event.InvolvedObject.UID == node.Object.GetUID() && (found == nil || LastSeen(*found).Before(LastSeen(*event))) {
+		if event.Reason == reason && event.InvolvedObject.UID == node.Object.GetUID() && (found == nil || health.LastSeen(*found).Before(health.LastSeen(*event))) {
 			found = event
 		}
 	}

@@ -42,7 +42,7 @@ status: {replicas: 1, fullyLabeledReplicas: 1}
 apiVersion: v1
 kind: Pod
 metadata: {name: web-1-a, uid: pod, labels: {app: web, hash: a}, ownerReferences: [{apiVersion: apps/v1, kind: ReplicaSet, name: web-1, uid: rs, controller: true}]}
-spec: {volumes: [{name: data, persistentVolumeClaim: {claimName: data}}, {name: logs, persistentVolumeClaim: {claimName: logs}}]}
+spec: {nodeName: one, volumes: [{name: data, persistentVolumeClaim: {claimName: data}}, {name: logs, persistentVolumeClaim: {claimName: logs}}]}
 status: %s
 `
 
@@ -60,6 +60,16 @@ func crashes(code int, reason string) string {
 // unschedulable returns the status of a pod that no node takes.
 func unschedulable(reason, message string) string {
 	return fmt.Sprintf(`{phase: Pending, conditions: [{type: PodScheduled, status: "False", reason: %s, message: %q}]}`, reason, message)
+}
+
+// evicted returns another pod of the ReplicaSet, which was evicted at a time.
+func evicted(at string) string {
+	return `---
+apiVersion: v1
+kind: Pod
+metadata: {name: web-1-0, uid: evicted, labels: {app: web, hash: a}, ownerReferences: [{apiVersion: apps/v1, kind: ReplicaSet, name: web-1, uid: rs, controller: true}]}
+status: {phase: Failed, reason: Evicted, message: low on memory, conditions: [{type: Ready, status: "False", lastTransitionTime: "` + at + `"}]}
+`
 }
 
 // TestWhyOfPods follows an app through its Deployment to what keeps a pod from running.
@@ -80,17 +90,17 @@ func TestWhyOfPods(t *testing.T) {
 		cause, text, command string
 		waits                bool
 	}{
-		{name: "image", status: waits("ImagePullBackOff", "not found"), cause: "Pod/web-1-a", text: "Container web: ImagePullBackOff of image a:1: not found", command: describe},
+		{name: "image", status: waits("ImagePullBackOff", "not found"), cause: "Pod/web-1-a", text: `container "web": ImagePullBackOff: the image "a:1" cannot be pulled: not found; check that the image exists`, command: describe},
 		{
 			name: "image with an event", status: waits("ErrImagePull", "short"), event: "pod Failed: 401 Unauthorized", cause: "Pod/web-1-a",
-			text: "Container web: ImagePullBackOff of image a:1: 401 Unauthorized", command: describe,
+			text: `container "web": ImagePullBackOff: the image "a:1" cannot be pulled: 401 Unauthorized; check`, command: describe,
 		},
 		{name: "name of an image", status: waits("InvalidImageName", "no"), cause: "Pod/web-1-a", text: "InvalidImageName", command: describe},
-		{name: "exit code", status: crashes(42, "Error"), cause: "Pod/web-1-a", text: "Container web ended with exit code 42 (CrashLoopBackOff); kubectl logs --previous", command: previous},
-		{name: "out of memory", status: crashes(137, "OOMKilled"), cause: "Pod/web-1-a", text: "exit code 137 (OOMKilled); raise the memory limit", command: previous},
+		{name: "exit code", status: crashes(42, "Error"), cause: "Pod/web-1-a", text: `container "web": CrashLoopBackOff: the process ends with exit code 42; kubectl logs --previous`, command: previous},
+		{name: "out of memory", status: crashes(137, "OOMKilled"), cause: "Pod/web-1-a", text: "OOMKilled: the process ends with exit code 137; raise the memory limit", command: previous},
 		{
 			name: "init container", status: `{phase: Pending, initContainerStatuses: [{name: prepare, state: {terminated: {exitCode: 3}}}]}`,
-			cause: "Pod/web-1-a", text: "Container prepare ended with exit code 3", command: "kubectl logs web-1-a -n shop -c prepare",
+			cause: "Pod/web-1-a", text: `container "prepare": CrashLoopBackOff: the process ends with exit code 3`, command: "kubectl logs web-1-a -n shop -c prepare",
 		},
 		{name: "command", status: waits("RunContainerError", "exec: no such file"), cause: "Pod/web-1-a", text: "exec: no such file", command: describe},
 		{name: "Secret of a container", status: waits("CreateContainerConfigError", `secret "token" not found`), cause: "Secret/token", text: "does not exist", command: "kubectl create secret generic token -n shop --from-literal=KEY=VALUE"},
@@ -101,13 +111,26 @@ func TestWhyOfPods(t *testing.T) {
 		{name: "Secret of a volume", status: starting, event: `pod FailedMount: secret "tls" not found`, cause: "Secret/tls", text: "does not exist", command: "kubectl create secret generic tls -n shop --from-literal=KEY=VALUE"},
 		{name: "volume", status: starting, event: "pod FailedAttachVolume: it is attached elsewhere", cause: "Pod/web-1-a", text: "attached elsewhere", command: describe},
 		{name: "sandbox", status: starting, event: "pod FailedCreatePodSandBox: plugin type cni failed", cause: "Pod/web-1-a", text: "cni failed", command: describe},
-		{name: "probe", status: "{phase: Running}", event: "pod Unhealthy: Readiness probe failed: 500", cause: "Pod/web-1-a", text: "probe failed: 500", command: describe},
-		{name: "probe with an event", status: unready, event: "pod Unhealthy: Readiness probe failed: 404", cause: "Pod/web-1-a", text: "probe failed: 404", command: describe},
+		{name: "probe", status: unready, event: "pod Unhealthy: Readiness probe failed: 500", cause: "Pod/web-1-a", text: "probe failed: 500", command: describe},
 		{name: "probe without an event", status: unready, cause: "Pod/web-1-a", text: `container "web": NotReady: it runs, but its readiness probe has not`, command: describe},
 		{name: "evicted", status: "{phase: Failed, reason: Evicted, message: low on memory}", cause: "Pod/web-1-a", text: "Evicted: low on memory", command: describe},
+		{
+			name: "node that is away", objects: "---\napiVersion: v1\nkind: Node\nmetadata: {name: one, uid: one}\nstatus: {conditions: [{type: Ready, status: Unknown, message: Kubelet stopped posting node status.}]}\n",
+			status: `{phase: Running, conditions: [{type: Ready, status: "False"}, {type: ContainersReady, status: "True"}]}`,
+			cause:  "Node/one", text: "Kubelet stopped posting node status.", command: "kubectl describe node one",
+		},
+		{
+			name: "replacement of an evicted pod", objects: evicted("1970-01-01T00:15:00Z"), status: starting,
+			cause: "Pod/web-1-0", text: "Evicted: low on memory", command: "kubectl describe pod web-1-0 -n shop",
+		},
+		{
+			name: "pod that crashes after an eviction", objects: evicted("1970-01-01T00:15:00Z"), status: crashes(1, "Error"), cause: "Pod/web-1-a",
+			text: "exit code 1", command: previous,
+		},
+		{name: "pod that starts long after an eviction", objects: evicted("1970-01-01T00:00:00Z"), status: starting, cause: "Pod/web-1-a", command: describe, waits: true},
 		{name: "nodes", status: unschedulable("Unschedulable", "0/2 nodes are available: 2 Insufficient cpu"), cause: "Pod/web-1-a", text: "Insufficient cpu", command: describe},
 		{name: "taint", status: unschedulable("Unschedulable", "2 node(s) had untolerated taint {gpu: }"), cause: "Pod/web-1-a", text: "untolerated taint", command: describe},
-		{name: "scheduling gate", status: unschedulable("SchedulingGated", "gated"), cause: "Pod/web-1-a", text: "scheduling gates", command: describe},
+		{name: "scheduling gate", status: unschedulable("SchedulingGated", "gated"), cause: "Pod/web-1-a", text: "SchedulingGated: gated; remove the gates", command: describe},
 		{
 			name: "missing claim", status: unschedulable("Unschedulable", `persistentvolumeclaim "data" not found`), cause: "PersistentVolumeClaim/data",
 			text: "does not exist", command: "kubectl get persistentvolumeclaim -n shop",
@@ -142,7 +165,7 @@ func TestWhyOfPods(t *testing.T) {
 			if tt.event != "" {
 				about, text, _ := strings.Cut(tt.event, " ")
 				reason, message, _ := strings.Cut(text, ": ")
-				event := &corev1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "a"}, InvolvedObject: corev1.ObjectReference{UID: types.UID(about)}, Reason: reason, Message: message}
+				event := &corev1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "a"}, InvolvedObject: corev1.ObjectReference{UID: types.UID(about)}, Reason: reason, Message: message, LastTimestamp: metav1.NewTime(now)}
 				_, err := cluster.Kubernetes.CoreV1().Events("shop").Create(t.Context(), event, metav1.CreateOptions{})
 				expect.NoError(t, err)
 			}

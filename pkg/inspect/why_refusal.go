@@ -28,6 +28,7 @@ var (
 	namespaces      = schema.GroupVersionKind{Version: "v1", Kind: "Namespace"}
 	serviceAccounts = schema.GroupVersionKind{Version: "v1", Kind: "ServiceAccount"}
 	configMaps      = schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}
+	nodes           = schema.GroupVersionKind{Version: "v1", Kind: "Node"}
 	claims          = schema.GroupVersionKind{Version: "v1", Kind: "PersistentVolumeClaim"}
 	crds            = schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}
 	priorityClasses = schema.GroupVersionKind{Group: "scheduling.k8s.io", Version: "v1", Kind: "PriorityClass"}

@@ -17,6 +17,7 @@ import (
 
 	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
+	"github.com/example/demoapp-controller/pkg/health"
 	"github.com/example/demoapp-controller/pkg/inspect"
 )
 
@@ -116,7 +117,7 @@ func readyColor(s inspect.Summary) color {
 	switch s.State() {
 	case inspect.StateReady:
 		return green
-	case inspect.StateStalled:
+	case inspect.StateNeedsPerson:
 		return red
 	default:
 		return yellow
@@ -196,7 +197,7 @@ func (c *command) eventRows(events []corev1.Event) [][]cell {
 			kind.color = yellow
 		}
 		rows = append(rows, []cell{
-			{text: age(c.options.Now(), inspect.LastSeen(event))},
+			{text: age(c.options.Now(), health.LastSeen(event))},
 			{text: printable(event.InvolvedObject.Kind + "/" + event.InvolvedObject.Name)},
 			kind,
 			{text: printable(event.Message)},

@@ -11,6 +11,7 @@ package refusal
 import (
 	"cmp"
 	"regexp"
+	"slices"
 )
 
 // Text is a text of Kubernetes. Its subject is the object that the text names as the cause.
@@ -75,11 +76,22 @@ func text(expression string) Text { return Text{regexp.MustCompile(expression)} 
 // In reports whether the text is part of a message.
 func (t Text) In(message string) bool { return t.pattern.MatchString(message) }
 
-// Subject returns the subject of the text in a message. It is empty for a text without a subject, and if
-// the text is not part of the message.
+// Subject returns the first subject of the text in a message. It is empty for a text without a subject,
+// and if the text is not part of the message.
 func (t Text) Subject(message string) string {
-	if match := t.pattern.FindStringSubmatch(message); match != nil {
-		return cmp.Or(match[1:]...)
+	for _, subject := range t.Subjects(message) {
+		return subject
 	}
 	return ""
+}
+
+// Subjects returns the subjects of the text in a message, each once.
+func (t Text) Subjects(message string) []string {
+	var subjects []string
+	for _, match := range t.pattern.FindAllStringSubmatch(message, -1) {
+		if subject := cmp.Or(match[1:]...); subject != "" && !slices.Contains(subjects, subject) {
+			subjects = append(subjects, subject)
+		}
+	}
+	return subjects
 }

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/example/demoapp-controller/pkg/health"
 	"github.com/example/demoapp-controller/pkg/inspect"
 )
 
@@ -35,7 +36,7 @@ type appView struct {
 
 // states are the names of states in styles.
 var states = map[inspect.State]string{
-	inspect.StateReady: "ready", inspect.StateNotReady: "waits", inspect.StateStalled: "person", inspect.StateDeleting: "deleting",
+	inspect.StateReady: "ready", inspect.StateNotReady: "waits", inspect.StateNeedsPerson: "person", inspect.StateDeleting: "deleting",
 }
 
 func idOf(object inspect.Reference) string {
@@ -225,7 +226,7 @@ func eventViews(events []corev1.Event) []eventView {
 	for i := len(events) - 1; i >= 0 && len(views) < maxEvents; i-- {
 		e := events[i]
 		views = append(views, eventView{
-			Time: inspect.LastSeen(e), Warning: e.Type == corev1.EventTypeWarning, Count: e.Count,
+			Time: health.LastSeen(e), Warning: e.Type == corev1.EventTypeWarning, Count: e.Count,
 			Object: clean(e.InvolvedObject.Kind + "/" + e.InvolvedObject.Name), Reason: clean(e.Reason), Message: clean(e.Message),
 		})
 	}

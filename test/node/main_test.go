@@ -7,6 +7,7 @@ package node_test
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -25,7 +26,15 @@ import (
 // shared has the operator of artifacts/install.yaml, with all kinds.
 var shared *cluster.Cluster
 
+// parallel is the number of parallel tests. They mostly wait, so it can exceed the number of processors.
+const parallel = "24"
+
 func TestMain(m *testing.M) {
+	flag.Parse()
+	if err := flag.Set("test.parallel", parallel); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
 	root, err := repository.Root()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

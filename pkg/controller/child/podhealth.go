@@ -21,12 +21,12 @@ import (
 )
 
 // PodHealth knows why pods of the owners of one kind do not start. The pods have a label whose
-// value is the name of their owner. Only what [health.OfPodAt] reads is cached, and nothing of it
+// value is the name of their owner. Only what [health.Explain] reads is cached, and nothing of it
 // for a healthy pod.
 type PodHealth struct {
 	*Labeled[*corev1.Pod]
 
-	refusals *refusals
+	looks *looks
 }
 
 // NewPodHealth returns the health of the pods with the label.
@@ -40,7 +40,7 @@ func newPodHealth(
 	env Informers, kube kubernetes.Interface, resource, label string, reduce func(whole *corev1.Pod, metadata metav1.ObjectMeta) *corev1.Pod,
 ) (PodHealth, error) {
 	pods, err := NewLabeled(env, resource, label, kube, kube.CoreV1().Pods, reduce)
-	return PodHealth{pods, &refusals{events: kube.CoreV1()}}, err
+	return PodHealth{pods, &looks{events: kube.CoreV1()}}, err
 }
 
 // Names returns the names of the pods of an owner, sorted. Pods that are being deleted are left
@@ -63,8 +63,7 @@ func (h PodHealth) Names(owner cache.ObjectName) []string {
 func (h PodHealth) FirstFailing(
 	ctx context.Context, owner cache.ObjectName, jobs []*batchv1.Job, now time.Time, retryAfter func(time.Duration),
 ) string {
-	var first *corev1.Pod
-	var text string
+	var pods []*corev1.Pod
 	started := map[string]bool{}
 	for _, pod := range h.Of(owner) {
 		kind, name := health.WorkloadOf(pod)
@@ -72,14 +71,11 @@ func (h PodHealth) FirstFailing(
 			continue
 		}
 		started[name] = true
-		problem, fails, again := health.OfPodAt(pod, now)
-		if again > 0 {
-			retryAfter(again)
-		}
-		if fails && (first == nil || pod.Name < first.Name) {
-			first, text = pod, problem.Of(pod)
+		if !health.HasFailed(pod) { // The Job decides whether it tries again.
+			pods = append(pods, pod)
 		}
 	}
+	text := h.firstFailing(ctx, pods, now, retryAfter)
 	for _, job := range slices.SortedFunc(slices.Values(jobs), func(a, b *batchv1.Job) int { return cmp.Compare(a.Name, b.Name) }) {
 		if text == "" && !started[job.Name] {
 			text = h.withoutPod(ctx, job, now, retryAfter)
@@ -88,9 +84,25 @@ func (h PodHealth) FirstFailing(
 	return text
 }
 
+// firstFailing says which of the pods fails, and why; empty if none does.
+func (h PodHealth) firstFailing(ctx context.Context, pods []*corev1.Pod, now time.Time, retryAfter func(time.Duration)) string {
+	failing, fails, again := health.FirstFailing(pods, now)
+	if again > 0 {
+		retryAfter(again)
+	}
+	if !fails {
+		return ""
+	}
+	text, again := h.looks.explained(ctx, failing, now)
+	if again > 0 {
+		retryAfter(again)
+	}
+	return text
+}
+
 // withoutPod says why a Job has no pod. The text is empty while the Job may still create one.
 func (h PodHealth) withoutPod(ctx context.Context, job *batchv1.Job, now time.Time, retryAfter func(time.Duration)) string {
-	refused, again := h.refusals.of(ctx, job, job.CreationTimestamp.Time, now)
+	refused, again := h.looks.refusal(ctx, job, job.CreationTimestamp.Time, now)
 	retryAfter(again)
 	grace := podGrace - now.Sub(job.CreationTimestamp.Time)
 	switch {
@@ -117,41 +129,31 @@ func (s *Set) ExplainedBy(pods PodHealth) *Set {
 // explain adds to the messages of children that are not healthy why their pods do not start.
 func (p *pass) explain(ctx context.Context) {
 	if p.set.pods != nil {
-		p.explainPods()
+		p.explainPods(ctx)
 		p.explainMissingPods(ctx)
 	}
 }
 
-// explainPods adds to the messages of children that are not healthy why their first pod by name
-// does not start.
-func (p *pass) explainPods() {
-	type failure struct{ pod, text string }
-	found := map[id]failure{}
+// explainPods adds to the messages of children that are not healthy which of their pods fails, and
+// why.
+func (p *pass) explainPods(ctx context.Context) {
+	var unhealthy []int
 	for i, child := range p.state.Children {
 		if isWorkload(p.state.kinds[i]) && child.Health.Status != kstatus.CurrentStatus {
-			found[id{p.state.kinds[i], child.Name}] = failure{}
+			unhealthy = append(unhealthy, i)
 		}
 	}
-	if len(found) == 0 {
+	if len(unhealthy) == 0 {
 		return
 	}
+	byWorkload := map[id][]*corev1.Pod{}
 	for _, pod := range p.set.pods.Of(cache.MetaObjectToName(p.owner)) {
 		kind, name := health.WorkloadOf(pod)
-		of := id{kind, name}
-		first, unhealthy := found[of]
-		if !unhealthy {
-			continue
-		}
-		problem, fails, again := health.OfPodAt(pod, p.now)
-		if again > 0 {
-			p.retryAfter(again)
-		}
-		if fails && (first.pod == "" || pod.Name < first.pod) {
-			found[of] = failure{pod.Name, problem.Of(pod)}
-		}
+		byWorkload[id{kind, name}] = append(byWorkload[id{kind, name}], pod)
 	}
-	for i, child := range p.state.Children {
-		if text := found[id{p.state.kinds[i], child.Name}].text; text != "" {
+	for _, i := range unhealthy {
+		pods := byWorkload[id{p.state.kinds[i], p.state.Children[i].Name}]
+		if text := p.set.pods.firstFailing(ctx, pods, p.now, p.retryAfter); text != "" {
 			p.explainChild(i, text)
 		}
 	}
@@ -164,9 +166,9 @@ func (p *pass) explainMissingPods(ctx context.Context) {
 		switch {
 		case p.state.kinds[i] != "StatefulSet":
 		case child.Health.PodsMissing == "":
-			p.set.pods.refusals.forget(child)
+			p.set.pods.looks.forget(child)
 		default:
-			text, again := p.set.pods.refusals.of(ctx, child, p.now, p.now)
+			text, again := p.set.pods.looks.refusal(ctx, child, p.now, p.now)
 			p.retryAfter(again)
 			if text != "" {
 				p.explainChild(i, text)

@@ -39,7 +39,7 @@ func (r Readiness) Inherit(ctx context.Context, owner, workload metav1.Object, n
 func reduceToReady(whole *corev1.Pod, metadata metav1.ObjectMeta) *corev1.Pod {
 	reduced := health.ReducePod(whole, metadata)
 	reduced.Spec.NodeName = whole.Spec.NodeName
-	if ready := readyOf(whole); ready != nil {
+	if ready := readyOf(whole); ready != nil && readyOf(reduced) == nil {
 		reduced.Status.Conditions = append(reduced.Status.Conditions, corev1.PodCondition{Type: corev1.PodReady, Status: ready.Status})
 	}
 	return reduced

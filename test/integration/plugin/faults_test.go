@@ -345,7 +345,7 @@ var faults = []fault{
 	},
 
 	// Images and containers.
-	{name: "image that cannot be pulled", objects: stuck, object: "demoapp/web", cause: "Pod/web-", ready: `: container "web": ImagePullBackOff: the image "registry.invalid/web:1" cannot be pulled`, verdict: acts, text: "ImagePullBackOff of image registry.invalid/web:1"},
+	{name: "image that cannot be pulled", objects: stuck, object: "demoapp/web", cause: "Pod/web-", ready: `: container "web": ImagePullBackOff: the image "registry.invalid/web:1" cannot be pulled`, verdict: acts, text: "ImagePullBackOff"},
 	{name: "image of a WebApp", objects: webapp, object: "webapp/front", cause: "Pod/front-", ready: `: ImagePullBackOff: the image "registry.invalid/front:1" cannot be pulled`, verdict: acts, text: "ImagePullBackOff"},
 	{
 		name: "image of one app of a DemoAppCluster", object: "demoappcluster/page", cause: "Pod/page-", verdict: acts, text: "ImagePullBackOff",
@@ -382,7 +382,7 @@ var faults = []fault{
 		cause: "Pod/web-", verdict: acts, text: "InvalidImageName",
 	},
 	{
-		name: "init container", objects: stuck, pods: "web-", object: "demoapp/web", cause: "Pod/web-", verdict: acts, text: "Container prepare ended with exit code 3",
+		name: "init container", objects: stuck, pods: "web-", object: "demoapp/web", cause: "Pod/web-", verdict: acts, text: "the process ends with exit code 3",
 		podStatus: "initContainerStatuses: [{name: prepare, image: a, imageID: '', ready: false, restartCount: 0, state: {terminated: {exitCode: 3}}}]",
 	},
 	{

@@ -272,27 +272,30 @@ func TestPodThatDoesNotStart(t *testing.T) {
 	})
 }
 
-// TestPodThatWaitsForMount: only events of the pod have the reason, so the message names what it
-// mounts.
+// TestPodThatWaitsForMount: only events of the pod have the reason. They are listed, at growing
+// intervals.
 func TestPodThatWaitsForMount(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.makeStatefulSetReady(2)
 		pod := controllertest.Get(w.World, w.kube.CoreV1().Pods("ns").Get, "db-2")
-		pod.Spec.Volumes = []corev1.Volume{{Name: "tls", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "theirs"}}}}
-		controllertest.Update(w.World, w.kube.CoreV1().Pods("ns").Update, pod)
-		pod.ResourceVersion = ""
 		pod.Status = corev1.PodStatus{Phase: corev1.PodPending, Conditions: []corev1.PodCondition{
 			{Type: corev1.PodReadyToStartContainers, Status: corev1.ConditionFalse, LastTransitionTime: metav1.Now()},
 		}}
 		controllertest.Update(w.World, w.kube.CoreV1().Pods("ns").UpdateStatus, pod)
 		w.Take()
 
-		w.Wait(2 * time.Minute) // No event follows.
+		w.Wait(2 * time.Minute) // No event of a watch follows.
 
-		expect.Contains(w.t, "message", w.ready().Message, "pod db-2: ContainerCreating: waits for its volumes or its network for more than a minute: it mounts Secret theirs")
+		expect.Contains(w.t, "message", w.ready().Message, "pod db-2: ContainerCreating: waits for its volumes or its network for more than a minute; kubectl describe")
+		controllertest.Create(w.World, w.kube.CoreV1().Events("ns").Create, &corev1.Event{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "db-2.1"}, InvolvedObject: corev1.ObjectReference{UID: pod.UID},
+			Type: corev1.EventTypeWarning, Reason: "FailedMount", Message: `secret "theirs" not found`, LastTimestamp: metav1.Now(),
+		})
+		w.Wait(20 * time.Minute)
+		expect.Contains(w.t, "message", w.ready().Message, `pod db-2: FailedMount: secret "theirs" not found; create what is missing, or correct its name`)
 		w.Take()
 		w.Wait(9 * time.Hour)
-		expect.Equal(w.t, "requests at rest", []string(nil), w.Take())
+		expect.Equal(w.t, "writes at rest", []string(nil), slices.DeleteFunc(w.Take(), func(request string) bool { return strings.HasPrefix(request, "list events") }))
 	})
 }
 

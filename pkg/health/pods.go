@@ -38,7 +38,7 @@ const notReady = "NotReady"
 // before someone changes an object. The value is what to do.
 var containerFailures = map[string]string{
 	crashLoopBackOff:            "kubectl logs --previous shows why the process ends",
-	configError:                 "create the Secret, ConfigMap or key that the message names; if the image runs as root, use one with a numeric user other than root",
+	configError:                 "create the Secret, ConfigMap or key that the message names",
 	"CreateContainerError":      "kubectl describe pod has the details",
 	"ErrImageNeverPull":         "use an image that the nodes have",
 	"ErrImagePull":              remedyPull,
@@ -51,6 +51,13 @@ var containerFailures = map[string]string{
 	"RunContainerError":         "the image must have the program that the container starts",
 	"SignatureValidationFailed": "use a signed image",
 }
+
+// remedyRoot is the remedy of a container that must not run as root, but would.
+const remedyRoot = "the container must not run as root: set securityContext.runAsUser to a user other than root that the image supports, " +
+	"or use an image that names such a user by its number"
+
+// nonRoot matches the texts of kubelets about containers that must not run as root.
+var nonRoot = regexp.MustCompile(`(?i)non-?root`)
 
 const remedyPull = "check that the image exists, and that the nodes may pull it"
 
@@ -323,6 +330,9 @@ func ofContainer(container corev1.ContainerStatus) (PodProblem, bool) {
 		return PodProblem{}, false
 	}
 	problem.Remedy = containerFailures[problem.Reason]
+	if problem.Reason == configError && nonRoot.MatchString(problem.Detail) {
+		problem.Remedy = remedyRoot
+	}
 	if problem.Reason == oomKilled {
 		problem.Remedy = "raise the memory limit, or let the process use less"
 	}

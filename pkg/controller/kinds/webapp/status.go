@@ -61,7 +61,7 @@ func blockedMessage(image, blockedBy string, deployment *child.Observed) string 
 // refusals maps a part of the API server's message about refused pods to the field that
 // causes the refusal.
 var refusals = []struct{ part, field, advice string }{
-	{"violates PodSecurity", "spec.securityContext", "change it to meet the Pod Security level of the namespace"},
+	{"violates PodSecurity", "spec.securityContext", "change it to meet the Pod Security level of the namespace, such as with runAsNonRoot true"},
 	{"exceeded quota", "spec.replicas, spec.resources", "reduce them, or raise the ResourceQuota of the namespace"},
 	{"failed quota", "spec.resources", "set the resources that the ResourceQuota of the namespace requires"},
 	{"usage per Container is", "spec.resources", "change them to meet the LimitRange of the namespace"},

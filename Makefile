@@ -309,6 +309,13 @@ test-chaos: build ## Break requests, watches, processes and surroundings of the 
 test-node: test-node-programs node-image ## Play the operator in pods, on a node that runs containers. Needs root and Linux.
 	$(GO_TEST) -count=1 -v -tags node ./test/node
 
+# The plays of each change: one of each kind of workload.
+NODE_PLAYS := TestDemoAppServesItsMessage|TestWebAppRunsStockImage|TestQueryPostgreSQL
+
+.PHONY: test-node-short
+test-node-short: test-node-programs node-image ## Play a DemoApp, a WebApp and a PostgreSQL on a node that runs containers. Needs root and Linux.
+	$(GO_TEST) -count=1 -v -tags node -run '^($(NODE_PLAYS))$$' ./test/node
+
 .PHONY: test-node-programs
 test-node-programs:
 	@hack/test-programs.sh node

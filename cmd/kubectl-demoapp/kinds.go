@@ -15,6 +15,7 @@ import (
 	cachev1 "github.com/example/demoapp-controller/pkg/apis/cache/v1"
 	demov1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
 	examplev1 "github.com/example/demoapp-controller/pkg/apis/example/v1"
+	webappv1 "github.com/example/demoapp-controller/pkg/apis/webapp/v1"
 	"github.com/example/demoapp-controller/pkg/controller/child"
 	"github.com/example/demoapp-controller/pkg/controller/kinds/demoapp"
 	"github.com/example/demoapp-controller/pkg/controller/kinds/memcachedbackup"
@@ -30,11 +31,15 @@ import (
 func kinds() map[schema.GroupKind]inspect.KindFunctions {
 	return map[schema.GroupKind]inspect.KindFunctions{
 		demov1alpha1.SchemeGroupVersion.WithKind("DemoApp").GroupKind(): {Fields: demoAppFields, Restore: restoreDemoApp},
-		memcachedbackup.Kind.GroupKind(): children(memcachedbackup.Kind, func(m *cachev1.MemcachedBackup, pull images.Table) []child.Desired {
-			return []child.Desired{memcachedbackup.Desired(m, pull)}
+		memcachedbackup.Kind.GroupKind(): children(memcachedbackup.Kind, func(m *cachev1.MemcachedBackup, in inspect.ChildrenInput) []child.Desired {
+			return []child.Desired{memcachedbackup.Desired(m, in.Images)}
 		}),
-		webapp.Kind.GroupKind():  children(webapp.Kind, func(w *examplev1.WebApp, _ images.Table) []child.Desired { return webapp.Desired(w) }),
-		website.Kind.GroupKind(): children(website.Kind, website.Desired),
+		webapp.Kind.GroupKind(): children(webapp.Kind, func(w *examplev1.WebApp, in inspect.ChildrenInput) []child.Desired {
+			return webapp.Desired(w, in.EnforcesRestricted())
+		}),
+		website.Kind.GroupKind(): children(website.Kind, func(w *webappv1.Website, in inspect.ChildrenInput) []child.Desired {
+			return website.Desired(w, in.Images)
+		}),
 	}
 }
 
@@ -42,14 +47,14 @@ func kinds() map[schema.GroupKind]inspect.KindFunctions {
 func children[T any, P interface {
 	*T
 	metav1.Object
-}](kind schema.GroupVersionKind, desired func(P, images.Table) []child.Desired,
+}](kind schema.GroupVersionKind, desired func(P, inspect.ChildrenInput) []child.Desired,
 ) inspect.KindFunctions {
-	return inspect.KindFunctions{Children: func(object *unstructured.Unstructured, pull images.Table) ([]child.Rendered, error) {
+	return inspect.KindFunctions{Children: func(object *unstructured.Unstructured, in inspect.ChildrenInput) ([]child.Rendered, error) {
 		owner := P(new(T))
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, owner); err != nil {
 			return nil, err
 		}
-		return child.Render(owner, kind, desired(owner, pull)...)
+		return child.Render(owner, kind, desired(owner, in)...)
 	}}
 }
 

@@ -118,7 +118,7 @@ func targets(w workflow) []string {
 func TestTargetsExist(t *testing.T) {
 	want := map[string][]string{
 		"ci.yaml": {
-			"docker-build", "lint", "release", "test-cluster", "test-databases", "test-release", "test-unit", "verify",
+			"docker-build", "lint", "release", "test-cluster", "test-databases", "test-node-short", "test-release", "test-unit", "verify",
 		},
 		"nightly.yaml":  {"test-chaos", "test-cluster-all", "test-conformance", "test-databases", "test-release", "test-rename", "test-version"},
 		"release.yaml":  {"release", "release-push", "sign"},

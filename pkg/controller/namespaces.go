@@ -37,10 +37,33 @@ func NewNamespaces(client metadata.Interface) (*Namespaces, cache.SharedIndexInf
 func keepNamespace(whole *metav1.PartialObjectMetadata) *metav1.PartialObjectMetadata {
 	kept := metacache.Identity(whole)
 	kept.DeletionTimestamp = whole.DeletionTimestamp
+	if EnforcesRestricted(whole) {
+		kept.Labels = map[string]string{podSecurity: restricted}
+	}
 	if IsPaused(whole) {
 		kept.Annotations = map[string]string{apimeta.AnnotationPaused: "true", apimeta.AnnotationPausedReason: PausedReason(whole)}
 	}
 	return kept
+}
+
+// podSecurity is the label with the Pod Security level that a Namespace enforces, and restricted the
+// strictest one: https://kubernetes.io/docs/concepts/security/pod-security-admission/.
+const podSecurity, restricted = "pod-security.kubernetes.io/enforce", "restricted"
+
+// EnforcesRestricted reports whether a Namespace enforces the restricted Pod Security level.
+func EnforcesRestricted(namespace metav1.Object) bool {
+	return namespace.GetLabels()[podSecurity] == restricted
+}
+
+// EnforcesRestricted reports whether a Namespace enforces the restricted Pod Security level. known is
+// false while the cache lacks the Namespace: its appearance calls the functions of Watch. A nil
+// *Namespaces reports that all of them do, because pods that meet the level run anywhere.
+func (n *Namespaces) EnforcesRestricted(namespace string) (enforced, known bool) {
+	if n == nil {
+		return true, true
+	}
+	found := n.get(namespace)
+	return found != nil && EnforcesRestricted(found), found != nil
 }
 
 // maxPausedReason is the maximum length, in bytes, of the reason of a pause in a message.
@@ -105,8 +128,8 @@ func (n *Namespaces) get(namespace string) *metav1.PartialObjectMetadata {
 	return found.(*metav1.PartialObjectMetadata)
 }
 
-// Watch calls changed with the name of each namespace that appears, or that is paused, resumed or
-// being deleted, from now on, until the returned function is called. The cache must sync before the
+// Watch calls changed with the name of each namespace that appears, that is paused, resumed or being
+// deleted, or that begins or ends to enforce the restricted Pod Security level, from now on, until the returned function is called. The cache must sync before the
 // first pass over an object. Watch of a nil *Namespaces calls nothing.
 func (n *Namespaces) Watch(changed func(namespace string)) (synced []NamedSync, stop func(), err error) {
 	if n == nil {
@@ -133,7 +156,8 @@ func (h namespaceHandler) OnAdd(namespace *metav1.PartialObjectMetadata, isIniti
 
 // OnUpdate implements cache.TypedResourceEventHandler.
 func (h namespaceHandler) OnUpdate(before, after *metav1.PartialObjectMetadata) {
-	if IsPaused(before) != IsPaused(after) || PausedReason(before) != PausedReason(after) || (before.DeletionTimestamp == nil) != (after.DeletionTimestamp == nil) {
+	if IsPaused(before) != IsPaused(after) || PausedReason(before) != PausedReason(after) || (before.DeletionTimestamp == nil) != (after.DeletionTimestamp == nil) ||
+		EnforcesRestricted(before) != EnforcesRestricted(after) {
 		h(after.Name)
 	}
 }

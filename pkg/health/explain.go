@@ -211,6 +211,9 @@ func ofContainer(container corev1.ContainerStatus) (PodProblem, bool) {
 		return PodProblem{}, false
 	}
 	problem.Remedy = cmp.Or(containerFailures[problem.Reason], podFailures[problem.Reason])
+	if problem.Reason == configError && refusal.RootRefused.In(problem.Detail) {
+		problem.Remedy = remedyRoot
+	}
 	return problem, true
 }
 

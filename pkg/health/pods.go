@@ -55,7 +55,7 @@ const (
 // before someone changes an object. The value is what to do.
 var containerFailures = map[string]string{
 	crashLoopBackOff:            "kubectl logs --previous shows why the process ends",
-	configError:                 "create the Secret, ConfigMap or key that the message names; if the image runs as root, use one with a numeric user other than root",
+	configError:                 "create the Secret, ConfigMap or key that the message names",
 	"CreateContainerError":      remedyDescribe,
 	"ErrImageNeverPull":         "use an image that the nodes have",
 	"ErrImagePull":              remedyPull,
@@ -68,6 +68,10 @@ var containerFailures = map[string]string{
 	"RunContainerError":         "the image must have the program that the container starts",
 	"SignatureValidationFailed": "use a signed image",
 }
+
+// remedyRoot is the remedy of a container that must not run as root, but would.
+const remedyRoot = "the container must not run as root: set securityContext.runAsUser to a user other than root that the image supports, " +
+	"or use an image that names such a user by its number"
 
 // podFailures are the other reasons of a problem, as containerFailures.
 var podFailures = map[string]string{

@@ -57,8 +57,8 @@ func TestStatusOfPod(t *testing.T) {
 			"image that runs as root",
 			corev1.ContainerStatus{State: waiting("CreateContainerConfigError", "container has runAsNonRoot and image will run as root")},
 			corev1.PodCondition{},
-			`container "web": CreateContainerConfigError: container has runAsNonRoot and image will run as root; create the Secret, ConfigMap or key ` +
-				`that the message names; if the image runs as root, use one with a numeric user other than root`,
+			`container "web": CreateContainerConfigError: container has runAsNonRoot and image will run as root; the container must not run as root: ` +
+				`set securityContext.runAsUser to a user other than root that the image supports, or use an image that names such a user by its number`,
 		},
 		{
 			"no node",

@@ -46,6 +46,9 @@ func (o *operation) Build(reader io.Reader, validate bool) (kube.ResourceList, e
 // next builds the next manifest to apply. It refuses objects that no attempt could apply, before it
 // sends a request. The error names all of them.
 func (o *operation) next(text string) (kube.ResourceList, error) {
+	if err := o.keepShutdown(text); err != nil {
+		return nil, o.invalid(err)
+	}
 	list, err := o.buildChecked(text, manifest.CheckMetadata)
 	if unserved := (*unservedError)(nil); isExcluded(err) && errors.As(err, &unserved) && unserved.served.Empty() {
 		return nil, fmt.Errorf("%w: install the kind's CRD first, CRDs in templates come too late for objects of the same chart", err)

@@ -229,6 +229,7 @@ func (o *operation) deploy(desired Release, decision Decision) (*Deployed, error
 		return nil, &RenderError{Chart: desired.Chart.Name(), Err: err}
 	}
 	o.owner, o.chart, o.replaces = desired.Owner, desired.Chart.Name(), desired.ForceReplace
+	o.keepsShutdown = desired.KeepShutdown && decision.Cause != CauseRequested
 	cfg, err := o.configuration()
 	if err != nil {
 		return nil, err
@@ -494,6 +495,7 @@ func (o *operation) beforeCreate(next *releasev1.Release) error {
 	if err := o.checkHooks(next); err != nil {
 		return o.note(err)
 	}
+	next.Manifest = cmp.Or(o.kept, next.Manifest)
 	if err := errors.Join(o.ownManifest(next, false), o.lookFirst(next)); err != nil {
 		return o.note(err)
 	}

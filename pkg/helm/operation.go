@@ -65,6 +65,10 @@ type operation struct {
 	// replaces says that objects may be deleted and created again, see Release.ForceReplace
 	// and Release.RollbackForceReplace.
 	replaces bool
+	// keepsShutdown is Release.KeepShutdown, unless the upgrade was requested. kept is the next manifest
+	// with what it keeps; empty if it keeps nothing.
+	keepsShutdown bool
+	kept          string
 	// skipsHooks says that no hooks run.
 	skipsHooks bool
 	// rendered says that the templates were rendered.

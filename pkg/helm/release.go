@@ -93,6 +93,11 @@ type Release struct {
 	// Install, Upgrade and Uninstall are the options of these actions. A rollback uses the options
 	// of Upgrade.
 	Install, Upgrade, Uninstall ActionOptions
+	// KeepShutdown lets the pods of a workload keep how they end (see package shutdown) if an upgrade would
+	// change nothing else in the pod template: it would restart all pods for this alone. They get it with
+	// the next change of the template, or with an upgrade that was requested ([CauseRequested]).
+	// It is not part of InputDigest.
+	KeepShutdown bool
 	// ForceReplace lets an install or upgrade replace an object whose change the
 	// API server refuses, for instance because a field is immutable. The engine deletes the
 	// object, waits until it is gone, and creates it again. It replaces only objects that it

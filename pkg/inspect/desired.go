@@ -25,9 +25,8 @@ import (
 // KindFunctions are the pure functions of a kind that say what an object desires. The package of
 // the kind exports them, and the program registers them.
 type KindFunctions struct {
-	// Children returns the desired children of an object; nil for a kind with a release. pull says
-	// where the operator's images are pulled from.
-	Children func(object *unstructured.Unstructured, pull images.Table) ([]child.Rendered, error)
+	// Children returns the desired children of an object; nil for a kind with a release.
+	Children func(object *unstructured.Unstructured, in ChildrenInput) ([]child.Rendered, error)
 	// Fields returns the values that the fields of the spec give to the chart; nil for a kind whose
 	// whole spec is the values.
 	Fields func(object *unstructured.Unstructured, in FieldsInput) (Fields, error)
@@ -35,6 +34,15 @@ type KindFunctions struct {
 	// fields give some recorded values to the chart. Secrets are not restored. The notes say which
 	// fields cannot be restored. It is nil for a kind whose whole spec is the values.
 	Restore func(object *unstructured.Unstructured, recorded map[string]any) (notes []string, err error)
+}
+
+// ChildrenInput is what the desired children of an object depend on besides the object.
+type ChildrenInput struct {
+	// Images say where the operator's images are pulled from.
+	Images images.Table
+	// EnforcesRestricted reports whether the namespace of the object enforces the restricted Pod Security
+	// level. The answer is true if the Namespace cannot be read, as for the operator.
+	EnforcesRestricted func() bool
 }
 
 // FieldsInput is what the values of a spec depend on besides the spec.

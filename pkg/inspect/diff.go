@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
+	"github.com/example/demoapp-controller/pkg/controller"
 	"github.com/example/demoapp-controller/pkg/controller/child"
 	"github.com/example/demoapp-controller/pkg/controller/release"
 	"github.com/example/demoapp-controller/pkg/helm"
@@ -188,7 +189,9 @@ func plainly(objects []*unstructured.Unstructured) []desiredObject {
 
 // children compares the desired children of an owner with the live ones.
 func (d Differ) children(ctx context.Context, owner *unstructured.Unstructured) ([]Difference, error) {
-	rendered, err := d.Functions.Children(owner, d.images(ctx))
+	rendered, err := d.Functions.Children(owner, ChildrenInput{
+		Images: d.images(ctx), EnforcesRestricted: func() bool { return d.enforcesRestricted(ctx, owner.GetNamespace()) },
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -218,6 +221,12 @@ func (d Differ) children(ctx context.Context, owner *unstructured.Unstructured) 
 		before = append(before, object)
 	}
 	return d.compareAll(ctx, owner, desired, before, child.FieldManager, owner.GetNamespace())
+}
+
+// enforcesRestricted is ChildrenInput.EnforcesRestricted.
+func (c *Cluster) enforcesRestricted(ctx context.Context, namespace string) bool {
+	found, err := c.Kubernetes.CoreV1().Namespaces().Get(ctx, namespace, metav1.GetOptions{})
+	return err != nil || controller.EnforcesRestricted(found)
 }
 
 // compareAll compares all desired objects with the live ones. Objects of before that are no longer

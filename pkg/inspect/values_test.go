@@ -16,7 +16,6 @@ import (
 
 	"github.com/example/demoapp-controller/pkg/controller/child"
 	"github.com/example/demoapp-controller/pkg/helm/record"
-	"github.com/example/demoapp-controller/pkg/images"
 	"github.com/example/demoapp-controller/pkg/inspect"
 	"github.com/example/demoapp-controller/test/expect"
 )
@@ -191,7 +190,7 @@ func TestRestore(t *testing.T) {
 }
 
 // children are the functions of a plain kind that must not be asked.
-func children(*unstructured.Unstructured, images.Table) ([]child.Rendered, error) {
+func children(*unstructured.Unstructured, inspect.ChildrenInput) ([]child.Rendered, error) {
 	return nil, errors.New("the children are not needed")
 }
 

@@ -68,6 +68,9 @@ var (
 	ConfigMapMissing = text(`(?i)\bconfigmaps? (?:"([^"]+)" not found|[a-z0-9-]+/([a-z0-9.-]+))`)
 )
 
+// RootRefused is a text of the kubelet about a container that must not run as root, without a subject.
+var RootRefused = text(`(?i)non-?root`)
+
 // KindMissing is the text of client-go for a kind that the API server does not serve.
 var KindMissing = text(`no matches for kind "([^"]+)"`)
 

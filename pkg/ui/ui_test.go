@@ -31,7 +31,6 @@ import (
 
 	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
 	"github.com/example/demoapp-controller/pkg/controller/child"
-	"github.com/example/demoapp-controller/pkg/images"
 	"github.com/example/demoapp-controller/pkg/inspect"
 	"github.com/example/demoapp-controller/pkg/ui"
 	"github.com/example/demoapp-controller/test/expect"
@@ -114,7 +113,7 @@ func startWith(t *testing.T, options ui.Options, answer clienttesting.ReactionFu
 }
 
 // desiredSecret is what a Website desires in these tests.
-func desiredSecret(owner *unstructured.Unstructured, _ images.Table) ([]child.Rendered, error) {
+func desiredSecret(owner *unstructured.Unstructured, _ inspect.ChildrenInput) ([]child.Rendered, error) {
 	return []child.Rendered{{Object: secret(owner.GetName(), "bmV3LXBhc3N3b3Jk")}}, nil
 }
 

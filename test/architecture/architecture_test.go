@@ -47,7 +47,7 @@ const (
 // leaves import nothing of this module but each other.
 var leaves = []string{
 	"pkg/endpoint", "pkg/expiring", "pkg/health", "pkg/images", "pkg/message", "pkg/metacache", "pkg/overlay", "pkg/rawjson", "pkg/redact",
-	"pkg/refusal", "pkg/registries", "pkg/served", "pkg/serving", "pkg/shardcache", "pkg/ssa", "pkg/window",
+	"pkg/refusal", "pkg/registries", "pkg/served", "pkg/serving", "pkg/shardcache", "pkg/shutdown", "pkg/ssa", "pkg/window",
 }
 
 // layers are the folders under pkg. Each kind is a layer of its own: see layerOf.

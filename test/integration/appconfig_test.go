@@ -116,8 +116,6 @@ func (c *configured) replicaSets() int {
 	return len(sets.Items)
 }
 
-var reloadLabels = map[string]string{configv1.LabelReload: "true"}
-
 // TestAppConfigLife follows an AppConfig from its creation to its deletion, and counts the
 // requests.
 func TestAppConfigLife(t *testing.T) {
@@ -133,7 +131,7 @@ func TestAppConfigLife(t *testing.T) {
 	}
 
 	begin = time.Now()
-	c.deploy(reloadLabels)
+	c.deploy(nil)
 	if sets := c.replicaSets(); sets != 1 {
 		t.Errorf("a Deployment that is younger than the content has %d ReplicaSets, want 1", sets)
 	}
@@ -146,7 +144,7 @@ func TestAppConfigLife(t *testing.T) {
 	changed := c.awaitReady()
 	c.assertRequests(begin, map[string]int{
 		"patch configmaps": 1, "patch deployments": 1, "patch statefulsets": 1, "patch daemonsets": 1,
-		"patch appconfigs/status": 1, "create events": 2,
+		"patch appconfigs/status": 2, "create events": 2,
 	})
 	if changed.Status.ConfigHash == first.Status.ConfigHash || !slices.Equal(changed.Status.Reloaded, []string{"DaemonSet/web", "Deployment/web", "StatefulSet/web"}) {
 		t.Errorf("status is %+v", changed.Status)
@@ -178,11 +176,11 @@ func TestAppConfigKeepsFieldsOfTheOwner(t *testing.T) {
 	c.create()
 	c.awaitReady()
 	apply := func(image string) *appsv1.Deployment {
-		manifest := fmt.Sprintf(`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"web","labels":{%q:"true"}},"spec":{
+		manifest := fmt.Sprintf(`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"web"},"spec":{
 			"selector":{"matchLabels":{"app":"web"}},"template":{"metadata":{"labels":{"app":"web"}},"spec":{
 				"securityContext":{"runAsNonRoot":true,"runAsUser":65534,"seccompProfile":{"type":"RuntimeDefault"}},
 				"containers":[{"name":"web","image":%q,"envFrom":[{"configMapRef":{"name":"shop-config"}}],
-					"securityContext":{"allowPrivilegeEscalation":false,"capabilities":{"drop":["ALL"]}}}]}}}}`, configv1.LabelReload, image)
+					"securityContext":{"allowPrivilegeEscalation":false,"capabilities":{"drop":["ALL"]}}}]}}}}`, image)
 		d, err := shared.Client.AppsV1().Deployments(c.namespace).Patch(t.Context(), "web", types.ApplyPatchType, []byte(manifest),
 			metav1.PatchOptions{FieldManager: "gitops", Force: ptr.To(true)})
 		if err != nil {

@@ -37,7 +37,7 @@ type refusalCase struct {
 }
 
 // ofKubelet are the texts of a kubelet, which simulated nodes do not have. The tests of a real node read them.
-var ofKubelet = []string{"ConfigMapMissing", "SecretMissing"}
+var ofKubelet = []string{"ConfigMapMissing", "RootRefused", "SecretMissing"}
 
 // TestRefusalTexts has Kubernetes say each text of package refusal.
 func TestRefusalTexts(t *testing.T) {

@@ -16,11 +16,12 @@ import (
 	"github.com/example/demoapp-controller/test/cluster"
 )
 
-// TestDemoAppServesItsMessage: the Service answers with the message, after the install, after an upgrade, and after the
-// correction of a changed pod template.
+// TestDemoAppServesItsMessage: the Service answers with the message. No request fails during an upgrade and the correction of a
+// changed pod template.
 func TestDemoAppServesItsMessage(t *testing.T) {
 	for _, replicas := range []int32{1, 3} {
 		t.Run(fmt.Sprintf("%d replicas", replicas), func(t *testing.T) {
+			t.Parallel()
 			namespace := restricted(t, "upgrade")
 			startClient(t, namespace)
 			demoApp := func(message string) string {
@@ -35,6 +36,7 @@ spec: {replicaCount: %d, image: "nginx:1.27-alpine", message: %q, apiKey: veryse
 			awaitReady(t, namespace, "demoapp/shop")
 			expectPage(t, namespace, "http://shop", "before")
 
+			stop := load(t, namespace, "http://shop")
 			apply(t, namespace, demoApp("after"))
 			awaitReady(t, namespace, "demoapp/shop")
 			awaitRollout(t, namespace, "shop", replicas)
@@ -45,10 +47,18 @@ spec: {replicaCount: %d, image: "nginx:1.27-alpine", message: %q, apiKey: veryse
 			}
 			awaitImage(t, namespace, "shop", "nginx:1.27-alpine")
 			awaitRollout(t, namespace, "shop", replicas)
+			if count := stop(); count < leastRequests {
+				t.Errorf("%d requests during the changes, want at least %d", count, leastRequests)
+			} else {
+				t.Logf("%d requests during the changes", count)
+			}
 			expectPage(t, namespace, "http://shop", "after")
 		})
 	}
 }
+
+// leastRequests is the number of requests that a client makes at least while pods are replaced twice.
+const leastRequests = 100
 
 // awaitImage waits until the first container of a Deployment has this image again.
 func awaitImage(t *testing.T, namespace, name, image string) {

@@ -131,7 +131,7 @@ var failures = map[string]failure{
 	},
 	"image that runs as root": {
 		objects: cache(strings.Replace(deployment(sleeps(""), ""), "runAsUser: 1000, ", "", 1)),
-		cause:   "Pod/pods-", says: "image will run as root", operator: "use one with a numeric user other than root", remedy: healthy,
+		cause:   "Pod/pods-", says: "image will run as root", operator: "use an image that names such a user by its number", remedy: healthy,
 	},
 	"init container": {
 		objects: cache(deployment(sleeps(""), "initContainers: ["+strings.Replace(runs("exit 4", ""), "name: main", "name: prepare", 1)+"]")), cause: "Pod/pods-",

@@ -12,6 +12,7 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/google/go-cmp/cmp"
@@ -100,12 +101,23 @@ func (f *fleet) awaitRollout(before snapshot) {
 	f.t.Helper()
 	cluster.Eventually(f.t.Context(), f.t, "revisions of the new chart", func(ctx context.Context) (bool, error) {
 		for release, revisions := range f.snapshot(ctx).revisions {
-			if f.isDemoApp(release) && len(revisions) <= len(before.revisions[release]) {
+			if f.isDemoApp(release) && newest(revisions) <= newest(before.revisions[release]) {
 				return false, fmt.Errorf("release %s has the revisions %q", release, revisions)
 			}
 		}
 		return true, nil
 	})
+}
+
+// newest returns the number of the newest revision. The history keeps only the last ones.
+func newest(revisions []string) int {
+	latest := 0
+	for _, revision := range revisions {
+		text, _, _ := strings.Cut(revision, " ")
+		number, _ := strconv.Atoi(text) // Helm's label is a number.
+		latest = max(latest, number)
+	}
+	return latest
 }
 
 // assertComplete asserts that a snapshot has the release and the Deployment of each DemoApp, and
@@ -129,9 +141,9 @@ func (f *fleet) assertComplete(s snapshot) {
 	}
 }
 
-// rolled are the components that an upgrade from an older version rolls once, because they get
-// resource requests: see docs/upgrade.md.
-var rolled = regexp.MustCompile(`^(appstack|shop)-sample-(backend|frontend|cache|db)(-|$)`)
+// rolled are the workloads that an upgrade from an older version rolls once, because they get resource
+// requests, or because that version did not record their templates: see docs/upgrade.md.
+var rolled = regexp.MustCompile(`^((appstack|shop)-sample-(backend|frontend|cache|db)|(memcachedbackup|webapp|website)-sample)(-|$)`)
 
 // kept returns the entries of a snapshot that must not change.
 func kept(entries map[string]string) map[string]string {
@@ -155,7 +167,7 @@ func (f *fleet) compare(before snapshot, chartChanged bool) string {
 	}
 	added := 0
 	for release, revisions := range after.revisions {
-		more := len(revisions) - len(before.revisions[release])
+		more := newest(revisions) - newest(before.revisions[release])
 		added += more
 		expected := 0
 		if chartChanged && f.isDemoApp(release) {
@@ -189,16 +201,19 @@ func (f *fleet) assertUntouched(before snapshot) {
 	f.compare(before, false)
 }
 
-// play runs an operator on the state of another version. It touches neither pods nor releases until
-// a DemoApp changes.
-func (f *fleet) play(what string, launch cluster.Launch) {
+// play runs an operator on the state of another version. It touches no pods, and gives each release a
+// revision if the chart differs, until a DemoApp changes.
+func (f *fleet) play(what string, launch cluster.Launch, chartChanged bool) {
 	f.t.Helper()
 	before := f.snapshot(f.t.Context())
 	operator := launch.Start(f.t.Context(), f.t, shared).AwaitReady(f.t.Context(), f.t)
+	if chartChanged {
+		f.awaitRollout(before)
+	}
 	awaitQuiet(f.t, operator)
 	f.awaitReady()
 	requests := requestsOf(f.t, operator)
-	f.t.Logf("%s: %d requests (%s), %s", what, len(requests), summarize(requests), f.compare(before, false))
+	f.t.Logf("%s: %d requests (%s), %s", what, len(requests), summarize(requests), f.compare(before, chartChanged))
 	f.change("Message after the " + what)
 	operator.Stop()
 }

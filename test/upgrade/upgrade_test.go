@@ -139,9 +139,9 @@ func upgradeFrom(t *testing.T, tree *tree, size int, downgrade bool) {
 
 	if downgrade {
 		deployRBAC(t, tree)
-		fleet.play("downgrade", old)
+		fleet.play("downgrade", old, chartChanged)
 		deployRBAC(t, thisTree(t, tree))
-		fleet.play("upgrade after it", present)
+		fleet.play("upgrade after it", present, chartChanged)
 	}
 }
 

@@ -55,6 +55,18 @@ func Retain(desired Desired) Desired {
 	return RetainIf(desired, func(*Observed) bool { return true })
 }
 
+// keeping is a child that keeps another template until its owner changes.
+type keeping struct {
+	Desired
+
+	was Desired
+}
+
+// KeepUntilChange marks a child that keeps the pod template of was, if it has it, until its owner
+// changes. was is what the owner desires in other circumstances, or what an earlier version of the
+// operator desired.
+func KeepUntilChange(desired, was Desired) Desired { return keeping{desired, was} }
+
 // id identifies a child of an owner.
 type id struct{ kind, name string }
 
@@ -82,6 +94,8 @@ type desiredChild struct {
 	parts
 	// stays is the argument of RetainIf. It is nil for a child that is not retained.
 	stays func(got *Observed) bool
+	// was is the argument of KeepUntilChange; nil without it.
+	was Desired
 }
 
 // isRetained reports whether a child must not be written. got is the observed child, or nil.
@@ -114,6 +128,10 @@ func prepare(owner metav1.Object, ownerKind schema.GroupVersionKind, desired Des
 	if isKept {
 		desired = kept.Desired
 	}
+	former, _ := desired.(keeping)
+	if former.was != nil {
+		desired = former.Desired
+	}
 	inner, once := desired.(onceOnly)
 	if once {
 		desired = inner.Desired
@@ -140,7 +158,7 @@ func prepare(owner metav1.Object, ownerKind schema.GroupVersionKind, desired Des
 	object.SetLabels(labels)
 	child := desiredChild{
 		id: id{object.GetKind(), object.GetName()}, gvk: object.GroupVersionKind(), object: ssa.Prepare(object),
-		once: once, stays: kept.stays,
+		once: once, stays: kept.stays, was: former.was,
 	}
 	notes, errs := ssa.Check(object)
 	for _, note := range notes {

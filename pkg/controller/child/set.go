@@ -287,7 +287,10 @@ func (p *pass) ensure(ctx context.Context, desired desiredChild) error {
 	if known && p.hasEnded(kind, desired, record) {
 		return nil
 	}
-	if desired, err = desired.split(kind.template); err != nil {
+	if desired, err = desired.split(kind.template); err == nil {
+		desired, err = p.withKept(desired)
+	}
+	if err != nil {
 		return controller.Terminal(fmt.Errorf("%s: %w", desired.id, err))
 	}
 	return p.ensureServed(ctx, kind, desired, record, known)

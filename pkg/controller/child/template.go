@@ -23,6 +23,7 @@ import (
 	childv1alpha1 "github.com/example/demoapp-controller/pkg/apis/child/v1alpha1"
 	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
 	"github.com/example/demoapp-controller/pkg/controller/rollout"
+	"github.com/example/demoapp-controller/pkg/shutdown"
 	"github.com/example/demoapp-controller/pkg/ssa"
 )
 
@@ -53,6 +54,8 @@ type parts struct {
 	// template and rest are the digests of the template and of the remaining fields. whole is the
 	// digest of both, as earlier versions of the operator recorded it.
 	template, rest, whole string
+	// kept says why a child keeps a template until its owner changes, by the digest of the template.
+	kept map[string]string
 	// isIncomplete says that the object does not have the template, so it must not be written.
 	isIncomplete bool
 }
@@ -74,6 +77,42 @@ func (d desiredChild) split(path []string) (desiredChild, error) {
 	}
 	d.parts = split
 	return d.keeping(split.template), nil
+}
+
+// withKept adds the templates that the child keeps until a change of the owner.
+func (p *pass) withKept(d desiredChild) (desiredChild, error) {
+	if d.template == "" || d.gvk.Group != appsv1.GroupName {
+		return d, nil
+	}
+	d.kept = map[string]string{}
+	if err := d.keepAbrupt(d.object, onlyShutdown); err != nil || d.was == nil {
+		return d, err
+	}
+	was, err := prepare(p.owner, p.set.owner, d.was)
+	if err != nil {
+		return d, err
+	}
+	if was, err = was.split(d.path); err != nil || was.template == d.template {
+		return d, err
+	}
+	d.kept[was.template] = lessStrictNow
+	return d, d.keepAbrupt(was.object, lessStrictNow)
+}
+
+// keepAbrupt adds the template of an object without what lets pods end after their requests, see package
+// shutdown.
+func (d desiredChild) keepAbrupt(object *unstructured.Unstructured, why string) error {
+	template, _, err := unstructured.NestedMap(object.Object, d.path...)
+	if err != nil {
+		return err
+	}
+	without, found := shutdown.Without(template)
+	if !found {
+		return nil
+	}
+	digest, err := digestJSON(without)
+	d.kept[digest] = why
+	return err
 }
 
 // keeping returns the child with another template, of which only the digest is known.
@@ -129,8 +168,8 @@ func (p *pass) withTemplate(
 	ctx context.Context, kind ManagedKind, desired desiredChild, record childv1alpha1.AppliedChild, got *Observed,
 ) (desiredChild, error) {
 	kept := desired.keeping(record.Template)
-	if kind.awaitsChange && p.decide(kept, record, got) == actionNone {
-		p.awaitChange(desired.id, noRestart)
+	if why := desired.awaitsChange(kind, record.Template); why != "" && p.decide(kept, record, got) == actionNone {
+		p.awaitChange(desired.id, why)
 		kept.isIncomplete = true
 		return kept, nil
 	}
@@ -156,7 +195,9 @@ func (p *pass) withTemplate(
 		// operator applied the live template, so it must not stay.
 		return desired, nil
 	}
-	if takes, err := p.takesTemplate(ctx, kind, desired, whole, applied); takes || err != nil {
+	if why := desired.awaitsChange(kind, digest); why != "" {
+		p.awaitChange(desired.id, why)
+	} else if takes, err := p.takesTemplate(ctx, desired, whole, applied); takes || err != nil {
 		return desired, err
 	}
 	if record.Template == "" {
@@ -184,11 +225,7 @@ func appliedTemplate(live *unstructured.Unstructured, path []string) (template a
 // takesTemplate reports whether a running workload gets the desired template in this pass, although
 // its owner has not changed. applied is the template that the operator applied. The live template may
 // have less strict fields of other clients.
-func (p *pass) takesTemplate(ctx context.Context, kind ManagedKind, desired desiredChild, live *unstructured.Unstructured, applied any) (bool, error) {
-	if kind.awaitsChange {
-		p.awaitChange(desired.id, noRestart)
-		return false, nil
-	}
+func (p *pass) takesTemplate(ctx context.Context, desired desiredChild, live *unstructured.Unstructured, applied any) (bool, error) {
 	running, _, err := unstructured.NestedFieldNoCopy(live.Object, desired.path...)
 	if err != nil {
 		return false, err
@@ -202,14 +239,30 @@ func (p *pass) takesTemplate(ctx context.Context, kind ManagedKind, desired desi
 		return false, err
 	}
 	if weaker {
-		p.awaitChange(desired.id, "its security context is less strict")
+		p.awaitChange(desired.id, lessStrictNow)
 		return false, nil
 	}
 	return p.hasTurn(ctx, desired.id), nil
 }
 
-// noRestart says why a database keeps its template.
-const noRestart = "only a user restarts a database"
+const (
+	// noRestart says why a database keeps its template.
+	noRestart = "only a user restarts a database"
+	// onlyShutdown says why pods keep a template that ends them at once. Their end would interrupt the very
+	// requests that the newer template spares, so it comes with a change that ends the pods anyway.
+	onlyShutdown = "it differs only in how the pods end"
+	// lessStrictNow says why pods keep their privileges.
+	lessStrictNow = "its security context is less strict"
+)
+
+// awaitsChange returns why the template of a child does not come with a turn in the rollout; "" if it
+// does. applied is the digest of the template that the operator applied.
+func (d desiredChild) awaitsChange(kind ManagedKind, applied string) string {
+	if kind.awaitsChange {
+		return noRestart
+	}
+	return d.kept[applied]
+}
 
 // awaitChange reports that the template of a child waits for a change of the owner.
 func (p *pass) awaitChange(child id, why string) {

@@ -224,6 +224,136 @@ func TestTemplateWaitsForTurn(t *testing.T) {
 	})
 }
 
+// gentle is a Deployment whose pods serve on while clients leave them.
+func gentle(image string) *appsv1ac.DeploymentApplyConfiguration {
+	d := deployment(image).(*appsv1ac.DeploymentApplyConfiguration)
+	d.Spec.Template.Spec.WithTerminationGracePeriodSeconds(35).Containers[0].WithLifecycle(corev1ac.Lifecycle().
+		WithPreStop(corev1ac.LifecycleHandler().WithSleep(corev1ac.SleepAction().WithSeconds(5))))
+	return d
+}
+
+// TestShutdownAwaitsChange: pods that run are not restarted only so that they end in another way.
+func TestShutdownAwaitsChange(t *testing.T) {
+	const awaits = "True " + childv1alpha1.ReasonAwaitingChange
+	patched := []string{"patch deployments/web"}
+	newer := func(f *family) { f.upgrade(gentle("nginx:1")) }
+	tests := map[string]struct {
+		happens     func(*family)
+		image, held string
+		gentle      bool
+		requests    []string
+	}{
+		"a newer operator": {newer, "nginx:1", awaits, false, nil},
+		"a newer operator that starts again": {func(f *family) {
+			newer(f)
+			newer(f)
+		}, "nginx:1", awaits, false, nil},
+		"a newer operator with another image": {func(f *family) { f.upgrade(gentle("nginx:2")) }, "nginx:2", "", true, patched},
+		"a change of the owner": {func(f *family) {
+			newer(f)
+			f.owner.Generation++
+			f.forget()
+			f.pass()
+		}, "nginx:1", "", true, patched},
+		"the annotation": {func(f *family) {
+			newer(f)
+			f.owner.Annotations = map[string]string{apimeta.AnnotationForceAt: "now"}
+			f.forget()
+			f.pass()
+		}, "nginx:1", "", true, patched},
+		"drift of another field": {func(f *family) {
+			newer(f)
+			f.forget()
+			f.changeDeployment(func(d *appsv1.Deployment) { d.Spec.Replicas = new(int32) })
+		}, "nginx:1", awaits, false, patched},
+		"records of an earlier version": {func(f *family) {
+			f.recordsOfEarlierVersion(deployment("nginx:1"))
+			newer(f)
+		}, "nginx:1", awaits, false, patched},
+		"an operator of an earlier version again": {func(f *family) {
+			newer(f)
+			f.upgrade(deployment("nginx:1"))
+		}, "nginx:1", "", false, nil},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
+				f := emptyFamily(t, deployment("nginx:1"))
+				f.limits = rollout.Limits{Active: 1}
+				f.start()
+				f.Take()
+
+				test.happens(f)
+
+				expect.NoError(t, f.err)
+				requests := f.Take()
+				f.Wait(2 * turnTime)
+				pod := f.liveDeployment().Spec.Template.Spec
+				expect.Equal(t, "image", test.image, pod.Containers[0].Image)
+				expect.Equal(t, "ends gently", test.gentle, pod.Containers[0].Lifecycle != nil && ptr.Deref(pod.TerminationGracePeriodSeconds, 0) == 35)
+				expect.Equal(t, "UpgradeHeld", test.held, f.heldReason())
+				expect.Equal(t, "writes", test.requests, slices.DeleteFunc(requests, func(r string) bool { return r == "get deployments/web" }))
+			})
+		})
+	}
+}
+
+// TestKeepUntilChange: pods keep the template of other circumstances until the owner changes.
+func TestKeepUntilChange(t *testing.T) {
+	strict := func() *appsv1ac.DeploymentApplyConfiguration {
+		d := gentle("nginx:1")
+		d.Spec.Template.Spec.WithSecurityContext(corev1ac.PodSecurityContext().WithRunAsNonRoot(true))
+		return d
+	}
+	before := func() *appsv1ac.DeploymentApplyConfiguration {
+		d := deployment("nginx:1").(*appsv1ac.DeploymentApplyConfiguration)
+		d.Spec.Template.Spec.WithSecurityContext(corev1ac.PodSecurityContext().WithRunAsNonRoot(true))
+		return d
+	}
+	for name, running := range map[string]Desired{"the template": strict(), "the template of an earlier operator": before()} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
+				f := emptyFamily(t, running)
+				f.start()
+				f.Take()
+
+				for range 2 {
+					f.upgrade(KeepUntilChange(gentle("nginx:1"), strict()))
+				}
+
+				expect.Equal(t, "requests", []string(nil), f.Take())
+				expect.Equal(t, "must not be root", true, f.liveDeployment().Spec.Template.Spec.SecurityContext.RunAsNonRoot != nil)
+				expect.Equal(t, "UpgradeHeld", "True "+childv1alpha1.ReasonAwaitingChange, f.heldReason())
+				f.owner.Generation++
+				f.forget()
+				f.pass()
+				expect.Equal(t, "security context after a change", (*corev1.PodSecurityContext)(nil), f.liveDeployment().Spec.Template.Spec.SecurityContext)
+			})
+		})
+	}
+}
+
+func (f *family) liveDeployment() *appsv1.Deployment {
+	f.t.Helper()
+	var found *appsv1.Deployment
+	f.Act(func() (err error) {
+		found, err = f.kube.AppsV1().Deployments("ns").Get(context.Background(), "web", metav1.GetOptions{})
+		return err
+	})
+	return found
+}
+
+// changeDeployment changes the Deployment as another client.
+func (f *family) changeDeployment(change func(*appsv1.Deployment)) {
+	f.t.Helper()
+	found := f.liveDeployment()
+	change(found)
+	f.Act(func() error {
+		_, err := f.kube.AppsV1().Deployments("ns").Update(context.Background(), found, others)
+		return err
+	})
+}
+
 // TestLooserLiveTemplate: fields that another client adds to the live pods do not make a newer template
 // strict enough for a turn.
 func TestLooserLiveTemplate(t *testing.T) {

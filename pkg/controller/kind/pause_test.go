@@ -207,6 +207,52 @@ func TestPausedNamespace(t *testing.T) {
 	})
 }
 
+// TestRestrictedNamespace: a Namespace whose label begins or ends to enforce the restricted level starts a pass over
+// each object in it.
+func TestRestrictedNamespace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		scheme := runtime.NewScheme()
+		expect.NoError(t, metav1.AddMetaToScheme(scheme))
+		namespace := func(level string) *metav1.PartialObjectMetadata {
+			return &metav1.PartialObjectMetadata{
+				TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"},
+				ObjectMeta: metav1.ObjectMeta{Name: "ns", Labels: map[string]string{"pod-security.kubernetes.io/enforce": level}},
+			}
+		}
+		client := fake.NewSimpleMetadataClient(scheme, namespace("restricted"))
+		namespaces, informer, err := controller.NewNamespaces(client)
+		expect.NoError(t, err)
+		var changed []string
+		_, stop, err := namespaces.Watch(func(name string) { changed = append(changed, name) })
+		expect.NoError(t, err)
+		defer stop()
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			informer.RunWithContext(ctx)
+		}()
+		synctest.Wait()
+		seen := func(of *controller.Namespaces, name string) [2]bool {
+			enforced, known := of.EnforcesRestricted(name)
+			return [2]bool{enforced, known}
+		}
+		expect.Equal(t, "enforced and known", [2]bool{true, true}, seen(namespaces, "ns"))
+		expect.Equal(t, "of a Namespace that the cache lacks", [2]bool{false, false}, seen(namespaces, "other"))
+		expect.Equal(t, "of all, if Namespaces are not watched", [2]bool{true, true}, seen(nil, "ns"))
+
+		for _, level := range []string{"baseline", "privileged", "restricted"} {
+			_, err = client.Resource(corev1.SchemeGroupVersion.WithResource("namespaces")).(fake.MetadataClient).UpdateFake(namespace(level), metav1.UpdateOptions{})
+			expect.NoError(t, err)
+			synctest.Wait()
+			expect.Equal(t, "after "+level, [2]bool{level == "restricted", true}, seen(namespaces, "ns"))
+		}
+		expect.Equal(t, "changes", []string{"ns", "ns"}, changed)
+		cancel()
+		<-done
+	})
+}
+
 // namespaceWorld runs a loop over two objects in the Namespace ns and one in another.
 type namespaceWorld struct {
 	t        *testing.T

@@ -1656,7 +1656,7 @@ func schema_pkg_apis_config_v1_AppConfigStatus(ref common.ReferenceCallback) com
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "conditions are Ready, Reconciling and Stalled, as in the kstatus contract, and Rendered.",
+							Description: "conditions are Ready, Reconciling and Stalled, as in the kstatus contract, Rendered and Reloaded.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -1704,6 +1704,13 @@ func schema_pkg_apis_config_v1_AppConfigStatus(ref common.ReferenceCallback) com
 									},
 								},
 							},
+						},
+					},
+					"reloadedByLabel": {
+						SchemaProps: spec.SchemaProps{
+							Description: "reloadedByLabel is the configHash of a content that an operator of an earlier version rendered. For this content, only workloads with the label config.example.com/reload \"true\" are rolled.",
+							Type:        []string{"string"},
+							Format:      "",
 						},
 					},
 					"children": {
@@ -3311,7 +3318,7 @@ func schema_pkg_apis_example_v1_WebAppSpec(ref common.ReferenceCallback) common.
 					},
 					"securityContext": {
 						SchemaProps: spec.SchemaProps{
-							Description: "securityContext is the security context of the container. Fields that are set replace those of the restricted Pod Security profile, which the other fields have.",
+							Description: "securityContext is the security context of the container. Fields that are set replace the defaults. With runAsNonRoot true, or a runAsUser other than 0, and in namespaces that enforce the restricted Pod Security profile, the defaults are those of this profile. Otherwise the container may run as root.",
 							Ref:         ref(workloadv1alpha1.SecurityContext{}.OpenAPIModelName()),
 						},
 					},

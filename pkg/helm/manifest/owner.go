@@ -7,7 +7,6 @@ import (
 	"bytes"
 	"fmt"
 	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -76,7 +75,6 @@ func (r *Owners) others(object *unstructured.Unstructured) []metav1.OwnerReferen
 // Write returns the manifest with the owner references, and its documents. A document that has the
 // references already, or gets none, stays the same to the byte.
 func (r *Owners) Write(manifest string, documents []Document) (string, []Document, error) {
-	var text strings.Builder
 	changed := false
 	written := make([]Document, 0, len(documents))
 	for _, document := range documents {
@@ -90,11 +88,7 @@ func (r *Owners) Write(manifest string, documents []Document) (string, []Documen
 	if !changed {
 		return manifest, documents, nil
 	}
-	for _, document := range written {
-		text.WriteString("---\n")
-		text.Write(document.Text)
-	}
-	return text.String(), written, nil
+	return Text(written), written, nil
 }
 
 // rewrite returns a document with the owner references. The rest of the text stays the same.
@@ -131,25 +125,7 @@ func (r *Owners) rewrite(d Document) ([]Document, error) {
 			return []Document{{Text: text, Objects: owned}}, nil
 		}
 	}
-	var source []byte
-	for line := range bytes.Lines(d.Text) {
-		if !bytes.HasPrefix(line, []byte("#")) {
-			break
-		}
-		source = append(source, line...) // Helm writes the name of the template there.
-	}
-	written := make([]Document, 0, len(owned))
-	for i, object := range owned {
-		content, err := kyaml.Marshal(object.Object)
-		if err != nil {
-			return nil, fmt.Errorf("write %s %q: %w", object.GetKind(), object.GetName(), err)
-		}
-		if i == 0 {
-			content = append(source, content...)
-		}
-		written = append(written, Document{Text: content, Objects: owned[i : i+1]})
-	}
-	return written, nil
+	return writeAnew(d, owned)
 }
 
 // hasReferences reports whether an object has the field, even if it is empty.

@@ -371,7 +371,7 @@ var faults = []fault{
 	{
 		name: "container that would run as root", objects: stuck, pods: "web-",
 		podStatus: waiting("CreateContainerConfigError", "container has runAsNonRoot and image will run as root"),
-		object:    "demoapp/web", cause: "Pod/web-", ready: "use one with a numeric user other than root", verdict: acts, text: "runAsNonRoot",
+		object:    "demoapp/web", cause: "Pod/web-", ready: "use an image that names such a user by its number", verdict: acts, text: "runAsNonRoot",
 	},
 	{
 		name: "command that does not exist", objects: stuck, pods: "web-", podStatus: waiting("RunContainerError", "exec: serve: executable file not found"),

@@ -11,12 +11,12 @@ import (
 )
 
 const (
-	// LabelReload is the label of workloads that roll when a configuration that they use changes,
-	// with the value "true".
+	// LabelReload is the label of workloads that do not roll when a configuration that they use changes,
+	// with the value "false".
 	LabelReload = "config.example.com/reload"
 	// LabelAppConfig is the label of the ConfigMap. Its value is the name of the AppConfig.
 	LabelAppConfig = "config.example.com/appconfig"
-	// AnnotationHash begins the annotation of the pod template of such a workload. The name of the
+	// AnnotationHash begins the annotation of the pod template of a workload that was rolled. The name of the
 	// application follows. The value is the hash of the configuration for which the workload was
 	// rolled.
 	AnnotationHash = "config.example.com/hash-"
@@ -33,11 +33,22 @@ const (
 	ReasonRenderFailed = "RenderFailed"
 )
 
-// ReasonReloadFailed is the reason of the condition Ready when a workload could not be rolled.
-const ReasonReloadFailed = "ReloadFailed"
+// ConditionReloaded says whether the pods of the workloads that were rolled for the newest content have
+// it. Ready is not True before it.
+const ConditionReloaded = "Reloaded"
 
-// ReasonReloaded is the reason of the event about workloads that were rolled.
-const ReasonReloaded = "Reloaded"
+// Reasons of the condition Reloaded. Ready has the last two, too, and Progressing while pods are replaced.
+const (
+	// ReasonReloaded: all workloads that were rolled for the content have it, or none had to be rolled. An
+	// event with this reason names workloads that were rolled.
+	ReasonReloaded = "Reloaded"
+	// ReasonReloading: pods of workloads are being replaced.
+	ReasonReloading = "Reloading"
+	// ReasonWorkloadFailed: a workload does not become healthy with the content.
+	ReasonWorkloadFailed = "WorkloadFailed"
+	// ReasonReloadFailed: a workload could not be rolled. The operator tries again.
+	ReasonReloadFailed = "ReloadFailed"
+)
 
 // Values of AppConfigSpec.Environment.
 const (
@@ -54,7 +65,7 @@ const (
 // +kubebuilder:printcolumn:name="Application",type=string,JSONPath=`.spec.application`,description="Application that the configuration is for."
 // +kubebuilder:printcolumn:name="Environment",type=string,JSONPath=`.spec.environment`,description="dev, staging or prod."
 // +kubebuilder:printcolumn:name="Hash",type=string,JSONPath=`.status.configHash`,description="Hash of the rendered configuration."
-// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=='Ready')].status`,description="Whether the ConfigMap is as desired."
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=='Ready')].status`,description="Whether the ConfigMap is as desired, and the workloads that use it have its content."
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`,description="Time since the AppConfig was created."
 // +kubebuilder:validation:XValidation:rule="self.metadata.name.size() <= 63 && self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",message="metadata.name must be a DNS-1035 label of at most 63 characters (lower-case letters, digits and '-', beginning with a letter, ending with a letter or digit): labels hold it",fieldPath=".metadata"
 
@@ -155,7 +166,7 @@ type Environments struct {
 
 // AppConfigStatus is the observed state of an AppConfig.
 type AppConfigStatus struct {
-	// conditions are Ready, Reconciling and Stalled, as in the kstatus contract, and Rendered.
+	// conditions are Ready, Reconciling and Stalled, as in the kstatus contract, Rendered and Reloaded.
 	// +listType=map
 	// +listMapKey=type
 	// +kubebuilder:validation:MaxItems=16
@@ -186,6 +197,12 @@ type AppConfigStatus struct {
 	// +kubebuilder:validation:items:MaxLength=317
 	// +optional
 	Reloaded []string `json:"reloaded,omitempty"`
+
+	// reloadedByLabel is the configHash of a content that an operator of an earlier version rendered. For this
+	// content, only workloads with the label config.example.com/reload "true" are rolled.
+	// +kubebuilder:validation:MaxLength=64
+	// +optional
+	ReloadedByLabel string `json:"reloadedByLabel,omitempty"`
 
 	// children is what the operator knows of the children.
 	// +optional

@@ -127,8 +127,10 @@ type WebAppSpec struct {
 	// +optional
 	Resources *workloadv1alpha1.Resources `json:"resources,omitempty"`
 
-	// securityContext is the security context of the container. Fields that are set replace
-	// those of the restricted Pod Security profile, which the other fields have.
+	// securityContext is the security context of the container. Fields that are set replace the
+	// defaults. With runAsNonRoot true, or a runAsUser other than 0, and in namespaces that enforce the
+	// restricted Pod Security profile, the defaults are those of this profile. Otherwise the container may run
+	// as root.
 	// +optional
 	SecurityContext *workloadv1alpha1.SecurityContext `json:"securityContext,omitempty"`
 }

@@ -6,6 +6,7 @@ package appconfig_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -22,6 +23,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
 
 	childv1alpha1 "github.com/example/demoapp-controller/pkg/apis/child/v1alpha1"
 	configv1 "github.com/example/demoapp-controller/pkg/apis/config/v1"
@@ -131,7 +133,28 @@ func (w *world) configMap(name string) *corev1.ConfigMap {
 	return found
 }
 
-// deploy creates a Deployment that uses the ConfigMap "shop-config", and asks for reloads.
+// rollOut does what the Deployment's controller does when all pods run and are ready.
+func (w *world) rollOut(names ...string) {
+	w.t.Helper()
+	for _, name := range names {
+		w.report(name, func(d *appsv1.Deployment) { d.Status = controllertest.RolledOut(d) })
+	}
+}
+
+func (w *world) report(name string, change func(*appsv1.Deployment)) {
+	w.t.Helper()
+	w.Act(func() error {
+		found, err := w.kube.AppsV1().Deployments("ns").Get(context.Background(), name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		change(found)
+		_, err = w.kube.AppsV1().Deployments("ns").UpdateStatus(context.Background(), found, metav1.UpdateOptions{})
+		return err
+	})
+}
+
+// deploy creates a Deployment that uses the ConfigMap "shop-config".
 func (w *world) deploy(name string) {
 	w.t.Helper()
 	w.Act(func() error {
@@ -142,8 +165,8 @@ func (w *world) deploy(name string) {
 
 func deployment(name string) *appsv1.Deployment {
 	return &appsv1.Deployment{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "ns", Labels: map[string]string{configv1.LabelReload: "true"}},
-		Spec: appsv1.DeploymentSpec{Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "ns"},
+		Spec: appsv1.DeploymentSpec{Replicas: ptr.To[int32](1), Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{
 			Name: "web", EnvFrom: []corev1.EnvFromSource{{ConfigMapRef: &corev1.ConfigMapEnvSource{
 				LocalObjectReference: corev1.LocalObjectReference{Name: "shop-config"},
 			}}},
@@ -187,8 +210,12 @@ func TestRequestBudget(t *testing.T) {
 		w.changeHost("other.example.com")
 		// The first request of a new process confirms the AppConfig.
 		expect.Equal(t, "requests of new content", []string{
-			"patch appconfigs/shop status", "patch configmaps/shop-config", "patch deployments/web", "patch appconfigs/shop status", "event Normal Healthy", "event Normal Reloaded",
+			"patch appconfigs/shop status", "patch configmaps/shop-config", "patch deployments/web", "patch appconfigs/shop status", "event Normal Reloaded",
 		}, w.Take())
+		w.rollOut("web")
+		expect.Equal(t, "requests of the end of the reload", []string{"patch appconfigs/shop status", "event Normal Healthy"}, w.Take())
+		w.report("web", func(d *appsv1.Deployment) { d.Status.AvailableReplicas = 0 })
+		expect.Equal(t, "requests when pods fail later", []string(nil), w.Take())
 		w.Stop()
 		w.start()
 		expect.Equal(t, "requests of a restart after a reload", []string(nil), w.Take())
@@ -314,10 +341,56 @@ func TestNewContentRollsWorkloads(t *testing.T) {
 	})
 }
 
+// TestReadyFollowsWorkloads: Ready says when the pods have the content, and when they fail with it.
+func TestReadyFollowsWorkloads(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.deploy("web")
+		reloaded := func() string {
+			found := meta.FindStatusCondition(w.config("shop").Status.Conditions, configv1.ConditionReloaded)
+			return fmt.Sprintf("%s %s; Ready %s", found.Status, found.Reason, w.ready("shop").Reason)
+		}
+		expect.Equal(t, "before new content", "True Reloaded; Ready Healthy", reloaded())
+
+		w.changeHost("other.example.com")
+		expect.Equal(t, "while pods are replaced", "False Reloading; Ready Progressing", reloaded())
+		w.report("web", func(d *appsv1.Deployment) {
+			d.Status.Conditions = []appsv1.DeploymentCondition{{
+				Type: appsv1.DeploymentProgressing, Status: corev1.ConditionFalse, Reason: "ProgressDeadlineExceeded",
+			}}
+		})
+		expect.Equal(t, "pods that fail", "False WorkloadFailed; Ready WorkloadFailed", reloaded())
+		w.rollOut("web")
+		expect.Equal(t, "pods with the content", "True Reloaded; Ready Healthy", reloaded())
+	})
+}
+
+// TestUpgradeRollsNothing: content of an operator that rolled only workloads with a label rolls no others.
+func TestUpgradeRollsNothing(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.changeHost("other.example.com")
+		w.Stop()
+		before := w.config("shop")
+		meta.RemoveStatusCondition(&before.Status.Conditions, configv1.ConditionReloaded)
+		controllertest.Update(w.World, w.client.ConfigV1().AppConfigs("ns").UpdateStatus, before)
+		older := deployment("older")
+		older.UID, older.ResourceVersion = "older", "999"
+		older.CreationTimestamp = metav1.NewTime(time.Now().Add(-time.Hour))
+		expect.NoError(t, w.kube.Tracker().Add(older))
+		w.Take()
+
+		w.start()
+
+		expect.Equal(t, "requests of the upgrade", []string{"patch appconfigs/shop status"}, w.Take())
+		w.changeHost("third.example.com")
+		expect.Equal(t, "reloaded by new content", []string{"Deployment/older"}, w.config("shop").Status.Reloaded)
+	})
+}
+
 func TestNewWorkloads(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.deploy("older")
 		w.changeHost("other.example.com")
+		w.rollOut("older")
 		w.Wait(time.Minute)
 		w.Take()
 
@@ -353,6 +426,7 @@ func TestRemovedAnnotationRollsNothing(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.deploy("web")
 		w.changeHost("other.example.com")
+		w.rollOut("web")
 		w.Take()
 
 		w.Act(func() error {
@@ -428,6 +502,7 @@ func TestFailedReloadIsRetried(t *testing.T) {
 		expect.Equal(t, "reloaded", []string{"Deployment/worker"}, w.config("shop").Status.Reloaded)
 		w.Refuse(nil)
 		w.Wait(time.Minute)
+		w.rollOut("web", "worker")
 		expect.Equal(t, "reloaded after a retry", []string{"Deployment/web", "Deployment/worker"}, w.config("shop").Status.Reloaded)
 		expect.Equal(t, "Ready", apimeta.ReasonHealthy, w.ready("shop").Reason)
 	})
@@ -449,6 +524,7 @@ func TestReplacedWorkloadIsNotRefusal(t *testing.T) {
 		})
 
 		w.changeHost("other.example.com")
+		w.rollOut("worker")
 
 		expect.Equal(t, "Ready", apimeta.ReasonHealthy, w.ready("shop").Reason)
 		expect.Equal(t, "reloaded", []string{"Deployment/worker"}, w.config("shop").Status.Reloaded)

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
@@ -96,26 +97,34 @@ func (r *reconciler) steps(ctx context.Context, p *pass) error {
 		return controller.Terminal(errors.New(message))
 	}
 	state, err := r.children.Ensure(ctx, p.Object, &status.Children, p.Now, desired(p.Object, data))
-	var reloadErr error
-	if err == nil && len(state.Waiting) == 0 && state.Of("ConfigMap", configMapOf(p.Object)).UID != "" {
-		recordContent(status, hashOf(data), applications.Held(p.Observed) == applications.Requested(p.Observed), r.clock.Now())
-		reloadErr = r.reload(ctx, p.Object)
+	if err != nil || len(state.Waiting) > 0 || state.Of("ConfigMap", configMapOf(p.Object)).UID == "" {
+		return summarize(p, state, err)
 	}
-	return summarize(p, state, err, reloadErr)
-}
-
-// reload rolls the workloads whose pods may have started with earlier content.
-func (r *reconciler) reload(ctx context.Context, a *configv1.AppConfig) error {
-	rolled, err := r.workloads.Roll(ctx, reload.Content{
-		Namespace: a.Namespace, Name: a.Spec.Application,
-		Hash: a.Status.ConfigHash, Changed: a.Status.LastChangeTime, Rolled: a.Status.Reloaded,
-	})
-	a.Status.Reloaded = rolled[:min(len(rolled), maxReloaded)]
+	recordContent(status, hashOf(data), applications.Held(p.Observed) == applications.Requested(p.Observed), r.clock.Now())
+	rolled, err := r.reload(ctx, p.Object)
+	if summarizeReload(p, rolled, err) {
+		return summarize(p, state, nil)
+	}
+	child.RequeueAfter(p, state)
 	return err
 }
 
+// reload rolls the workloads whose pods may have started with earlier content.
+func (r *reconciler) reload(ctx context.Context, a *configv1.AppConfig) ([]reload.Rolled, error) {
+	rolled, err := r.workloads.Roll(ctx, reload.Content{
+		Namespace: a.Namespace, Name: a.Spec.Application, Hash: a.Status.ConfigHash,
+		Changed: a.Status.LastChangeTime, Rolled: a.Status.Reloaded, ByLabel: a.Status.ReloadedByLabel == a.Status.ConfigHash,
+	}, r.clock.Now())
+	a.Status.Reloaded = nil
+	for _, workload := range rolled[:min(len(rolled), maxReloaded)] {
+		a.Status.Reloaded = append(a.Status.Reloaded, workload.ID)
+	}
+	return rolled, err
+}
+
 // recordContent records the content of the ConfigMap. The first content of a ConfigMap is no
-// change. now is a time after the apply, because pods that start before it have earlier content.
+// change. now is a time after the apply, because pods that start before it have earlier content. A status
+// without the condition Reloaded is of an operator that rolled only workloads with the label.
 func recordContent(s *configv1.AppConfigStatus, hash string, held bool, now time.Time) {
 	switch {
 	case !held:
@@ -123,6 +132,12 @@ func recordContent(s *configv1.AppConfigStatus, hash string, held bool, now time
 	case s.ConfigHash != hash:
 		at := metav1.NewTime(now).Rfc3339Copy()
 		s.LastChangeTime, s.Reloaded = &at, nil
+	case meta.FindStatusCondition(s.Conditions, configv1.ConditionReloaded) == nil:
+		s.ReloadedByLabel = hash
+	}
+	if s.ConfigHash != hash {
+		s.ReloadedByLabel = ""
+		meta.RemoveStatusCondition(&s.Conditions, configv1.ConditionReloaded)
 	}
 	s.ConfigHash = hash
 }

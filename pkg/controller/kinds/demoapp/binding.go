@@ -94,6 +94,8 @@ func (c *Controller) releaseOf(app *v1alpha1.DemoApp) helm.Release {
 		MaxHistory: release.MaxHistory(app.Spec.ReleasePolicy),
 		Ignore:     release.IgnoreRules(app.Spec.ReleasePolicy),
 		Adopt:      adopts(app),
+		// No field of a DemoApp decides how pods end.
+		KeepShutdown: true,
 	}
 }
 

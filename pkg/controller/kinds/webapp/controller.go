@@ -55,13 +55,15 @@ type Controller struct {
 
 	options  Options
 	children *child.Set
+	// namespaces shows which namespaces enforce the restricted Pod Security profile.
+	namespaces *controller.Namespaces
 	// logged are the blocked images that the log has named, by WebApp.
 	logged controller.Memory[string]
 }
 
 // New wires the controller of WebApps and of their children. It starts nothing.
 func New(client exampleclient.WebAppsGetter, children *child.Set, options Options, deps kind.Deps) (*Controller, error) {
-	c := &Controller{options: options, children: children}
+	c := &Controller{options: options, children: children, namespaces: deps.Namespaces}
 	for _, informer := range deps.Informers {
 		if err := informer.AddIndexers(cache.Indexers{imageIndex: byImage}); err != nil {
 			return nil, fmt.Errorf("index WebApps by image: %w", err)
@@ -95,7 +97,11 @@ func New(client exampleclient.WebAppsGetter, children *child.Set, options Option
 
 // reconcile makes the children as desired, without an apply that would roll out a blocked image.
 func (c *Controller) reconcile(ctx context.Context, p *pass) error {
-	children, blockedBy, image := Desired(p.Object), c.blockedBy(ctx, p), p.Object.Spec.Image
+	enforced, known := c.namespaces.EnforcesRestricted(p.Object.Namespace)
+	if !known {
+		return nil // The Namespace starts another pass when it appears.
+	}
+	children, blockedBy, image := Desired(p.Object, enforced), c.blockedBy(ctx, p), p.Object.Spec.Image
 	if blockedBy != "" {
 		children[0] = child.RetainIf(children[0], func(got *child.Observed) bool { return got.Image(container) != image })
 	}

@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/client-go/tools/cache"
@@ -266,6 +267,45 @@ func TestSpecReachesTheChildren(t *testing.T) {
 		expect.Equal(t, "target port of the Service", container.Ports[0].Name, service.Spec.Ports[0].TargetPort.String())
 		expect.Equal(t, "selector of the Service", deployment.Spec.Template.Labels, service.Spec.Selector)
 	})
+}
+
+// TestSecurityProfile: the namespace or a field asks for the restricted profile. Other pods run the
+// stock images of registries, which start as root.
+func TestSecurityProfile(t *testing.T) {
+	tests := map[string]struct {
+		enforced   bool
+		given      *workloadv1alpha1.SecurityContext
+		restricted bool
+	}{
+		"no level":                        {false, nil, false},
+		"the restricted level":            {true, nil, true},
+		"another field":                   {false, &workloadv1alpha1.SecurityContext{ReadOnlyRootFilesystem: ptr.To(true)}, false},
+		"no root":                         {false, &workloadv1alpha1.SecurityContext{RunAsNonRoot: ptr.To(true)}, true},
+		"a user":                          {false, &workloadv1alpha1.SecurityContext{RunAsUser: ptr.To[int64](1000)}, true},
+		"root":                            {false, &workloadv1alpha1.SecurityContext{RunAsUser: new(int64)}, false},
+		"root against the level":          {true, &workloadv1alpha1.SecurityContext{RunAsUser: new(int64)}, true},
+		"capabilities of the user's wish": {false, &workloadv1alpha1.SecurityContext{Capabilities: &workloadv1alpha1.Capabilities{Drop: []string{"ALL"}}}, false},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			app := &examplev1.WebApp{ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "ns"}, Spec: examplev1.WebAppSpec{
+				Replicas: 1, Image: "nginx", Port: 80, SecurityContext: test.given,
+			}}
+			rendered, err := child.Render(app, webapp.Kind, webapp.Desired(app, test.enforced)...)
+			expect.NoError(t, err)
+			var deployment appsv1.Deployment
+			expect.NoError(t, runtime.DefaultUnstructuredConverter.FromUnstructured(rendered[0].Object.Object, &deployment))
+
+			pod := deployment.Spec.Template.Spec
+			security := pod.Containers[0].SecurityContext
+			expect.Equal(t, "runAsNonRoot of the pod", test.restricted, ptr.Deref(pod.SecurityContext.RunAsNonRoot, false))
+			drops := test.restricted || test.given != nil && test.given.Capabilities != nil
+			expect.Equal(t, "drops capabilities", drops, security.Capabilities != nil)
+			expect.Equal(t, "privilege escalation", ptr.To(false), security.AllowPrivilegeEscalation)
+			expect.Equal(t, "seccomp profile", corev1.SeccompProfileTypeRuntimeDefault, pod.SecurityContext.SeccompProfile.Type)
+			expect.Equal(t, "token", ptr.To(false), pod.AutomountServiceAccountToken)
+		})
+	}
 }
 
 func TestPortBelow1024(t *testing.T) {

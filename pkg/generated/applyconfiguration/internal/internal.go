@@ -538,6 +538,9 @@ var schemaYAML = typed.YAMLObject(`types:
           elementType:
             scalar: string
           elementRelationship: atomic
+    - name: reloadedByLabel
+      type:
+        scalar: string
 - name: com.github.example.demoapp-controller.pkg.apis.config.v1.Environments
   map:
     fields:

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	kstatus "github.com/fluxcd/cli-utils/pkg/kstatus/status"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -70,22 +71,32 @@ func inWorld(t *testing.T, test func(w *world)) {
 	synctest.Test(t, func(t *testing.T) {
 		kube := controllertest.NewKube()
 		w := &world{World: controllertest.NewWorld(t, kube), t: t, kube: kube}
-		w.queue = controller.New(w, controller.Options{Name: "reload"})
-		workloads, err := reload.NewWorkloads(w, kube, options)
-		expect.NoError(t, err)
-		w.workloads = workloads
-		expect.NoError(t, workloads.Watch(w, func(namespace, name string) []cache.ObjectName {
-			return []cache.ObjectName{cache.NewObjectName(namespace, name)}
-		}))
-		w.Run(func(stop, lead context.Context) error { return w.queue.Run(stop, lead, w.synced...) })
+		w.start()
 		test(w)
 	})
 }
 
-// create creates a workload of each kind with these pods, and with the label.
+func (w *world) start() {
+	w.t.Helper()
+	w.queue = controller.New(w, controller.Options{Name: "reload"})
+	workloads, err := reload.NewWorkloads(w, w.kube, options)
+	expect.NoError(w.t, err)
+	w.workloads = workloads
+	expect.NoError(w.t, workloads.Watch(w, func(namespace, name string) []cache.ObjectName {
+		return []cache.ObjectName{cache.NewObjectName(namespace, name)}
+	}))
+	w.Run(func(stop, lead context.Context) error { return w.queue.Run(stop, lead, w.synced...) })
+}
+
+// create creates a workload of each kind with these pods.
 func (w *world) create(name string, pod corev1.PodSpec, annotations map[string]string) {
 	w.t.Helper()
-	meta := metav1.ObjectMeta{Name: name, Namespace: "ns", Labels: map[string]string{options.Label: "true"}}
+	w.createLabeled(name, pod, annotations, nil)
+}
+
+func (w *world) createLabeled(name string, pod corev1.PodSpec, annotations, labels map[string]string) {
+	w.t.Helper()
+	meta := metav1.ObjectMeta{Name: name, Namespace: "ns", Labels: labels}
 	template := corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Annotations: annotations}, Spec: pod}
 	w.Act(func() error {
 		apps := w.kube.AppsV1()
@@ -106,10 +117,14 @@ func (w *world) create(name string, pod corev1.PodSpec, annotations map[string]s
 func (w *world) roll(content reload.Content) []string {
 	w.t.Helper()
 	content.Namespace, content.Name, content.Hash = "ns", "shop", "new"
-	rolled, err := w.workloads.Roll(w.t.Context(), content)
+	rolled, err := w.workloads.Roll(w.t.Context(), content, time.Now())
 	expect.NoError(w.t, err)
 	w.Settle()
-	return rolled
+	var ids []string
+	for _, workload := range rolled {
+		ids = append(ids, workload.ID)
+	}
+	return ids
 }
 
 // after is a time after the start of the test, in seconds as in a status. Workloads are created in
@@ -218,7 +233,7 @@ func TestAnnotationBelongsToAManagerOfItsOwn(t *testing.T) {
 		}}}}
 		w.create("web", pod, nil)
 		for _, name := range []string{"shop", "cart"} {
-			_, err := w.workloads.Roll(t.Context(), reload.Content{Namespace: "ns", Name: name, Hash: name + "-hash", Changed: after(time.Minute)})
+			_, err := w.workloads.Roll(t.Context(), reload.Content{Namespace: "ns", Name: name, Hash: name + "-hash", Changed: after(time.Minute)}, time.Now())
 			expect.NoError(t, err)
 		}
 
@@ -257,5 +272,84 @@ func TestDeletedAndStoppedWorkloadsQueueOwners(t *testing.T) {
 
 		expect.Equal(t, "queued when a workload stops to use it", []string{"event queued ns/shop"}, stopped)
 		expect.Equal(t, "queued when a workload is gone", []string{"event queued ns/shop"}, gone)
+	})
+}
+
+// TestLabel: a workload that uses a ConfigMap consents to be rolled, unless its label says otherwise. Content of an
+// earlier version rolls only those whose label asks for it.
+func TestLabel(t *testing.T) {
+	all := []string{"DaemonSet/web", "Deployment/web", "StatefulSet/web"}
+	tests := map[string]struct {
+		labels  map[string]string
+		byLabel bool
+		want    []string
+	}{
+		"no label":                        {nil, false, all},
+		"true":                            {map[string]string{options.Label: "true"}, false, all},
+		"false":                           {map[string]string{options.Label: "false"}, false, nil},
+		"no label, content of an earlier": {nil, true, nil},
+		"true, content of an earlier":     {map[string]string{options.Label: "true"}, true, all},
+		"another label":                   {map[string]string{"app": "false"}, false, all},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				kube := controllertest.NewKube()
+				w := &world{World: controllertest.NewWorld(t, kube), t: t, kube: kube}
+				w.createLabeled("web", fromEnv, nil, test.labels) // A list of the fake heeds selectors, and a watch does not.
+				w.start()
+
+				expect.Equal(t, "rolled", test.want, w.roll(reload.Content{Changed: after(time.Minute), ByLabel: test.byLabel}))
+			})
+		})
+	}
+}
+
+// TestStatusOfRolledWorkloads: a workload is InProgress from its roll until its pods have the content.
+func TestStatusOfRolledWorkloads(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.create("web", fromEnv, nil)
+		statusOf := func() (status kstatus.Status, now bool) {
+			rolled, err := w.workloads.Roll(t.Context(), reload.Content{
+				Namespace: "ns", Name: "shop", Hash: "new", Changed: after(time.Minute),
+			}, time.Now())
+			expect.NoError(t, err)
+			for _, workload := range rolled {
+				if workload.ID == "Deployment/web" {
+					return workload.Status, workload.Now
+				}
+			}
+			return "", false
+		}
+		report := func(status appsv1.DeploymentStatus) []string {
+			w.Settle()
+			w.Take()
+			w.Act(func() error {
+				found, err := w.kube.AppsV1().Deployments("ns").Get(t.Context(), "web", metav1.GetOptions{})
+				expect.NoError(t, err)
+				found.Status = status
+				_, err = w.kube.AppsV1().Deployments("ns").UpdateStatus(t.Context(), found, metav1.UpdateOptions{})
+				return err
+			})
+			return w.Take()
+		}
+
+		status, now := statusOf()
+		expect.Equal(t, "status of the roll", kstatus.InProgressStatus, status)
+		expect.Equal(t, "rolled now", true, now)
+		status, now = statusOf()
+		expect.Equal(t, "status before the cache has seen it", kstatus.InProgressStatus, status)
+		expect.Equal(t, "rolled again", false, now)
+		queued := report(appsv1.DeploymentStatus{Replicas: 1, UpdatedReplicas: 1, ReadyReplicas: 1, AvailableReplicas: 1, Conditions: []appsv1.DeploymentCondition{
+			{Type: appsv1.DeploymentAvailable, Status: corev1.ConditionTrue}, {Type: appsv1.DeploymentProgressing, Status: corev1.ConditionTrue, Reason: "NewReplicaSetAvailable"},
+		}})
+		expect.Equal(t, "queued when the pods are ready", []string{"event queued ns/shop"}, queued)
+		status, _ = statusOf()
+		expect.Equal(t, "status of ready pods", kstatus.CurrentStatus, status)
+		report(appsv1.DeploymentStatus{Conditions: []appsv1.DeploymentCondition{
+			{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionFalse, Reason: "ProgressDeadlineExceeded"},
+		}})
+		status, _ = statusOf()
+		expect.Equal(t, "status after the deadline", kstatus.FailedStatus, status)
 	})
 }

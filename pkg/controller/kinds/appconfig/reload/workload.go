@@ -10,6 +10,8 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/example/demoapp-controller/pkg/health"
 )
 
 // workload is what is kept of a Deployment, StatefulSet or DaemonSet.
@@ -19,6 +21,10 @@ type workload struct {
 	kind string
 	// configMaps are the names of the ConfigMaps that the pods use, with Options.Suffix, sorted.
 	configMaps []string
+	// asksFor says that the workload has Options.Label with the value "true".
+	asksFor bool
+	// health is that of a workload that uses a ConfigMap.
+	health health.Health
 	// hashes are the annotations of the pod template that begin with Options.Annotation.
 	hashes map[string]string
 }
@@ -45,8 +51,13 @@ func (o Options) reduced(kind string, object metav1.Object, template *corev1.Pod
 			Namespace: object.GetNamespace(), Name: object.GetName(), UID: object.GetUID(), ResourceVersion: object.GetResourceVersion(),
 			CreationTimestamp: object.GetCreationTimestamp(), DeletionTimestamp: object.GetDeletionTimestamp(),
 		},
-		kind: kind, configMaps: o.configMapsOf(&template.Spec), hashes: map[string]string{},
+		kind: kind, configMaps: o.configMapsOf(&template.Spec), asksFor: object.GetLabels()[o.Label] == "true", hashes: map[string]string{},
 	}
+	if len(w.configMaps) == 0 {
+		return w
+	}
+	full := health.OfTyped(object)
+	w.health = health.Health{Status: full.Status, Message: full.Message}
 	for name, hash := range template.Annotations {
 		if strings.HasPrefix(name, o.Annotation) {
 			w.hashes[name] = hash

@@ -11,9 +11,11 @@ import (
 	"strings"
 	"time"
 
+	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	"k8s.io/client-go/kubernetes"
@@ -21,6 +23,7 @@ import (
 
 	"github.com/example/demoapp-controller/pkg/controller"
 	"github.com/example/demoapp-controller/pkg/controller/child"
+	"github.com/example/demoapp-controller/pkg/expiring"
 	"github.com/example/demoapp-controller/pkg/shardcache"
 	"github.com/example/demoapp-controller/pkg/ssa"
 )
@@ -31,7 +34,8 @@ const byConfigMap = "reload.configmap"
 
 // Options are the names of one use of this package.
 type Options struct {
-	// Label selects the workloads: those that have it with the value "true".
+	// Label opts a workload out if it has the value "false". Earlier versions of the operator rolled only
+	// workloads with the value "true".
 	Label string
 	// Suffix ends the names of the ConfigMaps. Other ConfigMaps are ignored.
 	Suffix string
@@ -44,18 +48,24 @@ type Options struct {
 	FieldManager string
 }
 
-// Workloads are the workloads with a label. Others are not watched. Of each workload the names of
-// its ConfigMaps are kept, and the annotations.
+// Workloads are all workloads but those that a label opts out, which are not watched. Of each workload the
+// names of its ConfigMaps are kept, the annotations, and the health.
 type Workloads struct {
 	options   Options
 	informers map[string]map[string]cache.SharedIndexInformer
 	roll      map[string]rollFunc
+	// behind has the resource version that the cache had of a workload when it was rolled, by UID. It expires
+	// soon after the cache has seen the roll.
+	behind expiring.Map[types.UID, string]
 }
+
+// cacheLag is how long the cache may be behind a roll.
+const cacheLag = time.Minute
 
 // rollFunc applies fields of the pod template of a workload.
 type rollFunc func(ctx context.Context, w *workload, manager string, template *corev1ac.PodTemplateSpecApplyConfiguration) error
 
-// NewWorkloads returns the workloads with the label.
+// NewWorkloads returns the workloads without the label that opts out.
 func NewWorkloads(env child.Informers, kube kubernetes.Interface, options Options) (*Workloads, error) {
 	w := &Workloads{options: options, informers: map[string]map[string]cache.SharedIndexInformer{}, roll: rollFuncs(kube)}
 	indexers := cache.Indexers{byConfigMap: func(object any) (keys []string, _ error) {
@@ -65,7 +75,7 @@ func NewWorkloads(env child.Informers, kube kubernetes.Interface, options Option
 		}
 		return keys, nil
 	}}
-	selects := func(list *metav1.ListOptions) { list.LabelSelector = options.Label + "=true" }
+	selects := func(list *metav1.ListOptions) { list.LabelSelector = options.Label + "!=false" }
 	shards, cached := env.Selection(), cache.SharedIndexInformerOptions{Indexers: indexers}
 	builders := map[string]func(namespace string) cache.SharedIndexInformer{
 		"Deployment": func(namespace string) cache.SharedIndexInformer {
@@ -114,10 +124,12 @@ func rollFuncs(kube kubernetes.Interface) map[string]rollFunc {
 }
 
 // name is the name of an informer.
-func (w *Workloads) name(kind string) string { return kind + "s with label " + w.options.Label }
+func (w *Workloads) name(kind string) string {
+	return kind + "s without label " + w.options.Label + "=false"
+}
 
-// Watch queues the owners of the ConfigMaps of a workload that appears, goes, or uses other
-// ConfigMaps (reason DependencyReady). owners gets the name of a ConfigMap without Options.Suffix.
+// Watch queues the owners of the ConfigMaps of a workload that appears, goes, uses other ConfigMaps, is
+// rolled, or whose health changes (reason DependencyReady). owners gets the name of a ConfigMap without Options.Suffix.
 func (w *Workloads) Watch(loop child.Loop, owners func(namespace, name string) []cache.ObjectName) error {
 	keys := func(used *workload) []cache.ObjectName {
 		var keys []cache.ObjectName
@@ -127,7 +139,8 @@ func (w *Workloads) Watch(loop child.Loop, owners func(namespace, name string) [
 		return keys
 	}
 	why := func(before, after *workload) controller.Reason {
-		if before == nil || after == nil || !slices.Equal(before.configMaps, after.configMaps) {
+		if before == nil || after == nil || !slices.Equal(before.configMaps, after.configMaps) ||
+			!maps.Equal(before.hashes, after.hashes) || before.health != after.health {
 			return controller.DependencyReady
 		}
 		return 0
@@ -153,26 +166,43 @@ type Content struct {
 	Changed *metav1.Time
 	// Rolled are the workloads that an earlier Roll returned for this content, as kind/name.
 	Rolled []string
+	// ByLabel says that the content is older than the rule that all workloads roll. Only those with
+	// Options.Label "true" are then rolled for it.
+	ByLabel bool
+}
+
+// Rolled is a workload that was rolled for a content.
+type Rolled struct {
+	// ID is kind/name.
+	ID string
+	// Now says that this call rolled it.
+	Now bool
+	// Status is one of the results of kstatus: InProgress while pods have earlier content, and Failed if the
+	// rollout of the workload failed. Message says why it is not Current.
+	Status  status.Status
+	Message string
 }
 
 // Roll rolls the workloads whose pods may have started with earlier content. It returns those that
-// were rolled for this content, now or earlier, as kind/name, sorted. A workload that cannot be
+// were rolled for this content, now or earlier, sorted. A workload that cannot be
 // rolled does not keep the others from it. A joined error is a [*child.RefusedError] if the API
 // server refused the change.
-func (w *Workloads) Roll(ctx context.Context, c Content) ([]string, error) {
+func (w *Workloads) Roll(ctx context.Context, c Content, now time.Time) ([]Rolled, error) {
 	annotation, manager := w.options.Annotation+c.Name, w.options.FieldManager+"-"+c.Name
 	template := corev1ac.PodTemplateSpec().WithAnnotations(map[string]string{annotation: c.Hash})
-	var rolled []string
+	var rolled []Rolled
 	var errs []error
 	for _, used := range w.using(c) {
 		switch {
 		case used.hashes[annotation] == c.Hash, slices.Contains(c.Rolled, used.id()):
-			rolled = append(rolled, used.id())
+			rolled = append(rolled, w.rolledBefore(used, now))
+		case c.ByLabel && !used.asksFor:
 		case isOutdated(used, used.hashes[annotation], c.Changed):
 			err := w.roll[used.kind](ctx, used, manager, template)
 			switch {
 			case err == nil:
-				rolled = append(rolled, used.id())
+				w.behind.Set(used.UID, used.ResourceVersion, cacheLag, now)
+				rolled = append(rolled, Rolled{ID: used.id(), Now: true, Status: status.InProgressStatus})
 			case ssa.IsGone(err, used.Name), ssa.IsOutdated(err, used.Name), ssa.IsReplaced(err):
 				// The workload is gone, or another one has its name. Its event starts a pass.
 			default:
@@ -181,6 +211,44 @@ func (w *Workloads) Roll(ctx context.Context, c Content) ([]string, error) {
 		}
 	}
 	return rolled, errors.Join(errs...)
+}
+
+// Summarize returns the worst status of rolled workloads, and a message, which stays the same while they
+// become Current one after another. If done, all of them were Current before: only those of this call count.
+func Summarize(rolled []Rolled, done bool) (worst status.Status, message string) {
+	var failed, all []string
+	isRolling := false
+	for _, workload := range rolled {
+		if done && !workload.Now {
+			continue
+		}
+		all = append(all, workload.ID)
+		switch workload.Status {
+		case status.CurrentStatus:
+		case status.FailedStatus:
+			failed = append(failed, workload.ID+": "+workload.Message)
+		default:
+			isRolling = true
+		}
+	}
+	switch {
+	case len(failed) > 0:
+		return status.FailedStatus, "Workloads do not become healthy with the content: " + strings.Join(failed, "; ")
+	case isRolling:
+		return status.InProgressStatus, "Pods get the content: " + strings.Join(all, ", ")
+	case len(rolled) > 0:
+		return status.CurrentStatus, "All workloads that were rolled have the content"
+	default:
+		return status.CurrentStatus, "No workload had to be rolled for the content"
+	}
+}
+
+// rolledBefore returns a workload that an earlier call rolled, with its health after the roll.
+func (w *Workloads) rolledBefore(used *workload, now time.Time) Rolled {
+	if version, known := w.behind.Get(used.UID, now); known && version == used.ResourceVersion {
+		return Rolled{ID: used.id(), Status: status.InProgressStatus}
+	}
+	return Rolled{ID: used.id(), Status: used.health.Status, Message: used.health.Message}
 }
 
 // rollError classifies the error of a roll. The API server's answer alone is in a RefusedError,

@@ -11,10 +11,11 @@ import (
 
 // Fields maps the fields of the only container in a template of pods to those of the owner, in
 // messages of the API server. owner is the field that has image, port, resources and
-// securityContext, such as spec.
+// securityContext, such as spec. The remedies of failing pods name fields of the container, too.
 func Fields(owner string) *strings.Replacer {
 	const container = "spec.template.spec.containers[0]."
-	return strings.NewReplacer(container+"ports[0].containerPort", owner+".port", container, owner+".")
+	return strings.NewReplacer(container+"ports[0].containerPort", owner+".port", container, owner+".",
+		"set securityContext.runAsUser", "set "+owner+".securityContext.runAsUser")
 }
 
 // Report is child.Report for an owner with one container. See [Fields].

@@ -11,6 +11,8 @@ import (
 	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
+
+	"github.com/example/demoapp-controller/pkg/shutdown"
 )
 
 // Named is the name of an object, its labels, and the labels by which it selects its pods.
@@ -28,8 +30,16 @@ func (n Named) PodLabels() map[string]string {
 	return labels
 }
 
-// Deployment returns a Deployment of these pods.
+// Deployment returns a Deployment of these pods. A pod that is deleted serves on until clients no longer
+// reach it, see package shutdown.
 func Deployment(n Named, replicas int32, pod *corev1ac.PodSpecApplyConfiguration) *appsv1ac.DeploymentApplyConfiguration {
+	pod.WithTerminationGracePeriodSeconds(shutdown.GracePeriod)
+	for i := range pod.Containers {
+		if len(pod.Containers[i].Ports) > 0 {
+			pod.Containers[i].WithLifecycle(corev1ac.Lifecycle().WithPreStop(corev1ac.LifecycleHandler().
+				WithSleep(corev1ac.SleepAction().WithSeconds(shutdown.Delay))))
+		}
+	}
 	return appsv1ac.Deployment(n.Name, "").WithLabels(n.PodLabels()).WithSpec(appsv1ac.DeploymentSpec().
 		WithReplicas(replicas).WithRevisionHistoryLimit(3).
 		WithSelector(metav1ac.LabelSelector().WithMatchLabels(n.Selector)).

@@ -114,3 +114,20 @@ func TestPodsHaveLabelsAndSelector(t *testing.T) {
 		t.Errorf("selector of the Service (-want +got):\n%s", diff)
 	}
 }
+
+// TestPodsEndAfterTheirRequests: a container that serves gets its signal when clients have left it.
+func TestPodsEndAfterTheirRequests(t *testing.T) {
+	serving := workload.Container("web", "web:1").WithPorts(workload.Port("http", 8080))
+
+	pod := workload.Deployment(workload.Named{Name: "web"}, 1, workload.Pod(0, serving, workload.Container("sidecar", "log:1"))).Spec.Template.Spec
+
+	if grace := ptr.Deref(pod.TerminationGracePeriodSeconds, 0); grace != 35 {
+		t.Errorf("grace period is %d s, want 35", grace)
+	}
+	if hook := pod.Containers[0].Lifecycle; hook == nil || *hook.PreStop.Sleep.Seconds != 5 {
+		t.Errorf("lifecycle is %+v, want a sleep of 5 s", hook)
+	}
+	if hook := pod.Containers[1].Lifecycle; hook != nil {
+		t.Errorf("lifecycle of a container without a port is %+v, want none", hook)
+	}
+}

@@ -16,7 +16,7 @@ import (
 //
 // AppConfigStatus is the observed state of an AppConfig.
 type AppConfigStatusApplyConfiguration struct {
-	// conditions are Ready, Reconciling and Stalled, as in the kstatus contract, and Rendered.
+	// conditions are Ready, Reconciling and Stalled, as in the kstatus contract, Rendered and Reloaded.
 	Conditions []metav1.ConditionApplyConfiguration `json:"conditions,omitempty"`
 	// observedGeneration is the generation of the spec that was last reconciled. It is -1
 	// before the first time.
@@ -29,6 +29,9 @@ type AppConfigStatusApplyConfiguration struct {
 	// reloaded are the workloads that were rolled for configHash, as kind/name, sorted, at most
 	// 100.
 	Reloaded []string `json:"reloaded,omitempty"`
+	// reloadedByLabel is the configHash of a content that an operator of an earlier version rendered. For this
+	// content, only workloads with the label config.example.com/reload "true" are rolled.
+	ReloadedByLabel *string `json:"reloadedByLabel,omitempty"`
 	// children is what the operator knows of the children.
 	Children *v1alpha1.ChildrenStatusApplyConfiguration `json:"children,omitempty"`
 }
@@ -83,6 +86,14 @@ func (b *AppConfigStatusApplyConfiguration) WithReloaded(values ...string) *AppC
 	for i := range values {
 		b.Reloaded = append(b.Reloaded, values[i])
 	}
+	return b
+}
+
+// WithReloadedByLabel sets the ReloadedByLabel field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the ReloadedByLabel field is set to the value of the last call.
+func (b *AppConfigStatusApplyConfiguration) WithReloadedByLabel(value string) *AppConfigStatusApplyConfiguration {
+	b.ReloadedByLabel = &value
 	return b
 }
 

@@ -16,8 +16,8 @@ import (
 	demov1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller/kinds/demoapp"
 	"github.com/example/demoapp-controller/pkg/controller/kinds/demoapp/audit"
-	"github.com/example/demoapp-controller/pkg/controller/release/gates"
-	"github.com/example/demoapp-controller/pkg/controller/release/gates/license"
+	"github.com/example/demoapp-controller/pkg/controller/release"
+	"github.com/example/demoapp-controller/pkg/controller/release/license"
 	"github.com/example/demoapp-controller/pkg/controller/release/values"
 	"github.com/example/demoapp-controller/pkg/generated/clientset/versioned"
 	"github.com/example/demoapp-controller/pkg/generated/clientset/versioned/scheme"
@@ -163,7 +163,7 @@ func newAuditTrail(env *operator.Environment, options *Options) (*audit.Trail, e
 
 // newLicenses returns the client of the license server, or nil without --license-url. An answer is
 // cached for at most half of --license-retry, so that a retry always sends a request.
-func newLicenses(options *Options) (gates.Licenses, error) {
+func newLicenses(options *Options) (release.Licenses, error) {
 	if options.LicenseURL == "" {
 		return nil, nil
 	}

@@ -17,7 +17,7 @@ import (
 
 	"github.com/example/demoapp-controller/pkg/controller/kinds/webapp/cleanup"
 	blocked "github.com/example/demoapp-controller/pkg/controller/kinds/webapp/images"
-	"github.com/example/demoapp-controller/pkg/controller/release/gates/license"
+	"github.com/example/demoapp-controller/pkg/controller/release/license"
 	"github.com/example/demoapp-controller/pkg/controller/rollout"
 	"github.com/example/demoapp-controller/pkg/images"
 	"github.com/example/demoapp-controller/pkg/operator"

@@ -24,15 +24,17 @@ type Gate struct {
 	Status    metav1.ConditionStatus
 	// Reasons are the reasons of that condition; empty for all reasons.
 	Reasons []string
+	// NeedsUser says that a user must act, so that an event about the hold is a warning.
+	NeedsUser bool
 }
 
-// HeldFor returns the gate of objects that are not Ready for one of these reasons.
+// HeldFor returns the gate of objects that are not Ready for one of these reasons, and need a user.
 func HeldFor(name string, reasons ...string) Gate {
-	return Gate{Name: name, Condition: apimeta.ConditionReady, Status: metav1.ConditionFalse, Reasons: reasons}
+	return Gate{Name: name, Condition: apimeta.ConditionReady, Status: metav1.ConditionFalse, Reasons: reasons, NeedsUser: true}
 }
 
-// holds reports whether the gate holds an object with these conditions.
-func (g Gate) holds(conditions []metav1.Condition) bool {
+// Holds reports whether the gate holds an object with these conditions.
+func (g Gate) Holds(conditions []metav1.Condition) bool {
 	found := meta.FindStatusCondition(conditions, g.Condition)
 	return found != nil && found.Status == g.Status && (len(g.Reasons) == 0 || slices.Contains(g.Reasons, found.Reason))
 }
@@ -88,8 +90,8 @@ func addObject(counts *controller.ObjectCounts, object metav1.Object, conditions
 		return
 	}
 	for i, gate := range gates {
-		counted := func(other Gate) bool { return other.Name == gate.Name && other.holds(conditions) }
-		if gate.holds(conditions) && !slices.ContainsFunc(gates[:i], counted) {
+		counted := func(other Gate) bool { return other.Name == gate.Name && other.Holds(conditions) }
+		if gate.Holds(conditions) && !slices.ContainsFunc(gates[:i], counted) {
 			counts.Held[gate.Name]++
 		}
 	}

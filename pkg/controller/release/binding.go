@@ -5,9 +5,11 @@ package release
 
 import (
 	"context"
+	"strconv"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 
@@ -15,18 +17,35 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller"
 	"github.com/example/demoapp-controller/pkg/controller/kind"
 	"github.com/example/demoapp-controller/pkg/helm"
+	"github.com/example/demoapp-controller/pkg/helm/chart"
 	"github.com/example/demoapp-controller/pkg/redact"
 )
 
 // Binding connects one kind to the lifecycle of its releases.
-type Binding[T kind.Object[T]] interface {
-	// Status returns the status of the release within an object.
-	Status(object T) *releasev1alpha1.ReleaseStatus
-	// Desired returns the desired state of the release, and may report in the object's
-	// status how it was determined. It returns an error if the desired state cannot be
-	// determined. The release without values, the policy and the redactor are always set,
-	// because they are used to report the error.
-	Desired(ctx context.Context, p *kind.Pass[T]) (Desired, error)
+type Binding[T kind.Object[T], S any] interface {
+	// Status returns the status of the release within the status of an object.
+	Status(status *S) *releasev1alpha1.ReleaseStatus
+	// Release returns the release of an object without its values, and its policy. See [For]. It
+	// is called in a deletion, too, and reads nothing.
+	Release(object T) (helm.Release, releasev1alpha1.ReleasePolicy)
+	// Desired completes the desired state of the release, and may report in the object's status how
+	// it was determined. known has the release without values, the policy, the redactor and the hints
+	// for messages. Desired returns an error if the desired state cannot be determined. What it
+	// returns beside the error is used to report it.
+	Desired(ctx context.Context, p *kind.Pass[T], known Desired) (Desired, error)
+}
+
+// For returns the release of an object without its values: it has the name and the namespace of the
+// object, which owns its objects. They are in the same namespace.
+func For(object metav1.Object, kind schema.GroupVersionKind, chart *chart.Chart, policy releasev1alpha1.ReleasePolicy) helm.Release {
+	// To block the deletion of the owner, the operator would need the permission to change finalizers.
+	owner := metav1.NewControllerRef(object, kind)
+	owner.BlockOwnerDeletion = nil
+	adopt, err := strconv.ParseBool(object.GetAnnotations()[releasev1alpha1.AnnotationAdoptRelease])
+	return helm.Release{
+		Namespace: object.GetNamespace(), Name: object.GetName(), Chart: chart, Owner: owner, Scope: helm.ScopeNamespace,
+		Timeout: Timeout(policy), MaxHistory: MaxHistory(policy), Ignore: IgnoreRules(policy), Adopt: err == nil && adopt,
+	}
 }
 
 // Desired is the desired state of a release.
@@ -75,7 +94,7 @@ type Desired struct {
 	// is not deployed.
 	DeployedIsAnyRevision bool
 	// AdoptHint tells the user what to do about a release of this name that has another
-	// owner.
+	// owner. The default names the annotation adopt-release.
 	AdoptHint string
 	// Transient returns the reason of an error that a retry soon resolves, although the
 	// engine reports it as a failure of the release. It returns "" for all other errors.

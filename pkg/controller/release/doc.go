@@ -6,8 +6,8 @@
 // status that reports them with their reasons.
 //
 // A kind implements a [Binding], which returns the desired state ([Desired]) and the
-// release's status. [Steps] turns the binding into the steps of a [kind.Definition]. A pass
-// gathers, decides, acts and reports:
+// release's status, and chooses [Options]. [NewLoop] makes its controller. A pass gathers, decides,
+// acts and reports:
 //
 //	gather   binding.Desired and the annotations become Facts, which stay constant
 //	decide   assess: observe the release, judge its health, remediate failed attempts (Plan);

@@ -17,12 +17,12 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller/kind/event"
 )
 
-// Events returns the events for the difference between two statuses. The following
+// eventsOf returns the events for the difference between two statuses. The following
 // differences have an event: an unhealthy revision after its timeout, a change of the
 // release, a new reason of Ready=False, uncorrected drift, and an adjusted manifest. Two events about the same
 // fact, such as a rollback, are merged. Reasons in expected are part of normal operation,
 // and emit no warning.
-func Events(before, after releasev1alpha1.ReleaseStatus, policy releasev1alpha1.ReleasePolicy, expected ...string) []event.Event {
+func eventsOf(before, after releasev1alpha1.ReleaseStatus, policy releasev1alpha1.ReleasePolicy, expected ...string) []event.Event {
 	found := transitions(before, after, expected)
 	if e, ok := driftTransition(before, after, policy); ok {
 		found = append(found, e)

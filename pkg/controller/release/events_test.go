@@ -158,7 +158,7 @@ func TestEvents(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			expect.Equal(t, "events", test.want, Events(test.before, test.after, releasev1alpha1.ReleasePolicy{}, "Waiting"))
+			expect.Equal(t, "events", test.want, eventsOf(test.before, test.after, releasev1alpha1.ReleasePolicy{}, "Waiting"))
 		})
 	}
 }

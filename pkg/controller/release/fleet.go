@@ -42,10 +42,10 @@ type fleetObject struct {
 	Status     releasev1alpha1.ReleaseStatus
 }
 
-// Fleet rolls changes out to the objects of a kind that have not changed themselves. It
+// fleet rolls changes out to the objects of a kind that have not changed themselves. It
 // upgrades a few objects at a time, and halts after too many failures. It implements
 // [Rollouts].
-type Fleet struct {
+type fleet struct {
 	chart    *chart.Chart
 	plural   string
 	releases string
@@ -55,11 +55,11 @@ type Fleet struct {
 	turns    *rollout.Fleet
 }
 
-// NewFleet returns the fleet of a loop's objects, and has the metrics of the loop count it. deps are
+// newRollouts returns the fleet of a loop's objects, and has the metrics of the loop count it. deps are
 // those of the loop. It starts nothing.
-func NewFleet[T kind.Object[T], S any](
+func newRollouts[T kind.Object[T], S any](
 	loop *kind.Loop[T, S], deps kind.Deps, observer Observer, status func(T) *releasev1alpha1.ReleaseStatus, config Rollout,
-) (*Fleet, error) {
+) (*fleet, error) {
 	f := newFleet(loop.Queue(), observer, loop.GroupVersionKind().Kind+"s", config)
 	f.now = deps.Clock.Now
 	var err error
@@ -70,15 +70,15 @@ func NewFleet[T kind.Object[T], S any](
 }
 
 // newFleet returns a fleet without turns.
-func newFleet(queue rollout.ObjectQueue, observer Observer, plural string, config Rollout) *Fleet {
-	return &Fleet{
+func newFleet(queue rollout.ObjectQueue, observer Observer, plural string, config Rollout) *fleet {
+	return &fleet{
 		chart: config.Chart, plural: plural, releases: config.ReleaseNamespace, observer: observer, queue: queue, now: time.Now,
 	}
 }
 
 // member describes an object before the first pass over it, and one of another process, whose
 // release records this process does not cache. The status tells failed objects from all others.
-func (r *Fleet) member(object fleetObject) rollout.Member {
+func (r *fleet) member(object fleetObject) rollout.Member {
 	return rollout.Member{
 		Key: object.Key, Deleting: object.Deleting,
 		Recall: func(ctx context.Context) (rollout.Standing, bool) {
@@ -94,22 +94,22 @@ func (r *Fleet) member(object fleetObject) rollout.Member {
 }
 
 // Counts counts the objects that wait for a change, get it, or failed with it.
-func (r *Fleet) Counts() rollout.Counts { return r.turns.Counts() }
+func (r *fleet) Counts() rollout.Counts { return r.turns.Counts() }
 
-// HeldByRollout is how an object tells that a [Fleet] holds it, for metrics.
-func HeldByRollout() kind.Gate {
+// heldByRollout is how an object tells that a [fleet] holds it, for metrics.
+func heldByRollout() kind.Gate {
 	return kind.Gate{Name: "rollout", Condition: releasev1alpha1.ConditionUpgradeHeld, Status: metav1.ConditionTrue, Reasons: rollout.Reasons}
 }
 
 // Gate implements [Rollouts]: an object that has not changed itself waits for its turn.
-func (r *Fleet) Gate(ctx context.Context, in GateInput) Verdict {
+func (r *fleet) Gate(ctx context.Context, in GateInput) Verdict {
 	stands := standing(candidateOf(in.Facts, in.Plan, *in.Status, r.turns.MayHalt()))
 	if stands != rollout.Due || in.Plan.Next.Action != helm.ActionUpgrade {
 		if stands == rollout.Due {
 			stands = rollout.Settled
 		}
 		r.turns.Set(in.Key, stands)
-		return in.EndHold(rollout.Reasons)
+		return in.endHold(rollout.Reasons)
 	}
 	r.turns.Prepare(ctx)
 	mayWait := waitsForTurn(in)
@@ -125,7 +125,7 @@ func (r *Fleet) Gate(ctx context.Context, in GateInput) Verdict {
 			return r.hold(in, answer)
 		}
 	}
-	return in.EndHold(rollout.Reasons)
+	return in.endHold(rollout.Reasons)
 }
 
 // waitsForTurn reports whether an upgrade that is due waits for its turn. What the object
@@ -136,13 +136,13 @@ func waitsForTurn(in GateInput) bool {
 
 // hold returns the verdict that holds the change. UpgradeHeld keeps the reason of the upgrade
 // window.
-func (r *Fleet) hold(in GateInput, answer rollout.Answer) Verdict {
+func (r *fleet) hold(in GateInput, answer rollout.Answer) Verdict {
 	what := fmt.Sprintf("A change of the operator's values for all %s", r.plural)
 	if chart := in.Desired.Release.Chart; !in.Plan.Observed.Record.MadeFrom(chart) {
 		what = fmt.Sprintf("Chart %s %s", chart.Name(), chart.Version())
 	}
 	reason, message := r.turns.Held(in.Key, what, answer)
-	verdict := HoldUpgrade(reason, message, false)
+	verdict := holdUpgrade(reason, message, false)
 	if in.isHeld() && !in.isHeldFor(rollout.Reasons) {
 		verdict.Condition = nil
 	}
@@ -152,7 +152,7 @@ func (r *Fleet) hold(in GateInput, answer rollout.Answer) Verdict {
 // Settle implements [Rollouts]. A pass that did not observe the release does not change the
 // state of the object. Neither does a failure that is lost: the retry would end the halt, because it
 // does not know of the failure. Until the retry, the object keeps its turn.
-func (r *Fleet) Settle(f Facts, plan Plan, s releasev1alpha1.ReleaseStatus, lost bool) {
+func (r *fleet) Settle(f Facts, plan Plan, s releasev1alpha1.ReleaseStatus, lost bool) {
 	if plan.Observed.Record == nil {
 		r.turns.MarkUnknown(f.Key)
 		return
@@ -170,10 +170,10 @@ func (r *Fleet) Settle(f Facts, plan Plan, s releasev1alpha1.ReleaseStatus, lost
 }
 
 // Forget implements [Rollouts].
-func (r *Fleet) Forget(key cache.ObjectName) { r.turns.Forget(key) }
+func (r *fleet) Forget(key cache.ObjectName) { r.turns.Forget(key) }
 
 // releaseOf returns the release of an object, as far as the status tells.
-func (r *Fleet) releaseOf(object fleetObject) cache.ObjectName {
+func (r *fleet) releaseOf(object fleetObject) cache.ObjectName {
 	release := cache.NewObjectName(cmp.Or(object.Key.Namespace, r.releases), object.Key.Name)
 	if deployed := object.Status.DeployedRelease; deployed != nil {
 		release.Name = deployed.Name
@@ -182,7 +182,7 @@ func (r *Fleet) releaseOf(object fleetObject) cache.ObjectName {
 }
 
 // candidate is the state of an object before the first pass over it.
-func (r *Fleet) candidate(object fleetObject, observed helm.Snapshot) candidate {
+func (r *fleet) candidate(object fleetObject, observed helm.Snapshot) candidate {
 	return candidate{
 		generation: object.Generation, status: object.Status, observed: observed, chart: r.chart,
 		now: r.now(), timeout: Timeout(releasev1alpha1.ReleasePolicy{}),

@@ -56,7 +56,7 @@ func upgradeOf(t *testing.T, key cache.ObjectName, change ...func(*sample)) Gate
 
 // newTestFleet returns a fleet of these objects, which all have an older chart. upgrade
 // evaluates the gate for one of them, and returns the reasons and messages of its blockers.
-func newTestFleet(t *testing.T, queue rollout.ObjectQueue, limits rollout.Limits, objects ...cache.ObjectName) (f *Fleet, upgrade func(cache.ObjectName) []string) {
+func newTestFleet(t *testing.T, queue rollout.ObjectQueue, limits rollout.Limits, objects ...cache.ObjectName) (f *fleet, upgrade func(cache.ObjectName) []string) {
 	t.Helper()
 	f = newFleet(queue, olderReleases{}, "Samples", Rollout{Chart: chartVersion(t, "1.1.0")})
 	f.turns = rollout.NewFleet(queue, "Samples", limits,
@@ -178,7 +178,7 @@ func TestRolloutFollowsObjects(t *testing.T) {
 func TestHeldByRolloutNamesItsCondition(t *testing.T) {
 	r, _ := newTestFleet(t, discarding{}, rollout.Limits{Failed: 1})
 	r.turns.Set(cache.NewObjectName("bad", "a"), rollout.Failed)
-	gate, c := HeldByRollout(), r.Gate(t.Context(), upgradeOf(t, key)).Condition
+	gate, c := heldByRollout(), r.Gate(t.Context(), upgradeOf(t, key)).Condition
 	expect.Equal(t, "condition", gate.Condition+" "+string(gate.Status), c.Type+" "+string(c.Status))
 	expect.Contains(t, "reasons", fmt.Sprint(gate.Reasons), c.Reason)
 }

@@ -26,7 +26,7 @@ func TestOwnGateIsNoWarning(t *testing.T) {
 		want  string
 	}{{"declared", gates, "Normal"}, {"not declared", nil, "Warning"}} {
 		t.Run(test.name, func(t *testing.T) {
-			found := Events(newSample().Status, held.Status, releasev1alpha1.ReleasePolicy{}, heldReasons(test.gates, held.Status.Conditions)...)
+			found := eventsOf(newSample().Status, held.Status, releasev1alpha1.ReleasePolicy{}, heldReasons(test.gates, held.Status.Conditions)...)
 
 			expect.Equal(t, "events", []event.Event{{Type: test.want, Reason: "NotApproved", Action: "Reconcile", Note: "NotApproved message"}}, found)
 		})

@@ -31,11 +31,11 @@ const (
 	sourcesTime = 10 * time.Minute
 )
 
-// Hold returns how long the write of a status may be delayed that only reports the
+// hold returns how long the write of a status may be delayed that only reports the
 // progress of a rollout. It returns zero for all other statuses. If the process ends
 // before the write, the next process finds an unrecorded revision, and applies its
 // objects again.
-func Hold(written, next releasev1alpha1.ReleaseStatus) time.Duration {
+func hold(written, next releasev1alpha1.ReleaseStatus) time.Duration {
 	ready := meta.FindStatusCondition(next.Conditions, apimeta.ConditionReady)
 	if next.LastHandledRequestedAt != written.LastHandledRequestedAt || next.LastHandledForceAt != written.LastHandledForceAt {
 		return 0 // A user waits for the result.

@@ -71,7 +71,7 @@ func TestHold(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			expect.Equal(t, "time", test.want, Hold(test.written, test.next))
+			expect.Equal(t, "time", test.want, hold(test.written, test.next))
 		})
 	}
 }

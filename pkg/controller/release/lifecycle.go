@@ -42,7 +42,7 @@ type Engine interface {
 	Subscribe(func(release cache.ObjectName, change helm.Change))
 }
 
-// Rollouts is the part of a [Fleet] that a lifecycle uses.
+// Rollouts decides whose turn it is in a rollout.
 type Rollouts interface {
 	// Gate holds an upgrade of an object that has not changed itself until its turn comes.
 	Gate(ctx context.Context, input GateInput) Verdict
@@ -78,15 +78,16 @@ type Lifecycle struct {
 	releases controller.Memory[cache.ObjectName]
 }
 
-// New returns a lifecycle. Its gates are evaluated before those of the kind, and the
-// rollouts last: an object that another gate holds takes no turn.
-// Without rollouts, a change reaches all objects at once. drift counts the drifted
-// objects of all releases.
-func New(subscription Subscription, recorder events.EventRecorder, drift controller.DriftCount, rollouts Rollouts, gates ...Gate) *Lifecycle {
+// newLifecycle returns a lifecycle. Suspend, the upgrade window and then its gates are evaluated before
+// those of the kind, and the rollouts last: an object that another gate holds takes no turn. Without
+// rollouts, a change reaches all objects at once. drift counts the drifted objects of all releases.
+func newLifecycle(engine Engine, recorder events.EventRecorder, drift controller.DriftCount, rollouts Rollouts, gates ...Gate) *Lifecycle {
 	if rollouts == nil {
 		rollouts = noRollouts{}
 	}
-	return &Lifecycle{engine: subscription.engine, recorder: recorder, drift: drift, rollouts: rollouts, gates: gates}
+	return &Lifecycle{
+		engine: engine, recorder: recorder, drift: drift, rollouts: rollouts, gates: append([]Gate{gateSuspend, gateWindow}, gates...),
+	}
 }
 
 // Forget removes the state of a deleted object.
@@ -104,34 +105,6 @@ func (l *Lifecycle) Forget(key cache.ObjectName) {
 	if release, ok := l.releases.Get(key); ok {
 		l.engine.Forget(release)
 		l.releases.Forget(key)
-	}
-}
-
-// Steps returns the steps of a kind with a release, for [kind.Definition].
-func Steps[T kind.Object[T]](l *Lifecycle, binding Binding[T]) func(context.Context, *kind.Pass[T]) error {
-	return func(ctx context.Context, p *kind.Pass[T]) error {
-		if !l.engine.HasSynced() {
-			// Without its record, a release would be installed again.
-			return fmt.Errorf("release records: %w", controller.ErrNotSynced)
-		}
-		s := &subject{
-			pass: p, object: p.Object, status: binding.Status(p.Object),
-			written: func() *releasev1alpha1.ReleaseStatus { return binding.Status(p.Observed) },
-		}
-		f := Facts{
-			Key: p.Key(), UID: p.Object.GetUID(), Generation: p.Object.GetGeneration(),
-			Created: p.Object.GetCreationTimestamp().Time, Reason: p.Reason, Now: p.Now,
-		}
-		f.Requested, f.ForceAt = l.observeRequest(ctx, s, f.Key)
-		var err error
-		f.Desired, err = binding.Desired(ctx, p)
-		f.Desired.Release.OwnerGeneration = f.Generation
-		if f.Desired.Release.Chart == nil {
-			return controller.Terminal(errors.Join(fmt.Errorf("the binding of %s returned a release without a chart", f.Key), err))
-		}
-		f.Desired.suspendFor(p.Pause, p.Object)
-		f.Desired.redactFor(f.Key, *binding.Status(p.Observed))
-		return l.reconcile(ctx, s, f, err)
 	}
 }
 

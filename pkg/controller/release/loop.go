@@ -5,8 +5,10 @@ package release
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,141 +19,245 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller/kind"
 	"github.com/example/demoapp-controller/pkg/controller/kind/event"
 	"github.com/example/demoapp-controller/pkg/helm"
+	"github.com/example/demoapp-controller/pkg/redact"
 )
 
-// Subscription is an engine that reports changes of releases. A [Lifecycle] needs one,
-// because otherwise drift and health would start no pass.
-type Subscription struct{ engine Engine }
-
-// Subscribe calls changed after each change of a release that the engine observes. Most
-// releases of a cluster may have other owners. Call Subscribe before the engine runs.
-func Subscribe(engine Engine, changed func(release cache.ObjectName, change helm.Change)) Subscription {
-	engine.Subscribe(changed)
-	return Subscription{engine}
+// Options are what a release kind may choose. The zero value is ready to use.
+type Options[T kind.Object[T]] struct {
+	// Gates are evaluated after suspend and the upgrade window, which every release kind has, and
+	// before those of [Desired].
+	Gates []Gate
+	// Rollout limits how a change reaches the objects that have not changed themselves.
+	Rollout Rollout
+	// License is the gate of a license server.
+	License License[T]
+	// Secrets returns texts of an object that no message may show. Optional.
+	Secrets func(T) []string
 }
 
-// Why returns the reason of a pass that follows a change of the release.
-func Why(change helm.Change) controller.Reason {
+// Loop makes the passes over the objects of a release kind.
+type Loop[T kind.Object[T], S any] struct {
+	*kind.Loop[T, S]
+	*Lifecycle
+
+	definition kind.Definition[T, S]
+	binding    Binding[T, S]
+	options    Options[T]
+	owners     owners
+}
+
+// NewLoop returns the loop of a kind whose objects each have one release. Definition.Finalizer is
+// required. NewLoop sets Suspends of the definition, and, unless the definition has them, Steps,
+// Conditions, Hold, Redact, Finalize, LetGo and Orphaned: the release is uninstalled with its object, or let
+// go with it. Annotations, Gates, Events, Finalized and Forget of the definition come in addition to
+// those of a release. A change that one of the definition's gates holds is no warning in an event.
+// Call NewLoop before the engine runs.
+func NewLoop[T kind.Object[T], S any](
+	definition kind.Definition[T, S], deps kind.Deps, engine Engine, binding Binding[T, S], options Options[T],
+) (*Loop[T, S], error) {
+	if definition.Finalizer == "" {
+		return nil, fmt.Errorf("%s: a release kind needs a finalizer, which uninstalls the releases", definition.Name)
+	}
+	l := &Loop[T, S]{
+		Lifecycle:  newLifecycle(engine, deps.Recorder, deps.Metrics.Drift(definition.Name), nil, options.Gates...),
+		definition: definition, binding: binding, options: options,
+	}
+	engine.Subscribe(l.changed)
+	var err error
+	if l.Loop, err = kind.New(l.completed(), deps); err != nil {
+		return nil, err
+	}
+	if l.rollouts, err = newRollouts(l.Loop, deps, engine, l.statusOf, options.Rollout); err != nil {
+		return nil, err
+	}
+	l.Await(controller.NamedSync{Name: "release records", HasSynced: engine.HasSynced})
+	return l, nil
+}
+
+// statusOf returns the status of the release of an object.
+func (l *Loop[T, S]) statusOf(object T) *releasev1alpha1.ReleaseStatus {
+	return l.binding.Status(l.definition.Status(object))
+}
+
+// completed returns the definition with what a release kind has.
+func (l *Loop[T, S]) completed() kind.Definition[T, S] {
+	d := l.definition
+	d.Suspends = true
+	if d.Steps == nil {
+		d.Steps = func(ctx context.Context, p *kind.Pass[T]) error { return l.Steps(ctx, p, l.binding) }
+	}
+	d.Gates = append(slices.Clone(d.Gates), heldBySuspend(), heldByWindow(), heldByRollout(), heldByTakeover(), heldByLicense())
+	d.Annotations = append(slices.Clone(d.Annotations), releasev1alpha1.AnnotationForceAt, releasev1alpha1.AnnotationAdoptRelease)
+	if d.Conditions == nil {
+		d.Conditions = func(s *S) *[]metav1.Condition { return &l.binding.Status(s).Conditions }
+	}
+	if d.Hold == nil {
+		d.Hold = func(written, next S) time.Duration {
+			return hold(*l.binding.Status(&written), *l.binding.Status(&next))
+		}
+	}
+	if d.Redact == nil {
+		d.Redact = l.redact
+	}
+	if d.Finalize == nil {
+		d.Finalize = l.finalize
+	}
+	if d.LetGo == nil {
+		d.LetGo = l.letGo
+	}
+	if d.Orphaned == nil {
+		d.Orphaned = func(ctx context.Context, p *kind.Pass[T]) (bool, error) {
+			release, policy := l.binding.Release(p.Observed)
+			return l.Orphaned(ctx, release, *l.statusOf(p.Observed), policy)
+		}
+	}
+	d.Finalized, d.Events, d.Forget = l.finalized, l.events, l.forget
+	return d
+}
+
+// Steps make one pass over an object with a binding, which may keep what it finds out in the pass. Steps
+// of a definition call it.
+func (l *Loop[T, S]) Steps(ctx context.Context, p *kind.Pass[T], binding Binding[T, S]) error {
+	if !l.engine.HasSynced() {
+		// Without its record, a release would be installed again.
+		return fmt.Errorf("release records: %w", controller.ErrNotSynced)
+	}
+	s := &subject{
+		pass: p, object: p.Object, status: l.statusOf(p.Object),
+		written: func() *releasev1alpha1.ReleaseStatus { return l.statusOf(p.Observed) },
+	}
+	f := Facts{
+		Key: p.Key(), UID: p.Object.GetUID(), Generation: p.Object.GetGeneration(),
+		Created: p.Object.GetCreationTimestamp().Time, Reason: p.Reason, Now: p.Now,
+	}
+	f.Requested, f.ForceAt = l.observeRequest(ctx, s, f.Key)
+	var err error
+	if f.Desired, err = l.desired(ctx, p, binding); f.Desired.Release.Chart == nil {
+		return controller.Terminal(errors.Join(fmt.Errorf("the binding of %s returned a release without a chart", f.Key), err))
+	}
+	l.owners.add(f.Key, f.Desired.Release.Key())
+	return l.reconcile(ctx, s, f, err)
+}
+
+// desired returns the desired state of the release of an object, which binding and options determine.
+func (l *Loop[T, S]) desired(ctx context.Context, p *kind.Pass[T], binding Binding[T, S]) (Desired, error) {
+	desired := Desired{AdoptHint: fmt.Sprintf("give the %s another name, or have it take over the release with the annotation %s: \"true\"",
+		l.definition.GroupVersionKind.Kind, releasev1alpha1.AnnotationAdoptRelease)}
+	desired.Release, desired.Policy = binding.Release(p.Object)
+	desired.Redactor = l.redactor(p.Object)
+	desired, err := binding.Desired(ctx, p, desired)
+	desired.Release.OwnerGeneration = p.Object.GetGeneration()
+	desired.Gates = append(slices.Clip(desired.Gates), l.options.License.gate(p.Object))
+	desired.suspendFor(p.Pause, p.Object)
+	desired.redactFor(p.Key(), *l.statusOf(p.Observed))
+	return desired, err
+}
+
+// redactor removes the secrets of an object from messages.
+func (l *Loop[T, S]) redactor(object T) *redact.Redactor {
+	if l.options.Secrets == nil {
+		return redact.New(nil)
+	}
+	return redact.New(l.options.Secrets(object))
+}
+
+// redact removes the secrets of an object from an error.
+func (l *Loop[T, S]) redact(_ context.Context, object T, err error) error {
+	desired := Desired{Redactor: l.redactor(object)}
+	desired.Release, _ = l.binding.Release(object)
+	desired.redactFor(cache.MetaObjectToName(object), *l.statusOf(object))
+	return desired.Redactor.Error(err)
+}
+
+// Own replaces the releases that may be those of an object. Without it, an object has the releases of
+// its passes. A change of one starts a pass.
+func (l *Loop[T, S]) Own(key cache.ObjectName, releases ...cache.ObjectName) {
+	l.owners.set(key, releases)
+}
+
+// changed enqueues the objects of a release that the engine reports. Most releases of a cluster may
+// have other owners. An object that is not cached yet is enqueued by its own event.
+func (l *Loop[T, S]) changed(release cache.ObjectName, change helm.Change) {
+	for _, owner := range l.owners.of(release) {
+		if _, ours := l.Cached().Get(owner); ours {
+			l.Queue().Enqueue(owner, reasonOf(change))
+		}
+	}
+}
+
+// reasonOf returns the reason of a pass that follows a change of the release.
+func reasonOf(change helm.Change) controller.Reason {
 	if change == helm.HealthChanged {
 		return controller.HealthChange
 	}
 	return controller.Drift
 }
 
-// Options are what a release kind may choose. The zero value is ready to use.
-type Options struct {
-	// Gates are evaluated before those of the binding.
-	Gates []Gate
-	// Rollout limits how a change reaches the objects that have not changed themselves.
-	Rollout Rollout
+// events returns the events for the change between two versions of an object.
+func (l *Loop[T, S]) events(before, after T) []event.Event {
+	_, policy := l.binding.Release(after)
+	s := l.statusOf(after)
+	found := eventsOf(*l.statusOf(before), *s, policy, heldReasons(l.definition.Gates, s.Conditions)...)
+	if l.definition.Events != nil {
+		found = append(found, l.definition.Events(before, after)...)
+	}
+	return found
 }
 
-// NewLoop returns the loop of a kind whose objects each have one release, with the name and
-// the namespace of the object. It sets the steps of the definition, and adds the annotations
-// of a release. Unless the definition has them, it also sets Finalize, LetGo, Orphaned, Finalized and
-// Events: the release is uninstalled with its object, or let go with it, and a change that one of the definition's gates
-// holds is no warning. The default of Events does not report drift that the policy leaves.
-// Finalizer is required.
-func NewLoop[T kind.Object[T], S any](
-	definition kind.Definition[T, S], deps kind.Deps, engine Engine, binding Binding[T], options Options,
-) (*kind.Loop[T, S], error) {
-	if definition.Finalizer == "" {
-		return nil, fmt.Errorf("%s: a release kind needs a finalizer, which uninstalls the releases", definition.Name)
+// forget removes the state of a deleted object.
+func (l *Loop[T, S]) forget(key cache.ObjectName) {
+	l.Forget(key)
+	l.owners.forget(key)
+	if l.definition.Forget != nil {
+		l.definition.Forget(key)
 	}
-	var loop *kind.Loop[T, S]
-	subscription := Subscribe(engine, func(release cache.ObjectName, change helm.Change) {
-		// An object that is not cached yet is enqueued by its own event.
-		if _, ours := loop.Cached().Get(release); ours {
-			loop.Queue().Enqueue(release, Why(change))
-		}
-	})
-	l := New(subscription, deps.Recorder, deps.Metrics.Drift(definition.Name), nil, options.Gates...)
-	loop, err := kind.New(defaulted(definition, l, binding), deps)
-	if err != nil {
-		return nil, err
-	}
-	fleet, err := NewFleet(loop, deps, engine, binding.Status, options.Rollout)
-	if err != nil {
-		return nil, err
-	}
-	l.rollouts = fleet
-	loop.Await(controller.NamedSync{Name: "release records", HasSynced: engine.HasSynced})
-	return loop, nil
-}
-
-// defaulted returns the definition with the functions of a release kind.
-func defaulted[T kind.Object[T], S any](definition kind.Definition[T, S], l *Lifecycle, binding Binding[T]) kind.Definition[T, S] {
-	definition.Steps = Steps(l, binding)
-	definition.Gates = append(slices.Clone(definition.Gates), HeldByRollout(), HeldByTakeover())
-	definition.Annotations = append(slices.Clone(definition.Annotations),
-		releasev1alpha1.AnnotationForceAt, releasev1alpha1.AnnotationAdoptRelease)
-	if definition.Finalize == nil {
-		definition.Finalize = func(ctx context.Context, p *kind.Pass[T]) (event.Event, error) { return finalize(ctx, l, binding, p) }
-	}
-	if definition.LetGo == nil {
-		definition.LetGo = func(ctx context.Context, p *kind.Pass[T]) (event.Event, error) { return letGo(ctx, l, binding, p) }
-	}
-	if definition.Orphaned == nil {
-		definition.Orphaned = func(ctx context.Context, p *kind.Pass[T]) (bool, error) {
-			desired, _ := binding.Desired(ctx, p) // As in finalize.
-			return l.Orphaned(ctx, desired.Release, *binding.Status(p.Observed), desired.Policy)
-		}
-	}
-	if definition.Finalized == nil {
-		definition.Finalized = func(p *kind.Pass[T], done event.Event) {
-			others := kind.OthersFinalizers(p.Object, append([]string{definition.Finalizer}, definition.FormerFinalizers...)...)
-			ReportUninstalled(binding.Status(p.Object), p.Conditions(), done, others)
-		}
-	}
-	if definition.Events == nil {
-		definition.Events = func(before, after T) []event.Event {
-			held := heldReasons(definition.Gates, binding.Status(after).Conditions)
-			return Events(*binding.Status(before), *binding.Status(after), releasev1alpha1.ReleasePolicy{}, held...)
-		}
-	}
-	if forget := definition.Forget; forget == nil {
-		definition.Forget = l.Forget
-	} else {
-		definition.Forget = func(key cache.ObjectName) {
-			l.Forget(key)
-			forget(key)
-		}
-	}
-	return definition
-}
-
-// heldReasons returns the reasons of the gates that hold an object. They are no warnings.
-func heldReasons(gates []kind.Gate, conditions []metav1.Condition) []string {
-	var reasons []string
-	for _, gate := range gates {
-		if condition := meta.FindStatusCondition(conditions, gate.Condition); condition != nil && condition.Status == gate.Status {
-			reasons = append(reasons, condition.Reason)
-		}
-	}
-	return reasons
 }
 
 // finalize uninstalls the release of an object. The status reports a failure.
-func finalize[T kind.Object[T]](ctx context.Context, l *Lifecycle, binding Binding[T], p *kind.Pass[T]) (event.Event, error) {
-	desired, _ := binding.Desired(ctx, p) // The release without values is always set.
-	done, _, err := l.Uninstall(ctx, p, desired.Release, *binding.Status(p.Observed), desired.Policy)
-	return done, blocked(desired, *binding.Status(p.Observed), p, err)
+func (l *Loop[T, S]) finalize(ctx context.Context, p *kind.Pass[T]) (event.Event, error) {
+	release, policy := l.binding.Release(p.Observed)
+	done, _, err := l.Uninstall(ctx, p, release, *l.statusOf(p.Observed), policy)
+	return done, l.blockDeletion(ctx, p, err)
 }
 
 // letGo lets the release of an object go. The status reports a failure.
-func letGo[T kind.Object[T]](ctx context.Context, l *Lifecycle, binding Binding[T], p *kind.Pass[T]) (event.Event, error) {
-	desired, _ := binding.Desired(ctx, p) // As in finalize.
-	done, err := l.LetGo(ctx, desired.Release, *binding.Status(p.Observed), desired.Policy)
-	return done, blocked(desired, *binding.Status(p.Observed), p, err)
+func (l *Loop[T, S]) letGo(ctx context.Context, p *kind.Pass[T]) (event.Event, error) {
+	release, policy := l.binding.Release(p.Observed)
+	done, err := l.LetGo(ctx, release, *l.statusOf(p.Observed), policy)
+	return done, l.blockDeletion(ctx, p, err)
 }
 
-// blocked reports why the deletion of an object waits, and returns the cause without secrets.
-func blocked[T kind.Object[T]](desired Desired, s releasev1alpha1.ReleaseStatus, p *kind.Pass[T], err error) error {
+// blockDeletion reports why the deletion of an object waits, and returns the cause without secrets.
+func (l *Loop[T, S]) blockDeletion(ctx context.Context, p *kind.Pass[T], err error) error {
 	if err == nil {
 		return nil
 	}
-	desired.redactFor(p.Key(), s)
-	err = desired.Redactor.Error(err)
+	if l.definition.Redact == nil {
+		err = l.redact(ctx, p.Object, err)
+	} else {
+		err = l.definition.Redact(ctx, p.Object, err)
+	}
 	p.Conditions().MarkReconciling(releasev1alpha1.ReasonUninstallFailed, "Deletion waits: "+err.Error())
 	return err
+}
+
+// finalized clears the release from the status while finalizers of other owners keep the object.
+func (l *Loop[T, S]) finalized(p *kind.Pass[T], done event.Event) {
+	others := kind.OthersFinalizers(p.Object, append([]string{l.definition.Finalizer}, l.definition.FormerFinalizers...)...)
+	reportUninstalled(l.statusOf(p.Object), p.Conditions(), done, others)
+	if l.definition.Finalized != nil {
+		l.definition.Finalized(p, done)
+	}
+}
+
+// heldReasons returns the reasons of the gates that hold an object and need no user. They are no
+// warnings.
+func heldReasons(gates []kind.Gate, conditions []metav1.Condition) []string {
+	var reasons []string
+	for _, gate := range gates {
+		if gate.Holds(conditions) && !gate.NeedsUser {
+			reasons = append(reasons, meta.FindStatusCondition(conditions, gate.Condition).Reason)
+		}
+	}
+	return reasons
 }

@@ -162,7 +162,7 @@ func TestLoopUninstallFails(t *testing.T) {
 
 // TestLoopNeedsFinalizer: without a finalizer, releases would stay.
 func TestLoopNeedsFinalizer(t *testing.T) {
-	_, err := release.NewLoop(kind.Definition[*Shop, ShopStatus]{Name: "shop"}, kind.Deps{}, nil, binding{}, release.Options{})
+	_, err := release.NewLoop(kind.Definition[*Shop, ShopStatus]{Name: "shop"}, kind.Deps{}, nil, binding{}, release.Options[*Shop]{})
 	if err == nil || errors.Is(err, controller.ErrNotSynced) {
 		t.Errorf("error is %v", err)
 	}

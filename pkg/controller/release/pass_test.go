@@ -45,7 +45,7 @@ func TestFirstPass(t *testing.T) {
 	isController := true
 	expect.Equal(t, "values", map[string]any{"size": int64(1), "message": "hello"}, desired.Values)
 	expect.Equal(t, "owner", &metav1.OwnerReference{
-		APIVersion: "shop.example.com/v1", Kind: "Shop", Name: "a", UID: created.UID, Controller: &isController, BlockOwnerDeletion: &isController,
+		APIVersion: "shop.example.com/v1", Kind: "Shop", Name: "a", UID: created.UID, Controller: &isController,
 	}, desired.Owner)
 
 	inputs, err := desired.InputDigest()

@@ -5,6 +5,7 @@ package release
 
 import (
 	"cmp"
+	"context"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,6 +16,29 @@ import (
 	"github.com/example/demoapp-controller/pkg/helm"
 )
 
+// heldBySuspend is how an object tells that [gateSuspend] holds it, for metrics.
+func heldBySuspend() kind.Gate {
+	return kind.Gate{Name: "suspend", Condition: releasev1alpha1.ConditionSuspended, Status: metav1.ConditionTrue}
+}
+
+// gateSuspend is the gate of suspended objects. It does not block an object without pending
+// changes, which stays ready.
+func gateSuspend(_ context.Context, in GateInput) Verdict {
+	if !in.Desired.Policy.Suspend {
+		return Verdict{Remove: []string{releasev1alpha1.ConditionSuspended}}
+	}
+	message := "Nothing is installed, upgraded or repaired while " + in.suspendedBy() + " is true"
+	if why := in.Desired.SuspendedWhy; why != "" {
+		message += ": " + why
+	}
+	verdict := Verdict{First: true, Condition: Condition(
+		releasev1alpha1.ConditionSuspended, metav1.ConditionTrue, in.suspendReason(), message)}
+	if in.Plan.RollsOut() || in.Plan.Withheld {
+		verdict.Blockers = []Blocker{in.suspendBlocker()}
+	}
+	return verdict
+}
+
 // suspend withholds the changes that the gates allow, mainly the correction of drift. It
 // reports the drift that remains.
 func suspend(s *subject, f Facts, found assessment) assessment {
@@ -24,7 +48,7 @@ func suspend(s *subject, f Facts, found assessment) assessment {
 	held := found.plan.Withheld
 	found.plan = found.plan.suspend()
 	if found.plan.Withheld && !held {
-		found.blockers = append([]Blocker{f.SuspendBlocker()}, found.blockers...)
+		found.blockers = append([]Blocker{f.suspendBlocker()}, found.blockers...)
 	}
 	reason, message := suspendedDrift(s, found.plan)
 	switch {
@@ -44,19 +68,19 @@ func (d *Desired) suspendFor(pause kind.Pause, object metav1.Object) {
 	}
 }
 
-// SuspendReason returns the reason of the condition Suspended.
-func (f Facts) SuspendReason() string {
+// suspendReason returns the reason of the condition Suspended.
+func (f Facts) suspendReason() string {
 	return cmp.Or(f.Desired.SuspendReason, releasev1alpha1.ReasonSuspendedBySpec)
 }
 
-// SuspendBlocker is the blocker of a change that spec.suspend holds. It precedes all
+// suspendBlocker is the blocker of a change that spec.suspend holds. It precedes all
 // other blockers, because they apply only when the object is no longer suspended.
-func (f Facts) SuspendBlocker() Blocker {
-	return Blocker{Reason: f.SuspendReason(), Message: "A change waits until " + f.SuspendedBy() + " is false"}
+func (f Facts) suspendBlocker() Blocker {
+	return Blocker{Reason: f.suspendReason(), Message: "A change waits until " + f.suspendedBy() + " is false"}
 }
 
-// SuspendedBy returns the field or annotation that suspends the object.
-func (f Facts) SuspendedBy() string { return cmp.Or(f.Desired.SuspendedBy, "spec.suspend") }
+// suspendedBy returns the field or annotation that suspends the object.
+func (f Facts) suspendedBy() string { return cmp.Or(f.Desired.SuspendedBy, "spec.suspend") }
 
 // suspendedDrift describes the changes of other clients, including those that a held
 // upgrade would overwrite.
@@ -82,5 +106,5 @@ func missingObjects(f Facts, plan Plan) string {
 	if len(missing) == 0 {
 		return ""
 	}
-	return "Missing while " + f.SuspendedBy() + " is true: " + strings.Join(missing, ", ")
+	return "Missing while " + f.suspendedBy() + " is true: " + strings.Join(missing, ", ")
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/example/demoapp-controller/pkg/helm"
 )
 
-// HeldByTakeover is how an object tells that the takeover of its release waits for consent, for metrics.
-func HeldByTakeover() kind.Gate {
+// heldByTakeover is how an object tells that the takeover of its release waits for consent, for metrics.
+func heldByTakeover() kind.Gate {
 	return kind.Gate{
 		Name: "takeover", Condition: releasev1alpha1.ConditionUpgradeHeld, Status: metav1.ConditionTrue,
 		Reasons: []string{releasev1alpha1.ReasonTakeoverHeld},

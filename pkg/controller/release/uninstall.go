@@ -112,10 +112,10 @@ func (l *Lifecycle) UninstallAndAwait(
 	return done, remaining, err
 }
 
-// ReportUninstalled clears the uninstalled release from the status. The object still exists,
+// reportUninstalled clears the uninstalled release from the status. The object still exists,
 // because other clients' finalizers hold it. done is the event of the uninstall. The history stays in
 // the status.
-func ReportUninstalled(s *releasev1alpha1.ReleaseStatus, conditions status.Editor, done event.Event, finalizers string) {
+func reportUninstalled(s *releasev1alpha1.ReleaseStatus, conditions status.Editor, done event.Event, finalizers string) {
 	s.DeployedRelease, s.Inventory, s.AppliedManifestHash = nil, nil, ""
 	s.LastGoodRevision, s.Failures = 0, nil
 	s.Replicas, s.ReadyReplicas, s.Selector = 0, 0, ""

@@ -12,17 +12,17 @@ import (
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 )
 
-// HoldUpgrade returns the verdict that holds an upgrade.
-func HoldUpgrade(reason, message string, stalled bool) Verdict {
+// holdUpgrade returns the verdict that holds an upgrade.
+func holdUpgrade(reason, message string, stalled bool) Verdict {
 	return Verdict{
 		Condition: Condition(releasev1alpha1.ConditionUpgradeHeld, metav1.ConditionTrue, reason, message),
 		Blockers:  []Blocker{{Reason: reason, Message: message, Stalled: stalled}},
 	}
 }
 
-// EndHold returns the verdict that ends a hold for one of the reasons. UpgradeHeld stays if it
+// endHold returns the verdict that ends a hold for one of the reasons. UpgradeHeld stays if it
 // has another reason.
-func (in GateInput) EndHold(reasons []string) Verdict {
+func (in GateInput) endHold(reasons []string) Verdict {
 	if in.isHeldFor(reasons) {
 		return Verdict{Remove: []string{releasev1alpha1.ConditionUpgradeHeld}}
 	}

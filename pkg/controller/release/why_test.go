@@ -23,7 +23,7 @@ func TestWhy(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			expect.Equal(t, "reason", test.want, Why(test.change))
+			expect.Equal(t, "reason", test.want, reasonOf(test.change))
 		})
 	}
 }

@@ -28,14 +28,11 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller"
 	"github.com/example/demoapp-controller/pkg/controller/controllertest"
 	"github.com/example/demoapp-controller/pkg/controller/kind"
-	"github.com/example/demoapp-controller/pkg/controller/kind/event"
 	"github.com/example/demoapp-controller/pkg/controller/release"
-	"github.com/example/demoapp-controller/pkg/controller/release/gates"
 	"github.com/example/demoapp-controller/pkg/controller/release/releasetest"
 	"github.com/example/demoapp-controller/pkg/controller/rollout"
 	"github.com/example/demoapp-controller/pkg/helm"
 	"github.com/example/demoapp-controller/pkg/helm/chart"
-	"github.com/example/demoapp-controller/pkg/redact"
 	"github.com/example/demoapp-controller/test/expect"
 	"github.com/example/demoapp-controller/test/fakeapi"
 )
@@ -80,14 +77,14 @@ type world struct {
 	optionalKind bool
 	// unversioned says that the binding cannot identify the inputs of a release.
 	unversioned bool
-	licenses    gates.Licenses
+	licenses    release.Licenses
 	// limits limit the rollout of a newer chart; zero for no rollout.
 	limits rollout.Limits
 
 	informer cache.SharedIndexInformer
 	registry *prometheus.Registry
 	chart    *chart.Chart
-	loop     *kind.Loop[*Shop, ShopStatus]
+	loop     *release.Loop[*Shop, ShopStatus]
 }
 
 func newWorld(t *testing.T) *world {
@@ -119,24 +116,21 @@ func (w *world) build(chart *chart.Chart, clock clock.WithTicker) {
 	metrics := controller.NewMetrics(w.registry)
 	definition := kind.Definition[*Shop, ShopStatus]{
 		Name: "shop", GroupVersionKind: shopKind, FieldManager: "shops",
-		Client:     func(namespace string) controller.Patcher[*Shop] { return recordingClient{w, namespace} },
-		Status:     func(shop *Shop) *ShopStatus { return &shop.Status },
-		Conditions: func(s *ShopStatus) *[]metav1.Condition { return &s.Conditions },
-		Finalizer:  "shop.example.com/finalizer", Suspends: true,
-		Hold: func(written, next ShopStatus) time.Duration {
-			return release.Hold(written.ReleaseStatus, next.ReleaseStatus)
-		},
-		Events: func(before, after *Shop) []event.Event {
-			return release.Events(before.Status.ReleaseStatus, after.Status.ReleaseStatus, after.Spec.ReleasePolicy, reasonWaiting)
-		},
+		Client:    func(namespace string) controller.Patcher[*Shop] { return recordingClient{w, namespace} },
+		Status:    func(shop *Shop) *ShopStatus { return &shop.Status },
+		Finalizer: "shop.example.com/finalizer",
+		Gates:     []kind.Gate{kind.HeldFor("dependency", reasonWaiting)},
 	}
+	definition.Gates[0].NeedsUser = false
 	deps := kind.Deps{
 		Informers: map[string]cache.SharedIndexInformer{metav1.NamespaceAll: w.informer},
 		Recorder:  w.recorder, Metrics: metrics, Clock: clock, ResyncPeriod: resync,
 	}
 	var err error
-	w.loop, err = release.NewLoop(definition, deps, w.engine, worldBinding{w}, release.Options{
-		Gates: []release.Gate{gates.Suspend, gates.Window}, Rollout: release.Rollout{Chart: chart, Limits: w.limits},
+	w.loop, err = release.NewLoop(definition, deps, w.engine, worldBinding{w}, release.Options[*Shop]{
+		Rollout: release.Rollout{Chart: chart, Limits: w.limits},
+		License: release.License[*Shop]{Server: w.licenses, Retry: 2 * time.Minute, Image: func(*Shop) string { return "image" }},
+		Secrets: func(*Shop) []string { return []string{secretValue} },
 	})
 	expect.NoError(w.t, err)
 }
@@ -151,19 +145,20 @@ func (w *world) rollout() rollout.Counts {
 type worldBinding struct{ *world }
 
 // Status implements release.Binding.
-func (worldBinding) Status(shop *Shop) *releasev1alpha1.ReleaseStatus {
-	return &shop.Status.ReleaseStatus
+func (worldBinding) Status(s *ShopStatus) *releasev1alpha1.ReleaseStatus { return &s.ReleaseStatus }
+
+// Release implements release.Binding.
+func (b worldBinding) Release(shop *Shop) (helm.Release, releasev1alpha1.ReleasePolicy) {
+	return binding{b.chart}.Release(shop)
 }
 
 // Desired implements release.Binding.
-func (b worldBinding) Desired(ctx context.Context, p *kind.Pass[*Shop]) (release.Desired, error) {
+func (b worldBinding) Desired(ctx context.Context, p *kind.Pass[*Shop], desired release.Desired) (release.Desired, error) {
 	spec := p.Object.Spec
-	desired, err := binding{b.chart}.Desired(ctx, p)
-	desired.Redactor = redact.New([]string{secretValue})
+	desired, err := binding{b.chart}.Desired(ctx, p, desired)
 	if err != nil || b.secretErr != nil && spec.FromSecret {
 		return desired, errors.Join(err, b.secretErr)
 	}
-	desired.Gates = []release.Gate{gates.License(b.licenses, 2*time.Minute, "image")}
 	if spec.WaitFor != "" && !b.isDeployed(spec.WaitFor) {
 		desired.Blockers = append(desired.Blockers, release.Blocker{Reason: reasonWaiting, Message: "Waiting for Shop " + spec.WaitFor, NotForRollback: true})
 	}

@@ -9,7 +9,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -19,7 +18,6 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller/kind"
 	"github.com/example/demoapp-controller/pkg/controller/kind/event"
 	"github.com/example/demoapp-controller/pkg/controller/release"
-	"github.com/example/demoapp-controller/pkg/controller/release/gates"
 	"github.com/example/demoapp-controller/pkg/controller/release/values"
 	"github.com/example/demoapp-controller/pkg/helm"
 	"github.com/example/demoapp-controller/pkg/images"
@@ -32,20 +30,28 @@ type pass = kind.Pass[*v1alpha1.DemoApp]
 type binding struct{ *Controller }
 
 // Status implements [release.Binding].
-func (binding) Status(app *v1alpha1.DemoApp) *releasev1alpha1.ReleaseStatus {
-	return &app.Status.ReleaseStatus
+func (binding) Status(s *v1alpha1.DemoAppStatus) *releasev1alpha1.ReleaseStatus {
+	return &s.ReleaseStatus
+}
+
+// Release implements [release.Binding].
+func (b binding) Release(app *v1alpha1.DemoApp) (helm.Release, releasev1alpha1.ReleasePolicy) {
+	desired := release.For(app, demoAppKind, b.chart, app.Spec.ReleasePolicy)
+	desired.KeepShutdown = true // No field of a DemoApp decides how pods end.
+	return desired, app.Spec.ReleasePolicy
 }
 
 // Desired implements [release.Binding]. It reads the API key, the values, the
-// capabilities that spec.ingress needs, and the dependency.
-func (b binding) Desired(ctx context.Context, p *pass) (release.Desired, error) {
+// capabilities that spec.ingress needs, and the dependency. The reservations of the app end once its
+// status is written.
+func (b binding) Desired(ctx context.Context, p *pass, desired release.Desired) (release.Desired, error) {
+	p.AfterCommit(func(end kind.StatusEnd) {
+		if end == kind.StatusCommitted {
+			b.releaseClaims(p.Key())
+		}
+	})
 	app := p.Object
-	desired := release.Desired{
-		Release: b.releaseOf(app), Policy: app.Spec.ReleasePolicy, Redactor: redact.New([]string{app.Spec.APIKey}),
-		AdoptHint: fmt.Sprintf("give the DemoApp another name, or have it take over the release with the annotation %s: \"true\"",
-			releasev1alpha1.AnnotationAdoptRelease),
-		ChangeHeld: meta.IsStatusConditionFalse(app.Status.Conditions, v1alpha1.ConditionValidated),
-	}
+	desired.ChangeHeld = meta.IsStatusConditionFalse(app.Status.Conditions, v1alpha1.ConditionValidated)
 	var found exposure
 	desired.Changed = func(change release.Change) { recordClaims(app, change) }
 	desired.Summarize = func(outcome release.Outcome) { summarize(p, found, outcome) }
@@ -75,35 +81,8 @@ func (b binding) Desired(ctx context.Context, p *pass) (release.Desired, error) 
 	}
 	desired.InputVersion, desired.Sources = b.inputVersion(app, found), b.sourcesVersion(app)
 	desired.Transient = found.awaitsKind
-	desired.Gates = []release.Gate{
-		b.validate(app), holdUnknownExposure(found, app.Spec.Ingress), gates.License(b.licenses, b.licenseRetry, imageOf(app.Spec, b.images)),
-	}
+	desired.Gates = []release.Gate{b.validate(app), holdUnknownExposure(found, app.Spec.Ingress)}
 	return desired, nil
-}
-
-// releaseOf returns the app's release without its values.
-func (c *Controller) releaseOf(app *v1alpha1.DemoApp) helm.Release {
-	owner := ownerReference(app)
-	return helm.Release{
-		Namespace:  app.Namespace,
-		Name:       app.Name,
-		Chart:      c.chart,
-		Owner:      &owner,
-		Scope:      helm.ScopeNamespace,
-		Timeout:    release.Timeout(app.Spec.ReleasePolicy),
-		MaxHistory: release.MaxHistory(app.Spec.ReleasePolicy),
-		Ignore:     release.IgnoreRules(app.Spec.ReleasePolicy),
-		Adopt:      adopts(app),
-		// No field of a DemoApp decides how pods end.
-		KeepShutdown: true,
-	}
-}
-
-// adopts reports whether the app requests the adoption of a release that another client
-// created.
-func adopts(app *v1alpha1.DemoApp) bool {
-	adopt, err := strconv.ParseBool(app.Annotations[releasev1alpha1.AnnotationAdoptRelease])
-	return err == nil && adopt
 }
 
 // redactorOf returns a redactor for the app's key and for its values from Secrets.
@@ -145,13 +124,12 @@ func summarize(p *pass, found exposure, outcome release.Outcome) {
 	summarizeExposure(p, found, outcome)
 }
 
-// transitions returns the events for the difference between two versions of an app.
+// transitions returns the app's own events for the difference between two versions of an app.
 func transitions(before, after *v1alpha1.DemoApp) []event.Event {
-	found := release.Events(before.Status.ReleaseStatus, after.Status.ReleaseStatus, after.Spec.ReleasePolicy, v1alpha1.ReasonWaiting)
 	if e, ok := exposureTransition(before.Status, after.Status); ok {
-		found = append(found, e)
+		return []event.Event{e}
 	}
-	return found
+	return nil
 }
 
 // serviceURL is the URL of the app inside the cluster. It omits the cluster domain, which

@@ -4,7 +4,6 @@
 package demoapp
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -21,11 +20,9 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller/kind"
 	"github.com/example/demoapp-controller/pkg/controller/kinds/demoapp/audit"
 	"github.com/example/demoapp-controller/pkg/controller/release"
-	"github.com/example/demoapp-controller/pkg/controller/release/gates"
 	"github.com/example/demoapp-controller/pkg/controller/release/values"
 	"github.com/example/demoapp-controller/pkg/controller/rollout"
 	democlient "github.com/example/demoapp-controller/pkg/generated/clientset/versioned/typed/demo/v1alpha1"
-	"github.com/example/demoapp-controller/pkg/helm"
 	"github.com/example/demoapp-controller/pkg/helm/chart"
 	"github.com/example/demoapp-controller/pkg/images"
 	"github.com/example/demoapp-controller/pkg/registries"
@@ -37,6 +34,8 @@ const Name = "demoapp"
 // fieldManager is the field manager of the statuses. The Helm engine has its own for the
 // objects of releases.
 const fieldManager = "demoapp-controller"
+
+var demoAppKind = v1alpha1.SchemeGroupVersion.WithKind("DemoApp")
 
 // Deps are the dependencies of the controller.
 type Deps struct {
@@ -68,7 +67,7 @@ type Deps struct {
 	// minus 10%.
 	ResyncPeriod time.Duration
 	// Licenses is asked before a change is rolled out; nil for no license server.
-	Licenses gates.Licenses
+	Licenses release.Licenses
 	// LicenseRetry is the delay before the server is asked again after a refusal, plus or
 	// minus 10%.
 	LicenseRetry time.Duration
@@ -98,12 +97,10 @@ func (d Deps) loop() kind.Deps {
 
 // Controller reconciles DemoApps.
 type Controller struct {
-	*kind.Loop[*v1alpha1.DemoApp, v1alpha1.DemoAppStatus]
+	*release.Loop[*v1alpha1.DemoApp, v1alpha1.DemoAppStatus]
 
-	releases  release.Subscription
-	lifecycle *release.Lifecycle
-	chart     *chart.Chart
-	audit     *audit.Trail
+	chart *chart.Chart
+	audit *audit.Trail
 	// deleted has the audit records of the apps in deletion, by name.
 	deleted      controller.Memory[audit.Record]
 	recorder     events.EventRecorder
@@ -112,8 +109,6 @@ type Controller struct {
 	reservations reservations
 	registries   registries.List
 	images       images.Table
-	licenses     gates.Licenses
-	licenseRetry time.Duration
 	// valueNames are the names of values that the chart itself uses. They are not secret.
 	valueNames map[string]bool
 }
@@ -122,68 +117,44 @@ type Controller struct {
 func New(deps Deps) (*Controller, error) {
 	c := &Controller{
 		chart: deps.Chart, audit: deps.Audit, recorder: deps.Recorder, valueNames: deps.Chart.ValueNames(),
-		registries: deps.Registries, images: deps.Images, licenses: deps.Licenses, licenseRetry: deps.LicenseRetry,
+		registries: deps.Registries, images: deps.Images,
 	}
 	var err error
 	if c.Loop, err = c.newLoop(deps); err != nil {
 		return nil, err
 	}
-	c.releases = release.Subscribe(deps.Engine, func(changed cache.ObjectName, change helm.Change) {
-		// Most releases of a cluster may have other owners. An app that is not cached yet
-		// is enqueued by its own event.
-		if _, ours := c.Cached().Get(changed); ours {
-			c.Queue().Enqueue(changed, release.Why(change))
-		}
-	})
-	fleet, err := release.NewFleet(c.Loop, deps.loop(), deps.Engine, binding{}.Status, release.Rollout{Chart: deps.Chart, Limits: deps.RolloutLimits})
-	if err != nil {
-		return nil, err
-	}
-	c.lifecycle = release.New(c.releases, deps.Recorder, c.Queue().Drift(), fleet, gates.Suspend, gates.Window)
 	c.sources = values.NewSources(deps.Secrets, deps.ConfigMaps, c.Queue())
 	if err := c.watch(deps); err != nil {
 		return nil, fmt.Errorf("%s: %w", Name, err)
 	}
 	c.Await(deps.Audit.Synced()...)
-	c.Await(controller.NamedSync{Name: "release records", HasSynced: deps.Engine.HasSynced})
 	return c, nil
 }
 
 // newLoop returns the loop of the kind. Its functions use fields that New sets later.
 // They are not called before Run.
-func (c *Controller) newLoop(deps Deps) (*kind.Loop[*v1alpha1.DemoApp, v1alpha1.DemoAppStatus], error) {
-	return kind.New(kind.Definition[*v1alpha1.DemoApp, v1alpha1.DemoAppStatus]{
-		Name: Name, GroupVersionKind: v1alpha1.SchemeGroupVersion.WithKind("DemoApp"), FieldManager: fieldManager,
-		Client:      func(namespace string) controller.Patcher[*v1alpha1.DemoApp] { return deps.Apps.DemoApps(namespace) },
-		Status:      func(app *v1alpha1.DemoApp) *v1alpha1.DemoAppStatus { return &app.Status },
-		Conditions:  func(s *v1alpha1.DemoAppStatus) *[]metav1.Condition { return &s.Conditions },
-		Annotations: []string{releasev1alpha1.AnnotationForceAt, releasev1alpha1.AnnotationAdoptRelease},
-		Steps:       c.steps, Suspends: true,
-		Finalizer: v1alpha1.Finalizer, Finalize: c.finalize, LetGo: c.letGo, Orphaned: c.isOrphaned, Finalized: reportUninstalled,
-		Hold: func(written, next v1alpha1.DemoAppStatus) time.Duration {
-			return release.Hold(written.ReleaseStatus, next.ReleaseStatus)
-		},
+func (c *Controller) newLoop(deps Deps) (*release.Loop[*v1alpha1.DemoApp, v1alpha1.DemoAppStatus], error) {
+	return release.NewLoop(kind.Definition[*v1alpha1.DemoApp, v1alpha1.DemoAppStatus]{
+		Name: Name, GroupVersionKind: demoAppKind, FieldManager: fieldManager,
+		Client:    func(namespace string) controller.Patcher[*v1alpha1.DemoApp] { return deps.Apps.DemoApps(namespace) },
+		Status:    func(app *v1alpha1.DemoApp) *v1alpha1.DemoAppStatus { return &app.Status },
+		Finalizer: v1alpha1.Finalizer, Finalize: c.finalize, LetGo: c.letGo, Finalized: clearStatus,
 		Events: transitions,
 		Redact: c.redact,
 		Gates:  measuredGates(),
 		Forget: c.forget,
-	}, deps.loop())
-}
-
-// steps make one pass over an app. The reservations of the app end once its status is
-// written.
-func (c *Controller) steps(ctx context.Context, p *pass) error {
-	p.AfterCommit(func(end kind.StatusEnd) {
-		if end == kind.StatusCommitted {
-			c.releaseClaims(p.Key())
-		}
+	}, deps.loop(), deps.Engine, binding{c}, release.Options[*v1alpha1.DemoApp]{
+		Rollout: release.Rollout{Chart: deps.Chart, Limits: deps.RolloutLimits},
+		License: release.License[*v1alpha1.DemoApp]{
+			Server: deps.Licenses, Retry: deps.LicenseRetry,
+			Image: func(app *v1alpha1.DemoApp) string { return imageOf(app.Spec, deps.Images) },
+		},
+		Secrets: func(app *v1alpha1.DemoApp) []string { return []string{app.Spec.APIKey} },
 	})
-	return release.Steps(c.lifecycle, binding{c})(ctx, p)
 }
 
 // forget removes the state of a deleted app.
 func (c *Controller) forget(key cache.ObjectName) {
-	c.lifecycle.Forget(key)
 	c.sources.Use(key, nil)
 	c.releaseClaims(key)
 	c.deleted.Forget(key)

@@ -257,7 +257,7 @@ func TestCachesToSync(t *testing.T) {
 	for _, synced := range newWorld(t).controller.Synced() {
 		names = append(names, synced.Name)
 	}
-	expect.Equal(t, "caches", []string{"demoapp", "dependants of demoapps", "rivals of demoapps", "secrets", "audit records", "release records"}, names)
+	expect.Equal(t, "caches", []string{"demoapp", "release records", "dependants of demoapps", "rivals of demoapps", "secrets", "audit records"}, names)
 }
 
 func TestNewFails(t *testing.T) {

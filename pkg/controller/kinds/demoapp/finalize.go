@@ -14,9 +14,7 @@ import (
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
-	"github.com/example/demoapp-controller/pkg/controller/kind"
 	"github.com/example/demoapp-controller/pkg/controller/kind/event"
-	"github.com/example/demoapp-controller/pkg/controller/release"
 	"github.com/example/demoapp-controller/pkg/helm"
 )
 
@@ -24,21 +22,18 @@ import (
 // Both steps are idempotent. A failed step holds the deletion, and the status reports it.
 func (c *Controller) finalize(ctx context.Context, p *pass) (event.Event, error) {
 	return c.audited(ctx, p, "", func() (event.Event, []helm.Leftover, error) {
-		return c.lifecycle.Uninstall(ctx, p, c.releaseOf(p.Observed), p.Observed.Status.ReleaseStatus, p.Observed.Spec.ReleasePolicy)
+		desired, policy := binding{c}.Release(p.Observed)
+		return c.Uninstall(ctx, p, desired, p.Observed.Status.ReleaseStatus, policy)
 	})
 }
 
 // letGo writes the audit record of an app and lets its release go. See finalize.
 func (c *Controller) letGo(ctx context.Context, p *pass) (event.Event, error) {
 	return c.audited(ctx, p, metav1.DeletePropagationOrphan, func() (event.Event, []helm.Leftover, error) {
-		done, err := c.lifecycle.LetGo(ctx, c.releaseOf(p.Observed), p.Observed.Status.ReleaseStatus, p.Observed.Spec.ReleasePolicy)
+		desired, policy := binding{c}.Release(p.Observed)
+		done, err := c.LetGo(ctx, desired, p.Observed.Status.ReleaseStatus, policy)
 		return done, nil, err
 	})
-}
-
-// isOrphaned reports whether the objects of the release of an app have lost the app as their owner.
-func (c *Controller) isOrphaned(ctx context.Context, p *pass) (bool, error) {
-	return c.lifecycle.Orphaned(ctx, c.releaseOf(p.Observed), p.Observed.Status.ReleaseStatus, p.Observed.Spec.ReleasePolicy)
 }
 
 // audited calls end after the audit record is written. The event of end names the record.
@@ -75,13 +70,11 @@ func (c *Controller) audited(
 	return done, nil
 }
 
-// reportUninstalled clears the release from the status while finalizers of other owners
-// keep the app.
-func reportUninstalled(p *pass, done event.Event) {
+// clearStatus clears the app's own status after its release is uninstalled.
+func clearStatus(p *pass, _ event.Event) {
 	s := &p.Object.Status
 	s.URL, s.ExternalURL, s.IngressHost, s.NodePort = "", "", "", 0
 	p.Conditions().Remove(v1alpha1.ConditionExposed)
-	release.ReportUninstalled(&s.ReleaseStatus, p.Conditions(), done, kind.OthersFinalizers(p.Object, v1alpha1.Finalizer))
 }
 
 // blockDeletion reports why the deletion cannot complete. The deletion is always retried.

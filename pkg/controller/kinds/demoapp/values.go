@@ -6,8 +6,6 @@ package demoapp
 import (
 	"cmp"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/images"
 )
@@ -70,18 +68,4 @@ func orDefault(value *int32, fallback int64) int64 {
 		return fallback
 	}
 	return int64(*value)
-}
-
-// ownerReference makes the app the controller of its release's objects. It does not set
-// blockOwnerDeletion, which would require permission on the app's finalizers in some
-// clusters.
-func ownerReference(app *v1alpha1.DemoApp) metav1.OwnerReference {
-	isController := true
-	return metav1.OwnerReference{
-		APIVersion: v1alpha1.SchemeGroupVersion.String(),
-		Kind:       "DemoApp",
-		Name:       app.Name,
-		UID:        app.UID,
-		Controller: &isController,
-	}
 }

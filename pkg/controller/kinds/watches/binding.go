@@ -13,7 +13,6 @@ import (
 	"strings"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/tools/cache"
@@ -60,27 +59,25 @@ type binding struct {
 }
 
 // Status implements release.Binding.
-func (b *binding) Status(r *custom.Resource) *releasev1alpha1.ReleaseStatus {
-	return &r.Status.ReleaseStatus
+func (b *binding) Status(s *custom.Status) *releasev1alpha1.ReleaseStatus { return &s.ReleaseStatus }
+
+// Release implements release.Binding. Its name may be another one, see releaseOf.
+func (b *binding) Release(r *custom.Resource) (helm.Release, releasev1alpha1.ReleasePolicy) {
+	return release.For(r, b.kind.GroupVersionKind, b.kind.Chart, b.kind.Policy), b.kind.Policy
 }
 
 // Desired implements release.Binding.
-func (b *binding) Desired(ctx context.Context, p *pass) (release.Desired, error) {
+func (b *binding) Desired(ctx context.Context, p *pass, desired release.Desired) (release.Desired, error) {
 	var pauseErr, err error
 	b.pausedBy, pauseErr = b.observePaused(ctx, p, b.content)
-	desired := release.Desired{
-		Policy: b.policy(p.Object, b.pausedBy != ""), Redactor: b.redactor, SuspendedBy: b.pausedBy,
-		SuspendReason:         apimeta.ReasonSuspendedByAnnotation,
-		DeployedIsAnyRevision: true,
-		AdoptHint: fmt.Sprintf("give the %s another name, or have it take over the release with the annotation %s: \"true\" "+
-			"and the label %s: \"true\" on the Secret of the newest revision",
-			b.kind.GroupVersionKind.Kind, releasev1alpha1.AnnotationAdoptRelease, record.AdoptLabel),
-		Transient: b.transient,
-		Summarize: func(outcome release.Outcome) { b.outcome = outcome },
-		Changed: func(change release.Change) {
-			b.changed = true
-			b.reportOverrides(ctx, p, change)
-		},
+	desired.Policy, desired.Redactor = b.policy(p.Object, b.pausedBy != ""), b.redactor
+	desired.SuspendedBy, desired.SuspendReason = b.pausedBy, apimeta.ReasonSuspendedByAnnotation
+	desired.DeployedIsAnyRevision, desired.Transient = true, b.transient
+	desired.AdoptHint += fmt.Sprintf(" and the label %s: \"true\" on the Secret of the newest revision", record.AdoptLabel)
+	desired.Summarize = func(outcome release.Outcome) { b.outcome = outcome }
+	desired.Changed = func(change release.Change) {
+		b.changed = true
+		b.reportOverrides(ctx, p, change)
 	}
 	if b.pausedBy == pauseHandler {
 		desired.SuspendReason = apimeta.ReasonSuspendedByHandler
@@ -225,25 +222,22 @@ func (c *kindController) policy(r *custom.Resource, paused bool) releasev1alpha1
 // releaseOf returns the release of a custom resource, without values.
 func (c *kindController) releaseOf(ctx context.Context, p *pass, content *unstructured.Unstructured) (helm.Release, error) {
 	r := p.Object
-	annotations, policy := r.GetAnnotations(), c.kind.Policy
-	desired := helm.Release{
-		Namespace: r.GetNamespace(), Name: r.GetName(), Chart: c.kind.Chart,
-		Owner: c.ownerReference(r), Scope: c.kind.Scope,
-		Takeover: true, TakeoverUnmarked: c.kind.Takeover,
-		Timeout: release.Timeout(policy), MaxHistory: release.MaxHistory(policy), Ignore: release.IgnoreRules(policy),
-		ServiceAccount: c.kind.ServiceAccountName, FieldValidation: c.kind.FieldValidation,
-		Install: helm.ActionOptions{
-			DisableHooks: isTrue(r, watchesv1alpha1.AnnotationInstallDisableHooks), Description: annotations[watchesv1alpha1.AnnotationInstallDescription],
-		},
-		Upgrade: helm.ActionOptions{
-			DisableHooks: isTrue(r, watchesv1alpha1.AnnotationUpgradeDisableHooks), Description: annotations[watchesv1alpha1.AnnotationUpgradeDescription],
-		},
-		Uninstall: helm.ActionOptions{
-			DisableHooks: isTrue(r, watchesv1alpha1.AnnotationUninstallDisableHooks), Description: annotations[watchesv1alpha1.AnnotationUninstallDescription],
-		},
-		ForceReplace: isTrue(r, watchesv1alpha1.AnnotationUpgradeForce), RollbackForceReplace: !isFalse(r, watchesv1alpha1.AnnotationRollbackForce),
-		AwaitRemoval: isTrue(r, watchesv1alpha1.AnnotationUninstallWait),
+	annotations := r.GetAnnotations()
+	desired := release.For(r, c.kind.GroupVersionKind, c.kind.Chart, c.kind.Policy)
+	desired.Scope, desired.Adopt = c.kind.Scope, false
+	desired.Takeover, desired.TakeoverUnmarked = true, c.kind.Takeover
+	desired.ServiceAccount, desired.FieldValidation = c.kind.ServiceAccountName, c.kind.FieldValidation
+	desired.Install = helm.ActionOptions{
+		DisableHooks: isTrue(r, watchesv1alpha1.AnnotationInstallDisableHooks), Description: annotations[watchesv1alpha1.AnnotationInstallDescription],
 	}
+	desired.Upgrade = helm.ActionOptions{
+		DisableHooks: isTrue(r, watchesv1alpha1.AnnotationUpgradeDisableHooks), Description: annotations[watchesv1alpha1.AnnotationUpgradeDescription],
+	}
+	desired.Uninstall = helm.ActionOptions{
+		DisableHooks: isTrue(r, watchesv1alpha1.AnnotationUninstallDisableHooks), Description: annotations[watchesv1alpha1.AnnotationUninstallDescription],
+	}
+	desired.ForceReplace, desired.RollbackForceReplace = isTrue(r, watchesv1alpha1.AnnotationUpgradeForce), !isFalse(r, watchesv1alpha1.AnnotationRollbackForce)
+	desired.AwaitRemoval = isTrue(r, watchesv1alpha1.AnnotationUninstallWait)
 	if c.kind.ReleaseNamespace != "" {
 		desired.Namespace = c.kind.ReleaseNamespace
 	}
@@ -281,21 +275,17 @@ func (c *kindController) observe(ctx context.Context, key cache.ObjectName) (hel
 	return snapshot, nil
 }
 
-// ownerReference does not block the deletion of the owner. Otherwise, the operator would
-// need the permission to change finalizers of every kind.
-func (c *kindController) ownerReference(r *custom.Resource) *metav1.OwnerReference {
-	owner := metav1.NewControllerRef(r, c.kind.GroupVersionKind)
-	owner.BlockOwnerDeletion = nil
-	return owner
-}
-
 // releaseName returns the name of the release that the custom resource has: the first of its
 // possible names under which a release of the custom resource exists, or the configured name.
 func (c *kindController) releaseName(
 	ctx context.Context, r *custom.Resource, content *unstructured.Unstructured, namespace string,
 ) (string, error) {
 	names, nameErr := c.releaseNames(r, content)
-	c.releases.set(cache.MetaObjectToName(r), namespace, names)
+	releases := make([]cache.ObjectName, 0, len(names))
+	for _, name := range names {
+		releases = append(releases, cache.NewObjectName(namespace, name))
+	}
+	c.Own(cache.MetaObjectToName(r), releases...)
 	if deployed := r.Status.DeployedRelease; nameErr == nil && deployed != nil && deployed.Name == names[0] {
 		return deployed.Name, nil
 	}

@@ -24,7 +24,6 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller/kind/event"
 	"github.com/example/demoapp-controller/pkg/controller/kinds/watches/custom"
 	"github.com/example/demoapp-controller/pkg/controller/release"
-	"github.com/example/demoapp-controller/pkg/controller/release/gates"
 	"github.com/example/demoapp-controller/pkg/helm"
 	"github.com/example/demoapp-controller/pkg/redact"
 	"github.com/example/demoapp-controller/pkg/served"
@@ -43,22 +42,22 @@ type pass = kind.Pass[*custom.Resource]
 
 // kindController reconciles the custom resources of one kind.
 type kindController struct {
-	*kind.Loop[*custom.Resource, custom.Status]
+	*release.Loop[*custom.Resource, custom.Status]
 
 	kind      ReleaseKind
 	deps      Deps
 	informers map[string]cache.SharedIndexInformer
-	lifecycle *release.Lifecycle
-	redactor  *redact.Redactor
-	client    *custom.Client
-	pruned    custom.Pruned
-	releases  releases
+	// changed reports a change of a release.
+	changed  func(release cache.ObjectName, change helm.Change)
+	redactor *redact.Redactor
+	client   *custom.Client
+	pruned   custom.Pruned
 	// further removes the handlers of further informers.
 	further []func() error
 }
 
 // newKindController returns a controller of the custom resources in the informers.
-func newKindController(k ReleaseKind, resource served.Resource, deps Deps, releases release.Subscription) (*kindController, error) {
+func newKindController(k ReleaseKind, resource served.Resource, deps Deps) (*kindController, error) {
 	c := &kindController{
 		kind: k, deps: deps, redactor: redact.New(overriddenTexts(k)),
 	}
@@ -78,21 +77,16 @@ func newKindController(k ReleaseKind, resource served.Resource, deps Deps, relea
 			return nil, fmt.Errorf("%s: %w", k.Name(), err)
 		}
 	}
-	loop := kind.Deps{
+	c.Loop, err = release.NewLoop(c.definition(), kind.Deps{
 		Informers: c.informers, Recorder: deps.Recorder, Metrics: deps.Metrics, Clock: deps.Clock,
 		ResyncPeriod: k.ReconcilePeriod, Workers: k.MaxConcurrentReconciles, Namespaces: deps.NamespaceMetadata, Refuse: deps.Refuse,
 		Shards: deps.Shards,
-	}
-	if c.Loop, err = kind.New(c.definition(), loop); err != nil {
-		return nil, err
-	}
-	fleet, err := release.NewFleet(c.Loop, loop, deps.Engine, (*binding)(nil).Status,
-		release.Rollout{Chart: k.Chart, Limits: k.Rollout, ReleaseNamespace: k.ReleaseNamespace})
+	}, kindEngine{deps.Engine, c}, &binding{kindController: c}, release.Options[*custom.Resource]{
+		Rollout: release.Rollout{Chart: k.Chart, Limits: k.Rollout, ReleaseNamespace: k.ReleaseNamespace},
+	})
 	if err != nil {
 		return nil, err
 	}
-	c.lifecycle = release.New(releases, deps.Recorder, deps.Metrics.Drift(k.Name()), fleet, gates.Suspend)
-	c.Await(controller.NamedSync{Name: "release records", HasSynced: deps.Engine.HasSynced})
 	self := func(r *custom.Resource) []cache.ObjectName { return []cache.ObjectName{cache.MetaObjectToName(r)} }
 	for _, informer := range c.informers {
 		synced, err := controller.AddHandler("labels of "+k.Name(), informer, controller.MapHandler(c.Queue(), self, labelsChanged))
@@ -114,27 +108,13 @@ func (c *kindController) definition() kind.Definition[*custom.Resource, custom.S
 		Name: k.Name(), GroupVersionKind: k.GroupVersionKind, FieldManager: c.deps.FieldManager,
 		Client:      func(namespace string) controller.Patcher[*custom.Resource] { return c.client.In(namespace) },
 		Status:      func(r *custom.Resource) *custom.Status { return &r.Status },
-		Conditions:  func(s *custom.Status) *[]metav1.Condition { return &s.Conditions },
 		Annotations: k.annotations(),
-		Steps:       c.steps, Suspends: true,
-		Finalizer: watchesv1alpha1.Finalizer, FormerFinalizers: []string{watchesv1alpha1.FormerFinalizer},
+		Steps:       c.steps,
+		Finalizer:   watchesv1alpha1.Finalizer, FormerFinalizers: []string{watchesv1alpha1.FormerFinalizer},
 		Finalize: c.finalize, LetGo: c.letGo, Orphaned: c.isOrphaned, Finalized: c.reportUninstalled,
-		Hold: func(written, next custom.Status) time.Duration {
-			return release.Hold(written.ReleaseStatus, next.ReleaseStatus)
-		},
-		Events: func(before, after *custom.Resource) []event.Event {
-			return release.Events(before.Status.ReleaseStatus, after.Status.ReleaseStatus, k.Policy)
-		},
 		Redact: func(_ context.Context, _ *custom.Resource, err error) error { return c.redactor.Error(err) },
-		Gates: []kind.Gate{
-			gates.HeldBySuspend(), release.HeldByRollout(), release.HeldByTakeover(),
-			{Name: "suspend", Condition: watchesv1alpha1.ConditionPaused, Status: metav1.ConditionTrue},
-		},
-		Forget: func(key cache.ObjectName) {
-			c.lifecycle.Forget(key)
-			c.pruned.Forget(key)
-			c.releases.forget(key)
-		},
+		Gates:  []kind.Gate{{Name: "suspend", Condition: watchesv1alpha1.ConditionPaused, Status: metav1.ConditionTrue, NeedsUser: true}},
+		Forget: c.pruned.Forget,
 	}
 }
 
@@ -179,7 +159,7 @@ func (c *kindController) end(ctx context.Context) {
 	for _, informer := range c.informers {
 		for _, key := range informer.GetStore().ListKeys() {
 			if name, err := cache.ParseObjectName(key); err == nil {
-				c.lifecycle.Forget(name)
+				c.Forget(name)
 			}
 		}
 	}
@@ -194,13 +174,20 @@ func labelsChanged(before, after *custom.Resource) controller.Reason {
 	return 0
 }
 
-// changed enqueues the custom resources of a release that the engine reports.
-func (c *kindController) changed(changedRelease cache.ObjectName, change helm.Change) {
-	if c.kind.IgnoreDependents && change == helm.ObjectChanged {
-		return
-	}
-	for _, key := range c.releases.owners(changedRelease) {
-		c.Queue().Enqueue(key, release.Why(change))
+// kindEngine is the engine of the releases of one kind.
+type kindEngine struct {
+	Engine
+
+	kind *kindController
+}
+
+// Subscribe implements [release.Engine]. The manager subscribes to the engine once, because kinds come
+// and go.
+func (e kindEngine) Subscribe(changed func(release cache.ObjectName, change helm.Change)) {
+	e.kind.changed = func(release cache.ObjectName, change helm.Change) {
+		if !e.kind.kind.IgnoreDependents || change != helm.ObjectChanged {
+			changed(release, change)
+		}
 	}
 }
 
@@ -214,7 +201,7 @@ func (c *kindController) steps(ctx context.Context, p *pass) error {
 		return err
 	}
 	bound := &binding{kindController: c, content: content}
-	err = release.Steps(c.lifecycle, bound)(ctx, p)
+	err = c.Steps(ctx, p, bound)
 	if controller.IsPending(err) {
 		return err
 	}
@@ -349,7 +336,7 @@ func (c *kindController) letGo(ctx context.Context, p *pass) (event.Event, error
 		return event.Event{}, c.blockDeletion(p, err)
 	}
 	return c.ended(ctx, p, content, func(desired helm.Release) (event.Event, error) {
-		return c.lifecycle.LetGo(ctx, desired, p.Object.Status.ReleaseStatus, c.kind.Policy)
+		return c.LetGo(ctx, desired, p.Object.Status.ReleaseStatus, c.kind.Policy)
 	})
 }
 
@@ -368,7 +355,7 @@ func (c *kindController) isOrphaned(ctx context.Context, p *pass) (bool, error) 
 	if err != nil {
 		return false, err
 	}
-	return c.lifecycle.Orphaned(ctx, desired, p.Object.Status.ReleaseStatus, c.kind.Policy)
+	return c.Orphaned(ctx, desired, p.Object.Status.ReleaseStatus, c.kind.Policy)
 }
 
 // ended calls end, the last step of a deletion, with the release of a custom resource. It reports a
@@ -400,9 +387,9 @@ func (c *kindController) ended(
 func (c *kindController) uninstall(ctx context.Context, p *pass, desired helm.Release) (event.Event, []helm.Leftover, error) {
 	s := p.Object.Status.ReleaseStatus
 	if desired.AwaitRemoval {
-		return c.lifecycle.UninstallAndAwait(ctx, p, desired, s, c.kind.Policy)
+		return c.UninstallAndAwait(ctx, p, desired, s, c.kind.Policy)
 	}
-	done, _, err := c.lifecycle.Uninstall(ctx, p, desired, s, c.kind.Policy)
+	done, _, err := c.Uninstall(ctx, p, desired, s, c.kind.Policy)
 	return done, nil, err
 }
 
@@ -429,11 +416,8 @@ func (c *kindController) blockDeletion(p *pass, cause error) error {
 	return cause
 }
 
-// reportUninstalled clears the release from the status while finalizers of other owners
-// keep the custom resource.
-func (c *kindController) reportUninstalled(p *pass, done event.Event) {
-	others := kind.OthersFinalizers(p.Object, watchesv1alpha1.Finalizer, watchesv1alpha1.FormerFinalizer)
-	release.ReportUninstalled(&p.Object.Status.ReleaseStatus, p.Conditions(), done, others)
+// reportUninstalled completes the status of a custom resource without a release.
+func (c *kindController) reportUninstalled(p *pass, _ event.Event) {
 	p.Object.Status.Manifest = ""
 	setUpstream(p.Conditions(), &p.Object.Status.ReleaseStatus, nil, c.kind.ServiceAccountName)
 }

@@ -86,8 +86,6 @@ type Deps struct {
 type Manager struct {
 	deps   Deps
 	runner *served.Runner
-	// releases reports the changes of the releases of all kinds.
-	releases release.Subscription
 
 	mu      sync.Mutex
 	running map[string]*kindController
@@ -111,7 +109,7 @@ func NewManager(deps Deps, kinds ...ReleaseKind) (*Manager, error) {
 	}
 	m := &Manager{deps: deps, running: map[string]*kindController{}}
 	m.runner = served.NewRunner(served.New(served.Config{Kinds: deps.Engine.Kinds(), Clock: deps.Clock, Waiting: deps.Waiting}))
-	m.releases = release.Subscribe(deps.Engine, m.releaseChanged)
+	deps.Engine.Subscribe(m.releaseChanged)
 	if err := m.Update(kinds...); err != nil {
 		return nil, err
 	}
@@ -223,7 +221,7 @@ func (m *Manager) runKind(stop, lead context.Context, k ReleaseKind, resource se
 	if err := m.permitted(stop, lead, k); err != nil || stop.Err() != nil || lead.Err() != nil {
 		return err
 	}
-	c, err := newKindController(k, resource, m.deps, m.releases)
+	c, err := newKindController(k, resource, m.deps)
 	if err != nil {
 		return err
 	}

@@ -100,6 +100,22 @@ func TestWaitForReady(t *testing.T) {
 	})
 }
 
+// TestUpgradeWindow holds a change until the upgrade window of the kind opens.
+func TestUpgradeWindow(t *testing.T) {
+	kind := caches(t)
+	kind.Policy.UpgradeWindow = &releasev1alpha1.UpgradeWindow{Schedule: "0 4 * * *", Duration: metav1.Duration{Duration: time.Hour}}
+	bubble(t, []watches.ReleaseKind{kind}, func(w *world) { // It is midnight.
+		w.create("default/a", size3)
+		w.change("default/a", func(object *unstructured.Unstructured) { object.Object["spec"] = map[string]any{"size": int64(5)} })
+		w.has("conditions before", w.conditions("default/a"), "UpgradeHeld True OutsideWindow", "Ready False OutsideWindow")
+		expect.Equal(w.t, "records before", []string{"a.v1 deployed"}, w.HelmRecords())
+
+		w.Wait(4 * time.Hour)
+		w.has("conditions after", w.conditions("default/a"), "Ready True Healthy")
+		expect.Equal(w.t, "records after", []string{"a.v1 superseded", "a.v2 deployed"}, w.HelmRecords())
+	})
+}
+
 // TestMaxHistory keeps as many revisions as the kind says.
 func TestMaxHistory(t *testing.T) {
 	kind := caches(t)

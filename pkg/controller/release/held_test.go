@@ -1,7 +1,7 @@
 // Copyright The DemoApp Controller Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package gates
+package release
 
 import (
 	"slices"
@@ -9,8 +9,7 @@ import (
 
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller/kind"
-	"github.com/example/demoapp-controller/pkg/controller/release"
-	"github.com/example/demoapp-controller/pkg/controller/release/gates/license"
+	"github.com/example/demoapp-controller/pkg/controller/release/license"
 	"github.com/example/demoapp-controller/test/expect"
 )
 
@@ -20,11 +19,11 @@ func TestMeasuredGatesNameTheirConditions(t *testing.T) {
 	denied := &answers{answer: license.Answer{Verdict: license.Denied, Message: "no"}}
 	tests := []struct {
 		gate    kind.Gate
-		verdict release.Verdict
+		verdict Verdict
 	}{
-		{HeldBySuspend(), Suspend(t.Context(), inputOf(t, upgrade, releasev1alpha1.ReleasePolicy{Suspend: true}))},
-		{HeldByWindow(), Window(t.Context(), inputOf(t, upgrade, releasev1alpha1.ReleasePolicy{UpgradeWindow: &releasev1alpha1.UpgradeWindow{Schedule: "x"}}))},
-		{HeldByLicense(), License(denied, 0, "image")(t.Context(), inputOf(t, upgrade, releasev1alpha1.ReleasePolicy{}))},
+		{heldBySuspend(), gateSuspend(t.Context(), inputOf(t, upgrade, releasev1alpha1.ReleasePolicy{Suspend: true}))},
+		{heldByWindow(), gateWindow(t.Context(), inputOf(t, upgrade, releasev1alpha1.ReleasePolicy{UpgradeWindow: &releasev1alpha1.UpgradeWindow{Schedule: "x"}}))},
+		{heldByLicense(), License[string]{Server: denied}.gate("nginx")(t.Context(), inputOf(t, upgrade, releasev1alpha1.ReleasePolicy{}))},
 	}
 	for _, test := range tests {
 		t.Run(test.gate.Name, func(t *testing.T) {

@@ -1,7 +1,7 @@
 // Copyright The DemoApp Controller Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package gates
+package release
 
 import (
 	"context"
@@ -12,8 +12,8 @@ import (
 
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller"
-	"github.com/example/demoapp-controller/pkg/controller/release"
-	"github.com/example/demoapp-controller/pkg/controller/release/gates/license"
+	"github.com/example/demoapp-controller/pkg/controller/kind"
+	"github.com/example/demoapp-controller/pkg/controller/release/license"
 	"github.com/example/demoapp-controller/pkg/helm"
 )
 
@@ -25,32 +25,49 @@ type Licenses interface {
 }
 
 // License is the gate of a license server, which must grant each install or upgrade.
-// After a refusal, the server is asked again after retry, plus or minus 10%. Without a
-// server, the gate is open.
-func License(server Licenses, retry time.Duration, image string) release.Gate {
-	return func(ctx context.Context, in release.GateInput) release.Verdict {
-		if server == nil {
-			return release.Verdict{Remove: []string{releasev1alpha1.ConditionLicensed}}
+type License[T any] struct {
+	// Server is asked; nil for no server. The gate is then open.
+	Server Licenses
+	// Retry is the delay before the server is asked again after a refusal, plus or minus 10%.
+	Retry time.Duration
+	// Image is the image of an object that the server grants; by default none.
+	Image func(T) string
+}
+
+// heldByLicense is how an object tells that a [License] holds it, for metrics.
+func heldByLicense() kind.Gate {
+	return kind.Gate{Name: "license", Condition: releasev1alpha1.ConditionLicensed, Status: metav1.ConditionFalse}
+}
+
+// gate returns the gate of an object.
+func (l License[T]) gate(object T) Gate {
+	return func(ctx context.Context, in GateInput) Verdict {
+		if l.Server == nil {
+			return Verdict{Remove: []string{releasev1alpha1.ConditionLicensed}}
 		}
 		if next := in.Plan.Next.Action; next != helm.ActionInstall && next != helm.ActionUpgrade {
 			return keepLicense(in)
 		}
-		answer := server.Ask(ctx, license.Subject{Namespace: in.Key.Namespace, Name: in.Key.Name, Image: image}, in.Requested)
+		subject := license.Subject{Namespace: in.Key.Namespace, Name: in.Key.Name}
+		if l.Image != nil {
+			subject.Image = l.Image(object)
+		}
+		answer := l.Server.Ask(ctx, subject, in.Requested)
 		if answer.Verdict == license.Granted {
-			return release.Verdict{Condition: release.Condition(
+			return Verdict{Condition: Condition(
 				releasev1alpha1.ConditionLicensed, metav1.ConditionTrue, releasev1alpha1.ReasonLicenseGranted, answer.Message)}
 		}
 		reason := releasev1alpha1.ReasonLicenseUnavailable
 		if answer.Verdict == license.Denied {
 			reason = releasev1alpha1.ReasonLicenseDenied
 		}
-		verdict := release.Verdict{
-			Condition: release.Condition(releasev1alpha1.ConditionLicensed, metav1.ConditionFalse, reason, answer.Message),
-			Blockers:  []release.Blocker{{Reason: reason, Message: answer.Message}},
+		verdict := Verdict{
+			Condition: Condition(releasev1alpha1.ConditionLicensed, metav1.ConditionFalse, reason, answer.Message),
+			Blockers:  []Blocker{{Reason: reason, Message: answer.Message}},
 		}
 		if !in.Blocked {
 			// If another blocker holds the change, its end triggers the next question.
-			verdict.RequeueAfter = controller.Jitter(retry)
+			verdict.RequeueAfter = controller.Jitter(l.Retry)
 		}
 		return verdict
 	}
@@ -58,14 +75,14 @@ func License(server Licenses, retry time.Duration, image string) release.Gate {
 
 // keepLicense keeps the last answer while no change is to be rolled out. It removes the
 // refusal of a change that is no longer desired.
-func keepLicense(in release.GateInput) release.Verdict {
+func keepLicense(in GateInput) Verdict {
 	last := meta.FindStatusCondition(in.Status.Conditions, releasev1alpha1.ConditionLicensed)
 	switch {
 	case last == nil || !in.Desired.Known:
-		return release.Verdict{}
+		return Verdict{}
 	case last.Status != metav1.ConditionTrue:
-		return release.Verdict{Remove: []string{last.Type}}
+		return Verdict{Remove: []string{last.Type}}
 	default:
-		return release.Verdict{Condition: release.Condition(last.Type, last.Status, last.Reason, last.Message)}
+		return Verdict{Condition: Condition(last.Type, last.Status, last.Reason, last.Message)}
 	}
 }

@@ -1,7 +1,7 @@
 // Copyright The DemoApp Controller Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package gates
+package release
 
 import (
 	"context"
@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
-	"github.com/example/demoapp-controller/pkg/controller/release"
+	"github.com/example/demoapp-controller/pkg/controller/kind"
 	"github.com/example/demoapp-controller/pkg/helm"
 	"github.com/example/demoapp-controller/pkg/window"
 )
@@ -20,28 +20,33 @@ import (
 // windowReasons are the reasons of UpgradeHeld that are about the window.
 var windowReasons = []string{releasev1alpha1.ReasonOutsideWindow, releasev1alpha1.ReasonInvalidSchedule}
 
-// Window is the gate of spec.upgradeWindow. Outside of the window, upgrades wait. Forced
+// heldByWindow is how an object tells that [gateWindow] holds it, for metrics.
+func heldByWindow() kind.Gate {
+	return kind.Gate{Name: "window", Condition: releasev1alpha1.ConditionUpgradeHeld, Status: metav1.ConditionTrue, Reasons: windowReasons}
+}
+
+// gateWindow is the gate of spec.upgradeWindow. Outside of the window, upgrades wait. Forced
 // upgrades, first installs and corrections of drift do not wait.
-func Window(_ context.Context, in release.GateInput) release.Verdict {
+func gateWindow(_ context.Context, in GateInput) Verdict {
 	spec := in.Desired.Policy.UpgradeWindow
 	if spec == nil {
-		return in.EndHold(windowReasons)
+		return in.endHold(windowReasons)
 	}
 	w, err := window.Parse(spec.Schedule, spec.TimeZone, spec.Duration.Duration)
 	if err != nil {
-		return release.HoldUpgrade(releasev1alpha1.ReasonInvalidSchedule, fmt.Sprintf("upgradeWindow: %v", err), true)
+		return holdUpgrade(releasev1alpha1.ReasonInvalidSchedule, fmt.Sprintf("upgradeWindow: %v", err), true)
 	}
 	if in.Plan.Next.Action != helm.ActionUpgrade || in.ForceAt != "" || completesAttempt(in) || correctsDrift(in) {
-		return in.EndHold(windowReasons)
+		return in.endHold(windowReasons)
 	}
 	open, opens := w.At(in.Now)
 	switch {
 	case open:
-		return in.EndHold(windowReasons)
+		return in.endHold(windowReasons)
 	case opens.IsZero():
-		return release.HoldUpgrade(releasev1alpha1.ReasonOutsideWindow, "A change waits for the upgrade window, which does not open for years", false)
+		return holdUpgrade(releasev1alpha1.ReasonOutsideWindow, "A change waits for the upgrade window, which does not open for years", false)
 	}
-	verdict := release.HoldUpgrade(releasev1alpha1.ReasonOutsideWindow, fmt.Sprintf("A change waits for the upgrade window, which opens at %s (%s)",
+	verdict := holdUpgrade(releasev1alpha1.ReasonOutsideWindow, fmt.Sprintf("A change waits for the upgrade window, which opens at %s (%s)",
 		opens.Format(time.RFC3339), opens.Location()), false)
 	verdict.RequeueAfter = opens.Sub(in.Now) // Without jitter: users know when the window opens.
 	return verdict
@@ -49,14 +54,14 @@ func Window(_ context.Context, in release.GateInput) release.Verdict {
 
 // completesAttempt reports whether the plan completes an interrupted upgrade. The upgrade
 // began while it was allowed, and left the release incomplete.
-func completesAttempt(in release.GateInput) bool {
+func completesAttempt(in GateInput) bool {
 	record := in.Plan.Observed.Record
 	return in.Plan.Next.Cause == helm.CauseInterrupted && record.Own && record.Inputs == in.Digest
 }
 
 // correctsDrift reports whether the plan only reverts changes of other clients to the
 // release. If a change has been waiting, the plan would also roll out that change.
-func correctsDrift(in release.GateInput) bool {
+func correctsDrift(in GateInput) bool {
 	s := in.Status
 	return in.Plan.Next.Cause == helm.CauseReleaseChanged && s.DeployedRelease != nil &&
 		s.DeployedRelease.ChartVersion == in.Desired.Release.Chart.Version() && deployedGeneration(*s) == in.Generation &&

@@ -1,7 +1,7 @@
 // Copyright The DemoApp Controller Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package gates
+package release
 
 import (
 	"context"
@@ -12,22 +12,21 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
-	"github.com/example/demoapp-controller/pkg/controller/release"
-	"github.com/example/demoapp-controller/pkg/controller/release/gates/license"
+	"github.com/example/demoapp-controller/pkg/controller/release/license"
 	"github.com/example/demoapp-controller/pkg/helm"
 	"github.com/example/demoapp-controller/pkg/helm/record"
 	"github.com/example/demoapp-controller/test/expect"
 )
 
 // inputOf is what a gate decides on when this decision is next.
-func inputOf(t *testing.T, next helm.Decision, policy releasev1alpha1.ReleasePolicy, change ...func(*sample)) release.GateInput {
+func inputOf(t *testing.T, next helm.Decision, policy releasev1alpha1.ReleasePolicy, change ...func(*sample)) GateInput {
 	t.Helper()
-	return release.GateInput{
-		Facts: release.Facts{
+	return GateInput{
+		Facts: Facts{
 			Key: cache.NewObjectName("ns", "a"), Generation: 1, Now: began, Digest: "inputs",
-			Desired: release.Desired{Known: true, Policy: policy, Release: helm.Release{Chart: testChart(t, "1.0.0")}},
+			Desired: Desired{Known: true, Policy: policy, Release: helm.Release{Chart: testChart(t)}},
 		},
-		Plan:   release.Plan{Next: next, Decision: next, Observed: helm.Snapshot{Record: &record.Record{Revision: 1, Own: true, Inputs: "inputs"}}},
+		Plan:   Plan{Next: next, Decision: next, Observed: helm.Snapshot{Record: &record.Record{Revision: 1, Own: true, Inputs: "inputs"}}},
 		Status: &newSample(change...).Status,
 	}
 }
@@ -41,7 +40,7 @@ type summary struct {
 	RequeueAfter time.Duration
 }
 
-func summaryOf(verdict release.Verdict) summary {
+func summaryOf(verdict Verdict) summary {
 	found := summary{Remove: verdict.Remove, RequeueAfter: verdict.RequeueAfter}
 	if c := verdict.Condition; c != nil {
 		found.Condition = c.Type + " " + string(c.Status) + " " + c.Reason
@@ -58,7 +57,7 @@ var (
 	nothing = helm.Decision{Action: helm.ActionNone}
 )
 
-func TestSuspend(t *testing.T) {
+func TestGateSuspend(t *testing.T) {
 	suspended := releasev1alpha1.ReleasePolicy{Suspend: true}
 	tests := []struct {
 		name   string
@@ -73,7 +72,7 @@ func TestSuspend(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			expect.Equal(t, "verdict", test.want, summaryOf(Suspend(t.Context(), inputOf(t, test.next, test.policy))))
+			expect.Equal(t, "verdict", test.want, summaryOf(gateSuspend(t.Context(), inputOf(t, test.next, test.policy))))
 		})
 	}
 }
@@ -115,7 +114,7 @@ func TestWindow(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			in := inputOf(t, test.next, test.policy, test.status...)
 			in.ForceAt = test.force
-			expect.Equal(t, "verdict", test.want, summaryOf(Window(t.Context(), in)))
+			expect.Equal(t, "verdict", test.want, summaryOf(gateWindow(t.Context(), in)))
 		})
 	}
 }
@@ -153,7 +152,7 @@ func TestLicense(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			server := &answers{answer: license.Answer{Verdict: test.answer}}
 
-			verdict := License(server, time.Minute, "nginx")(t.Context(), inputOf(t, test.next, releasev1alpha1.ReleasePolicy{}, test.status...))
+			verdict := License[string]{Server: server, Retry: time.Minute}.gate("nginx")(t.Context(), inputOf(t, test.next, releasev1alpha1.ReleasePolicy{}, test.status...))
 
 			if again := verdict.RequeueAfter; (again > 0) != (len(test.want.Blockers) > 0) || again > 2*time.Minute {
 				t.Errorf("asks again in %v", again)
@@ -164,5 +163,5 @@ func TestLicense(t *testing.T) {
 		})
 	}
 	expect.Equal(t, "without a server", summary{Remove: []string{"Licensed"}},
-		summaryOf(License(nil, time.Minute, "nginx")(t.Context(), inputOf(t, upgrade, releasev1alpha1.ReleasePolicy{}))))
+		summaryOf(License[string]{}.gate("nginx")(t.Context(), inputOf(t, upgrade, releasev1alpha1.ReleasePolicy{}))))
 }

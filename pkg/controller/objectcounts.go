@@ -56,6 +56,8 @@ type NamespaceCounts struct {
 	States map[State]int
 	// Failing is the number of objects whose last pass failed and is retried.
 	Failing int
+	// Warnings is the number of objects by the name of a warning, without 0.
+	Warnings map[string]int
 	// OldestDeletion is the earliest deletionTimestamp of the objects. It is zero if no
 	// object is being deleted.
 	OldestDeletion time.Time
@@ -63,7 +65,7 @@ type NamespaceCounts struct {
 
 // maxNamespaces bounds the namespaces of one controller in a metric. Of the gauges, those with
 // most Stalled objects come first, then those with most failing objects, then those with the
-// oldest deletion.
+// oldest deletion, then those with most warnings.
 const maxNamespaces = 50
 
 // namespaceLabel is the label with the namespace of objects, because the label "namespace" is the
@@ -86,6 +88,7 @@ type objectCollector struct {
 	resources, held, namespaces, failing         *prometheus.Desc
 	rollouts, halted                             *prometheus.Desc
 	namespaceResources, namespaceFailing, oldest *prometheus.Desc
+	namespaceWarnings                            *prometheus.Desc
 
 	mu sync.Mutex
 	by map[string]*objectSource
@@ -121,6 +124,10 @@ func newObjectCollector() *objectCollector {
 			fmt.Sprintf("Objects whose last pass failed and is retried, by namespace, for at most %d namespaces of a controller. "+
 				"Only the leader reports them.", maxNamespaces),
 			[]string{"controller", namespaceLabel}, nil),
+		namespaceWarnings: prometheus.NewDesc("controller_namespace_warnings",
+			fmt.Sprintf("Objects that may be ready and have a warning, by namespace and warning (NoBackup), for at most %d namespaces of "+
+				"a controller. Only the leader reports them.", maxNamespaces),
+			[]string{"controller", namespaceLabel, "warning"}, nil),
 		oldest: prometheus.NewDesc("controller_oldest_deletion_timestamp_seconds",
 			fmt.Sprintf("Unix time of the oldest deletion that waits for a finalizer, by namespace, for at most %d namespaces of a "+
 				"controller. It is absent if no object is being deleted.", maxNamespaces),
@@ -146,7 +153,8 @@ func (c *objectCollector) add(controller string, count func() (ObjectCounts, boo
 // Describe implements prometheus.Collector.
 func (c *objectCollector) Describe(descriptions chan<- *prometheus.Desc) {
 	for _, description := range []*prometheus.Desc{
-		c.resources, c.held, c.namespaces, c.failing, c.namespaceResources, c.namespaceFailing, c.oldest, c.rollouts, c.halted,
+		c.resources, c.held, c.namespaces, c.failing, c.namespaceResources, c.namespaceFailing, c.namespaceWarnings, c.oldest, c.rollouts,
+		c.halted,
 	} {
 		descriptions <- description
 	}
@@ -195,6 +203,9 @@ func (c *objectCollector) Collect(metrics chan<- prometheus.Metric) {
 			if found.Failing > 0 {
 				gauge(c.namespaceFailing, float64(found.Failing), controller, namespace)
 			}
+			for warning, objects := range found.Warnings {
+				gauge(c.namespaceWarnings, float64(objects), controller, namespace, warning)
+			}
 			if !found.OldestDeletion.IsZero() {
 				gauge(c.oldest, float64(found.OldestDeletion.Unix()), controller, namespace)
 			}
@@ -202,12 +213,12 @@ func (c *objectCollector) Collect(metrics chan<- prometheus.Metric) {
 	}
 }
 
-// worst returns the names of at most maxNamespaces namespaces with objects that are not ready or
-// that fail.
+// worst returns the names of at most maxNamespaces namespaces with objects that are not ready, that
+// fail or that have a warning.
 func worst(namespaces map[string]NamespaceCounts) []string {
 	var names []string
 	for name, found := range namespaces {
-		if len(found.States) > 0 || found.Failing > 0 {
+		if len(found.States) > 0 || found.Failing > 0 || len(found.Warnings) > 0 {
 			names = append(names, name)
 		}
 	}
@@ -221,7 +232,8 @@ func worst(namespaces map[string]NamespaceCounts) []string {
 		return cmp.Or(
 			cmp.Compare(namespaces[b].States[StateStalled], namespaces[a].States[StateStalled]),
 			cmp.Compare(namespaces[b].Failing, namespaces[a].Failing),
-			cmp.Compare(deletion(a), deletion(b)), cmp.Compare(a, b))
+			cmp.Compare(deletion(a), deletion(b)),
+			cmp.Compare(len(namespaces[b].Warnings), len(namespaces[a].Warnings)), cmp.Compare(a, b))
 	})
 	return names[:min(len(names), maxNamespaces)]
 }

@@ -64,7 +64,7 @@ func (f facts) ofOwned(node *Node) finding {
 	case summary.Ready == metav1.ConditionTrue && current.True(apimeta.ConditionUpgradeHeld):
 		return ofHeldTemplate(node, summary, current.Condition(apimeta.ConditionUpgradeHeld))
 	case summary.Ready == metav1.ConditionTrue:
-		return finding{text: summary.Message}
+		return ofReady(node, summary, current)
 	case current.True(apimeta.ConditionSuspended):
 		return ofSuspended(node, current.Condition(apimeta.ConditionSuspended))
 	case summary.Reason == ReasonUnseen:
@@ -82,6 +82,21 @@ func (f facts) ofOwned(node *Node) finding {
 	}
 	return f.ofFailing(node, summary, found)
 }
+
+// ofReady explains a ready object. Readiness hides that nothing backs up a database.
+func ofReady(node *Node, summary Summary, current Status) finding {
+	backup := current.Condition(databasev1.ConditionBackupConfigured)
+	if backup == nil || backup.Status != metav1.ConditionFalse || !slices.Contains(unmadeBackups, backup.Reason) {
+		return finding{text: summary.Message}
+	}
+	return finding{
+		text: summary.Message + "; " + backup.Reason + ": " + backup.Message, commands: []string{kubectl("edit", node.Reference)},
+	}
+}
+
+// unmadeBackups are the reasons for which backups that are requested are not made, although the object
+// is ready.
+var unmadeBackups = []string{databasev1.ReasonNoDestination, childv1alpha1.ReasonAwaitingChange}
 
 // ofHeldTemplate explains a ready object whose pods keep their template, because a newer one waits for
 // its turn or for a change of the object.

@@ -242,6 +242,29 @@ status:
 	}
 }
 
+// TestWhyOfReadyDatabaseWithoutBackups: readiness hides that nothing is backed up. The condition decides, not the kind.
+func TestWhyOfReadyDatabaseWithoutBackups(t *testing.T) {
+	cluster, _ := treeCluster(t, `
+apiVersion: webapp.example.com/v1
+kind: Website
+metadata: {name: web, generation: 1}
+status:
+  observedGeneration: 1
+  conditions:
+  - {type: Ready, status: "True", reason: Healthy, message: All pods run, observedGeneration: 1}
+  - {type: BackupConfigured, status: "False", reason: NoDestination, message: nothing is backed up, observedGeneration: 1}
+`)
+	kind, err := cluster.Kind(t.Context(), "Website")
+	expect.NoError(t, err)
+
+	explanation, err := cluster.Why(t.Context(), inspect.Reference{GroupVersionKind: kind.GroupVersionKind, Namespace: "shop", Name: "web"}, now)
+
+	expect.NoError(t, err)
+	expect.Equal(t, "verdict", inspect.Ready, explanation.Verdict)
+	expect.Equal(t, "text", "All pods run; NoDestination: nothing is backed up", explanation.Cause().Text)
+	expect.Equal(t, "commands", []string{"kubectl edit website.webapp.example.com web -n shop"}, explanation.Commands)
+}
+
 // TestWhyWithoutPermissions: the verdict does not depend on what the user may read, because the
 // message of the owner names the pod and its problem.
 func TestWhyWithoutPermissions(t *testing.T) {

@@ -19,10 +19,10 @@ import (
 var largest = map[string]int{
 	"pkg/controller/kinds/appconfig":         310,
 	"pkg/controller/kinds/appstack":          300,
-	"pkg/controller/kinds/backup":            300,
+	"pkg/controller/kinds/backup":            310,
 	"pkg/controller/kinds/ecommerceplatform": 335,
 	"pkg/controller/kinds/memcachedbackup":   300,
-	"pkg/controller/kinds/postgresql":        710,
+	"pkg/controller/kinds/postgresql":        730,
 	"pkg/controller/kinds/webapp":            335,
 	"pkg/controller/kinds/website":           300,
 }

@@ -111,15 +111,6 @@ func TestKubectlSaysWhatToWrite(t *testing.T) {
 			"database.example.com/v1", "PostgreSQL", `{version: "17", resources: {limits: {memory: 1Gi}}, parameters: {shared_buffers: 2GB}}`,
 			"shared_buffers must be less than the memory limit in spec.resources.limits: lower it, or raise the limit",
 		},
-		"backups of a PostgreSQL": {
-			"database.example.com/v1", "PostgreSQL", `{version: "17", backup: {enabled: true}}`,
-			"spec.backup.destination: Required value: needed while spec.backup.enabled is true: set it, or set spec.backup.enabled to false",
-		},
-		"backups of a platform": {
-			"platform.example.com/v1", "EcommercePlatform",
-			`{frontend: {image: a}, backend: {image: b}, database: {backup: {enabled: true}}}`,
-			"spec.database.backup.destination: Required value: needed while spec.database.backup.enabled is true: set it, or set spec.database.backup.enabled to false",
-		},
 	}
 	c := start(t, Files(t))
 	namespace, cache := c.Namespace(t), t.TempDir()

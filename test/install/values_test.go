@@ -59,6 +59,10 @@ var effects = []effect{
 	{path: "kinds", to: "[website]", adds: "name: demoapp-controller-website"},
 	{path: "workloadImages.registry", to: "registry.example.com/hub", adds: "--image-registry=registry.example.com/hub"},
 	{path: "workloadImages.replace", to: "{redis:7-alpine: redis:7.4}", adds: "--images=redis:7-alpine=redis:7.4"},
+	{
+		path: "defaultBackupDestination", to: "{type: s3, bucket: backups}",
+		adds: `- --default-backup-destination="type=s3"`,
+	},
 	{path: "shards", to: "3", adds: "- --shards=3"},
 	{path: "auditNamespace", to: "records", adds: "--audit-namespace=records"},
 	{path: "shutdownTimeoutSeconds", to: "60", adds: "terminationGracePeriodSeconds: 75"},

@@ -92,7 +92,8 @@ func (p *platforms) build(env *operator.Environment) error {
 	}
 	p.client = client
 	p.children = set.Optional(tier.ServiceMonitor, backupv1.SchemeGroupVersion.WithKind("Backup"))
-	loop, err := ecommerceplatform.New(client.PlatformV1(), p.children, credentials, p.options.PlatformHosts, p.options.images, naming.Domain(p.options.ClusterDomain), kindDeps(env, p.options, informers))
+	loop, err := ecommerceplatform.New(client.PlatformV1(), p.children, credentials, p.options.PlatformHosts, p.options.images,
+		naming.Domain(p.options.ClusterDomain), p.options.destination, kindDeps(env, p.options, informers))
 	if err != nil {
 		return err
 	}

@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/example/demoapp-controller/pkg/controller/kinds/parts/datastore"
 	"github.com/example/demoapp-controller/pkg/controller/kinds/webapp/cleanup"
 	blocked "github.com/example/demoapp-controller/pkg/controller/kinds/webapp/images"
 	"github.com/example/demoapp-controller/pkg/controller/release/license"
@@ -81,6 +82,9 @@ type Options struct {
 	ImageRegistry string
 	// Images are the images to use in place of those that the operator names.
 	Images map[string]string
+	// DefaultBackupDestination are fields of spec.destination of Backups, for databases that name no
+	// destination. If it is empty, nothing of these is backed up.
+	DefaultBackupDestination map[string]string
 	// StatusManifest writes the manifest of each release to the status of the custom resource.
 	StatusManifest bool
 	// Admission are the flags of the webhook of WebApps.
@@ -88,6 +92,8 @@ type Options struct {
 
 	// images is the table of ImageRegistry and Images. Validate sets it.
 	images images.Table
+	// destination is DefaultBackupDestination. Validate sets it.
+	destination datastore.DefaultDestination
 }
 
 // NewOptions returns the defaults.
@@ -152,6 +158,10 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.ClusterDomain, "cluster-domain", o.ClusterDomain,
 		"DNS `domain` of the cluster, in URLs and endpoints that the status shows and in the certificates of PostgreSQLs; connections use "+
 			"names that end with .svc")
+	fs.StringToStringVar(&o.DefaultBackupDestination, "default-backup-destination", o.DefaultBackupDestination,
+		"comma-separated `field=value` pairs: fields of spec.destination of a Backup, where the dumps are kept of databases that name no "+
+			"destination, for example type=s3,bucket=backups,region=eu-central-1; below the prefix, each namespace has a path of its own "+
+			"(default none: such databases are not backed up)")
 	o.addImageFlags(fs)
 	fs.BoolVar(&o.StatusManifest, "status-manifest", o.StatusManifest,
 		"write the manifest of the release, which may contain Secrets, to status.deployedRelease.manifest of the kinds of watches.yaml")
@@ -238,6 +248,10 @@ func (o *Options) Validate() error {
 		errs = append(errs, err)
 	}
 	errs = append(errs, o.validatePlatformHosts()...)
+	var err error
+	if o.destination, err = datastore.ParseDestination(o.DefaultBackupDestination); err != nil {
+		errs = append(errs, fmt.Errorf("--default-backup-destination: %w", err))
+	}
 	if _, err := registries.Parse(o.AllowedRegistries); err != nil {
 		bad("--allowed-registries", strings.Join(o.AllowedRegistries, ","), "%v", err)
 	}

@@ -59,6 +59,7 @@ func TestFlagsAndDefaults(t *testing.T) {
 		"platform-hosts":                  "[]",
 		"image-registry":                  "",
 		"images":                          "[]",
+		"default-backup-destination":      "[]",
 		"pprof-bind-address":              "0",
 		"shards":                          "1",
 		"shutdown-timeout":                "25s",
@@ -132,6 +133,12 @@ func TestValidate(t *testing.T) {
 		{name: "no registries", args: []string{"--allowed-registries="}},
 		{name: "hosts of namespaces", args: []string{"--platform-hosts=shop.example.com=team-a,example.org=team-b"}},
 		{name: "images", args: []string{"--image-registry=registry.example.com/hub", "--images=postgres:12=postgres:12.22,postgres:18=registry.example.com:5000/postgres:18"}},
+		{name: "destination of backups", args: []string{"--default-backup-destination=type=s3,bucket=backups", "--default-backup-destination=region=eu-central-1"}},
+		{
+			name: "destination of backups without a bucket",
+			args: []string{"--default-backup-destination=type=s3"},
+			want: []string{"--default-backup-destination: bucket: is missing: set the name of a bucket"},
+		},
 		{
 			name: "mirror that is a URL",
 			args: []string{"--image-registry=https://registry.example.com"},

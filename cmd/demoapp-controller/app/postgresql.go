@@ -66,7 +66,8 @@ func (b *builtPostgreSQLs) build(env *operator.Environment, options *Options) er
 		return err
 	}
 	b.children, b.backups = child.NewSet(postgresql.Kind, children...).Optional(postgresql.BackupKind), &postgresql.Backups{}
-	loop, err := postgresql.New(client.DatabaseV1(), b.children, observed, b.backups, options.images, naming.Domain(options.ClusterDomain), kindDeps(env, options, informers))
+	loop, err := postgresql.New(client.DatabaseV1(), b.children, observed, b.backups, options.images, naming.Domain(options.ClusterDomain),
+		options.destination, kindDeps(env, options, informers))
 	if err != nil {
 		return err
 	}

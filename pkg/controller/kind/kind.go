@@ -94,6 +94,9 @@ type Definition[T Object[T], S any] struct {
 	Redact func(ctx context.Context, object T, err error) error
 	// Gates are the gates that may hold an object, for metrics. Optional.
 	Gates []Gate
+	// Warnings are conditions that an owner should know although the object may be Ready, for events
+	// and metrics. Optional.
+	Warnings []Warning
 	// Forget drops the state that the kind keeps for an object that is gone. Optional.
 	Forget func(key cache.ObjectName)
 }

@@ -364,13 +364,15 @@ func (l *Loop[T, S]) apply(ctx context.Context, p *Pass[T]) (T, error) {
 }
 
 func (l *Loop[T, S]) transitions(before, after T) []event.Event {
+	was, is := *l.kind.Conditions(l.kind.Status(before)), *l.kind.Conditions(l.kind.Status(after))
+	warnings := warningEvents(l.kind.Warnings, was, is)
 	if l.kind.Events != nil {
-		return l.kind.Events(before, after)
+		return append(l.kind.Events(before, after), warnings...)
 	}
-	if e, ok := event.Transition(*l.kind.Conditions(l.kind.Status(before)), *l.kind.Conditions(l.kind.Status(after))); ok {
-		return []event.Event{e}
+	if e, ok := event.Transition(was, is); ok {
+		return append(warnings, e)
 	}
-	return nil
+	return warnings
 }
 
 func (l *Loop[T, S]) redacted(ctx context.Context, object T, err error) error {

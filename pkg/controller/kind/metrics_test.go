@@ -78,6 +78,9 @@ func (f *fleet) start() {
 				p.Conditions().MarkStalled("Failed", "")
 			case "Broken":
 				return errors.New("the server is away")
+			case "Unprotected":
+				p.Conditions().Set("Protected", metav1.ConditionFalse, "NoGuard", "nothing guards it")
+				p.Conditions().MarkReady("AllReady", "")
 			case "":
 			default:
 				p.Conditions().MarkReconciling(is, "")
@@ -89,6 +92,7 @@ func (f *fleet) start() {
 			{Name: "window", Condition: "Ready", Status: metav1.ConditionFalse, Reasons: []string{"OutsideWindow", "InvalidSchedule"}},
 			{Name: "license", Condition: "Licensed", Status: metav1.ConditionFalse},
 		},
+		Warnings: []kind.Warning{{Name: "Unguarded", Condition: "Protected", Reasons: []string{"NoGuard"}}},
 	}, kind.Deps{
 		Informers: map[string]cache.SharedIndexInformer{"": informer}, Recorder: &events.FakeRecorder{}, Clock: clock.RealClock{},
 		ResyncPeriod: time.Hour, Metrics: controller.NewMetrics(f.registry),
@@ -186,6 +190,16 @@ func TestObjectCounts(t *testing.T) {
 			`controller_held_resources{controller="clusters",gate="license"} 0`,
 			`controller_held_resources{controller="clusters",gate="suspend"} 0`,
 			`controller_held_resources{controller="clusters",gate="window"} 0`)
+	})
+}
+
+// TestWarnings: a ready object that warns is counted for its namespace.
+func TestWarnings(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := startFleet(t, object("ready", "Ready"), object("warns", "Unprotected"))
+		defer f.end()
+
+		f.exposes("controller_namespace_", `controller_namespace_warnings{controller="clusters",resource_namespace="ns",warning="Unguarded"} 1`)
 	})
 }
 

@@ -57,7 +57,7 @@ func (l *Loop[T, S]) countObjects() (controller.ObjectCounts, bool) {
 		for _, item := range cached.List() {
 			if object, ok := item.(T); ok && l.queue.Shards().Holds(object.GetNamespace()) {
 				fails := l.queue.Fails(cache.MetaObjectToName(object))
-				addObject(&counts, object, *l.kind.Conditions(l.kind.Status(object)), l.kind.Gates, fails)
+				addObject(&counts, object, *l.kind.Conditions(l.kind.Status(object)), l.kind.Gates, l.kind.Warnings, fails)
 			}
 		}
 	}
@@ -69,7 +69,9 @@ func (l *Loop[T, S]) countObjects() (controller.ObjectCounts, bool) {
 }
 
 // addObject adds an object to the counts.
-func addObject(counts *controller.ObjectCounts, object metav1.Object, conditions []metav1.Condition, gates []Gate, fails bool) {
+func addObject(
+	counts *controller.ObjectCounts, object metav1.Object, conditions []metav1.Condition, gates []Gate, warnings []Warning, fails bool,
+) {
 	state, deleted := stateOf(object, conditions), object.GetDeletionTimestamp()
 	counts.States[state]++
 	namespace := counts.Namespaces[object.GetNamespace()]
@@ -84,6 +86,14 @@ func addObject(counts *controller.ObjectCounts, object metav1.Object, conditions
 	}
 	if deleted != nil && (namespace.OldestDeletion.IsZero() || deleted.Time.Before(namespace.OldestDeletion)) {
 		namespace.OldestDeletion = deleted.Time
+	}
+	for _, warning := range warnings {
+		if deleted == nil && warning.find(conditions) != nil {
+			if namespace.Warnings == nil {
+				namespace.Warnings = map[string]int{}
+			}
+			namespace.Warnings[warning.Name]++
+		}
 	}
 	counts.Namespaces[object.GetNamespace()] = namespace
 	if deleted != nil {

@@ -679,6 +679,13 @@ func schema_pkg_apis_backup_v1_BackupSpec(ref common.ReferenceCallback) common.O
 							Ref:         ref(backupv1.Run{}.OpenAPIModelName()),
 						},
 					},
+					"serviceAccountName": {
+						SchemaProps: spec.SchemaProps{
+							Description: "serviceAccountName is the ServiceAccount of the pods, to which the cloud gives credentials of the bucket. The pods get no token of the API server. Defaults to default.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
 					"suspend": {
 						SchemaProps: spec.SchemaProps{
 							Description: "suspend starts no further scheduled runs.",
@@ -712,7 +719,7 @@ func schema_pkg_apis_backup_v1_BackupStatus(ref common.ReferenceCallback) common
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "conditions are Ready, Reconciling and Stalled, as in the kstatus contract, and Scheduled and LastRunSucceeded.",
+							Description: "conditions are Ready, Reconciling and Stalled, as in the kstatus contract, Scheduled, CredentialsConfigured and LastRunSucceeded.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -895,14 +902,13 @@ func schema_pkg_apis_backup_v1_Destination(ref common.ReferenceCallback) common.
 					},
 					"credentialsSecret": {
 						SchemaProps: spec.SchemaProps{
-							Description: "credentialsSecret is the name of a Secret with the credentials of the bucket. For s3, its keys are AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY. For gcs, its key is GOOGLE_CREDENTIALS, the JSON file of a service account. For azure, its keys are AZURE_STORAGE_ACCOUNT and AZURE_STORAGE_KEY.",
-							Default:     "",
+							Description: "credentialsSecret is the name of a Secret with the credentials of the bucket. For s3, its keys are AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY. For gcs, its key is GOOGLE_CREDENTIALS, the JSON file of a service account. For azure, its keys are AZURE_STORAGE_ACCOUNT and AZURE_STORAGE_KEY. Without a Secret, runs have the credentials that the cloud gives to the ServiceAccount of their pods.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 				},
-				Required: []string{"type", "bucket", "credentialsSecret"},
+				Required: []string{"type", "bucket"},
 			},
 		},
 	}
@@ -1826,6 +1832,13 @@ func schema_pkg_apis_database_v1_PostgreSQLBackup(ref common.ReferenceCallback) 
 							Format:      "",
 						},
 					},
+					"required": {
+						SchemaProps: spec.SchemaProps{
+							Description: "required makes Ready depend on the backups: Ready is False while the condition BackupConfigured is. Without it, a database without a destination is Ready. Defaults to false.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
 					"schedule": {
 						SchemaProps: spec.SchemaProps{
 							Description: "schedule says when backups are made, in the cron format. Defaults to 0 2 * * *.",
@@ -1842,8 +1855,15 @@ func schema_pkg_apis_database_v1_PostgreSQLBackup(ref common.ReferenceCallback) 
 					},
 					"destination": {
 						SchemaProps: spec.SchemaProps{
-							Description: "destination is where the dumps are kept. It is required when backups are enabled.",
+							Description: "destination is where the dumps are kept. Defaults to the operator's --default-backup-destination. While there is neither, nothing is backed up, and the condition BackupConfigured says so.",
 							Ref:         ref(backupv1.Destination{}.OpenAPIModelName()),
+						},
+					},
+					"serviceAccountName": {
+						SchemaProps: spec.SchemaProps{
+							Description: "serviceAccountName is the account of the backups' pods, as in a Backup.",
+							Type:        []string{"string"},
+							Format:      "",
 						},
 					},
 					"volume": {
@@ -3641,7 +3661,14 @@ func schema_pkg_apis_platform_v1_PlatformBackup(ref common.ReferenceCallback) co
 				Properties: map[string]spec.Schema{
 					"enabled": {
 						SchemaProps: spec.SchemaProps{
-							Description: "enabled makes backups. Defaults to false in development, else to true. Where the default is true, false is the decision to run without backups.",
+							Description: "enabled makes backups. Defaults to false in development, else to true.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"required": {
+						SchemaProps: spec.SchemaProps{
+							Description: "required makes Ready depend on the backups: Ready is False while the condition BackupConfigured is. Without it, a platform without a destination is Ready. Defaults to false.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
@@ -3662,8 +3689,15 @@ func schema_pkg_apis_platform_v1_PlatformBackup(ref common.ReferenceCallback) co
 					},
 					"destination": {
 						SchemaProps: spec.SchemaProps{
-							Description: "destination is where the dumps are kept. Required if enabled is true. Where backups are on by default, the platform is not Ready without a destination.",
+							Description: "destination is where the dumps are kept. Defaults to the operator's --default-backup-destination. While there is neither, nothing is backed up, and the condition BackupConfigured says so.",
 							Ref:         ref(backupv1.Destination{}.OpenAPIModelName()),
+						},
+					},
+					"serviceAccountName": {
+						SchemaProps: spec.SchemaProps{
+							Description: "serviceAccountName is the account of the backups' pods, as in a Backup.",
+							Type:        []string{"string"},
+							Format:      "",
 						},
 					},
 					"volume": {

@@ -199,7 +199,8 @@ insecureSkipVerify: true
   "metrics-bind-address" "metrics.enabled" "metrics-secure" "metrics.secure" "metrics-cert-dir" "metrics.certSecret"
   "webhook-bind-address" "webhook.enabled" "webhook-cert-dir" "webhook.certManager.enabled"
   "approved-registries" "webhook.approvedRegistries" "watches-file" "watches"
-  "image-registry" "workloadImages.registry" "images" "workloadImages.replace" -}}
+  "image-registry" "workloadImages.registry" "images" "workloadImages.replace"
+  "default-backup-destination" "defaultBackupDestination" -}}
 {{- $fixed := list "kubeconfig" "health-probe-bind-address" "leader-elect-resource-namespace" "leader-elect-resource-name" "webhook-hosts"
   "chart-cache-dir" -}}
 {{- range .Values.extraArgs -}}

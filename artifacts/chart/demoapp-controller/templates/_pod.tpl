@@ -39,6 +39,9 @@
 {{- end -}}
 {{- $args = append $args (printf "--images=%s" (join "," $pairs)) -}}
 {{- end -}}
+{{- range $field, $value := .Values.defaultBackupDestination -}}
+{{- $args = append $args (printf "--default-backup-destination=\"%s=%s\"" $field $value) -}}
+{{- end -}}
 {{- if ne .Values.auditNamespace "demoapp-audit" -}}
 {{- $args = append $args (printf "--audit-namespace=%s" .Values.auditNamespace) -}}
 {{- end -}}

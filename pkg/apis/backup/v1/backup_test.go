@@ -74,6 +74,11 @@ func TestBackupAdmission(t *testing.T) {
 		{"a volume of a class that is none", "orders", spec("more=, volume: {storageClassName: a/b}"), "spec.volume.storageClassName", "must be the name of a StorageClass"},
 		{"a region with a space", "orders", spec(`extra=, region: "eu central"`), "spec.destination.region", "must be the name of a region, such as eu-central-1"},
 		{"a key with a variable", "orders", spec(`extra=, serverSideEncryption: "aws:kms", kmsKeyID: "$(A)"`), "spec.destination.kmsKeyID", "must be the ID or the ARN of a key"},
+		{
+			"a bucket alone", "orders", `{source: {type: postgresql, connection: {host: db, database: shop, credentialsSecret: login}},
+				destination: {type: s3, bucket: backups}, schedule: "@daily", serviceAccountName: backups.team}`, "", "",
+		},
+		{"an account elsewhere", "orders", spec(`more=, serviceAccountName: other/backups`), "spec.serviceAccountName", "must be the name of a ServiceAccount"},
 		{"keys elsewhere", "orders", spec("destination=other/keys"), "spec.destination.credentialsSecret", "must be the name of a Secret"},
 		{"an image", "orders", strings.Replace(spec(), "{type: postgresql,", "{type: postgresql, image: 'registry.example.com/postgres:17@sha256:"+strings.Repeat("0f", 32)+"',", 1), "", ""},
 		{"an image with a space", "orders", strings.Replace(spec(), "{type: postgresql,", "{type: postgresql, image: 'a b',", 1), "spec.source.image", ": must be an image reference such as mariadb:11.4"},

@@ -114,6 +114,14 @@ type BackupSpec struct {
 	// +optional
 	Run *Run `json:"run,omitempty"`
 
+	// serviceAccountName is the ServiceAccount of the pods, to which the cloud gives credentials of
+	// the bucket. The pods get no token of the API server. Defaults to default.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="must be the name of a ServiceAccount: lower-case letters, digits, '-' and '.', beginning and ending with a letter or digit"
+	// +optional
+	ServiceAccountName string `json:"serviceAccountName,omitempty"`
+
 	// suspend starts no further scheduled runs.
 	// +optional
 	Suspend bool `json:"suspend,omitempty"`
@@ -291,18 +299,19 @@ type Destination struct {
 	// credentialsSecret is the name of a Secret with the credentials of the bucket. For s3,
 	// its keys are AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY. For gcs, its key is
 	// GOOGLE_CREDENTIALS, the JSON file of a service account. For azure, its keys are
-	// AZURE_STORAGE_ACCOUNT and AZURE_STORAGE_KEY.
+	// AZURE_STORAGE_ACCOUNT and AZURE_STORAGE_KEY. Without a Secret, runs have the credentials that
+	// the cloud gives to the ServiceAccount of their pods.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="must be the name of a Secret: lower-case letters, digits, '-' and '.', beginning and ending with a letter or digit"
-	// +required
-	CredentialsSecret string `json:"credentialsSecret"`
+	// +optional
+	CredentialsSecret string `json:"credentialsSecret,omitempty"`
 }
 
 // BackupStatus is the observed state of a Backup.
 type BackupStatus struct {
-	// conditions are Ready, Reconciling and Stalled, as in the kstatus contract, and Scheduled and
-	// LastRunSucceeded.
+	// conditions are Ready, Reconciling and Stalled, as in the kstatus contract, Scheduled,
+	// CredentialsConfigured and LastRunSucceeded.
 	// +listType=map
 	// +listMapKey=type
 	// +kubebuilder:validation:MaxItems=16

@@ -7,6 +7,10 @@ package v1
 const (
 	// ConditionScheduled is True while the CronJob starts runs by the schedule.
 	ConditionScheduled = "Scheduled"
+	// ConditionCredentialsConfigured says where runs get the credentials of the bucket. It is False
+	// while the Secret or its keys are missing, or where only a Secret or an endpoint can name the
+	// account.
+	ConditionCredentialsConfigured = "CredentialsConfigured"
 	// ConditionLastRunSucceeded is True if the last run succeeded, and Unknown before the
 	// first run ends.
 	ConditionLastRunSucceeded = "LastRunSucceeded"
@@ -30,6 +34,18 @@ const (
 	// ReasonRunNotStarting means that the pod of a run does not start, for example because its image
 	// cannot be pulled. The message names the pod, the cause and what to do.
 	ReasonRunNotStarting = "RunNotStarting"
+)
+
+// Reasons of CredentialsConfigured, beside ReasonSecretNotFound and ReasonKeyNotFound.
+const (
+	// ReasonSecret means that spec.destination.credentialsSecret has the credentials.
+	ReasonSecret = "Secret"
+	// ReasonServiceAccount means that the spec names no Secret: the credentials are those that the
+	// cloud gives to the ServiceAccount of the pods. Only a run shows whether there are any.
+	ReasonServiceAccount = "ServiceAccount"
+	// ReasonStorageAccountMissing means that a destination of type azure names no storage account:
+	// it has neither credentialsSecret nor endpoint. It is also a reason of Ready.
+	ReasonStorageAccountMissing = "StorageAccountMissing"
 )
 
 // Reasons of LastRunSucceeded. Those of failures are also reasons of Ready.

@@ -58,11 +58,15 @@ const (
 	ReasonNodeLost = "NodeLost"
 )
 
-// Reasons of BackupConfigured. While spec.backup.enabled is true, ReasonBackupUnserved and
-// ReasonBackupNotReady are reasons of Ready=False, too.
+// Reasons of BackupConfigured. ReasonBackupUnserved and ReasonBackupNotReady are reasons of
+// Ready=False, too. ReasonBackupDisabled and ReasonNoDestination are so only if spec.backup.required
+// is true.
 const (
 	// ReasonBackupDisabled means that spec.backup.enabled is not true.
 	ReasonBackupDisabled = "BackupDisabled"
+	// ReasonNoDestination means that backups are enabled and nothing is backed up, because neither
+	// spec.backup.destination nor --default-backup-destination names a bucket.
+	ReasonNoDestination = "NoDestination"
 	// ReasonWaitingForDatabase means that the Backup is created when the database is ready for
 	// the first time.
 	ReasonWaitingForDatabase = "WaitingForDatabase"
@@ -298,12 +302,15 @@ type PostgreSQLTLS struct {
 }
 
 // PostgreSQLBackup makes backups of a PostgreSQL, through a Backup.
-//
-// +kubebuilder:validation:XValidation:rule="!has(self.enabled) || !self.enabled || has(self.destination)",message="needed while spec.backup.enabled is true: set it, or set spec.backup.enabled to false",fieldPath=".destination",reason=FieldValueRequired
 type PostgreSQLBackup struct {
 	// enabled makes backups. Defaults to false.
 	// +optional
 	Enabled bool `json:"enabled,omitempty"`
+
+	// required makes Ready depend on the backups: Ready is False while the condition
+	// BackupConfigured is. Without it, a database without a destination is Ready. Defaults to false.
+	// +optional
+	Required bool `json:"required,omitempty"`
 
 	// schedule says when backups are made, in the cron format. Defaults to 0 2 * * *.
 	// +kubebuilder:default="0 2 * * *"
@@ -319,9 +326,18 @@ type PostgreSQLBackup struct {
 	// +optional
 	Retention string `json:"retention,omitempty"`
 
-	// destination is where the dumps are kept. It is required when backups are enabled.
+	// destination is where the dumps are kept. Defaults to the operator's
+	// --default-backup-destination. While there is neither, nothing is backed up, and the condition
+	// BackupConfigured says so.
 	// +optional
 	Destination *backupv1.Destination `json:"destination,omitempty"`
+
+	// serviceAccountName is the account of the backups' pods, as in a Backup.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="must be the name of a ServiceAccount: lower-case letters, digits, '-' and '.', beginning and ending with a letter or digit"
+	// +optional
+	ServiceAccountName string `json:"serviceAccountName,omitempty"`
 
 	// volume holds a dump until it is stored. Defaults to 50Gi on the disk of the node.
 	// +optional

@@ -35,7 +35,8 @@ const (
 	ReasonNotServed = "NotServed"
 	// ReasonBackupsOff is a platform whose backups are switched off.
 	ReasonBackupsOff = "BackupsOff"
-	// ReasonNoDestination is a platform whose backups are on and have no destination.
+	// ReasonNoDestination is a platform whose backups are on, and of which nothing is backed up,
+	// because neither the spec nor --default-backup-destination names a bucket.
 	ReasonNoDestination = "NoDestination"
 	// ReasonConfigured is a platform whose backups are made.
 	ReasonConfigured = "Configured"

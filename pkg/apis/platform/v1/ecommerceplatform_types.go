@@ -186,13 +186,15 @@ type PlatformDatabase struct {
 }
 
 // PlatformBackup overrides the backups of an environment.
-//
-// +kubebuilder:validation:XValidation:rule="!has(self.enabled) || !self.enabled || has(self.destination)",message="needed while spec.database.backup.enabled is true: set it, or set spec.database.backup.enabled to false",fieldPath=".destination",reason=FieldValueRequired
 type PlatformBackup struct {
-	// enabled makes backups. Defaults to false in development, else to true. Where the default is
-	// true, false is the decision to run without backups.
+	// enabled makes backups. Defaults to false in development, else to true.
 	// +optional
 	Enabled *bool `json:"enabled,omitempty"`
+
+	// required makes Ready depend on the backups: Ready is False while the condition
+	// BackupConfigured is. Without it, a platform without a destination is Ready. Defaults to false.
+	// +optional
+	Required bool `json:"required,omitempty"`
 
 	// schedule says when backups are made, in the cron format. Defaults to 0 2 * * *.
 	// +kubebuilder:default="0 2 * * *"
@@ -208,10 +210,18 @@ type PlatformBackup struct {
 	// +optional
 	Retention string `json:"retention,omitempty"`
 
-	// destination is where the dumps are kept. Required if enabled is true. Where backups are on by
-	// default, the platform is not Ready without a destination.
+	// destination is where the dumps are kept. Defaults to the operator's
+	// --default-backup-destination. While there is neither, nothing is backed up, and the condition
+	// BackupConfigured says so.
 	// +optional
 	Destination *backupv1.Destination `json:"destination,omitempty"`
+
+	// serviceAccountName is the account of the backups' pods, as in a Backup.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="must be the name of a ServiceAccount: lower-case letters, digits, '-' and '.', beginning and ending with a letter or digit"
+	// +optional
+	ServiceAccountName string `json:"serviceAccountName,omitempty"`
 
 	// volume holds a dump until it is stored. Defaults to 50Gi on the disk of the node.
 	// +optional

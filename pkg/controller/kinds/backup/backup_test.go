@@ -302,6 +302,67 @@ var (
 	}
 )
 
+// TestCredentialsOfPod: a condition says that the credentials are those of the pod's account, and a run that
+// is refused says what to set.
+func TestCredentialsOfPod(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.createSecret("db", "username", "password")
+		w.create(func(b *backupv1.Backup) { b.Spec.Destination = backupv1.Destination{Type: "s3", Bucket: "backups"} })
+		credentials := func() metav1.Condition { return w.condition(backupv1.ConditionCredentialsConfigured) }
+
+		expect.Equal(t, "Ready", metav1.ConditionTrue, w.ready().Status)
+		expect.Equal(t, "status before a run", metav1.ConditionUnknown, credentials().Status)
+		expect.Equal(t, "reason", backupv1.ReasonServiceAccount, credentials().Reason)
+		expect.Equal(t, "message", "spec.destination.credentialsSecret is not set: runs have the credentials that the cloud gives to ServiceAccount \"default\"",
+			credentials().Message)
+
+		w.startJob("orders-1")
+		w.createPod("orders-1", corev1.PodStatus{
+			InitContainerStatuses: []corev1.ContainerStatus{ended("dump", 0, "")},
+			ContainerStatuses:     []corev1.ContainerStatus{ended("upload", 20, "bucket backups refuses access: NoCredentialProviders")},
+		})
+		w.endJob("orders-1", backoff)
+		expect.Equal(t, "status after a run that is refused", metav1.ConditionFalse, credentials().Status)
+		expect.Contains(t, "message of Ready", w.ready().Message, "spec.destination.credentialsSecret: bucket backups refuses access: ",
+			"set it to a Secret with the keys of the bucket, or let the cloud give the ServiceAccount \"default\"", "or set spec.serviceAccountName")
+
+		w.Wait(time.Minute)
+		w.startJob("orders-2")
+		w.endJob("orders-2", complete)
+		expect.Equal(t, "status after a run that succeeds", metav1.ConditionTrue, credentials().Status)
+	})
+}
+
+// TestSourcesOfCredentials: the condition says where the credentials come from, and what is missing.
+func TestSourcesOfCredentials(t *testing.T) {
+	tests := map[string]struct {
+		destination backupv1.Destination
+		status      metav1.ConditionStatus
+		reason      string
+		ready       metav1.ConditionStatus
+	}{
+		"Secret":              {backupv1.Destination{Type: "s3", CredentialsSecret: "bucket"}, metav1.ConditionTrue, backupv1.ReasonSecret, metav1.ConditionTrue},
+		"no Secret":           {backupv1.Destination{Type: "s3", CredentialsSecret: "none"}, metav1.ConditionFalse, backupv1.ReasonSecretNotFound, metav1.ConditionFalse},
+		"no key":              {backupv1.Destination{Type: "gcs", CredentialsSecret: "bucket"}, metav1.ConditionFalse, backupv1.ReasonKeyNotFound, metav1.ConditionFalse},
+		"account of gcs":      {backupv1.Destination{Type: "gcs"}, metav1.ConditionUnknown, backupv1.ReasonServiceAccount, metav1.ConditionTrue},
+		"azure, no account":   {backupv1.Destination{Type: "azure"}, metav1.ConditionFalse, backupv1.ReasonStorageAccountMissing, metav1.ConditionFalse},
+		"azure, with account": {backupv1.Destination{Type: "azure", Endpoint: "https://a.blob.core.windows.net"}, metav1.ConditionUnknown, backupv1.ReasonServiceAccount, metav1.ConditionTrue},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(w *world) {
+				w.change(func(b *backupv1.Backup) { b.Spec.Destination = test.destination })
+
+				got := w.condition(backupv1.ConditionCredentialsConfigured)
+				expect.Equal(w.t, "status", test.status, got.Status)
+				expect.Equal(w.t, "reason", test.reason, got.Reason)
+				expect.Equal(w.t, "Ready", test.ready, w.ready().Status)
+			})
+		})
+	}
+}
+
 // TestRequestBudget holds how many requests a Backup costs in its life.
 func TestRequestBudget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

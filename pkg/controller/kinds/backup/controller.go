@@ -92,19 +92,11 @@ func New(
 
 func secretsOf(object any) (names []string, _ error) {
 	if b, ok := object.(*backupv1.Backup); ok {
-		for _, reference := range references(b) {
+		for _, reference := range dump.References(b) {
 			names = append(names, b.Namespace+"/"+reference.Secret)
 		}
 	}
 	return names, nil
-}
-
-func references(b *backupv1.Backup) []secretkeys.Reference {
-	source, destination := b.Spec.Source.Connection.CredentialsSecret, b.Spec.Destination.CredentialsSecret
-	return []secretkeys.Reference{
-		{Field: "spec.source.connection.credentialsSecret", Secret: source, Keys: []string{backupv1.KeyUsername, backupv1.KeyPassword}},
-		{Field: "spec.destination.credentialsSecret", Secret: destination, Keys: dump.Keys(b.Spec.Destination)},
-	}
 }
 
 // SecretKeys returns all keys that the Secrets of Backups may need.
@@ -155,6 +147,9 @@ func (r reconciler) reconcile(ctx context.Context, p *pass) error {
 	} else {
 		record.Next = nil // Nothing starts runs.
 	}
-	summarize(p, state, record, r.secrets.FirstMissing(b.Namespace, references(b)...), failingPod, err, runsErr)
+	summarize(p, observation{
+		state: state, record: record, failingPod: failingPod, missing: r.secrets.FirstMissing(b.Namespace, dump.References(b)...),
+		missingOfBucket: r.secrets.FirstMissing(b.Namespace, dump.BucketReferences(b)...),
+	}, err, runsErr)
 	return errors.Join(err, runsErr)
 }

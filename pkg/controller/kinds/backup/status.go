@@ -14,6 +14,7 @@ import (
 	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
 	"github.com/example/demoapp-controller/pkg/controller/child"
 	"github.com/example/demoapp-controller/pkg/controller/kind/event"
+	"github.com/example/demoapp-controller/pkg/controller/kinds/backup/dump"
 	"github.com/example/demoapp-controller/pkg/controller/kinds/backup/runs"
 	"github.com/example/demoapp-controller/pkg/controller/kinds/backup/secretkeys"
 	"github.com/example/demoapp-controller/pkg/message"
@@ -26,10 +27,20 @@ func recordOf(s *backupv1.BackupStatus) runs.Record {
 	}
 }
 
-// summarize makes the status of what the steps left behind. Errors come first in Ready, then a
-// Secret that is missing, then a pod that does not start, then the last run.
-func summarize(p *pass, state child.State, record runs.Record, missing *secretkeys.Missing, failingPod string, err, runsErr error) {
-	s, conditions := &p.Object.Status, p.Conditions()
+// observation is what a pass found out.
+type observation struct {
+	state  child.State
+	record runs.Record
+	// missing is the first Secret or key that is missing, and missingOfBucket that of the destination.
+	missing, missingOfBucket *secretkeys.Missing
+	// failingPod says which pod of a run does not start, and why.
+	failingPod string
+}
+
+// summarize makes the status of what the steps left behind. Errors come first in Ready, then
+// credentials that are missing, then a pod that does not start, then the last run.
+func summarize(p *pass, o observation, err, runsErr error) {
+	s, conditions, record, missing := &p.Object.Status, p.Conditions(), o.record, o.missing
 	s.ObservedGeneration = p.Object.Generation
 	s.LastScheduleTime, s.LastSuccessfulTime, s.NextScheduleTime = record.LastScheduled, record.LastSucceeded, record.Next
 	s.LastFailure = (*backupv1.Failure)(record.LastFailure)
@@ -51,17 +62,20 @@ func summarize(p *pass, state child.State, record runs.Record, missing *secretke
 		at := s.LastSuccessfulTime.UTC().Format(time.RFC3339)
 		conditions.Set(last, metav1.ConditionTrue, backupv1.ReasonRunSucceeded, "The run that ended at "+at+" stored a dump")
 	}
-	child.Report(p, state, err)
+	lastRun, _ := conditions.Current(last)
+	credentials := dump.Credentials(p.Object, o.missingOfBucket, lastRun)
+	conditions.Set(backupv1.ConditionCredentialsConfigured, credentials.Status, credentials.Reason, credentials.Message)
+	child.Report(p, o.state, err)
 	switch {
 	case !meta.IsStatusConditionTrue(s.Conditions, apimeta.ConditionReady):
 	case runsErr != nil:
 		conditions.MarkReconciling(apimeta.ReasonObserveFailed, message.JoinLines(runsErr.Error()))
-	case missing != nil && missing.NoSecret:
-		conditions.MarkReconciling(backupv1.ReasonSecretNotFound, missing.Message)
 	case missing != nil:
-		conditions.MarkReconciling(backupv1.ReasonKeyNotFound, missing.Message)
-	case failingPod != "":
-		conditions.MarkReconciling(backupv1.ReasonRunNotStarting, "A run does not start: "+failingPod)
+		conditions.MarkReconciling(dump.ReasonOf(missing), missing.Message)
+	case credentials.Reason == backupv1.ReasonStorageAccountMissing:
+		conditions.MarkStalled(credentials.Reason, credentials.Message)
+	case o.failingPod != "":
+		conditions.MarkReconciling(backupv1.ReasonRunNotStarting, "A run does not start: "+o.failingPod)
 	case record.IsFailing():
 		conditions.MarkStalled(s.LastFailure.Reason, s.LastFailure.Message)
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller/kind"
 	"github.com/example/demoapp-controller/pkg/controller/kind/event"
 	"github.com/example/demoapp-controller/pkg/controller/kinds/parts/claim"
+	"github.com/example/demoapp-controller/pkg/controller/kinds/parts/datastore"
 	"github.com/example/demoapp-controller/pkg/controller/kinds/parts/mysql"
 	"github.com/example/demoapp-controller/pkg/controller/kinds/parts/naming"
 	platformclient "github.com/example/demoapp-controller/pkg/generated/clientset/versioned/typed/platform/v1"
@@ -50,10 +51,10 @@ func hostClaims(reserved map[string]string) claim.Claims[*platformv1.EcommercePl
 
 // New wires the controller of EcommercePlatforms and of their children. It starts nothing. reserved
 // maps hosts to the namespaces that alone may have them and their subdomains. domain is for the
-// endpoints in the status.
+// endpoints in the status. destination is that of backups without one.
 func New(
 	client platformclient.EcommercePlatformsGetter, children *child.Set, credentials *mysql.Credentials, reserved map[string]string,
-	pull images.Table, domain naming.Domain, deps kind.Deps,
+	pull images.Table, domain naming.Domain, destination datastore.DefaultDestination, deps kind.Deps,
 ) (*loop, error) {
 	hosts := hostClaims(reserved)
 	var l *loop
@@ -66,14 +67,16 @@ func New(
 		Conditions: func(s *platformv1.EcommercePlatformStatus) *[]metav1.Condition { return &s.Conditions },
 		Steps: func(ctx context.Context, p *pass) error {
 			taken := hosts.Refusal(l, p.Object, "spec.ingress.host", Kind.Kind)
-			problem, err := application(p.Object).EnsureCredentials(ctx, credentials, p.Object)
+			app := application(p.Object, destination)
+			app.Images, app.Domain = pull, domain
+			problem, err := app.EnsureCredentials(ctx, credentials, p.Object)
 			var outcome component.Outcome
 			if problem == nil && err == nil || len(p.Object.Status.Children.Applied) > 0 {
 				// Without credentials no component is created. Components that exist are kept.
-				outcome = component.Ensure(ctx, children, p.Object, &p.Object.Status.Children, p.Now, desired(p.Object, pull, domain, taken == "")...)
+				outcome = component.Ensure(ctx, children, p.Object, &p.Object.Status.Children, p.Now, desired(p.Object, app, taken == "")...)
 			}
 			outcome.Err = errors.Join(err, outcome.Err)
-			summarize(p, outcome, taken, problem)
+			summarize(p, app, outcome, taken, problem)
 			return outcome.Err
 		},
 		Hold: func(written, next platformv1.EcommercePlatformStatus) time.Duration {
@@ -83,6 +86,7 @@ func New(
 			was, is := before.Status, after.Status
 			return child.Events(was.Children, is.Children, was.Conditions, is.Conditions)
 		},
+		Warnings: []kind.Warning{datastore.UnmadeBackups},
 	}, deps)
 	if err != nil {
 		return nil, err

@@ -8,16 +8,13 @@ import (
 
 	platformv1 "github.com/example/demoapp-controller/pkg/apis/platform/v1"
 	"github.com/example/demoapp-controller/pkg/controller/child/component"
-	"github.com/example/demoapp-controller/pkg/controller/kinds/parts/naming"
+	"github.com/example/demoapp-controller/pkg/controller/kinds/parts/datastore"
 	"github.com/example/demoapp-controller/pkg/controller/kinds/parts/tier"
-	"github.com/example/demoapp-controller/pkg/images"
 )
 
 // desired returns the components of a platform in the order of their start. Monitoring and backups
 // hold nothing up. A platform that cannot have its host keeps the Ingress of its former host.
-func desired(p *platformv1.EcommercePlatform, pull images.Table, domain naming.Domain, hasHost bool) []component.Component {
-	app := application(p)
-	app.Images, app.Domain = pull, domain
+func desired(p *platformv1.EcommercePlatform, app tier.Application, hasHost bool) []component.Component {
 	components := app.Tiers()
 	if app.Monitored {
 		components = append(components, app.Monitoring())
@@ -38,9 +35,10 @@ func desired(p *platformv1.EcommercePlatform, pull images.Table, domain naming.D
 	return components
 }
 
-func application(p *platformv1.EcommercePlatform) tier.Application {
+// application returns the application of a platform. destination is that of backups without one.
+func application(p *platformv1.EcommercePlatform, destination datastore.DefaultDestination) tier.Application {
 	app := tier.Application{
-		Namespace: p.Namespace, Name: p.Name, Database: desiredDatabase(p.Spec), Hardened: environments[p.Spec.Environment].hardened,
+		Namespace: p.Namespace, Name: p.Name, Database: desiredDatabase(p, destination), Hardened: environments[p.Spec.Environment].hardened,
 		Labels: func(component string) map[string]string {
 			return map[string]string{platformv1.LabelPlatform: p.Name, platformv1.LabelComponent: component}
 		},

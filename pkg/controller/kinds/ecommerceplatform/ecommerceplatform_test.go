@@ -22,6 +22,7 @@ import (
 	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
 	platformv1 "github.com/example/demoapp-controller/pkg/apis/platform/v1"
 	"github.com/example/demoapp-controller/pkg/controller/controllertest"
+	"github.com/example/demoapp-controller/pkg/controller/kinds/parts/datastore"
 	"github.com/example/demoapp-controller/test/expect"
 )
 
@@ -129,7 +130,7 @@ func TestEnvironmentScalesUp(t *testing.T) {
 			"patch deployments/shop-cache", "patch networkpolicies/shop-cache",
 			"patch deployments/shop-backend", "patch poddisruptionbudgets/shop-backend", "patch networkpolicies/shop-backend",
 			"patch deployments/shop-frontend", "patch networkpolicies/shop-frontend",
-			"patch ecommerceplatforms/shop status",
+			"patch ecommerceplatforms/shop status", "event Warning NoDestination",
 		}, w.Take())
 
 		w.reportComponents()
@@ -317,16 +318,23 @@ func TestBackupConfigured(t *testing.T) {
 	}
 }
 
-func TestNoDestinationMeansNoBackups(t *testing.T) {
+// TestBackupsWithoutDestination: the platform is Ready, unless it requires backups. The PostgreSQL
+// gets backups without a destination, so that it has the operator's default when there is one.
+func TestBackupsWithoutDestination(t *testing.T) {
 	inRunningWorld(t, func(w *world) {
 		database, err := w.client.DatabaseV1().PostgreSQLs("ns").Get(t.Context(), "shop-db", metav1.GetOptions{})
-
 		expect.NoError(t, err)
-		if database.Spec.Backup != nil {
-			t.Errorf("the PostgreSQL has backups: %+v", database.Spec.Backup)
-		}
+		expect.Equal(t, "backups of the PostgreSQL", databasev1.PostgreSQLBackup{Enabled: true, Schedule: "0 2 * * *", Retention: "30d"}, *database.Spec.Backup)
+		expect.Equal(t, "Ready", metav1.ConditionTrue, w.ready().Status)
+		expect.Equal(t, "phase", childv1alpha1.PhaseRunning, w.platform("ns", "shop").Status.Phase)
+
+		w.change(func(p *platformv1.EcommercePlatform) {
+			p.Spec.Database.Backup = &platformv1.PlatformBackup{Required: true}
+		})
+		w.reportDatabase(databaseReady)
+
 		ready := w.ready()
-		expect.Equal(t, "Ready", [2]string{"False", platformv1.ReasonNoDestination}, [2]string{string(ready.Status), ready.Reason})
+		expect.Equal(t, "Ready if backups are required", [2]string{"False", platformv1.ReasonNoDestination}, [2]string{string(ready.Status), ready.Reason})
 		expect.Equal(t, "phase", childv1alpha1.PhaseFailed, w.platform("ns", "shop").Status.Phase)
 
 		w.change(func(p *platformv1.EcommercePlatform) {
@@ -335,6 +343,62 @@ func TestNoDestinationMeansNoBackups(t *testing.T) {
 		w.reportDatabase(databaseReady)
 		expect.Equal(t, "Ready without backups by decision of the user", metav1.ConditionTrue, w.ready().Status)
 	}, inProduction)
+}
+
+// TestUnmadeBackupsWarn: a Warning says once that nothing is backed up.
+func TestUnmadeBackupsWarn(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.create("shop", inProduction)
+		w.reportComponents()
+		w.Wait(time.Minute)
+
+		warnings := 0
+		for _, request := range w.Take() {
+			if request == "event Warning NoDestination" {
+				warnings++
+			}
+		}
+		expect.Equal(t, "warnings", 1, warnings)
+	})
+}
+
+// TestDefaultDestinationOfPlatforms: a mysql gets the operator's default from the platform, and a
+// PostgreSQL has it itself. A PostgreSQL of an earlier version keeps its spec.
+func TestDefaultDestinationOfPlatforms(t *testing.T) {
+	byDefault, err := datastore.ParseDestination(map[string]string{"type": "s3", "bucket": "backups"})
+	expect.NoError(t, err)
+	withDefault := func(w *world) {
+		w.Stop()
+		w.destination = byDefault
+		w.start()
+	}
+	t.Run("mysql", func(t *testing.T) {
+		inWorld(t, func(w *world) {
+			withDefault(w)
+			w.serveBackups()
+			w.create("shop", inProduction, withMySQL)
+			w.reportMySQL()
+			w.Wait(time.Minute)
+
+			backup := controllertest.Get(w.World, w.client.BackupV1().Backups("ns").Get, "shop-db-backup")
+			expect.Equal(t, "destination", backupv1.Destination{Type: "s3", Bucket: "backups", Prefix: "ns"}, backup.Spec.Destination)
+		})
+	})
+	t.Run("postgresql", func(t *testing.T) {
+		inRunningWorld(t, func(w *world) {
+			withDefault(w)
+			w.reportDatabase(databaseReady, backupConfigured(metav1.ConditionTrue, databasev1.ReasonBackupReady, ""))
+
+			configured := w.condition("ns", "shop", platformv1.ConditionBackupConfigured)
+			expect.Equal(t, "BackupConfigured", platformv1.ReasonConfigured, configured.Reason)
+
+			w.reportDatabase(databaseReady, backupConfigured(metav1.ConditionFalse, databasev1.ReasonBackupDisabled, "spec.backup.enabled is not true"))
+
+			configured = w.condition("ns", "shop", platformv1.ConditionBackupConfigured)
+			expect.Equal(t, "BackupConfigured of an older PostgreSQL", childv1alpha1.ReasonAwaitingChange, configured.Reason)
+			expect.Equal(t, "Ready", metav1.ConditionTrue, w.ready().Status)
+		}, inProduction)
+	})
 }
 
 // TestFailingBackupsDegradePlatform: the components start nevertheless.

@@ -9,6 +9,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	platformv1 "github.com/example/demoapp-controller/pkg/apis/platform/v1"
+	"github.com/example/demoapp-controller/pkg/controller/kinds/parts/datastore"
 	"github.com/example/demoapp-controller/pkg/controller/kinds/parts/tier"
 )
 
@@ -32,12 +33,14 @@ const (
 	schedule, retention             = "0 2 * * *", "30d"
 )
 
-// desiredDatabase returns the database that a spec requests, in its environment.
-func desiredDatabase(spec platformv1.EcommercePlatformSpec) tier.Server {
+// desiredDatabase returns the database that a platform requests, in its environment. byDefault is the
+// destination of backups without one.
+func desiredDatabase(p *platformv1.EcommercePlatform, byDefault datastore.DefaultDestination) tier.Server {
+	spec := p.Spec
 	env, given := environments[spec.Environment], spec.Database
 	server := tier.Server{
 		Type: given.Type, Version: cmp.Or(given.Version, postgreSQLVersion), Storage: cmp.Or(given.Storage, env.storage),
-		StorageSource: "spec.database.storage", Replicas: ptr.Deref(given.Replicas, env.replicas), Backups: desiredBackups(spec),
+		StorageSource: "spec.database.storage", Replicas: ptr.Deref(given.Replicas, env.replicas), Backups: desiredBackups(p, byDefault),
 		Resources: given.Resources,
 	}
 	if given.Storage == "" {
@@ -57,14 +60,20 @@ func backupsOn(spec platformv1.EcommercePlatformSpec) bool {
 	return environments[spec.Environment].backups
 }
 
-// desiredBackups returns the requested backups; nil if they are off, or have no destination.
-func desiredBackups(spec platformv1.EcommercePlatformSpec) *tier.Backups {
-	given := spec.Database.Backup
-	if !backupsOn(spec) || given == nil || given.Destination == nil {
+// desiredBackups returns the requested backups; nil if they are off. A PostgreSQL has the operator's
+// default destination itself, so that its spec does not change with the operator.
+func desiredBackups(p *platformv1.EcommercePlatform, byDefault datastore.DefaultDestination) *tier.Backups {
+	if !backupsOn(p.Spec) {
 		return nil
 	}
+	given := ptr.Deref(p.Spec.Database.Backup, platformv1.PlatformBackup{})
+	destination := byDefault.Or(given.Destination, p.Namespace)
+	hasDestination := destination != nil
+	if p.Spec.Database.Type != platformv1.DatabaseMySQL {
+		destination = given.Destination
+	}
 	return &tier.Backups{
-		Schedule: cmp.Or(given.Schedule, schedule), Retention: cmp.Or(given.Retention, retention), Destination: *given.Destination,
-		Volume: given.Volume, Run: given.Run,
+		Schedule: cmp.Or(given.Schedule, schedule), Retention: cmp.Or(given.Retention, retention),
+		HasDestination: hasDestination, Destination: destination, ServiceAccountName: given.ServiceAccountName, Volume: given.Volume, Run: given.Run,
 	}
 }

@@ -12,12 +12,13 @@ import (
 
 	backupv1 "github.com/example/demoapp-controller/pkg/apis/backup/v1"
 	platformv1 "github.com/example/demoapp-controller/pkg/apis/platform/v1"
+	"github.com/example/demoapp-controller/pkg/controller/kinds/parts/datastore"
 	"github.com/example/demoapp-controller/pkg/controller/kinds/parts/tier"
 )
 
 func TestDatabaseByEnvironment(t *testing.T) {
 	bucket := backupv1.Destination{Type: "s3", Bucket: "dumps", CredentialsSecret: "bucket"}
-	defaults := &tier.Backups{Schedule: "0 2 * * *", Retention: "30d", Destination: bucket}
+	defaults := &tier.Backups{Schedule: "0 2 * * *", Retention: "30d", HasDestination: true, Destination: &bucket}
 	given := func(enabled *bool) *platformv1.PlatformBackup {
 		return &platformv1.PlatformBackup{Enabled: enabled, Destination: &bucket}
 	}
@@ -49,7 +50,10 @@ func TestDatabaseByEnvironment(t *testing.T) {
 		{
 			"production without a destination", "production",
 			platformv1.PlatformDatabase{Type: "postgresql"},
-			tier.Server{Type: "postgresql", Version: "17", Storage: "100Gi", Replicas: 3},
+			tier.Server{
+				Type: "postgresql", Version: "17", Storage: "100Gi", Replicas: 3,
+				Backups: &tier.Backups{Schedule: "0 2 * * *", Retention: "30d"},
+			},
 			true,
 		},
 		{
@@ -65,14 +69,17 @@ func TestDatabaseByEnvironment(t *testing.T) {
 			}},
 			tier.Server{
 				Type: "postgresql", Version: "17", Storage: "10Gi", Replicas: 1,
-				Backups: &tier.Backups{Schedule: "@daily", Retention: "8w", Destination: bucket},
+				Backups: &tier.Backups{Schedule: "@daily", Retention: "8w", HasDestination: true, Destination: &bucket},
 			},
 			true,
 		},
 		{
 			"mysql", "production",
 			platformv1.PlatformDatabase{Type: "mysql"},
-			tier.Server{Type: "mysql", Version: "8.4", Storage: "100Gi", Replicas: 1},
+			tier.Server{
+				Type: "mysql", Version: "8.4", Storage: "100Gi", Replicas: 1,
+				Backups: &tier.Backups{Schedule: "0 2 * * *", Retention: "30d"},
+			},
 			true,
 		},
 	}
@@ -80,7 +87,7 @@ func TestDatabaseByEnvironment(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			spec := platformv1.EcommercePlatformSpec{Environment: test.environment, Database: test.given}
 
-			got := desiredDatabase(spec)
+			got := desiredDatabase(&platformv1.EcommercePlatform{Spec: spec}, datastore.DefaultDestination{})
 
 			if diff := cmp.Diff(test.want, got, cmpopts.IgnoreFields(tier.Server{}, "StorageSource")); diff != "" {
 				t.Errorf("database (-want +got):\n%s", diff)

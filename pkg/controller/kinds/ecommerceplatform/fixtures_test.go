@@ -52,6 +52,8 @@ type world struct {
 
 	set  *child.Set
 	loop child.Loop
+	// destination is the operator's default.
+	destination datastore.DefaultDestination
 	// monitors counts the applies of ServiceMonitors.
 	monitors atomic.Int32
 }
@@ -95,7 +97,7 @@ func (w *world) start() {
 	w.set = child.NewSet(ecommerceplatform.Kind, append(children, postgreSQL.WithHealth(tier.DatabaseHealth).KeepUntilChange("spec").WithCondition(tier.BackupConfigured))...).
 		Optional(tier.ServiceMonitor, backupv1.SchemeGroupVersion.WithKind("Backup"))
 	credentials, err6 := mysql.NewCredentials(w, w.kube, platformv1.LabelPlatform)
-	loop, err5 := ecommerceplatform.New(w.client.PlatformV1(), w.set, credentials, map[string]string{"reserved.example.com": "ns"}, images.Table{}, "", kind.Deps{
+	loop, err5 := ecommerceplatform.New(w.client.PlatformV1(), w.set, credentials, map[string]string{"reserved.example.com": "ns"}, images.Table{}, "", w.destination, kind.Deps{
 		Informers: platforms, Recorder: w, Clock: clock.RealClock{}, ResyncPeriod: 10 * time.Hour,
 	})
 	expect.NoError(w.t, errors.Join(err1, err2, err3, err4, err5, err6))

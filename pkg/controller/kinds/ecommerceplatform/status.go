@@ -5,7 +5,6 @@ package ecommerceplatform
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -27,7 +26,7 @@ var conditionOf = map[string]string{
 
 // summarize sets the status. taken says why the platform cannot have its host, and problem why it
 // has no credentials.
-func summarize(p *pass, outcome component.Outcome, taken string, problem *datastore.Problem) {
+func summarize(p *pass, app tier.Application, outcome component.Outcome, taken string, problem *datastore.Problem) {
 	s, conditions := &p.Object.Status, p.Conditions()
 	s.ObservedGeneration = p.Object.Generation
 	outcome.Report(p)
@@ -36,7 +35,7 @@ func summarize(p *pass, outcome component.Outcome, taken string, problem *datast
 		conditions.Set(platformv1.ConditionMonitoringReady, metav1.ConditionFalse, platformv1.ReasonNotServed,
 			"The API server does not serve ServiceMonitors: install Prometheus Operator, or set spec.monitoring.enabled to false")
 	}
-	configured, reason, message := judgeBackups(p.Object, outcome)
+	configured, reason, message := judgeBackups(app, outcome)
 	conditions.Set(platformv1.ConditionBackupConfigured, configured, reason, message)
 	if problem != nil && outcome.Err == nil {
 		conditions.Set(platformv1.ConditionDatabaseReady, metav1.ConditionFalse, problem.Reason, problem.Message)
@@ -51,28 +50,12 @@ func summarize(p *pass, outcome component.Outcome, taken string, problem *datast
 		Database: outcome.Of(tier.Database).Endpoint, Cache: outcome.Of(tier.Cache).Endpoint, Backend: outcome.Of(tier.Backend).Endpoint,
 		Frontend: cmp.Or(outcome.Of(tier.Ingress).Endpoint, outcome.Of(tier.Frontend).Endpoint),
 	}
-	degraded := reportMissingBackups(p, configured, reason, message)
+	required := p.Object.Spec.Database.Backup != nil && p.Object.Spec.Database.Backup.Required
+	unmade := datastore.ReportUnmade(conditions, required, platformv1.ReasonBackupsOff, platformv1.ReasonNoDestination, childv1alpha1.ReasonAwaitingChange)
 	s.Phase = outcome.Phase(s.Conditions)
-	if degraded {
+	if _, stalled := conditions.Current(apimeta.ConditionStalled); unmade && !stalled {
 		s.Phase = childv1alpha1.PhaseDegraded
 	}
-}
-
-// reportMissingBackups sets Ready to False while backups are on and are not made, unless Ready is
-// False already. It reports whether it did so.
-func reportMissingBackups(p *pass, configured metav1.ConditionStatus, reason, message string) bool {
-	conditions := p.Conditions()
-	ready, _ := conditions.Current(apimeta.ConditionReady)
-	if ready.Status != metav1.ConditionTrue || !backupsOn(p.Object.Spec) || configured == metav1.ConditionTrue {
-		return false
-	}
-	if reason == platformv1.ReasonNoDestination {
-		// Only a user can name a destination.
-		conditions.MarkStalled(reason, message)
-		return false
-	}
-	conditions.MarkReconciling(reason, message)
-	return true
 }
 
 // servedHost returns the host that the Ingress of a platform serves. An Ingress that could not be
@@ -89,15 +72,13 @@ func servedHost(p *platformv1.EcommercePlatform, ready bool) string {
 }
 
 // judgeBackups returns the condition BackupConfigured.
-func judgeBackups(p *platformv1.EcommercePlatform, outcome component.Outcome) (configured metav1.ConditionStatus, reason, message string) {
-	app := application(p)
+func judgeBackups(app tier.Application, outcome component.Outcome) (configured metav1.ConditionStatus, reason, message string) {
 	switch {
-	case !backupsOn(p.Spec):
+	case app.Database.Backups == nil:
 		return metav1.ConditionFalse, platformv1.ReasonBackupsOff,
 			"Backups are off: set spec.database.backup.enabled to true and spec.database.backup.destination to switch them on"
-	case app.Database.Backups == nil:
-		return metav1.ConditionFalse, platformv1.ReasonNoDestination, fmt.Sprintf("spec.database.backup.destination: is missing, so no "+
-			"backups are made in environment %s: set it, or set spec.database.backup.enabled to false to run without backups", p.Spec.Environment)
+	case !app.Database.Backups.HasDestination:
+		return metav1.ConditionFalse, platformv1.ReasonNoDestination, datastore.NoDestination("spec.database.backup")
 	case outcome.State.IsUnserved("Backup"):
 		return metav1.ConditionFalse, platformv1.ReasonNotServed, "The API server does not serve Backups: install the kind Backup"
 	default:

@@ -22,17 +22,22 @@ import (
 var BackupKind = backupv1.SchemeGroupVersion.WithKind("Backup")
 
 // desiredBackup returns the Backup of the database with these names; none while backups are
-// disabled, and before the database was ready for the first time. While the names are unknown,
-// an existing Backup stays as it is.
-func desiredBackup(p *databasev1.PostgreSQL, names map[string]string, initialized bool) []child.Desired {
-	if !initialized || !backupEnabled(p) {
+// disabled or no destination is known, and before the database was ready for the first time. While
+// the names are unknown, an existing Backup stays as it is.
+func desiredBackup(
+	p *databasev1.PostgreSQL, destination *backupv1.Destination, names map[string]string, initialized bool,
+) []child.Desired {
+	if !initialized || !backupEnabled(p) || destination == nil {
 		return nil
 	}
 	desired := backupv1ac.Backup(backupName(p), "").WithLabels(childLabels(p)).WithSpec(backupv1ac.BackupSpec().
 		WithSource(backupv1ac.Source().WithType(backupv1.SourcePostgreSQL).WithConnection(backupv1ac.Connection().
 			WithHost(naming.ServiceHost(p.Name, p.Namespace)).WithPort(port).WithDatabase(names[databasev1.KeyDatabase]).WithCredentialsSecret(credentialsName(p.Name)))).
-		WithDestination(datastore.Destination(*p.Spec.Backup.Destination)).WithSchedule(p.Spec.Backup.Schedule).WithRetention(p.Spec.Backup.Retention).
+		WithDestination(datastore.Destination(*destination)).WithSchedule(p.Spec.Backup.Schedule).WithRetention(p.Spec.Backup.Retention).
 		WithVolume(datastore.Volume(p.Spec.Backup.Volume)).WithRun(datastore.Run(p.Spec.Backup.Run)))
+	if account := p.Spec.Backup.ServiceAccountName; account != "" {
+		desired.Spec.WithServiceAccountName(account)
+	}
 	if names[databasev1.KeyDatabase] == "" {
 		return []child.Desired{child.Retain(desired)}
 	}
@@ -40,7 +45,15 @@ func desiredBackup(p *databasev1.PostgreSQL, names map[string]string, initialize
 }
 
 func backupEnabled(p *databasev1.PostgreSQL) bool {
-	return p.Spec.Backup != nil && p.Spec.Backup.Enabled && p.Spec.Backup.Destination != nil
+	return p.Spec.Backup != nil && p.Spec.Backup.Enabled
+}
+
+// destinationOf returns the destination of the backups, or nil.
+func destinationOf(p *databasev1.PostgreSQL, byDefault datastore.DefaultDestination) *backupv1.Destination {
+	if p.Spec.Backup == nil {
+		return nil
+	}
+	return byDefault.Or(p.Spec.Backup.Destination, p.Namespace)
 }
 
 func backupName(p *databasev1.PostgreSQL) string { return p.Name + "-backup" }

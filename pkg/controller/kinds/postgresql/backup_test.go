@@ -16,6 +16,7 @@ import (
 	backupv1 "github.com/example/demoapp-controller/pkg/apis/backup/v1"
 	databasev1 "github.com/example/demoapp-controller/pkg/apis/database/v1"
 	"github.com/example/demoapp-controller/pkg/controller/controllertest"
+	"github.com/example/demoapp-controller/pkg/controller/kinds/parts/datastore"
 	"github.com/example/demoapp-controller/test/expect"
 )
 
@@ -149,5 +150,96 @@ func TestBackupWaitsForItsKind(t *testing.T) {
 
 		_, err := w.client.BackupV1().Backups("ns").Get(t.Context(), "db-backup", metav1.GetOptions{})
 		expect.NoError(t, err)
+	})
+}
+
+// withoutDestination enables backups as tutorials do.
+func withoutDestination(p *databasev1.PostgreSQL) {
+	p.Spec.Backup = &databasev1.PostgreSQLBackup{Enabled: true, Schedule: "0 2 * * *", Retention: "30d"}
+}
+
+const noDestination = "spec.backup.destination: is missing, and the operator has no --default-backup-destination, so nothing is backed up: set it, " +
+	"or set spec.backup.enabled to false"
+
+// TestBackupsWithoutDestination: the database is Ready, and the condition and an event say that nothing
+// is backed up.
+func TestBackupsWithoutDestination(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.serveBackups()
+
+		w.change(withoutDestination)
+
+		expect.Equal(w.t, "requests", []string{"patch postgresqls/db status", "event Normal Healthy", "event Warning NoDestination"}, w.Take())
+		configured := w.condition(databasev1.ConditionBackupConfigured)
+		expect.Equal(w.t, "reason", databasev1.ReasonNoDestination, configured.Reason)
+		expect.Equal(w.t, "message", noDestination, configured.Message)
+		expect.Equal(w.t, "Ready", metav1.ConditionTrue, w.ready().Status)
+		expect.Equal(w.t, "phase", databasev1.PhaseRunning, w.database().Status.Phase)
+	})
+}
+
+// TestRequiredBackups: Ready depends on backups that are required, whatever the reason.
+func TestRequiredBackups(t *testing.T) {
+	tests := map[string]struct {
+		change        func(*databasev1.PostgreSQL)
+		reason, phase string
+	}{
+		"no destination": {withoutDestination, databasev1.ReasonNoDestination, databasev1.PhaseFailed},
+		"disabled": {
+			func(p *databasev1.PostgreSQL) { p.Spec.Backup = &databasev1.PostgreSQLBackup{} }, databasev1.ReasonBackupDisabled, databasev1.PhaseFailed,
+		},
+		"not installed": {withBackup, databasev1.ReasonBackupUnserved, databasev1.PhaseDegraded},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(w *world) {
+				w.change(func(p *databasev1.PostgreSQL) {
+					test.change(p)
+					p.Spec.Backup.Required = true
+				})
+
+				expect.Equal(w.t, "Ready", metav1.ConditionFalse, w.ready().Status)
+				expect.Equal(w.t, "reason", test.reason, w.ready().Reason)
+				expect.Equal(w.t, "phase", test.phase, w.database().Status.Phase)
+			})
+		})
+	}
+}
+
+// TestDefaultDestination: a restart with another flag moves the backups of databases that name no
+// destination, and no others.
+func TestDefaultDestination(t *testing.T) {
+	inWorld(t, func(w *world) {
+		restart := func(fields map[string]string) {
+			w.Stop()
+			var err error
+			w.destination, err = datastore.ParseDestination(fields)
+			expect.NoError(t, err)
+			w.start()
+			w.serveBackups()
+		}
+		destination := func() backupv1.Destination {
+			return controllertest.Get(w.World, w.client.BackupV1().Backups("ns").Get, "db-backup").Spec.Destination
+		}
+		restart(map[string]string{"type": "s3", "bucket": "backups", "prefix": "prod"})
+		w.change(func(p *databasev1.PostgreSQL) {
+			withoutDestination(p)
+			p.Spec.Backup.ServiceAccountName = "backups"
+		})
+		expect.Equal(t, "destination", backupv1.Destination{Type: "s3", Bucket: "backups", Prefix: "prod/ns"}, destination())
+		expect.Equal(t, "account", "backups", controllertest.Get(w.World, w.client.BackupV1().Backups("ns").Get, "db-backup").Spec.ServiceAccountName)
+
+		restart(map[string]string{"type": "gcs", "bucket": "others"})
+		expect.Equal(t, "destination of another flag", backupv1.Destination{Type: "gcs", Bucket: "others", Prefix: "ns"}, destination())
+
+		restart(nil)
+		_, err := w.client.BackupV1().Backups("ns").Get(t.Context(), "db-backup", metav1.GetOptions{})
+		expect.Equal(t, "the Backup is gone", true, apierrors.IsNotFound(err))
+		expect.Equal(t, "BackupConfigured", databasev1.ReasonNoDestination, w.condition(databasev1.ConditionBackupConfigured).Reason)
+		expect.Equal(t, "Ready", metav1.ConditionTrue, w.ready().Status)
+
+		w.change(withBackup)
+		restart(map[string]string{"type": "gcs", "bucket": "others"})
+		expect.Equal(t, "given destination", *w.database().Spec.Backup.Destination, destination())
 	})
 }

@@ -69,17 +69,19 @@ type postgreSQLs struct {
 	backups  *Backups
 	images   images.Table
 	domain   naming.Domain
+	// destination is where the dumps are kept of databases that name no destination.
+	destination datastore.DefaultDestination
 }
 
 // New wires the controller of PostgreSQLs and of their children. It starts nothing. [BackupKind] is
 // an optional kind of children. pull says where the images are pulled from. domain is for the
-// endpoint in the status, and for the certificates.
+// endpoint in the status, and for the certificates. destination is that of backups without one.
 func New(
 	client databaseclient.PostgreSQLsGetter, children *child.Set, observed *Observed, backups *Backups, pull images.Table, domain naming.Domain,
-	deps kind.Deps,
+	destination datastore.DefaultDestination, deps kind.Deps,
 ) (*loop, error) {
 	children = children.ExplainedBy(observed.pods.PodHealth)
-	c := &postgreSQLs{observed, children, backups, pull, domain}
+	c := &postgreSQLs{observed, children, backups, pull, domain, destination}
 	letGo, orphaned := child.LettingGo(children, func(p *databasev1.PostgreSQL) childv1alpha1.ChildrenStatus { return p.Status.Children },
 		"Kept the children, the PersistentVolumeClaims and the Secret with the credentials")
 	l, err := kind.New(kind.Definition[*databasev1.PostgreSQL, databasev1.PostgreSQLStatus]{
@@ -97,8 +99,9 @@ func New(
 		Hold: func(written, next databasev1.PostgreSQLStatus) time.Duration {
 			return child.Hold(written.Conditions, next.Conditions)
 		},
-		Events: transitions,
-		Gates:  []kind.Gate{kind.HeldFor("key", databasev1.ReasonCredentialsMissing, databasev1.ReasonCredentialsInvalid, databasev1.ReasonCertificateMissing)},
+		Events:   transitions,
+		Gates:    []kind.Gate{kind.HeldFor("key", databasev1.ReasonCredentialsMissing, databasev1.ReasonCredentialsInvalid, databasev1.ReasonCertificateMissing)},
+		Warnings: []kind.Warning{datastore.UnmadeBackups},
 	}, deps)
 	if err != nil {
 		return nil, err
@@ -109,6 +112,8 @@ func New(
 func (c *postgreSQLs) reconcile(ctx context.Context, p *pass) error {
 	primary := p.Object.Name + "-0"
 	o := observation{domain: c.domain, primaryReady: c.pods.IsReady(p.Object.Namespace, primary), backup: c.backups.of(p.Object)}
+	destination := destinationOf(p.Object, c.destination)
+	o.hasDestination = destination != nil
 	o.node, o.terminated = c.pods.Termination(p.Object.Namespace, primary)
 	o.unused = c.claims.Unused(p.Key(), *p.Object.Spec.Replicas)
 	o.initialized = wasReady(p.Object) || o.primaryReady
@@ -123,7 +128,7 @@ func (c *postgreSQLs) reconcile(ctx context.Context, p *pass) error {
 		}
 		o.uncertified, problem = certified.missing, datastore.First(problem, certified.problem)
 		stays := func(got *child.Observed) bool { return got != nil && o.uncertified != "" }
-		children := slices.Concat(certified.children, desired(p.Object, c.images, v.Template, mayHaveData, stays), desiredBackup(p.Object, names, o.initialized))
+		children := slices.Concat(certified.children, desired(p.Object, c.images, v.Template, mayHaveData, stays), desiredBackup(p.Object, destination, names, o.initialized))
 		var childErr error
 		o.state, childErr = c.children.Ensure(ctx, p.Object, &p.Object.Status.Children, p.Now, children...)
 		err = errors.Join(err, certErr, childErr)

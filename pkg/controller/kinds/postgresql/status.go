@@ -29,6 +29,8 @@ type observation struct {
 	// initialized says that the primary was ready once.
 	initialized bool
 	backup      *backupv1.Backup
+	// hasDestination says that the field or the operator names where dumps are kept.
+	hasDestination bool
 	// node is the node of a primary whose pod is being deleted, and terminated the end of the pod's
 	// grace period. They are empty for another primary.
 	node       string
@@ -100,25 +102,23 @@ func nodeLost(p *databasev1.PostgreSQL, node string) string {
 }
 
 // reportDegraded sets Ready to False although the children are healthy, or replaces its message:
-// while the primary, which was ready once, is not ready, and while enabled backups are not made. It
-// reports whether it did so.
+// while the primary, which was ready once, is not ready, and while backups are not made that are
+// configured or required. It reports whether it did so.
 func reportDegraded(p *pass, o observation) bool {
 	conditions := p.Conditions()
 	ready, _ := conditions.Current(apimeta.ConditionReady)
 	database, _ := conditions.Current(databasev1.ConditionDatabaseReady)
-	backup, _ := conditions.Current(databasev1.ConditionBackupConfigured)
 	_, stalled := conditions.Current(apimeta.ConditionStalled)
-	cause := backup
 	switch {
 	case stalled:
 		return false
 	case database.Reason == databasev1.ReasonNodeLost, o.initialized && !o.primaryReady && ready.Status == metav1.ConditionTrue:
-		cause = database
-	case ready.Status != metav1.ConditionTrue, !backupEnabled(p.Object), backup.Status == metav1.ConditionTrue:
-		return false
+		conditions.MarkReconciling(database.Reason, database.Message)
+		return true
+	default:
+		required := p.Object.Spec.Backup != nil && p.Object.Spec.Backup.Required
+		return datastore.ReportUnmade(conditions, required, databasev1.ReasonBackupDisabled, databasev1.ReasonNoDestination)
 	}
-	conditions.MarkReconciling(cause.Reason, cause.Message)
-	return true
 }
 
 // backupFields maps fields of the Backup to fields of the PostgreSQL.
@@ -129,6 +129,8 @@ func reportBackup(p *pass, o observation) {
 	name := backupName(p.Object)
 	switch backup := o.state.Of("Backup", name); {
 	case !backupEnabled(p.Object):
+	case !o.hasDestination:
+		reason, message = databasev1.ReasonNoDestination, datastore.NoDestination("spec.backup")
 	case !o.initialized:
 		reason, message = databasev1.ReasonWaitingForDatabase, "The Backup is created when the database is ready for the first time"
 	case slices.Contains(o.state.Unserved, childv1alpha1.ChildName("Backup/"+name)):

@@ -25,6 +25,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller/child"
 	"github.com/example/demoapp-controller/pkg/controller/controllertest"
 	"github.com/example/demoapp-controller/pkg/controller/kind"
+	"github.com/example/demoapp-controller/pkg/controller/kinds/parts/datastore"
 	"github.com/example/demoapp-controller/pkg/controller/kinds/postgresql"
 	versionedfake "github.com/example/demoapp-controller/pkg/generated/clientset/versioned/fake"
 	"github.com/example/demoapp-controller/pkg/generated/informers/externalversions"
@@ -42,6 +43,8 @@ type world struct {
 	children *child.Set
 	backups  *postgresql.Backups
 	loop     child.Loop
+	// destination is the operator's default.
+	destination datastore.DefaultDestination
 }
 
 // inWorld runs a test in a world with the PostgreSQL "db" of three servers, which are ready.
@@ -85,7 +88,7 @@ func (w *world) start() {
 	pull, err4 := images.Parse("", map[string]string{"postgres:17": "mirror.example.com/postgres:17.2"})
 	expect.NoError(w.t, err4)
 	loop, err := postgresql.New(w.client.DatabaseV1(), w.children, observed, w.backups, pull, "example.org",
-		kind.Deps{Informers: informers, Recorder: w, Clock: clock.RealClock{}, ResyncPeriod: 10 * time.Hour})
+		w.destination, kind.Deps{Informers: informers, Recorder: w, Clock: clock.RealClock{}, ResyncPeriod: 10 * time.Hour})
 	expect.NoError(w.t, err)
 	w.loop = loop
 	w.Run(loop.Run)

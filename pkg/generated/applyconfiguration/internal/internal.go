@@ -176,6 +176,9 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         scalar: string
       default: ""
+    - name: serviceAccountName
+      type:
+        scalar: string
     - name: source
       type:
         namedType: com.github.example.demoapp-controller.pkg.apis.backup.v1.Source
@@ -253,7 +256,6 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: credentialsSecret
       type:
         scalar: string
-      default: ""
     - name: endpoint
       type:
         scalar: string
@@ -583,6 +585,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: enabled
       type:
         scalar: boolean
+    - name: required
+      type:
+        scalar: boolean
     - name: retention
       type:
         scalar: string
@@ -590,6 +595,9 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         namedType: com.github.example.demoapp-controller.pkg.apis.backup.v1.Run
     - name: schedule
+      type:
+        scalar: string
+    - name: serviceAccountName
       type:
         scalar: string
     - name: volume
@@ -1193,6 +1201,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: enabled
       type:
         scalar: boolean
+    - name: required
+      type:
+        scalar: boolean
     - name: retention
       type:
         scalar: string
@@ -1200,6 +1211,9 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         namedType: com.github.example.demoapp-controller.pkg.apis.backup.v1.Run
     - name: schedule
+      type:
+        scalar: string
+    - name: serviceAccountName
       type:
         scalar: string
     - name: volume

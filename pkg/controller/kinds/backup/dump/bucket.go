@@ -58,7 +58,8 @@ var providers = map[string]provider{
 	},
 }
 
-// environment returns the variables that configure rclone's remote DEST, in a fixed order.
+// environment returns the variables that configure rclone's remote DEST, in a fixed order. Without a
+// Secret, rclone takes the credentials that the cloud has given to the pod.
 func environment(d backupv1.Destination) []*corev1ac.EnvVarApplyConfiguration {
 	p := providers[d.Type]
 	options := maps.Clone(p.options)
@@ -70,12 +71,18 @@ func environment(d backupv1.Destination) []*corev1ac.EnvVarApplyConfiguration {
 	if d.Type == backupv1.DestinationS3 && d.Endpoint != "" && !isAWS(d.Endpoint) {
 		options["PROVIDER"], options["FORCE_PATH_STYLE"] = "Other", "true"
 	}
+	if d.CredentialsSecret == "" {
+		options["ENV_AUTH"] = "true"
+	}
 	var env []*corev1ac.EnvVarApplyConfiguration
 	for _, name := range slices.Sorted(maps.Keys(options)) {
 		env = append(env, workload.Value(prefix+name, options[name]))
 	}
 	if d.CABundle != "" {
 		env = append(env, workload.Value("RCLONE_CA_CERT", "/scripts/"+caFile))
+	}
+	if d.CredentialsSecret == "" {
+		return env
 	}
 	for _, from := range p.credentials {
 		env = append(env, workload.FromSecret(prefix+from.option, d.CredentialsSecret, from.key))

@@ -113,6 +113,41 @@ func TestDestinations(t *testing.T) {
 	}
 }
 
+// TestCredentialsOfPod: without a Secret, rclone takes the credentials that the cloud has given to the pod.
+func TestCredentialsOfPod(t *testing.T) {
+	for kind, want := range map[string][]string{
+		"s3": {
+			"RCLONE_CONFIG_DEST_ENV_AUTH=true", "RCLONE_CONFIG_DEST_NO_CHECK_BUCKET=true", "RCLONE_CONFIG_DEST_PROVIDER=AWS", "RCLONE_CONFIG_DEST_TYPE=s3",
+		},
+		"gcs": {
+			"RCLONE_CONFIG_DEST_BUCKET_POLICY_ONLY=true", "RCLONE_CONFIG_DEST_ENV_AUTH=true", "RCLONE_CONFIG_DEST_NO_CHECK_BUCKET=true",
+			"RCLONE_CONFIG_DEST_TYPE=google cloud storage",
+		},
+		"azure": {"RCLONE_CONFIG_DEST_ENV_AUTH=true", "RCLONE_CONFIG_DEST_NO_CHECK_CONTAINER=true", "RCLONE_CONFIG_DEST_TYPE=azureblob"},
+	} {
+		t.Run(kind, func(t *testing.T) {
+			b := sample(func(s *backupv1.BackupSpec) {
+				s.Destination = backupv1.Destination{Type: kind, Bucket: "backups"}
+				s.ServiceAccountName = "backups"
+			})
+
+			pod := dump.Pod(b, dump.Settings{ConfigMap: "orders-scripts"})
+
+			var got []string
+			for _, line := range environment(pod.Containers[0]) {
+				if strings.HasPrefix(line, "RCLONE") || strings.Contains(line, " from ") {
+					got = append(got, line)
+				}
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("configuration of rclone (-want +got):\n%s", diff)
+			}
+			expect.Equal(t, "account", "backups", *pod.ServiceAccountName)
+			expect.Equal(t, "token of the API", false, *pod.AutomountServiceAccountToken)
+		})
+	}
+}
+
 func TestOptionsOfS3(t *testing.T) {
 	b := sample(func(s *backupv1.BackupSpec) {
 		s.Destination.Region, s.Destination.ServerSideEncryption, s.Destination.KMSKeyID = "eu-central-1", "aws:kms", "alias/backups"

@@ -132,6 +132,9 @@ func Pod(b *backupv1.Backup, s Settings) *corev1ac.PodSpecApplyConfiguration {
 		workload.Value("BACKUP_TAKE_OVER_FROM", destination.TakeOverFrom),
 		workload.Value("BACKUP_RETENTION_SECONDS", strconv.FormatInt(s.Retention, 10))).WithEnv(environment(destination)...)
 	pod := workload.Pod(user, uploader).WithInitContainers(dumper).WithRestartPolicy(corev1.RestartPolicyNever)
+	if b.Spec.ServiceAccountName != "" {
+		pod.WithServiceAccountName(b.Spec.ServiceAccountName)
+	}
 	return pod.WithVolumes(
 		corev1ac.Volume().WithName("scripts").WithConfigMap(corev1ac.ConfigMapVolumeSource().WithName(s.ConfigMap)),
 		volume(b.Spec.Volume, pod),

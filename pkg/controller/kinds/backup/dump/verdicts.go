@@ -4,6 +4,7 @@
 package dump
 
 import (
+	"cmp"
 	"fmt"
 
 	backupv1 "github.com/example/demoapp-controller/pkg/apis/backup/v1"
@@ -17,7 +18,15 @@ func FinalCodes() []int32 { return []int32{10, 20, 21, 24, 25, 30} }
 // Verdicts say what failed runs of a Backup mean.
 func Verdicts(b *backupv1.Backup) runs.Verdicts {
 	const credentials = "spec.destination.credentialsSecret"
-	source, destination := b.Spec.Source.Connection.CredentialsSecret, b.Spec.Destination.CredentialsSecret
+	source := b.Spec.Source.Connection.CredentialsSecret
+	refused := fmt.Sprintf("correct the keys in Secret %q, or let them list, read, write and delete in the bucket", b.Spec.Destination.CredentialsSecret)
+	pruning := fmt.Sprintf("let the keys in Secret %q list and delete in the bucket", b.Spec.Destination.CredentialsSecret)
+	if b.Spec.Destination.CredentialsSecret == "" {
+		account := Account(b)
+		refused = fmt.Sprintf("set it to a Secret with the keys of the bucket, or let the cloud give the ServiceAccount %q of the pods credentials that may "+
+			"list, read, write and delete in the bucket, or set spec.serviceAccountName", account)
+		pruning = fmt.Sprintf("let the credentials of the ServiceAccount %q list and delete in the bucket", account)
+	}
 	return runs.Verdicts{
 		Containers: map[string]map[int32]runs.Verdict{
 			dump: {
@@ -26,12 +35,10 @@ func Verdicts(b *backupv1.Backup) runs.Verdicts {
 					fmt.Sprintf("correct host or database, or username or password in Secret %q", source)),
 			},
 			upload: {
-				0: verdict(backupv1.ReasonUploadFailed, "spec.destination", "look at the log: kubectl logs job/{job} --container upload"),
-				20: verdict(backupv1.ReasonDestinationRefused, credentials,
-					fmt.Sprintf("correct the keys in Secret %q, or let them list, read, write and delete in the bucket", destination)),
+				0:  verdict(backupv1.ReasonUploadFailed, "spec.destination", "look at the log: kubectl logs job/{job} --container upload"),
+				20: verdict(backupv1.ReasonDestinationRefused, credentials, refused),
 				21: verdict(backupv1.ReasonBucketNotFound, "spec.destination.bucket", "create the bucket, or correct bucket or endpoint"),
-				24: verdict(backupv1.ReasonPruneFailed, credentials,
-					fmt.Sprintf("let the keys in Secret %q list and delete in the bucket", destination)),
+				24: verdict(backupv1.ReasonPruneFailed, credentials, pruning),
 				25: verdict(backupv1.ReasonDestinationInUse, "spec.destination.prefix",
 					"choose another prefix, or set spec.destination.takeOverFrom to the UID of the other Backup if it is no longer in use"),
 			},
@@ -42,6 +49,9 @@ func Verdicts(b *backupv1.Backup) runs.Verdicts {
 		Other: verdict(backupv1.ReasonRunFailed, "", "look at the events: kubectl describe job {job}"),
 	}
 }
+
+// Account returns the name of the ServiceAccount of the pods of a Backup.
+func Account(b *backupv1.Backup) string { return cmp.Or(b.Spec.ServiceAccountName, "default") }
 
 func verdict(reason, field, advice string) runs.Verdict {
 	return runs.Verdict{Reason: reason, Field: field, Advice: advice}

@@ -5,13 +5,18 @@ package datastore
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	backupv1 "github.com/example/demoapp-controller/pkg/apis/backup/v1"
+	childv1alpha1 "github.com/example/demoapp-controller/pkg/apis/child/v1alpha1"
 	databasev1 "github.com/example/demoapp-controller/pkg/apis/database/v1"
+	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
 	"github.com/example/demoapp-controller/pkg/controller/child"
+	"github.com/example/demoapp-controller/pkg/controller/kind"
+	"github.com/example/demoapp-controller/pkg/controller/kind/status"
 )
 
 // BackupFields maps fields in messages of a Backup, or of a PostgreSQL about its Backup, to fields
@@ -21,6 +26,37 @@ func BackupFields(field string) *strings.Replacer {
 	return strings.NewReplacer("spec.backup.", field+".", "spec.schedule", field+".schedule", "spec.retention", field+".retention",
 		"spec.destination", field+".destination", "spec.volume", field+".volume",
 		"spec.source.connection.credentialsSecret: ", "", "spec.source.connection: ", "", "spec.source: ", "")
+}
+
+// UnmadeBackups is the warning about backups that an owner requests and that nothing can make.
+var UnmadeBackups = kind.Warning{
+	Name: "NoBackup", Condition: databasev1.ConditionBackupConfigured,
+	Reasons: []string{databasev1.ReasonNoDestination, childv1alpha1.ReasonAwaitingChange},
+}
+
+// NoDestination says that nothing is backed up, because neither a field below field, such as
+// "spec.backup", nor the operator names a bucket.
+func NoDestination(field string) string {
+	return fmt.Sprintf("%[1]s.destination: is missing, and the operator has no --default-backup-destination, so nothing is backed up: "+
+		"set it, or set %[1]s.enabled to false", field)
+}
+
+// ReportUnmade sets Ready to False while backups that are configured are not made. Backups that are
+// off, or that nothing can make, have one of the reasons idle. They leave Ready as it is, unless the
+// spec requires backups: then a person has to act. It reports whether it set Ready.
+func ReportUnmade(conditions status.Editor, required bool, idle ...string) bool {
+	ready, _ := conditions.Current(apimeta.ConditionReady)
+	backup, _ := conditions.Current(databasev1.ConditionBackupConfigured)
+	isIdle := slices.Contains(idle, backup.Reason)
+	switch {
+	case ready.Status != metav1.ConditionTrue, backup.Status == metav1.ConditionTrue, isIdle && !required:
+		return false
+	case isIdle:
+		conditions.MarkStalled(backup.Reason, backup.Message)
+	default:
+		conditions.MarkReconciling(backup.Reason, backup.Message)
+	}
+	return true
 }
 
 // Suspended is the condition of a Backup that makes no backups because it is suspended, for

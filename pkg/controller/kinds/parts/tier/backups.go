@@ -5,11 +5,13 @@ package tier
 
 import (
 	"fmt"
+	"slices"
 
 	kstatus "github.com/fluxcd/cli-utils/pkg/kstatus/status"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	childv1alpha1 "github.com/example/demoapp-controller/pkg/apis/child/v1alpha1"
 	databasev1 "github.com/example/demoapp-controller/pkg/apis/database/v1"
 	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
 	"github.com/example/demoapp-controller/pkg/controller/child"
@@ -21,6 +23,11 @@ import (
 // backupFields maps fields of the PostgreSQL and the Backup to fields of the application.
 var backupFields = datastore.BackupFields("spec.database.backup")
 
+// ofBackups are the reasons of Ready that are about backups alone.
+var ofBackups = []string{
+	databasev1.ReasonBackupNotReady, databasev1.ReasonBackupUnserved, databasev1.ReasonBackupDisabled, databasev1.ReasonNoDestination,
+}
+
 // DatabaseHealth is the health of a PostgreSQL, for [child.ManagedKind.WithHealth]. A PostgreSQL
 // that is not Ready only because its backups are not made is healthy, so that the other components
 // start.
@@ -31,7 +38,7 @@ func DatabaseHealth(object metav1.Object) health.Health {
 		return found
 	}
 	ready := meta.FindStatusCondition(database.Status.Conditions, apimeta.ConditionReady)
-	if ready != nil && (ready.Reason == databasev1.ReasonBackupNotReady || ready.Reason == databasev1.ReasonBackupUnserved) {
+	if ready != nil && slices.Contains(ofBackups, ready.Reason) {
 		found.Status = kstatus.CurrentStatus
 	}
 	return found
@@ -71,6 +78,10 @@ func (a Application) JudgeBackups(outcome component.Outcome, configured string) 
 		return found.Status, configured, fmt.Sprintf("Backups are made at %s and kept for %s: Backup %q is Ready",
 			a.Database.Backups.Schedule, a.Database.Backups.Retention, database+backupSuffix)
 	case metav1.ConditionFalse:
+		if found.Reason == databasev1.ReasonBackupDisabled {
+			return found.Status, childv1alpha1.ReasonAwaitingChange, fmt.Sprintf("PostgreSQL %q of an earlier version of the operator gets its "+
+				"backups with the next change of the spec; annotation %s applies them now", database, apimeta.AnnotationForceAt)
+		}
 		return found.Status, found.Reason, backupFields.Replace(found.Message)
 	default:
 		return metav1.ConditionUnknown, databasev1.ReasonWaitingForDatabase, "The database has not reported whether backups are made"

@@ -54,7 +54,13 @@ type Server struct {
 // Backups are the backups of a database.
 type Backups struct {
 	Schedule, Retention string
-	Destination         backupv1.Destination
+	// HasDestination says that the spec or the operator names where dumps are kept. Without it, nothing
+	// is backed up.
+	HasDestination bool
+	// Destination is that of the spec, and of a mysql also the operator's default.
+	Destination *backupv1.Destination
+	// ServiceAccountName is empty for the default.
+	ServiceAccountName string
 	// Volume is nil for the default.
 	Volume *backupv1.Volume
 	// Run is nil for the defaults.
@@ -119,9 +125,15 @@ func (a Application) postgreSQL() *databasev1ac.PostgreSQLSpecApplyConfiguration
 		spec.WithReplicas(a.Database.Replicas)
 	}
 	if backups := a.Database.Backups; backups != nil {
-		spec.WithBackup(databasev1ac.PostgreSQLBackup().WithEnabled(true).WithSchedule(backups.Schedule).
-			WithRetention(backups.Retention).WithDestination(datastore.Destination(backups.Destination)).
-			WithVolume(datastore.Volume(backups.Volume)).WithRun(datastore.Run(backups.Run)))
+		backup := databasev1ac.PostgreSQLBackup().WithEnabled(true).WithSchedule(backups.Schedule).WithRetention(backups.Retention).
+			WithVolume(datastore.Volume(backups.Volume)).WithRun(datastore.Run(backups.Run))
+		if backups.Destination != nil {
+			backup.WithDestination(datastore.Destination(*backups.Destination))
+		}
+		if backups.ServiceAccountName != "" {
+			backup.WithServiceAccountName(backups.ServiceAccountName)
+		}
+		spec.WithBackup(backup)
 	}
 	resources := a.resources(a.Database.Resources, databaseResources)
 	return spec.WithResources(workload.WithLists(workloadv1alpha1ac.Resources(), resources.Requests, resources.Limits))
@@ -158,17 +170,20 @@ func (a Application) databaseEnv() []*corev1ac.EnvVarApplyConfiguration {
 // Backups returns the component with the Backup of a mysql. It returns false if there is none, or
 // if the database is a PostgreSQL, which creates its own Backup.
 func (a Application) Backups() (component.Component, bool) {
-	if !a.Database.isMySQL() || a.Database.Backups == nil {
+	if !a.Database.isMySQL() || a.Database.Backups == nil || a.Database.Backups.Destination == nil {
 		return component.Component{}, false
 	}
 	backups, server, n := a.Database.Backups, a.mySQL(), a.named(Backup, databaseSuffix+backupSuffix)
 	source := backupv1ac.Source().WithType(backupv1.SourceMySQL).WithConnection(backupv1ac.Connection().
 		WithHost(server.Name).WithPort(mysql.Port).WithDatabase(mysql.Database).WithCredentialsSecret(server.CredentialsSecret()))
+	spec := backupv1ac.BackupSpec().WithSource(source).WithDestination(datastore.Destination(*backups.Destination)).
+		WithSchedule(backups.Schedule).WithRetention(backups.Retention).
+		WithVolume(datastore.Volume(backups.Volume)).WithRun(datastore.Run(backups.Run))
+	if backups.ServiceAccountName != "" {
+		spec.WithServiceAccountName(backups.ServiceAccountName)
+	}
 	return component.Component{
 		Name: Backup, Field: "spec.database.backup", After: []string{Database}, IgnoreHealth: true,
-		Children: []child.Desired{backupv1ac.Backup(n.Name, "").WithLabels(n.PodLabels()).WithSpec(backupv1ac.BackupSpec().
-			WithSource(source).WithDestination(datastore.Destination(backups.Destination)).
-			WithSchedule(backups.Schedule).WithRetention(backups.Retention).
-			WithVolume(datastore.Volume(backups.Volume)).WithRun(datastore.Run(backups.Run)))},
+		Children: []child.Desired{backupv1ac.Backup(n.Name, "").WithLabels(n.PodLabels()).WithSpec(spec)},
 	}, true
 }

@@ -50,7 +50,7 @@ func mySQL(app *tier.Application) {
 }
 
 func withBackups(app *tier.Application) {
-	app.Database.Backups = &tier.Backups{Schedule: "@daily", Retention: "30d", Destination: backupv1.Destination{
+	app.Database.Backups = &tier.Backups{Schedule: "@daily", Retention: "30d", HasDestination: true, Destination: &backupv1.Destination{
 		Type: "s3", Bucket: "dumps", CredentialsSecret: "bucket", Prefix: "shop",
 	}}
 }

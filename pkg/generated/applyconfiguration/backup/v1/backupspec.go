@@ -26,6 +26,9 @@ type BackupSpecApplyConfiguration struct {
 	Volume *VolumeApplyConfiguration `json:"volume,omitempty"`
 	// run is about the Jobs of the runs, and of restores.
 	Run *RunApplyConfiguration `json:"run,omitempty"`
+	// serviceAccountName is the ServiceAccount of the pods, to which the cloud gives credentials of
+	// the bucket. The pods get no token of the API server. Defaults to default.
+	ServiceAccountName *string `json:"serviceAccountName,omitempty"`
 	// suspend starts no further scheduled runs.
 	Suspend *bool `json:"suspend,omitempty"`
 }
@@ -89,6 +92,14 @@ func (b *BackupSpecApplyConfiguration) WithVolume(value *VolumeApplyConfiguratio
 // If called multiple times, the Run field is set to the value of the last call.
 func (b *BackupSpecApplyConfiguration) WithRun(value *RunApplyConfiguration) *BackupSpecApplyConfiguration {
 	b.Run = value
+	return b
+}
+
+// WithServiceAccountName sets the ServiceAccountName field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the ServiceAccountName field is set to the value of the last call.
+func (b *BackupSpecApplyConfiguration) WithServiceAccountName(value string) *BackupSpecApplyConfiguration {
+	b.ServiceAccountName = &value
 	return b
 }
 

@@ -16,8 +16,8 @@ import (
 //
 // BackupStatus is the observed state of a Backup.
 type BackupStatusApplyConfiguration struct {
-	// conditions are Ready, Reconciling and Stalled, as in the kstatus contract, and Scheduled and
-	// LastRunSucceeded.
+	// conditions are Ready, Reconciling and Stalled, as in the kstatus contract, Scheduled,
+	// CredentialsConfigured and LastRunSucceeded.
 	Conditions []metav1.ConditionApplyConfiguration `json:"conditions,omitempty"`
 	// observedGeneration is the generation of the spec that was last reconciled. It is -1
 	// before the first time.

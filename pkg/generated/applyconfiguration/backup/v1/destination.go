@@ -34,7 +34,8 @@ type DestinationApplyConfiguration struct {
 	// credentialsSecret is the name of a Secret with the credentials of the bucket. For s3,
 	// its keys are AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY. For gcs, its key is
 	// GOOGLE_CREDENTIALS, the JSON file of a service account. For azure, its keys are
-	// AZURE_STORAGE_ACCOUNT and AZURE_STORAGE_KEY.
+	// AZURE_STORAGE_ACCOUNT and AZURE_STORAGE_KEY. Without a Secret, runs have the credentials that
+	// the cloud gives to the ServiceAccount of their pods.
 	CredentialsSecret *string `json:"credentialsSecret,omitempty"`
 }
 

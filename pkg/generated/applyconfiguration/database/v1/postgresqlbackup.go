@@ -16,12 +16,19 @@ import (
 type PostgreSQLBackupApplyConfiguration struct {
 	// enabled makes backups. Defaults to false.
 	Enabled *bool `json:"enabled,omitempty"`
+	// required makes Ready depend on the backups: Ready is False while the condition
+	// BackupConfigured is. Without it, a database without a destination is Ready. Defaults to false.
+	Required *bool `json:"required,omitempty"`
 	// schedule says when backups are made, in the cron format. Defaults to 0 2 * * *.
 	Schedule *string `json:"schedule,omitempty"`
 	// retention is the age at which dumps are removed: 12h, 30d, 8w. Defaults to 30d.
 	Retention *string `json:"retention,omitempty"`
-	// destination is where the dumps are kept. It is required when backups are enabled.
+	// destination is where the dumps are kept. Defaults to the operator's
+	// --default-backup-destination. While there is neither, nothing is backed up, and the condition
+	// BackupConfigured says so.
 	Destination *backupv1.DestinationApplyConfiguration `json:"destination,omitempty"`
+	// serviceAccountName is the account of the backups' pods, as in a Backup.
+	ServiceAccountName *string `json:"serviceAccountName,omitempty"`
 	// volume holds a dump until it is stored. Defaults to 50Gi on the disk of the node.
 	Volume *backupv1.VolumeApplyConfiguration `json:"volume,omitempty"`
 	// run is about the Jobs of the backups.
@@ -39,6 +46,14 @@ func PostgreSQLBackup() *PostgreSQLBackupApplyConfiguration {
 // If called multiple times, the Enabled field is set to the value of the last call.
 func (b *PostgreSQLBackupApplyConfiguration) WithEnabled(value bool) *PostgreSQLBackupApplyConfiguration {
 	b.Enabled = &value
+	return b
+}
+
+// WithRequired sets the Required field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Required field is set to the value of the last call.
+func (b *PostgreSQLBackupApplyConfiguration) WithRequired(value bool) *PostgreSQLBackupApplyConfiguration {
+	b.Required = &value
 	return b
 }
 
@@ -63,6 +78,14 @@ func (b *PostgreSQLBackupApplyConfiguration) WithRetention(value string) *Postgr
 // If called multiple times, the Destination field is set to the value of the last call.
 func (b *PostgreSQLBackupApplyConfiguration) WithDestination(value *backupv1.DestinationApplyConfiguration) *PostgreSQLBackupApplyConfiguration {
 	b.Destination = value
+	return b
+}
+
+// WithServiceAccountName sets the ServiceAccountName field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the ServiceAccountName field is set to the value of the last call.
+func (b *PostgreSQLBackupApplyConfiguration) WithServiceAccountName(value string) *PostgreSQLBackupApplyConfiguration {
+	b.ServiceAccountName = &value
 	return b
 }
 

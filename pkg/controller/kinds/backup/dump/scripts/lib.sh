@@ -163,6 +163,8 @@ destination_failed() {
 		fail 21 "bucket $BACKUP_BUCKET does not exist: $(cause)"
 		;;
 	*AccessDenied* | *Forbidden* | *InvalidAccessKeyId* | *SignatureDoesNotMatch* | *AuthenticationFailed* | *AuthorizationFailure* | \
+		*NoCredentialProviders* | *'no EC2 IMDS role found'* | *'failed to refresh cached credentials'* | *AssumeRoleWithWebIdentity* | \
+		*'could not find default credentials'* | *DefaultAzureCredential* | \
 		*AuthorizationPermissionMismatch* | *invalid_grant* | *'status code: 401'* | *'status code: 403'* | *'Error 401'* | *'Error 403'* | *'StatusCode: 403'*)
 		fail 20 "bucket $BACKUP_BUCKET refuses access: $(cause)"
 		;;

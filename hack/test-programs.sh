@@ -35,6 +35,8 @@ if [[ "$part" != race && "$part" != node ]]; then
   need '/usr/lib/postgresql/*/bin/initdb' postgresql 'the scripts of PostgreSQL and Backup run with real servers'
   need mariadbd mariadb-server 'the scripts of Backup run with a real server'
   need rclone rclone 'the scripts of Backup copy dumps'
+  need nft nftables 'an address of PostgreSQL falls silent'
+  need ip iproute2 'an address of PostgreSQL falls silent'
   need chromium chromium 'the page of kubectl demoapp ui is tested in a browser'
   need npm npm 'the rules of accessibility come from the package axe-core of npm'
   need curl curl 'docs/production.md sends requests'

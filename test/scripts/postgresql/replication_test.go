@@ -326,6 +326,9 @@ func TestFailover(t *testing.T) {
 	if output, err := again.exec("failover.sh", "new"); err == nil {
 		t.Errorf("a primary with data fails over: %s", output)
 	}
+	if strings.Contains(first.output.String(), "pg_hba.conf rejects") {
+		t.Errorf("the standby logs how the primary looked for it:\n%s", first.output)
+	}
 }
 
 // TestPrimaryWithoutVolumeWaitsWhileNoStandbyRuns: standbys that are down have the data, too.

@@ -43,10 +43,11 @@ conninfo() {
     "keepalives_idle=30 keepalives_interval=10 keepalives_count=3"
 }
 
-# is_up reports whether the server with this ordinal accepts connections.
+# is_up reports whether the server with this ordinal accepts connections. pg_isready leaves when it is asked for the password,
+# which the server does not log. The server would log the refusal of another role.
 is_up() {
   address_of "$1"
-  timeout 5 pg_isready --quiet --timeout=3 --host="$host" --port="$port"
+  timeout 5 pg_isready --quiet --timeout=3 --host="$host" --port="$port" --username=replication --dbname=postgres
 }
 
 # runs reports whether the server with this ordinal runs. pg_isready returns 1 while a server starts or recovers.

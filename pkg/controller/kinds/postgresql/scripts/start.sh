@@ -171,8 +171,12 @@ if [ "${TLS:-}" = required ]; then
   access=$RUN/pg_hba.conf
   sed 's/^host /hostssl /' "$SCRIPTS/pg_hba.conf" >"$access"
 fi
+# A primary that restarts has another address, and the old one may not answer. connect_timeout does not bound the attempts of a
+# standby to connect, but tcp_user_timeout (milliseconds) does. It also ends a connection on which data is not acknowledged, and a
+# standby sends its status every two seconds.
+follow="$(conninfo 0) tcp_user_timeout=10000"
 rm -f "$RUN/preparing"
 exec postgres -D "$DATA" "$@" -c config_file="$RUN/postgresql.conf" -c listen_addresses="$LISTEN" -c port="$own_port" \
   -c unix_socket_directories="$RUN" -c unix_socket_permissions=0700 -c hba_file="$access" -c password_encryption=scram-sha-256 \
   -c wal_level=replica -c hot_standby=on -c max_wal_senders=10 -c "$keep" -c max_wal_size="${wal}MB" \
-  -c primary_conninfo="$(conninfo 0)" -c restore_command=false -c recovery_target_timeline=latest -c logging_collector=off
+  -c primary_conninfo="$follow" -c wal_receiver_status_interval=2s -c restore_command=false -c recovery_target_timeline=latest -c logging_collector=off

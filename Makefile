@@ -239,7 +239,7 @@ test: ## Run the unit tests, then each promise once on a real API server. 20 to 
 
 .PHONY: test-all
 test-all: test-programs test-node-programs ## Run all tests: also databases, older versions, releases, pages, a renamed clone, race detector. More than two hours.
-	@$(MAKE) --no-print-directory verify-monitoring test-unit test-cluster-all test-chaos test-databases test-node test-release test-rename
+	@$(MAKE) --no-print-directory verify-monitoring test-unit test-cluster-all test-chaos test-databases test-node test-release test-rename FAULTS=1
 
 # Says which programs the tests beyond "make test" need and which Debian packages have them, if one is missing.
 .PHONY: test-programs
@@ -278,12 +278,12 @@ cluster-test = $(WITH_BINARY) $(call go-test,$(1),-tags integration$(comma)confo
 comma := ,
 
 # The faults that are quick to play, with the same seed each time. They have the machine for themselves.
-FAULTS := TestEveryRequestFails|TestKilledAfterEachRequest|TestGeneratedChanges|TestStaleFirstList
+QUICK_FAULTS := TestEveryRequestFails|TestKilledAfterEachRequest|TestGeneratedChanges|TestStaleFirstList
 
 .PHONY: test-cluster
 test-cluster: build $(PROGRESS) ## Run the operator on real API servers, and compare the Helm engine with the stock Helm SDK.
 	$(call cluster-test,tests on API servers,$(CLUSTER_PACKAGES))
-	$(call cluster-test,faults,-run '$(FAULTS)' ./test/chaos)
+	$(call cluster-test,faults,-run '$(QUICK_FAULTS)' ./test/chaos)
 
 # The operator has the race detector here, so the tests build it. The commands of the plugin beside 1,000 DemoApps are timed, so
 # nothing runs beside them. The test of test/upstream builds the operators that releases are taken over from, and runs them. The
@@ -306,8 +306,8 @@ test-chaos: build ## Break requests, watches, processes and surroundings of the 
 
 # The node builds its programs and images at its first start, with messages.
 .PHONY: test-node
-test-node: test-node-programs node-image ## Play the operator in pods, on a node that runs containers. Needs root and Linux.
-	$(GO_TEST) -count=1 -v -tags node ./test/node
+test-node: test-node-programs node-image ## Play the operator in pods, on a node that runs containers. Needs root and Linux. FAULTS=1 also breaks databases and the node.
+	$(GO_TEST) -count=1 -v -tags node ./test/node $(if $(FAULTS),-faults)
 
 # The plays of each change: one of each kind of workload.
 NODE_PLAYS := TestDemoAppServesItsMessage|TestWebAppRunsStockImage|TestQueryPostgreSQL

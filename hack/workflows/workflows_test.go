@@ -120,7 +120,7 @@ func TestTargetsExist(t *testing.T) {
 		"ci.yaml": {
 			"docker-build", "lint", "release", "test-cluster", "test-databases", "test-node-short", "test-release", "test-unit", "verify",
 		},
-		"nightly.yaml":  {"test-chaos", "test-cluster-all", "test-conformance", "test-databases", "test-release", "test-rename", "test-version"},
+		"nightly.yaml":  {"test-chaos", "test-cluster-all", "test-conformance", "test-databases", "test-node", "test-release", "test-rename", "test-version"},
 		"release.yaml":  {"release", "release-push", "sign"},
 		"security.yaml": {"gosec", "vulncheck"},
 	}

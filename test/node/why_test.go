@@ -198,7 +198,8 @@ func playNodeAway(t *testing.T) {
 	namespace := restricted(t, "why-node")
 	apply(t, namespace, healthy)
 	awaitAnswer(t, namespace, "cache/web", "none", func(a answer) error { return a.verdict(inspect.Ready) })
-	kubelet := kubeletOf(t)
+	kubelet, err := processOf(t, "kubelet")
+	expect.NoError(t, err)
 	if err := kubelet.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
@@ -217,26 +218,23 @@ func playNodeAway(t *testing.T) {
 	awaitAnswer(t, namespace, "cache/web", "none", func(a answer) error { return a.verdict(inspect.Ready) })
 }
 
-// kubeletOf returns the kubelet of the node of this control plane.
-func kubeletOf(t *testing.T) *os.Process {
+// processOf returns the process of a program of this control plane and its node, such as kubelet.
+func processOf(t *testing.T, program string) (*os.Process, error) {
 	t.Helper()
 	files, err := filepath.Glob("/proc/[0-9]*/cmdline")
 	expect.NoError(t, err)
 	for _, file := range files {
 		line, err := os.ReadFile(file)
-		program, _, _ := strings.Cut(string(line), "\x00")
+		path, _, _ := strings.Cut(string(line), "\x00")
 		number := filepath.Base(filepath.Dir(file))
-		if err != nil || filepath.Base(program) != "kubelet" || !isBelow(t, number) {
+		if err != nil || filepath.Base(path) != program || !isBelow(t, number) {
 			continue
 		}
 		pid, err := strconv.Atoi(number)
 		expect.NoError(t, err)
-		process, err := os.FindProcess(pid)
-		expect.NoError(t, err)
-		return process
+		return os.FindProcess(pid)
 	}
-	t.Fatal("no kubelet runs")
-	return nil
+	return nil, fmt.Errorf("no %s runs", program)
 }
 
 // isBelow reports whether a process descends from this one.

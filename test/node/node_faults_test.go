@@ -51,17 +51,17 @@ spec: {replicas: 2, html: hello}
 
 	for i, step := range []struct {
 		name string
-		play func(*testing.T, string)
+		play func(*testing.T)
 	}{
 		{"the leader is killed", killLeader},
-		{"the kubelet is stopped for two minutes", func(t *testing.T, _ string) { suspendKubelet(t) }},
-		{"containerd restarts", func(t *testing.T, _ string) { restartContainerd(t) }},
-		{"the API server is away for 40 seconds", func(t *testing.T, _ string) { suspendAPIServer(t) }},
+		{"the kubelet is stopped for two minutes", suspendKubelet},
+		{"containerd restarts", restartContainerd},
+		{"the API server is away for 40 seconds", suspendAPIServer},
 	} {
 		t.Run(step.name, func(t *testing.T) {
 			before := podsOf(t, namespace)
 
-			step.play(t, namespace)
+			step.play(t)
 
 			expectWork(t, namespace, fmt.Sprintf("probe-%d", i))
 			expectServing(t, namespace)
@@ -135,8 +135,7 @@ func expectServing(t *testing.T, namespace string) {
 }
 
 // leader returns the pod that leads.
-func leader(ctx context.Context, t *testing.T) (*corev1.Pod, error) {
-	t.Helper()
+func leader(ctx context.Context) (*corev1.Pod, error) {
 	lease, err := shared.Client.CoordinationV1().Leases(system).Get(ctx, "demoapp-controller", metav1.GetOptions{})
 	if err != nil {
 		return nil, err
@@ -149,8 +148,8 @@ func leader(ctx context.Context, t *testing.T) (*corev1.Pod, error) {
 }
 
 // killLeader kills the process of the leader, and waits until the other replica leads.
-func killLeader(t *testing.T, _ string) {
-	before, err := leader(t.Context(), t)
+func killLeader(t *testing.T) {
+	before, err := leader(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -161,7 +160,7 @@ func killLeader(t *testing.T, _ string) {
 		t.Fatalf("kill the leader: %v: %s", err, out)
 	}
 	cluster.Eventually(t.Context(), t, "another leader", func(ctx context.Context) (bool, error) {
-		now, err := leader(ctx, t)
+		now, err := leader(ctx)
 		return err == nil && now.Name != before.Name, err
 	})
 }

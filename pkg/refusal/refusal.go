@@ -4,8 +4,8 @@
 // Package refusal recognizes, by texts of Kubernetes, why an object or its pods are refused. A text may
 // only explain: in messages of conditions and events, and to users of the plugin. What the operator does
 // follows from the status, reason, causes and fields of an answer, because texts change with each version
-// of Kubernetes. All texts are here, and the integration tests have each supported version refuse
-// an object for each of them.
+// of Kubernetes. [ImpersonationMissing] is the exception. All texts are here, and the integration tests
+// have each supported version refuse an object for each of them.
 package refusal
 
 import (
@@ -42,6 +42,9 @@ var (
 	PriorityClassMissing = text(`no PriorityClass with name (\S+) was found`)
 	// PermissionMissing is about a user without a permission.
 	PermissionMissing = text(`User "([^"]+)" cannot (?:create|get|list|watch|update|patch|delete|impersonate)`)
+	// ImpersonationMissing is about a user who may not act as another one, without a subject. It is the only text that decides:
+	// Kubernetes 1.37 has no other mark of this refusal.
+	ImpersonationMissing = text(`cannot impersonate`)
 	// PermissionNamespace is the namespace of the missing permission.
 	PermissionNamespace = text(`in the namespace "([^"]+)"`)
 	// Immutable is about a field that cannot change, without a subject.

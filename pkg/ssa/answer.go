@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/example/demoapp-controller/pkg/message"
+	"github.com/example/demoapp-controller/pkg/refusal"
 )
 
 // IsServerFault reports whether the error of a request concerns the server, and says nothing about
@@ -71,15 +72,17 @@ func IsUnexplained(err error) bool {
 }
 
 // IsImpersonationRefused reports whether a request was refused because its sender may not act as the
-// ServiceAccount with this name. The answer then names the account instead of the object of the
-// request. A refusal of a request for the account itself has the same form.
+// ServiceAccount with this name. The answer names the account instead of the object of the request. A
+// refusal of a request for the account itself has the same form. Kubernetes 1.37 names the object of the
+// request, so that only its text tells the two refusals apart.
 func IsImpersonationRefused(err error, account string) bool {
 	var answer apierrors.APIStatus
 	if account == "" || !apierrors.IsForbidden(err) || !errors.As(err, &answer) || answer.Status().Details == nil {
 		return false
 	}
 	named := answer.Status().Details
-	return named.Group == "" && named.Kind == "serviceaccounts" && named.Name == account
+	return named.Group == "" && named.Kind == "serviceaccounts" && named.Name == account ||
+		refusal.ImpersonationMissing.In(answer.Status().Message)
 }
 
 // IsGone reports whether the answer to a write of the object with this name says that the object does

@@ -155,6 +155,11 @@ func TestRefusalTexts(t *testing.T) {
 			t.Helper()
 			return listAsNobody(t, namespace), "nobody"
 		}},
+		"ImpersonationMissing": {refusal.ImpersonationMissing, func(t *testing.T, namespace string) (string, string) {
+			t.Helper()
+			_, err := asDeployer(t, namespace).CoreV1().ConfigMaps(namespace).List(t.Context(), metav1.ListOptions{})
+			return textOf(err), ""
+		}},
 		"PermissionNamespace": {refusal.PermissionNamespace, func(t *testing.T, namespace string) (string, string) {
 			t.Helper()
 			return listAsNobody(t, namespace), namespace
@@ -255,17 +260,9 @@ func TestRefusalsHaveCauses(t *testing.T) {
 		}
 	})
 	t.Run("impersonation", func(t *testing.T) {
-		config, err := shared.ServiceAccountConfig(t.Context(), namespace, "default")
-		if err != nil {
-			t.Fatal(err)
-		}
-		config.Impersonate.UserName = fmt.Sprintf("system:serviceaccount:%s:deployer", namespace)
-		client, err := kubernetes.NewForConfig(config)
-		if err != nil {
-			t.Fatal(err)
-		}
+		client := asDeployer(t, namespace)
 
-		_, err = client.CoreV1().ConfigMaps(namespace).List(t.Context(), metav1.ListOptions{})
+		_, err := client.CoreV1().ConfigMaps(namespace).List(t.Context(), metav1.ListOptions{})
 		if !ssa.IsImpersonationRefused(err, "deployer") {
 			t.Errorf("%v is no refusal to act as the account", err)
 		}
@@ -278,6 +275,21 @@ func TestRefusalsHaveCauses(t *testing.T) {
 			return err != nil && !ssa.IsImpersonationRefused(err, "deployer"), err
 		})
 	})
+}
+
+// asDeployer returns a client of the ServiceAccount default that acts as the ServiceAccount deployer.
+func asDeployer(t *testing.T, namespace string) kubernetes.Interface {
+	t.Helper()
+	config, err := shared.ServiceAccountConfig(t.Context(), namespace, "default")
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.Impersonate.UserName = fmt.Sprintf("system:serviceaccount:%s:deployer", namespace)
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client
 }
 
 // textOf returns the text of an error; empty for none.

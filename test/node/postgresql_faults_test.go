@@ -48,13 +48,17 @@ func TestPostgreSQLFaults(t *testing.T) {
 // servers are the PostgreSQL shop-db, and a client.
 type servers struct{ namespace string }
 
-// do runs SQL as a client of the Service.
-func (d *servers) do(t *testing.T, sql string) string {
+// do runs SQL as a client of the Service. It waits for the rules of the node, which follow the readiness of the primary.
+func (d *servers) do(t *testing.T, sql string) (rows string) {
 	t.Helper()
-	rows, err := query(t, d.namespace, sql)
-	if err != nil {
-		t.Fatal(err)
-	}
+	cluster.Eventually(t.Context(), t, "the Service connects", func(context.Context) (bool, error) {
+		var err error
+		rows, err = query(t, d.namespace, sql)
+		if err != nil && !strings.Contains(err.Error(), "Connection refused") {
+			t.Fatal(err)
+		}
+		return err == nil, err
+	})
 	return rows
 }
 

@@ -142,6 +142,7 @@ func deletePrimaryTenTimes(t *testing.T, d *servers) {
 	if err := <-stopped; err != nil {
 		t.Fatal(err)
 	}
+	d.do(t, "SELECT 1")
 	out, err := execute(t, d.namespace, "psql", "psql", "--no-psqlrc", "--quiet", "--tuples-only", "--no-align", "--set=ON_ERROR_STOP=1",
 		"--command=CREATE TEMPORARY TABLE acknowledged (id bigint)", `--command=\copy acknowledged FROM /work/acknowledged`,
 		"--command=SELECT count(*), count(*) FILTER (WHERE NOT EXISTS (SELECT FROM rows WHERE rows.id = acknowledged.id)) FROM acknowledged")

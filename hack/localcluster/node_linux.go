@@ -337,7 +337,8 @@ const cgroupPatience = 10 * time.Second
 // removeCgroups removes a control group and those below it, whose processes end or have ended.
 func removeCgroups(name string) error {
 	var dirs []string
-	for _, root := range cgroupRoots() {
+	// runc also creates groups in the unified hierarchy beside others.
+	for _, root := range append(cgroupRoots(), "/sys/fs/cgroup/unified") {
 		// A folder that is not there, or no more, is removed.
 		_ = filepath.WalkDir(filepath.Join(root, name), func(path string, entry fs.DirEntry, err error) error {
 			if err == nil && entry.IsDir() {

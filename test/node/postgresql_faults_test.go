@@ -48,13 +48,17 @@ func TestPostgreSQLFaults(t *testing.T) {
 // servers are the PostgreSQL shop-db, and a client.
 type servers struct{ namespace string }
 
-// do runs SQL as a client of the Service.
-func (d *servers) do(t *testing.T, sql string) string {
+// do runs SQL as a client of the Service. It waits for the rules of the node, which follow the readiness of the primary.
+func (d *servers) do(t *testing.T, sql string) (rows string) {
 	t.Helper()
-	rows, err := query(t, d.namespace, sql)
-	if err != nil {
-		t.Fatal(err)
-	}
+	cluster.Eventually(t.Context(), t, "the Service connects", func(context.Context) (bool, error) {
+		var err error
+		rows, err = query(t, d.namespace, sql)
+		if err != nil && !strings.Contains(err.Error(), "Connection refused") {
+			t.Fatal(err)
+		}
+		return err == nil, err
+	})
 	return rows
 }
 
@@ -138,6 +142,7 @@ func deletePrimaryTenTimes(t *testing.T, d *servers) {
 	if err := <-stopped; err != nil {
 		t.Fatal(err)
 	}
+	d.do(t, "SELECT 1")
 	out, err := execute(t, d.namespace, "psql", "psql", "--no-psqlrc", "--quiet", "--tuples-only", "--no-align", "--set=ON_ERROR_STOP=1",
 		"--command=CREATE TEMPORARY TABLE acknowledged (id bigint)", `--command=\copy acknowledged FROM /work/acknowledged`,
 		"--command=SELECT count(*), count(*) FILTER (WHERE NOT EXISTS (SELECT FROM rows WHERE rows.id = acknowledged.id)) FROM acknowledged")

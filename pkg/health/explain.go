@@ -232,6 +232,9 @@ func (f PodFacts) ofUnscheduled(scheduled corev1.PodCondition) (problem PodProbl
 		problem.Reason, problem.Detail = "Pending", cmp.Or(problem.Detail, "the scheduler has not looked at the pod yet")
 		return problem, false, 0
 	}
+	if scheduled.Reason == corev1.PodReasonSchedulingGated {
+		return problem, false, 0 // A controller, such as a queue of jobs, set the gates and removes them.
+	}
 	if claim := refusal.ClaimMissing.Subject(scheduled.Message); claim != "" {
 		problem.Objects, problem.Remedy = []PodObject{{"PersistentVolumeClaim", claim}}, remedyCreate
 	} else if refusal.ClaimsUnbound.In(scheduled.Message) {

@@ -304,7 +304,7 @@ func TestExplain(t *testing.T) {
 			objects:    object("PersistentVolumeClaim", "data"),
 		},
 		"scheduling gate": {
-			conditions: []corev1.PodCondition{scheduled("SchedulingGated", "gated")},
+			conditions: []corev1.PodCondition{scheduled("SchedulingGated", "gated")}, waits: true,
 			problem:    "SchedulingGated: gated; remove the gates, or wait for the controller that set them",
 		},
 		"scheduler that has not looked": {

@@ -130,7 +130,7 @@ func TestWhyOfPods(t *testing.T) {
 		{name: "pod that starts long after an eviction", objects: evicted("1970-01-01T00:00:00Z"), status: starting, cause: "Pod/web-1-a", command: describe, waits: true},
 		{name: "nodes", status: unschedulable("Unschedulable", "0/2 nodes are available: 2 Insufficient cpu"), cause: "Pod/web-1-a", text: "Insufficient cpu", command: describe},
 		{name: "taint", status: unschedulable("Unschedulable", "2 node(s) had untolerated taint {gpu: }"), cause: "Pod/web-1-a", text: "untolerated taint", command: describe},
-		{name: "scheduling gate", status: unschedulable("SchedulingGated", "gated"), cause: "Pod/web-1-a", text: "SchedulingGated: gated; remove the gates", command: describe},
+		{name: "scheduling gate", status: unschedulable("SchedulingGated", "gated"), cause: "Pod/web-1-a", text: "SchedulingGated: gated; remove the gates", command: describe, waits: true},
 		{
 			name: "missing claim", status: unschedulable("Unschedulable", `persistentvolumeclaim "data" not found`), cause: "PersistentVolumeClaim/data",
 			text: "does not exist", command: "kubectl get persistentvolumeclaim -n shop",

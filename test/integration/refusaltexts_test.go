@@ -251,6 +251,7 @@ func TestRefusalsHaveCauses(t *testing.T) {
 	namespace := shared.Namespace(t)
 
 	t.Run("claims of a StatefulSet", func(t *testing.T) {
+		t.Parallel()
 		fields := ssa.RefusedFields(changeClaims(t, namespace))
 		if want := []string{"spec"}; shared.Minor() < 37 && !slices.Equal(fields, want) {
 			t.Errorf("fields %q, want %q", fields, want)
@@ -260,6 +261,7 @@ func TestRefusalsHaveCauses(t *testing.T) {
 		}
 	})
 	t.Run("impersonation", func(t *testing.T) {
+		t.Parallel()
 		client := asDeployer(t, namespace)
 
 		_, err := client.CoreV1().ConfigMaps(namespace).List(t.Context(), metav1.ListOptions{})

@@ -201,6 +201,14 @@ func (o *Options) parseImages() error {
 	return nil
 }
 
+// parseDestination reads --default-backup-destination.
+func (o *Options) parseDestination() (err error) {
+	if o.destination, err = datastore.ParseDestination(o.DefaultBackupDestination); err != nil {
+		return fmt.Errorf("--default-backup-destination: %w", err)
+	}
+	return nil
+}
+
 // Validate checks all flags and returns one error for each invalid flag. An error is one line with
 // the flag, the value and the valid form.
 func (o *Options) Validate() error {
@@ -244,14 +252,8 @@ func (o *Options) Validate() error {
 	if problems := validation.IsDNS1123Subdomain(o.ClusterDomain); len(problems) > 0 {
 		bad("--cluster-domain", o.ClusterDomain, "must be a DNS domain, for example cluster.local")
 	}
-	if err := o.parseImages(); err != nil {
-		errs = append(errs, err)
-	}
+	errs = append(errs, o.parseImages(), o.parseDestination())
 	errs = append(errs, o.validatePlatformHosts()...)
-	var err error
-	if o.destination, err = datastore.ParseDestination(o.DefaultBackupDestination); err != nil {
-		errs = append(errs, fmt.Errorf("--default-backup-destination: %w", err))
-	}
 	if _, err := registries.Parse(o.AllowedRegistries); err != nil {
 		bad("--allowed-registries", strings.Join(o.AllowedRegistries, ","), "%v", err)
 	}

@@ -79,14 +79,11 @@ type Lifecycle struct {
 }
 
 // newLifecycle returns a lifecycle. Suspend, the upgrade window and then its gates are evaluated before
-// those of the kind, and the rollouts last: an object that another gate holds takes no turn. Without
-// rollouts, a change reaches all objects at once. drift counts the drifted objects of all releases.
-func newLifecycle(engine Engine, recorder events.EventRecorder, drift controller.DriftCount, rollouts Rollouts, gates ...Gate) *Lifecycle {
-	if rollouts == nil {
-		rollouts = noRollouts{}
-	}
+// those of the kind, and the rollouts last: an object that another gate holds takes no turn. Until
+// rollouts is set, a change reaches all objects at once. drift counts the drifted objects of all releases.
+func newLifecycle(engine Engine, recorder events.EventRecorder, drift controller.DriftCount, gates ...Gate) *Lifecycle {
 	return &Lifecycle{
-		engine: engine, recorder: recorder, drift: drift, rollouts: rollouts, gates: append([]Gate{gateSuspend, gateWindow}, gates...),
+		engine: engine, recorder: recorder, drift: drift, rollouts: noRollouts{}, gates: append([]Gate{gateSuspend, gateWindow}, gates...),
 	}
 }
 

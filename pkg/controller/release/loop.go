@@ -59,7 +59,7 @@ func NewLoop[T kind.Object[T], S any](
 		return nil, fmt.Errorf("%s: a release kind needs a finalizer, which uninstalls the releases", definition.Name)
 	}
 	l := &Loop[T, S]{
-		Lifecycle:  newLifecycle(engine, deps.Recorder, deps.Metrics.Drift(definition.Name), nil, options.Gates...),
+		Lifecycle:  newLifecycle(engine, deps.Recorder, deps.Metrics.Drift(definition.Name), options.Gates...),
 		definition: definition, binding: binding, options: options,
 	}
 	engine.Subscribe(l.changed)

@@ -60,7 +60,7 @@ func (d *deletion) Commit(context.Context) error { d.commits++; return nil }
 func TestUninstall(t *testing.T) {
 	engine := &uninstaller{}
 
-	done, _, err := newLifecycle(engine, nil, controller.DriftCount{}, nil).Uninstall(t.Context(), &deletion{}, *desired(t, "a"), releasev1alpha1.ReleaseStatus{}, releasev1alpha1.ReleasePolicy{})
+	done, _, err := newLifecycle(engine, nil, controller.DriftCount{}).Uninstall(t.Context(), &deletion{}, *desired(t, "a"), releasev1alpha1.ReleaseStatus{}, releasev1alpha1.ReleasePolicy{})
 
 	expect.Equal(t, "error", nil, err)
 	expect.Equal(t, "event", event.Normal("Uninstalled", "Delete", "Uninstalled release a"), done)
@@ -74,7 +74,7 @@ func TestUninstallSaysWhatItLeaves(t *testing.T) {
 	engine := &uninstaller{left: []helm.Leftover{{Object: object("ConfigMap", "kept"), Reason: "its resource policy keeps it"}, {Object: object("Secret", "b")}}}
 	p := &deletion{}
 
-	done, _, err := newLifecycle(engine, nil, controller.DriftCount{}, nil).Uninstall(t.Context(), p, *desired(t, "a"), releasev1alpha1.ReleaseStatus{}, releasev1alpha1.ReleasePolicy{})
+	done, _, err := newLifecycle(engine, nil, controller.DriftCount{}).Uninstall(t.Context(), p, *desired(t, "a"), releasev1alpha1.ReleaseStatus{}, releasev1alpha1.ReleasePolicy{})
 	reportUninstalled(&releasev1alpha1.ReleaseStatus{}, p.Conditions(), done, "example.com/a")
 
 	const note = "Uninstalled release a; left behind: ConfigMap ns/kept (its resource policy keeps it), Secret ns/b"
@@ -101,7 +101,7 @@ func TestUninstallAndAwait(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			lifecycle := newLifecycle(&test.engine, nil, controller.DriftCount{}, nil)
+			lifecycle := newLifecycle(&test.engine, nil, controller.DriftCount{})
 
 			_, remaining, err := lifecycle.UninstallAndAwait(
 				t.Context(), &deletion{}, *desired(t, "a"), releasev1alpha1.ReleaseStatus{}, releasev1alpha1.ReleasePolicy{})

@@ -21,7 +21,8 @@ func TestAdviceNamesFieldOfCause(t *testing.T) {
 		want   string
 	}{
 		"storage that shrinks": {
-			nil, []children.Cause{{Reason: databasev1.ReasonStorageShrinks}},
+			nil,
+			[]children.Cause{{Reason: databasev1.ReasonStorageShrinks}},
 			requests + ", and volumes never shrink: set spec.database.storage to their size or more",
 		},
 		"storage that cannot grow": {

@@ -305,7 +305,7 @@ func TestExplain(t *testing.T) {
 		},
 		"scheduling gate": {
 			conditions: []corev1.PodCondition{scheduled("SchedulingGated", "gated")}, waits: true,
-			problem:    "SchedulingGated: gated; remove the gates, or wait for the controller that set them",
+			problem: "SchedulingGated: gated; remove the gates, or wait for the controller that set them",
 		},
 		"scheduler that has not looked": {
 			conditions: []corev1.PodCondition{scheduled("", "")}, waits: true, problem: "Pending: the scheduler has not looked at the pod yet",

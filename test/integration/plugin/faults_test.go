@@ -142,7 +142,7 @@ var faults = []fault{
 	{
 		name: "closed upgrade window", objects: app("  upgradeWindow: {schedule: 0 0 29 2 *, duration: 1m}"),
 		change: app("  message: changed\n  upgradeWindow: {schedule: 0 0 29 2 *, duration: 1m}"), object: "demoapp/web",
-		cause: "DemoApp/web", verdict: waits, text: "demo.example.com/force-at",
+		cause: "DemoApp/web", verdict: waits, text: "kubectl demoapp retry demoapp/web",
 	},
 	{
 		name: "invalid schedule", objects: app(""), change: app("  message: changed\n  upgradeWindow: {schedule: 99 0 * * *, duration: 1m}"),

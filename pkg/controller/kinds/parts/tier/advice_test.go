@@ -40,11 +40,13 @@ func TestAdviceNamesFieldOfCause(t *testing.T) {
 		"another class of storage":       {nil, []children.Cause{{Reason: databasev1.ReasonStorageClassChange}}, ""},
 		"a database that does not start": {nil, nil, ""},
 		"the volume of a mysql before Kubernetes 1.37": {
-			[]func(*tier.Application){mySQL}, []children.Cause{{Type: metav1.CauseTypeForbidden, Field: "spec"}},
+			[]func(*tier.Application){mySQL},
+			[]children.Cause{{Type: metav1.CauseTypeForbidden, Field: "spec"}},
 			requests + ", and the volume of a mysql keeps its size: set spec.database.storage to it",
 		},
 		"the volume of a mysql": {
-			[]func(*tier.Application){mySQL}, []children.Cause{{Type: metav1.CauseTypeFieldValueInvalid, Field: "spec.volumeClaimTemplates"}},
+			[]func(*tier.Application){mySQL},
+			[]children.Cause{{Type: metav1.CauseTypeFieldValueInvalid, Field: "spec.volumeClaimTemplates"}},
 			requests + ", and the volume of a mysql keeps its size: set spec.database.storage to it",
 		},
 		"another field of a mysql": {

@@ -12,11 +12,9 @@
 //
 // A namespace belongs to a tenant, and no tenant stops the rollout of the others:
 //
-//   - A namespace has at most its share of the places of active objects while objects of
-//     other namespaces wait or are due: an equal part for each namespace with active or
-//     waiting objects, and at most half. Further active objects of the namespace, which
-//     began without an answer or before the others waited, take no place of the other
-//     namespaces. So up to twice the limit can be active for a time.
+//   - A namespace has at most half of the places of active objects while objects of
+//     other namespaces wait or are due. Further active objects of the namespace, which
+//     began without an answer, take no place of the other namespaces.
 //   - The namespace with the fewest active objects has the next turn, and of equal ones
 //     the one that waits longest for a turn. Within a namespace, the oldest object has it.
 //   - Failed objects halt the rollout in their own namespace. The rollout halts in all

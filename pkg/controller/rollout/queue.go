@@ -16,13 +16,16 @@ import (
 // Limits bound a rollout.
 type Limits struct {
 	// Active is the maximum number of active objects; 0 means no limit. While objects of
-	// other namespaces wait or are due, a namespace begins at most its share.
+	// other namespaces wait or are due, half of it is the maximum for one namespace.
 	Active int
 	// Failed is the number of failed objects that halts the rollout in their namespace,
 	// and the number of namespaces with failed objects that halts it everywhere. 0 means
 	// no limit.
 	Failed int
 }
+
+// share is the maximum number of active objects of one namespace while others wait.
+func (l Limits) share() int { return (l.Active + 1) / 2 }
 
 // Standing is the state of an object in the rollout.
 type Standing int
@@ -68,6 +71,9 @@ type Queue struct {
 	mu         sync.Mutex
 	namespaces map[string]*namespace
 	counts     [states]int
+	// held is the number of places that are held. The share is the most that counts for
+	// one namespace.
+	held int
 	// waiting and failing are the numbers of namespaces with objects that are due or wait,
 	// and with failed objects.
 	waiting, failing int
@@ -91,7 +97,12 @@ func (q *Queue) SetActive(limit int) {
 	if limit == q.limits.Active {
 		return
 	}
+	before := q.limits.share()
 	q.limits.Active = limit
+	after := q.limits.share()
+	for _, n := range q.namespaces {
+		q.held += min(n.counts[active], after) - min(n.counts[active], before)
+	}
 	q.advance(cache.ObjectName{})
 }
 
@@ -228,6 +239,7 @@ func (q *Queue) remove(key cache.ObjectName) {
 // count changes the number of members of a namespace with this state.
 func (q *Queue) count(n *namespace, s state, by int) {
 	weigh := func(sign int) {
+		q.held += sign * min(n.counts[active], q.limits.share())
 		q.waiting += sign * min(n.pending(), 1)
 		q.failing += sign * min(n.failures(), 1)
 	}
@@ -271,40 +283,25 @@ func (q *Queue) advance(caller cache.ObjectName) {
 
 // next returns the queued object that may begin; nil if there is none.
 func (q *Queue) next() *member {
-	if q.counts[queued] == 0 {
+	if q.counts[queued] == 0 || q.limits.Active > 0 && q.held >= q.limits.Active {
 		return nil
 	}
-	share, held := q.share(), 0
 	var found *namespace
 	for _, n := range q.namespaces {
-		held += min(n.counts[active], share)
-		if len(n.line) > 0 && q.answer(n) == Queued && q.hasPlace(n, share) && (found == nil || n.precedes(found)) {
+		if len(n.line) > 0 && q.answer(n) == Queued && q.hasPlace(n) && (found == nil || n.precedes(found)) {
 			found = n
 		}
 	}
-	if found == nil || q.limits.Active > 0 && held >= q.limits.Active {
+	if found == nil {
 		return nil
 	}
 	return found.line[0]
 }
 
-// share is the number of places that a namespace may hold while objects of other namespaces wait: a fair
-// part of all places, and at most half of them.
-func (q *Queue) share() int {
-	competing := 0
-	for _, n := range q.namespaces {
-		if n.pending() > 0 || n.counts[active] > 0 {
-			competing++
-		}
-	}
-	competing = max(competing, 2)
-	return (q.limits.Active + competing - 1) / competing
-}
-
 // hasPlace reports whether another object of a namespace with queued objects may be
 // active. A namespace has more than its share only while no other namespace waits.
-func (q *Queue) hasPlace(n *namespace, share int) bool {
-	if q.limits.Active == 0 || n.counts[active] < share {
+func (q *Queue) hasPlace(n *namespace) bool {
+	if q.limits.Active == 0 || n.counts[active] < q.limits.share() {
 		return true
 	}
 	return q.waiting == 1 && q.counts[active] < q.limits.Active

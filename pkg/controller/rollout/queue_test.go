@@ -292,27 +292,6 @@ func TestNamespaceHasItsShare(t *testing.T) {
 	w.counts("no further namespace waits", Counts{Queued: 11, Active: 10})
 }
 
-// TestNamespacesShareEqually: two namespaces whose objects stay active leave places for a third one, whether it
-// waits already or comes later.
-func TestNamespacesShareEqually(t *testing.T) {
-	w := newWatched(t, Limits{Active: 10})
-	for _, namespace := range []string{"bad", "worse"} {
-		for i := range 20 {
-			w.ask(fmt.Sprintf("%s/%d", namespace, i), 9)
-		}
-	}
-	w.answers("a namespace that comes later", Granted, w.ask("good/1", 0))
-
-	w = newWatched(t, Limits{Active: 10})
-	for i := range 5 {
-		w.Recall(key(fmt.Sprintf("n%d/1", i)), Due)
-	}
-	for i := range 20 {
-		w.ask(fmt.Sprintf("bad/%d", i), 9)
-	}
-	w.counts("while five others are due", Counts{Queued: 18, Active: 2})
-}
-
 // TestOwnChangesTakeShareOnly checks that objects that begin without an answer take no
 // place of other namespaces.
 func TestOwnChangesTakeShareOnly(t *testing.T) {

@@ -309,11 +309,16 @@ func TestLabel(t *testing.T) {
 func TestStatusOfRolledWorkloads(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.create("web", fromEnv, nil)
+		var before []string
 		statusOf := func() (status kstatus.Status, now bool) {
 			rolled, err := w.workloads.Roll(t.Context(), reload.Content{
-				Namespace: "ns", Name: "shop", Hash: "new", Changed: after(time.Minute),
+				Namespace: "ns", Name: "shop", Hash: "new", Changed: after(time.Minute), Rolled: before,
 			}, time.Now())
 			expect.NoError(t, err)
+			before = nil
+			for _, workload := range rolled {
+				before = append(before, workload.ID)
+			}
 			for _, workload := range rolled {
 				if workload.ID == "Deployment/web" {
 					return workload.Status, workload.Now

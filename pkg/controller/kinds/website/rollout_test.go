@@ -180,11 +180,19 @@ func TestFirstUpgradeIsRolledOut(t *testing.T) {
 func TestFailuresHaltTemplates(t *testing.T) {
 	fleet(t, func(w *world) {
 		w.upgrade(mirror)
+		// A namespace begins with as many Websites as ask first, and a failure leaves its place to another Website.
+		for range 10 {
+			if w.held()["RolloutHalted"] > 0 {
+				break
+			}
+			w.rollOut(controllertest.RolledOut, "ns1")
+			w.rollOut(controllertest.RolledOut, "ns2")
+			w.rollOut(failed, "ns0")
+		}
 		w.rollOut(failed, "ns0")
-		// Each of the first failures leaves its place to another Website.
 		begun := w.mirrored()["ns0"]
-		if begun < 3 || begun > 5 {
-			t.Fatalf("%d Websites of the namespace have begun", begun)
+		if begun < 3 || begun > 7 {
+			t.Errorf("%d Websites of the namespace have begun", begun)
 		}
 		for range 5 {
 			w.rollOut(controllertest.RolledOut, "ns1")

@@ -229,11 +229,17 @@ func worst(namespaces map[string]NamespaceCounts) []string {
 			}
 			return math.MaxInt64
 		}
+		warnings := func(name string) (objects int) {
+			for _, number := range namespaces[name].Warnings {
+				objects += number
+			}
+			return objects
+		}
 		return cmp.Or(
 			cmp.Compare(namespaces[b].States[StateStalled], namespaces[a].States[StateStalled]),
 			cmp.Compare(namespaces[b].Failing, namespaces[a].Failing),
 			cmp.Compare(deletion(a), deletion(b)),
-			cmp.Compare(len(namespaces[b].Warnings), len(namespaces[a].Warnings)), cmp.Compare(a, b))
+			cmp.Compare(warnings(b), warnings(a)), cmp.Compare(a, b))
 	})
 	return names[:min(len(names), maxNamespaces)]
 }

@@ -164,6 +164,8 @@ func (f PodFacts) withEvents(container corev1.ContainerStatus, problem PodProble
 	ended := cmp.Or(container.State.Terminated, container.LastTerminationState.Terminated)
 	event := f.lastEvent(func(e corev1.Event) bool {
 		switch seen := lastSeen(&e); {
+		case !isAbout(e, container.Name):
+			return false
 		case problem.Reason == imagePullBackOff:
 			return e.Reason == "Failed" && !strings.HasPrefix(e.Message, "Error: ")
 		case problem.Crashed() && ended != nil:
@@ -179,6 +181,13 @@ func (f PodFacts) withEvents(container corev1.ContainerStatus, problem PodProble
 		problem.Detail += ": " + textOf(waiting.Message, maxPodText)
 	}
 	return problem
+}
+
+// isAbout reports whether an event of a pod may be about a container. The field path of an event is
+// empty, or names the container as in spec.containers{web}.
+func isAbout(e corev1.Event, container string) bool {
+	path := e.InvolvedObject.FieldPath
+	return path == "" || strings.HasSuffix(path, "{"+container+"}")
 }
 
 // ofContainer returns why a container does not run. A container that failed and is restarted has
@@ -314,7 +323,7 @@ func sourcesIn(text string) []PodObject {
 func (f PodFacts) ofUnready(container corev1.ContainerStatus) (problem PodProblem, fails bool, again time.Duration) {
 	unready := unreadyCondition(f.Pod, container)
 	problem = PodProblem{Container: container.Name, Reason: notReady, Detail: fmt.Sprintf("it runs, but its %s has not succeeded", unready.Message)}
-	event := f.lastEvent(func(e corev1.Event) bool { return e.Reason == "Unhealthy" })
+	event := f.lastEvent(func(e corev1.Event) bool { return e.Reason == "Unhealthy" && isAbout(e, container.Name) })
 	saysHow := event != nil && !lastSeen(event).Before(container.State.Running.StartedAt.Time)
 	again = unready.LastTransitionTime.Add(startGrace).Sub(f.Now)
 	if again <= 0 {

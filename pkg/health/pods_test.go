@@ -203,6 +203,10 @@ func TestExplain(t *testing.T) {
 	}
 	claim := corev1.Volume{VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"}}}
 	object := func(kind, name string) []health.PodObject { return []health.PodObject{{Kind: kind, Name: name}} }
+	ofContainer := func(e corev1.Event, name string) corev1.Event {
+		e.InvolvedObject.FieldPath = "spec.containers{" + name + "}"
+		return e
+	}
 	tests := map[string]struct {
 		containers []corev1.ContainerStatus
 		conditions []corev1.PodCondition
@@ -251,6 +255,11 @@ func TestExplain(t *testing.T) {
 			containers: []corev1.ContainerStatus{pulls}, conditions: []corev1.PodCondition{start("True")}, after: 30,
 			events:  []corev1.Event{about(10, "Failed", "Failed to pull image: 401 Unauthorized"), about(20, "Failed", "Error: ImagePullBackOff")},
 			problem: `container "web": ImagePullBackOff: the image "a:1" cannot be pulled: Failed to pull image: 401 Unauthorized; check that the image exists, and that the nodes may pull it`,
+		},
+		"pull beside one of another container": {
+			containers: []corev1.ContainerStatus{pulls}, conditions: []corev1.PodCondition{start("True")}, after: 30,
+			events:  []corev1.Event{ofContainer(about(10, "Failed", "401 Unauthorized"), "web"), ofContainer(about(20, "Failed", "404 Not Found"), "proxy")},
+			problem: `container "web": ImagePullBackOff: the image "a:1" cannot be pulled: 401 Unauthorized; check that the image exists, and that the nodes may pull it`,
 		},
 		"node that is away": {
 			containers: []corev1.ContainerStatus{ready}, conditions: away, after: 60,

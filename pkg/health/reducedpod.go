@@ -77,7 +77,7 @@ func endCondition(pod *corev1.Pod) corev1.PodCondition {
 	return end
 }
 
-// reduceContainers returns the containers that [OfPodAt] may blame at some time. After a container
+// reduceContainers returns the containers that [Explain] may blame at some time. After a container
 // that does not run, no other one is blamed.
 func reduceContainers(whole []corev1.ContainerStatus, mayBeUnready bool) (reduced []corev1.ContainerStatus, stopped bool) {
 	for _, container := range whole {

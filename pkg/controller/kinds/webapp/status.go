@@ -59,17 +59,20 @@ func blockedMessage(image, blockedBy string, deployment *child.Observed) string 
 }
 
 // refusals maps what the API server says about refused pods to the field that causes the refusal.
-var refusals = map[refusal.Text]struct{ field, advice string }{
-	refusal.PodSecurityViolated: {"spec.securityContext", "change it to meet the Pod Security level of the namespace, such as with runAsNonRoot true"},
-	refusal.QuotaExceeded:       {"spec.replicas, spec.resources", "reduce them, or raise the ResourceQuota of the namespace"},
-	refusal.QuotaUnspecified:    {"spec.resources", "set the resources that the ResourceQuota of the namespace requires"},
-	refusal.LimitExceeded:       {"spec.resources", "change them to meet the LimitRange of the namespace"},
+var refusals = []struct {
+	text          refusal.Text
+	field, advice string
+}{
+	{refusal.PodSecurityViolated, "spec.securityContext", "change it to meet the Pod Security level of the namespace, such as with runAsNonRoot true"},
+	{refusal.QuotaExceeded, "spec.replicas, spec.resources", "reduce them, or raise the ResourceQuota of the namespace"},
+	{refusal.QuotaUnspecified, "spec.resources", "set the resources that the ResourceQuota of the namespace requires"},
+	{refusal.LimitExceeded, "spec.resources", "change them to meet the LimitRange of the namespace"},
 }
 
 // refusedMessage says which field has the API server refuse the pods, and what to do.
 func refusedMessage(answer string) string {
-	for text, known := range refusals {
-		if text.In(answer) {
+	for _, known := range refusals {
+		if known.text.In(answer) {
 			return fmt.Sprintf("%s: the API server refuses the pods: %s; %s", known.field, answer, known.advice)
 		}
 	}

@@ -23,7 +23,7 @@ var largest = map[string]int{
 	"pkg/controller/kinds/ecommerceplatform": 335,
 	"pkg/controller/kinds/memcachedbackup":   300,
 	"pkg/controller/kinds/postgresql":        730,
-	"pkg/controller/kinds/webapp":            335,
+	"pkg/controller/kinds/webapp":            340,
 	"pkg/controller/kinds/website":           300,
 }
 

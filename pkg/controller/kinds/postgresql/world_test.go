@@ -215,8 +215,11 @@ func (w *world) makeServerReady(ordinal int) {
 			err1 = nil
 		}
 		_, err2 := w.kube.CoreV1().PersistentVolumeClaims("ns").UpdateStatus(context.Background(), claim, metav1.UpdateOptions{})
-		_, err3 := w.kube.AppsV1().StatefulSets("ns").UpdateStatus(context.Background(), set, metav1.UpdateOptions{})
-		return errors.Join(err1, err2, err3)
+		return errors.Join(err1, err2)
+	})
+	w.Act(func() error {
+		_, err := w.kube.AppsV1().StatefulSets("ns").UpdateStatus(context.Background(), set, metav1.UpdateOptions{})
+		return err
 	})
 	w.setPod(ordinal, corev1.ConditionTrue)
 	w.Wait(time.Second) // Reports of progress are held for a second.

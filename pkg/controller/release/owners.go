@@ -23,6 +23,20 @@ type owners struct {
 func (o *owners) set(key cache.ObjectName, releases []cache.ObjectName) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	o.replace(key, releases)
+}
+
+// add adds a release to those of an object.
+func (o *owners) add(key, release cache.ObjectName) {
+	if release == key {
+		return // It needs no entry.
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.replace(key, append(slices.Clone(o.named[key]), release))
+}
+
+func (o *owners) replace(key cache.ObjectName, releases []cache.ObjectName) {
 	var named []cache.ObjectName
 	for _, release := range releases {
 		if release != key && !slices.Contains(named, release) {
@@ -40,14 +54,6 @@ func (o *owners) set(key cache.ObjectName, releases []cache.ObjectName) {
 	for _, release := range named {
 		o.owned[release] = append(o.owned[release], key)
 	}
-}
-
-// add adds a release to those of an object.
-func (o *owners) add(key, release cache.ObjectName) {
-	o.mu.Lock()
-	releases := slices.Clone(o.named[key])
-	o.mu.Unlock()
-	o.set(key, append(releases, release))
 }
 
 // of returns the keys of the objects that may have a release. The object of its name may not exist.

@@ -148,12 +148,56 @@ func TestSuspendingKindGetsThePause(t *testing.T) {
 	expect.Equal(t, "pause", kind.Pause{Reason: apimeta.ReasonSuspendedByAnnotation, By: "annotation demo.example.com/paused"}, got)
 }
 
+// watchedNamespaces are Namespaces whose informer runs until end is called.
+type watchedNamespaces struct {
+	*controller.Namespaces
+
+	client *fake.FakeMetadataClient
+	// changed are the names that the watch reports until stop is called.
+	changed   []string
+	stop, end func()
+}
+
+// watchNamespaces runs the informer of Namespaces, with one object.
+func watchNamespaces(t *testing.T, namespace *metav1.PartialObjectMetadata) *watchedNamespaces {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	expect.NoError(t, metav1.AddMetaToScheme(scheme))
+	w := &watchedNamespaces{client: fake.NewSimpleMetadataClient(scheme, namespace)}
+	namespaces, informer, err := controller.NewNamespaces(w.client)
+	expect.NoError(t, err)
+	w.Namespaces = namespaces
+	synced, stop, err := namespaces.Watch(func(name string) { w.changed = append(w.changed, name) })
+	expect.NoError(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		informer.RunWithContext(ctx)
+	}()
+	w.stop, w.end = stop, func() {
+		cancel()
+		<-done
+	}
+	synctest.Wait()
+	expect.Equal(t, "synced", true, synced[0].HasSynced())
+	return w
+}
+
+// update changes the object.
+func (w *watchedNamespaces) update(t *testing.T, namespace *metav1.PartialObjectMetadata) {
+	t.Helper()
+	_, err := w.client.Resource(namespaceResource).(fake.MetadataClient).UpdateFake(namespace, metav1.UpdateOptions{})
+	expect.NoError(t, err)
+	synctest.Wait()
+}
+
+var namespaceResource = corev1.SchemeGroupVersion.WithResource("namespaces")
+
 // TestPausedNamespace: the annotation of a Namespace pauses the objects in it, and its end starts a
 // pass over each.
 func TestPausedNamespace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		scheme := runtime.NewScheme()
-		expect.NoError(t, metav1.AddMetaToScheme(scheme))
 		namespace := func(paused string) *metav1.PartialObjectMetadata {
 			return &metav1.PartialObjectMetadata{
 				TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"},
@@ -162,48 +206,29 @@ func TestPausedNamespace(t *testing.T) {
 				}},
 			}
 		}
-		resource := corev1.SchemeGroupVersion.WithResource("namespaces")
-		client := fake.NewSimpleMetadataClient(scheme, namespace("true"))
-		namespaces, informer, err := controller.NewNamespaces(client)
-		expect.NoError(t, err)
-		var changed []string
-		synced, stop, err := namespaces.Watch(func(name string) { changed = append(changed, name) })
-		expect.NoError(t, err)
-		ctx, cancel := context.WithCancel(t.Context())
-		done := make(chan struct{})
-		go func() {
-			defer close(done)
-			informer.RunWithContext(ctx)
-		}()
-		synctest.Wait()
-		expect.Equal(t, "synced", true, synced[0].HasSynced())
+		namespaces := watchNamespaces(t, namespace("true"))
 		expect.Equal(t, "paused", true, namespaces.IsPaused("ns"))
 		expect.Equal(t, "reason", "night", namespaces.PausedReason("ns"))
 		expect.Equal(t, "another namespace is paused", false, namespaces.IsPaused("other"))
-		expect.Equal(t, "changes before", []string(nil), changed)
+		expect.Equal(t, "changes before", []string(nil), namespaces.changed)
 
-		_, err = client.Resource(resource).(fake.MetadataClient).UpdateFake(namespace("false"), metav1.UpdateOptions{})
-		expect.NoError(t, err)
-		synctest.Wait()
+		namespaces.update(t, namespace("false"))
 		expect.Equal(t, "paused after the end", false, namespaces.IsPaused("ns"))
-		expect.Equal(t, "changes", []string{"ns"}, changed)
+		expect.Equal(t, "changes", []string{"ns"}, namespaces.changed)
 
 		later := namespace("false")
 		later.Name = "later"
-		_, err = client.Resource(resource).(fake.MetadataClient).CreateFake(later, metav1.CreateOptions{})
+		_, err := namespaces.client.Resource(namespaceResource).(fake.MetadataClient).CreateFake(later, metav1.CreateOptions{})
 		expect.NoError(t, err)
 		synctest.Wait()
-		expect.Equal(t, "changes with a new namespace", []string{"ns", "later"}, changed)
+		expect.Equal(t, "changes with a new namespace", []string{"ns", "later"}, namespaces.changed)
 
-		stop()
-		_, err = client.Resource(resource).(fake.MetadataClient).UpdateFake(namespace("true"), metav1.UpdateOptions{})
-		expect.NoError(t, err)
-		synctest.Wait()
-		expect.Equal(t, "changes after the end of the watch", []string{"ns", "later"}, changed)
+		namespaces.stop()
+		namespaces.update(t, namespace("true"))
+		expect.Equal(t, "changes after the end of the watch", []string{"ns", "later"}, namespaces.changed)
 		expect.Equal(t, "terminating", false, namespaces.IsTerminating("ns"))
 		expect.Equal(t, "unknown Namespaces pause nothing", false, (*controller.Namespaces)(nil).IsPaused("ns"))
-		cancel()
-		<-done
+		namespaces.end()
 	})
 }
 
@@ -211,45 +236,28 @@ func TestPausedNamespace(t *testing.T) {
 // each object in it.
 func TestRestrictedNamespace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		scheme := runtime.NewScheme()
-		expect.NoError(t, metav1.AddMetaToScheme(scheme))
 		namespace := func(level string) *metav1.PartialObjectMetadata {
 			return &metav1.PartialObjectMetadata{
 				TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"},
 				ObjectMeta: metav1.ObjectMeta{Name: "ns", Labels: map[string]string{"pod-security.kubernetes.io/enforce": level}},
 			}
 		}
-		client := fake.NewSimpleMetadataClient(scheme, namespace("restricted"))
-		namespaces, informer, err := controller.NewNamespaces(client)
-		expect.NoError(t, err)
-		var changed []string
-		_, stop, err := namespaces.Watch(func(name string) { changed = append(changed, name) })
-		expect.NoError(t, err)
-		defer stop()
-		ctx, cancel := context.WithCancel(t.Context())
-		done := make(chan struct{})
-		go func() {
-			defer close(done)
-			informer.RunWithContext(ctx)
-		}()
-		synctest.Wait()
+		namespaces := watchNamespaces(t, namespace("restricted"))
+		defer namespaces.stop()
 		seen := func(of *controller.Namespaces, name string) [2]bool {
 			enforced, known := of.EnforcesRestricted(name)
 			return [2]bool{enforced, known}
 		}
-		expect.Equal(t, "enforced and known", [2]bool{true, true}, seen(namespaces, "ns"))
-		expect.Equal(t, "of a Namespace that the cache lacks", [2]bool{false, false}, seen(namespaces, "other"))
+		expect.Equal(t, "enforced and known", [2]bool{true, true}, seen(namespaces.Namespaces, "ns"))
+		expect.Equal(t, "of a Namespace that the cache lacks", [2]bool{false, false}, seen(namespaces.Namespaces, "other"))
 		expect.Equal(t, "of all, if Namespaces are not watched", [2]bool{true, true}, seen(nil, "ns"))
 
 		for _, level := range []string{"baseline", "privileged", "restricted"} {
-			_, err = client.Resource(corev1.SchemeGroupVersion.WithResource("namespaces")).(fake.MetadataClient).UpdateFake(namespace(level), metav1.UpdateOptions{})
-			expect.NoError(t, err)
-			synctest.Wait()
-			expect.Equal(t, "after "+level, [2]bool{level == "restricted", true}, seen(namespaces, "ns"))
+			namespaces.update(t, namespace(level))
+			expect.Equal(t, "after "+level, [2]bool{level == "restricted", true}, seen(namespaces.Namespaces, "ns"))
 		}
-		expect.Equal(t, "changes", []string{"ns", "ns"}, changed)
-		cancel()
-		<-done
+		expect.Equal(t, "changes", []string{"ns", "ns"}, namespaces.changed)
+		namespaces.end()
 	})
 }
 

@@ -31,7 +31,10 @@ var runPages = []struct {
 	// after are commands that check what a page says about the result of its commands.
 	after []pages.Command
 }{
-	{path: "README.md"},
+	{path: "README.md", before: []string{
+		"make up",
+		"export KUBECONFIG=$(go -C hack/localcluster run . kubeconfig --name demoapp)",
+	}},
 	{path: "docs/production.md"},
 	{path: "docs/tutorial.md"},
 	{path: "docs/tutorial-chart.md"},
@@ -118,7 +121,6 @@ func TestNotRun(t *testing.T) {
 	expected := []string{
 		"README.md: $ make demo",
 		"README.md: $ make image",
-		"README.md: $ kubectl apply",
 		"docs/production.md: $ make image",
 		"docs/production.md: $ kubectl apply",
 		"docs/production.md: $ kubectl --namespace=demoapp-system",

@@ -93,43 +93,44 @@ down: ## Stop the local control plane.
 
 ##@ Deploy
 
-# These targets change a cluster, so they take no default: KUBECONFIG must be given, by the environment or on the command
-# line. IMG, or else IMAGE, is the image of "make deploy". It has no default either, because nodes cannot pull an image that
-# was only built. RUN_FLAGS are further flags of "make run".
+# These targets change the cluster of KUBECONFIG, or of the file that kubectl takes without it. They print the file with each
+# command. IMG, or else IMAGE, is the image of "make deploy". It has no default, because nodes cannot pull an image that was
+# only built. RUN_FLAGS are further flags of "make run".
 KUBECTL ?= kubectl
 RUN_FLAGS ?=
 IMG_GIVEN = $(if $(filter-out file,$(origin IMG) $(origin IMAGE)),$(IMG),$(error set IMG to an image that the nodes can pull))
-KUBECTL_GIVEN = $(KUBECTL) --kubeconfig=$(or $(KUBECONFIG),$(error set KUBECONFIG to the kubeconfig file of a cluster))
+KUBECONFIG_FILE = $(or $(KUBECONFIG),$(HOME)/.kube/config)
+CLUSTER_KUBECTL = $(KUBECTL) --kubeconfig=$(KUBECONFIG_FILE)
 
 .PHONY: install
-install: ## Install the CRDs on the cluster of KUBECONFIG.
-	$(KUBECTL_GIVEN) apply --kustomize artifacts/crds
-	$(KUBECTL_GIVEN) wait --for=condition=Established --timeout=30s --filename artifacts/crds/
+install: ## Install the CRDs on the cluster of KUBECONFIG, by default ~/.kube/config.
+	$(CLUSTER_KUBECTL) apply --kustomize artifacts/crds
+	$(CLUSTER_KUBECTL) wait --for=condition=Established --timeout=30s --filename artifacts/crds/
 
 .PHONY: uninstall
 uninstall: ## Remove the CRDs. Refuses while there are DemoApps, whose releases nothing would remove.
-	@crds=$$($(KUBECTL_GIVEN) get --ignore-not-found --output=name --kustomize artifacts/crds); \
-	found=$$([[ -z "$$crds" ]] || $(KUBECTL_GIVEN) get demoapps,demoappclusters --all-namespaces --output=name); \
+	@crds=$$($(CLUSTER_KUBECTL) get --ignore-not-found --output=name --kustomize artifacts/crds); \
+	found=$$([[ -z "$$crds" ]] || $(CLUSTER_KUBECTL) get demoapps,demoappclusters --all-namespaces --output=name); \
 	if [[ -n "$$found" ]]; then \
 		echo "uninstall: delete these first, while the operator runs:" $$found >&2; exit 1; \
 	fi
-	$(KUBECTL_GIVEN) delete --ignore-not-found --kustomize artifacts/crds
+	$(CLUSTER_KUBECTL) delete --ignore-not-found --kustomize artifacts/crds
 
 .PHONY: run
 run: build ## Run the operator of this tree on this machine. It waits for the lease while deployed replicas work.
-	$(KUBECTL_GIVEN) apply --filename artifacts/deploy/00-namespace.yaml
-	exec $(BINARY) --kubeconfig=$(KUBECONFIG) --leader-elect-resource-namespace=demoapp-system \
+	$(CLUSTER_KUBECTL) apply --filename artifacts/deploy/00-namespace.yaml
+	exec $(BINARY) --kubeconfig=$(KUBECONFIG_FILE) --leader-elect-resource-namespace=demoapp-system \
 		--metrics-bind-address=127.0.0.1:8080 --health-probe-bind-address=127.0.0.1:8081 $(RUN_FLAGS)
 
 .PHONY: deploy
 deploy: ## Deploy the operator with its CRDs, as two replicas of the image IMG=.
 	@[[ '$(IMG_GIVEN)' =~ ^[A-Za-z0-9][A-Za-z0-9._:/@-]*$$ ]] || { echo 'deploy: IMG is no reference of an image: $(IMG)' >&2; exit 1; }
-	$(KUBECTL_GIVEN) kustomize artifacts/deploy | sed 's|image: demoapp-controller:dev$$|image: $(IMG_GIVEN)|' \
-		| $(KUBECTL_GIVEN) apply --filename -
+	$(CLUSTER_KUBECTL) kustomize artifacts/deploy | sed 's|image: demoapp-controller:dev$$|image: $(IMG_GIVEN)|' \
+		| $(CLUSTER_KUBECTL) apply --filename -
 
 .PHONY: undeploy
 undeploy: ## Remove the operator. The CRDs, the DemoApps, their releases and audit records stay; nothing reconciles them.
-	$(KUBECTL_GIVEN) delete --ignore-not-found --filename artifacts/deploy/ --selector='demo.example.com/audit!=true'
+	$(CLUSTER_KUBECTL) delete --ignore-not-found --filename artifacts/deploy/ --selector='demo.example.com/audit!=true'
 
 ##@ Build
 
@@ -217,6 +218,11 @@ $(COSIGN): hack/tools/cosign/go.mod
 .PHONY: generate
 generate: ## Write generated code, CRDs, RBAC, install.yaml, copies in the chart, and references in docs.
 	hack/update-codegen.sh
+
+# The names of kubebuilder and of the tutorials.
+.PHONY: manifests test-integration
+manifests: generate ## The same as generate.
+test-integration: test-cluster ## The same as test-cluster.
 
 .PHONY: rename
 rename: ## Give a fork its names: MODULE=, NAME=, GROUP=, NAMESPACE=. See docs/adding-a-kind.md.

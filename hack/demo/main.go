@@ -180,7 +180,7 @@ const (
 	wordFailed = "FAILED"
 )
 
-// outcome is the result of a step. The zero value is that of a step that was not tried.
+// outcome is the result of a step. The zero value stands for a step that was not tried.
 type outcome struct {
 	word, remarks string
 	took          time.Duration
@@ -215,7 +215,7 @@ func summarize(screen *pages.Screen, steps []pages.Section, outcomes []outcome) 
 }
 
 // enter begins to start a control plane. With a kubeconfig, it returns that cluster, and builds a
-// kubectl if there is none.
+// kubectl if the machine has none.
 func enter(ctx context.Context, screen *pages.Screen, kubeconfig string) (*place, error) {
 	if kubeconfig == "" {
 		return startPlace(ctx, screen)

@@ -57,8 +57,8 @@ var topics = []topic{
 	},
 }
 
-// explanations are further sentences on single flags, in Markdown. They have what is too long for a
-// usage text.
+// explanations are further sentences on single flags, in Markdown. They are too long for a usage
+// text.
 var explanations = map[string]string{
 	"namespaces": "DemoAppClusters also need [nodes](demoappcluster.md#permissions), and `spec.ingress` needs " +
 		"[other cluster-scoped objects](ingress.md#what-the-cluster-supports).",

@@ -68,8 +68,8 @@ func TestDockerfileBuildsWithMake(t *testing.T) {
 	}
 }
 
-// The commit of the labels is marked as that of the binary is. Without a version, the label has the
-// default of the Dockerfile.
+// The commit of the labels is marked in the same way as the commit of the binary. Without a
+// version, the label has the default of the Dockerfile.
 func TestDockerBuildPassesAllArguments(t *testing.T) {
 	repository := newRepository(t)
 	makefile, err := filepath.Abs(root + "/Makefile")

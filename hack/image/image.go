@@ -88,7 +88,7 @@ func (p program) pack(name string) (image v1.Image, document []byte, referrer v1
 	if err != nil {
 		return nil, nil, nil, fmt.Errorf("describe the image: %w", err)
 	}
-	// The type of an artifact whose manifest has no artifactType is that of its configuration.
+	// If a manifest has no artifactType, the artifact has the type of its configuration.
 	referrer = mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), sbomType)
 	if referrer, err = mutate.AppendLayers(referrer, static.NewLayer(document, sbomType)); err != nil {
 		return nil, nil, nil, fmt.Errorf("append the bill of materials: %w", err)

@@ -98,7 +98,7 @@ func checkFiles(t *testing.T, image v1.Image) {
 	}
 }
 
-// The OCI archive, which is that of a release, has all that is pushed.
+// The OCI archive of a release has everything that is pushed.
 func TestPush(t *testing.T) {
 	packed := newImage(t, newRepository(t))
 	must(t, packed.pack())

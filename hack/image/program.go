@@ -17,7 +17,7 @@ import (
 
 // stamp identifies the build of a binary.
 type stamp struct {
-	// version is that of the release, or else that of the build information.
+	// version is the version of the release, or else the version in the build information.
 	version string
 	// revision is the commit, with the suffix "+dirty" after uncommitted changes. It is empty
 	// without a repository.
@@ -31,7 +31,7 @@ type program struct {
 	stamp
 	content []byte
 	info    *debug.BuildInfo
-	// settings are those of info by key.
+	// settings are the settings of info by key.
 	settings map[string]string
 }
 
@@ -40,7 +40,7 @@ func (p program) platform() string {
 	return p.settings["GOOS"] + "-" + p.settings["GOARCH"]
 }
 
-// modified tells whether the program was built with uncommitted changes.
+// modified reports whether the program was built with uncommitted changes.
 func (p program) modified() bool {
 	return p.settings["vcs.modified"] == "true"
 }

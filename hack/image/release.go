@@ -98,8 +98,8 @@ func (o options) addImage(files map[string][]byte) (string, error) {
 	return strings.TrimSpace(string(digest)), err
 }
 
-// packChart returns the packaged chart. Its versions are those of the release, and its default
-// image is that of the release by its digest. "helm package" is not used, because its archives
+// packChart returns the packaged chart. It has the versions of the release, and its default image
+// is the image of the release by its digest. "helm package" is not used, because its archives
 // contain the current time. Comments of the edited files stay.
 func (o options) packChart(digest string, modified time.Time) ([]byte, error) {
 	chart, err := readTree(o.chart, title)

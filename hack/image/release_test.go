@@ -106,8 +106,8 @@ func checkPlugin(t *testing.T, o options) {
 	}
 }
 
-// checkChart checks that the packaged chart differs from that of the repository only in the lines
-// that name the version and the image.
+// checkChart checks that the packaged chart differs from the chart in the repository only in the
+// lines that name the version and the image.
 func checkChart(t *testing.T, o options, digest string) {
 	t.Helper()
 	source, err := readTree(o.chart, "demoapp-controller")

@@ -23,7 +23,7 @@ import (
 // sbomType is the media type of a bill of materials.
 const sbomType = "application/spdx+json"
 
-// noAssertion is the value of SPDX for what is not known.
+// noAssertion is the value of SPDX for unknown facts.
 const noAssertion = "NOASSERTION"
 
 // sbom returns the bill of materials of a program as SPDX 2.3 in JSON. Everything in it comes from

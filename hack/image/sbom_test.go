@@ -19,7 +19,7 @@ import (
 	"github.com/spdx/tools-golang/spdxlib"
 )
 
-// The program is that of this module, because the binary of a test does not list its modules.
+// The test uses the program of this module, because the binary of a test does not list its modules.
 func TestSBOM(t *testing.T) {
 	binary := filepath.Join(t.TempDir(), "image")
 	command(t, ".", nil, "go", "build", "-trimpath", "-o", binary, ".")

@@ -304,7 +304,7 @@ func (b builder) reportProgress(compiled *lineCounter, total int) (stop func()) 
 }
 
 // progress describes a build of which some packages are compiled. The time left is in whole
-// minutes. It supposes that the packages that are left take as long as the others, linking
+// minutes. It supposes that each remaining package takes as long as the average so far, linking
 // included.
 func progress(took time.Duration, compiled, total int) string {
 	took = took.Round(time.Second)

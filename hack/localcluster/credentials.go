@@ -31,7 +31,7 @@ const (
 	nodesGroup  = "system:nodes"
 )
 
-// credentials are those of the supervisor for its API server.
+// credentials are the supervisor's credentials for its API server.
 type credentials struct {
 	ca          []byte
 	certificate tls.Certificate

@@ -13,14 +13,14 @@
 //
 // # Binaries
 //
-// The versions are those of this module's go.mod, which the program carries inside itself; the tools
-// of its tool block are built into <cache>/bin/<key>, once. The key is a hash of go.mod,
-// go.sum, the linker flags and the platform, so that another version never meets an old binary.
+// The versions are from this module's go.mod, which is embedded in the program; the tools of its
+// tool block are built into <cache>/bin/<key>, once. The key is a hash of go.mod, go.sum, the linker
+// flags and the platform, so that another version never meets an old binary.
 //
 // For another version of Kubernetes, the API server, the controller manager, the scheduler and
 // kubectl are built from the module files of that version in the folder kubernetes, which
-// kubernetes/update.sh writes. etcd and kwok stay those of go.mod. A real node needs the
-// version of go.mod, which is also that of its kubelet.
+// kubernetes/update.sh writes. The versions of etcd and kwok always come from go.mod. A real node
+// needs the version in go.mod, because its kubelet has this version.
 //
 // Builders exclude each other with a file lock and publish the folder by renaming it.
 //

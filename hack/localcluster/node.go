@@ -200,7 +200,7 @@ func join(ctx context.Context, a, b net.Conn) {
 	back.Wait()
 }
 
-// nodeValues are what the node's files name. The paths are those of the mount namespace of the node.
+// nodeValues are what the node's files name. The paths are paths in the mount namespace of the node.
 type nodeValues struct {
 	Name, Address, Pods, DNS, Cgroup string
 	// Config and State are the folders of the files and of the instance.

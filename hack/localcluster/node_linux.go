@@ -59,8 +59,8 @@ func checkNode() error {
 	return nil
 }
 
-// ownNetwork gives the calling thread, and what it starts, a network namespace of its own, with the bridge that has the node's
-// address.
+// ownNetwork gives the calling thread, and the processes that it starts, their own network namespace, with the bridge that has
+// the node's address.
 func ownNetwork() error {
 	if err := syscall.Unshare(syscall.CLONE_NEWNET); err != nil {
 		return fmt.Errorf("create a network namespace: %w", err)
@@ -105,7 +105,7 @@ func (n *nodeInit) run(ctx context.Context) error {
 	if err := n.mountAll(); err != nil {
 		return err
 	}
-	// The folders may be below one that a mount hides.
+	// The folders may be below a folder that a mount hides.
 	search := os.Getenv("PATH")
 	for _, dir := range programs {
 		search += fmt.Sprintf(":/proc/1/fd/%d", dir.Fd())
@@ -193,12 +193,12 @@ func (n *nodeInit) mountAll() error {
 			errs = append(errs, fmt.Errorf("mount %s: %w", target, err))
 		}
 	}
-	// The folders may be below one that a mount hides.
+	// The folders may be below a folder that a mount hides.
 	bind := func(folder *os.File, target string) {
 		mount(fmt.Sprintf("/proc/self/fd/%d", folder.Fd()), target, "", syscall.MS_BIND)
 	}
 
-	// No mount reaches the machine. Those of containers follow the node's.
+	// No mount reaches the machine. Mounts of containers follow the node's mounts.
 	mount("", "/", "", syscall.MS_REC|syscall.MS_PRIVATE)
 	mount("", "/", "", syscall.MS_REC|syscall.MS_SHARED)
 	mount("tmpfs", "/run", "tmpfs", 0)
@@ -301,7 +301,7 @@ func cgroupRoots() []string {
 	procs, _ := filepath.Glob(root + "/*/cgroup.procs") // The pattern is valid.
 	var roots []string
 	for _, file := range procs {
-		// Links join controllers. The unified hierarchy beside others has no controller.
+		// Links join controllers. A unified hierarchy next to hierarchies of the first version has no controller.
 		dir := filepath.Dir(file)
 		if info, err := os.Lstat(dir); err == nil && info.IsDir() && filepath.Base(dir) != "unified" {
 			roots = append(roots, dir)
@@ -310,14 +310,14 @@ func cgroupRoots() []string {
 	return roots
 }
 
-// createCgroups creates a control group, in which the kubelet creates those of the pods.
+// createCgroups creates a control group, in which the kubelet creates the groups of the pods.
 func createCgroups(name string) error {
 	for _, root := range cgroupRoots() {
 		dir := filepath.Join(root, name)
 		if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) { //nolint:gosec // As all control groups.
 			return fmt.Errorf("create control group: %w", err)
 		}
-		// A group of the first version has no processors until it is told.
+		// A group of the first version has no processors until they are assigned.
 		for _, file := range []string{"cpuset.cpus", "cpuset.mems"} {
 			value, err := os.ReadFile(filepath.Join(root, file))
 			if err != nil || filepath.Base(root) != "cpuset" {
@@ -337,7 +337,7 @@ const cgroupPatience = 10 * time.Second
 // removeCgroups removes a control group and those below it, whose processes end or have ended.
 func removeCgroups(name string) error {
 	var dirs []string
-	// runc also creates groups in the unified hierarchy beside others.
+	// runc also creates groups in a unified hierarchy next to hierarchies of the first version.
 	for _, root := range append(cgroupRoots(), "/sys/fs/cgroup/unified") {
 		// A folder that is not there, or no more, is removed.
 		_ = filepath.WalkDir(filepath.Join(root, name), func(path string, entry fs.DirEntry, err error) error {

@@ -42,7 +42,7 @@ func TestNodeFiles(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	// What keeps the node off the machine's settings.
+	// These files keep the node off the machine's settings.
 	for name, want := range map[string][]string{
 		"kubelet.yaml":    {"cgroupRoot: /localcluster-x\n", "makeIPTablesUtilChains: false\n", "volumePluginDir: /var/lib/"},
 		"kube-proxy.yaml": {"mode: nftables\n", "conntrack: {maxPerCore: 0, min: 0}\n"},

@@ -19,7 +19,7 @@ const (
 	provisioner  = "localcluster/directory"
 )
 
-// provisionInterval is the time between two looks at claims and volumes. Two small lists cost less than the code of a watch.
+// provisionInterval is the time between two checks of claims and volumes. Two small lists cost less than the code of a watch.
 const provisionInterval = 250 * time.Millisecond
 
 // mountedVolumes is the folder of the volumes in the mount namespace of the node.

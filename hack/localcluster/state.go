@@ -24,7 +24,7 @@ type state struct {
 	Phase phase `json:"phase"`
 	// Failure says why, in phase failed.
 	Failure string `json:"failure,omitempty"`
-	// Components are the processes that belong to the instance, besides the supervisor.
+	// Components are the processes of the instance, apart from the supervisor.
 	Components []identity `json:"components,omitempty"`
 	// Connection is complete from phase ready on.
 	Connection connection `json:"connection"`
@@ -58,8 +58,8 @@ type connection struct {
 	PID int `json:"pid"`
 }
 
-// readState returns the state of an instance, and an error that wraps os.ErrNotExist when there is
-// none.
+// readState returns the state of an instance, and an error that wraps os.ErrNotExist if no state
+// exists.
 func readState(inst instance) (state, error) {
 	content, err := os.ReadFile(inst.stateFile())
 	if err != nil {

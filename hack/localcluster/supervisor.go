@@ -36,7 +36,7 @@ var errLifelineClosed = errors.New("stdin was closed")
 type supervisor struct {
 	layout   layout
 	instance instance
-	// programs are the folders of the programs. The first has those of Kubernetes.
+	// programs are the folders of the programs. The first has the programs of Kubernetes.
 	programs []string
 	// version is the version of Kubernetes, such as v1.33.13, and minor its minor version.
 	version string

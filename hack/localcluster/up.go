@@ -63,7 +63,7 @@ func (u *up) supervise(ctx context.Context, lifeline io.Reader) error {
 // real reports whether a node runs containers.
 func (u *up) real() bool { return u.node == "real" }
 
-// build builds the programs, and returns their folders and the real node, if any. The first folder has those of Kubernetes.
+// build builds the programs, and returns their folders and the real node, if any. The first folder has the programs of Kubernetes.
 func (u *up) build(ctx context.Context) ([]string, *realNode, error) {
 	programs, err := u.ensurePrograms(ctx, u.kubernetes, surroundings)
 	if err != nil || !u.real() {
@@ -95,7 +95,7 @@ func (u *up) ensurePrograms(ctx context.Context, sets ...programSet) ([]string, 
 
 // ensure ensures that the instance runs, with a supervisor in a process of its own.
 func (u *up) ensure(ctx context.Context) error {
-	// Of several commands for the same instance, one starts it, and the others find it running.
+	// Of several commands for the same instance, the first starts it, and the rest find it running.
 	turn, err := waitLock(ctx, u.instance.commandLock(), func() {
 		fmt.Fprintf(u.stderr, "waiting for another command that starts instance %q\n", u.instance.name)
 	})

@@ -9,8 +9,8 @@ import (
 	"path/filepath"
 )
 
-// copied lists the files of the chart that are copies. Helm packages only what is in the chart's
-// own folder.
+// copied lists the files of the chart that are copies. Helm packages only files in the chart's own
+// folder.
 var copied = []struct {
 	// from is a pattern, relative to the root of the repository.
 	from string

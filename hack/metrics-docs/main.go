@@ -133,8 +133,8 @@ func received[T any](send func(chan<- T)) func(func(T) bool) {
 }
 
 // typesOf returns a function that returns the type of a metric of a collector. A vector has its
-// type without a series. All others tell by their series; a metric that has none now is a counter
-// if its name ends in _total, and else a gauge.
+// type without a series. The type of any other metric is read from its series; a metric that has
+// none now is a counter if its name ends in _total, and else a gauge.
 func typesOf(collector prometheus.Collector) func(*prometheus.Desc) string {
 	switch collector.(type) {
 	case *prometheus.CounterVec:

@@ -15,9 +15,9 @@
 // # Watches
 //
 // A command that ends with "&" and has expected output is a watch: the player waits until the watch
-// has printed these lines. Later commands of the block show what they print themselves, and below
-// that what the watch prints then. The player waits for these lines, too, and measures the time
-// from the first to the last. It ignores all other lines of the watch.
+// has printed these lines. Later commands of the block show their own output, followed by the new
+// output of the watch. The player waits for these lines, too, and measures the time from the first
+// to the last. It ignores all other lines of the watch.
 //
 // # Comments
 //

@@ -95,8 +95,7 @@ func Parse(page string) ([]Section, error) {
 	return sections, nil
 }
 
-// readComment reads a comment above the block. It ignores other comments than those of this
-// package.
+// readComment reads a comment above the block. It ignores comments of any other form.
 func (b *Block) readComment(comment string) error {
 	for prefix, value := range map[string]*string{notRun: &b.NotRun, runIf: &b.RunIf} {
 		rest, ok := strings.CutPrefix(comment, prefix)

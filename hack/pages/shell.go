@@ -74,9 +74,9 @@ func StartShell(dir, scratch string, env ...string) (*Shell, error) {
 	return s, nil
 }
 
-// Run runs a command and returns what it printed, standard error included, and its exit code. The
-// end of ctx interrupts the command and the background processes, as Ctrl-C does in a terminal. Run
-// then returns the cause of that end.
+// Run runs a command and returns its output, standard error included, and its exit code. The end of
+// ctx interrupts the command and the background processes, as Ctrl-C does in a terminal. Run then
+// returns the cause of that end.
 func (s *Shell) Run(ctx context.Context, text string) (output string, code int, err error) {
 	s.count++
 	script := filepath.Join(s.folder, fmt.Sprintf("command-%d", s.count))
@@ -134,7 +134,7 @@ func (s *Shell) Close() {
 	kill := time.AfterFunc(endDelay, func() { s.signal(syscall.SIGKILL) })
 	defer kill.Stop()
 	_ = s.stdin.Close()
-	// The exit code is that of the last background process, which was ended by a signal.
+	// The exit code comes from the last background process, which was ended by a signal.
 	_ = s.process.Wait()
 }
 

@@ -18,7 +18,7 @@ const (
 	demoAppCluster = "demoappcluster"
 )
 
-// neededBy returns the rules without which a kind cannot run. Those of every kind have the name "".
+// neededBy returns the rules without which a kind cannot run. Rules of every kind have the name "".
 func (s sources) neededBy() map[string][]rule {
 	needed := map[string][]rule{}
 	for _, r := range s.operator.rules {

@@ -190,8 +190,8 @@ patches:
 	}
 }
 
-// deletions returns a patch that deletes the operator's roles or bindings of this kind, those of
-// opt-in kinds included.
+// deletions returns a patch that deletes the operator's roles or bindings of this kind, including
+// roles and bindings of opt-in kinds.
 func (s sources) deletions(object string) string {
 	var kinds []string
 	for _, k := range s.kinds {

@@ -39,8 +39,8 @@ const (
 	markRecords       mark = "records"
 	markObjects       mark = "objects"
 	markImpersonating mark = "impersonating"
-	// markOptional and markDemoAppCluster do not tell variants apart, but what a kind needs; see
-	// code.go.
+	// markOptional and markDemoAppCluster do not distinguish variants. They mark the needs of a
+	// kind; see code.go.
 	markOptional       mark = "optional"
 	markDemoAppCluster mark = "demoappcluster"
 )
@@ -66,7 +66,7 @@ type role struct {
 
 // kind is an opt-in kind.
 type kind struct {
-	// name is that of its folder.
+	// name is the name of its folder.
 	name  string
 	roles []role
 	// admission are the roles for the webhook of the kind, if it has one.

@@ -62,8 +62,8 @@ func recordLabelsOf(t *testing.T, clone string) []string {
 	return slices.Compact(found)
 }
 
-// assertNoOldNames reads the paths and the text of all files that git tracks, except those of this
-// command.
+// assertNoOldNames reads the paths and the text of all files that git tracks, except the files of
+// this command.
 func assertNoOldNames(t *testing.T, clone string) {
 	t.Helper()
 	for file := range strings.SplitSeq(strings.TrimRight(command(t, clone, "git", "ls-files", "-z"), "\x00"), "\x00") {

@@ -64,7 +64,7 @@ func rename(ctx context.Context, root string, names Names) error {
 	return nil
 }
 
-// renameFile renames a file and what it contains. Files that are not text keep their content.
+// renameFile renames a file and replaces the names in its content. Files that are not text keep their content.
 func renameFile(ctx context.Context, root, file string, replacer *strings.Replacer) error {
 	path := filepath.Join(root, file)
 	info, err := os.Lstat(path)

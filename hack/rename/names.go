@@ -137,7 +137,7 @@ func camelCase(name string) string {
 	return words.String()
 }
 
-// auditNamespace returns the namespace of audit records beside a namespace of the operator.
+// auditNamespace returns the namespace of audit records for a namespace of the operator.
 func auditNamespace(namespace string) string {
 	return strings.TrimSuffix(namespace, "-system") + "-audit"
 }

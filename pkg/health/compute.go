@@ -25,8 +25,8 @@ var (
 	apiServices            = schema.GroupKind{Group: "apiregistration.k8s.io", Kind: "APIService"}
 )
 
-// compute returns the status of an object by kstatus, with these exceptions: an object that is as
-// its spec asks is Current, and one that a person must repair is Failed.
+// compute returns the status of an object by kstatus, with these exceptions: an object that
+// fulfills its spec is Current, and an object that a person must repair is Failed.
 //
 //   - A workload whose pods are not replaced by themselves, because it is paused or has the strategy
 //     OnDelete, is judged by the pods that it has. For kstatus, it never becomes Current, or always is.
@@ -132,8 +132,8 @@ func after(message string) string {
 	return ": " + message
 }
 
-// asIfUpdated returns a copy of a workload without an update strategy and a deadline, in which fields of the status
-// have the value of others. Both are given in pairs.
+// asIfUpdated returns a copy of a workload without an update strategy and a deadline, in which some fields of the
+// status get the values of other fields. Both are given in pairs.
 func asIfUpdated(object *unstructured.Unstructured, pairs ...string) *unstructured.Unstructured {
 	copied := &unstructured.Unstructured{Object: maps.Clone(object.Object)}
 	for _, part := range []string{"spec", "status"} {

@@ -19,7 +19,7 @@ import (
 const (
 	// maxPodText bounds the texts of the status of a pod.
 	maxPodText = 300
-	// maxEventText bounds the texts of events. Those of runtimes end with the cause.
+	// maxEventText bounds the texts of events. Texts of container runtimes end with the cause.
 	maxEventText = 800
 )
 
@@ -27,15 +27,15 @@ const (
 	// startGrace is the time that a pod usually needs at most for its volumes and its network, a
 	// container from its start until it is ready, and a kubelet to end a pod after its grace period.
 	startGrace = time.Minute
-	// backOffReset is the time after which the kubelet takes a container that runs for one that no
-	// longer crashes.
+	// backOffReset is the running time after which the kubelet no longer counts a container as
+	// crashing.
 	backOffReset = 10 * time.Minute
 	// manyRestarts is the number of restarts from which a process that ends without an error is in a
 	// loop, for example because its liveness probe fails.
 	manyRestarts = 2
 )
 
-// PodFacts are what is known about a pod. Only Pod and Now are required.
+// PodFacts are the known facts about a pod. Only Pod and Now are required.
 type PodFacts struct {
 	// Pod is the pod, or what [ReducePod] keeps of it.
 	Pod *corev1.Pod

@@ -41,7 +41,7 @@ func (f FailingPod) WithEvents(ctx context.Context, events corev1client.EventInt
 
 // FirstFailing returns the first pod by name of those that do not go on by themselves; without one,
 // the pod that failed last, as long as its replacement may fail for the same reason. Pods may be
-// reduced. again is as that of [Explain].
+// reduced. again has the same meaning as for [Explain].
 func FirstFailing(pods []*corev1.Pod, now time.Time) (failing FailingPod, found bool, again time.Duration) {
 	soonest := func(after time.Duration) {
 		if after > 0 && (again == 0 || after < again) {

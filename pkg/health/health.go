@@ -31,8 +31,8 @@ type Health struct {
 	// Message says why the object is not Current, and why its pods cannot be created, if they
 	// cannot. It is empty when the object is Current.
 	Message string
-	// Reason is the reason of kstatus for an object that is Failed: of a custom resource, that of
-	// its condition Stalled. It is empty for all other objects.
+	// Reason is the reason of kstatus for an object that is Failed: for a custom resource, the
+	// reason of its condition Stalled. It is empty for all other objects.
 	Reason string
 	// Replicas and ReadyReplicas are the counts in the status of a workload, and
 	// Selector its label selector; zero for all other kinds.

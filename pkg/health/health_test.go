@@ -52,7 +52,7 @@ func TestOf(t *testing.T) {
 	tests := map[string]struct {
 		manifest string
 		want     Health
-		// silent kinds have no message to tell.
+		// silent kinds have no message.
 		silent bool
 	}{
 		"Deployment, not seen by its controller yet": {
@@ -473,8 +473,8 @@ status:
 	}
 }
 
-// TestPodsOfOldGeneration: refused pods of an older generation say nothing about those of the
-// newest.
+// TestPodsOfOldGeneration: refused pods of an older generation do not explain the pods of the
+// newest generation.
 func TestPodsOfOldGeneration(t *testing.T) {
 	changed := object(t, deploymentHead+`
 status:
@@ -500,7 +500,7 @@ func TestOfStatusless(t *testing.T) {
 	}
 }
 
-// TestCounts: what does not look like a count or a selector is none.
+// TestCounts: an invalid count or selector is ignored.
 func TestCounts(t *testing.T) {
 	tests := map[string]struct {
 		manifest string

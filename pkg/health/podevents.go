@@ -67,7 +67,7 @@ var attempt = regexp.MustCompile(`\b[0-9a-f]{32,64}\b`)
 // rpcStatus is what a runtime puts before its texts.
 var rpcStatus = regexp.MustCompile(`rpc error: code = \w+ desc = `)
 
-// eventText returns the message of an event without what differs between two attempts.
+// eventText returns the message of an event without the parts that differ between two attempts.
 func eventText(event *corev1.Event) string {
 	text := rpcStatus.ReplaceAllLiteralString(event.Message, "")
 	return textOf(attempt.ReplaceAllLiteralString(text, "..."), maxEventText)

@@ -23,7 +23,7 @@ const (
 	oomKilled         = "OOMKilled"
 )
 
-// Reasons of this package, for what has no reason in the status of a pod.
+// Reasons of this package, for pods without a reason in their status.
 const (
 	// notReady is the reason of a container that runs without becoming ready.
 	notReady = "NotReady"
@@ -96,8 +96,8 @@ var podFailures = map[string]string{
 type PodProblem struct {
 	// Container is the name of the container; empty if no container was created yet.
 	Container string
-	// Reason is that of the kubelet, the scheduler or an event, such as ImagePullBackOff or
-	// Unschedulable, or NotReady. It does not alternate while a container is restarted again and again.
+	// Reason comes from the kubelet, the scheduler or an event, such as ImagePullBackOff or
+	// Unschedulable, or is NotReady. It does not alternate while a container restarts repeatedly.
 	Reason string
 	// Detail is a text of Kubernetes; it may be empty. Texts of the process in the container, which
 	// may have secrets, are left out, except for answers to probes in events.
@@ -156,8 +156,8 @@ func FailureIn(message string) (pod, problem string) {
 }
 
 // WorkloadOf returns kind and name of the workload of a pod: of the StatefulSet, DaemonSet or Job
-// that controls it, or of the Deployment of its ReplicaSet. The name of such a ReplicaSet is that
-// of the Deployment and a hash. Both are empty for a pod without a controller.
+// that controls it, or of the Deployment of its ReplicaSet. The name of such a ReplicaSet is the
+// name of the Deployment and a hash. Both are empty for a pod without a controller.
 func WorkloadOf(pod *corev1.Pod) (kind, name string) {
 	controller := metav1.GetControllerOf(pod)
 	if controller == nil {

@@ -340,7 +340,7 @@ func TestExplain(t *testing.T) {
 			expect.Equal(t, "objects", test.objects, problem.Objects)
 			expect.Equal(t, "time of the next look", test.again, again)
 
-			// What is cached of a pod explains it as the whole pod does, but for claims.
+			// The cached part of a pod gives the same explanation as the whole pod, except for claims.
 			reduced := health.ReducePod(pod, *pod.ObjectMeta.DeepCopy())
 			wholeProblem, wholeFails, wholeAgain := health.Explain(health.PodFacts{Pod: withoutMessages(pod), Now: at(test.after).Time})
 			for _, pod := range []*corev1.Pod{reduced, health.ReducePod(reduced, reduced.ObjectMeta)} {
@@ -366,8 +366,8 @@ func withoutMessages(pod *corev1.Pod) *corev1.Pod {
 	return copied
 }
 
-// TestFirstFailing: a living pod that fails comes before one that failed, and an old failure does not
-// count.
+// TestFirstFailing: a living pod that fails comes before a pod that has failed, and an old failure
+// does not count.
 func TestFirstFailing(t *testing.T) {
 	pod := func(name string, status corev1.PodStatus) *corev1.Pod {
 		return &corev1.Pod{

@@ -65,8 +65,8 @@ func ReducePod(whole *corev1.Pod, metadata metav1.ObjectMeta) *corev1.Pod {
 	return reduced
 }
 
-// endCondition returns a condition of a failed pod whose time is that of its end. A reduced pod has
-// the condition.
+// endCondition returns a condition of a failed pod with the time of the pod's end. A reduced pod
+// has the condition.
 func endCondition(pod *corev1.Pod) corev1.PodCondition {
 	end := corev1.PodCondition{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue}
 	for _, condition := range pod.Status.Conditions {

@@ -38,7 +38,7 @@ const (
 type Bundle struct {
 	// Files are the contents by name.
 	Files map[string][]byte
-	// LeftOut says what the bundle lacks: a missing permission, a limit, or what is always removed.
+	// LeftOut says what the bundle lacks: a missing permission, a limit, or content that is always removed.
 	LeftOut []string
 
 	size int
@@ -145,7 +145,7 @@ func (c *Cluster) bundleOperator(ctx context.Context, b *Bundle) {
 	}
 }
 
-// metricsPort returns the scheme and the port of the operator's metrics: those of the container port
+// metricsPort returns the scheme and the port of the operator's metrics: from the container port
 // with that name, or the defaults of the operator. The scheme is empty for HTTP.
 func metricsPort(pod *corev1.Pod) (scheme, port string) {
 	for _, container := range pod.Spec.Containers {

@@ -36,7 +36,7 @@ type KindFunctions struct {
 	Restore func(object *unstructured.Unstructured, recorded map[string]any) (notes []string, err error)
 }
 
-// ChildrenInput is what the desired children of an object depend on besides the object.
+// ChildrenInput has the input of the desired children of an object, apart from the object itself.
 type ChildrenInput struct {
 	// Images say where the operator's images are pulled from.
 	Images images.Table
@@ -45,13 +45,13 @@ type ChildrenInput struct {
 	EnforcesRestricted func() bool
 }
 
-// FieldsInput is what the values of a spec depend on besides the spec.
+// FieldsInput has the input of the values of a spec, apart from the spec itself.
 type FieldsInput struct {
 	// Secret reads a key of a Secret in the namespace of the object.
 	Secret func(name, key string) (string, error)
 	// Images say where the operator's images are pulled from.
 	Images images.Table
-	// Deployed are the values of the deployed revision. They tell what the operator found out about
+	// Deployed are the values of the deployed revision. They contain the operator's findings about
 	// the cluster.
 	Deployed map[string]any
 }
@@ -145,8 +145,8 @@ func valuesSpecOf(object *unstructured.Unstructured) (spec valuesSpec, whole map
 // errTranslated means that the values of a kind cannot be computed outside of the operator.
 var errTranslated = errors.New("the operator makes the values of this kind from a template or a function, which the plugin does not have")
 
-// specLayers returns the layers of a kind whose spec is the values. What the deployed revision has
-// beside the spec are overrides of the operator, unless the spec has changed since.
+// specLayers returns the layers of a kind whose spec is the values. If the deployed revision has
+// more than the spec, the rest are overrides of the operator, unless the spec has changed since.
 func specLayers(object, current *unstructured.Unstructured, deployed *helm.Recorded) ([]Layer, error) {
 	spec, _, err := unstructured.NestedMap(object.Object, "spec")
 	if err != nil {
@@ -170,8 +170,8 @@ func specLayers(object, current *unstructured.Unstructured, deployed *helm.Recor
 	return layers, nil
 }
 
-// difference returns what has to be merged into base to get merged. It is not complete if merged
-// lacks a value of base.
+// difference returns the values that turn base into merged when they are merged into it. It is not
+// complete if merged lacks a value of base.
 func difference(base, merged map[string]any) (over map[string]any, complete bool) {
 	over = map[string]any{}
 	for key, value := range merged {

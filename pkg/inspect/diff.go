@@ -71,9 +71,10 @@ func (d Differ) Live(ctx context.Context, owner *unstructured.Unstructured) ([]D
 	return d.compareAll(ctx, owner, plainly(objects), nil, helm.FieldManager, namespace)
 }
 
-// Change compares the live objects of an owner with what they would become if the owner changed.
-// The first difference is that of the owner. changed has the new spec, and the UID of the owner; an
-// owner that does not exist yet is nil. Errors do not quote secrets of changed.
+// Change compares the live objects of an owner with the objects that a change of the owner would
+// produce. The first difference is the difference of the owner itself. changed has the new spec,
+// and the UID of the owner; an owner that does not exist yet is nil. Errors do not quote secrets of
+// changed.
 func (d Differ) Change(ctx context.Context, owner, changed *unstructured.Unstructured) ([]Difference, error) {
 	found, err := d.change(ctx, owner, changed)
 	return found, d.Mask.withoutSecrets(err, changed)

@@ -14,7 +14,7 @@ import (
 type Difference struct {
 	Reference
 
-	// Title names what is compared, if it is not an object.
+	// Title names the subject of the comparison, if it is not an object.
 	Title string
 	// Before and After are empty for an absent object.
 	Before, After string
@@ -24,7 +24,7 @@ type Difference struct {
 	RestartsPods bool
 	// Refused says why the API server would refuse the object; empty if it would not.
 	Refused string
-	// Note says what makes the comparison less exact; empty if nothing does.
+	// Note says why the comparison is less exact than usual; empty if nothing does.
 	Note string
 }
 
@@ -39,7 +39,7 @@ type FieldOwner struct {
 // Differs reports whether there is a difference.
 func (d Difference) Differs() bool { return d.Before != d.After }
 
-// Name names what is compared.
+// Name names the subject of the comparison.
 func (d Difference) Name() string { return cmp.Or(d.Title, d.Reference.String()) }
 
 // contextLines is the number of equal lines around a difference.

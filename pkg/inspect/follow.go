@@ -14,8 +14,8 @@ import (
 	"github.com/example/demoapp-controller/pkg/metacache"
 )
 
-// followed are the resources whose changes show that a tree may have changed: whatever a controller
-// of Kubernetes does ends in a pod or is told in an event.
+// followed are the resources whose changes show that a tree may have changed: every action of a
+// controller of Kubernetes ends in a pod or in an event.
 var followed = []schema.GroupVersionResource{{Version: "v1", Resource: "pods"}, {Version: "v1", Resource: "events"}}
 
 // Follow calls changed whenever the tree of an object of the operator in a namespace may have

@@ -17,9 +17,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// FollowEvents calls changed with each event of a tree, those of objects that the tree gets later
-// included, and again after each change of the event, until ctx ends or changed returns an error.
-// Calls do not overlap. It follows the namespaces that the tree has now.
+// FollowEvents calls changed with each event of a tree, and again after each change of the event,
+// until ctx ends or changed returns an error. Objects that join the tree later are included. Calls
+// do not overlap. It follows the namespaces that the tree has now.
 func (c *Cluster) FollowEvents(ctx context.Context, root *Node, changed func(corev1.Event) error) error {
 	f := family{cluster: c, members: map[types.UID]bool{}}
 	namespaces := map[string]bool{}
@@ -82,7 +82,7 @@ func ReferenceFrom(object corev1.ObjectReference) Reference {
 }
 
 // descends reports whether an object, or one of its owners, is a member. An object that cannot be
-// read is none.
+// read is not a descendant.
 func (f family) descends(ctx context.Context, object Reference, uid types.UID, depth int) bool {
 	mapping, err := f.cluster.Mapper.RESTMapping(object.GroupKind(), object.Version)
 	if err != nil || depth == 0 {

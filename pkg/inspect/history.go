@@ -27,7 +27,7 @@ type HistoryLine struct {
 	// Revision is 0 for a failed action that recorded no revision.
 	Revision int64     `json:"revision,omitempty"`
 	Time     time.Time `json:"time"`
-	// Action and Outcome are those of status.history. For a revision that status.history no longer
+	// Action and Outcome come from status.history. For a revision that status.history no longer
 	// has, Action is empty and Outcome is Helm's status, such as superseded.
 	Action  string `json:"action,omitempty"`
 	Outcome string `json:"outcome"`
@@ -47,7 +47,7 @@ type HistoryLine struct {
 type History struct {
 	// Lines are sorted, the newest first.
 	Lines []HistoryLine
-	// Err is why the records could not be read. Lines then has only what the status tells.
+	// Err is why the records could not be read. Lines then has only the content of the status.
 	Err error
 }
 
@@ -232,7 +232,7 @@ func timeOf(entry metav1.ManagedFieldsEntry) time.Time {
 
 // Compared is a comparison of two revisions.
 type Compared struct {
-	// Values is the difference of the values, and Objects that of the manifests.
+	// Values is the difference of the values, and Objects the difference of the manifests.
 	Values  Difference
 	Objects []Difference
 }

@@ -223,8 +223,8 @@ func (m Mask) pairOfMaps(path []string, before, after map[string]any) (maskedB, 
 	return orNil(before, b), orNil(after, a)
 }
 
-// secretNameOf returns the name of fields that are a name and a value, as in the environment of a
-// container, if it is that of a secret; empty otherwise.
+// secretNameOf returns the name of a field with a name and a value, as in the environment of a
+// container, if the name suggests a secret; empty otherwise.
 func secretNameOf(fields map[string]any) string {
 	name, _ := fields["name"].(string)
 	if !secretName.MatchString(name) {

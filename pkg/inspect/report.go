@@ -21,7 +21,7 @@ import (
 type Report struct {
 	apimeta.OperatorReport
 
-	// Leader is the identity of the leader; empty if there is none.
+	// Leader is the identity of the leader; empty without a leader.
 	Leader string
 	// Renewed is the time of the last renewal of the lease, and Duration the time after which a
 	// lease without renewal is free.
@@ -39,7 +39,7 @@ func (r Report) serves(resource schema.GroupResource, kind schema.GroupKind) boo
 	return slices.Contains(r.Resources, resource.String()) || slices.Contains(r.Kinds, kind.String())
 }
 
-// Report returns the operator's report. It reads the Lease once. The error is that of the API
+// Report returns the operator's report. It reads the Lease once. The error comes from the API
 // server: most users of a single namespace may not read the Lease.
 func (c *Cluster) Report(ctx context.Context) (Report, error) { return c.report(ctx) }
 

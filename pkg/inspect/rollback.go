@@ -28,8 +28,8 @@ const FieldManager = "demoapp-plugin"
 // gitOpsManagers are the field managers of tools that write an object again from Git.
 var gitOpsManagers = []string{"argocd-controller", "argocd-application-controller", "kustomize-controller", "helm-controller", "fleetagent", "configsync"}
 
-// GitOpsOwner returns the field manager of a GitOps tool that wrote the spec of an object; empty if
-// there is none.
+// GitOpsOwner returns the field manager of a GitOps tool that wrote the spec of an object; empty
+// without such a manager.
 func GitOpsOwner(object *unstructured.Unstructured) string { return gitOpsManagerOf(object, "f:spec") }
 
 // gitOpsManagerOf returns the field manager of a GitOps tool that wrote a field, which is a key of
@@ -66,8 +66,8 @@ func (c *Cluster) WriteSpec(ctx context.Context, before, after *unstructured.Uns
 }
 
 // whileSpecStays writes an object that was read before, with a resource version. After a conflict
-// it writes again with the newest version, if the spec is still that of before: the operator may
-// have written the status.
+// it writes again with the newest version, if the spec has not changed: the operator may have
+// written the status.
 func whileSpecStays(
 	ctx context.Context, resource dynamic.ResourceInterface, before *unstructured.Unstructured, version string, write func(version string) error,
 ) error {

@@ -55,7 +55,7 @@ func texts(value any) func(yield func(string) bool) {
 	}
 }
 
-// masking returns the mask of the Differ for recorded revisions of an owner. A record does not tell
+// masking returns the mask of the Differ for recorded revisions of an owner. A record does not say
 // which of its values were in Secrets, and those Secrets may have changed since. So every value is
 // secret that is neither a default of the chart nor set by the spec or a ConfigMap.
 func (d Differ) masking(ctx context.Context, owner *unstructured.Unstructured, records ...*helm.Recorded) Mask {

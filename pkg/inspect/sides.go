@@ -24,7 +24,7 @@ type DiffRow struct {
 // change.
 func (d Difference) SideBySide() []DiffRow {
 	rows := d.rows()
-	// until is the index of the row after the last one that a change shows.
+	// until is the index after the last row shown for a change.
 	shown, until := rows[:0:0], 0
 	for i, row := range rows {
 		if row.Equal {

@@ -15,7 +15,7 @@ import (
 type State int
 
 const (
-	// StateNotReady goes on by itself, as far as the object's own conditions tell.
+	// StateNotReady may become ready without help, according to the conditions of the object.
 	StateNotReady State = iota
 	// StateNeedsPerson does not go on before someone changes an object.
 	StateNeedsPerson

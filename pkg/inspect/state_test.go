@@ -14,7 +14,7 @@ import (
 	"github.com/example/demoapp-controller/test/expect"
 )
 
-// TestState: the state in lists is the verdict of kubectl demoapp why, as far as the object's own status tells.
+// TestState: the state in lists is the verdict of kubectl demoapp why, derived from the object's own status.
 func TestState(t *testing.T) {
 	const person, waits = inspect.StateNeedsPerson, inspect.StateNotReady
 	tests := map[string]struct {

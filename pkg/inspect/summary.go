@@ -62,7 +62,7 @@ type Summary struct {
 	// Ready is the status of the condition Ready: True, False or Unknown. It is Unknown while the
 	// operator has not seen the object's generation.
 	Ready metav1.ConditionStatus
-	// Reason and Message are those of Ready.
+	// Reason and Message are from the condition Ready.
 	Reason, Message string
 	Stalled         bool
 	Drifted         bool

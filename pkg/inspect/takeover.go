@@ -18,7 +18,7 @@ import (
 type Intended struct {
 	Chart  *chart.Chart
 	Values map[string]any
-	// Overridden are the values that the entry sets over those of the object. They count as secret.
+	// Overridden are the values by which the entry overrides the object. They count as secret.
 	Overridden map[string]any
 }
 

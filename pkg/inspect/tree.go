@@ -36,17 +36,17 @@ type Node struct {
 	// Object is the object without the data of a Secret; nil if it is absent or cannot be read.
 	Object *unstructured.Unstructured
 	// Health is the object's health by kstatus. It is NotFound for an absent object, and Unknown
-	// for one that cannot be read.
+	// for an unreadable object.
 	Health health.Health
 	// Err is why the object, or one of the lists of its children, could not be read.
 	Err error
-	// Resource is the resource of an object of the operator's kinds, and zero for all others.
+	// Resource is the resource of an object of the operator's kinds, and zero for any other object.
 	Resource schema.GroupResource
 	// Revisions are the recorded revisions of the object's release, the newest first.
 	Revisions []Revision
 	Children  []*Node
 
-	// status is that of an object of the operator's kinds.
+	// status is the status of an object of the operator's kinds, and empty for any other object.
 	status Status
 }
 
@@ -111,12 +111,12 @@ func (c *Cluster) Tree(ctx context.Context, root Reference) (*Node, error) {
 	return c.tree(ctx, root, func(*Node) bool { return true })
 }
 
-// Overview is [Cluster.Tree] without what is below ready objects of the operator's kinds.
+// Overview is [Cluster.Tree] without the objects below ready objects of the operator's kinds.
 func (c *Cluster) Overview(ctx context.Context, root Reference) (*Node, error) {
 	return c.tree(ctx, root, func(node *Node) bool { return !node.ready() })
 }
 
-// tree reads the root and what is below it. Below other objects, it reads on if expands says so.
+// tree reads the root and the objects below it. Below other objects, it reads on if expands says so.
 func (c *Cluster) tree(ctx context.Context, root Reference, expands func(*Node) bool) (*Node, error) {
 	t, err := c.newTreeReader(ctx)
 	if err != nil {
@@ -162,7 +162,7 @@ func (c *Cluster) newTreeReader(ctx context.Context) (*treeReader, error) {
 	return &treeReader{cluster: c, kinds: kinds, byName: byName, reads: make(chan struct{}, maxReads), lists: map[place]*listed{}}, nil
 }
 
-// root reads an object without what is below it.
+// root reads an object without its children.
 func (t *treeReader) root(ctx context.Context, root Reference) (*Node, error) {
 	object, err := t.cluster.Get(ctx, root)
 	if err != nil {
@@ -171,7 +171,7 @@ func (t *treeReader) root(ctx context.Context, root Reference) (*Node, error) {
 	return t.node(object), nil
 }
 
-// resourceOf returns the resource of a kind of the operator, and zero for all others.
+// resourceOf returns the resource of a kind of the operator, and zero for any other kind.
 func (t *treeReader) resourceOf(kind schema.GroupKind) schema.GroupResource {
 	for _, own := range t.kinds {
 		if own.GroupKind() == kind {
@@ -197,8 +197,8 @@ func (t *treeReader) node(object *unstructured.Unstructured) *Node {
 	return node
 }
 
-// read returns the node of an object that its owner names. A UID that is not empty must be that of
-// the object: another object of the name is not the owner's.
+// read returns the node of an object that its owner names. If uid is set, the object must have it:
+// another object of the name is not the owner's.
 func (t *treeReader) read(ctx context.Context, reference Reference, uid types.UID) *Node {
 	object, err := t.get(ctx, reference)
 	switch {
@@ -221,7 +221,7 @@ func (t *treeReader) get(ctx context.Context, reference Reference) (*unstructure
 	return t.cluster.Get(ctx, reference)
 }
 
-// readLevel reads the children of nodes, without what is below them.
+// readLevel reads the children of nodes, but no objects below the children.
 func (t *treeReader) readLevel(ctx context.Context, level []*Node) {
 	t.readLists(ctx, level)
 	var group sync.WaitGroup
@@ -233,7 +233,7 @@ func (t *treeReader) readLevel(ctx context.Context, level []*Node) {
 	group.Wait()
 }
 
-// readChildren reads the objects below a node, without what is below them.
+// readChildren reads the objects directly below a node.
 func (t *treeReader) readChildren(ctx context.Context, node *Node) {
 	if node.Owned() {
 		node.Children = t.readNamed(ctx, node)

@@ -20,7 +20,7 @@ const (
 	// a tree. For more, all objects of the kind in the namespace are listed.
 	maxSingleReads = 20
 	// maxListed bounds such a list, as a multiple of the requests that it saves: many objects of a
-	// namespace may belong to others.
+	// namespace may belong to other owners.
 	maxListed = 50
 )
 
@@ -35,7 +35,7 @@ type place struct {
 type listed struct {
 	byName       map[string]*unstructured.Unstructured
 	byController map[types.UID][]*unstructured.Unstructured
-	// revisions are those of the records among Secrets.
+	// revisions are read from the records among Secrets.
 	revisions map[string][]Revision
 }
 
@@ -88,7 +88,7 @@ func (t *treeReader) wanted(level []*Node) map[place]int {
 }
 
 // list lists a kind in a namespace. It returns nil if there are more than limit objects or if they
-// cannot be listed: each request of its own then tells why.
+// cannot be listed: each single request then returns its own error.
 func (t *treeReader) list(ctx context.Context, where place, limit int) *listed {
 	t.reads <- struct{}{}
 	defer func() { <-t.reads }()

@@ -26,9 +26,9 @@ type Value struct {
 }
 
 // Values returns the values that the chart of an owner gets, with their sources, sorted by path.
-// The defaults of the chart are those of the deployed revision. If the records cannot be read, note
-// says so and the defaults are absent. If a source cannot be read, the values of the others come
-// with the error.
+// The defaults of the chart are the defaults of the deployed revision. If the records cannot be
+// read, note says so and the defaults are absent. If a source cannot be read, the values of the
+// remaining sources come with the error.
 func (d Differ) Values(ctx context.Context, owner *unstructured.Unstructured) (found []Value, note, err error) {
 	if d.Functions.Children != nil {
 		return nil, nil, fmt.Errorf("%s has no chart: it creates its objects itself", ReferenceOf(owner))
@@ -164,7 +164,7 @@ func restoreSpec(owner *unstructured.Unstructured, record *helm.Recorded, record
 	return &Restored{Owner: restored}, nil
 }
 
-// ofGeneration returns the newest record of the owner's generation; nil if there is none.
+// ofGeneration returns the newest record of the owner's generation; nil if no record has it.
 func ofGeneration(records []*helm.Recorded, owner *unstructured.Unstructured) *helm.Recorded {
 	for _, record := range slices.Backward(records) {
 		isOwner := record.OwnerUID() == "" || record.OwnerUID() == owner.GetUID()
@@ -175,7 +175,7 @@ func ofGeneration(records []*helm.Recorded, owner *unstructured.Unstructured) *h
 	return nil
 }
 
-// restoreInline restores spec.values. The record does not tell which value was in spec.values and
+// restoreInline restores spec.values. The record does not say which value was in spec.values and
 // which in a Secret of valuesFrom, so only values that spec.values has now are restored.
 func restoreInline(owner *unstructured.Unstructured, layers []Layer, recorded map[string]any) (notes []string, err error) {
 	var below, fields []Layer

@@ -24,8 +24,8 @@ var gates = map[string]string{
 }
 
 // WaitsFor returns a function that says in a few words what an object waits for: another object, as
-// KIND/NAME, or the gate that holds a change. The text is empty if the object is ready or does not
-// name what it waits for. The function reads nothing but the summary, so that lists stay cheap;
+// KIND/NAME, or the gate that holds a change. The text is empty if the object is ready or names no
+// such object or gate. The function reads nothing but the summary, so that lists stay cheap;
 // [Cluster.Why] follows an object to the cause.
 func (c *Cluster) WaitsFor(ctx context.Context) (func(Summary) string, error) {
 	own, err := c.Kinds(ctx)

@@ -37,8 +37,8 @@ const (
 )
 
 // Watch follows all objects of all kinds of the operator. It keeps only their summaries. Readers
-// ask for what has changed since a version, so a slow reader holds no memory. It is safe for
-// concurrent use.
+// ask for the changes since a version, so a slow reader holds no memory. It is safe for concurrent
+// use.
 type Watch struct {
 	cluster   *Cluster
 	namespace string
@@ -74,10 +74,10 @@ type WatchedKind struct {
 	Err error
 }
 
-// Changes are what has changed since a version.
+// Changes are the changes since a version.
 type Changes struct {
 	Version uint64
-	// Reset says that Objects are all objects; others no longer exist.
+	// Reset says that Objects are all objects; all earlier objects are gone.
 	Reset   bool
 	Objects []Summary
 	Removed []Reference
@@ -110,7 +110,7 @@ func (w *Watch) Run(ctx context.Context) {
 	}
 }
 
-// discover begins the watches of new kinds and ends those of kinds that are gone.
+// discover begins the watches of new kinds and ends the watches of removed kinds.
 func (w *Watch) discover(ctx context.Context, running *sync.WaitGroup) {
 	if cached, ok := w.cluster.Discovery.(discovery.CachedDiscoveryInterface); ok {
 		cached.Invalidate()
@@ -174,7 +174,7 @@ func (w *Watch) Changed() <-chan struct{} {
 	return w.changed
 }
 
-// Changes returns what has changed since a version; 0 stands for the beginning.
+// Changes returns the changes since a version; 0 stands for the beginning.
 func (w *Watch) Changes(since uint64) Changes {
 	w.mu.Lock()
 	defer w.mu.Unlock()

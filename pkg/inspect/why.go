@@ -40,7 +40,7 @@ func (v Verdict) String() string {
 	return [...]string{"ready", "waits", "needs a person"}[v]
 }
 
-// Step is an object on the way from the object that is not ready to the cause, and what it says.
+// Step is an object on the path from the object that is not ready to the cause, with the finding about it.
 type Step struct {
 	Object Reference
 	// Text is the object's own message. Texts of objects are not trusted: escape them.
@@ -55,7 +55,7 @@ type Explanation struct {
 	Steps []Step
 	// Commands are the commands to type next.
 	Commands []string
-	// Notes say what could not be read, and what is wrong besides.
+	// Notes name unreadable objects and further problems.
 	Notes []string
 }
 
@@ -97,15 +97,15 @@ type why struct {
 	operatorErr error
 }
 
-// facts are what is known besides the objects of the tree.
+// facts are the inputs of a verdict apart from the objects of the tree.
 type facts struct {
 	now time.Time
 	// kinds are the kinds that the API server serves, by name.
 	kinds map[string]schema.GroupVersionKind
-	// events are those of the object in question. Those of the operator's kinds repeat conditions
-	// and are not read.
+	// events are the events of the object in question. Events of the operator's kinds repeat
+	// conditions and are not read.
 	events []corev1.Event
-	// node is that of the pod in question; nil for another object, or if it cannot be read.
+	// node is the node of the pod in question; nil for another object, or if it cannot be read.
 	node *corev1.Node
 	// operator is nil if the Lease cannot be read.
 	operator *operatorFacts
@@ -128,7 +128,7 @@ type finding struct {
 	// either, the object is the cause.
 	child *Node
 	next  *Reference
-	// others are the objects to look at if next is healthy.
+	// others are the objects to examine if next is healthy.
 	others []Reference
 	// blamed says that next is the cause if it exists: its own state says nothing about this.
 	blamed bool
@@ -191,7 +191,7 @@ func (w *why) readOperator(ctx context.Context) {
 	}
 }
 
-// follow looks at one object after the other until one is the cause.
+// follow examines one object after the other until it finds the cause.
 func (w *why) follow(ctx context.Context, node *Node) error {
 	e := w.explanation
 	seen := map[Reference]bool{}
@@ -239,7 +239,7 @@ func (w *why) follow(ctx context.Context, node *Node) error {
 }
 
 // blamePod adds the pod that a message of an owner blames, if the user may not read the way to the
-// pod below the last node. The verdict then is that of a user who may.
+// pod below the last node. The verdict is then the same as for a user with that permission.
 func (w *why) blamePod(last *Node) {
 	e := w.explanation
 	for _, step := range slices.Backward(e.Steps) {

@@ -47,7 +47,7 @@ var forceable = []string{
 	childv1alpha1.ReasonAwaitingChange,
 }
 
-// finalizers are those of the operator. Kinds of a library have the group of the kind as prefix.
+// finalizers are the finalizers of the operator. Kinds of a library have the group of the kind as prefix.
 var finalizers = []string{
 	demov1alpha1.Finalizer, databasev1.Finalizer, examplev1.Finalizer, watchesv1alpha1.Finalizer, watchesv1alpha1.FormerFinalizer,
 }
@@ -114,7 +114,7 @@ func force(node *Node) string {
 }
 
 // ofFailing says why an object is not ready that the operator neither holds nor left unseen: the
-// API server refuses something, or another object is missing, not ready or in the way.
+// API server refuses something, or another object is missing, not ready or has the same name.
 func (f facts) ofFailing(node *Node, summary Summary, found finding) finding {
 	if strings.Contains(summary.Message, releasev1alpha1.AnnotationAdoptRelease) {
 		found.commands = []string{fmt.Sprintf("kubectl demoapp adopt %s/%s -n %s", strings.ToLower(node.Kind), node.Name, node.Namespace)}
@@ -161,7 +161,7 @@ func (f facts) ofFailing(node *Node, summary Summary, found finding) finding {
 var absence = regexp.MustCompile(`does not exist|not found|has no key`)
 
 // missingVerdict is the verdict about an object outside the tree that a reason of this name is
-// about: one that someone has to create or correct, or one that the operator waits for.
+// about: an object that someone has to create or correct, or an object that the operator waits for.
 func missingVerdict(reason string) Verdict {
 	for _, word := range []string{"NotFound", "Missing", "Invalid", "Conflict", "Refused", "Taken"} {
 		if strings.Contains(reason, word) {
@@ -292,9 +292,9 @@ func (f facts) worst(node *Node) *Node {
 	return found
 }
 
-// rankOf orders unhealthy objects, those that block most first. It is 0 for a healthy object. Of the
-// pods of a controller, one that does not go on by itself comes before one that has failed, because
-// the controller replaces that, and one that failed long ago comes last.
+// rankOf orders unhealthy objects, those that block most first. It is 0 for a healthy object. Among
+// the pods of a controller, a pod that needs help comes before a failed pod, because the controller
+// replaces failed pods. A pod that failed long ago comes last.
 func (f facts) rankOf(node *Node) int {
 	rank := slices.Index(unhealthy, node.Health.Status) + 1
 	if rank == 0 || node.GroupVersionKind != pods || node.Object == nil || metav1.GetControllerOf(node.Object) == nil {

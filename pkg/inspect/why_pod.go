@@ -67,8 +67,8 @@ func logsOf(pod *corev1.Pod, container string) string {
 	return logs
 }
 
-// ofOther says why any other object is not healthy: what Kubernetes reports in its conditions or
-// its events, or what is below it.
+// ofOther says why any other object is not healthy: it has the conditions or events that Kubernetes
+// reports, or the objects below the object.
 func (f facts) ofOther(node *Node) finding {
 	found := finding{verdict: Waits, text: node.Health.Message, commands: []string{kubectl("describe", node.Reference)}}
 	switch node.GroupKind() {

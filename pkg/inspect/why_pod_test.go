@@ -51,7 +51,7 @@ func waits(reason, message string) string {
 	return fmt.Sprintf(`{phase: Pending, containerStatuses: [{name: web, image: "a:1", state: {waiting: {reason: %s, message: %q}}}]}`, reason, message)
 }
 
-// crashes returns the status of a pod whose container crashes again and again.
+// crashes returns the status of a pod whose container crashes repeatedly.
 func crashes(code int, reason string) string {
 	return fmt.Sprintf(`{phase: Running, containerStatuses: [{name: web, image: "a:1", state: {waiting: {reason: CrashLoopBackOff}}, `+
 		`lastState: {terminated: {exitCode: %d, reason: %s}}}]}`, code, reason)
@@ -72,7 +72,7 @@ status: {phase: Failed, reason: Evicted, message: low on memory, conditions: [{t
 `
 }
 
-// TestWhyOfPods follows an app through its Deployment to what keeps a pod from running.
+// TestWhyOfPods follows an app through its Deployment to the reason that keeps a pod from running.
 func TestWhyOfPods(t *testing.T) {
 	const (
 		describe = "kubectl describe pod web-1-a -n shop"

@@ -178,7 +178,7 @@ func TestWhyNamesMissingPermissions(t *testing.T) {
 		"kubectl get lease demoapp-controller -n demoapp-system", "kubectl describe secret keys -n shop")
 }
 
-// TestWhyOfReadyObjectReadsNothingElse: what is below a ready object is not read.
+// TestWhyOfReadyObjectReadsNothingElse: objects below a ready object are not read.
 func TestWhyOfReadyObjectReadsNothingElse(t *testing.T) {
 	cluster, client := treeCluster(t, release)
 	kind, err := cluster.Kind(t.Context(), "demoapp")

@@ -173,7 +173,7 @@ func (e *Environment) Informer(
 
 // Selection returns the shards whose objects the process caches; nil for all. Only informers of
 // objects that passes in the same namespace read select them. Custom resources are cached in full,
-// because some are compared with those of other namespaces, as the hosts of EcommercePlatforms.
+// because some are compared across namespaces, such as the hosts of EcommercePlatforms.
 func (e *Environment) Selection() *shardcache.Selection { return e.Shards.Selection() }
 
 // Informers calls Informer for each watched namespace, and returns the informers by namespace.
@@ -223,7 +223,7 @@ func (e *Environment) AddService(name string, run func(ctx context.Context) erro
 
 // AddController adds a controller of the kind, and the caches that must sync before the process is
 // ready. See Controller for the contract of run. With --shards, one replica runs the controller:
-// the one that holds shard 0.
+// the replica that holds shard 0.
 func (e *Environment) AddController(name string, run func(stop, lead context.Context) error, synced ...controller.NamedSync) {
 	e.AddSharded(name, e.Shards.First(run), synced...)
 }

@@ -89,7 +89,8 @@ func (l packageLog) Write(line []byte) (int, error) {
 }
 
 // packageLogLevel returns the level of a line of package log, and whether the line is passed on.
-// functions are the callers, the innermost first: those in package log, and then the one that logs.
+// functions are the callers, the innermost first: callers in package log, followed by the caller
+// that logs.
 func packageLogLevel(functions []string) (level slog.Level, pass bool) {
 	level = slog.LevelDebug
 	for _, function := range functions {

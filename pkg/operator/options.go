@@ -40,8 +40,8 @@ type Options struct {
 	Name string
 	// Version is the program's version in user agents, logs and the metric <name>_build_info.
 	Version string
-	// ReportedImages are the images that the program uses in place of others, for the report on the
-	// Lease. Optional.
+	// ReportedImages are the images that replace the program's default images, for the report on
+	// the Lease. Optional.
 	ReportedImages map[string]string
 	// Commit and Date are the commit that the program was built from and its time (RFC 3339), or
 	// "unknown". The commit of a build with uncommitted changes ends with "+dirty".

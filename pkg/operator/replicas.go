@@ -52,8 +52,8 @@ type replicas struct {
 type replicaEntry struct {
 	Renewed metav1.MicroTime `json:"renewed"`
 	Shards  []int            `json:"shards,omitempty"`
-	// Leaving is true when the replica gives back all shards. Others need not wait for its slowest
-	// pass to take those that it has drained.
+	// Leaving is true when the replica gives back all shards. Another replica can take the drained
+	// shards without waiting for the slowest pass of this replica.
 	Leaving bool `json:"leaving,omitempty"`
 }
 
@@ -99,7 +99,7 @@ func (r *replicas) live() (staying map[string][]int, leaving []int) {
 	return staying, leaving
 }
 
-// leave tells the others that this replica gives back all shards.
+// leave announces that this replica gives back all shards.
 func (r *replicas) leave(ctx context.Context) {
 	r.mu.Lock()
 	r.leaving = true
@@ -185,9 +185,9 @@ func (r *replicas) refresh(ctx context.Context) {
 	}
 }
 
-// publish writes the entry of this replica before its next renewal, so that others learn at once
-// which shards it has taken and given back. It does not renew the Lease. After an error, the next
-// renewal writes the entry.
+// publish writes the entry of this replica before its next renewal, so that every replica learns at
+// once which shards it has taken and given back. It does not renew the Lease. After an error, the
+// next renewal writes the entry.
 func (r *replicas) publish(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, r.options.RetryPeriod)
 	defer cancel()

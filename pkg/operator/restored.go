@@ -53,7 +53,7 @@ func (w *restoreWatch) Leases(namespace string) coordinationv1client.LeaseInterf
 	return watchedLease{w.LeasesGetter.Leases(namespace), w, namespace}
 }
 
-// known returns the last resourceVersion of a Lease; "" if there is none.
+// known returns the last resourceVersion of a Lease; "" for an unknown Lease.
 func (w *restoreWatch) known(lease cache.ObjectName) string {
 	w.mu.Lock()
 	defer w.mu.Unlock()

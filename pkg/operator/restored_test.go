@@ -18,8 +18,8 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// TestRestoreOfEtcd: an answer about the Lease that is older than what was known before its request ends
-// the process.
+// TestRestoreOfEtcd: an answer about the Lease that is older than the state known before its request
+// ends the process.
 func TestRestoreOfEtcd(t *testing.T) {
 	tests := map[string]struct {
 		versions []string

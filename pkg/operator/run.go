@@ -209,8 +209,8 @@ func prepare(
 	}, nil
 }
 
-// joinPatience bounds how long a replica with shards waits for its caches before it joins the others,
-// so that a kind that cannot be listed does not keep it from the work on the other kinds.
+// joinPatience bounds how long a replica with shards waits for its caches before it joins, so that a
+// kind that cannot be listed does not keep it from the work on other kinds.
 const joinPatience = time.Minute
 
 // process is the operator process. Tests replace its parts.
@@ -300,8 +300,8 @@ func (p *process) awaitKinds(stop context.Context, started <-chan struct{}, shar
 		return false
 	}
 	if shards != nil {
-		// Others give shards to a replica as soon as it campaigns, and it makes no pass before its
-		// caches are synced.
+		// Running replicas give shards to a new one as soon as it campaigns, and the new replica
+		// makes no pass before its caches are synced.
 		p.ready.awaitSynced(stop, joinPatience)
 	}
 	return true

@@ -59,7 +59,7 @@ func target(shards int, self string, live map[string][]int) int {
 // gives back shard 0, so that the work that one replica does for all does not move. Replicas begin
 // with different free shards, by the order of their identities, because a replica that loses a
 // campaign starts the next one only after a retry period. lacks is true if the replica holds less
-// than its share, so that it waits for others.
+// than its share, and waits until other replicas give back shards.
 func nextShards(
 	shards int, self string, own map[int]shardStanding, live map[string][]int, busy []int,
 ) (start, leave []int, lacks bool) {

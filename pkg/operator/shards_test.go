@@ -297,7 +297,7 @@ func TestReplicasStartTogether(t *testing.T) {
 }
 
 // TestJoiningReplicaGetsItsShare: a replica gets shards although no other one has more than the
-// average, rounded up. Others give back no more than they have to.
+// average, rounded up. The giving replicas give back no more than needed.
 func TestJoiningReplicaGetsItsShare(t *testing.T) {
 	client := stampedClient()
 	synctest.Test(t, func(t *testing.T) {
@@ -353,7 +353,7 @@ func TestDrainedShardWaitsForPass(t *testing.T) {
 }
 
 // TestLeavingReplicaIsBusy: a replica that ends still makes a pass in one shard. Another replica
-// takes the others meanwhile.
+// takes the remaining shards meanwhile.
 func TestLeavingReplicaIsBusy(t *testing.T) {
 	client := stampedClient()
 	synctest.Test(t, func(t *testing.T) {
@@ -424,8 +424,8 @@ func TestOtherNumberOfShardsWaits(t *testing.T) {
 	})
 }
 
-// TestTakenShardIsDrained: another client takes the Lease of one shard. The replica keeps the
-// others.
+// TestTakenShardIsDrained: another client takes the Lease of one shard. The replica keeps its
+// remaining shards.
 func TestTakenShardIsDrained(t *testing.T) {
 	for name, isBusy := range map[string]bool{"idle": false, "during a pass": true} {
 		t.Run(name, func(t *testing.T) {

@@ -31,8 +31,8 @@ func whyCommand(object inspect.Reference) string {
 	return printable(command) + " shows the cause"
 }
 
-// oneOf returns an error for a flag's value that is none of the allowed ones, and names the
-// nearest. An empty value is not named.
+// oneOf returns an error if a flag's value is not allowed, and names the nearest allowed value. An
+// empty value is not named.
 func oneOf(flag, value string, allowed ...string) error {
 	if slices.Contains(allowed, value) {
 		return nil
@@ -88,8 +88,8 @@ func explainField(err error, object *unstructured.Unstructured) error {
 	return fmt.Errorf("%w; did you mean %q?", err, strings.Join(path, "."))
 }
 
-// refuseUnknown lets all commands that only have other commands below them, and help, fail for a
-// word that is none of these. cobra's own message has several lines, or is none.
+// refuseUnknown makes commands that only have subcommands fail for an unknown word. It treats help
+// in the same way. cobra's own message has several lines, or is missing.
 func refuseUnknown(cmd *cobra.Command) {
 	switch {
 	case cmd.Name() == "help":
@@ -149,7 +149,7 @@ func (c *command) explain(ctx context.Context, err error) string {
 }
 
 // permissionsCommand is the command that lists the permissions of the user in the namespace of a
-// refusal; by default in that of the command.
+// refusal; by default in the command's own namespace.
 func (c *command) permissionsCommand(answer string) string {
 	command := "kubectl auth can-i --list"
 	if namespace := refusal.PermissionNamespace.Subject(answer); namespace != "" {

@@ -120,7 +120,7 @@ func (c *command) completeFlags(cmd *cobra.Command) {
 			must(cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)))
 		}
 	}
-	// The flag output of some commands is a file. Of the others, it names the formats.
+	// The flag output of some commands is a file. For all other commands, it names the formats.
 	if output := cmd.Flags().Lookup("output"); output != nil && output.Shorthand == "o" {
 		formats := slices.DeleteFunc([]cobra.Completion{"json", "yaml", "name", "wide"}, func(format string) bool { return !strings.Contains(output.Usage, format) })
 		must(cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp)))

@@ -30,8 +30,8 @@ func execute(t *testing.T, args ...string) (code int, out, errs string) {
 
 const typedChart = "../scaffold/testdata/typed"
 
-// TestCreateKind: the files are written, say what was widened, and are overwritten only with
-// --force.
+// TestCreateKind: the command writes the files, reports what it widened, and overwrites files only
+// with --force.
 func TestCreateKind(t *testing.T) {
 	output := filepath.Join(t.TempDir(), "kinds", "typed")
 	args := []string{"create", "kind", "--chart", typedChart, "--output", output}
@@ -67,8 +67,8 @@ func TestCreateKindPrints(t *testing.T) {
 	}
 }
 
-// TestUsageErrors: a word that is no command, and a value that a flag cannot have, are one line
-// with what was meant.
+// TestUsageErrors: for an unknown command and for an invalid value of a flag, one line names the
+// nearest valid word.
 func TestUsageErrors(t *testing.T) {
 	tests := map[string]string{
 		"gett":                   `no command "gett"; did you mean "get"?`,

@@ -26,7 +26,7 @@ func TestDiffCommand(t *testing.T) {
 		file      string
 		edited    bool
 		forbidden bool
-		// version is that of a plugin that knows DemoApps. The operator has v1.
+		// version is the version of a plugin that knows DemoApps. The operator has v1.
 		version    string
 		code       int
 		out, error string

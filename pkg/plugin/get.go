@@ -187,7 +187,7 @@ func (c *command) watchList(
 // query is what a list reads.
 type query struct {
 	kinds []inspect.Kind
-	// names are the names of objects, beside their kinds; nil for all objects of the kinds.
+	// names are the names of objects, without their kinds; nil for all objects of the kinds.
 	names []string
 	// namespace is empty for all namespaces.
 	namespace, selector string

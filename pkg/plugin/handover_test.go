@@ -23,8 +23,8 @@ import (
 
 const newestRecord = "shop/sh.helm.release.v1.web.v2"
 
-// TestHandover lets releases go and takes them over. No operator runs: the status says beforehand
-// what it would answer.
+// TestHandover lets releases go and takes them over. No operator runs: the status already has the
+// answer that an operator would give.
 func TestHandover(t *testing.T) {
 	t.Parallel()
 	const shown = "Release web, revision 2 (deployed), chart demo-app@0.1.0:\n  ConfigMap/web\n"

@@ -12,7 +12,7 @@ import (
 	"github.com/example/demoapp-controller/test/expect"
 )
 
-// operatorLog has lines about two objects, of two replicas, and lines that are none.
+// operatorLog has lines of two replicas about two objects, and lines about no object.
 var operatorLog = strings.Join([]string{
 	`{"time":"1970-01-01T01:00:02Z","level":"ERROR","msg":"The pass failed","controller":"demoapp","object":{"name":"web","namespace":"shop"},"reconcileID":"5f0c1b9e","generation":2,"reason":"Retry","err":"chart: a \u001b[31mred one"}`,
 	`{"time":"1970-01-01T01:00:01Z","level":"INFO","msg":"Event","controller":"demoapp","object":{"name":"web","namespace":"shop"},"reconcileID":"5f0c1b9e","generation":1,"type":"Normal","attempts":3}`,

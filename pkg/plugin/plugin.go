@@ -33,7 +33,7 @@ type Options struct {
 	// demoapp-system/demoapp-controller.
 	Operator types.NamespacedName
 	// Kinds are the functions of kinds, which say what an object desires. A kind with a release whose
-	// spec is the values of its chart, such as those of watches.yaml, needs none.
+	// spec is the values of its chart, such as the kinds of watches.yaml, needs no functions.
 	Kinds map[schema.GroupKind]inspect.KindFunctions
 	// Intended returns the release that a file watches.yaml makes for an object; it may be nil.
 	Intended func(ctx context.Context, file string, object *unstructured.Unstructured) (inspect.Intended, error)

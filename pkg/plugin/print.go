@@ -120,7 +120,7 @@ func (c *command) printAs(format string, value any) error {
 	return err
 }
 
-// statusWord is the reason of Ready, with what it hides.
+// statusWord is the reason of Ready, followed by the states that Ready hides.
 func statusWord(s inspect.Summary) string {
 	words := []string{s.Reason}
 	for _, more := range []struct {

@@ -46,8 +46,9 @@ func TestChangedRecord(t *testing.T) {
 	}
 }
 
-// TestRecordedChartReadsItsNamespace: whoever may edit Secrets of a namespace can change the chart
-// of a record. The chart must not read other namespaces with the permissions of the plugin's user.
+// TestRecordedChartReadsItsNamespace: everyone with permission to edit Secrets of a namespace can
+// change the chart of a record. The chart must not read other namespaces with the permissions of
+// the plugin's user.
 func TestRecordedChartReadsItsNamespace(t *testing.T) {
 	t.Parallel()
 	tests := []struct {

@@ -80,7 +80,7 @@ func (c *command) printLeftOut(bundle *inspect.Bundle) {
 	}
 }
 
-// writeBundle writes a bundle as an archive, with a file that says what it lacks.
+// writeBundle writes a bundle as an archive, with a file that lists the missing parts.
 func (c *command) writeBundle(out io.Writer, bundle *inspect.Bundle) error {
 	files := maps.Clone(bundle.Files)
 	files["left-out.txt"] = []byte(strings.Join(bundle.LeftOut, "\n") + "\n")

@@ -17,7 +17,7 @@ import (
 )
 
 // printable returns a text of the cluster in one line, without characters that would control a
-// terminal: whoever writes a status or names a container is not trusted.
+// terminal: authors of a status or of a container's name are not trusted.
 func printable(text string) string { return message.Printable(message.OneLine(text)) }
 
 // color is the number of an ANSI color; 0 is the terminal's own.
@@ -64,11 +64,12 @@ func (s screen) paint(text string, in color) string {
 	return fmt.Sprintf("\x1b[%dm%s\x1b[0m", in, text)
 }
 
-// Columns are cut to fit the screen: those of names, which people type into the next command, only
-// if all others have their least width.
+// Columns are cut to fit the screen: columns of names, which people type into the next command, are
+// cut only if every other column has its least width.
 const (
-	// minColumn is the least width of a column, minName that of names while other columns can be
-	// cut, minShortName that of names after that, and minLast the room for the last column.
+	// minColumn is the least width of a column. Columns of names have at least minName while
+	// another column can be cut, and minShortName after that. minLast is the room for the last
+	// column.
 	minColumn, minName, minShortName, minLast = 5, 24, 8, 9
 	// gap is the space between two columns, and screenGap that on a screen.
 	gap, screenGap = 3, 2

@@ -36,7 +36,7 @@ func openTerminal(t *testing.T, columns uint16) (controller, terminal *os.File) 
 	return controller, terminal
 }
 
-// onTerminal runs the plugin in a terminal of 80 columns and returns what it printed.
+// onTerminal runs the plugin in a terminal of 80 columns and returns its output.
 func (w *releaseWorld) onTerminal(t *testing.T, args ...string) string {
 	t.Helper()
 	controller, terminal := openTerminal(t, 80)

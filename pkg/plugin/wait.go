@@ -133,7 +133,7 @@ func watchesFor(objects []*unstructured.Unstructured) []inspect.Followed {
 	return found
 }
 
-// state is the last known state of an awaited object. The zero value is that of an object that was
+// state is the last known state of an awaited object. The zero value stands for an object that was
 // not seen yet. text says the state in a line.
 type state struct {
 	seen    bool

@@ -66,7 +66,7 @@ func (w *releaseWorld) watching(t *testing.T, changes []func(), args ...string) 
 	return out.String()
 }
 
-// TestEvents shows the events of a tree and goes on with new ones, those of a new object included.
+// TestEvents shows the events of a tree and goes on with new events, also for a new object.
 func TestEvents(t *testing.T) {
 	t.Parallel()
 	w := newAppsWorld(t)

@@ -216,7 +216,7 @@ func (c *command) writeAll(
 
 // failedObjects are objects to which a request could not be written for the same reason.
 type failedObjects struct {
-	// same is the text that the failures share, and line that of the first object.
+	// same is the text that the failures share, and line the failure of the first object.
 	same, line string
 	// more is the number of further objects.
 	more int

@@ -121,8 +121,8 @@ func TestWriteCommands(t *testing.T) {
 	}
 }
 
-// TestPermissionsOfTheRefusedNamespace: a refusal may be about another namespace than that of the
-// command, such as the operator's.
+// TestPermissionsOfTheRefusedNamespace: a refusal may be about another namespace than the namespace
+// of the command, such as the operator's.
 func TestPermissionsOfTheRefusedNamespace(t *testing.T) {
 	t.Parallel()
 	w := newAppsWorld(t)

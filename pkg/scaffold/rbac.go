@@ -43,7 +43,7 @@ var clusterScoped = []string{
 type rendering struct {
 	// resources are the resources of the objects.
 	resources map[schema.GroupResource]bool
-	// grants are what Roles of the chart grant: the operator can only grant what it may do itself.
+	// grants are what Roles of the chart grant: the operator can grant only permissions that it has.
 	grants []rbacv1.PolicyRule
 	// bound are the roles that bindings of the chart name and the chart does not have.
 	bound map[schema.GroupResource][]string
@@ -278,7 +278,7 @@ func (o *Options) rules(r rendering) (string, error) {
 	return documents(about, role, binding)
 }
 
-// userRoles returns the roles of users for the kind, as those of artifacts/kinds.
+// userRoles returns the roles of users for the kind, as in artifacts/kinds.
 func (o *Options) userRoles() (string, error) {
 	aggregated := func(name string, to []string, verbs ...string) *rbacv1.ClusterRole {
 		role := &rbacv1.ClusterRole{TypeMeta: typeOf("ClusterRole"), ObjectMeta: o.named(name), Rules: []rbacv1.PolicyRule{

@@ -27,9 +27,9 @@ import (
 
 // Options say which kind is made.
 type Options struct {
-	// Group and Version are those of the kind; by default charts.example.com and v1alpha1.
+	// Group and Version are the API group and version of the kind; by default charts.example.com and v1alpha1.
 	Group, Version string
-	// Kind is by default the name of the chart in CamelCase, and Plural that of the kind.
+	// Kind is by default the name of the chart in CamelCase, and Plural the plural of Kind.
 	Kind, Plural string
 	// Chart is the reference of the chart in watches.yaml.
 	Chart string

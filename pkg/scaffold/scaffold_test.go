@@ -446,7 +446,7 @@ func TestErrors(t *testing.T) {
 }
 
 // TestReferencesAreNotRead: a reference to an address is not read. Its field takes any value, and a
-// note names the address, also that of a sub-chart.
+// note names the address, also for a sub-chart.
 func TestReferencesAreNotRead(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		t.Errorf("%s %s was requested", r.Method, r.URL)

@@ -63,7 +63,7 @@ var annotations = map[string]bool{
 	"examples": true, "example": true, "deprecated": true, "readOnly": true, "writeOnly": true, "$anchor": true, "id": true,
 }
 
-// handled are the keywords that a structural schema has, or that convert turns into others.
+// handled are the keywords that a structural schema has, or that convert replaces.
 var handled = map[string]bool{
 	"type": true, "properties": true, "required": true, "additionalProperties": true, "items": true, "enum": true, "const": true, "nullable": true,
 	"minimum": true, "maximum": true, "exclusiveMinimum": true, "exclusiveMaximum": true, "multipleOf": true, "minLength": true, "maxLength": true,
@@ -71,8 +71,8 @@ var handled = map[string]bool{
 }
 
 // convert returns the structural schema of a JSON schema. defaults are the chart's values at the
-// path, nil without any: a field with a default is not required, because the chart's values are
-// merged below those of the object. references are the references on the way to the schema.
+// path, nil without any: a field with a default is not required, because the values of the object
+// are merged over the chart's values. references are the references on the way to the schema.
 func (c *converter) convert(path string, schema, defaults any, references []string) object {
 	if len(references) > 64 || strings.Count(path, ".") > maxDepth {
 		c.widen(path, "the schema is too deep")
@@ -212,7 +212,7 @@ func typeOfAll(lists ...any) []string {
 	return nil
 }
 
-// formats are those of CRDs.
+// formats are the formats that CRDs support.
 var formats = []string{
 	"int32", "int64", "float", "double", "byte", "date", "date-time", "duration", "password", "uuid", "uuid3", "uuid4", "uuid5", "ipv4", "ipv6",
 	"cidr", "uri", "email", "hostname", "mac", "isbn", "isbn10", "isbn13", "creditcard", "ssn", "hexcolor", "rgbcolor",
@@ -339,7 +339,7 @@ func (c *converter) array(path string, source object, references []string, resul
 }
 
 // alternatives returns a schema without alternatives for a type or null, and for integer or string;
-// nil for others.
+// nil for any other alternatives.
 func alternatives(list any) object {
 	members, _ := list.([]any)
 	if len(members) != 2 {
@@ -405,8 +405,8 @@ func (c *converter) inlined(path string, member object, references []string) obj
 	return c.join(path, target, rest)
 }
 
-// join returns a schema with the rules of both. Of two different values of one rule, that of b
-// stays.
+// join returns a schema with the rules of both. If the two have different values for a rule, b
+// wins.
 func (c *converter) join(path string, a, b object) object {
 	joined := maps.Clone(a)
 	for _, keyword := range slices.Sorted(maps.Keys(b)) {

@@ -43,7 +43,7 @@ const (
 
 // parsed are the templates of a chart and its sub-charts.
 type parsed struct {
-	// trees are the templates by name. Those of files have the path that Helm reports.
+	// trees are the templates by name. Templates of files have the path that Helm reports.
 	trees map[string]*parse.Tree
 	// files are the files that Helm renders, with the path of their values.
 	files  []string
@@ -235,8 +235,8 @@ func (r *reader) included(name string, depth int) string {
 	return r.text(tree.Root, depth+1)
 }
 
-// expression returns the text of an expression, as far as it is known: that of an included template,
-// or the texts that the expression names.
+// expression returns the text of an expression, as far as it is known: the text of an included
+// template, or the texts that the expression names.
 func (r *reader) expression(pipe *parse.PipeNode, depth int) string {
 	if pipe == nil {
 		return ""
@@ -269,7 +269,7 @@ func (r *reader) expression(pipe *parse.PipeNode, depth int) string {
 	return strings.ReplaceAll(strings.Join(texts, between), "\n", " ")
 }
 
-// inclusion returns the name of the template that a command includes; empty if it is none.
+// inclusion returns the name of the template that a command includes; empty if the command includes no template.
 func inclusion(command *parse.CommandNode) string {
 	if len(command.Args) < 2 {
 		return ""
@@ -282,7 +282,7 @@ func inclusion(command *parse.CommandNode) string {
 	return name.Text
 }
 
-// indented returns text after the function indent or nindent, and unchanged after others.
+// indented returns text as the functions indent and nindent change it. Any other function leaves the text unchanged.
 func indented(text string, filter *parse.CommandNode) string {
 	if len(filter.Args) != 2 {
 		return text

@@ -68,7 +68,7 @@ func usesOf(content chart.Content, at string, widened *[]string) uses {
 	return u
 }
 
-// below returns the uses with those of a sub-chart, whose values are at a path.
+// below returns the uses together with the uses of a sub-chart, whose values are at a path.
 func (u uses) below(path string, dependency uses) uses {
 	for from, to := range map[*map[string]bool]map[string]bool{&u.paths: dependency.paths, &u.whole: dependency.whole} {
 		for used := range *from {

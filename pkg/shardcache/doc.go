@@ -10,10 +10,11 @@
 // the ranges.
 //
 // When the selection changes, an informer does not list all objects again. It lists the objects of
-// the added shards, reports those of the removed shards as deleted, and goes on with a new watch
-// from the resourceVersion that it had reached. An object that has changed since then comes from
-// that watch. So the resourceVersion of the store never precedes its objects, on which package
-// overlay relies. While the added shards cannot be listed, the informer goes on with the others.
+// the added shards, reports the objects of the removed shards as deleted, and goes on with a new
+// watch from the resourceVersion that it had reached. An object that has changed since then comes
+// from that watch. So the resourceVersion of the store never precedes its objects, on which package
+// overlay relies. While the added shards cannot be listed, the informer goes on with its earlier
+// shards.
 //
 // All informers of this package begin with a consistent read, also from API servers that cannot
 // stream lists. So a new process never acts on a state that ended before its start.

@@ -54,7 +54,7 @@ type server struct {
 	compacted int
 	lists     int
 	failList  error
-	// selectors are those of all requests.
+	// selectors are the selectors of all requests.
 	selectors []string
 	// listed are the resourceVersions that lists have asked for.
 	listed []string
@@ -247,7 +247,7 @@ func (f *follower) expect(cached, events []string) {
 	f.events = nil
 }
 
-// inBothModes runs a test with an API server that selects shards, and with one that does not.
+// inBothModes runs a test with an API server that selects shards, and with an API server that does not.
 func inBothModes(t *testing.T, test func(t *testing.T, s *server)) {
 	t.Helper()
 	for name, honors := range map[string]bool{"server selects": true, "server does not select": false} {
@@ -406,8 +406,8 @@ func (s *server) endWatches() {
 	s.ended = make(chan struct{})
 }
 
-// TestStoreIsComplete: when Add returns, the store has the shard, and its resourceVersion is that
-// of the stream.
+// TestStoreIsComplete: when Add returns, the store has the shard, and its resourceVersion is the
+// resourceVersion of the stream.
 func TestStoreIsComplete(t *testing.T) {
 	inBothModes(t, func(t *testing.T, s *server) {
 		f := follow(t, NewSelection(2), s)

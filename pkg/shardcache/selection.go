@@ -121,7 +121,7 @@ func (s *Selection) Remove(shard int) {
 	}
 }
 
-// update changes the selection, or what is cached.
+// update changes the selection or the cached shards.
 func (s *Selection) update(change func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -208,8 +208,8 @@ func rangeOf(start, end string) sharding.Selector {
 	return sharding.NewSelector(sharding.ShardRangeRequirement{Key: namespaceField, Start: start, End: end})
 }
 
-// startOf returns the least hash of a shard: the least h with h * count / 2^64 >= shard. That of
-// the shard after the last one is 2^64.
+// startOf returns the least hash of a shard: the least h with h * count / 2^64 >= shard. For the
+// shard after the last one, it is 2^64.
 func (s *Selection) startOf(shard int) string {
 	if shard == s.count {
 		return "0x10000000000000000"

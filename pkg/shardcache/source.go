@@ -105,7 +105,7 @@ func (s *source) Watch(options metav1.ListOptions) (watch.Interface, error) {
 	return s.WatchWithContext(context.Background(), options)
 }
 
-// ListWithContext implements cache.ListerWatcherWithContext. ctx is that of the informer.
+// ListWithContext implements cache.ListerWatcherWithContext. ctx is the context of the informer.
 func (s *source) ListWithContext(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 	if !s.started {
 		s.started = true
@@ -119,7 +119,7 @@ func (s *source) ListWithContext(ctx context.Context, options metav1.ListOptions
 	list, err := s.list(ctx, options, s.shards)
 	if err != nil && (!s.listed || apierrors.IsNotFound(err)) {
 		// No shard waits for an informer that cannot start, because its kind may be forbidden or broken.
-		// Whoever reads it waits for its first list. A kind that is not served has no objects.
+		// Readers of the informer wait for its first list. A kind that is not served has no objects.
 		s.selection.end(s)
 	}
 	return list, err

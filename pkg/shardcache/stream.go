@@ -27,9 +27,9 @@ const settlePoll = 2 * time.Millisecond
 var listBackoff = wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 0.5, Steps: 10, Cap: 30 * time.Second}
 
 // stream is a watch of the selected shards that goes on when the selection changes. While the
-// objects of added shards cannot be listed, it goes on with the others. If the change of the watch
-// fails, the stream ends with the error Expired, and the reflector lists all selected objects
-// again.
+// objects of added shards cannot be listed, it goes on with the earlier shards. If the change of
+// the watch fails, the stream ends with the error Expired, and the reflector lists all selected
+// objects again.
 type stream struct {
 	*source
 
@@ -194,7 +194,7 @@ func (w *stream) drop(shards claims) error {
 		}
 		last = object
 	}
-	// All these events have one resourceVersion, so settle does not tell them apart.
+	// All these events have one resourceVersion, so settle does not distinguish them.
 	if last != nil && !w.until(func() bool { return !w.has(last) }) {
 		return w.ctx.Err()
 	}
@@ -278,7 +278,7 @@ func (w *stream) has(object metav1.Object) bool {
 	return err == nil && accessor.GetResourceVersion() == object.GetResourceVersion()
 }
 
-// until polls, because a store tells nobody about its changes before its handlers run.
+// until polls, because a store does not announce its changes before its handlers run.
 func (w *stream) until(done func() bool) bool {
 	if done() {
 		return true

@@ -1,9 +1,9 @@
 // Copyright The DemoApp Controller Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command license is the license server of docs/tour.md. It denies a license while there is a file
-// of its path in the folder that is the argument, and grants all others. It listens on a free port,
-// and prints its URL.
+// Command license is the license server of docs/tour.md. It denies a license while the folder in
+// the argument has a file with the license's path, and grants every other license. It listens on a
+// free port, and prints its URL.
 package main
 
 import (

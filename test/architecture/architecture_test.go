@@ -25,8 +25,8 @@ const (
 // are layers of their own.
 type layer struct {
 	folder string
-	// may lists the folders that the layer may import, besides itself. All layers may
-	// import leaves.
+	// may lists the folders that the layer may import, apart from its own. All layers may import
+	// leaves.
 	may []string
 	// mayInTests lists the folders that only its tests may import.
 	mayInTests []string
@@ -74,8 +74,7 @@ var layers = []layer{
 // releaseKinds may import the lifecycle and Helm's engine. All other kinds work without Helm.
 var releaseKinds = []string{kinds + "/demoapp", kinds + "/watches"}
 
-// restricted lists the modules of others that not every layer may import, and the
-// layers that may.
+// restricted lists the foreign modules that not every layer may import, and the layers that may.
 var restricted = []struct {
 	module string
 	may    []string

@@ -19,7 +19,7 @@ import (
 var passFolders = []string{"pkg/controller", "pkg/helm"}
 
 // loggers are the functions of log packages that take the logger from a context or a parameter. All
-// others write lines without the fields of the pass.
+// other functions write lines without the fields of the pass.
 var loggers = map[string][]string{
 	"klog": {"FromContext", "NewContext", "LoggerWithValues", "KRef", "KObj", "Logger"},
 	"slog": {
@@ -83,8 +83,8 @@ func TestLogProblems(t *testing.T) {
 	}
 }
 
-// logProblems returns what a file uses of log packages beside loggers, and the fields of passes
-// that it sets.
+// logProblems returns the functions of log packages that a file uses although loggers does not
+// allow them, and the fields of passes that it sets.
 func logProblems(file *ast.File) []string {
 	var problems []string
 	ast.Inspect(file, func(node ast.Node) bool {

@@ -75,7 +75,7 @@ type bench struct {
 }
 
 // measure alternates two contenders on a new control plane. The first round warms the API server up
-// and does not count. Each round begins with the other contender. The sample is that of the last
+// and does not count. Each round begins with the other contender. The sample comes from the last
 // contender.
 func measure(ctx context.Context, o options, l load, contenders []contender) result {
 	contenders = slices.Clone(contenders)
@@ -155,7 +155,7 @@ func (b *bench) createVolume(ctx context.Context, claim *corev1.PersistentVolume
 // client is for requests by path.
 func (b *bench) client() rest.Interface { return b.cluster.Client.CoreV1().RESTClient() }
 
-// createNamespace creates the namespace, with what the example has beside the custom resource.
+// createNamespace creates the namespace, with all objects of the example except the custom resource.
 func (b *bench) createNamespace(ctx context.Context) {
 	object := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}
 	_, err := b.cluster.Client.CoreV1().Namespaces().Create(ctx, object, metav1.CreateOptions{})
@@ -355,9 +355,9 @@ type subject struct {
 	extras
 
 	resource schema.GroupVersionResource
-	// involved are the resource and those of the composed kinds.
+	// involved are the resource and the resources of the composed kinds.
 	involved []schema.GroupVersionResource
-	// example is the custom resource of the example, and beside are the other objects of the file.
+	// example is the custom resource of the example, and beside has the remaining objects of the file.
 	example *unstructured.Unstructured
 	beside  []*unstructured.Unstructured
 	// flags are those that the operator needs for the kind.

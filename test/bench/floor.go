@@ -36,12 +36,12 @@ import (
 // namespace, or its audit records.
 type write struct {
 	Method, Path, Query, ContentType string
-	// Accept is that of a deletion, which may be answered with a status or a list.
+	// Accept is the header of a deletion, which may be answered with a status or a list.
 	Accept string
 	Body   []byte
 	// Target is the path of the object, which the path of a create does not name.
 	Target string
-	// UID is that of the object, if other writes have it, for example in owner references.
+	// UID is the UID of the object, if other writes have it, for example in owner references.
 	UID types.UID
 }
 
@@ -155,8 +155,8 @@ func leastWrites(recorded []write) []write {
 	return least
 }
 
-// readUIDs sets the UIDs that other writes need. The objects are those of the sample, which still
-// exist.
+// readUIDs sets the UIDs that other writes need. The objects are the objects of the sample, which
+// still exist.
 func (b *bench) readUIDs(ctx context.Context, writes []write) {
 	for i, w := range writes {
 		if w.isStatus() {
@@ -181,7 +181,7 @@ func uidIn(answer []byte) types.UID {
 }
 
 // as returns the write for another custom resource. A serialization as protobuf has the lengths of
-// texts, so names and UIDs are replaced by others of the same length.
+// texts, so the new names and UIDs have the length of the old ones.
 func (w write) as(name string, uids map[types.UID]types.UID) write {
 	w.Path, w.Query = strings.ReplaceAll(w.Path, sampleName, name), strings.ReplaceAll(w.Query, sampleName, name)
 	w.Body = bytes.ReplaceAll(w.Body, []byte(sampleName), []byte(name))
@@ -217,7 +217,7 @@ type plan struct {
 	Workers    int
 	// Sample is the UID of the sample.
 	Sample types.UID
-	// Writes are those of the sample, by phase.
+	// Writes are the writes of the sample, by phase.
 	Writes map[string][]write
 }
 
@@ -233,7 +233,7 @@ type floor struct {
 	plan
 	server string
 	client *http.Client
-	// uids has the UIDs of the objects of each custom resource by those of the sample.
+	// uids has the UIDs of the objects of each custom resource by the UIDs of the sample.
 	uids sync.Map
 }
 

@@ -107,8 +107,8 @@ func (m *measurement) add(phase, name, unit string, decimals int, value float64)
 // cost is what a phase costs.
 type cost struct {
 	took time.Duration
-	// contender is the CPU time until the contender is at rest. The others are those until the end
-	// of the phase.
+	// contender is the CPU time until the contender is at rest. The remaining figures cover the
+	// whole phase.
 	usage
 	writes, allocated float64
 }
@@ -334,13 +334,13 @@ func (m *measurement) addSinceStart(ctx context.Context, phase string) {
 // contender is a program that is measured: the floor, which has no binary, or an operator.
 type contender struct {
 	name, binary string
-	// replicas and args are those of an operator.
+	// replicas and args describe an operator.
 	replicas int
 	args     []string
 }
 
-// operators are the replicas of an operator. Their figures are added up. There are none while the
-// floor is measured.
+// operators are the replicas of an operator. Their figures are added up. There are no operators
+// while the floor is measured.
 type operators struct {
 	*bench
 

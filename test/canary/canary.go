@@ -60,8 +60,8 @@ func (s *Set) NewSpecial(name string) string {
 	return text
 }
 
-// Track adds a secret that the test did not choose. It panics if the text is too short to be told
-// from others.
+// Track adds a secret that the test did not choose. It panics if the text is too short to be
+// unique.
 func (s *Set) Track(name, text string) {
 	if len(text) < minTracked {
 		panic(fmt.Sprintf("canary %s: the text has only %d bytes", name, len(text)))
@@ -94,7 +94,7 @@ func (s *Set) Find(text string) []Leak {
 	return slices.CompactFunc(leaks, func(a, b Leak) bool { return a.Canary == b.Canary })
 }
 
-// around returns the text from begin to end with what is beside it.
+// around returns the text from begin to end with its surroundings.
 func around(text string, begin, end int) string {
 	const beside = 120
 	return text[max(0, begin-beside):min(len(text), end+beside)]
@@ -105,7 +105,7 @@ type form struct{ name, text string }
 
 // formsOf returns the forms of a secret.
 func formsOf(secret string) []form {
-	// Marshal cannot fail for a string. It escapes <, > and &; others do not.
+	// Marshal cannot fail for a string. It escapes <, > and &; other encoders do not.
 	escaped, _ := json.Marshal(secret)
 	twice, _ := json.Marshal(string(escaped[1 : len(escaped)-1]))
 	quoted := strconv.Quote(secret)
@@ -128,8 +128,8 @@ func formsOf(secret string) []form {
 	return forms
 }
 
-// inBase64 returns the part of the base64 text of a longer secret that does not depend on what is
-// beside the secret. The secret begins at an offset within three bytes.
+// inBase64 returns the part of the base64 text of a longer secret that does not depend on the bytes
+// around the secret. The secret begins at an offset within three bytes.
 func inBase64(encoding *base64.Encoding, secret string, offset int) string {
 	padded := append(make([]byte, offset), secret...)
 	whole := encoding.WithPadding(base64.NoPadding).EncodeToString(padded)

@@ -49,9 +49,9 @@ var numberOfChanges = flag.Int("changes", 0, "number of generated changes of eac
 var lasting = []string{"suspend", "upgradeWindow", "waitFor", "storage", "storageClassName", "version", "nodePort"}
 
 // TestGeneratedChanges changes the spec of each subject at random, and with half of the changes a
-// child. After each change that the API server accepts, the state must be that of a fresh object
-// with the same spec. If the fresh object is not Ready, the object must not be Ready either, and
-// the last Ready spec must bring it back.
+// child. After each change that the API server accepts, the object must reach the same state as a
+// fresh object with the same spec. If the fresh object is not Ready, the object must not be Ready
+// either, and the last Ready spec must bring it back.
 func TestGeneratedChanges(t *testing.T) { //nolint:tparallel // The other tests disturb all runs.
 	changes := *numberOfChanges
 	if changes == 0 {
@@ -95,7 +95,7 @@ type history struct {
 	namespace string
 	object    *unstructured.Unstructured
 	schema    openAPI
-	// names are those of the objects of the subject.
+	// names are the names of the objects of the subject.
 	names []string
 	// ready is the last spec with which a fresh object was Ready, and fresh its namespace.
 	ready map[string]any
@@ -128,8 +128,8 @@ func newHistory(t *testing.T, s subject) *history {
 	return h
 }
 
-// specSchema returns the schema of an object's spec: that of its CustomResourceDefinition, or for a
-// spec of any form that of the chart's values.
+// specSchema returns the schema of an object's spec: the schema in its CustomResourceDefinition, or
+// for a spec of any form the schema of the chart's values.
 func specSchema(ctx context.Context, t *testing.T, object *unstructured.Unstructured) openAPI {
 	t.Helper()
 	gvk := object.GroupVersionKind()
@@ -174,7 +174,7 @@ func prepareSchema(s openAPI, namespace string) {
 	}
 }
 
-// step makes one change, and one of a child, and compares the state with that of a fresh object.
+// step makes one change of the object and one of a child, and compares the state with the state of a fresh object.
 func (h *history) step(t *testing.T, g *generator) {
 	t.Helper()
 	ctx := t.Context()
@@ -319,7 +319,7 @@ func (g *generator) edit(child *unstructured.Unstructured) string {
 		label := choose(g, slices.Sorted(maps.Keys(labels)))
 		edits = append(edits, fmt.Sprintf(`{"metadata": {"labels": {%q: "theirs"}}}`, label))
 	}
-	// A child of a kind of the operator may have replicas that its owner leaves to others.
+	// A child of a kind of the operator may have replicas that its owner does not set.
 	replicas, ok, _ := unstructured.NestedInt64(child.Object, "spec", "replicas")
 	if ok && child.GroupVersionKind().Group == "apps" {
 		edits = append(edits, fmt.Sprintf(`{"spec": {"replicas": %d}}`, replicas+1))
@@ -330,8 +330,8 @@ func (g *generator) edit(child *unstructured.Unstructured) string {
 	return choose(g, edits)
 }
 
-// compare waits until the state of the object is that of the object in the namespace fresh, and
-// reports whether both are Ready.
+// compare waits until the state of the object equals the state of the object in the namespace
+// fresh, and reports whether both are Ready.
 func (h *history) compare(ctx context.Context, t *testing.T, fresh string) (isReady bool) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(ctx, converged)
@@ -375,8 +375,8 @@ func (h *history) compare(ctx context.Context, t *testing.T, fresh string) (isRe
 }
 
 // observe returns the state of a namespace without the fields that depend on earlier changes. If
-// the object is not Ready, the state has only its conditions: the children may be those of an
-// earlier spec, and a release may have been rolled back.
+// the object is not Ready, the state has only its conditions: the children may belong to an earlier
+// spec, and a release may have been rolled back.
 func (h *history) observe(ctx context.Context, t *testing.T, namespace string) (state, error) {
 	t.Helper()
 	live, err := clientOf(t, h.object, namespace).Get(ctx, "web", metav1.GetOptions{})

@@ -23,8 +23,8 @@ const newerVersion = "99.0.0"
 
 // TestRestartWithOtherChart kills the operator after each request that creates an object of
 // watches.yaml. For the next processes, of which the first is killed after its first request, the
-// chart has another version, without a Service. The state must be that of a fresh object with this
-// chart. A short test plays one request, which the seed selects.
+// chart has another version, without a Service. The state must equal the state of a fresh object
+// with this chart. A short test plays one request, which the seed selects.
 func TestRestartWithOtherChart(t *testing.T) { //nolint:tparallel // The shared operator does not run meanwhile.
 	stopShared(t)
 	chart := copyChart(t, memcachedChart(), newerVersion)

@@ -75,7 +75,7 @@ func TestKilledAfterEachRequest(t *testing.T) { //nolint:tparallel // The shared
 }
 
 // playAlone plays a subject without a fault, with an operator of its own. An operator that watches
-// some namespaces does not know what is written on Namespaces.
+// some namespaces does not see changes of Namespaces.
 func playAlone(t *testing.T, s subject) (outcome, []string) {
 	t.Helper()
 	namespaces := []string{shared.Namespace(t), shared.Namespace(t)}

@@ -10,8 +10,8 @@
 // and the number of events and audit records. Times, UIDs and names of namespaces are left out.
 // Each disturbed run then has to come to the same states.
 //
-// Generated changes need no undisturbed run: the state after any changes is compared with that of a
-// fresh object with the same spec.
+// Generated changes need no undisturbed run: the state after any changes is compared with the state
+// of a fresh object with the same spec.
 //
 // Most runs share one operator, which connects to the API server through a proxy. Each run has a
 // namespace of its own, so a fault hits one run, and many runs are side by side. The tests that

@@ -26,7 +26,7 @@ import (
 )
 
 // late is the delay of an answer that comes late. It is longer than the timeout of any request of
-// the operator but those of Helm operations.
+// the operator except requests of Helm operations.
 const late = 40 * time.Second
 
 // A fault answers a request in place of the API server.
@@ -109,11 +109,11 @@ type saboteur struct {
 	expiredLists sync.Map
 }
 
-// requests are those of one run.
+// requests are the requests of one run.
 type requests struct {
 	plan plan
 	sent []string
-	// met is the number of requests that met the fault, and held that of those without an end.
+	// met is the number of requests that met the fault, and held the number of requests without an end.
 	met, held int
 }
 
@@ -235,9 +235,9 @@ func (s *saboteur) faultOf(r *http.Request) fault {
 	return nil
 }
 
-// counted returns the text of a request that counts: all for objects in namespaces but those of
-// informers and for leases. Audit records are in a namespace of their own, and their names have the
-// namespace of the object.
+// counted returns the text of a request that counts: all requests for objects in namespaces, except
+// requests of informers and for leases. Audit records are in a namespace of their own, and their
+// names have the namespace of the object.
 func counted(r *http.Request) (string, bool) {
 	path := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
 	at := slices.Index(path, "namespaces")

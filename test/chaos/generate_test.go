@@ -21,7 +21,7 @@ type openAPI map[string]any
 // stays marks the schema of an object that no change removes.
 const stays = "x-stays"
 
-// property returns the schema of a field; nil if there is none.
+// property returns the schema of a field; nil for an unknown field.
 func (s openAPI) property(name string) openAPI { return schemaOf(mapOf(s["properties"])[name]) }
 
 // names returns the names of the fields, sorted.
@@ -75,7 +75,7 @@ var texts = []string{
 	"{{ .Values.level }}", "true", "null", "1", "gr\u00fc\u00dfe \u2603", "two\nlines", " space ", "", "UPPER_case!",
 }
 
-// keys are the keys of maps, and quantities those of maps of resources.
+// keys are the keys of maps, and quantities the keys of maps of resources.
 var (
 	keys       = []string{"team", "LEVEL", "example.com/tier", "work_mem"}
 	quantities = []string{"cpu", "memory"}
@@ -84,7 +84,7 @@ var (
 // A generator makes random values and changes from schemas, most of them valid.
 type generator struct {
 	random *rand.Rand
-	// names are those of objects in the namespace.
+	// names are the names of objects in the namespace.
 	names []string
 }
 
@@ -157,7 +157,7 @@ func (g *generator) integer(s openAPI) int64 {
 	return least + g.random.Int64N(most-least+1)
 }
 
-// text returns a string that fits a schema, as far as a generator can tell.
+// text returns a string that fits a schema, within the abilities of a generator.
 func (g *generator) text(s openAPI) string {
 	patterns := s.patterns()
 	fits := func(text string) bool {
@@ -175,7 +175,7 @@ func (g *generator) text(s openAPI) string {
 	return choose(g, texts)
 }
 
-// object returns an object with the required fields of a schema and some others.
+// object returns an object with the required fields of a schema and some optional fields.
 func (g *generator) object(s openAPI) map[string]any {
 	fields := map[string]any{}
 	required, _ := s["required"].([]any)

@@ -114,8 +114,8 @@ type remade struct {
 	deleted bool
 	// stale is set if the past shows the object to the operator.
 	stale bool
-	// state is that of the namespace at the time since, when the new object was Ready, and versions
-	// are those of the objects in it.
+	// state is the state of the namespace at the time since, when the new object was Ready, and
+	// versions are the versions of the objects in it.
 	state    state
 	versions map[string]string
 	since    time.Time
@@ -244,7 +244,7 @@ func (o *remade) makeAgain(t *testing.T) {
 	o.versions, o.since = versionsIn(t, o.namespace), time.Now()
 }
 
-// assertUntouched asserts that all objects are those of makeAgain, and that the operator has
+// assertUntouched asserts that all objects are as makeAgain created them, and that the operator has
 // written nothing but statuses and events.
 func (o *remade) assertUntouched(t *testing.T) {
 	t.Helper()

@@ -105,7 +105,7 @@ func run(m *testing.M) int {
 	if err := checkUpdate(); err != nil {
 		t.Fatal(err)
 	}
-	// Runs mostly wait, so their number can exceed that of processors.
+	// Runs mostly wait, so their number can exceed the number of processors.
 	if err := flag.Set("test.parallel", "40"); err != nil {
 		t.Fatal(err)
 	}

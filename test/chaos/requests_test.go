@@ -37,7 +37,7 @@ func without(field string) cmp.Option {
 	return inStatus(cmpopts.IgnoreMapEntries(func(key string, _ any) bool { return key == field }))
 }
 
-// inStatus limits an option to what is in a status.
+// inStatus limits an option to the fields of a status.
 func inStatus(option cmp.Option) cmp.Option {
 	return cmp.FilterPath(func(path cmp.Path) bool {
 		return slices.ContainsFunc(path, func(step cmp.PathStep) bool {
@@ -91,7 +91,7 @@ func (f failure) differences() cmp.Option {
 	return ofFault
 }
 
-// failures returns those of a subject's disturbed runs.
+// failures returns the failures of a subject's disturbed runs.
 func failures(requests int) []failure {
 	var all []failure
 	for nth := range requests {

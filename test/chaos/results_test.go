@@ -16,7 +16,7 @@ import (
 
 var update = flag.Bool("update", false, "write the numbers of disturbed runs into docs/reliability.md")
 
-// results are those of the tests that ran, by test.
+// results are the results of the tests that ran, by test.
 var results = struct {
 	sync.Mutex
 	of map[string]result

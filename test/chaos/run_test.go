@@ -45,10 +45,10 @@ const (
 	deletion = "deletion"
 )
 
-// play plays a subject in a namespace. After each step, it waits until the state is that of the
-// undisturbed run, except for differences that options allow; without an undisturbed run, until the
-// state stays as it is. If around is set, it must call take, and may inject faults before and
-// after.
+// play plays a subject in a namespace. After each step, it waits until the state equals the state
+// of the undisturbed run, except for differences that options allow; without an undisturbed run,
+// until the state stays as it is. If around is set, it must call take, and may inject faults before
+// and after.
 func play(
 	t *testing.T, s subject, namespace string, undisturbed *outcome, around func(step string, take func()), options ...cmp.Option,
 ) outcome {
@@ -189,7 +189,7 @@ func (d drift) child() *unstructured.Unstructured {
 }
 
 // settled waits until the state of a namespace is the desired one and returns it. Without a desired
-// state, it returns the first one that stays the same for the time of a status update.
+// state, it returns the first state that stays the same for the time of a status update.
 func settled(ctx context.Context, t *testing.T, step, namespace string, desired state, options ...cmp.Option) state {
 	t.Helper()
 	var last state

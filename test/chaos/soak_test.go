@@ -57,8 +57,8 @@ const (
 // soakFaults are the faults of a soak. Late answers would only make it slow.
 var soakFaults = []string{"500", "429", "409", "reset before", "reset after"}
 
-// A soakKind is a kind of the soak. NAME takes the place of an object's name, and NUMBER that of
-// the number of its last change.
+// A soakKind is a kind of the soak. NAME stands for an object's name, and NUMBER for the number of
+// its last change.
 type soakKind struct {
 	object string
 	child  drift
@@ -96,12 +96,12 @@ spec: {size: FEW}
 `, drift{"apps/v1", "Deployment", "NAME", ""}, `"replicas":FEW,`},
 }
 
-// A soaked object is changed again and again by one user.
+// A soaked object is changed repeatedly by one user.
 type soaked struct {
 	kind            soakKind
 	namespace, name string
 	client          dynamic.ResourceInterface
-	// number is that of the last change, and 0 after the creation.
+	// number is the number of the last change, and 0 after the creation.
 	number int
 	// deletions is the number of deletions so far.
 	deletions int
@@ -112,7 +112,7 @@ func (o *soaked) key(name string) types.NamespacedName {
 }
 
 // TestSoak changes many objects and their children while one request of a hundred fails. In the
-// first third of the time, the operator restarts again and again. Then one process goes on, and its
+// first third of the time, the operator restarts repeatedly. Then one process goes on, and its
 // footprint must not grow in the last third. After each third, all objects must become Ready and
 // their children as desired.
 func TestSoak(t *testing.T) {

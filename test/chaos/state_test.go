@@ -27,7 +27,7 @@ import (
 	"github.com/example/demoapp-controller/test/integration/apps"
 )
 
-// contents are the resources that a state includes, beside the operator's kinds.
+// contents are the resources that a state includes, in addition to the operator's kinds.
 var contents = []schema.GroupVersionResource{
 	{Version: "v1", Resource: "configmaps"},
 	{Version: "v1", Resource: "secrets"},
@@ -44,8 +44,8 @@ var contents = []schema.GroupVersionResource{
 	{Group: "networking.k8s.io", Version: "v1", Resource: "networkpolicies"},
 }
 
-// state is what is in a namespace: the objects by resource and name, without what differs between
-// two undisturbed runs.
+// state is the content of a namespace: the objects by resource and name, without the fields that
+// differ between two undisturbed runs.
 type state map[string]any
 
 // stateOf reads the state of a namespace.
@@ -189,7 +189,7 @@ var differing = []struct {
 	{regexp.MustCompile(`\bweb-[0-9a-f]{6,10}-[0-9a-z]{5}\b`), "POD"},
 }
 
-// cleaned replaces what differs between two undisturbed runs.
+// cleaned replaces the texts that differ between two undisturbed runs.
 func cleaned(value any, namespace string) any {
 	switch value := value.(type) {
 	case map[string]any:

@@ -85,8 +85,8 @@ func TestSurroundingsRefuse(t *testing.T) { //nolint:tparallel // The other test
 	}
 }
 
-// around disturbs the steps in which the operator writes the child that drifts last, or others of
-// its resource.
+// around disturbs the steps in which the operator writes the child that drifts last, or another
+// object of its resource.
 func (d surrounding) around(t *testing.T, s subject, namespace string, undisturbed outcome) func(step string, take func()) {
 	t.Helper()
 	last := s.drift[len(s.drift)-1]
@@ -172,8 +172,8 @@ const operatorUser = "system:serviceaccount:" + cluster.OperatorNamespace + ":" 
 // probe is the name of a ConfigMap whose creation shows that refusals are in force.
 const probe = "probe"
 
-// conditionsOf select the operator's writes of a resource, those of the account that it
-// impersonates, and the probe.
+// conditionsOf select writes of a resource by the operator, by the account that it impersonates,
+// and by the probe.
 func conditionsOf(refused schema.GroupVersionResource) []admissionregistrationv1.MatchCondition {
 	return []admissionregistrationv1.MatchCondition{{Name: "refused", Expression: fmt.Sprintf(
 		`request.name == '%s' || request.resource.resource == '%s' && (request.userInfo.username == '%s' || request.userInfo.username.endsWith(':deployer'))`,

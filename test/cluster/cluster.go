@@ -46,7 +46,7 @@ type Options struct {
 	Nodes int
 	// RealNode adds a node that runs containers, which needs root and Linux. Without Nodes, it is the only node.
 	RealNode bool
-	// Images are archives of images for the real node, beside those of hack/localcluster.
+	// Images are archives of images for the real node, in addition to the images of hack/localcluster.
 	Images []string
 	// KeepNamespaces leaves the namespaces of tests. Their removal takes a fifth of the requests to
 	// the control plane, which ends with the package.
@@ -142,8 +142,8 @@ func Start(ctx context.Context, options Options) (_ *Cluster, err error) {
 
 // startCommand runs localcluster and waits until it says how to connect.
 func (c *Cluster) startCommand(ctx context.Context, options Options) error {
-	// A binary of its own, not "go run": what is signaled and waited for is then the program and
-	// not the go command.
+	// A binary of its own, not "go run": signals and waits then reach the program and not the go
+	// command.
 	dir, err := os.MkdirTemp("", "localcluster-")
 	if err != nil {
 		return err

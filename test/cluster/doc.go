@@ -24,8 +24,8 @@
 // (hack/localcluster) that ends when its stdin is closed; the kernel kills the operator when the
 // test dies (on Linux). So a test binary that crashes leaves no process behind.
 //
-// The operator runs as the ServiceAccount of artifacts/deploy, with the rules of artifacts/deploy
-// and no others. Set DEMOAPP_CONTROLLER_BINARY to test a binary that is built already.
+// The operator runs as the ServiceAccount of artifacts/deploy, with exactly the rules of
+// artifacts/deploy. Set DEMOAPP_CONTROLLER_BINARY to test a binary that is built already.
 //
 // Waiting is done with Eventually, which looks until a condition holds. What a fake clientset could
 // prove does not belong here.

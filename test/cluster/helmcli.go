@@ -14,8 +14,8 @@ import (
 )
 
 // BuildHelm builds the helm command in the version of go.mod, and returns its path in dir. It has
-// our versions of all modules, so that what it shares with the operator is compiled once. A copy of
-// go.mod gets the modules that only the command needs.
+// our versions of all modules, so that the modules that it shares with the operator are compiled
+// once. A copy of go.mod gets the modules that only the command needs.
 func BuildHelm(ctx context.Context, dir string) (string, error) {
 	root, err := repository.Root()
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 // LeaseName is the name of the operator's lease by default.
 const LeaseName = "demoapp-controller"
 
-// longLease are the flags of every operator that a test starts, unless the test has others. With
+// longLease are the flags of every operator that a test starts, unless the test sets them. With
 // them, an operator keeps its lease while the API server of a busy machine does not answer.
 var longLease = []string{"--leader-elect-lease-duration=2m", "--leader-elect-renew-deadline=110s"}
 

@@ -45,7 +45,7 @@ type Operator struct {
 	exited     chan struct{}
 }
 
-// Launch describes an operator process that differs from that of StartOperator.
+// Launch describes an operator process that differs from the process of StartOperator.
 type Launch struct {
 	// Binary is the path of an operator of another version, whose CRDs and RBAC are applied by the
 	// caller: see Deploy. If it is empty, the operator of this repository runs.
@@ -57,7 +57,7 @@ type Launch struct {
 	// server.
 	Proxy *Proxy
 	// Namespace and Account name the ServiceAccount that the operator runs as. The lease is in that
-	// namespace. If they are empty, they are those of artifacts/deploy.
+	// namespace. By default, both are as in artifacts/deploy.
 	Namespace, Account string
 	// Defaults precede the flags of this package, and Args follow them.
 	Defaults, Args []string
@@ -128,7 +128,7 @@ func LaunchOperator(ctx context.Context, t testing.TB, c *Cluster, args ...strin
 func launch(ctx context.Context, t testing.TB, c *Cluster, l Launch) *Operator {
 	t.Helper()
 	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
-	// Each process has a token of its own, which tells its requests from those of other processes.
+	// Each process has its own token, which distinguishes its requests from requests of other processes.
 	namespace := cmp.Or(l.Namespace, OperatorNamespace)
 	config, err := c.ServiceAccountConfig(ctx, namespace, cmp.Or(l.Account, OperatorServiceAccount))
 	if err != nil {
@@ -376,7 +376,7 @@ func (b *syncBuffer) Write(p []byte) (int, error) {
 	return b.buffer.Write(p)
 }
 
-// String returns what has been written so far.
+// String returns the text written so far.
 func (b *syncBuffer) String() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -116,7 +116,7 @@ func (p *Proxy) Connect(ctx context.Context) {
 	p.running, p.ended = server, ended
 	go func() {
 		defer close(ended)
-		// The error is always that of Disconnect.
+		// The error always comes from Disconnect.
 		_ = server.ServeTLS(listener, "", "")
 	}()
 }

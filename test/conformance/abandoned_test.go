@@ -94,8 +94,8 @@ func interruptions(last int) []int {
 	return append(numbers, last)
 }
 
-// untilConverged lets time pass until the release has its desired state, and the world equals that
-// of another player.
+// untilConverged lets time pass until the release has its desired state, and the world equals the
+// world of another player.
 func (e *engine) untilConverged(t *testing.T, desired helm.Release, want world, clock *clocktesting.FakePassiveClock) func(context.Context) (bool, error) {
 	t.Helper()
 	return func(ctx context.Context) (bool, error) {

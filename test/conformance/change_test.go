@@ -68,7 +68,7 @@ func TestSchema(t *testing.T) {
 		name   string
 		values values
 		class  string
-		// deviations are those of the failing steps.
+		// deviations are the deviations of the failing steps.
 		deviations []deviation
 	}{
 		{name: "wrong type", values: values{"count": "many"}, class: classRender},

@@ -27,7 +27,7 @@ import (
 // helmBinary returns the path of the helm command, which is built once.
 var helmBinary = sync.OnceValues(func() (string, error) { return cluster.BuildHelm(context.Background(), workDir) })
 
-// command runs the helm command in a player's namespace, and returns what it prints.
+// command runs the helm command in a player's namespace, and returns its output.
 func command(t *testing.T, p player, args ...string) string {
 	t.Helper()
 	binary, err := helmBinary()
@@ -55,8 +55,8 @@ var volatile = regexp.MustCompile(`\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?( ?[
 // spaces matches the padding of columns.
 var spaces = regexp.MustCompile(`[ \t]+`)
 
-// prints returns the output of a command by line, without what differs between two players. The
-// lines of some commands have no fixed order.
+// prints returns the output of a command by line, without the texts that differ between two
+// players. The lines of some commands have no fixed order.
 func prints(t *testing.T, p player, args ...string) []string {
 	t.Helper()
 	namespace, _ := p.home()

@@ -30,8 +30,8 @@ func once(container string) source {
 	return chart
 }
 
-// TestConsent takes releases over that other clients applied as Helm 3 does. What the takeover would do to
-// pods and what it would delete waits for consent, and nothing is written before.
+// TestConsent takes releases over that other clients applied as Helm 3 does. The takeover's changes of
+// pods and its deletions wait for consent, and nothing is written before.
 func TestConsent(t *testing.T) {
 	t.Parallel()
 	more := func(chart source) source {

@@ -101,7 +101,7 @@ func stringData(secret string) deviation {
 	}
 }
 
-// undone: the engine tries, and removes what it created.
+// undone: the engine tries, and removes the objects that it created.
 var undone = deviation{
 	why: "Helm asks for each object before it begins; the engine finds out when it creates them, and takes back the others",
 	forget: func(w *world) {

@@ -270,7 +270,7 @@ func (s *subject) verify(t *testing.T, e *engine, m mutation, counts *tally) {
 }
 
 // TestOtherAlternatives: another client sets the field of an item that excludes the desired one, as "kubectl
-// set env" does. The desired field replaces it, and items that others added stay.
+// set env" does. The desired field replaces it, and items that other clients added stay.
 func TestOtherAlternatives(t *testing.T) {
 	t.Parallel()
 	e := newEngine(t, newNamespace(t))

@@ -139,7 +139,7 @@ func (e *engine) desired(chart source, values map[string]any) helm.Release {
 }
 
 // release returns the desired release without content. Like Helm, it may have objects in all
-// namespaces, and adopts releases of others, with consent to all changes.
+// namespaces, and adopts releases of other clients, with consent to all changes.
 func (e *engine) release() helm.Release {
 	return helm.Release{Namespace: e.namespace, Name: releaseName, Scope: helm.ScopeCluster, Adopt: true, Consents: true}
 }

@@ -20,7 +20,7 @@ var errFault = errors.New("connection reset by a fault of the test")
 // faults.
 type saboteur struct {
 	mu sync.Mutex
-	// countdown is the number of requests up to the first one that fails; it is inactive at 0 and
+	// countdown is the number of requests up to the first failing request; it is inactive at 0 and
 	// below.
 	countdown int
 	// killed says that no request succeeds anymore.

@@ -16,7 +16,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/helm"
 )
 
-// TestForeignObjects finds objects of others with the names of a release's objects.
+// TestForeignObjects uses names of a release's objects that exist already and belong to other clients.
 func TestForeignObjects(t *testing.T) {
 	t.Parallel()
 	adopted := metav1.ObjectMeta{

@@ -40,7 +40,7 @@ func (l leaf) pointer() string {
 	return pointer.String()
 }
 
-// leavesOf returns the leaves of a manifest in a fixed order, without those of an object's
+// leavesOf returns the leaves of a manifest in a fixed order, without the leaves of an object's
 // identity.
 func leavesOf(manifest map[string]any) []leaf {
 	var leaves []leaf
@@ -93,7 +93,7 @@ func (l leaf) at(object any) (any, bool) {
 	return object, true
 }
 
-// others are replacements of values for fields that allow certain values only.
+// others are replacements of values for fields that allow only some values.
 var others = map[string][]any{
 	"TCP": {"UDP"}, "ClusterIP": {"NodePort"}, "Prefix": {"Exact"}, "ReadWriteOnce": {"ReadWriteMany"}, "Never": {"OnFailure"},
 	"ServiceAccount": {"User"}, "RollingUpdate": {"Recreate"}, "Exists": {"Equal"}, "NoSchedule": {"NoExecute"},
@@ -101,7 +101,7 @@ var others = map[string][]any{
 	"cpu": {"memory"}, "CREATE": {"UPDATE"}, "None": {"NoneOnDryRun"},
 }
 
-// changes proposes other values of the same type. The first one that the API server accepts is
+// changes proposes other values of the same type. The first value that the API server accepts is
 // used.
 func changes(value any) []any {
 	switch value := value.(type) {

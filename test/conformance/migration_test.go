@@ -76,7 +76,7 @@ func identities(objects map[string]*unstructured.Unstructured) map[string]string
 	return identities
 }
 
-// assertSame asserts that the objects are those of before, and that no workload was changed.
+// assertSame asserts that the objects are the same as before, and that no workload was changed.
 func assertSame(t *testing.T, before, after map[string]*unstructured.Unstructured) {
 	t.Helper()
 	if diff := cmp.Diff(identities(before), identities(after)); diff != "" {
@@ -239,7 +239,7 @@ func TestTakeoverOfUnfinishedRelease(t *testing.T) {
 	tests := []struct {
 		status common.Status
 		// revisions is the number of revisions, waits whether the operation may still run, and
-		// revision the one that the takeover makes.
+		// revision the revision that the takeover makes.
 		revisions, revision int
 		waits               bool
 	}{

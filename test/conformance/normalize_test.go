@@ -15,7 +15,7 @@ import (
 )
 
 // normalize returns a live object without the fields that the cluster sets anew for each object,
-// and without those of controllers.
+// and without the fields of controllers.
 func normalize(object *unstructured.Unstructured) map[string]any {
 	object = object.DeepCopy()
 	managed := object.GetManagedFields()

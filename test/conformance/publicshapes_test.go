@@ -213,8 +213,8 @@ func TestRefusedManifests(t *testing.T) {
 }
 
 // TestUnavailableAPIService deploys an API service whose server never answers. The status and the
-// CA bundle that others write are no drift, and the release can be changed and removed. No other
-// test runs at the same time, because the API service disturbs the discovery of all clients.
+// CA bundle that other clients write are no drift, and the release can be changed and removed. No
+// other test runs at the same time, because the API service disturbs the discovery of all clients.
 func TestUnavailableAPIService(t *testing.T) { //nolint:paralleltest // See above.
 	if _, err := preferred(); err != nil {
 		t.Fatal(err)

@@ -110,7 +110,7 @@ func TestRollback(t *testing.T) {
 	}
 }
 
-// failingRollback rolls back to a revision whose hook fails. The hooks are those of the target
+// failingRollback rolls back to a revision whose hook fails. The hooks are the hooks of the target
 // revision.
 func failingRollback(name string, failing values, class string) scenario {
 	return scenario{name: name, steps: []step{

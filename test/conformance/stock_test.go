@@ -61,8 +61,7 @@ func newStock(t testing.TB, namespace string, journal *journal) *stock {
 	return s
 }
 
-// connect makes the player forget what it has discovered, as a new process of the helm command
-// does.
+// connect makes the player forget its discovery, as a new process of the helm command does.
 func (s *stock) connect() {
 	s.t.Helper()
 	kubeconfig, cacheDir := shared.Kubeconfig(), s.t.TempDir()

@@ -27,7 +27,7 @@ type subject struct {
 	helm.ObjectReference
 
 	client dynamic.ResourceInterface
-	// manifest is what was applied. pristine is the object after the apply.
+	// manifest is the applied manifest. pristine is the object after the apply.
 	manifest  map[string]any
 	pristine  *unstructured.Unstructured
 	mutations []mutation

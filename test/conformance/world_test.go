@@ -177,7 +177,7 @@ func look(ctx context.Context, t testing.TB, p player, failure error) world {
 	return w
 }
 
-// customFirst returns resources with those of custom resources first.
+// customFirst returns resources with custom resources first.
 func customFirst(resources []string) []string {
 	builtin := sets.New("customresourcedefinitions", "apiservices")
 	for kind := range scheme.Scheme.AllKnownTypes() {

@@ -17,11 +17,11 @@ import (
 type Cases []struct {
 	// Name is the name of the test, Object the name of the object, and Spec its spec in YAML.
 	Name, Object, Spec string
-	// Field and Message are those of the refusal. They are empty if the object is admitted.
+	// Field and Message are the field and the message of the refusal. They are empty if the object is admitted.
 	Field, Message string
 }
 
-// TestAdmission holds which objects are admitted, and why others are refused.
+// TestAdmission holds which objects are admitted, and why the rest are refused.
 func (d *Definition) TestAdmission(t *testing.T, cases Cases) {
 	t.Helper()
 	for _, test := range cases {

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package crd tests the CustomResourceDefinitions of any group as the API server reads
-// them: what is admitted and defaulted, what kubectl shows, and whether every field is
-// documented and bounded.
+// them: which objects are admitted, what is defaulted, which columns kubectl shows, and whether
+// every field is documented and bounded.
 package crd
 
 import (
@@ -229,8 +229,8 @@ func checkProperty(path *field.Path, property *apiextensions.JSONSchemaProps, re
 	checkElement(path, property, report)
 }
 
-// checkElement looks at the limits of a value, which need not have a description where it
-// is an element of a list or map of scalars.
+// checkElement checks the limits of a value, which need not have a description where it is an
+// element of a list or map of scalars.
 func checkElement(path *field.Path, property *apiextensions.JSONSchemaProps, report func(*field.Path, string)) {
 	switch property.Type {
 	case "string":

@@ -9,7 +9,7 @@ import (
 )
 
 // TestNamesAreUnique: kubectl takes an argument for a category before it takes it for a kind. It
-// then refuses the name of an object beside it.
+// then refuses the name of an object after it.
 func TestNamesAreUnique(t *testing.T) {
 	kinds, categories := map[string]string{}, map[string]string{}
 	for _, file := range Files(t) {

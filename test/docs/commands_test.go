@@ -171,7 +171,7 @@ func parse(t *testing.T, page string) []pages.Section {
 	return sections
 }
 
-// copyRepository clones the repository, adds what is not committed, and returns the folder of the
+// copyRepository clones the repository, adds uncommitted changes, and returns the folder of the
 // clone.
 func copyRepository(t *testing.T) string {
 	t.Helper()

@@ -27,8 +27,7 @@
 //
 // There is no defaulting, no validation and no CEL, except for strict field validation in
 // a dry-run create and the size of Secrets. There is no garbage collection, RBAC,
-// admission webhook, API priority or watch cache. There are no subresources besides the
-// logs of pods, and no controllers except [Server.React]. Time passes only where a test
-// lets it pass. What depends on these is proved on a real API server, in test/conformance
-// and test/integration.
+// admission webhook, API priority or watch cache. The only subresource is the log of pods, and the
+// only controllers are those of [Server.React]. Time passes only where a test lets it pass. What
+// depends on these is proved on a real API server, in test/conformance and test/integration.
 package fakeapi

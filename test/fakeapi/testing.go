@@ -88,7 +88,7 @@ func (s *Server) Delete(kind, name string) {
 	}
 }
 
-// Object returns an object; nil when there is none.
+// Object returns an object; nil for an absent object.
 func (s *Server) Object(kind, name string) *unstructured.Unstructured {
 	s.t.Helper()
 	s.mu.Lock()

@@ -3,5 +3,5 @@
 
 // Package gitops checks what Argo CD and Flux make of custom resources. It runs the health check of
 // artifacts/argocd as Argo CD runs it, with the same Lua interpreter and the same libraries, and
-// compares its results with those of kstatus, which Flux uses.
+// compares its results with the results of kstatus, which Flux uses.
 package gitops

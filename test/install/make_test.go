@@ -146,7 +146,7 @@ func makeCommand(t *testing.T, args ...string) (*exec.Cmd, *bytes.Buffer) {
 	command := exec.CommandContext(context.WithoutCancel(t.Context()), "make", args...)
 	command.Dir = shared.Root()
 	// A make that runs the tests passes its flags on.
-	// An image of the environment would be that of "make deploy".
+	// An image of the environment would be the image of "make deploy".
 	command.Env = slices.DeleteFunc(os.Environ(), func(variable string) bool {
 		return strings.HasPrefix(variable, "MAKE") || strings.HasPrefix(variable, "IMG=") || strings.HasPrefix(variable, "IMAGE=")
 	})

@@ -45,7 +45,7 @@ func TestVariantsAreTheSameObjects(t *testing.T) {
 	}
 	tests := []struct {
 		name, values, kustomization string
-		// applied are objects beside the kustomization.
+		// applied are objects in addition to the kustomization.
 		applied []*object
 		// leftOut are objects that only one of the two has.
 		leftOut []string

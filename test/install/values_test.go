@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// effect is a change of one value of the chart and what it does.
+// effect is a change of one value of the chart and its effect.
 type effect struct {
 	// path is the value, and to its new content, as YAML.
 	path, to string
@@ -174,7 +174,7 @@ func TestEveryValueHasAnEffect(t *testing.T) {
 	}
 }
 
-// TestImage asserts that the image of a chart without values is that of its appVersion.
+// TestImage asserts that the image of a chart without values has the version in appVersion.
 func TestImage(t *testing.T) {
 	version := loadChart(t).Metadata.AppVersion
 

@@ -89,7 +89,7 @@ func TestObjectsFitTogether(t *testing.T) {
 	}
 }
 
-// checkSelector asserts that an object selects the pods and no others, if it selects pods.
+// checkSelector asserts that an object selects exactly the pods, if it selects pods.
 func checkSelector(t *testing.T, o *object, pods map[string]string) {
 	t.Helper()
 	var selector *metav1.LabelSelector
@@ -180,7 +180,7 @@ func TestLeaseOfRelease(t *testing.T) {
 }
 
 // TestNamespacedPermissions asserts that an operator with watchNamespaces has Roles in these
-// namespaces and in that of the audit records, and no ClusterRole.
+// namespaces and in the namespace of the audit records, and no ClusterRole.
 func TestNamespacedPermissions(t *testing.T) {
 	objects := renderChart(t, values{
 		"watchNamespaces": []any{"team-a", "team-b"}, "kinds": []any{"website"}, "auditNamespace": "records",

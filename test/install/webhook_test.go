@@ -44,7 +44,7 @@ func TestChartWebhook(t *testing.T) {
 }
 
 // callProcess makes the API server call a process on this machine. There are no pods behind the
-// Service here. All other fields of the configurations are those of the chart.
+// Service here. All other fields of the configurations are as in the chart.
 func callProcess(t *testing.T, address string) {
 	t.Helper()
 	for _, resource := range []string{"mutatingwebhookconfigurations", "validatingwebhookconfigurations"} {

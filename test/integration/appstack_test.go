@@ -29,7 +29,7 @@ import (
 	"github.com/example/demoapp-controller/test/cluster"
 )
 
-// stackChildren are the children of an AppStack beside the PostgreSQL.
+// stackChildren are the children of an AppStack except the PostgreSQL.
 var stackChildren = []string{"shop-cache", "shop-backend", "shop-frontend"}
 
 // stacks is a namespace for the AppStack "shop". Its database starts when the test provides a
@@ -102,7 +102,7 @@ func (s *stacks) service(name string) (*corev1.Service, error) {
 	return shared.Client.CoreV1().Services(s.namespace).Get(s.t.Context(), name, metav1.GetOptions{})
 }
 
-// requests waits until the operator is done in the namespace, and returns what it wrote since for
+// requests waits until the operator is done in the namespace, and returns its writes since then for
 // the AppStack and its children, by verb and resource. Events and the children of the PostgreSQL
 // are left out.
 func (s *stacks) requests(since time.Time) map[string]int {
@@ -113,7 +113,7 @@ func (s *stacks) requests(since time.Time) map[string]int {
 	})
 }
 
-// message is that of the condition Ready.
+// message is the message of the condition Ready.
 func message(stack *appv1.AppStack) string {
 	return meta.FindStatusCondition(stack.Status.Conditions, apimeta.ConditionReady).Message
 }

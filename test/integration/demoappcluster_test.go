@@ -55,8 +55,8 @@ func newPool(t *testing.T, nodes ...string) *pool {
 	return p
 }
 
-// node returns the name of a node. Nodes are cluster-scoped, so the name begins with that of the
-// namespace.
+// node returns the name of a node. Nodes are cluster-scoped, so the name begins with the name of
+// the namespace.
 func (p *pool) node(name string) string { return p.Name + "-" + name }
 
 // addNode creates a node that is cordoned and never ready, so that no pods are scheduled to it.

@@ -134,9 +134,9 @@ func (s *shops) run(change ...func(*platformv1.EcommercePlatformSpec)) {
 	s.await(childv1alpha1.PhaseRunning)
 }
 
-// requests waits until the operator is done in the namespace, and returns what it wrote since, by
-// verb and resource. What it wrote for the PostgreSQL is left out, except the writes of the
-// PostgreSQL itself.
+// requests waits until the operator is done in the namespace, and returns its writes since then, by
+// verb and resource. Writes for the PostgreSQL are left out, except the writes of the PostgreSQL
+// itself.
 func (s *shops) requests(since time.Time) map[string]int {
 	s.t.Helper()
 	return requestsOf(s.t, s.namespace, since, func(e cluster.AuditEvent) bool {

@@ -134,9 +134,9 @@ func metric(ctx context.Context, t *testing.T, series string) float64 {
 	return value
 }
 
-// maxSeries bounds the series of a replica with all kinds, besides those of rest_client_*, which
-// follow the methods and status codes in use. Each kind has at most 35 counters of passes, and as
-// many histograms of 15 series.
+// maxSeries bounds the series of a replica with all kinds, except the series of rest_client_*,
+// which follow the methods and status codes in use. Each kind has at most 35 counters of passes,
+// and as many histograms of 15 series.
 const maxSeries = 6000
 
 // TestLabelsAreBounded holds that no label has a value from a custom resource. Names and namespaces

@@ -208,7 +208,7 @@ func TestReleaseChangedByHand(t *testing.T) {
 			}
 			ns.AwaitQuiet(quiet)
 			assertRecords(t, ns, test.records...)
-			// A repair beside the last upgrade has the same reason, so the status awaited above may
+			// A repair during the last upgrade has the same reason, so the status awaited above may
 			// be older than the command.
 			app := ns.AwaitReady("web")
 			if records := ns.Records("web"); apps.Revision(app) != int64(records[len(records)-1].Revision) {

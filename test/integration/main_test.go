@@ -20,7 +20,7 @@ import (
 )
 
 // parallel is the number of parallel tests, unless -parallel is given. Tests mostly wait, so the
-// number can exceed that of processors.
+// number can exceed the number of processors.
 const parallel = "8"
 
 // verbosity is the highest level of the operator's own lines. At level 7, client-go also logs each

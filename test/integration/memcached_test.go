@@ -238,8 +238,8 @@ func TestMemcachedAutoscaling(t *testing.T) {
 	})
 }
 
-// TestMemcachedOwnershipConflict: objects of others are neither changed nor deleted, of any kind of
-// the chart.
+// TestMemcachedOwnershipConflict: objects of other owners are neither changed nor deleted, for any
+// kind of the chart.
 func TestMemcachedOwnershipConflict(t *testing.T) {
 	t.Parallel()
 	m := newMemcached(t)
@@ -303,7 +303,7 @@ func TestMemcachedOwnershipConflict(t *testing.T) {
 			t.Fatal(err)
 		}
 		delete(theirs, kind)
-		// The request saves the time until the operator looks at the deleted object again.
+		// The request saves the time until the operator reads the deleted object again.
 		m.change(`{"metadata":{"annotations":{"demo.example.com/requested-at":"` + kind + `"}}}`)
 	}
 }

@@ -82,7 +82,7 @@ func TestMemcachedChart(t *testing.T) {
 	}
 }
 
-// startEngine runs an engine on one namespace, beside the operator, until the end of the test.
+// startEngine runs a second engine on one namespace, in parallel with the operator, until the end of the test.
 func startEngine(t *testing.T, namespace string) *helmengine.Engine {
 	t.Helper()
 	engine, err := helmengine.New(helmengine.Config{RESTConfig: shared.AdminConfig(), Namespaces: []string{namespace}})

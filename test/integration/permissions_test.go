@@ -33,7 +33,7 @@ import (
 )
 
 // The files with the RBAC rules of the operator: for all namespaces, and for some namespaces.
-// kindRules and namespacedKindRules match those of opt-in kinds.
+// kindRules and namespacedKindRules match the files of opt-in kinds.
 const (
 	rulesFile           = "artifacts/deploy/10-rbac.yaml"
 	kindRules           = "artifacts/kinds/*/rbac.yaml"

@@ -68,8 +68,8 @@ func installKinds(t *testing.T, folders ...string) {
 	}
 }
 
-// newPlain returns a new namespace for the object of a name. folders are those of the kinds below
-// artifacts/kinds.
+// newPlain returns a new namespace for the object of a name. folders are the folders of the kinds
+// below artifacts/kinds.
 func newPlain[T object, C objects[T]](
 	t *testing.T, name string, clients func(client *versioned.Clientset, namespace string) C, folders ...string,
 ) *plain[T] {
@@ -178,8 +178,8 @@ func conditionOf(object any, conditionType string) *metav1.Condition {
 	return meta.FindStatusCondition(whole.Status.Conditions, conditionType)
 }
 
-// settle waits until the operator is done in the namespace, and returns what it sent since, by verb
-// and resource.
+// settle waits until the operator is done in the namespace, and returns its requests since then, by
+// verb and resource.
 func (p *plain[T]) settle(since time.Time) map[string]int {
 	p.t.Helper()
 	return requestsOf(p.t, p.namespace, since, func(cluster.AuditEvent) bool { return true })

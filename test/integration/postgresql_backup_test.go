@@ -101,8 +101,8 @@ func TestPostgreSQLTakesOverItsDumps(t *testing.T) {
 	d.awaitReady()
 }
 
-// TestPostgreSQLLeavesSecretOfOthersAlone: a Secret with the name of that of the certificate is
-// reported, and is not changed.
+// TestPostgreSQLLeavesSecretOfOthersAlone: a foreign Secret with the name of the certificate's
+// Secret is reported, and is not changed.
 func TestPostgreSQLLeavesSecretOfOthersAlone(t *testing.T) {
 	t.Parallel()
 	d := newDatabases(t, true)

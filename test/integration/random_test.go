@@ -26,8 +26,8 @@ import (
 const randomChanges = 80
 
 // TestRandomChangesConverge changes DemoApps, their objects and their records at random, faster
-// than the operator reconciles. It then asserts that the final state is that of the specs. Most of
-// its time passes in recreations, which wait for deletions.
+// than the operator reconciles. It then asserts that the final state matches the specs. Most of its
+// time passes in recreations, which wait for deletions.
 func TestRandomChangesConverge(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)

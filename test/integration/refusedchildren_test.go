@@ -50,7 +50,7 @@ func refuseUpdates(t *testing.T, namespace string, resource schema.GroupVersionR
 }
 
 // assertRefusedOnce asserts that the operator has read the live object once since then, to find out
-// that it is the one that the refused update was for.
+// that the refused update was for this object.
 func assertRefusedOnce(t *testing.T, since time.Time, namespace string, resource schema.GroupVersionResource, name string) {
 	t.Helper()
 	ofChild := func(e cluster.AuditEvent) bool {

@@ -40,8 +40,9 @@ func requestsOf(t *testing.T, namespace string, since time.Time, filter cluster.
 }
 
 // assertRequests waits until the operator has sent at least the wanted requests, and asserts that
-// it has sent no others. settled waits until the operator is done, and returns the requests by verb
-// and resource. A busy operator may begin late, so that the first quiet time is before its work.
+// it has sent no further ones. settled waits until the operator is done, and returns the requests
+// by verb and resource. A busy operator may begin late, so that the first quiet time is before its
+// work.
 func assertRequests(t *testing.T, settled func() map[string]int, want map[string]int) {
 	t.Helper()
 	var got map[string]int

@@ -29,8 +29,8 @@ var (
 )
 
 // TestChildrenWithoutLabels: a child that loses its labels leaves the caches. The operator finds it
-// by its name, sees whose it is, and restores its labels. A stray object with the labels and the
-// owner of a child is deleted, where the kind has no such child.
+// by its name, recognizes its owner, and restores its labels. A stray object with the labels and
+// the owner of a child is deleted, where the kind has no such child.
 func TestChildrenWithoutLabels(t *testing.T) {
 	t.Parallel()
 	tests := []struct {

@@ -74,8 +74,8 @@ func TestNodePortBelongsToOlderDemoApp(t *testing.T) {
 	writeOver(t, ns, "b-next")
 	ns.AwaitEvent("b-next", "DriftCorrected", "ConfigMap b-next (changed)")
 
-	// The deletion of an invalid DemoApp works, and that of the holder releases the port for the
-	// others.
+	// The deletion of an invalid DemoApp works, and the deletion of the holder releases the port
+	// for the remaining DemoApps.
 	ns.Delete("b-next")
 	ns.AwaitGone("b-next")
 	ns.AwaitReady("c-last")

@@ -75,7 +75,7 @@ func TestValuesFromSources(t *testing.T) {
 	}
 	ns.AwaitQuiet(quiet)
 
-	// Changes beside the values only make the operator read the object.
+	// Changes outside the values only make the operator read the object.
 	begin := time.Now()
 	patchConfigMap(t, ns, "base", `{"metadata": {"labels": {"team": "x"}}, "data": {"other": "x"}}`)
 	ns.AwaitQuiet(quiet)

@@ -44,7 +44,7 @@ type webhook struct {
 	// resource may have a subresource.
 	resource string
 	// mutates says that the webhook reviews the requests of all clients, and may change objects.
-	// Otherwise it reviews those of the operator.
+	// Otherwise it reviews the requests of the operator.
 	mutates bool
 	// review answers a request. A nil answer allows it.
 	review func(*admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse

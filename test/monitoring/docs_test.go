@@ -21,7 +21,7 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 )
 
-// TestPageOfMonitoring runs what docs/monitoring.md tells users of a plain Prometheus.
+// TestPageOfMonitoring runs the commands of docs/monitoring.md for users of a plain Prometheus.
 func TestPageOfMonitoring(t *testing.T) {
 	t.Parallel()
 	content, err := os.ReadFile(filepath.Join(root, "docs", "monitoring.md"))

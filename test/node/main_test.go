@@ -64,7 +64,7 @@ func installOperator(ctx context.Context, t testing.TB) {
 	}
 }
 
-// kubectl runs kubectl in the root of the repository and returns what it wrote.
+// kubectl runs kubectl in the root of the repository and returns its output.
 func kubectl(ctx context.Context, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
 	defer cancel()
@@ -108,7 +108,7 @@ func awaitReady(t *testing.T, namespace, object string) {
 	}
 }
 
-// awaitRollout waits until all pods of a Deployment run its current template, and the others are gone.
+// awaitRollout waits until all pods of a Deployment run its current template, and older pods are gone.
 func awaitRollout(t *testing.T, namespace, name string, replicas int32) {
 	t.Helper()
 	cluster.Eventually(t.Context(), t, "rollout of "+name, func(ctx context.Context) (bool, error) {

@@ -31,7 +31,7 @@ import (
 
 // failure is a state in which real pods keep an object from being ready.
 type failure struct {
-	// objects are applied to a namespace, whose name replaces $NAMESPACE, and object is the one that is asked about: cache/web
+	// objects are applied to a namespace, whose name replaces $NAMESPACE, and object is the object in question: cache/web
 	// without it.
 	objects, object string
 	// cause is the beginning of KIND/NAME of the object to blame, and says a part of its message.

@@ -29,7 +29,7 @@ type World struct {
 	*fakeapi.Server
 
 	T *testing.T
-	// Engine, Client and Recorder are those of the process. Start replaces them.
+	// Engine, Client and Recorder belong to the process. Start replaces them.
 	Engine   *helm.Engine
 	Client   dynamic.Interface
 	Recorder *controllertest.Recorder

@@ -43,7 +43,7 @@ type fleet struct {
 	namespace string
 	// resources are the custom resources of the old version.
 	resources []schema.GroupVersionResource
-	// others are the objects beside the DemoApps that the test has created.
+	// others are the objects that the test has created, apart from the DemoApps.
 	others []*unstructured.Unstructured
 }
 

@@ -97,8 +97,8 @@ func TestMilestonesAreComplete(t *testing.T) {
 // versionHeading matches the heading of a released version in CHANGELOG.md.
 var versionHeading = regexp.MustCompile(`(?m)^## \[?v?(\d+\.\d+\.\d+[^\]\s]*)`)
 
-// released returns the released versions: those of CHANGELOG.md and of the tags, without the newest
-// one if it is the version of HEAD.
+// released returns the released versions: the versions in CHANGELOG.md and in the tags, without the
+// newest one if it is the version of HEAD.
 func released(t *testing.T) []string {
 	t.Helper()
 	content, err := os.ReadFile(filepath.Join(root, "CHANGELOG.md"))

@@ -18,8 +18,8 @@ import (
 // chartDir is the folder of the embedded chart.
 const chartDir = "pkg/helm/charts/demo-app"
 
-// kindsOfTest are the kinds beside DemoApp and DemoAppCluster, which the test uses where a version
-// has them.
+// kindsOfTest are the kinds that the test uses in versions that have them, in addition to DemoApp
+// and DemoAppCluster.
 var kindsOfTest = []string{
 	"website", "memcachedbackup", "memcached", "appconfig", "webapp", "postgresql", "backup", "appstack", "ecommerceplatform",
 }
@@ -34,7 +34,7 @@ type tree struct {
 	commit string
 	// dir is the folder of the source. The binary demoapp-controller is in it.
 	dir string
-	// kinds are those of kindsOfTest that the version has, and args the flags that they need.
+	// kinds are the kinds of kindsOfTest that the version has, and args the flags that they need.
 	kinds, args []string
 }
 
@@ -74,8 +74,8 @@ func checkout(ctx context.Context, dir, commit string) (*tree, error) {
 	for _, command := range []*exec.Cmd{
 		exec.CommandContext(ctx, "git", "archive", "--format=tar", "--output="+tree.path("source.tar"), commit),
 		exec.CommandContext(ctx, "tar", "-xf", tree.path("source.tar"), "-C", dir),
-		// The flags are those of "make build", so the build cache has the dependencies. Without paths in
-		// it, what one run compiles serves the next, whose folder is another.
+		// The flags are the same as for "make build", so the build cache has the dependencies. Without
+		// paths in it, what one run compiles serves the next, whose folder is another.
 		exec.CommandContext(ctx, "env", "CGO_ENABLED=0", "go", "-C", dir, "build", "-trimpath", "-ldflags=-s -w", "-o", "demoapp-controller", "./cmd/demoapp-controller"),
 	} {
 		command.Dir = root
@@ -109,8 +109,8 @@ func (t *tree) has(path string) bool {
 	return err == nil
 }
 
-// chartDiffers reports whether the embedded chart of this version differs from that of an older
-// one. This includes changes that are not committed.
+// chartDiffers reports whether the embedded chart of this version differs from the chart of an
+// older one. This includes changes that are not committed.
 func chartDiffers(t *testing.T, from *tree) bool {
 	t.Helper()
 	return git(t, "diff", "--name-only", from.commit, "--", chartDir) != ""

@@ -36,7 +36,7 @@ const (
 	mostPerObject = 2
 	// mostPerUpgrade is the same if the chart has changed, so that each release gets a revision.
 	mostPerUpgrade = 15
-	// mostToStart bounds the requests of a start besides those for objects.
+	// mostToStart bounds the requests of a start, except requests for objects.
 	mostToStart = 150
 )
 
@@ -145,7 +145,7 @@ func upgradeFrom(t *testing.T, tree *tree, size int, downgrade bool) {
 	}
 }
 
-// deploy applies the CRDs and the RBAC of a version, and those of its kinds.
+// deploy applies the CRDs and the RBAC of a version and of its kinds.
 func deploy(t *testing.T, tree *tree) {
 	t.Helper()
 	if err := shared.Deploy(t.Context(), tree.dir); err != nil {
@@ -248,7 +248,7 @@ func assertGradual(t *testing.T, requests []cluster.AuditEvent, namespace string
 	}
 }
 
-// assertNoWork asserts that the requests are those of a start that finds nothing to do: lists,
+// assertNoWork asserts that the operator only sent the requests of a start without work: lists,
 // discovery, questions about permissions, and one look at each ConfigMap and Secret that a spec
 // names, because these are not cached.
 func assertNoWork(t *testing.T, requests []cluster.AuditEvent, objects int) {

@@ -330,7 +330,7 @@ func (w *world) await(t *testing.T, what string, done func(context.Context) (boo
 	cluster.Eventually(t.Context(), t, what, done)
 }
 
-// awaitPods waits until the release has pods that are ready, and no others.
+// awaitPods waits until all pods of the release are ready, and their number is replicas.
 func (w *world) awaitPods(t *testing.T, replicas int32) {
 	t.Helper()
 	w.await(t, "pods", func(ctx context.Context) (bool, error) {

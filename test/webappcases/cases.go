@@ -46,7 +46,7 @@ func NamespaceLabels(kind Kind) map[string]string {
 	return nil
 }
 
-// Production tells which kinds of namespaces are production namespaces.
+// Production reports whether namespaces of a kind are production namespaces.
 func Production(kind Kind) bool { return kind == Labeled || kind == Named }
 
 // Case is a request and its result.
@@ -58,7 +58,7 @@ type Case struct {
 	Before *State `json:"before"`
 	// Denied is a part of the message of a refusal; empty if the request is allowed.
 	Denied string `json:"denied"`
-	// Result is what is stored of an allowed WebApp.
+	// Result is the stored form of an allowed WebApp.
 	Result Result `json:"result"`
 
 	index int
@@ -69,7 +69,7 @@ type State struct {
 	Labels      map[string]string `json:"labels"`
 	Annotations map[string]string `json:"annotations"`
 	Finalizers  []string          `json:"finalizers"`
-	// Deleting tells that the WebApp has been deleted and waits for its finalizers.
+	// Deleting says that the WebApp has been deleted and waits for its finalizers.
 	Deleting bool           `json:"deleting"`
 	Spec     map[string]any `json:"spec"`
 }

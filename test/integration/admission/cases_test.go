@@ -23,7 +23,7 @@ func TestCases(t *testing.T) {
 	tests := []struct {
 		name    string
 		install func(t *testing.T)
-		// defaults tells that defaults are set.
+		// defaults says that defaults are set.
 		defaults bool
 	}{
 		{name: "webhook", defaults: true, install: func(t *testing.T) {

@@ -82,8 +82,8 @@ func TestReplicasShareCertificates(t *testing.T) {
 // rotations is the number of serving certificates that take the place of another one under load.
 const rotations = 5
 
-// TestCertificateRotatesUnderLoad replaces the serving certificate again and again while users
-// create WebApps. No request may fail because of the webhook.
+// TestCertificateRotatesUnderLoad replaces the serving certificate repeatedly while users create
+// WebApps. No request may fail because of the webhook.
 func TestCertificateRotatesUnderLoad(t *testing.T) {
 	awaitNoRules(t.Context(), t)
 	e := newEndpoint(t)
@@ -118,7 +118,7 @@ func TestCertificateRotatesUnderLoad(t *testing.T) {
 	users.Wait()
 }
 
-// removeCertificates removes those of an earlier test.
+// removeCertificates removes the certificates of an earlier test.
 func removeCertificates(t *testing.T) {
 	t.Helper()
 	secrets := shared.Client.CoreV1().Secrets(cluster.OperatorNamespace)

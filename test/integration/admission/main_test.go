@@ -135,7 +135,7 @@ func (e endpoint) operator(t *testing.T, args ...string) *cluster.Operator {
 }
 
 // install installs the webhook configurations until the end of the test. The Service has no pods
-// here, so the API server calls the address instead. All other fields are those of webhook.yaml.
+// here, so the API server calls the address instead. All other fields are as in webhook.yaml.
 func (e endpoint) install(t *testing.T) {
 	t.Helper()
 	objects, err := shared.Objects(artifacts + "webhook.yaml")

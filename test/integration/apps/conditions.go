@@ -55,7 +55,7 @@ func Revision(app *v1alpha1.DemoApp) int64 {
 
 // UpgradeReason returns the reason of the last upgrade. The field lastUpgradeReason may already
 // have the reason of a repair: the Deployment controller may write an annotation twice within the
-// second of an upgrade, which managedFields do not tell from a write under the operator's name.
+// second of an upgrade. In managedFields, that looks like a write under the operator's name.
 func UpgradeReason(app *v1alpha1.DemoApp) releasev1alpha1.UpgradeReason {
 	for _, entry := range app.Status.History {
 		if entry.Action == releasev1alpha1.HistoryUpgrade {

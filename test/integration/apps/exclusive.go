@@ -130,9 +130,9 @@ func AwaitNoWork(t testing.TB, c *cluster.Cluster) {
 	}
 }
 
-// IsWork selects the operator's requests except those of any start and of any idle time: watches,
-// the lists that begin watches, the lease, reviews of permissions, and discovery, which names no
-// resource.
+// IsWork selects the operator's requests except requests of any start and of any idle time:
+// watches, the lists that begin watches, the lease, reviews of permissions, and discovery, which
+// names no resource.
 func IsWork(request cluster.AuditEvent) bool {
 	return cluster.ByOperator()(request) && request.Group != "authorization.k8s.io" &&
 		request.Verb != "watch" && request.Verb != "list" && request.Resource != "leases" && request.Resource != ""

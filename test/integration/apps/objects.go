@@ -95,7 +95,7 @@ type Record struct {
 }
 
 // Records returns Helm's records of a release, ordered by revision. With an empty name, it returns
-// those of all releases of the namespace, ordered by name and revision.
+// the records of all releases of the namespace, ordered by name and revision.
 func (n *Namespace) Records(name string) []Record {
 	n.t.Helper()
 	selector := "owner=helm"

@@ -217,8 +217,8 @@ func (t *Tenant) UpdateRecord(release string, revision int, change func(*corev1.
 	}
 }
 
-// AddRecord creates a release record of a new revision from that of an older one. Its labels claim
-// that the engine created it.
+// AddRecord creates a release record of a new revision from the record of an older one. Its labels
+// claim that the engine created it.
 func (t *Tenant) AddRecord(release string, from, revision int, change func(content map[string]any)) {
 	t.t.Helper()
 	secret := t.CopyRecord(release, from, revision)
@@ -229,7 +229,7 @@ func (t *Tenant) AddRecord(release string, from, revision int, change func(conte
 	t.CreateRecord(secret)
 }
 
-// CopyRecord returns the record of a release as that of another revision, without creating it.
+// CopyRecord returns the record of a release as the record of another revision, without creating it.
 func (t *Tenant) CopyRecord(release string, from, revision int) *corev1.Secret {
 	t.t.Helper()
 	secret, err := t.Client.CoreV1().Secrets(t.namespace.Name).Get(t.t.Context(), RecordName(release, from), metav1.GetOptions{})

@@ -68,10 +68,10 @@ roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: fair-tes
 subjects: [{kind: ServiceAccount, name: demoapp-controller, namespace: demoapp-system}]
 `
 
-// TestHeavyNamespaceDelaysNobody measures corrections of drift and installs in one namespace, beside
-// nothing and then beside a namespace with the worst that a namespace can have: charts that hash
-// passwords up to the budget, hooks that wait, and releases with an object whose kind cannot be
-// listed. Both measurements begin with a restart of the operator.
+// TestHeavyNamespaceDelaysNobody measures corrections of drift and installs in one namespace, first
+// alone and then with a namespace that has the heaviest possible load: charts that hash passwords up
+// to the budget, hooks that wait, and releases with an object whose kind cannot be listed. Both
+// measurements begin with a restart of the operator.
 func TestHeavyNamespaceDelaysNobody(t *testing.T) {
 	f := newFairness(t)
 	operator := f.start()
@@ -293,7 +293,7 @@ func (f *fairness) until(namespace, name string, change func()) time.Duration {
 	return 0
 }
 
-// assertFewRequests asserts that the operator asks seldom for what it cannot read.
+// assertFewRequests asserts that the operator seldom asks for unreadable objects.
 func (f *fairness) assertFewRequests(operator *cluster.Operator, since time.Time) {
 	f.Helper()
 	requests, err := shared.AuditRequests(since, func(e cluster.AuditEvent) bool { return cluster.ByProcess(operator)(e) && e.Resource == "things" })

@@ -31,7 +31,7 @@ const (
 	limit = 2 * time.Second
 	// lists is the number of lists of a command about all objects, pageSize the objects in a page.
 	lists, pageSize = 20, 500
-	// user is the name that the commands run under, so that the audit log tells their requests.
+	// user is the name of the user of the commands, by which the audit log distinguishes their requests.
 	user = "user-of-the-plugin"
 )
 
@@ -69,8 +69,8 @@ var commands = []struct {
 	{args: "report", whole: true},
 }
 
-// TestCommandsInFleet runs the commands beside few and many DemoApps. Each stays below the limit,
-// and a command about one object sends the same requests beside any number of others.
+// TestCommandsInFleet runs the commands with few and with many DemoApps. Each stays below the
+// limit, and a command about one object sends the same requests for any number of DemoApps.
 func TestCommandsInFleet(t *testing.T) {
 	program := build(t)
 	ns := apps.NewExclusive(t, shared)

@@ -33,7 +33,7 @@ const (
 	afterTermination = 5 * time.Second
 	// afterKill is the same for SIGKILL.
 	afterKill = 20 * time.Second
-	// renewDeadline is the default of --leader-elect-renew-deadline, and retryPeriod that of
+	// renewDeadline is the default of --leader-elect-renew-deadline, and retryPeriod the default of
 	// --leader-elect-retry-period.
 	renewDeadline = 10 * time.Second
 	retryPeriod   = time.Second
@@ -64,7 +64,7 @@ const (
 )
 
 // leaseFlags returns flags of the leader election. The goals are for the defaults. Short tests have
-// no goals and run beside others, so their leaders are busy for longer.
+// no goals and run in parallel, so their leaders are busy for longer.
 func leaseFlags() []string {
 	if testing.Short() {
 		return cluster.PatientLease
@@ -138,7 +138,7 @@ func lastWrite(t *testing.T, begin time.Time, operator *cluster.Operator) time.D
 	return all[len(all)-1].Received.Sub(begin)
 }
 
-// assertWithin asserts a time limit, unless the tests are short: these run beside others, which
+// assertWithin asserts a time limit, unless the tests are short: short tests run in parallel, which
 // delays a process.
 func assertWithin(t *testing.T, what string, took, most time.Duration) {
 	t.Helper()
@@ -213,8 +213,8 @@ func TestTakenLeaseEndsWorkUnderLoad(t *testing.T) {
 
 // TestUnrenewableLeaseEndsWorkUnderLoad refuses the requests of the leader for the lease. The
 // leader has access to all other objects, and the standby to the lease, too. So only the time keeps
-// the two from working together. The clock of the leader is behind that of the standby by more than
-// the lease's duration, but the standby does not take the lease before.
+// the two from working together. The clock of the leader is behind the clock of the standby by more
+// than the lease's duration, but the standby does not take the lease before.
 func TestUnrenewableLeaseEndsWorkUnderLoad(t *testing.T) {
 	proxy := shared.NewProxy(t)
 	leader := cluster.Launch{Proxy: proxy, Args: append([]string{"--logging-format=json", "-v=4"}, leaseFlags()...)}
@@ -238,8 +238,8 @@ func TestUnrenewableLeaseEndsWorkUnderLoad(t *testing.T) {
 	p.load.Stop()
 }
 
-// shiftLeases returns an interceptor that writes Leases as a process would whose clock differs from
-// that of the others.
+// shiftLeases returns an interceptor that writes Leases like a process whose clock differs from the
+// other clocks.
 func shiftLeases(by time.Duration) cluster.Interceptor {
 	return func(w http.ResponseWriter, r *http.Request, forward http.Handler) {
 		if strings.Contains(r.URL.Path, "/leases") && r.Body != nil && r.Method != http.MethodGet {
@@ -297,7 +297,7 @@ func lastPass(t *testing.T, operator *cluster.Operator) time.Time {
 
 // TestAPIServerAwayUnderLoad takes the API server away from both operators for a minute, while the
 // load goes on. The leader ends, because it loses its lease, and is started again at once, like a
-// container. No process ends besides. In short tests, the API server returns after that.
+// container. No further process ends. In short tests, the API server returns after that.
 func TestAPIServerAwayUnderLoad(t *testing.T) {
 	proxy := shared.NewProxy(t)
 	launch := cluster.Launch{Proxy: proxy, Args: leaseFlags()}

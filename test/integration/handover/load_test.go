@@ -142,7 +142,7 @@ func (l *load) remove(ctx context.Context, step int) error {
 		return nil
 	}
 	name := pick(l.messages, step)
-	// Without the precondition, a finalizer that is added meanwhile holds nothing, see
+	// Without the precondition, a finalizer that is added meanwhile has no effect, see
 	// https://github.com/kubernetes/kubernetes/issues/77988. Then only the process that added it
 	// writes an audit record, and that process may have been killed.
 	err := retry.RetryOnConflict(cluster.ConflictBackoff, func() error {

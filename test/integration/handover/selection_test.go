@@ -116,7 +116,8 @@ func (w *wire) received(t *testing.T) (objects map[string]int, selectors []strin
 }
 
 // TestSelectionOverTheWire counts the objects that an informer of one of two shards receives. An
-// API server that selects them sends no others. Without the feature, the informer drops the others.
+// API server that selects objects sends only these. Without the feature, the informer drops the
+// rest.
 func TestSelectionOverTheWire(t *testing.T) {
 	const count, label = 20, "selection"
 	namespaces := map[int]string{}

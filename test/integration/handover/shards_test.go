@@ -163,8 +163,8 @@ func (l *sharedLoad) until(what string, want map[*replica]int) time.Duration {
 	return took
 }
 
-// requestsOf counts the requests of an operator since begin: lists, watches, those about Leases by
-// verb, and others.
+// requestsOf counts the requests of an operator since begin: lists, watches, requests about Leases
+// by verb, and further requests.
 func requestsOf(t *testing.T, operator *cluster.Operator, begin time.Time) map[string]int {
 	t.Helper()
 	requests, err := shared.AuditRequests(begin, cluster.ByProcess(operator))
@@ -205,7 +205,7 @@ func (l *sharedLoad) awaitSettled() {
 	}
 }
 
-// measure changes all DemoApps, and logs what that costs each operator. The memory is what it has
+// measure changes all DemoApps, and logs what that costs each operator. The memory is measured
 // afterwards.
 func (l *sharedLoad) measure(when string, replicas ...*replica) {
 	l.t.Helper()
@@ -278,8 +278,8 @@ func logGaps(t *testing.T, operators map[string]*cluster.Operator) {
 }
 
 // assertOneWriter asserts that no two operators wrote one object at a time: the first write of an
-// operator came after the answers to all earlier writes of others. It returns the number of objects
-// that several operators wrote.
+// operator came after the answers to all earlier writes of other operators. It returns the number
+// of objects that several operators wrote.
 func assertOneWriter(t *testing.T, operators map[string]*cluster.Operator) (handedOver int) {
 	t.Helper()
 	type write struct {
@@ -365,7 +365,8 @@ func (s sharing) launcher(t *testing.T) func(shards int) *replica {
 
 // testSharing takes over from a process without shards. Then two replicas join, one is paused for
 // longer than its Leases last, one joins, one is terminated, and two with another number of shards
-// take over. A long test also kills a replica. For the others, that is the same as a pause.
+// take over. A long test also kills a replica. For the remaining replicas, that is the same as a
+// pause.
 func testSharing(t *testing.T, size sharing) {
 	load, shards := &sharedLoad{t: t}, size.shards
 	for i := range size.apps {

@@ -20,7 +20,7 @@ import (
 )
 
 // TestReleaseOfPredecessorIsTakenOver removes DemoApps by force while no operator runs, and creates
-// others with the same names. The remaining records name an owner that no longer exists.
+// new ones with the same names. The remaining records name an owner that no longer exists.
 func TestReleaseOfPredecessorIsTakenOver(t *testing.T) {
 	ns := apps.NewExclusive(t, shared)
 	operator := cluster.StartOperator(t.Context(), t, shared)

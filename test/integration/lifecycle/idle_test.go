@@ -78,7 +78,7 @@ func TestIdleOperatorSendsNothing(t *testing.T) {
 	})
 }
 
-// TestPeriodicResyncWritesNothing reconciles a healthy and a waiting DemoApp again and again.
+// TestPeriodicResyncWritesNothing reconciles a healthy and a waiting DemoApp repeatedly.
 func TestPeriodicResyncWritesNothing(t *testing.T) {
 	ns := apps.NewExclusive(t, shared)
 	operator := cluster.StartOperator(t.Context(), t, shared, "--resync-period=1s")

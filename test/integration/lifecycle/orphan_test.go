@@ -139,7 +139,7 @@ func orphans(t *testing.T, namespace string) []*orphan {
 
 // TestOrphanKeepsEverything deletes objects with the propagation policy Orphan, while an operator runs
 // and while none runs. In the second case, the real garbage collector has removed its finalizer before
-// the operator sees the deletion. The same objects, created again, continue what was kept.
+// the operator sees the deletion. The same objects, created again, continue with the kept objects.
 func TestOrphanKeepsEverything(t *testing.T) {
 	ns := apps.NewExclusive(t, shared)
 	all := orphans(t, ns.Name)

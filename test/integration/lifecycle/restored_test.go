@@ -54,7 +54,7 @@ func (b *backup) of(resource schema.GroupVersionResource) dynamic.ResourceInterf
 	return shared.Dynamic.Resource(resource).Namespace(b.namespace)
 }
 
-// list returns the objects of a resource, without those of the cluster.
+// list returns the objects of a resource, without the objects of the cluster.
 func (b *backup) list(ctx context.Context, resource schema.GroupVersionResource) ([]unstructured.Unstructured, error) {
 	found, err := b.of(resource).List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -104,7 +104,7 @@ func (b *backup) lose(owners []*orphan) {
 }
 
 // restore creates the objects again. They have new UIDs, and no status. Tools differ in the rest of the
-// metadata: keep changes what is kept, and returns whether the object is restored at all.
+// metadata: keep changes the kept parts, and returns whether the object is restored at all.
 func (b *backup) restore(keep func(object *unstructured.Unstructured) bool) {
 	b.t.Helper()
 	for _, resource := range backedUp {

@@ -103,7 +103,7 @@ func waiting(reason, message string) string {
 		"imageID: '', state: {waiting: {reason: %s, message: %q}}}]", reason, message)
 }
 
-// crashed returns the status of a pod whose container crashes again and again.
+// crashed returns the status of a pod whose container crashes repeatedly.
 func crashed(code int, reason string) string {
 	return fmt.Sprintf("containerStatuses: [{name: web, image: registry.invalid/web:1, ready: false, restartCount: 3, imageID: '', "+
 		"state: {waiting: {reason: CrashLoopBackOff, message: back-off 5m0s}}, lastState: {terminated: {exitCode: %d, reason: %s}}}]", code, reason)
@@ -125,7 +125,7 @@ const (
 	acts  = inspect.NeedsPerson
 )
 
-// faults are what keeps objects from being ready, by what is at fault.
+// faults are the faults that keep objects from being ready, by the faulty part.
 var faults = []fault{
 	// The object itself.
 	{name: "suspended by its spec", objects: app("  suspend: true"), object: "demoapp/web", cause: "DemoApp/web", verdict: acts, text: `\"suspend\":false`},
@@ -332,7 +332,7 @@ var faults = []fault{
 			app("  service: {type: NodePort, nodePort: 31778}"),
 	},
 
-	// Objects in the way.
+	// Objects with the name of a child.
 	{
 		name:    "ConfigMap of another owner",
 		objects: "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: web}\n---" + app(""),

@@ -25,8 +25,8 @@ import (
 	"github.com/example/demoapp-controller/test/cluster"
 )
 
-// parallel is the number of parallel tests. Tests mostly wait, so the number can exceed that of
-// processors.
+// parallel is the number of parallel tests. Tests mostly wait, so the number can exceed the number
+// of processors.
 const parallel = "12"
 
 // shared is the control plane of the tests, and operator an operator for all kinds.
@@ -91,7 +91,7 @@ func writeWatches(t *cluster.MainTest) string {
 	return path
 }
 
-// cachePermissions are those of the operator for the caches and the objects of their charts.
+// cachePermissions are the operator's permissions for the caches and the objects of their charts.
 const cachePermissions = `
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRole

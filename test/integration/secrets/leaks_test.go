@@ -51,7 +51,7 @@ type scenario struct {
 	file string
 	// outcomes are the reasons of the condition Ready, by kind and name; True for a ready object.
 	outcomes map[string]string
-	// late says that the objects are created when all others have their outcomes.
+	// late says that the objects are created last, when all other objects have their outcomes.
 	late bool
 	// deleted says that the objects are deleted while the operator runs without verbosity.
 	deleted bool

@@ -21,8 +21,8 @@ import (
 	"github.com/example/demoapp-controller/test/cluster"
 )
 
-// parallel is the number of parallel tests. Tests mostly wait, so the number can exceed that of
-// processors.
+// parallel is the number of parallel tests. Tests mostly wait, so the number can exceed the number
+// of processors.
 const parallel = "16"
 
 // unanswered is part of the names of objects for which the servers of the flags close the

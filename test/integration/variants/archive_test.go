@@ -20,8 +20,8 @@ import (
 	"github.com/example/demoapp-controller/test/integration/apps"
 )
 
-// TestMissingAuditNamespace: the operator may not create namespaces. Without that of the audit
-// records, a deletion waits and says what to do.
+// TestMissingAuditNamespace: the operator may not create namespaces. Without the namespace of the
+// audit records, a deletion waits, and its message says what to do.
 func TestMissingAuditNamespace(t *testing.T) {
 	ns := apps.NewExclusive(t, shared)
 	archive := "archive-of-" + ns.Name

@@ -28,7 +28,7 @@ const (
 var changesWhileAway = []struct {
 	name string
 	do   func(t *testing.T, ns *apps.Namespace, app string)
-	// reason and revision are those of the final status.
+	// reason and revision are the reason and the revision of the final status.
 	reason   releasev1alpha1.UpgradeReason
 	revision int64
 }{

@@ -88,8 +88,8 @@ func TestSecureMetrics(t *testing.T) {
 }
 
 // assertReviews asserts that the operator needed all permissions of
-// artifacts/rbac/metrics-auth.yaml, which has two ClusterRoles: that of the operator, and that of
-// the reader, which has no resources.
+// artifacts/rbac/metrics-auth.yaml, which has two ClusterRoles: the ClusterRole of the operator,
+// and the ClusterRole of the reader, which has no resources.
 func assertReviews(t *testing.T, operator *cluster.Operator) {
 	t.Helper()
 	granted, err := shared.ReadPermissions("artifacts/rbac/metrics-auth.yaml")

@@ -55,7 +55,7 @@ func tightenedObjects() []tightened {
 }
 
 // TestTightenedRulesDoNotBlockDeletion stores objects with a CRD that has no rules, and then applies the
-// CRD. The objects can be labeled, lose the operator's finalizer, also beside a finalizer of another
+// CRD. The objects can be labeled, lose the operator's finalizer, also with a finalizer of another
 // client, and their namespace ends.
 func TestTightenedRulesDoNotBlockDeletion(t *testing.T) {
 	apps.NewExclusive(t, shared)

@@ -29,9 +29,9 @@ import (
 // backupCRD is the file of the CRD of Backups.
 const backupCRD = "artifacts/kinds/backup/crd.yaml"
 
-// restoredWithin bounds the time from the return of a CRD to that of its objects. It exceeds the
-// pause of an informer between two lists after an absence of seconds. Without news of the CRD, an
-// owner would try again after 5 minutes.
+// restoredWithin bounds the time from the return of a CRD to the return of its objects. It exceeds
+// the pause of an informer between two lists after an absence of seconds. Without news of the CRD,
+// an owner would try again after 5 minutes.
 const restoredWithin = time.Minute
 
 // TestChildReturnsWithItsCRD deletes the CRD of Backups, and with it the Backup of a PostgreSQL.

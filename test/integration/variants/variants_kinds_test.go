@@ -23,7 +23,7 @@ import (
 
 // namespacedKind is an opt-in kind that runs without any ClusterRole.
 type namespacedKind struct {
-	// name is that of the directory in artifacts/kinds, and of the controller.
+	// name is the name of the directory in artifacts/kinds, and of the controller.
 	name     string
 	resource schema.GroupVersionResource
 	change   string

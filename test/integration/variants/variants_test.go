@@ -37,8 +37,8 @@ const (
 	impersonatingDir = "artifacts/rbac/impersonating/"
 )
 
-// variant is an operator with a variant of the RBAC. Its namespace and that of its audit records
-// belong to the test, so that the ClusterRole of other tests does not hold.
+// variant is an operator with a variant of the RBAC. Its namespace and the namespace of its audit
+// records belong to the test, so that the ClusterRole of other tests does not hold.
 type variant struct {
 	t                *testing.T
 	namespace, audit string
@@ -50,8 +50,8 @@ func newVariant(t *testing.T) *variant {
 	return &variant{t: t, namespace: shared.Namespace(t), audit: shared.Namespace(t)}
 }
 
-// apply applies a generated file to a namespace. The namespaces in the file are replaced by those
-// of the variant, and the names of cluster-scoped objects by names of the test.
+// apply applies a generated file to a namespace. The namespaces of the variant replace the
+// namespaces in the file, and names of the test replace the names of cluster-scoped objects.
 func (v *variant) apply(namespace, file string) {
 	v.t.Helper()
 	objects, err := shared.Objects(file)
@@ -132,8 +132,8 @@ func (v *variant) sent() []cluster.AuditEvent {
 	return requests
 }
 
-// assertRefused asserts that RBAC refused the operator these resources and no others, each verb at
-// most so often.
+// assertRefused asserts that RBAC refused the operator exactly these resources, each verb at most
+// so often.
 func (v *variant) assertRefused(requests []cluster.AuditEvent, most map[string]int) {
 	v.t.Helper()
 	counts := map[string]int{}
@@ -208,8 +208,8 @@ func TestNamespacedRoles(t *testing.T) {
 	v.assertRefused(requests, map[string]int{"customresourcedefinitions": 1, "apiservices": 1})
 	v.assertInside(requests, first.Name, second.Name)
 	v.assertUsed(namespacedDir+"operator.yaml", v.namespace, "", requests, "create events.events.k8s.io", "patch events.events.k8s.io")
-	// Only old records, those of the same name and those of an uninstall that left objects need the
-	// other verbs.
+	// Only old records, records of the same name, and records of an uninstall that left objects
+	// need the remaining verbs.
 	v.assertUsed(namespacedDir+"audit.yaml", v.audit, "", requests, "get", "delete", "patch")
 	for _, ns := range []*apps.Namespace{first, second} {
 		// Pods are listed only for a release that is not healthy for some seconds, and events only for a
@@ -274,7 +274,7 @@ func TestStartWithoutARule(t *testing.T) {
 }
 
 // notNeededByLife returns the permissions of a watched namespace that the life of a DemoApp in
-// TestNamespacedRoles does not need: they are for objects of others with the same name, drift
+// TestNamespacedRoles does not need: they are for foreign objects with the same name, drift
 // policies, keys and repeated events.
 func notNeededByLife() []string {
 	return []string{
@@ -282,8 +282,8 @@ func notNeededByLife() []string {
 	}
 }
 
-// assertInside asserts that all requests are for these namespaces and those of the variant, except
-// those that were refused, discovery, and the review of the own permissions.
+// assertInside asserts that all requests are for these namespaces and the namespaces of the
+// variant, except refused requests, discovery, and the review of the own permissions.
 func (v *variant) assertInside(requests []cluster.AuditEvent, namespaces ...string) {
 	v.t.Helper()
 	namespaces = append(namespaces, v.namespace, v.audit)
@@ -339,14 +339,14 @@ func TestNamespacedRolesWithoutAudit(t *testing.T) {
 // memcacheds is the kind of the hybrid example, whose releases belong to ServiceAccounts here.
 var memcacheds = schema.GroupVersionResource{Group: "cache.my.domain", Version: "v1", Resource: "memcacheds"}
 
-// chartResources are those of the objects of a Memcached that always exist. They have one name.
+// chartResources are the resources of the objects of a Memcached that always exist. They have one name.
 var chartResources = []schema.GroupVersionResource{
 	{Version: "v1", Resource: "serviceaccounts"}, {Version: "v1", Resource: "services"}, {Group: "apps", Version: "v1", Resource: "deployments"},
 }
 
 // TestImpersonatingOperator runs an operator that writes no releases itself. The tenant's
-// ServiceAccount writes their objects and records. Both have the permissions that they need, and no
-// others.
+// ServiceAccount writes their objects and records. Both have exactly the permissions that they
+// need.
 func TestImpersonatingOperator(t *testing.T) {
 	ns := apps.NewExclusive(t, shared)
 	if err := shared.InstallCRDs(t.Context(), "artifacts/kinds/memcached/crd.yaml"); err != nil {
@@ -440,8 +440,8 @@ func awaitRestored(t *testing.T, namespace string) {
 	}
 }
 
-// createMemcachedAmidOthers creates a Memcached whose objects are in the way, and removes them one
-// by one.
+// createMemcachedAmidOthers creates a Memcached whose objects exist already and have other owners,
+// and removes them one by one.
 func createMemcachedAmidOthers(t *testing.T, namespace string) {
 	t.Helper()
 	client := shared.Dynamic.Resource(memcacheds).Namespace(namespace)

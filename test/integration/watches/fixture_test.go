@@ -126,8 +126,8 @@ func (s *space) awaitGone(what string, client dynamic.ResourceInterface, name st
 	})
 }
 
-// await waits until a custom resource has conditions, each as "Type Status Reason". Ready must be
-// that of the current generation. It returns the custom resource.
+// await waits until a custom resource has conditions, each as "Type Status Reason". Ready must have
+// the current generation. It returns the custom resource.
 func (s *space) await(kind, name string, conditions ...string) *unstructured.Unstructured {
 	s.t.Helper()
 	return s.awaitThat(kind, name, strings.Join(conditions, ", "), func(object *unstructured.Unstructured) bool {
@@ -204,7 +204,7 @@ func (s *space) assertConditions(object *unstructured.Unstructured, conditions .
 	}
 }
 
-// field returns a field of an object as text; empty if there is none.
+// field returns a field of an object as text; empty for an absent field.
 func field(object *unstructured.Unstructured, path ...string) string {
 	value, ok, _ := unstructured.NestedFieldNoCopy(object.Object, path...)
 	if !ok {

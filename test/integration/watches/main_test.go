@@ -26,8 +26,8 @@ const (
 	group = "caches.example.com"
 	// fleetNamespace has the releases of the cluster-scoped kind.
 	fleetNamespace = "fleet-releases"
-	// parallel is the number of parallel tests. Tests mostly wait, so the number can exceed that of
-	// processors.
+	// parallel is the number of parallel tests. Tests mostly wait, so the number can exceed the
+	// number of processors.
 	parallel = "12"
 	// chart is the chart of all kinds, relative to the root of the repository.
 	chart = "test/integration/watches/testdata/cache"
@@ -45,8 +45,8 @@ var entries = `
 - {group: caches.example.com, version: v1, kind: Waited, chart: ` + chart + `, waitForReady: true, timeout: 10s}
 `
 
-// permissions are those of the operator for the kinds of the tests. Those for the objects of the
-// chart are in artifacts/deploy.
+// permissions are the operator's permissions for the kinds of the tests. Those for the objects of
+// the chart are in artifacts/deploy.
 const permissions = `
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRole

@@ -88,7 +88,7 @@ func freeAddress(ctx context.Context) (string, error) {
 func playTour(ctx context.Context, root, address string) error {
 	tour := exec.CommandContext(ctx, "go", "run", "./hack/demo", "--metrics-bind-address="+address)
 	tour.Dir, tour.Stdout, tour.Stderr = root, os.Stdout, os.Stderr
-	// The tour removes what it made after the signal.
+	// The tour removes its objects after the signal.
 	tour.Cancel = func() error { return tour.Process.Signal(os.Interrupt) }
 	if err := tour.Run(); err != nil {
 		return fmt.Errorf("play the tour: %w", err)

@@ -112,7 +112,7 @@ func TestSuperuserRestoresOwners(t *testing.T) {
 }
 
 // TestDocumentedCopy runs the commands of docs/postgresql.md, which copy a database with objects of
-// others to a server of another version.
+// several users to a server of another version.
 func TestDocumentedCopy(t *testing.T) {
 	blocks := documented(t, "postgresql.md")
 	before, after := startPostgreSQL(t), startPostgreSQL(t)

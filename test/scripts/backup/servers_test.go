@@ -282,7 +282,7 @@ type run struct {
 	dir         string
 	root        string
 	environment map[string]string
-	// destination is that of the Backup.
+	// destination is the destination of the Backup.
 	destination backupv1.Destination
 	// logins is the directory of Secrets with another login; empty without such Secrets.
 	logins string

@@ -99,7 +99,7 @@ type network struct {
 	hosts string
 }
 
-// newNetwork gives the goroutine of the test, and what it starts from now on, a network and a file of host names of its own.
+// newNetwork gives the goroutine of the test, and the processes that it starts from now on, their own network and file of host names.
 func newNetwork(t *testing.T) *network {
 	t.Helper()
 	// The thread ends with the goroutine, and the namespaces with the last process in them.
@@ -130,7 +130,7 @@ func (n *network) resolve(address string) {
 	expect.NoError(n.t, os.WriteFile(n.hosts, fmt.Appendf(nil, "127.0.0.1 localhost\n%s %s\n", address, primaryName), 0o644))
 }
 
-// silence drops what is sent to an address and from it.
+// silence drops traffic to and from an address.
 func (n *network) silence(address string) {
 	n.t.Helper()
 	n.run("nft", "add rule ip test input ip daddr "+address+" drop; add rule ip test input ip saddr "+address+" drop")

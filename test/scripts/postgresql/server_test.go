@@ -223,7 +223,7 @@ func (s *server) stop() {
 	<-s.exited
 }
 
-// kill ends the server without notice, and what it started.
+// kill ends the server and its child processes without notice.
 func (s *server) kill() {
 	_ = syscall.Kill(-s.process.Process.Pid, syscall.SIGKILL) // It may have ended.
 	<-s.exited

@@ -26,8 +26,8 @@ import (
 )
 
 // kinds returns the functions of the kinds whose desired state depends on their spec and on the
-// images that the operator reports. Other kinds also need the flags of the operator, or what it
-// found out about the cluster.
+// images that the operator reports. Other kinds also need the flags of the operator, or its
+// findings about the cluster.
 func kinds() map[schema.GroupKind]inspect.KindFunctions {
 	return map[schema.GroupKind]inspect.KindFunctions{
 		demov1alpha1.SchemeGroupVersion.WithKind("DemoApp").GroupKind(): {Fields: demoAppFields, Restore: restoreDemoApp},

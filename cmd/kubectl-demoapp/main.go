@@ -19,8 +19,9 @@ import (
 	"github.com/example/demoapp-controller/pkg/plugin"
 )
 
-// gcPercent is that of the garbage collector. A command reads objects and ends, so collecting at
-// the usual 100 percent would be a third of the time of a command about 1,000 objects.
+// gcPercent is the percentage for the garbage collector. A command reads objects and ends, so
+// collecting at the usual 100 percent would be a third of the time of a command about 1,000
+// objects.
 const gcPercent = 400
 
 func main() {

@@ -23,8 +23,8 @@ const (
 	// minQuiet is the minimum time without a correction after which an object is corrected at once
 	// again. If twice the pause is longer, twice the pause counts.
 	minQuiet = time.Minute
-	// maxWriters is the number of other clients of an object that are told apart. Field managers are
-	// only names, so a client could use a new one for each write.
+	// maxWriters is the number of other clients of an object that are distinguished. Field managers
+	// are only names, so a client could use a new one for each write.
 	maxWriters = 4
 	// correctionMemory is the time after a correction in which another one of the object counts as
 	// repeated. It exceeds twice MaxPause.
@@ -86,7 +86,7 @@ func Doubled(pause, longest time.Duration, times int64) time.Duration {
 func (s series) end() time.Time { return s.last.Add(max(minQuiet, 2*s.pause())) }
 
 // Against returns the state of the corrections of an object against a client. writer identifies the
-// client; 0 is an unknown client, for example the one that deleted the object.
+// client; 0 is an unknown client, for example the client that deleted the object.
 func (c *Corrections[K]) Against(object K, writer uint64, now time.Time) Contest {
 	for _, s := range c.current(object, now) {
 		if s.against(writer) {

@@ -30,10 +30,11 @@
 // therefore do not delay other namespaces. A cluster-scoped key counts as a namespace of its own.
 // Otherwise, workers take keys in the order in which the keys were added.
 //
-// Turns alone would share the workers by the number of passes and not by their time. So what a
-// namespace has in flight bounds what it may start: a namespace leaves a fifth of the workers free,
-// and as many passes to others as it has itself. A pass that takes longer than a second frees its
-// worker, because it mostly waits for a server, and counts against its namespace until it ends.
+// Turns alone would share the workers by the number of passes and not by their time. The passes of
+// a namespace in flight therefore bound the passes that it may start: a namespace leaves a fifth of
+// the workers free, and as many passes to other namespaces as it has itself. A pass that takes
+// longer than a second frees its worker, because it mostly waits for a server, and counts against
+// its namespace until it ends.
 //
 // Timers work the same way. [Controller.EnqueueAfter] and [Result].RequeueAfter
 // set a deadline per key and reason. A new deadline replaces only the deadline
@@ -68,8 +69,8 @@
 //
 // A pass that waits for something slow, such as the end of a Job, calls
 // [ReleaseWorker] first. Another object is reconciled meanwhile.
-// [MaxWaiting] bounds the passes that wait. A namespace leaves as many of them to others as it has
-// itself. Options.Workers bounds the passes that run and are not slow.
+// [MaxWaiting] bounds the passes that wait. A namespace leaves as many of them to other namespaces
+// as it has itself. Options.Workers bounds the passes that run and are not slow.
 //
 // # Shards
 //

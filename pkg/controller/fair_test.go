@@ -130,8 +130,8 @@ func TestQuickPassesUseShare(t *testing.T) {
 	})
 }
 
-// TestWaitingNamespacesLeaveRoom: a namespace may wait although others have as many waiting passes
-// as they may have.
+// TestWaitingNamespacesLeaveRoom: a namespace may wait although other namespaces have their maximum
+// of waiting passes.
 func TestWaitingNamespacesLeaveRoom(t *testing.T) {
 	waiting := newSlots([lanes]int{1, 1})
 	for _, namespace := range []string{"a", "b", "c"} {

@@ -16,7 +16,7 @@ type Memory[V any] struct {
 	values map[cache.ObjectName]V
 }
 
-// Get returns the value of an object. ok is false if there is none.
+// Get returns the value of an object. ok is false for an unknown object.
 func (m *Memory[V]) Get(key cache.ObjectName) (value V, ok bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

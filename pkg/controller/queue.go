@@ -29,8 +29,8 @@ func Jitter(d time.Duration) time.Duration {
 // smallReasons are the causes of passes that usually need few requests.
 const smallReasons = Drift | HealthChange
 
-// lane is a line of waiting keys. Each lane has workers of its own, so that the passes of one lane
-// do not wait for those of the other.
+// lane is a line of waiting keys. Each lane has its own workers, so that the passes of one lane do
+// not wait for the passes of the other lane.
 type lane int
 
 const (
@@ -58,7 +58,7 @@ type queue struct {
 	failures  workqueue.TypedRateLimiter[cache.ObjectName]
 	conflicts workqueue.TypedRateLimiter[cache.ObjectName]
 	retries   workqueue.CounterMetric
-	// shares are those of the lanes.
+	// shares has the shares of each lane.
 	shares [lanes]*shares
 	// wakes numbers the keys of wake, because the workqueue merges equal keys.
 	wakes atomic.Int64
@@ -93,7 +93,7 @@ type item struct {
 	carried Reason
 	// deadlines maps each reason to the time at which it becomes due.
 	deadlines map[Reason]time.Time
-	// busy says that a worker has the key for a pass. The end of the pass queues what is due then.
+	// busy says that a worker has the key for a pass. The end of the pass queues the reasons that became due meanwhile.
 	busy bool
 }
 
@@ -255,7 +255,7 @@ func (q *queue) wake(l lane) {
 	q.work[l].Add(cache.ObjectName{Namespace: "/", Name: strconv.FormatInt(q.wakes.Add(1), 10)})
 }
 
-// release queues what has become due during a pass.
+// release queues the reasons that became due during a pass.
 func (q *queue) release(key cache.ObjectName) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -59,7 +59,7 @@ func (s *Shards) Selection() *shardcache.Selection {
 	return s.selection
 }
 
-// Of returns the shard of a namespace. The empty namespace is that of cluster-scoped objects.
+// Of returns the shard of a namespace. The empty namespace stands for cluster-scoped objects.
 func (s *Shards) Of(namespace string) int {
 	if namespace == "" {
 		return 0

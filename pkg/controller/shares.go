@@ -33,7 +33,7 @@ func newShares(workers int) *shares {
 }
 
 // mayStart reports whether a namespace may start a pass. A namespace gets at most as many passes as
-// it leaves to others, so that later namespaces find some, too.
+// it leaves to other namespaces, so that later namespaces also find free passes.
 func (s *shares) mayStart(namespace string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -73,7 +73,7 @@ func (t *turns) Len() int {
 	return t.count
 }
 
-// first returns the first tenant of a list that may have a turn; nil for none. It looks at each
+// first returns the first tenant of a list that may have a turn; nil for none. It checks each
 // cluster-scoped key that waits. Only users with rights in the whole cluster create such objects.
 func (t *turns) first(in *list.List) *tenant {
 	for at := in.Front(); at != nil; at = at.Next() {

@@ -23,7 +23,8 @@ var ErrTooManyWaiting = errors.New("too many passes wait")
 // meanwhile: its object starts no second pass, and a shutdown waits for the pass.
 //
 // The error wraps [ErrTooManyWaiting] if the namespace has as many waiting passes as it leaves of
-// [MaxWaiting] to others. The caller must not wait then. One pass of a namespace may always wait.
+// [MaxWaiting] to other namespaces. The caller must not wait then. One pass of a namespace may
+// always wait.
 //
 // Outside of a pass, ReleaseWorker does nothing. A pass must call it from one
 // goroutine at a time.

@@ -36,7 +36,7 @@ import (
 type parts struct{ Services, Controllers []string }
 
 // clusterWide are the informers that --namespaces does not limit, because their objects have no
-// namespace, or one that a flag names.
+// namespace, or a namespace that a flag names.
 var clusterWide = []string{
 	"informer of Nodes", "informer of IngressClasses", "informer of CustomResourceDefinition httproutes.gateway.networking.k8s.io",
 	"informer of audit records in demoapp-audit",
@@ -196,8 +196,7 @@ func TestResourcesCoverAllCaches(t *testing.T) {
 	}
 }
 
-// serve adds the resources that the server does not serve yet. Their kinds are those of the
-// schemes.
+// serve adds the resources that the server does not serve yet. Their kinds come from the schemes.
 func serve(server *fakeapi.Server, resources []schema.GroupVersionResource) {
 	for _, types := range []*runtime.Scheme{scheme.Scheme, kubernetesscheme.Scheme} {
 		for kind := range types.AllKnownTypes() {

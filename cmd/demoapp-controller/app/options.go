@@ -65,7 +65,7 @@ type Options struct {
 	// BlockedImages are references of images that WebApps do not roll out.
 	BlockedImages []string
 	// WatchesFile is the path of watches.yaml, which names further kinds and their charts. If it is
-	// empty, there are none.
+	// empty, only the built-in kinds run.
 	WatchesFile string
 	// ChartCacheDir is the directory for charts that are pulled from oci:// and https://
 	// references.

@@ -23,9 +23,9 @@ import (
 	"github.com/example/demoapp-controller/pkg/served"
 )
 
-// TestRulesAllowTheCachesOfEachKind: the rules of an opt-in kind allow the list and the watch of
-// the resources that the kind watches, and of no others. The integration tests cannot tell for
-// which kind the process, whose caches the kinds share, sent such a request.
+// TestRulesAllowTheCachesOfEachKind: the rules of an opt-in kind allow list and watch exactly for
+// the resources that the kind watches. The process shares its caches among the kinds, so the
+// integration tests cannot attribute such a request to a kind.
 func TestRulesAllowTheCachesOfEachKind(t *testing.T) {
 	registered, err := kinds(t.Context(), parse(t))
 	if err != nil {
@@ -114,7 +114,7 @@ func TestEachKindDeclaresItsRules(t *testing.T) {
 	}
 }
 
-// TestRulesOfWatchedKinds: the rules that a kind of watches.yaml asks for are those of its files.
+// TestRulesOfWatchedKinds: the rules that a kind of watches.yaml asks for are the rules of its files.
 func TestRulesOfWatchedKinds(t *testing.T) {
 	root := filepath.Join("..", "..", "..")
 	for _, test := range []struct {

@@ -72,8 +72,8 @@ func kindDeps(env *operator.Environment, options *Options, informers map[string]
 	}
 }
 
-// addChildren runs an optional kind of children, whose API is served now. name is that of the part
-// in logs.
+// addChildren runs an optional kind of children, whose API is served now. name is the name of the
+// part in logs.
 func addChildren(env *operator.Environment, name string, set *child.Set, loop child.Loop, kind child.ManagedKind) error {
 	added, err := set.Add(loop, kind)
 	if err != nil {

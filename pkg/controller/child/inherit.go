@@ -22,7 +22,7 @@ import (
 // labelsManager owns inherited labels of objects that the operator does not apply itself.
 const labelsManager = FieldManager + "-labels"
 
-// Inherited returns the labels that an owner passes on to what is made for it. Selectors and pod
+// Inherited returns the labels that an owner passes on to objects created for it. Selectors and pod
 // templates must not have these labels: a selector cannot change, and another template rolls pods.
 func Inherited(owner metav1.Object) map[string]string {
 	inherited := map[string]string{}

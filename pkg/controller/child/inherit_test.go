@@ -13,7 +13,7 @@ import (
 )
 
 // TestMarksOfToolsAreNotInherited: a tool that delivers the owner finds its objects by labels, and may
-// prune what has them.
+// prune every object that has them.
 func TestMarksOfToolsAreNotInherited(t *testing.T) {
 	labels := map[string]string{
 		"argocd.argoproj.io/instance": "shop", "app.kubernetes.io/instance": "shop", "kustomize.toolkit.fluxcd.io/name": "shop",

@@ -32,7 +32,7 @@ type looks struct {
 
 // look is the last look at the events of an object.
 type look struct {
-	// since is the time since when the object needs an explanation, and next that of the next look.
+	// since is the time since when the object needs an explanation, and next the time of the next look.
 	since, next time.Time
 	// text is what the events say; empty if they say nothing.
 	text string

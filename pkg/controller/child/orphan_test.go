@@ -78,7 +78,7 @@ func TestLetGo(t *testing.T) {
 }
 
 // TestOrphanedChildIsContinued: an owner of the same name takes the children of an orphaned one, which
-// its labels name. Objects of others stay.
+// its labels name. Objects of other owners stay.
 func TestOrphanedChildIsContinued(t *testing.T) {
 	tests := map[string]struct {
 		change   func(*corev1.ConfigMap)

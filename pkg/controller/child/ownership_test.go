@@ -90,7 +90,7 @@ func TestStaleOwnerDoesNotReclaimChild(t *testing.T) {
 func TestStaleOwnerChangesNoChild(t *testing.T) {
 	tests := map[string]struct {
 		desired []Desired
-		// request is that of the newest version.
+		// request is the request of the newest version.
 		request string
 	}{
 		"deletion": {nil, "delete configmaps/web"},

@@ -125,7 +125,7 @@ type problem struct {
 	lost               string
 }
 
-// Of returns a child by kind and name. It returns an empty child if there is none.
+// Of returns a child by kind and name. It returns an empty child if the state has no such child.
 func (s State) Of(kind, name string) *Observed {
 	for i, child := range s.Children {
 		if s.kinds[i] == kind && child.Name == name {

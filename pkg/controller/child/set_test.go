@@ -353,7 +353,7 @@ func TestImmutableFieldIsTerminalAndNamed(t *testing.T) {
 			t.Errorf("error is %v, want a terminal %q", f.err, want)
 		}
 		expect.Equal(t, "number of children in the status", 1, len(f.status.Applied))
-		// A policy may be the cause, and no event tells that it has changed.
+		// A policy may be the cause, and no event reports a change of the policy.
 		expect.Equal(t, "time of the next pass", conflictRetry, f.state.RetryAfter)
 	})
 }

@@ -10,8 +10,8 @@ import (
 )
 
 // lessStrict reports whether pods of a newer spec may do more than pods of the live one. It compares
-// the settings of the Pod Security Standards, and the access to the API server. What it does not
-// know, such as another profile of the node, counts as less strict.
+// the settings of the Pod Security Standards, and the access to the API server. Unknown settings,
+// such as another profile of the node, count as less strict.
 func lessStrict(live, newer corev1.PodSpec) bool {
 	switch {
 	case newer.HostNetwork && !live.HostNetwork, newer.HostPID && !live.HostPID, newer.HostIPC && !live.HostIPC:
@@ -51,7 +51,7 @@ func opensHostPort(live, newer corev1.Container) bool {
 	})
 }
 
-// effective returns the security context of a container with what it inherits from its pod.
+// effective returns the security context of a container, including the settings that it inherits from its pod.
 func effective(pod corev1.PodSpec, container corev1.Container) corev1.SecurityContext {
 	var of corev1.SecurityContext
 	if container.SecurityContext != nil {

@@ -162,8 +162,8 @@ func (p *pass) hasChanged(record childv1alpha1.AppliedChild) bool {
 }
 
 // withTemplate returns the child with the template that it gets in this pass: the desired template,
-// or the one that it has. It sends a request only if the child has to be written, or if the desired
-// template waits for its turn.
+// or its current template. It sends a request only if the child has to be written, or if the
+// desired template waits for its turn.
 func (p *pass) withTemplate(
 	ctx context.Context, kind ManagedKind, desired desiredChild, record childv1alpha1.AppliedChild, got *Observed,
 ) (desiredChild, error) {
@@ -208,7 +208,7 @@ func (p *pass) withTemplate(
 }
 
 // appliedTemplate returns the template that an object has from the operator, and its digest. The
-// digest is empty if there is none.
+// digest is empty without a template.
 func appliedTemplate(live *unstructured.Unstructured, path []string) (template any, digest string, _ error) {
 	applied, err := ssa.Extract(live, FieldManager)
 	if err != nil {

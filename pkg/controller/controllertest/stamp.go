@@ -206,7 +206,7 @@ func (r *request) Delete(gvr schema.GroupVersionResource, ns, name string, opts 
 	return r.ObjectTracker.Update(gvr, live, ns)
 }
 
-// neverResourceVersion is that of an apply which may only create, see pkg/ssa.
+// neverResourceVersion is the version in an apply which may only create, see pkg/ssa.
 const neverResourceVersion = "1"
 
 // withoutGeneration are the groups whose kinds have no generation, but for the given

@@ -28,8 +28,8 @@ import (
 // follow them, a journal of all requests and events, and the time of a bubble of
 // testing/synctest. Use it inside synctest.Test only.
 //
-// A test changes objects through a clientset, calls [World.Settle], and looks at what the
-// controllers did. [World.Wait] lets time pass, at once.
+// A test changes objects through a clientset, calls [World.Settle], and checks the requests and
+// events of the controllers. [World.Wait] lets time pass, at once.
 type World struct {
 	t *testing.T
 
@@ -120,7 +120,7 @@ func (w *World) Stop() {
 // of a retry.
 const settling = 100 * time.Millisecond
 
-// Settle returns when nothing is left to do but what waits for a longer time to pass.
+// Settle returns when all remaining work waits for a longer time to pass.
 func (w *World) Settle() { w.Wait(settling) }
 
 // Wait lets time pass, and returns when nothing is left to do.
@@ -147,8 +147,8 @@ func (w *World) setActor(name string) {
 	w.actor = name
 }
 
-// goroutine names the calling goroutine. A request of a fake clientset runs in the one
-// that makes it, which alone tells a test's requests from those of its controllers.
+// goroutine names the calling goroutine. A request of a fake clientset runs in the goroutine that
+// makes it, so the name distinguishes a test's requests from the requests of its controllers.
 func goroutine() string {
 	name, _, _ := strings.Cut(string(debug.Stack()), " [")
 	return name
@@ -163,8 +163,8 @@ func (w *World) Refuse(f func(request string) error) {
 }
 
 // Take returns what the controllers sent since the last call, in the order in which it was
-// sent: requests such as "patch deployments/web" and "patch websites/web status", without
-// those of informers, and events such as "event Normal Healthy".
+// sent: requests such as "patch deployments/web" and "patch websites/web status", without requests
+// of informers, and events such as "event Normal Healthy".
 func (w *World) Take() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()

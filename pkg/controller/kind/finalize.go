@@ -121,7 +121,7 @@ type policy struct {
 // The API server adds the finalizer of the policy. The garbage collector removes it again when it has
 // removed the owner references of all dependents, without waiting for other finalizers. A pass may
 // come later, so the finalizer counts if this process has ever seen it. After a restart, dependents
-// without an owner reference are the evidence. They are looked at once, because Finalize changes them.
+// without an owner reference are the evidence. They are read once, because Finalize changes them.
 func (l *Loop[T, S]) isOrphaned(ctx context.Context, p *Pass[T]) (bool, error) {
 	l.notePolicy(p.Observed)
 	if known, ok := l.policies.Get(p.Key()); ok && known.uid == p.Observed.GetUID() {

@@ -159,8 +159,8 @@ func (p *Pass[T]) Commit(ctx context.Context) error { return p.loop.commit(ctx, 
 // Before Finalize, the object is confirmed already.
 func (p *Pass[T]) Confirm(ctx context.Context) error { return p.loop.ConfirmOnce(ctx, p.Observed) }
 
-// ConfirmNow is [Loop.Confirm] for the object of the pass. Steps call it before they create again
-// what is gone: the garbage collector may have deleted it after the object, whose deletion the
+// ConfirmNow is [Loop.Confirm] for the object of the pass. Steps call it before they create missing
+// objects again: the garbage collector may have deleted it after the object, whose deletion the
 // cache shows later.
 func (p *Pass[T]) ConfirmNow(ctx context.Context) error { return p.loop.Confirm(ctx, p.Observed) }
 

@@ -10,7 +10,7 @@
 //
 // # Namespaces
 //
-// A namespace belongs to a tenant, and no tenant stops the rollout of the others:
+// A namespace belongs to a tenant, and no tenant stops the rollout of another tenant:
 //
 //   - A namespace has at most half of the places of active objects while objects of
 //     other namespaces wait or are due. Further active objects of the namespace, which

@@ -81,7 +81,7 @@ func NewFleet(queue ObjectQueue, plural string, limits Limits, get func(cache.Ob
 }
 
 // Held returns the reason and message of UpgradeHeld for an object that waits after this answer. what
-// is the change.
+// names the change.
 func (f *Fleet) Held(key cache.ObjectName, what string, answer Answer) (reason, message string) {
 	of := fmt.Sprintf("%s of at least %d namespaces", f.plural, f.limits.Failed)
 	switch {

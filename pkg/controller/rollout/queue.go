@@ -24,7 +24,7 @@ type Limits struct {
 	Failed int
 }
 
-// share is the maximum number of active objects of one namespace while others wait.
+// share is the maximum number of active objects of one namespace while other namespaces wait.
 func (l Limits) share() int { return (l.Active + 1) / 2 }
 
 // Standing is the state of an object in the rollout.
@@ -196,7 +196,7 @@ func (q *Queue) lock(key cache.ObjectName) (unlock func()) {
 	}
 }
 
-// find returns the member with the key; nil if there is none.
+// find returns the member with the key; nil for an unknown key.
 func (q *Queue) find(key cache.ObjectName) *member {
 	if n, ok := q.namespaces[key.Namespace]; ok {
 		return n.members[key.Name]
@@ -281,7 +281,7 @@ func (q *Queue) advance(caller cache.ObjectName) {
 	}
 }
 
-// next returns the queued object that may begin; nil if there is none.
+// next returns the queued object that may begin; nil if no object may begin.
 func (q *Queue) next() *member {
 	if q.counts[queued] == 0 || q.limits.Active > 0 && q.held >= q.limits.Active {
 		return nil

@@ -278,8 +278,8 @@ func TestFailuresHaltTheirNamespace(t *testing.T) {
 	w.expect("one object has failed", []string{"bad/4"}, nil)
 }
 
-// TestNamespaceHasItsShare checks that the active objects of one namespace, which may stay
-// active for hours, leave places for the others.
+// TestNamespaceHasItsShare checks that the active objects of one namespace, which may stay active
+// for hours, leave places for other namespaces.
 func TestNamespaceHasItsShare(t *testing.T) {
 	w := newWatched(t, Limits{Active: 10})
 	w.Recall(key("late/1"), Due)
@@ -305,8 +305,8 @@ func TestOwnChangesTakeShareOnly(t *testing.T) {
 	w.answers("of the busy namespace", Queued, w.ask("busy/new", 9))
 }
 
-// TestNamespacesTakeTurns checks that the objects of a large and old namespace do not all
-// precede those of the others.
+// TestNamespacesTakeTurns checks that the objects of a large and old namespace do not all precede
+// the objects of other namespaces.
 func TestNamespacesTakeTurns(t *testing.T) {
 	w := newWatched(t, Limits{Active: 1})
 	w.ask("old/0", 9)

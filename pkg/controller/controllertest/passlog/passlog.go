@@ -16,7 +16,7 @@ import (
 // maxLine is the size in bytes that no line exceeds.
 const maxLine = 32 << 10
 
-// outside are the messages of a controller beside its passes.
+// outside are the messages of a controller outside its passes.
 var outside = []string{
 	"Starting", "Stopping", "Stopped", "The controller waits for its caches; check that the operator may list and watch them",
 }
@@ -26,8 +26,8 @@ var (
 	reason      = regexp.MustCompile(`^[A-Z][A-Za-z]+(\|[A-Z][A-Za-z]+)*$`)
 )
 
-// Problems returns what is wrong with a log: lines that are no JSON, lines that are too long, and
-// lines of a pass that lack one of its fields. It also returns the number of lines of passes.
+// Problems returns the errors in a log: lines that are no JSON, lines that are too long, and lines
+// of a pass that lack one of its fields. It also returns the number of lines of passes.
 func Problems(log string) (problems []string, passes int) {
 	for line := range strings.Lines(log) {
 		line = strings.TrimSuffix(line, "\n")

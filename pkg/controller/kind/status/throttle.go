@@ -38,9 +38,9 @@ func (t *Throttle[T]) Held(key cache.ObjectName, uid types.UID) (T, bool) {
 	return found.object, found.uid == uid && !found.since.IsZero()
 }
 
-// Hold keeps the status of object back until d after the first status of the object that
-// was, and until interval after the last one that was written. It returns how long that is
-// from now; 0 when the status is to be written.
+// Hold keeps the status of object back until d after the first status that was kept back, and until
+// interval after the last written status. It returns how long that is from now; 0 when the status
+// is to be written.
 func (t *Throttle[T]) Hold(key cache.ObjectName, object T, d, interval time.Duration, now time.Time) time.Duration {
 	found, _ := t.objects.Get(key)
 	if found.uid != object.GetUID() {

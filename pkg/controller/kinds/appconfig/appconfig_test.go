@@ -364,7 +364,8 @@ func TestReadyFollowsWorkloads(t *testing.T) {
 	})
 }
 
-// TestUpgradeRollsNothing: content of an operator that rolled only workloads with a label rolls no others.
+// TestUpgradeRollsNothing: an operator that rolled only workloads with a label has left content, and its upgrade rolls no further
+// workloads.
 func TestUpgradeRollsNothing(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.changeHost("other.example.com")

@@ -214,7 +214,7 @@ func TestRequestBudget(t *testing.T) {
 	})
 }
 
-// TestSlowComponentsAreReported: the status tells of each component that starts, with one write.
+// TestSlowComponentsAreReported: the status names each component that starts, with one write.
 func TestSlowComponentsAreReported(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.create()

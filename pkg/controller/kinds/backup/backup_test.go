@@ -302,8 +302,8 @@ var (
 	}
 )
 
-// TestCredentialsOfPod: a condition says that the credentials are those of the pod's account, and a run that
-// is refused says what to set.
+// TestCredentialsOfPod: a condition says that runs use the credentials of the pod's account, and a refused
+// run names the field to set.
 func TestCredentialsOfPod(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -334,7 +334,7 @@ func TestCredentialsOfPod(t *testing.T) {
 	})
 }
 
-// TestSourcesOfCredentials: the condition says where the credentials come from, and what is missing.
+// TestSourcesOfCredentials: the condition names the source of the credentials, and the missing parts.
 func TestSourcesOfCredentials(t *testing.T) {
 	tests := map[string]struct {
 		destination backupv1.Destination

@@ -31,7 +31,7 @@ func recordOf(s *backupv1.BackupStatus) runs.Record {
 type observation struct {
 	state  child.State
 	record runs.Record
-	// missing is the first Secret or key that is missing, and missingOfBucket that of the destination.
+	// missing is the first Secret or key that is missing, and missingOfBucket the first that the destination misses.
 	missing, missingOfBucket *secretkeys.Missing
 	// failingPod says which pod of a run does not start, and why.
 	failingPod string

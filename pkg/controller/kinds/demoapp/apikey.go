@@ -24,7 +24,7 @@ const (
 	maxKeyLength = 1024
 )
 
-// observeAPIKey returns the API key, or the blocker if there is none.
+// observeAPIKey returns the API key, or the blocker without a key.
 func (c *Controller) observeAPIKey(ctx context.Context, app *v1alpha1.DemoApp) (key string, missing []release.Blocker, _ error) {
 	from := app.Spec.APIKeyFrom
 	if from == nil {

@@ -93,10 +93,10 @@ func redactorOf(app *v1alpha1.DemoApp, apiKey string, collected values.Collected
 	return redact.New(append([]string{app.Spec.APIKey, apiKey}, collected.Secrets...))
 }
 
-// inputVersion identifies the inputs of the release besides the spec: the chart, the
-// capabilities of the cluster, the image in place of the default, and the ConfigMaps and Secrets.
-// It is not a digest of the inputs, because the status must not hold one: a short secret can be
-// guessed from its digest.
+// inputVersion identifies the inputs of the release outside the spec: the chart, the capabilities
+// of the cluster, the image in place of the default, and the ConfigMaps and Secrets. It is not a
+// digest of the inputs, because the status must not hold one: a short secret can be guessed from
+// its digest.
 func (c *Controller) inputVersion(app *v1alpha1.DemoApp, found exposure) string {
 	hash := sha256.New()
 	fmt.Fprintf(hash, "%q %t %t\n", c.chart.Digest(), found.ingress, found.httpRoute)

@@ -27,7 +27,7 @@ const httpRouteVersion = "v1"
 // byCapability indexes DemoApps by the capabilities that they need.
 const byCapability = "capabilities"
 
-// httpRoutes is the index value of the Gateway API. ingressClass returns that of an
+// httpRoutes is the index value of the Gateway API. ingressClass returns the index value of an
 // IngressClass.
 const httpRoutes = "HTTPRoute"
 

@@ -106,9 +106,9 @@ func keepsService(before []releasev1alpha1.InventoryEntry, after []helm.Inventor
 }
 
 // rivals returns the other apps that may win or lose a claim when this app changes: those that
-// use a claim of this app, and the oldest that requests it. All others are refused before and
-// after the change. They learn of another holder by their next pass, so that many apps with
-// the same claim do not enqueue each other.
+// use a claim of this app, and the oldest that requests it. Any further app is refused before and
+// after the change. They learn of another holder by their next pass, so that many apps with the
+// same claim do not enqueue each other.
 func (c *Controller) rivals(app *v1alpha1.DemoApp) []cache.ObjectName {
 	var rivals []cache.ObjectName
 	for _, claims := range allClaims {
@@ -136,7 +136,7 @@ func claimsChanged(before, after *v1alpha1.DemoApp) controller.Reason {
 }
 
 // obstacle returns why an app cannot have a requested claim, given the other claimants; empty
-// if it can. It names the oldest app in the way. stalled is false if that app no longer
+// if it can. It names the oldest app that has the claim. stalled is false if that app no longer
 // requests the claim.
 func (c claims) obstacle(app *v1alpha1.DemoApp, others []*v1alpha1.DemoApp) (message string, stalled bool) {
 	value, shown := c.Requested(app), c.describe(app)
@@ -144,7 +144,7 @@ func (c claims) obstacle(app *v1alpha1.DemoApp, others []*v1alpha1.DemoApp) (mes
 	var preferred, user *v1alpha1.DemoApp
 	for _, other := range others {
 		uses, requests := c.Held(other) == value, c.Requested(other) == value
-		// If two apps have the same age, the one that uses the claim keeps it.
+		// If two apps have the same age, the app that uses the claim keeps it.
 		settled := other.CreationTimestamp.Equal(&app.CreationTimestamp) && uses != mine
 		wins := requests && (settled && uses || !settled && compareAge(other, app) < 0)
 		if wins && (preferred == nil || compareAge(other, preferred) < 0) {

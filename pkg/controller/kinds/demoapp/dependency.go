@@ -115,13 +115,13 @@ func dependencyState(app *v1alpha1.DemoApp, lookup func(name string) *v1alpha1.D
 }
 
 // maxRing is the number of apps of the largest ring that is found. It bounds the steps of a
-// pass, and the passes after a change. The apps of a larger ring wait for each other, and
-// nothing tells that they do so without end.
+// pass, and the passes after a change. The apps of a larger ring wait for each other without end,
+// and no condition says so.
 const maxRing = 32
 
 // findCycle returns the names on the path from the app back to itself, both ends
-// included; nil if there is none. A cycle that the app leads to, but is not part of, does
-// not count. Neither does a cycle of more than maxRing apps.
+// included; nil without a cycle. A cycle that the app leads to, but is not part of, does not count.
+// Neither does a cycle of more than maxRing apps.
 func findCycle(app *v1alpha1.DemoApp, lookup func(name string) *v1alpha1.DemoApp) []string {
 	path := []string{app.Name}
 	for at := app; at != nil && at.Spec.WaitFor != "" && len(path) <= maxRing; at = lookup(at.Spec.WaitFor) {

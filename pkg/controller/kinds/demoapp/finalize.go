@@ -59,7 +59,7 @@ func (c *Controller) audited(
 		return event.Event{}, c.blockDeletion(ctx, p, releasev1alpha1.ReasonUninstallFailed, err)
 	}
 	if len(left) > 0 {
-		// The deletion does not wait for this: a retry would not know any more what is left.
+		// The deletion does not wait for this: a retry would no longer know the remaining objects.
 		if err := c.audit.Amend(ctx, record, auditLeft, helm.Enumerate(left)); err != nil {
 			klog.FromContext(ctx).Info("The audit record does not name what the uninstall left", "err", err)
 		}

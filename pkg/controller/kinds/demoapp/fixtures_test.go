@@ -212,7 +212,7 @@ func (w *world) delete(name string) {
 	expect.NoError(w.t, w.demo.DemoV1alpha1().DemoApps(namespace).Delete(w.t.Context(), name, metav1.DeleteOptions{}))
 }
 
-// app returns a copy of the stored app; nil if there is none.
+// app returns a copy of the stored app; nil for an absent app.
 func (w *world) app(name string) *v1alpha1.DemoApp {
 	w.t.Helper()
 	found, err := w.demo.Tracker().Get(demoApps, namespace, name)

@@ -181,7 +181,7 @@ func TestValuesFromSecretsStaySecret(t *testing.T) {
 	expect.Contains(t, "message of the deletion", w.message("a", apimeta.ConditionReady), "refused REDACTED")
 }
 
-// TestRefusedWritesDoNotShowSecrets: an admission webhook may quote what it finds in an object.
+// TestRefusedWritesDoNotShowSecrets: an admission webhook may quote the content of an object.
 func TestRefusedWritesDoNotShowSecrets(t *testing.T) {
 	quoted := fmt.Errorf("admission webhook: hidden-secret and %s are not allowed", "key-from-secret")
 	tests := map[string]func(w *world){

@@ -11,8 +11,8 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller/kind"
 )
 
-// measuredGates are the gates of DemoApps besides those of every release, for metrics. Key and values
-// have no condition of their own, so they count while they are the reason of Ready.
+// measuredGates are the gates of DemoApps for metrics, in addition to the gates of every release. Key
+// and values have no condition of their own, so they count while they are the reason of Ready.
 func measuredGates() []kind.Gate {
 	return []kind.Gate{
 		{Name: "dependency", Condition: v1alpha1.ConditionDependencyReady, Status: metav1.ConditionFalse, Reasons: []string{v1alpha1.ReasonWaiting}},

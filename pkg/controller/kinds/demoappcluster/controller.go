@@ -30,7 +30,7 @@ import (
 // Name is the controller's name in logs and metrics.
 const Name = "demoappcluster"
 
-// fieldManager is the field manager of this controller. It differs from that of the
+// fieldManager is the field manager of this controller. It differs from the field manager of the
 // controller of DemoApps, so that their writes can be distinguished.
 const fieldManager = "demoappcluster-controller"
 
@@ -58,8 +58,8 @@ type Deps struct {
 	// Nodes watches the metadata of Nodes, reduced by [KeepNode]. The watch starts with
 	// the first DemoAppCluster.
 	Nodes NodeWatch
-	// LiveNode returns the metadata of a Node from the API server, not from a cache; nil if
-	// there is none.
+	// LiveNode returns the metadata of a Node from the API server, not from a cache; nil for an
+	// absent Node.
 	LiveNode func(ctx context.Context, name string) (*metav1.PartialObjectMetadata, error)
 
 	Recorder events.EventRecorder
@@ -169,7 +169,7 @@ func (c *Controller) clustersOn(node *metav1.PartialObjectMetadata) []cache.Obje
 }
 
 // clustersBlockedBy returns the DemoAppClusters that an app of another owner may block:
-// its name starts like those of their apps. They are enqueued when the app is created or
+// its name starts like the names of their apps. They are enqueued when the app is created or
 // deleted.
 func (c *Controller) clustersBlockedBy(app *v1alpha1.DemoApp) []cache.ObjectName {
 	var keys []cache.ObjectName

@@ -83,8 +83,8 @@ func decide(observed observation, removed []extra, maxUnavailable int) plan {
 // isServing reports whether an update would interrupt a workload. Either the app is
 // ready, or its pods are ready and only a gate keeps the app from being ready. The
 // workload decides, whatever the gate is. An app does not count if its newest generation
-// is not observed, or if its last rollout failed or is incomplete. Its old pods may be
-// ready beside new pods that never will be.
+// is not observed, or if its last rollout failed or is incomplete. Its old pods may be ready while
+// its new pods never will be.
 func isServing(app *v1alpha1.DemoApp) bool {
 	if isReady(app) {
 		return true

@@ -51,7 +51,7 @@ func hostClaims(reserved map[string]string) claim.Claims[*platformv1.EcommercePl
 
 // New wires the controller of EcommercePlatforms and of their children. It starts nothing. reserved
 // maps hosts to the namespaces that alone may have them and their subdomains. domain is for the
-// endpoints in the status. destination is that of backups without one.
+// endpoints in the status. destination is for backups without their own.
 func New(
 	client platformclient.EcommercePlatformsGetter, children *child.Set, credentials *mysql.Credentials, reserved map[string]string,
 	pull images.Table, domain naming.Domain, destination datastore.DefaultDestination, deps kind.Deps,

@@ -12,8 +12,9 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller/kinds/parts/tier"
 )
 
-// desired returns the components of a platform in the order of their start. Monitoring and backups
-// hold nothing up. A platform that cannot have its host keeps the Ingress of its former host.
+// desired returns the components of a platform in the order of their start. No component waits for
+// monitoring and backups. A platform that cannot have its host keeps the Ingress of its former
+// host.
 func desired(p *platformv1.EcommercePlatform, app tier.Application, hasHost bool) []component.Component {
 	components := app.Tiers()
 	if app.Monitored {
@@ -35,7 +36,7 @@ func desired(p *platformv1.EcommercePlatform, app tier.Application, hasHost bool
 	return components
 }
 
-// application returns the application of a platform. destination is that of backups without one.
+// application returns the application of a platform. destination is for backups without their own.
 func application(p *platformv1.EcommercePlatform, destination datastore.DefaultDestination) tier.Application {
 	app := tier.Application{
 		Namespace: p.Namespace, Name: p.Name, Database: desiredDatabase(p, destination), Hardened: environments[p.Spec.Environment].hardened,

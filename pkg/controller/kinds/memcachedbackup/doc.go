@@ -2,6 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package memcachedbackup keeps MemcachedBackups: a Deployment of memcached pods, whose names
-// are in the status. The files are those of package website: desired.go has the child,
+// are in the status. The files have the same names as in package website: desired.go has the child,
 // status.go has the status.
 package memcachedbackup

@@ -72,7 +72,7 @@ func TestBackupIsKeptWhileDatabaseIsUnavailable(t *testing.T) {
 	})
 }
 
-// TestDatabaseWithFailingBackupIsDegraded: Ready tells that backups that are enabled are not made.
+// TestDatabaseWithFailingBackupIsDegraded: Ready reports that backups are enabled but not made.
 func TestDatabaseWithFailingBackupIsDegraded(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.serveBackups()
@@ -206,8 +206,8 @@ func TestRequiredBackups(t *testing.T) {
 	}
 }
 
-// TestDefaultDestination: a restart with another flag moves the backups of databases that name no
-// destination, and no others.
+// TestDefaultDestination: a restart with another flag moves only the backups of databases that name
+// no destination.
 func TestDefaultDestination(t *testing.T) {
 	inWorld(t, func(w *world) {
 		restart := func(fields map[string]string) {

@@ -29,7 +29,7 @@ func (w *world) configMap(name string) map[string]string {
 	return controllertest.Get(w.World, w.kube.CoreV1().ConfigMaps("ns").Get, name).Data
 }
 
-// TestOnlyParametersThatNeedRestartRollPods: the servers reload the others.
+// TestOnlyParametersThatNeedRestartRollPods: the servers reload all other parameters.
 func TestOnlyParametersThatNeedRestartRollPods(t *testing.T) {
 	inWorld(t, func(w *world) {
 		template := func(parameters map[string]databasev1.ParameterValue) corev1.PodTemplateSpec {

@@ -75,7 +75,7 @@ type postgreSQLs struct {
 
 // New wires the controller of PostgreSQLs and of their children. It starts nothing. [BackupKind] is
 // an optional kind of children. pull says where the images are pulled from. domain is for the
-// endpoint in the status, and for the certificates. destination is that of backups without one.
+// endpoint in the status, and for the certificates. destination is for backups without their own.
 func New(
 	client databaseclient.PostgreSQLsGetter, children *child.Set, observed *Observed, backups *Backups, pull images.Table, domain naming.Domain,
 	destination datastore.DefaultDestination, deps kind.Deps,

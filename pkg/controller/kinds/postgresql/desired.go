@@ -96,8 +96,8 @@ func labelsOf(name string) map[string]string {
 	return map[string]string{databasev1.LabelPostgreSQL: name}
 }
 
-// childLabels are the labels of the children: those of their pods, and those that the PostgreSQL
-// passes on.
+// childLabels are the labels of the children: the labels of their pods, and the labels that the
+// PostgreSQL passes on.
 func childLabels(p *databasev1.PostgreSQL) map[string]string {
 	labels := child.Inherited(p)
 	maps.Copy(labels, labelsOf(p.Name))

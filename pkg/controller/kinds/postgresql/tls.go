@@ -31,7 +31,7 @@ type certification struct {
 	// renewal is the time of the next renewal; zero with a Secret of the user.
 	renewal time.Time
 	// missing is the name of the Secret that does not exist yet, or whose state is not known.
-	// Existing pods must not roll until then, because they would mount a Secret of others, or none.
+	// Existing pods must not roll until then, because they would mount a foreign Secret, or none.
 	missing string
 	// problem says what the Secret of the user lacks.
 	problem *datastore.Problem

@@ -166,7 +166,7 @@ func (w *world) statefulSet() *appsv1.StatefulSet {
 	return controllertest.Get(w.World, w.kube.AppsV1().StatefulSets("ns").Get, "db")
 }
 
-// secret returns the Secret; nil if there is none.
+// secret returns the Secret; nil for an absent Secret.
 func (w *world) secret() *corev1.Secret {
 	w.t.Helper()
 	var found *corev1.Secret

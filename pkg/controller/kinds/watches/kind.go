@@ -74,8 +74,8 @@ type ReleaseKind struct {
 	// resource. It must depend on nothing that changes. The object has its metadata only if it
 	// is beyond the limits of values. The same holds for Paused.
 	ReleaseName func(object *unstructured.Unstructured) (string, error)
-	// ReleaseNamespace is the namespace of the releases of a cluster-scoped kind. Required
-	// for such kinds, and refused for all others.
+	// ReleaseNamespace is the namespace of the releases of a cluster-scoped kind. Required for such
+	// kinds, and refused for any other kind.
 	ReleaseNamespace string
 	// Scope limits the objects of a release. The default is [helm.ScopeCluster].
 	Scope helm.Scope
@@ -92,9 +92,9 @@ type ReleaseKind struct {
 	// Policy is the release policy of all custom resources. Its Suspend is ignored.
 	Policy releasev1alpha1.ReleasePolicy
 	// Rollout bounds how many custom resources at a time get another chart, other overrides or
-	// other values of a translator, and how many may fail with them. A limit of 0 is that of
-	// [rollout.DefaultLimits], and a negative one means no limit. What a custom resource changes
-	// itself does not wait.
+	// other values of a translator, and how many may fail with them. For a limit of 0,
+	// [rollout.DefaultLimits] has the value, and a negative limit means no limit. What a custom
+	// resource changes itself does not wait.
 	Rollout rollout.Limits
 	// StatusManifest writes the manifest of the release to status.deployedRelease.manifest,
 	// as the upstream operators do. The manifest may contain Secrets.
@@ -198,8 +198,8 @@ func (k ReleaseKind) annotations() []string {
 }
 
 // Rules returns the permissions that the operator needs for the kind, apart from those for the
-// objects of its chart. Those of a namespace are the first, and those for the custom resources the
-// second.
+// objects of its chart. The first rules are for a namespace, and the second for the custom
+// resources.
 func (k ReleaseKind) Rules(resource schema.GroupResource) (inNamespace, ofResource []rbacv1.PolicyRule) {
 	rule := func(group, resource string, verbs ...string) rbacv1.PolicyRule {
 		return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{resource}, Verbs: verbs}

@@ -57,8 +57,8 @@ type Deps struct {
 	// ResyncPeriod and Workers are the defaults of kinds without their own.
 	ResyncPeriod time.Duration
 	Workers      int
-	// Rollout bounds the rollouts of kinds without their own limits. A limit of 0 is that of
-	// [rollout.DefaultLimits].
+	// Rollout bounds the rollouts of kinds without their own limits. For a limit of 0,
+	// [rollout.DefaultLimits] has the value.
 	Rollout rollout.Limits
 	// Refuse returns why the custom resources of a namespace are not reconciled; "" if they are.
 	// Optional.

@@ -94,7 +94,8 @@ func (w *world) leaveHelmRelease() {
 }
 
 // TestReleaseOfAnotherClient: a release that another client made is taken over with the consent of
-// the author of watches.yaml, or with that of its author and of someone who may write its records.
+// the author of watches.yaml, or with the consent of its own author and of someone who may write
+// its records.
 func TestReleaseOfAnotherClient(t *testing.T) {
 	const annotation, label = "demo.example.com/adopt-release", record.AdoptLabel
 	tests := map[string]struct {

@@ -212,8 +212,8 @@ func TestFailuresHaltTemplates(t *testing.T) {
 	})
 }
 
-// TestOlderOperatorIsRolledOut: the operator's own rollback is such a change, too. What has not been
-// changed yet stays as it is.
+// TestOlderOperatorIsRolledOut: the operator's own rollback is such a change, too. Objects that have
+// not been changed yet stay as they are.
 func TestOlderOperatorIsRolledOut(t *testing.T) {
 	fleet(t, func(w *world) {
 		w.upgrade(mirror)

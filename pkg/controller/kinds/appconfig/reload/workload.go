@@ -14,7 +14,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/health"
 )
 
-// workload is what is kept of a Deployment, StatefulSet or DaemonSet.
+// workload is the cached part of a Deployment, StatefulSet or DaemonSet.
 type workload struct {
 	metav1.ObjectMeta
 
@@ -23,7 +23,7 @@ type workload struct {
 	configMaps []string
 	// asksFor says that the workload has Options.Label with the value "true".
 	asksFor bool
-	// health is that of a workload that uses a ConfigMap.
+	// health is the health of a workload that uses a ConfigMap.
 	health health.Health
 	// hashes are the annotations of the pod template that begin with Options.Annotation.
 	hashes map[string]string

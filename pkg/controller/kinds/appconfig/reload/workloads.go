@@ -184,9 +184,9 @@ type Rolled struct {
 }
 
 // Roll rolls the workloads whose pods may have started with earlier content. It returns those that
-// were rolled for this content, now or earlier, sorted. A workload that cannot be
-// rolled does not keep the others from it. A joined error is a [*child.RefusedError] if the API
-// server refused the change.
+// were rolled for this content, now or earlier, sorted. A failure with one workload does not keep
+// Roll from the rest. A joined error is a [*child.RefusedError] if the API server refused the
+// change.
 func (w *Workloads) Roll(ctx context.Context, c Content, now time.Time) ([]Rolled, error) {
 	annotation, manager := w.options.Annotation+c.Name, w.options.FieldManager+"-"+c.Name
 	template := corev1ac.PodTemplateSpec().WithAnnotations(map[string]string{annotation: c.Hash})
@@ -214,7 +214,8 @@ func (w *Workloads) Roll(ctx context.Context, c Content, now time.Time) ([]Rolle
 }
 
 // Summarize returns the worst status of rolled workloads, and a message, which stays the same while they
-// become Current one after another. If done, all of them were Current before: only those of this call count.
+// become Current one after another. If done, all of them were Current before: only workloads rolled in
+// this call count.
 func Summarize(rolled []Rolled, done bool) (worst status.Status, message string) {
 	var failed, all []string
 	isRolling := false
@@ -279,17 +280,17 @@ func (w *Workloads) using(c Content) []*workload {
 	return found
 }
 
-// clockSkew is by how much the clock of the API server may be ahead of that of the operator. A
+// clockSkew is by how much the clock of the API server may be ahead of the operator's clock. A
 // workload that is created this long after a change is rolled without need.
 const clockSkew = 2 * time.Second
 
 // isOutdated reports whether pods of a workload may have started with earlier content. Roll rolls a
-// workload once for each content, so a client that removes the annotation again and again does not
-// make it roll the pods each time.
+// workload once for each content, so a client that removes the annotation repeatedly does not make
+// it roll the pods each time.
 //
 // A workload without the annotation was never rolled. If it is younger than the content, its pods
 // have the content. If it is older and began to use the ConfigMap only now, it is rolled without
-// need, because nothing tells when it began.
+// need, because the time of that beginning is unknown.
 func isOutdated(w *workload, hash string, changed *metav1.Time) bool {
 	return hash != "" || changed != nil && !w.CreationTimestamp.After(changed.Add(clockSkew))
 }

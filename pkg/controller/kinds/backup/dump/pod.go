@@ -83,7 +83,7 @@ func ParseRetention(text string) (int64, error) {
 	return 0, fmt.Errorf("%q is no number of hours, days or weeks, such as 12h, 30d or 8w", text)
 }
 
-// Settings are what the pods of a Backup need besides its spec.
+// Settings are the needs of a Backup's pods that its spec does not contain.
 type Settings struct {
 	// Images says where images are pulled from.
 	Images images.Table
@@ -106,8 +106,8 @@ func Timeout(b *backupv1.Backup) time.Duration {
 	return defaultTimeout
 }
 
-// Template returns the template of the pods of a Backup's runs. labels win over those of the spec,
-// because pods are found by them.
+// Template returns the template of the pods of a Backup's runs. labels win over the labels of the
+// spec, because pods are found by them.
 func Template(b *backupv1.Backup, labels map[string]string, s Settings) *corev1ac.PodTemplateSpecApplyConfiguration {
 	template := corev1ac.PodTemplateSpec().WithSpec(Pod(b, s))
 	if run := b.Spec.Run; run != nil {

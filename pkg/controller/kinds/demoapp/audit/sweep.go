@@ -80,7 +80,7 @@ func (t *Trail) sweep(ctx context.Context) (left bool, err error) {
 			if removed+len(errs) == maxRemoved {
 				return true, errors.Join(errs...)
 			}
-			// If a record cannot be removed, continue with the others.
+			// If a record cannot be removed, continue with the next one.
 			if err := t.remove(ctx, record); err != nil {
 				errs = append(errs, err)
 				continue

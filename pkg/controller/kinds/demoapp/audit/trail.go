@@ -306,8 +306,8 @@ func (t *Trail) isReduced(record *metav1.PartialObjectMetadata) bool {
 	return record.Annotations[t.config.Keys.Detail] == reducedValue
 }
 
-// sourceOf is the index function of bySource. It ignores ConfigMaps of others that have the labels
-// of a record, but no UID annotation.
+// sourceOf is the index function of bySource. It ignores foreign ConfigMaps that have the labels of
+// a record, but no UID annotation.
 func (t *Trail) sourceOf(object any) ([]string, error) {
 	record, ok := object.(*metav1.PartialObjectMetadata)
 	if !ok || record.Annotations[t.config.Keys.SourceUID] == "" || record.Labels[t.config.Keys.SourceNamespace] == "" {

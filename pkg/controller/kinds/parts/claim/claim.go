@@ -140,7 +140,7 @@ func (c Claims[T]) shown(object T) string {
 	return c.Requested(object)
 }
 
-// isForbidden reports whether a value is reserved for another namespace than that of the object.
+// isForbidden reports whether a value is reserved for a namespace other than the namespace of the object.
 func (c Claims[T]) isForbidden(object T, value string) bool {
 	if c.Reserved == nil {
 		return false

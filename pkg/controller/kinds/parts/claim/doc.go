@@ -10,7 +10,7 @@
 // The index and the watches span all namespaces of the operator. When a claim changes, at most one
 // other claimant of a value is queued: the claimant that gains or loses the value.
 //
-// A kind with another rule uses [Claims.AddIndex] and [Claims.Others] alone. DemoApp is such a
+// A kind with a different rule uses only [Claims.AddIndex] and [Claims.Others]. DemoApp is such a
 // kind: within a namespace, which has one tenant, the oldest DemoApp that requests a value gets it,
 // even while another holds it. With one rule for both, either an older object of another tenant
 // takes over a host here, or the DemoApp that is refused changes there.

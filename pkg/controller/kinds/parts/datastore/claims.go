@@ -139,7 +139,7 @@ type Volumes struct {
 	// Exist means that a volume may have data.
 	Exist bool
 	// StandbySince is the creation time of the oldest claim of a server other than the first. It is
-	// zero if there is none. A claim that is older than its owner may hold data of a previous
+	// zero without such a claim. A claim that is older than its owner may hold data of a previous
 	// owner.
 	StandbySince metav1.Time
 	// Problem says why the desired template cannot be used. It is nil if there is no problem.

@@ -17,7 +17,7 @@ import (
 )
 
 // DefaultDestination is where the dumps of databases are kept whose owners name no destination. The
-// zero value is none.
+// zero value stands for no destination.
 type DefaultDestination struct{ destination *backupv1.Destination }
 
 // Or returns the destination of the backups of a database in a namespace: the given one, or else the
@@ -71,8 +71,8 @@ var destinationFields = map[string]destinationField{
 var maxLengths = map[string]int{"caBundle": 65536, "credentialsSecret": 253, "kmsKeyID": 2048, "endpoint": 512}
 
 // ParseDestination returns the default destination with these fields, by their names in
-// spec.destination of a Backup. Without fields, it returns none. An error names the field, what is
-// wrong, and what to do.
+// spec.destination of a Backup. Without fields, it returns none. An error names the field, the
+// problem, and the solution.
 func ParseDestination(fields map[string]string) (DefaultDestination, error) {
 	if len(fields) == 0 {
 		return DefaultDestination{}, nil

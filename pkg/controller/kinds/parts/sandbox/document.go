@@ -91,7 +91,7 @@ func (d *Document) Value(scalar string) (any, error) {
 		return d.at(only).value, nil
 	}
 	for _, found := range placeholder.FindAllString(scalar, -1) {
-		// indent and nindent imply YAML. Beside other text, YAML would fold the value into that
+		// indent and nindent imply YAML. Next to other text, YAML would fold the value into that
 		// text.
 		if from := d.at(found); from.space != "" && !isScalar(from.value) {
 			return nil, fmt.Errorf("%s is an object or a list beside something else: write it alone below its key", from.action)

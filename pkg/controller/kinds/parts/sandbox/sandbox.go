@@ -81,7 +81,7 @@ func render(text string, dot map[string]any, m *meter, out *output) (string, err
 }
 
 // parse parses a template and adds the functions that the meter needs. It returns the steps of one
-// evaluation, without those of loops.
+// evaluation, without the steps inside loops.
 func (m *meter) parse(text string) (tree *parse.Tree, steps int, err error) {
 	if m.isDocument && strings.ContainsAny(text, openMark+closeMark) {
 		return nil, 0, errMark

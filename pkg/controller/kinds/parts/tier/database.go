@@ -57,7 +57,7 @@ type Backups struct {
 	// HasDestination says that the spec or the operator names where dumps are kept. Without it, nothing
 	// is backed up.
 	HasDestination bool
-	// Destination is that of the spec, and of a mysql also the operator's default.
+	// Destination is the destination in the spec. For a mysql, it may also be the operator's default.
 	Destination *backupv1.Destination
 	// ServiceAccountName is empty for the default.
 	ServiceAccountName string
@@ -99,9 +99,10 @@ func (s Server) advice(causes []child.Cause) string {
 	}
 }
 
-// changesVolumes reports whether a StatefulSet was refused because its claims differ from those of the
-// existing one. Before Kubernetes 1.37, the API server names only the spec for all fields that cannot
-// change. The claims are the only one of them that a field of an application changes.
+// changesVolumes reports whether a StatefulSet was refused because its claims differ from the claims
+// of the existing StatefulSet. Before Kubernetes 1.37, the API server names only the spec for all
+// fields that cannot change. The claims are the only one of them that a field of an application
+// changes.
 func changesVolumes(cause child.Cause) bool {
 	return cause.Field == "spec.volumeClaimTemplates" || cause.Field == "spec" && cause.Type == metav1.CauseTypeForbidden
 }
@@ -167,8 +168,8 @@ func (a Application) databaseEnv() []*corev1ac.EnvVarApplyConfiguration {
 	}
 }
 
-// Backups returns the component with the Backup of a mysql. It returns false if there is none, or
-// if the database is a PostgreSQL, which creates its own Backup.
+// Backups returns the component with the Backup of a mysql. It returns false without a Backup, and
+// also if the database is a PostgreSQL, which creates its own Backup.
 func (a Application) Backups() (component.Component, bool) {
 	if !a.Database.isMySQL() || a.Database.Backups == nil || a.Database.Backups.Destination == nil {
 		return component.Component{}, false

@@ -95,8 +95,8 @@ func (a Application) resources(given *workloadv1alpha1.Resources, defaults defau
 	}
 }
 
-// BoundedCache returns a cache that keeps nothing on disk, and drops what was used least when it is
-// full.
+// BoundedCache returns a cache that keeps nothing on disk, and drops the least used items when it
+// is full.
 func BoundedCache(resources *workloadv1alpha1.Resources) *Workload {
 	return &Workload{
 		Image: images.Redis, Replicas: 1, Port: CachePort, Resources: resources,

@@ -9,7 +9,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller/child"
 )
 
-// Fields maps the fields of the only container in a template of pods to those of the owner, in
+// Fields maps the fields of the only container in a template of pods to the fields of the owner, in
 // messages of the API server. owner is the field that has image, port, resources and
 // securityContext, such as spec. The remedies of failing pods name fields of the container, too.
 func Fields(owner string) *strings.Replacer {

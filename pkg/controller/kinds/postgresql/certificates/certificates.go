@@ -106,8 +106,8 @@ func namesOf(services []string, namespace string, domain naming.Domain) []string
 	return names
 }
 
-// of returns the content of the Secret of an owner. It returns false if there is no Secret, or if
-// the Secret belongs to others.
+// of returns the content of the Secret of an owner. It returns false if the Secret is absent or
+// belongs to another owner.
 //
 // A Secret without the label is not cached: the label was removed, or the cache lags behind. It is
 // read from the API server, so that its certificates are not replaced, and it gets the label again.
@@ -124,7 +124,7 @@ func (s Secrets) of(ctx context.Context, owner metav1.Object) (material serving.
 	return serving.ParseMaterial(bounded(secret.Data)), true, nil
 }
 
-// live reads a Secret. It returns nil if there is none.
+// live reads a Secret. It returns nil for an absent Secret.
 func (s Secrets) live(ctx context.Context, namespace, name string) (*corev1.Secret, error) {
 	secret, err := s.kube.CoreV1().Secrets(namespace).Get(ctx, name, metav1.GetOptions{})
 	switch {

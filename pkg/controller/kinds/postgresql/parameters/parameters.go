@@ -34,8 +34,8 @@ const (
 )
 
 // defaults returns the settings that follow from the memory limit of a server, in bytes.
-// There are none without a limit. PostgreSQL's own documentation recommends a quarter of the memory
-// for shared_buffers.
+// It returns no settings without a limit. PostgreSQL's own documentation recommends a quarter of
+// the memory for shared_buffers.
 func defaults(memory int64) map[string]string {
 	if memory < 64*mebibyte {
 		return nil
@@ -69,9 +69,9 @@ func Of(p *databasev1.PostgreSQL) string {
 // quote escapes a value in the syntax of postgresql.conf. Admission allows no such characters.
 var quote = strings.NewReplacer(`\`, `\\`, `'`, `''`, "\n", " ", "\r", " ")
 
-// RestartDigest returns a digest of the parameters of the user that need a restart. It is empty if
-// there are none, so that pods of earlier versions of the operator do not roll. Default parameters
-// follow from the memory limit, which rolls the pods itself.
+// RestartDigest returns a digest of the parameters of the user that need a restart. It is empty
+// without such parameters, so that pods of earlier versions of the operator do not roll. Default
+// parameters follow from the memory limit, which rolls the pods itself.
 func RestartDigest(p *databasev1.PostgreSQL) string {
 	var text strings.Builder
 	for _, name := range needRestart {

@@ -55,7 +55,7 @@ func NewClient(
 	return &Client{rest: client, resource: resource, annotations: annotations}, nil
 }
 
-// codecs keep the kind of decoded objects, which those of typed clients clear.
+// codecs keep the kind of decoded objects, which the codecs of typed clients clear.
 type codecs struct{ runtime.NegotiatedSerializer }
 
 // DecoderToVersion implements runtime.NegotiatedSerializer.

@@ -10,7 +10,7 @@ import (
 )
 
 // OwnConditions are the types of the conditions that the controller of a custom resource
-// writes. All other conditions belong to others.
+// writes. All other conditions belong to other clients.
 var OwnConditions = []string{
 	apimeta.ConditionReady, apimeta.ConditionReconciling, apimeta.ConditionStalled,
 	releasev1alpha1.ConditionInitialized, releasev1alpha1.ConditionDeployed, releasev1alpha1.ConditionFailed,

@@ -58,7 +58,7 @@ func (p Patcher) Patch(
 
 // patchDeclared patches without undeclared fields, and returns the API server's answer. Only the text
 // of a refusal of server-side apply would name these fields. So patchDeclared tries the same status as
-// a merge patch, from which the API server drops them, and applies what is left.
+// a merge patch, from which the API server drops them, and applies the remaining fields.
 func (p Patcher) patchDeclared(
 	ctx context.Context, name string, patchType types.PatchType, data []byte, options metav1.PatchOptions, subresources ...string,
 ) ([]byte, error) {
@@ -82,9 +82,9 @@ func (p Patcher) patchDeclared(
 }
 
 // leftovers returns a merge patch that removes the fields of an upstream operator from a
-// status that was just applied; nil if there are none. Server-side apply keeps them,
-// because they belong to another field manager. They are the manifest, and
-// conditions of types that the controller owns and did not apply.
+// status that was just applied; nil without such fields. Server-side apply keeps them, because they
+// belong to another field manager. They are the manifest, and conditions of types that the
+// controller owns and did not apply.
 func leftovers(answer, applied []byte) ([]byte, error) {
 	written := rawjson.Member(answer, "status")
 	if !isReadable(written) {

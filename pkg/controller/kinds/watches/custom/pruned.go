@@ -18,9 +18,8 @@ import (
 )
 
 // Pruned has the last written statuses of custom resources whose CRD removes fields
-// of the status. Without them, each pass would take the release for one that it does not
-// know. They are lost with the process; one reapply restores them. The zero value is ready
-// to use.
+// of the status. Without them, each pass would treat the release as unknown. They are lost with the
+// process; one reapply restores them. The zero value is ready to use.
 type Pruned struct {
 	statuses controller.Memory[prunedStatus]
 	noticed  atomic.Bool
@@ -58,8 +57,8 @@ func (m *Pruned) Notice(p *kind.Pass[*Resource]) (first bool) {
 	return !m.noticed.Swap(true)
 }
 
-// sameFields compares two statuses as the API server stores them, except for the conditions,
-// which belong to others, too.
+// sameFields compares two statuses as the API server stores them, except for the conditions, which
+// also belong to other clients.
 func sameFields(stored, written releasev1alpha1.ReleaseStatus) bool {
 	stored.Conditions, written.Conditions = nil, nil
 	a, err1 := json.Marshal(stored)

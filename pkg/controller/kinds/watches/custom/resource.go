@@ -68,7 +68,7 @@ func (r *Resource) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// setContent keeps what is within the limits.
+// setContent keeps content within the limits.
 func (r *Resource) setContent(data, metadata []byte) {
 	described := func(yield func(string, []byte) bool) { yield("metadata", metadata) }
 	if err := values.CheckFields(described); err != nil {

@@ -163,7 +163,7 @@ func TestUnreadableStatus(t *testing.T) {
 	}
 }
 
-// TestUpstreamStatus: a deployed release without a revision is that of another operator.
+// TestUpstreamStatus: a deployed release without a revision belongs to another operator.
 func TestUpstreamStatus(t *testing.T) {
 	r := read(t, metadata+"status: {deployedRelease: {name: a, manifest: 'kind: Secret'}, conditions: [{type: Deployed, status: 'True', reason: InstallSuccessful}]}\n")
 
@@ -194,7 +194,7 @@ func TestLargestStatus(t *testing.T) {
 	}
 }
 
-// TestForeignConditions: conditions of others are applied only where the conditions are one
+// TestForeignConditions: conditions of other clients are applied only where the conditions are one
 // value, because the API server would remove them.
 func TestForeignConditions(t *testing.T) {
 	const status = "status: {conditions: [{type: Ready, status: 'True', reason: Healthy}, {type: Backed, status: 'True', reason: Nightly}]}\n"

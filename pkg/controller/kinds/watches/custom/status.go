@@ -34,7 +34,7 @@ type Status struct {
 	// Manifest is status.deployedRelease.manifest; empty if it is not written.
 	Manifest string
 	// Keyed says that the conditions of the kind are a map by type, so that each field
-	// manager applies its own. Otherwise the conditions of others are applied with ours,
+	// manager applies its own. Otherwise the conditions of other clients are applied with ours,
 	// because the API server would remove them.
 	Keyed bool
 }
@@ -72,7 +72,7 @@ func isReadable(written []byte) bool {
 	return size.Nodes <= maxStatusNodes && size.Depth <= maxStatusDepth
 }
 
-// overhead is the memory of the lists of a status beside their texts. A list of empty objects,
+// overhead is the memory of the lists of a status, without their texts. A list of empty objects,
 // which only other clients write, takes 50 times the memory of its text.
 func overhead(s *releasev1alpha1.ReleaseStatus) int {
 	size := 0

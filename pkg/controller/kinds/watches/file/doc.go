@@ -14,8 +14,8 @@
 // # Trust
 //
 // The author of the file is trusted with the permissions of the operator. All sizes are limited,
-// because a mistake must not stop the operator: that of the file, its entries, its nodes, and the
-// output of its templates. The authors of resources are not trusted. So [NameTemplate] and
+// because a mistake must not stop the operator: the size of the file, its entries, its nodes, and
+// the output of its templates. The authors of resources are not trusted. So [NameTemplate] and
 // [ValuesTemplate] limit their output and their work for any resource. Values of overrides can come
 // from Secrets. They are in no error, and an [Entry] that is logged does not show them.
 //

@@ -104,7 +104,7 @@ func nodeMarks(data []byte) int {
 	return marks
 }
 
-// expansion replaces aliases and merge keys by what they stand for.
+// expansion replaces aliases and merge keys by their content.
 type expansion struct{ nodes int }
 
 // errTooLarge and errTooDeep are the limits of expansion.

@@ -53,7 +53,7 @@ type Entry struct {
 	// WatchDependentResources says that the objects of the releases are watched for drift. A file
 	// without it means true.
 	WatchDependentResources bool
-	// Overrides are values that win over those of the resource.
+	// Overrides are values that win over the resource's values.
 	Overrides Overrides
 	// OverridesAs says how the values of Overrides are read. Empty means OverridesTyped.
 	OverridesAs OverridesAs
@@ -151,9 +151,9 @@ func kindName(kind schema.GroupVersionKind) string {
 // Parse reads the content of a file. The name of the file is for the errors, and env is the
 // environment of overrideValues, such as [os.LookupEnv].
 //
-// The error joins all errors of the file, each an [*Error], sorted by line. Beside an error, the
-// result has the entries that are valid by themselves. Their charts can be checked, too, so that
-// all errors are reported at once.
+// The error joins all errors of the file, each an [*Error], sorted by line. If there is an error,
+// the result has the entries that are valid by themselves. Their charts can be checked, too, so
+// that all errors are reported at once.
 func Parse(name string, data []byte, env func(string) (string, bool)) ([]Entry, error) {
 	root, line, err := document(data)
 	if err != nil {

@@ -389,7 +389,7 @@ func TestErrorsOfKinds(t *testing.T) {
 	}
 }
 
-// TestErrorsOfDocument: what is no list of entries, or exceeds a limit, is one error.
+// TestErrorsOfDocument: a document that is not a list of entries, or exceeds a limit, is one error.
 func TestErrorsOfDocument(t *testing.T) {
 	bomb := "- &a [x, x, x, x, x, x, x, x, x]\n"
 	for i := 'b'; i < 'k'; i++ {
@@ -438,7 +438,7 @@ func TestManyErrors(t *testing.T) {
 }
 
 // TestErrorOfCaller: errors that the caller finds, such as a chart that does not load, are sorted
-// among those of Parse.
+// among the errors of Parse.
 func TestErrorOfCaller(t *testing.T) {
 	errBroken := errors.New("is not\na chart")
 	entries, err := file.Parse(fileName, []byte(memcached+"}\n- {version: v1, kind: A}\n- version: v1\n  kind: B\n  chart: b"), environment)

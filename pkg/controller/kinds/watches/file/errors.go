@@ -38,7 +38,7 @@ type Error struct {
 	// Field is the path of the field, such as drift.ignore[0].paths. It is empty if the error is
 	// about the whole entry.
 	Field string
-	// Err is what is wrong, and what to do.
+	// Err says what is wrong, and what to do.
 	Err error
 }
 
@@ -75,7 +75,7 @@ func (l joinedErrors) Error() string { return errors.Join(l...).Error() }
 // Unwrap returns the errors.
 func (l joinedErrors) Unwrap() []error { return l }
 
-// Join joins errors of one file, among them those that Parse or Join returned. Those of type
+// Join joins errors of one file, among them those that Parse or Join returned. Errors of type
 // [*Error] come first, sorted by line. Join returns nil if all errors are nil.
 func Join(errs ...error) error {
 	var all joinedErrors
@@ -107,8 +107,8 @@ func lineOf(err error) int {
 // quoted returns a text of the file, in quotes and shortened, for an error.
 func quoted(text string) string { return fmt.Sprintf("%q", message.Truncate(text, maxQuoted)) }
 
-// closest returns the known name that an unknown one was probably meant to be; empty if there is
-// none.
+// closest returns the known name that an unknown one was probably meant to be; empty without such a
+// name.
 func closest(unknown string, known []string) string {
 	best, distance := "", min(len(unknown), 12)/3+1
 	for _, name := range known {

@@ -45,7 +45,7 @@ func (r *reader) err() error {
 	return Join(errs...)
 }
 
-// field is a value of the file. Its methods report what is wrong with it.
+// field is a value of the file. Its methods report the errors in it.
 type field struct {
 	*yaml.Node
 	reader   *reader
@@ -174,7 +174,7 @@ func (f field) items(limit int) []field {
 	return items
 }
 
-// text reads a text that valid accepts. The error of valid says what is wrong with the text.
+// text reads a text that valid accepts. The error of valid describes the error in the text.
 func (f field) text(target *string, valid func(string) error) {
 	if f.Kind != yaml.ScalarNode || f.ShortTag() != "!!str" {
 		hint := ""

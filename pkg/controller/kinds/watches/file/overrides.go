@@ -30,7 +30,7 @@ const (
 	maxCount = maxOverrideBytes
 )
 
-// Overrides are values that win over those of the resource. They can be secret. So fmt and loggers
+// Overrides are values that win over the resource's values. They can be secret. So fmt and loggers
 // show only their keys.
 type Overrides struct {
 	keys   []string

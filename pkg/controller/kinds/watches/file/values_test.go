@@ -84,8 +84,8 @@ func TestValues(t *testing.T) {
 	}
 }
 
-// TestValuesKeepTheirPlace: whatever a text of a resource has, the structure of the values is that
-// of the template.
+// TestValuesKeepTheirPlace: whatever a text of a resource has, the template determines the
+// structure of the values.
 func TestValuesKeepTheirPlace(t *testing.T) {
 	template := valuesTemplate(t, `
 plain: {{ .spec.text }}

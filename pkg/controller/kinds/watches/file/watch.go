@@ -40,7 +40,7 @@ type Watcher struct {
 // version identifies a content of the file, or an error of reading it.
 type version [sha256.Size]byte
 
-// Load reads and parses the file. Entries and errors are those of [Parse].
+// Load reads and parses the file. Entries and errors are the same as for [Parse].
 func (w *Watcher) Load() ([]Entry, error) {
 	data, read, err := w.read()
 	w.reported, w.pending = read, read
@@ -50,9 +50,9 @@ func (w *Watcher) Load() ([]Entry, error) {
 	return Parse(w.name(), data, w.Env)
 }
 
-// Run calls changed with the entries, or with the error, of each version of the file that follows
-// that of [Watcher.Load], until the context is done. Run calls changed once for each version, also
-// for one that is not valid, and for a file that cannot be read. It waits until two readings in a
+// Run calls changed with the entries, or with the error, of each version of the file after the
+// version of [Watcher.Load], until the context is done. Run calls changed once for each version,
+// also for an invalid version, and for a file that cannot be read. It waits until two readings in a
 // row have found the same version, because a file can be read while it is written. Load must have
 // been called before.
 func (w *Watcher) Run(ctx context.Context, changed func([]Entry, error)) {

@@ -71,7 +71,7 @@ func summary(entries []file.Entry, err error) string {
 	return strings.Join(kinds, " ")
 }
 
-// poll lets the watcher read the file, and returns what it reported.
+// poll lets the watcher read the file, and returns its report.
 func (w *watch) poll() []string {
 	w.changes = nil
 	w.clock.Step(interval)
@@ -226,7 +226,7 @@ func TestWatchConfigMap(t *testing.T) {
 	})
 }
 
-// TestLoadErrors: the errors of Load are those of the file.
+// TestLoadErrors: Load returns the errors of the file.
 func TestLoadErrors(t *testing.T) {
 	broken := newFile(t)
 	if err := os.WriteFile(broken, []byte(redis+"\n- x"), 0o600); err != nil {

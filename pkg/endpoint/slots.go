@@ -10,7 +10,7 @@ import (
 )
 
 // slots bound the concurrent requests. A namespace uses at most half of the slots, so that
-// slow answers for one tenant do not delay the requests of another. The zero limit is none.
+// slow answers for one tenant do not delay the requests of another. The zero value has no limit.
 type slots struct {
 	limit int
 

@@ -4,5 +4,5 @@
 // Package expiring has a map whose entries expire.
 //
 // Of the caches of k8s.io/apimachinery/pkg/util/cache, Expiring has no bound, and in an
-// LRUExpireCache the entries of one namespace evict those of another.
+// LRUExpireCache the entries of one namespace evict the entries of another.
 package expiring

@@ -29,7 +29,7 @@ type entry[V any] struct {
 	until time.Time
 }
 
-// Get returns the value of a key. ok is false if there is none, or if it has expired.
+// Get returns the value of a key. ok is false for an unknown or expired key.
 func (m *Map[K, V]) Get(key K, now time.Time) (value V, ok bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -114,7 +114,7 @@ func TestUnverifiedRecordsAreBounded(t *testing.T) {
 	})
 }
 
-// TestUndecodableRecords: what is no record at all is replaced, and the release can be uninstalled.
+// TestUndecodableRecords: an undecodable record is replaced, and the release can be uninstalled.
 func TestUndecodableRecords(t *testing.T) {
 	testUndecodable(t, map[string][]byte{
 		"no base64": []byte("%"),

@@ -195,7 +195,7 @@ func (o *operation) flatten(object *unstructured.Unstructured, mapped mapping, l
 // unservedError means that the API server does not serve an object's kind in its version.
 type unservedError struct {
 	object ObjectReference
-	// served is a version in which the kind is served; empty if there is none.
+	// served is a version in which the kind is served; empty if no version is served.
 	served schema.GroupVersion
 	err    error
 }

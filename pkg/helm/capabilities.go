@@ -26,7 +26,7 @@ type kindMapper struct {
 	*served.Cache
 
 	mu sync.Mutex
-	// capabilities are those of a generation of the discovery, and digest identifies them.
+	// capabilities are the capabilities of a generation of the discovery, and digest identifies them.
 	capabilities *common.Capabilities
 	digest       string
 	generation   int

@@ -21,7 +21,7 @@ const (
 	MaxChangeBytes = 256
 )
 
-// Changes are the inputs of a revision that differ from those of the revision before.
+// Changes are the inputs of a revision that differ from the inputs of the revision before.
 type Changes struct {
 	// Named has "chart" if the files of the chart differ, "owner" if the owner differs, and the
 	// paths of values, such as "values.image.tag". It never has a value. Lists are compared as a

@@ -14,8 +14,8 @@ import (
 )
 
 // maxInventoryBytes is the largest size of a release's inventory as JSON. Callers keep the
-// inventory in an object's status, beside a spec with values. The API server stores at most
-// 1.5 MiB per object.
+// inventory in an object's status, whose spec may have values. The API server stores at most 1.5
+// MiB per object.
 const maxInventoryBytes = 512 << 10
 
 // inventoryEntryBytes is the size of an inventory entry as JSON, without the texts of its
@@ -51,8 +51,8 @@ func checkObjects(list kube.ResourceList) error {
 // maxNotes is the number of notes about the objects of one operation.
 const maxNotes = 10
 
-// review notes what is left out of the objects when they are sent, and fails when server-side apply
-// cannot write an object in the form of the manifest.
+// review notes the parts of the objects that are not sent, and fails when server-side apply cannot
+// write an object in the form of the manifest.
 func (o *operation) review(list kube.ResourceList) error {
 	var refused refusals
 	for _, info := range list {

@@ -29,10 +29,10 @@ const (
 	// interrupted. The caller begins a rollback with a decision of its own;
 	// [Snapshot.LastGood] is a revision to roll back to. Hooks run. The inputs of the
 	// release are given up: Decide keeps the older state until the inputs change.
-	// Without a chart, the inputs given up are those of the newest revision. Owner
-	// references in the manifest are replaced by [Release.Owner], if that is set,
-	// because the owner of the older revision may be gone. Executing it fails with a
-	// [*NoSuchRevisionError] when To is not a good revision before the newest one.
+	// Without a chart, the inputs given up are the inputs of the newest revision. Owner references
+	// in the manifest are replaced by [Release.Owner], if that is set, because the owner of the
+	// older revision may be gone. Executing it fails with a [*NoSuchRevisionError] when To is not a
+	// good revision before the newest one.
 	ActionRollback Action = "Rollback"
 	// ActionReapply applies the deployed manifest again, because the baseline of its
 	// objects is not known. It makes no revision.
@@ -54,8 +54,7 @@ const (
 	CauseNone Cause = ""
 	// CauseNotInstalled: there is no record of the release.
 	CauseNotInstalled Cause = "NotInstalled"
-	// CauseInputsChanged: chart, values or owner differ from those of the newest
-	// revision.
+	// CauseInputsChanged: chart, values or owner differ from the newest revision.
 	CauseInputsChanged Cause = "InputsChanged"
 	// CauseReleaseChanged: the newest revision was not made by this engine.
 	CauseReleaseChanged Cause = "ReleaseChanged"

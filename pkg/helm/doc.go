@@ -18,18 +18,18 @@
 //
 // This package decides and runs operations. Each package below it is a subject that can be read
 // alone: package chart loads charts, functions limits their template functions, and manifest reads
-// what they render. Package record stores revisions. Package live observes the objects in the
+// the rendered objects. Package record stores revisions. Package live observes the objects in the
 // cluster, and fields compares their fields. Package guard refuses requests beyond a release.
 //
 // # Compatibility with Helm
 //
 // Release records have the format of Helm's own Secrets driver, except for the order of
-// the fields. So helm list, history, get, rollback and uninstall work on them. The
-// engine adds labels of its own, which say what it made a revision from ([record.InputsLabel],
+// the fields. So helm list, history, get, rollback and uninstall work on them. The engine adds its
+// own labels, which say what it made a revision from ([record.InputsLabel],
 // [record.RollbackLabel]). Helm's actions decide what happens in which order: hooks with their
-// weights and deletion policies, crds/ before templates, keep policies, the length of
-// the history. The objects have Helm's label and annotations. They are applied by
-// server-side apply under Helm's own field manager ([FieldManager]).
+// weights and deletion policies, crds/ before templates, keep policies, the length of the history.
+// The objects have Helm's label and annotations. They are applied by server-side apply under Helm's
+// own field manager ([FieldManager]).
 //
 // The engine replaces the layer below Helm's actions: it implements their kube.Interface and
 // storage driver with fewer requests.
@@ -86,13 +86,13 @@
 // record that have the release's marks. The size and the number of values of a record are
 // bounded before the record is decoded.
 //
-// A release belongs to its owner, whom the records name ([record.OwnerLabel]). A release of another
-// owner is refused ([ActionRefuse]), and so is one that another client made, unless [Release.Adopt]
-// or [Release.Takeover] is set. A takeover is for the releases of another operator with the same
-// owners. It trusts less than an adoption: the record must name the owner, or the owner must
-// control the objects. Outside the release's namespace, an object must name the owner, too. The
-// tenants of the namespace cannot write there, so the engine names the owner on the objects that it
-// applies there.
+// A release belongs to its owner, whom the records name ([record.OwnerLabel]). The engine refuses a
+// release of another owner ([ActionRefuse]). It also refuses a release of another client, unless
+// [Release.Adopt] or [Release.Takeover] is set. A takeover is for the releases of another operator
+// with the same owners. It trusts less than an adoption: the record must name the owner, or the
+// owner must control the objects. Outside the release's namespace, an object must name the owner,
+// too. The tenants of the namespace cannot write there, so the engine names the owner on the
+// objects that it applies there.
 //
 // The baseline has the UID of each object, and an object with this UID belongs to the release.
 // Until a baseline has them, the engine remembers the UIDs of the objects that it created for the
@@ -102,7 +102,7 @@
 // operation, or if the object names the owner, as objects do that an uninstall kept. The controller
 // reference counts only if the release had records. A hook replaces an object of the release, and
 // an object that is marked as a hook and belongs to no other release or controller. It replaces no
-// others.
+// other object.
 //
 // A release has objects in its own namespace only, unless [Release.Scope] allows more.
 // The engine checks this when it parses a manifest or hook. Its transport checks it
@@ -164,9 +164,9 @@
 // # Operations
 //
 // Operations on one release exclude each other. Different releases do not wait for one
-// another. The records keep a second engine in another process from interfering: only one
-// of them can create a revision, and only the one that knows the last version of a failed
-// record can overwrite it.
+// another. The records keep a second engine in another process from interfering: only one of them
+// can create a revision, and only an engine that knows the last version of a failed record can
+// overwrite it.
 //
 // The end of the caller's context does not end an operation. The operation has its own deadline
 // ([Release.Timeout]), so it can finish during a shutdown. After a failed attempt, the engine

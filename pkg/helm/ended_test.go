@@ -152,7 +152,7 @@ func TestObjectThatEndedIsDone(t *testing.T) {
 	}
 }
 
-// TestRevisionRunsEndedObjectAgain: as with Helm, an upgrade creates what is missing.
+// TestRevisionRunsEndedObjectAgain: as with Helm, an upgrade creates missing objects.
 func TestRevisionRunsEndedObjectAgain(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
 		desired := made(t, map[string]string{"templates/job.yaml": migration, "templates/map.yaml": configMap("a", "{{ .Values.n }}")})

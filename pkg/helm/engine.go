@@ -94,9 +94,9 @@ type Config struct {
 	LoggerFor func(ctx context.Context) *slog.Logger
 	// Clock is the clock; by default the real one.
 	Clock clock.PassiveClock
-	// OnWatchError, when set, is called for each error of a list or watch, with what is watched:
-	// WatchedRecords, or a resource such as "deployments.apps". Watches also end normally
-	// with an error, see cache.DefaultWatchErrorHandler.
+	// OnWatchError, when set, is called for each error of a list or watch, with the name of the
+	// watched resource: WatchedRecords, or a resource such as "deployments.apps". Watches also end
+	// normally with an error, see cache.DefaultWatchErrorHandler.
 	OnWatchError func(watched string, err error)
 	// OnOperation, when set, is called after every operation that sent a request.
 	OnOperation func(Operation)
@@ -226,8 +226,8 @@ func New(config Config) (*Engine, error) {
 	return e, nil
 }
 
-// watchErrorHandlers returns a function that returns the watch error handler of an informer, by
-// what it watches.
+// watchErrorHandlers returns a function that returns the watch error handler of an informer, by the
+// name of the watched resource.
 func watchErrorHandlers(report func(watched string, err error)) func(watched string) cache.WatchErrorHandlerWithContext {
 	return func(watched string) cache.WatchErrorHandlerWithContext {
 		return func(ctx context.Context, reflector *cache.Reflector, err error) {

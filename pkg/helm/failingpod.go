@@ -16,8 +16,8 @@ import (
 )
 
 // maxListedPods is the number of pods in each of the lists that look for a failing one. All pods of
-// a workload have one template, so most failures are those of its first pods. If only a later one
-// fails, for example because of its node, the health of the workload is reported without a reason.
+// a workload have one template, so most failures show in its first pods. If only a later one fails,
+// for example because of its node, the health of the workload is reported without a reason.
 const maxListedPods = 10
 
 // FailingPod says which pod of a Deployment, StatefulSet, DaemonSet or Job does not start, or why

@@ -64,7 +64,7 @@ func isError[E error](err error) bool {
 }
 
 // ofCluster marks the error of an operation whose templates have read the cluster. Lookups are
-// observed. Templates read the capabilities without a call, so the text of the chart tells.
+// observed. Templates read the capabilities without a call, so the text of the chart decides.
 func (o *operation) ofCluster(err error, desired Release) error {
 	if err == nil || !o.rendered {
 		return err

@@ -58,8 +58,8 @@ func TestIsFinal(t *testing.T) {
 	}
 }
 
-// TestFailedRenderingIsFinalUnlessItReadTheCluster: an install and an upgrade tell whether the inputs
-// alone decide that the chart does not render.
+// TestFailedRenderingIsFinalUnlessItReadTheCluster: an install and an upgrade report whether the
+// inputs alone decide that the chart does not render.
 func TestFailedRenderingIsFinalUnlessItReadTheCluster(t *testing.T) {
 	tests := map[string]struct {
 		template, chart string

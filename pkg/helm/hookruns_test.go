@@ -16,8 +16,8 @@ import (
 	"github.com/example/demoapp-controller/test/fakeapi"
 )
 
-// runs is a controller of Jobs that gives each new Job a status. If a Job has the status, later
-// changes of it are those of the test.
+// runs is a controller of Jobs that gives each new Job a status. If a Job has the status, the test
+// makes its later changes.
 func (f *fixture) runs(status func(job string) map[string]any) {
 	f.With(func() {
 		f.React = func(object *unstructured.Unstructured) bool {
@@ -33,7 +33,7 @@ func (f *fixture) runs(status func(job string) map[string]any) {
 	})
 }
 
-// working is the status of a Job that runs, and endedWith that of one that has ended.
+// working is the status of a running Job, and endedWith the status of an ended Job.
 func working(string) map[string]any { return map[string]any{"active": int64(1)} }
 
 func endedWith(condition string) map[string]any {
@@ -113,7 +113,7 @@ func TestDeletedHook(t *testing.T) {
 }
 
 // TestEndedHookRunsAgain: without before-hook-creation, a Job of an earlier attempt may be left. It has
-// ended, so it is replaced. With Helm, it is in the way of all further attempts.
+// ended, so it is replaced. With Helm, it blocks all further attempts.
 func TestEndedHookRunsAgain(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
 		end := "Failed"
@@ -264,7 +264,7 @@ func TestObjectBecomesHookAndBack(t *testing.T) {
 	})
 }
 
-// TestHookOfAnotherReleaseIsNoObject: a hook that no revision of the release had is in the way.
+// TestHookOfAnotherReleaseIsNoObject: an object that is a hook, but of no revision of the release, causes a conflict.
 func TestHookOfAnotherReleaseIsNoObject(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
 		f.must(made(t, map[string]string{"templates/b.yaml": configMap("b", "1")}), ActionInstall, CauseNotInstalled)
@@ -333,7 +333,7 @@ func TestPreDeleteHookFails(t *testing.T) {
 }
 
 // TestChangeBackDuringHook: a spec that changes back while a hook runs is a further revision, after the
-// one that runs.
+// running one.
 func TestChangeBackDuringHook(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
 		f.runs(working)

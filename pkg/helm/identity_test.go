@@ -186,8 +186,8 @@ func TestVersionNoLongerServed(t *testing.T) {
 	})
 }
 
-// TestScopeOfKindChanged: a kind that comes back with another scope has other objects. Nothing of the
-// release is left, and nothing of others is removed.
+// TestScopeOfKindChanged: a kind that comes back with another scope has other objects. No object of
+// the release is left, and no foreign object is removed.
 func TestScopeOfKindChanged(t *testing.T) {
 	for _, records := range []bool{true, false} {
 		t.Run(map[bool]string{true: "with records", false: "without records"}[records], func(t *testing.T) {

@@ -24,9 +24,9 @@ func isKept(info *resource.Info) bool {
 	return err == nil && manifest.IsKept(object)
 }
 
-// disownKept removes the release's owner from objects that the manifest keeps. The engine
-// gives them no owner, but earlier versions could not read the policy beside a label or
-// annotation that is not a text. Those versions did not apply the policy, either.
+// disownKept removes the release's owner from objects that the manifest keeps. The engine gives
+// them no owner, but earlier versions could not read the policy if another label or annotation was
+// not a text. Those versions did not apply the policy, either.
 func (o *operation) disownKept(manifest string) error {
 	list, err := o.former(manifest)
 	if err != nil {

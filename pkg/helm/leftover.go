@@ -225,7 +225,7 @@ func (o *operation) leaveVolumes(info *resource.Info) {
 	}
 }
 
-// leaveCRDs notes the CRDs under crds/ of the chart whose kinds are served. Those of a disabled
+// leaveCRDs notes the CRDs under crds/ of the chart whose kinds are served. The CRDs of a disabled
 // dependency may not exist.
 func (o *operation) leaveCRDs(chart *chart.Chart) {
 	if chart == nil {

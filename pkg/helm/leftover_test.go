@@ -32,7 +32,7 @@ func keeping(t *testing.T, uid types.UID) Release {
 	return desired
 }
 
-// uninstallFor uninstalls the release and returns what it left.
+// uninstallFor uninstalls the release and returns the remaining objects.
 func (f *fixture) uninstallFor(desired Release) string {
 	f.t.Helper()
 	left, err := f.engine.Uninstall(f.t.Context(), desired, f.baseline)
@@ -113,7 +113,7 @@ func TestKeptByItsUser(t *testing.T) {
 	})
 }
 
-// TestLeftovers: an uninstall says what it leaves, and why.
+// TestLeftovers: an uninstall names the objects that it leaves, and why.
 func TestLeftovers(t *testing.T) {
 	const statefulSet = "apiVersion: apps/v1\nkind: StatefulSet\nmetadata: {name: db}\nspec:\n  volumeClaimTemplates: [{metadata: {name: data}}]\n"
 	claim := func(f *fixture, name string) {
@@ -197,7 +197,7 @@ func TestLeftovers(t *testing.T) {
 	}
 }
 
-// TestLeftoversWhileObjectsAreAwaited: the end of the wait still says what is left.
+// TestLeftoversWhileObjectsAreAwaited: the end of the wait still names the remaining objects.
 func TestLeftoversWhileObjectsAreAwaited(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
 		release := held(t, f)

@@ -27,11 +27,11 @@ import (
 
 // Snapshot is the observed state of a release.
 type Snapshot struct {
-	// Record is the newest revision; nil when there is none.
+	// Record is the newest revision; nil without revisions.
 	Record *record.Record
 	// LastGood is the revision to roll back to if Record failed: the newest revision
 	// before Record that was deployed, did not fail, was not rolled back from, and has a
-	// verified record. It is nil when there is none.
+	// verified record. It is nil without such a revision.
 	LastGood *record.Record
 	// Revisions are the digests of the revisions whose records can be verified: the digests of the
 	// given baseline, and the digests that this engine has recorded. Store them in the next
@@ -46,10 +46,10 @@ type Snapshot struct {
 	// BaselineKnown says that the given baseline belongs to the newest revision, so that
 	// Drifts and Health are known.
 	BaselineKnown bool
-	// Completed are entries that replace those of the baseline's inventory. Some have a digest that an
-	// earlier version of the operator recorded without a time, and their objects have not drifted. They
-	// have the digest of the live object: until then, a change under the engine's field manager is
-	// not drift. Others are objects that have ended since.
+	// Completed are entries that replace entries of the baseline's inventory. Some have a digest that
+	// an earlier version of the operator recorded without a time, and their objects have not drifted.
+	// They have the digest of the live object: until then, a change under the engine's field manager is
+	// not drift. Further entries are objects that have ended since.
 	Completed []InventoryEntry
 	// StillDeployed is the revision of the given baseline if the revision is an older one and all
 	// later attempts of the engine failed or were interrupted. Otherwise, it is nil. Drifts and

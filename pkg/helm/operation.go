@@ -66,7 +66,7 @@ type operation struct {
 	// and Release.RollbackForceReplace.
 	replaces bool
 	// keepsShutdown is Release.KeepShutdown, unless the upgrade was requested. kept is the next manifest
-	// with what it keeps; empty if it keeps nothing.
+	// with the kept parts; empty if it keeps nothing.
 	keepsShutdown bool
 	kept          string
 	// skipsHooks says that no hooks run.
@@ -81,7 +81,7 @@ type operation struct {
 	phase string
 	// hookNames are the objects that the hooks of the next revision create.
 	hookNames sets.Set[Identity]
-	// hooksOfHistory are those of the recorded revisions. They are read when formerHooks needs them.
+	// hooksOfHistory are the hooks of the recorded revisions. They are read when formerHooks needs them.
 	hooksOfHistory sets.Set[Identity]
 	// parsed has the manifests that were parsed already.
 	parsed map[string][]manifest.Document
@@ -304,8 +304,8 @@ func (o *operation) unchanged(original, target *resource.Info) (InventoryEntry, 
 	return entry, true
 }
 
-// cleanUp extends the deadline for the following cleanup. The deadline of a hook that hangs may be
-// that of the operation, whose context may end a moment later.
+// cleanUp extends the deadline for the following cleanup. The deadline of a hook that hangs may
+// equal the deadline of the operation, whose context may end a moment later.
 func (o *operation) cleanUp() {
 	if o.hookFailed || o.ctx.Err() != nil {
 		o.ctx = o.cleanup

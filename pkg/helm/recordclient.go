@@ -22,8 +22,8 @@ import (
 
 // recordClient reads and writes the release records of one operation. Its requests have a separate
 // deadline, because the outcome of an operation is recorded even after the operation's deadline. It
-// notes each answer in the index. Writes are answered with the metadata of the Secrets only, because
-// the rest is what was sent.
+// notes each answer in the index. Writes are answered with only the metadata of the Secrets, because
+// the rest equals the request.
 type recordClient struct {
 	core    corev1client.CoreV1Interface
 	release cache.ObjectName

@@ -45,7 +45,7 @@ type Recorded struct {
 	Description string
 	// Chart and ChartVersion name the chart.
 	Chart, ChartVersion string
-	// Defaults are the chart's own values, and Values what was set over them. Both may be secret.
+	// Defaults are the chart's own values, and Values the values set over them. Both may be secret.
 	Defaults, Values map[string]any
 
 	release *releasev1.Release

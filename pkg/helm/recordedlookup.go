@@ -17,8 +17,8 @@ import (
 
 // recordedLookups is the source of the client for the template function lookup of a recorded chart.
 // Every client that may edit Secrets of a namespace can change the charts of its records, and a
-// lookup has the permissions of whoever renders the chart. So a lookup finds only objects of the
-// namespace, and cluster-scoped objects.
+// lookup has the permissions of the client that renders the chart. So a lookup finds only objects
+// of the namespace, and cluster-scoped objects.
 type recordedLookups struct {
 	action.RESTClientGetter
 

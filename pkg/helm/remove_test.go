@@ -112,7 +112,7 @@ func TestCustomResourcesAreRemovedFirst(t *testing.T) {
 }
 
 // TestWaitForCustomResources: the wait frees the caller and names the object with its finalizers. It
-// is bounded, also over restarts, and the uninstall then names what it leaves.
+// is bounded, also over restarts, and the uninstall then names the objects that it leaves.
 func TestWaitForCustomResources(t *testing.T) {
 	for _, restarts := range []bool{false, true} {
 		t.Run(map[bool]string{false: "in one process", true: "after a restart"}[restarts], func(t *testing.T) {

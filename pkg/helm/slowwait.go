@@ -16,7 +16,7 @@ func WithStop(ctx, stop context.Context) context.Context {
 	return context.WithValue(ctx, stopKey{}, stop)
 }
 
-// stopping returns the context of WithStop, or one that does not end.
+// stopping returns the context of WithStop, or a context that does not end.
 func stopping(ctx context.Context) context.Context {
 	if stop, ok := ctx.Value(stopKey{}).(context.Context); ok {
 		return stop

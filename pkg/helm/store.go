@@ -125,8 +125,8 @@ func (s *store) Name() string { return driver.SecretsDriverName }
 
 // Query implements driver.Driver: it returns the release's records by Helm's labels.
 // Records of a certain status have their content. Without a status, only the newest
-// record has its content; the others have name, revision and status, because Helm's
-// actions use no more of them.
+// record has its content; all other records have name, revision and status, because Helm's actions
+// use no more of them.
 func (s *store) Query(query map[string]string) ([]release.Releaser, error) {
 	if query[record.NameLabel] != s.release.Name {
 		return nil, fmt.Errorf("query for release %q in an operation on %q: %w", query[record.NameLabel], s.release, driver.ErrReleaseNotFound)
@@ -221,7 +221,7 @@ func (s *store) body(record *record.Record) (*releasev1.Release, error) {
 	return rls, nil
 }
 
-// recordAt returns the record in the named Secret; nil when there is none.
+// recordAt returns the record in the named Secret; nil for an absent Secret.
 func (s *store) recordAt(key string) *record.Record {
 	for _, found := range s.engine.records.History(s.release) {
 		if found.Secret.Name == key {
@@ -239,7 +239,7 @@ func (s *store) history() []*record.Record {
 	})
 }
 
-// newest returns the last record of the history; nil when there is none.
+// newest returns the last record of the history; nil for an empty history.
 func (s *store) newest() *record.Record {
 	history := s.history()
 	if len(history) == 0 {

@@ -86,8 +86,8 @@ func (f *fixture) writes() []string {
 	})
 }
 
-// TestTakeoverOfReleases: releases of the owner or of the chart are taken over, and all others are
-// refused.
+// TestTakeoverOfReleases: releases of the owner or of the chart are taken over, and every other
+// release is refused.
 func TestTakeoverOfReleases(t *testing.T) {
 	controller := func(kind, name string, uid types.UID) metav1.OwnerReference {
 		return metav1.OwnerReference{APIVersion: "example.com/v1", Kind: kind, Name: name, UID: uid, Controller: ptr.To(true)}

@@ -33,7 +33,7 @@ type Templated struct {
 }
 
 // Template returns the objects of a first install, hooks included, without a cluster: lookups find
-// nothing, and the capabilities are those of Helm's Kubernetes version. Hooks of tests, which the
+// nothing, and the capabilities come from Helm's Kubernetes version. Hooks of tests, which the
 // engine never runs, and the files below crds/ are left out. The error is a [RenderError], or wraps
 // [chart.ErrInvalidValues].
 func Template(ctx context.Context, c *chart.Chart, namespace, name string, values map[string]any) ([]Templated, error) {

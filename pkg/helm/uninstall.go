@@ -30,8 +30,8 @@ const actionUninstall Action = "Uninstall"
 // Custom resources are deleted before workloads, whose controllers may have to remove their
 // finalizers. Uninstall waits for them, for at most half of the release's timeout.
 //
-// Uninstall returns what it left in the cluster, as far as it is known: also objects that hooks
-// created, CRDs under crds/, and the volumes of StatefulSets.
+// Uninstall returns the objects that it left in the cluster, as far as they are known: also objects
+// that hooks created, CRDs under crds/, and the volumes of StatefulSets.
 //
 // If the record of the newest revision is not verified, its hooks do not run. Uninstall
 // then removes the objects of the baseline, and objects in the record that have the

@@ -153,8 +153,8 @@ func TestSlowKind(t *testing.T) {
 }
 
 // TestPutOffKind: an API server whose conversion webhook is away answers 429 to each watch of the kind,
-// after a restart of the operator and while it runs. The kind is unobserved sooner than one without an
-// answer, and again observed when the API server has what it waits for.
+// after a restart of the operator and while it runs. The kind becomes unobserved sooner than a kind
+// without an answer, and observed again when the API server has its webhook back.
 func TestPutOffKind(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
 		f.serveThings(true)

@@ -16,14 +16,14 @@ import (
 	"github.com/example/demoapp-controller/pkg/registries"
 )
 
-// The images that the operator names, by what they run.
+// The images that the operator names, by their program.
 const (
-	// NGINX is the default of spec.image of DemoApps and Websites, and Redis that of
+	// NGINX is the default of spec.image of DemoApps and Websites, and Redis the default of
 	// spec.cache.image of AppStacks.
 	NGINX     = "nginx:1.27-alpine"
 	Redis     = "redis:7-alpine"
 	Memcached = "memcached:1.6.32-alpine"
-	// Rclone uploads the dumps of Backups. The others make them.
+	// Rclone uploads the dumps of Backups. The images of the databases make the dumps.
 	Rclone         = "rclone/rclone:1.69"
 	PostgreSQLDump = "postgres:18-alpine"
 	MySQLDump      = "mysql:8.4"
@@ -42,7 +42,7 @@ func PostgreSQL(version string) string { return "postgres:" + version }
 // MySQL returns the image of a MySQL server of a version.
 func MySQL(version string) string { return mySQL + version }
 
-// Known returns the images that the operator names, except those of MySQL servers.
+// Known returns the images that the operator names, except images of MySQL servers.
 func Known() []string {
 	known := []string{NGINX, Redis, Memcached, Rclone, PostgreSQLDump, MySQLDump, MongoDBDump}
 	for version := firstPostgreSQL; version <= lastPostgreSQL; version++ {
@@ -63,8 +63,8 @@ type Table struct {
 }
 
 // Parse returns a table. registry is a mirror of Docker Hub, as a host with or without a path;
-// empty for none. replaced has the images to use in place of others, which wins over the mirror.
-// The error quotes the first invalid entry and names the valid form.
+// empty for none. replaced maps images to their replacements, which win over the mirror. The error
+// quotes the first invalid entry and names the valid form.
 func Parse(registry string, replaced map[string]string) (Table, error) {
 	if registry != "" {
 		if _, err := registries.Parse([]string{registry}); err != nil {

@@ -15,7 +15,7 @@ import (
 // Ellipsis ends a message that was truncated.
 const Ellipsis = "..."
 
-// Truncate returns text in at most limit bytes, which must be more than those of [Ellipsis]. A
+// Truncate returns text in at most limit bytes, which must be more than the bytes of [Ellipsis]. A
 // longer text is cut between two characters and ends in Ellipsis. Bytes that are not UTF-8 are
 // replaced, because the API server does not store them.
 func Truncate(text string, limit int) string {
@@ -47,7 +47,7 @@ func OneLine(text string) string { return strings.Join(strings.Fields(text), " "
 // Line returns a text on one line, as [OneLine] does, with at most limit bytes.
 func Line(text string, limit int) string { return Truncate(OneLine(text), limit) }
 
-// List joins the first items of a list, at most most, and counts the others: "a, b and 3 more".
+// List joins the first items of a list, at most most, and counts the rest: "a, b and 3 more".
 func List(items []string, most int) string {
 	if more := len(items) - most; more > 0 {
 		return fmt.Sprintf("%s and %d more", strings.Join(items[:most], ", "), more)

@@ -19,7 +19,7 @@ type Notice[Change comparable] struct {
 
 	version
 	gone bool
-	// isOwn reports whether the version is one that this process wrote.
+	// isOwn reports whether this process wrote the version.
 	isOwn func() bool
 }
 

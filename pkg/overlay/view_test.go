@@ -293,8 +293,8 @@ func TestViewWroteOutOfOrder(t *testing.T) {
 	}
 }
 
-// TestViewOfStoreWithoutVersion: an older object in the store does not hide an own write if the
-// version of the store is not known.
+// TestViewOfStoreWithoutVersion: an older object in the store does not hide a write of this process
+// if the version of the store is not known.
 func TestViewOfStoreWithoutVersion(t *testing.T) {
 	for stored, want := range map[string]string{"9": "10", "10": "10", "11": "11"} {
 		t.Run(stored, func(t *testing.T) {

@@ -5,5 +5,5 @@
 // a decoded document can take 70 times the memory of its text. So a document is measured and
 // cut as text first.
 //
-// All documents must be valid JSON, as those of the API server are.
+// All documents must be valid JSON, like the documents of the API server.
 package rawjson

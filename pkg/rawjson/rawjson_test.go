@@ -66,8 +66,8 @@ func TestMembers(t *testing.T) {
 	}
 }
 
-// FuzzRawJSON: of a valid document, the sizes and members are those of the decoded document. Any
-// other document does not panic.
+// FuzzRawJSON: sizes and members of a valid document are equal to sizes and members of the decoded
+// document. Any other document does not panic.
 func FuzzRawJSON(f *testing.F) {
 	for _, seed := range []string{`{"a": {"bc": [1, true, null, "x\"}\\"]}, "d": -2.5e3}`, `[[], {}, ""]`, `{"a"`, `"\`, "{\"\u00e9\":\r\n\t0}", `{`, `{"a":}`, `{,`} {
 		f.Add([]byte(seed))

@@ -55,8 +55,8 @@ type Redactor struct {
 func New(secrets []string) *Redactor { return &Redactor{secrets: secrets} }
 
 // Keeping returns a Redactor that leaves public names as they are, also if a secret is a name or a
-// part of one. A mask in a name that everybody sees would tell the secret. It calls public only for
-// texts with a secret.
+// part of one. A mask in a public name would disclose the secret. It calls public only for texts
+// with a secret.
 func (r *Redactor) Keeping(public func() []string) *Redactor {
 	return &Redactor{secrets: r.secrets, public: public, withheld: r.withheld}
 }

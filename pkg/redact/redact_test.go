@@ -109,8 +109,8 @@ func TestShortTextIsKept(t *testing.T) {
 	expect.Equal(t, "text", "as it is", New([]string{"verysecret"}).Text("as it is"))
 }
 
-// TestOverlappingBeginnings: a text is withheld if its end is the beginning of a secret again and
-// again. To remove all of them would cost one search over all secrets for each.
+// TestOverlappingBeginnings: a text is withheld if its end repeats the beginning of a secret many
+// times. To remove all of them would cost one search over all secrets for each.
 func TestOverlappingBeginnings(t *testing.T) {
 	secrets := make([]string, 0, 900)
 	for i := range 900 {

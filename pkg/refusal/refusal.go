@@ -27,8 +27,8 @@ var (
 	LimitExceeded = text(`(?:minimum|maximum) \S+ usage per \S+ is`)
 	// PodSecurityViolated is about the Pod Security level of the namespace.
 	PodSecurityViolated = text(`violates PodSecurity`)
-	// WebhookDenied is about the decision of an admission webhook, and WebhookFailed about one that did
-	// not answer.
+	// WebhookDenied is about the decision of an admission webhook, and WebhookFailed about a webhook
+	// that did not answer.
 	WebhookDenied = text(`[Aa]dmission webhook "([^"]+)" denied`)
 	WebhookFailed = text(`failed calling webhook "([^"]+)"`)
 	// PolicyDenied is about a ValidatingAdmissionPolicy.

@@ -11,7 +11,7 @@ import (
 func TestParse(t *testing.T) {
 	tests := []struct {
 		name, entry string
-		// want is part of the error; empty if there is none.
+		// want is part of the error; empty without an error.
 		want string
 	}{
 		{"host", "registry.example.com", ""},

@@ -361,7 +361,7 @@ func (c *Cache) refresh() {
 	c.mapper.Reset() // It invalidates the discovery cache, too.
 }
 
-// keptDiscovery keeps one user from invalidating the discovery of all others. Helm tries so
+// keptDiscovery keeps one user from invalidating the discovery of all other users. Helm tries so
 // whenever a chart has CRDs.
 type keptDiscovery struct {
 	discovery.CachedDiscoveryInterface

@@ -19,9 +19,9 @@ const (
 	statusDigest  = "status"
 )
 
-// reduce keeps what tells a change of what the API server serves from other changes of a CRD or of an
-// API service. Clients write labels and annotations. The managed fields of the status change with
-// each write of the status.
+// reduce keeps the fields that distinguish a change of the served kinds from other changes of a CRD
+// or of an API service. Clients write labels and annotations. The managed fields of the status change
+// with each write of the status.
 func reduce(whole *metav1.PartialObjectMetadata) *metav1.PartialObjectMetadata {
 	reduced := metacache.Identity(whole)
 	reduced.Generation = whole.Generation

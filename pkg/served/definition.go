@@ -39,7 +39,7 @@ func (d *Definition) Serves(version string) bool {
 }
 
 // NewDefinitionInformer returns an informer of the [Definition] with this name. The metadata of a
-// CRD does not say what is served. The schemas, which are most of a CRD, are not cached.
+// CRD does not contain the served versions. The schemas, which are most of a CRD, are not cached.
 func NewDefinitionInformer(client dynamic.Interface, name string) (cache.SharedIndexInformer, error) {
 	informer := dynamicinformer.NewFilteredDynamicInformer(client, Definitions, metav1.NamespaceAll, 0, cache.Indexers{},
 		func(options *metav1.ListOptions) {

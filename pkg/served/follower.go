@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	// settleRetry is the time between two looks at the API server after its kinds changed.
+	// settleRetry is the time between two reads of the API server after its kinds changed.
 	// Discovery shows a new CRD about a second after its event.
 	settleRetry = time.Second
 	// settleTime is the time after a change in which settleRetry applies.
@@ -40,7 +40,7 @@ type Kinds interface {
 type Config struct {
 	Kinds Kinds
 	Clock clock.WithTicker
-	// Waiting is told whether a kind waits.
+	// Waiting is called when a kind begins or ends to wait.
 	Waiting func(name string, waiting bool)
 }
 

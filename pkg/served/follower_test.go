@@ -79,7 +79,7 @@ func bubble(t *testing.T, test func(*world)) {
 	})
 }
 
-// serve changes how the API server serves the kind, and tells the follower.
+// serve changes how the API server serves the kind, and notifies the follower.
 func (w *world) serve(resource *served.Resource) {
 	w.mu.Lock()
 	w.resource = resource

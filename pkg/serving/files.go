@@ -17,7 +17,7 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// reloadInterval is the least time between two looks at the files.
+// reloadInterval is the least time between two reads of the files.
 const reloadInterval = 10 * time.Second
 
 // Files is a source of the certificate in the files tls.crt and tls.key of a directory. The files

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// connection is one from an address that tells when it is closed.
+// connection is a connection from an address. It reports when it is closed.
 type connection struct {
 	net.Conn
 	address string
@@ -45,7 +45,7 @@ func TestConnectionsAreLimited(t *testing.T) {
 	tests := []struct {
 		name string
 		from []string
-		// accepted tells for each connection whether it is.
+		// accepted says for each connection whether it is accepted.
 		accepted []bool
 	}{
 		{"one address", []string{"10.0.0.1:1", "10.0.0.1:2", "10.0.0.1:3"}, []bool{true, true, false}},

@@ -17,7 +17,7 @@ import (
 const selfSignedLifetime = 90 * 24 * time.Hour
 
 // SelfSigned is a source of a certificate that is made in memory and signed by its own key. It
-// encrypts a connection, but clients cannot tell the server by it.
+// encrypts a connection, but clients cannot verify the server by it.
 type SelfSigned struct {
 	hosts []string
 	clock clock.PassiveClock

@@ -74,7 +74,7 @@ func IsUnexplained(err error) bool {
 // IsImpersonationRefused reports whether a request was refused because its sender may not act as the
 // ServiceAccount with this name. The answer names the account instead of the object of the request. A
 // refusal of a request for the account itself has the same form. Kubernetes 1.37 names the object of the
-// request, so that only its text tells the two refusals apart.
+// request, so that only its text distinguishes the two refusals.
 func IsImpersonationRefused(err error, account string) bool {
 	var answer apierrors.APIStatus
 	if account == "" || !apierrors.IsForbidden(err) || !errors.As(err, &answer) || answer.Status().Details == nil {

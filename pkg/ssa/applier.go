@@ -108,8 +108,8 @@ func CheckWatched(object ObjectReference, prepared, applied metav1.Object, annot
 const maxMark = 63
 
 // explain returns the error for the answer to an apply. The API server answers 500 without a reason
-// if an object violates its schema, and also after other errors. A dry run of a creation tells them
-// apart.
+// if an object violates its schema, and also after other errors. A dry run of a creation
+// distinguishes the two cases.
 func (a Applier) explain(ctx context.Context, prepared *unstructured.Unstructured, answer error) error {
 	if WillRefuseAgain(answer) || IsUnexplained(answer) && WillRefuseAgain(a.CheckCreate(ctx, prepared)) {
 		return &RefusedError{Object: a.Object, Err: answer}
@@ -182,7 +182,7 @@ func (a Applier) takeOver(managers func(live metav1.Object) sets.Set[string]) fu
 }
 
 // rewriteManagers sends the JSON patch of managedFields that rewrite returns for an object, unless it is
-// empty, and returns the newest version of the object; nil if there is none. live is that version; nil
+// empty, and returns the newest version of the object; nil without an object. live is that version; nil
 // if it is not known.
 func (a Applier) rewriteManagers(
 	ctx context.Context, live metav1.Object, rewrite func(live metav1.Object) ([]byte, error),

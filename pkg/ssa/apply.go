@@ -101,7 +101,7 @@ func Causes(err error) []metav1.StatusCause {
 
 // Prepare returns a copy of the object for an apply. The copy has no metadata that only the API
 // server sets, one item for each key of a list, and no fields that another client immediately takes
-// over. [Check] says what is left out.
+// over. [Check] names the parts that are left out.
 //
 // The stringData of a Secret becomes data: the API server would record the manager as the owner of
 // stringData, which does not exist in the stored object, and a changed key would go unseen. As on

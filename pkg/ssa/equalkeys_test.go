@@ -184,7 +184,7 @@ func TestEqualKeys(t *testing.T) {
 	}
 }
 
-// TestKeyFields: each list with keys, outside of a status, has one of the fields that mayHaveEqualKeys looks at.
+// TestKeyFields: each list with keys, outside of a status, has one of the fields that mayHaveEqualKeys reads.
 func TestKeyFields(t *testing.T) {
 	known, _, err := typeOf(parse(t, "{apiVersion: v1, kind: ConfigMap}"))
 	if err != nil {

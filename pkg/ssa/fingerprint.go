@@ -58,7 +58,7 @@ func Matches(recorded, got string) bool {
 }
 
 // OwnedFields returns the fields that a manager owns by server-side apply, without fields of
-// subresources. It returns nil if there are none.
+// subresources. It returns nil without such fields.
 func OwnedFields(managed []metav1.ManagedFieldsEntry, manager string) *metav1.FieldsV1 {
 	if entry := ownedBy(managed, manager); entry != nil {
 		return entry.FieldsV1

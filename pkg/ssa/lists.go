@@ -22,12 +22,12 @@ import (
 // a list by their keys.
 type Collisions struct {
 	// Duplicates are lists in which the API server found an item twice, or several items without a name:
-	// "spec.ports" for "spec.ports[1].name". The apply adds the desired item beside an item whose key was
-	// changed, for example a port that "kubectl edit service" changed.
+	// "spec.ports" for "spec.ports[1].name". The apply adds the desired item and keeps an item whose key
+	// was changed, for example by "kubectl edit service".
 	Duplicates []string
 	// Alternatives are lists of items with two fields of which only one may be set: "env" for
-	// "env[0].valueFrom". The apply adds the desired field beside the other one, for example a value
-	// that "kubectl set env" set.
+	// "env[0].valueFrom". The apply adds the desired field and keeps the alternative, for example a
+	// value that "kubectl set env" set.
 	Alternatives []string
 }
 

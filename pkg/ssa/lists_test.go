@@ -125,7 +125,7 @@ func TestRestoreIsBoundToTheObject(t *testing.T) {
 	}
 }
 
-// TestRestoreAlternatives: items with another alternative than the desired item are replaced, and no others.
+// TestRestoreAlternatives: only items with another alternative than the desired item are replaced.
 func TestRestoreAlternatives(t *testing.T) {
 	object := func(env string) *unstructured.Unstructured {
 		object := &unstructured.Unstructured{}

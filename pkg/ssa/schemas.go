@@ -34,7 +34,7 @@ func typeOf(object *unstructured.Unstructured) (_ *typed.TypedValue, builtin boo
 }
 
 // WithoutUnknownFields returns a copy of an object of a built-in kind without the fields that the
-// kind does not have, and the paths of these fields. The schemas are those of client-go: the API
+// kind does not have, and the paths of these fields. The schemas come from client-go: the API
 // server may know more fields. A custom resource has no unknown fields.
 func WithoutUnknownFields(object *unstructured.Unstructured) (_ *unstructured.Unstructured, fields []string) {
 	known, builtin, err := typeOf(object)

@@ -27,7 +27,7 @@ type Trace struct {
 	isDeleted bool
 
 	// Writer identifies the other manager that last wrote the object since the manager's last apply,
-	// apart from its status. It is 0 if there is none. It is valid only in this process.
+	// apart from its status. It is 0 without such a manager. It is valid only in this process.
 	Writer uint64
 }
 
@@ -54,8 +54,8 @@ func TraceOf(object metav1.Object, managed []metav1.ManagedFieldsEntry, manager 
 }
 
 // lastWriter returns the other manager that last wrote an object since the manager's last apply,
-// apart from its status; "" if there is none. Of several managers in one second, the last name
-// counts.
+// apart from its status; "" without such a manager. Of several managers in one second, the last
+// name counts.
 func lastWriter(managed []metav1.ManagedFieldsEntry, manager string) string {
 	writer, since := "", int64(0)
 	if own := ownedBy(managed, manager); own != nil && own.Time != nil {

@@ -21,7 +21,6 @@
 // # Live
 //
 // [inspect.Watch] follows all objects and keeps their summaries. A stream of server-sent events
-// sends what has changed since the last message, at most a few times a second, so a slow browser
-// costs no memory. The stream of one object sends its whole page when something in its namespace
-// changed.
+// sends the changes since the last message, at most a few times a second, so a slow browser costs
+// no memory. The stream of one object sends its whole page when something in its namespace changed.
 package ui

@@ -58,7 +58,7 @@ func isCrossOrigin(r *http.Request) bool {
 	return origin != "" && origin != "http://"+r.Host
 }
 
-// authorized refuses requests without the token, and those of pages of another origin.
+// authorized refuses requests without the token, and requests of pages of another origin.
 func (s *Server) authorized(next http.HandlerFunc) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		token, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")

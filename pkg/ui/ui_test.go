@@ -305,7 +305,7 @@ func TestStreamOfAllObjects(t *testing.T) {
 	removed := until(next, func(e event) bool { return e.data["removed"] != nil })
 	expect.Equal(t, "removed objects", []any{"Website.webapp.example.com/shop/site"}, removed.data["removed"])
 
-	// A browser that lost the connection gets what it has missed, and nothing else.
+	// A browser that lost the connection gets only the missed messages.
 	again := events(t, w.do(t, http.MethodGet, "/api/apps", func(r *http.Request) { r.Header.Set("Last-Event-ID", changed.id) }))
 	missed := again()
 	expect.Equal(t, "objects after the last event", map[string]string{}, names(missed))
@@ -337,7 +337,7 @@ func TestStreamIsBatched(t *testing.T) {
 }
 
 // TestMissingPermission: a kind that may not be listed is named with the API server's text, and the
-// others are shown.
+// remaining kinds are shown.
 func TestMissingPermission(t *testing.T) {
 	t.Parallel()
 	w := start(t, func(action clienttesting.Action) (bool, runtime.Object, error) {

@@ -86,8 +86,8 @@ func parseSchedule(text string) (*cron.SpecSchedule, error) {
 // Schedule is a sequence of times.
 type Schedule struct{ spec *cron.SpecSchedule }
 
-// ParseSchedule returns a schedule in a time zone. Its times are those of a CronJob of Kubernetes,
-// also when the local time changes. The text is that of [Parse].
+// ParseSchedule returns a schedule in a time zone. Its times are the same as for a CronJob of
+// Kubernetes, also when the local time changes. The text has the same form as for [Parse].
 func ParseSchedule(text string, location *time.Location) (Schedule, error) {
 	spec, err := parseSchedule(text)
 	if err != nil {
@@ -97,7 +97,7 @@ func ParseSchedule(text string, location *time.Location) (Schedule, error) {
 	return Schedule{spec}, nil
 }
 
-// Next returns the first time of the schedule after t; zero if there is none within five years.
+// Next returns the first time of the schedule after t; zero without such a time within five years.
 func (s Schedule) Next(t time.Time) time.Time { return s.spec.Next(t) }
 
 // At reports whether the window is open at now. If the window is closed, opens is the

@@ -186,7 +186,7 @@ func (r *review[S]) isMutated() bool {
 		(r.specChanges || !bytes.Equal(r.object.labels(), r.old.labels()))
 }
 
-// labels returns the raw labels, or nil if there are none.
+// labels returns the raw labels, or nil without labels.
 func (o *object) labels() []byte {
 	switch raw := o.Metadata.Labels; string(raw) {
 	case "null", "{}":

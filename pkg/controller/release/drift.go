@@ -191,7 +191,7 @@ func isPutBack(explanation helm.Explanation, entry *releasev1alpha1.InventoryEnt
 	return changed || explanation.Drift.Kind == helm.DriftForeign
 }
 
-// inventoryEntry returns the inventory entry of an object; nil if there is none.
+// inventoryEntry returns the inventory entry of an object; nil for an unknown object.
 func inventoryEntry(inventory []releasev1alpha1.InventoryEntry, object helm.Identity) *releasev1alpha1.InventoryEntry {
 	for i := range inventory {
 		if referenceOf(inventory[i]).Identity() == object {

@@ -101,7 +101,7 @@ func releaseTransition(before, after releasev1alpha1.ReleaseStatus) (event.Event
 	return event.Normal("DriftCorrected", "Repair", "Applied the objects again"), true
 }
 
-// lastSuccess returns the newest successful entry of the history; nil if there is none.
+// lastSuccess returns the newest successful entry of the history; nil without a successful entry.
 func lastSuccess(s releasev1alpha1.ReleaseStatus) *releasev1alpha1.HistoryEntry {
 	for i := range s.History {
 		if s.History[i].Outcome == releasev1alpha1.HistorySucceeded {

@@ -75,8 +75,8 @@ func newTestFleet(t *testing.T, queue rollout.ObjectQueue, limits rollout.Limits
 	}
 }
 
-// TestNamespaceLeavesTurnsToOthers checks that the objects of one namespace do not hold all
-// turns, although those of the other namespace ask later.
+// TestNamespaceLeavesTurnsToOthers checks that the objects of one namespace do not hold all turns,
+// although the objects of the other namespace ask later.
 func TestNamespaceLeavesTurnsToOthers(t *testing.T) {
 	late := cache.NewObjectName("late", "a")
 	slow := []cache.ObjectName{{Namespace: "slow", Name: "a"}, {Namespace: "slow", Name: "b"}, {Namespace: "slow", Name: "c"}, {Namespace: "slow", Name: "d"}}

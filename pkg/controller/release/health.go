@@ -22,7 +22,7 @@ type Summary struct {
 	PodsRefused bool
 	// Message names the objects that are not current, with their messages.
 	Message string
-	// Replicas, ReadyReplicas and Selector are those of the workload.
+	// Replicas, ReadyReplicas and Selector describe the workload.
 	Replicas, ReadyReplicas int32
 	Selector                string
 }

@@ -17,7 +17,7 @@ import (
 // deployedStatus is Helm's status of a successful revision.
 const deployedStatus = "deployed"
 
-// historyActions maps the engine's actions to those of the history.
+// historyActions maps the engine's actions to the actions of the history.
 var historyActions = map[helm.Action]releasev1alpha1.HistoryAction{
 	helm.ActionInstall:  releasev1alpha1.HistoryInstall,
 	helm.ActionUpgrade:  releasev1alpha1.HistoryUpgrade,
@@ -51,9 +51,9 @@ func recordSuccess(s *releasev1alpha1.ReleaseStatus, f Facts, action helm.Action
 	})
 }
 
-// recordFailure counts a failed attempt and adds it to the history. revision is that of
-// the record which the attempt left; 0 for none. After a terminal
-// failure, remediation follows at once, because no retry can succeed.
+// recordFailure counts a failed attempt and adds it to the history. revision is the revision of the
+// record which the attempt left; 0 for none. After a terminal failure, remediation follows at once,
+// because no retry can succeed.
 func recordFailure(s *releasev1alpha1.ReleaseStatus, f Facts, plan Plan, failed failure, revision int64) {
 	action, attempted := historyActions[plan.Decision.Action]
 	if !attempted {
@@ -149,8 +149,8 @@ func lateRevision(s releasev1alpha1.ReleaseStatus) int64 {
 	return made.Revision
 }
 
-// madeBy returns the newest entry of the action that created a revision; nil if there is
-// none. A repair creates no revision.
+// madeBy returns the newest entry of the action that created a revision; nil without such an entry.
+// A repair creates no revision.
 func madeBy(history []releasev1alpha1.HistoryEntry, revision int64) *releasev1alpha1.HistoryEntry {
 	at := slices.IndexFunc(history, func(entry releasev1alpha1.HistoryEntry) bool {
 		return entry.Revision == revision && entry.Action != releasev1alpha1.HistoryRepair

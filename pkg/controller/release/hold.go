@@ -27,7 +27,7 @@ const (
 	// contest. Without these records, the next process corrects the objects once more.
 	contestTime = time.Minute
 	// sourcesTime is how long a status write may be delayed that only records other versions of the
-	// same sources. Another client may write a Secret again and again without changing its values.
+	// same sources. Another client may write a Secret repeatedly without changing its values.
 	sourcesTime = 10 * time.Minute
 )
 

@@ -12,8 +12,8 @@ import (
 	"github.com/example/demoapp-controller/test/expect"
 )
 
-// TestSourcesChanged: after a restart, the status tells a change of the object's Secrets from one of all
-// objects.
+// TestSourcesChanged: after a restart, the status distinguishes a change of the object's Secrets from a
+// change of all objects.
 func TestSourcesChanged(t *testing.T) {
 	now := Facts{Desired: Desired{Sources: "secret/2"}}
 	for name, test := range map[string]struct {

@@ -33,8 +33,8 @@ type inputVersion struct {
 const forceMark = "+"
 
 // inputVersion returns the version of all inputs of an attempt, and of the upgrade that was
-// requested last: a request starts afresh what was given up. It reports whether the failures in the
-// status may be of these inputs, see Facts.FailureUnknown.
+// requested last: a request starts attempts afresh that were given up. It reports whether the
+// failures in the status may be of these inputs, see Facts.FailureUnknown.
 func (l *Lifecycle) inputVersion(ctx context.Context, f Facts, s releasev1alpha1.ReleaseStatus) (version string, unknown bool) {
 	inputs := attemptInputs(f)
 	last, known := l.inputVersions.Get(f.Key)
@@ -55,8 +55,8 @@ func (l *Lifecycle) inputVersion(ctx context.Context, f Facts, s releasev1alpha1
 
 // newVersion returns the version of inputs that the binding cannot identify. In the first pass
 // of a process it is the one in the status, if the newest revision is of these inputs: then
-// the recorded failures are, too. Otherwise it is a random one, and the recorded failures may be of
-// these inputs or of others: an attempt may fail without a revision.
+// the recorded failures are, too. Otherwise it is a random version, and the recorded failures may
+// belong to these inputs or to earlier ones: an attempt may fail without a revision.
 func (l *Lifecycle) newVersion(ctx context.Context, f Facts, s releasev1alpha1.ReleaseStatus, first bool) (version string, unknown bool) {
 	stored, _, _ := strings.Cut(storedFailures(s).Inputs, forceMark)
 	if first && stored != "" {
@@ -75,9 +75,9 @@ func attemptInputs(f Facts) string {
 	return fmt.Sprint(f.Digest, r.Adopt, r.ForceReplace, r.Install.DisableHooks, r.Upgrade.DisableHooks, r.Scope, r.ServiceAccount)
 }
 
-// sourcesChanged compares the sources with those of the last settled pass in this process, or else
-// with those in the status. The status of an earlier version of the operator has none: a change then
-// takes a turn in the rollout.
+// sourcesChanged compares the sources with the sources of the last settled pass in this process, or
+// else with the sources in the status. The status of an earlier version of the operator has none: a
+// change then takes a turn in the rollout.
 func (l *Lifecycle) sourcesChanged(f Facts, s releasev1alpha1.ReleaseStatus) bool {
 	if settled, known := l.sources.Get(f.Key); known {
 		return settled != f.Desired.Sources

@@ -18,7 +18,7 @@ import (
 	"github.com/example/demoapp-controller/test/expect"
 )
 
-// factsOf are those of a known release with a policy, a minute after its change began.
+// factsOf returns the facts of a known release with a policy, a minute after its change began.
 func factsOf(t *testing.T, policy releasev1alpha1.ReleasePolicy) Facts {
 	t.Helper()
 	return Facts{

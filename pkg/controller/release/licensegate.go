@@ -34,7 +34,7 @@ type License[T any] struct {
 	Image func(T) string
 }
 
-// heldByLicense is how an object tells that a [License] holds it, for metrics.
+// heldByLicense says how the status of an object shows that a [License] holds it, for metrics.
 func heldByLicense() kind.Gate {
 	return kind.Gate{Name: "license", Condition: releasev1alpha1.ConditionLicensed, Status: metav1.ConditionFalse}
 }

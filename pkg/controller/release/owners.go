@@ -26,7 +26,7 @@ func (o *owners) set(key cache.ObjectName, releases []cache.ObjectName) {
 	o.replace(key, releases)
 }
 
-// add adds a release to those of an object.
+// add adds a release to the releases of an object.
 func (o *owners) add(key, release cache.ObjectName) {
 	if release == key {
 		return // It needs no entry.

@@ -28,7 +28,7 @@ type Plan struct {
 	// Contested says that Decision corrects only objects that another client changes again after
 	// each correction. The status reports the contest, and not each correction.
 	Contested bool
-	// Changes are those of a revision that was tried and failed.
+	// Changes are the changes of a revision that was tried and failed.
 	Changes helm.Changes
 }
 

@@ -19,8 +19,8 @@ import (
 	"github.com/example/demoapp-controller/pkg/helm"
 )
 
-// podLooks are the looks at the pods of a release that is not healthy. A pod that fails, or fails
-// for another reason, changes nothing of its workload, so no watch tells of it.
+// podLooks are the reads of the pods of an unhealthy release. A pod that fails, or fails for
+// another reason, changes nothing of its workload, so no watch reports it.
 type podLooks struct {
 	// revision has not been healthy since.
 	revision int64

@@ -24,7 +24,7 @@ func Timeout(policy releasev1alpha1.ReleasePolicy) time.Duration {
 	return policy.Timeout.Duration
 }
 
-// MaxHistory is the number of revisions to keep: those of the policy, and those that
+// MaxHistory is the number of revisions to keep: the number in the policy, and the revisions that
 // remediation may need for a rollback.
 func MaxHistory(policy releasev1alpha1.ReleasePolicy) int {
 	kept := int64(helm.DefaultMaxHistory)

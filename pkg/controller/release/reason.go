@@ -12,8 +12,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/helm"
 )
 
-// Circumstances are the facts, besides the decision, that determine the reason for a
-// change.
+// Circumstances are the facts that determine the reason for a change together with the decision.
 type Circumstances struct {
 	// Why is the reason for which the key was queued.
 	Why controller.Reason
@@ -85,8 +84,8 @@ func ReasonFor(decision helm.Decision, c Circumstances) releasev1alpha1.UpgradeR
 	}
 }
 
-// foundBy distinguishes a change that an event reported from one that only the periodic
-// resync found. Retries do not matter.
+// foundBy distinguishes a change that an event reported from a change that only the periodic resync
+// found. Retries do not matter.
 func foundBy(why controller.Reason) releasev1alpha1.UpgradeReason {
 	if why&^controller.Retry == controller.PeriodicResync {
 		return releasev1alpha1.UpgradeReasonPeriodicResync

@@ -213,8 +213,8 @@ func TestTerminalFailureIsCountedOnce(t *testing.T) {
 	expect.Equal(t, "consecutive failures", int64(1), w.shop("a").Status.Failures.Consecutive)
 }
 
-// TestForceStartsAfresh: a requested upgrade starts what was given up or rolled back, with
-// all its retries. It is answered when it has ended.
+// TestForceStartsAfresh: a requested upgrade starts an attempt afresh that was given up or rolled
+// back, with all its retries. It is answered when it has ended.
 func TestForceStartsAfresh(t *testing.T) {
 	tests := map[string]struct {
 		strategy releasev1alpha1.RemediationStrategy

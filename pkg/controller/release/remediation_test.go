@@ -137,7 +137,7 @@ func TestRetriesExhausted(t *testing.T) {
 // TestRemediationSurvivesFailedRepair: a repair that fails while the Secret is missing does
 // not restart the attempts.
 func TestRemediationSurvivesFailedRepair(t *testing.T) {
-	// Drift is not corrected while the newest record is that of a failed attempt.
+	// Drift is not corrected while the newest record belongs to a failed attempt.
 	withoutRecord := terminalFailures()[releasev1alpha1.ReasonRenderFailed]
 	tests := []struct {
 		name            string

@@ -210,8 +210,8 @@ func isCurrent(s releasev1alpha1.ReleaseStatus, conditionType string, generation
 	return condition != nil && condition.ObservedGeneration == generation
 }
 
-// rollbackTarget is the revision to roll back to; 0 if there is none, or if it is
-// deployed already.
+// rollbackTarget is the revision to roll back to; 0 without such a revision, or if it is deployed
+// already.
 func rollbackTarget(plan Plan, s releasev1alpha1.ReleaseStatus) int64 {
 	good := lastGood(plan, s)
 	if record := plan.Observed.Record; record == nil || int64(record.Revision) <= good {
@@ -220,9 +220,9 @@ func rollbackTarget(plan Plan, s releasev1alpha1.ReleaseStatus) int64 {
 	return good
 }
 
-// lastGood is the last healthy revision; 0 if there is none, or if its record is not
-// trusted. A record with the status deployed or superseded is not enough: its workload
-// may never have been healthy.
+// lastGood is the last healthy revision; 0 without a healthy revision, or if its record is not
+// trusted. A record with the status deployed or superseded is not enough: its workload may never
+// have been healthy.
 func lastGood(plan Plan, s releasev1alpha1.ReleaseStatus) int64 {
 	if !plan.Observed.Verifies(int(s.LastGoodRevision)) {
 		return 0

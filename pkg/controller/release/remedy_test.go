@@ -49,8 +49,8 @@ func TestChooseStrategy(t *testing.T) {
 	}
 }
 
-// TestPauseAfter: what was given up is tried again after growing pauses. A rollback and the next
-// attempt are never less than a minute apart.
+// TestPauseAfter: an attempt that was given up is tried again after growing pauses. A rollback and
+// the next attempt are never less than a minute apart.
 func TestPauseAfter(t *testing.T) {
 	spec := &releasev1alpha1.Remediation{Retries: ptr.To[int32](2)}
 	terminal := func(failed int64) releasev1alpha1.FailureCounts {

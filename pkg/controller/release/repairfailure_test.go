@@ -71,7 +71,7 @@ func TestRepairFailureEndsWhileChangeIsHeld(t *testing.T) {
 // whatever repairs do.
 func TestRepairKeepsFailedUpgrade(t *testing.T) {
 	refused := terminalFailures()[apimeta.ReasonRefused]
-	// Drift is not corrected while the newest record is that of a failed attempt.
+	// Drift is not corrected while the newest record belongs to a failed attempt.
 	forgets := func(r *releasetest.Release) { r.Record = &r.Past[0] }
 	tests := []struct {
 		reason  string

@@ -33,7 +33,7 @@ type ShopSpec struct {
 
 	// The fields below are for the tests of single passes, see worldBinding.
 
-	// Message is a value of the release. Comment is none.
+	// Message is a value of the release. Comment is not a value.
 	Message string `json:"message,omitempty"`
 	Comment string `json:"comment,omitempty"`
 	// WaitFor is a Shop that has to be deployed before a change.

@@ -60,9 +60,9 @@ func changesFleet(f Facts, plan Plan, s releasev1alpha1.ReleaseStatus) bool {
 	return f.Desired.Known && record != nil && record.Own && !record.Settles(f.Digest) && !changedItself(f, record, s)
 }
 
-// changedItself reports whether the object has another spec than at the last attempt, or what it
-// names besides the spec has changed. Another version of what failed with the chart is such a
-// change, too.
+// changedItself reports whether the spec of the object, or another object that it names, has
+// changed since the last attempt. Another version of what failed with the chart is such a change,
+// too.
 func changedItself(f Facts, record *record.Record, s releasev1alpha1.ReleaseStatus) bool {
 	if f.SourcesChanged || !attempted(f.Generation, record, s) {
 		return true
@@ -87,10 +87,10 @@ func attempted(generation int64, record *record.Record, s releasev1alpha1.Releas
 
 // standing derives the state of an object in the rollout from its status and records.
 //
-// Some objects say nothing about the change and do not count: an object that failed before,
-// too, one that was unhealthy before and is unhealthy now, a suspended one, and one that
-// failed because of itself or its namespace. One that was not healthy before has a turn for the
-// time of its timeout: a fleet that is not healthy is changed a few objects at a time, too.
+// Some objects say nothing about the change and do not count: an object that failed before, too, an
+// object that was unhealthy before and is unhealthy now, a suspended object, and an object that
+// failed because of itself or its namespace. An object that was not healthy before has a turn for
+// the time of its timeout: a fleet that is not healthy is changed a few objects at a time, too.
 //
 // An object that failed in an earlier process stays failed until an attempt succeeds, if its inputs
 // may still be the same. Otherwise, each restart would let further objects fail.
@@ -142,7 +142,7 @@ func (c candidate) timeLeft() time.Duration {
 	return max(0, c.observed.Record.Changed.Add(c.timeout).Sub(c.now))
 }
 
-// recordOf returns what the status tells about the newest record; nil if nothing is deployed.
+// recordOf returns the newest record, as the status describes it; nil if nothing is deployed.
 func recordOf(s releasev1alpha1.ReleaseStatus, chart *chart.Chart) *record.Record {
 	deployed := s.DeployedRelease
 	if deployed == nil {
@@ -159,8 +159,8 @@ func (c candidate) isMadeFromChart(record *record.Record) bool {
 	return c.chart == nil || record.MadeFrom(c.chart)
 }
 
-// gotChange distinguishes a release that a change of the fleet made, and that was not healthy
-// with it yet, from one that was installed with it.
+// gotChange distinguishes a release that a change of the fleet made, and that was not healthy with
+// it yet, from a release that was installed with it.
 func (c candidate) gotChange() bool {
 	if before := c.observed.LastGood; before != nil && before.Own && !c.isMadeFromChart(before) {
 		return true
@@ -168,8 +168,9 @@ func (c candidate) gotChange() bool {
 	return c.firstChange() > 0
 }
 
-// firstChange is the oldest revision since the last good one that a change of the fleet made; 0 if
-// there is none. The retry of an attempt that left no revision belongs to the change of the attempt.
+// firstChange is the oldest revision since the last good one that a change of the fleet made; 0
+// without such a revision. The retry of an attempt that left no revision belongs to the change of
+// the attempt.
 func (c candidate) firstChange() (first int64) {
 	retry, good := int64(0), c.status.LastGoodRevision
 	for _, entry := range c.status.History {
@@ -189,8 +190,8 @@ func (c candidate) firstChange() (first int64) {
 	return first
 }
 
-// wasHealthyBefore reports whether the last revision before the change was healthy once, as far as
-// the status tells.
+// wasHealthyBefore reports whether the last revision before the change was healthy once, according
+// to the status.
 func (c candidate) wasHealthyBefore() bool {
 	before, first := c.observed.LastGood, c.firstChange()
 	if before == nil || c.isMadeFromChart(before) && (first == 0 || int64(before.Revision) >= first) {

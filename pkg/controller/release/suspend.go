@@ -16,7 +16,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/helm"
 )
 
-// heldBySuspend is how an object tells that [gateSuspend] holds it, for metrics.
+// heldBySuspend says how the status of an object shows that [gateSuspend] holds it, for metrics.
 func heldBySuspend() kind.Gate {
 	return kind.Gate{Name: "suspend", Condition: releasev1alpha1.ConditionSuspended, Status: metav1.ConditionTrue}
 }

@@ -36,7 +36,7 @@ func (w *world) timesOut(name string) {
 	w.unfinished(name, controller.PeriodicResync)
 }
 
-// marks returns the calls since the last one that marked a revision.
+// marks returns the calls that marked a revision since the last call of marks.
 func (w *world) marks() []string {
 	var found []string
 	for _, call := range w.calls.Take() {

@@ -69,7 +69,7 @@ func TestUninstall(t *testing.T) {
 }
 
 // TestUninstallSaysWhatItLeaves: the event and, while other finalizers hold the object, its conditions
-// name what is left.
+// name the remaining objects.
 func TestUninstallSaysWhatItLeaves(t *testing.T) {
 	engine := &uninstaller{left: []helm.Leftover{{Object: object("ConfigMap", "kept"), Reason: "its resource policy keeps it"}, {Object: object("Secret", "b")}}}
 	p := &deletion{}

@@ -41,7 +41,7 @@ const (
 	namespace   = "ns"
 	secretValue = "very \"secret\" <key>"
 	resync      = 10 * time.Minute
-	// reasonWaiting is the reason of the Shop's own blocker, and reasonNoSecret that of an
+	// reasonWaiting is the reason of the Shop's own blocker, and reasonNoSecret the reason of an
 	// unknown value.
 	reasonWaiting, reasonNoSecret = "Waiting", "SecretNotFound"
 )
@@ -135,7 +135,7 @@ func (w *world) build(chart *chart.Chart, clock clock.WithTicker) {
 	expect.NoError(w.t, err)
 }
 
-// rollout returns what the metrics tell about the rollout.
+// rollout returns the counts of the rollout in the metrics.
 func (w *world) rollout() rollout.Counts {
 	w.t.Helper()
 	return w.loop.Rollout()
@@ -270,7 +270,7 @@ func (w *world) delete(name string) {
 	w.server.Delete("Shop", namespace+"/"+name)
 }
 
-// shop returns the stored Shop; nil if there is none.
+// shop returns the stored Shop; nil for an absent Shop.
 func (w *world) shop(name string) *Shop {
 	w.t.Helper()
 	object := w.server.Object("Shop", namespace+"/"+name)

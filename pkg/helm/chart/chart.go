@@ -84,7 +84,7 @@ func (c *Chart) Name() string { return c.name }
 // Version is the chart's version in its Chart.yaml.
 func (c *Chart) Version() string { return c.version }
 
-// AppVersion is the version of the application in Chart.yaml; empty when there is none.
+// AppVersion is the version of the application in Chart.yaml; empty if Chart.yaml has none.
 func (c *Chart) AppVersion() string { return c.appVersion }
 
 // Digest identifies the content of the chart: a sha256, in hex, over the names
@@ -94,7 +94,7 @@ func (c *Chart) Digest() string { return c.digest }
 // Size is the size of all files in bytes.
 func (c *Chart) Size() int { return c.size }
 
-// ShortDigest is the beginning of the digest. It fits into a label beside other values and
+// ShortDigest is the beginning of the digest. It fits into a label together with other values and
 // is long enough to avoid accidental collisions.
 func (c *Chart) ShortDigest() string { return c.digest[:16] }
 

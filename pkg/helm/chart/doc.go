@@ -6,6 +6,6 @@
 // size of its input.
 //
 // A [Chart] is its files. [Chart.Digest] identifies them, so that two charts of one version can be
-// told apart. [Chart.CheckValues] validates values by the chart's schema, and [SetValues] creates
-// values from assignments, in the format of "helm install --set".
+// distinguished. [Chart.CheckValues] validates values by the chart's schema, and [SetValues]
+// creates values from assignments, in the format of "helm install --set".
 package chart

@@ -196,7 +196,7 @@ func inChart(path []string, err error) error {
 	return fmt.Errorf("sub-chart %s: %w", strings.Join(path, "/"), err)
 }
 
-// SchemaNote says which references of values.schema.json are not read; empty if there are none.
+// SchemaNote says which references of values.schema.json are not read; empty if all references are read.
 func (c *Chart) SchemaNote() string {
 	var remote []string
 	for _, schema := range c.schemas {
@@ -244,7 +244,7 @@ func (v *violations) add(path []string, err error) {
 	}
 }
 
-// err returns an error of one line with the first violations; nil if there are none.
+// err returns an error of one line with the first violations; nil without violations.
 func (v *violations) err() error {
 	if v.found == 0 {
 		return nil

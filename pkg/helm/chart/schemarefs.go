@@ -106,9 +106,9 @@ func (l *localizer) add(at string, document any) {
 	}
 }
 
-// fileOf returns the file of the chart that a reference leads to; empty if there is none. Helm 3
-// resolves references against the working directory, so an address may have any folders in front of
-// the chart's own: file://./helm-charts/NAME/defs.json.
+// fileOf returns the file of the chart that a reference leads to; empty if the reference leads
+// elsewhere. Helm 3 resolves references against the working directory, so an address may have any
+// folders in front of the chart's own: file://./helm-charts/NAME/defs.json.
 func (l *localizer) fileOf(target *url.URL) string {
 	if target.Scheme != "file" || l.chart.Metadata == nil {
 		return ""
@@ -126,7 +126,7 @@ func (l *localizer) fileOf(target *url.URL) string {
 	}
 }
 
-// read returns a file of the chart. One that is no JSON accepts every value.
+// read returns a file of the chart. A file that is no JSON accepts every value.
 func (l *localizer) read(file string) any {
 	document, err := jsonschema.UnmarshalJSON(bytes.NewReader(l.files[file]))
 	if err != nil {
@@ -165,7 +165,7 @@ func (l *localizer) each(node any, base *url.URL, visit func(schema map[string]a
 const maxPath = 2048
 
 // baseOf returns the base address of the references in a schema: its own address, if it has one.
-// Drafts up to 7 ignore all keywords beside a reference.
+// Drafts up to 7 ignore all keywords next to a reference.
 func (l *localizer) baseOf(schema map[string]any, base *url.URL) *url.URL {
 	keyword := "$id"
 	if strings.Contains(l.draft, "/draft-04/") {

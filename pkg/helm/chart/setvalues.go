@@ -36,8 +36,8 @@ const (
 //
 // Assignments are limited to 1 MiB, and their list indexes to 65,536 each and 1,048,576 in all.
 // Errors name the path of an assignment and never its value. SetValues(nil, assignments) reports
-// assignments that fail for any values. Others fail only for some values, as "a.b=1" does if "a" is
-// a string.
+// assignments that fail for any values. The remaining assignments fail only for some values, as
+// "a.b=1" does if "a" is a string.
 func SetValues(values map[string]any, assignments map[string]string) (set map[string]any, replaced []string, err error) {
 	set, _ = copyValue(values).(map[string]any)
 	return setAll(values, set, assignments, strvals.ParseInto)
@@ -56,7 +56,7 @@ func SetTexts(values map[string]any, assignments map[string]string) (set map[str
 	return set, replacedBy(values, set, assignments, strvals.ParseIntoString), nil
 }
 
-// mergeOver merges values into others.
+// mergeOver merges values into others, which it changes.
 func mergeOver(others, values map[string]any) {
 	for key, value := range values {
 		inner, isMap := value.(map[string]any)
@@ -118,7 +118,7 @@ func assign(values map[string]any, path, value string, parse parser) error {
 	if parse(path+"="+value, values) == nil {
 		return nil
 	}
-	// The error can have a part of the value. The path alone tells the reason without it.
+	// The error can have a part of the value. Without the value, the error of the path alone names the reason.
 	if err := parse(path+"=", map[string]any{}); err != nil {
 		return err
 	}
@@ -209,8 +209,8 @@ func listItems(assignment string) (items int, err error) {
 	return items, nil
 }
 
-// untilAny cuts text at the first of the stops that no backslash precedes. stop is 0 if
-// there is none.
+// untilAny cuts text at the first of the stops that no backslash precedes. stop is 0 without such a
+// stop.
 func untilAny(text, stops string) (before, after string, stop byte) {
 	for i := 0; i < len(text); i++ {
 		switch {

@@ -3,7 +3,7 @@
 
 // Package charts holds the Helm charts that are compiled into the operator.
 //
-// A chart is an ordinary folder beside this file. The helm CLI can therefore render and lint it:
+// A chart is an ordinary folder in the folder of this file. The helm CLI can therefore render and lint it:
 //
 //	helm template demoapp-sample pkg/helm/charts/demo-app --set apiKey=verysecret
 //

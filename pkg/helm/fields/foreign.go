@@ -83,9 +83,9 @@ func Foreign(live *unstructured.Unstructured) (*fieldpath.Set, error) {
 	return removable(foreign, others), nil
 }
 
-// removable returns the fields that can be removed without removing fields of others: leaves, and
-// items of lists. A client that creates an object also owns its maps and lists as such, and others
-// may own fields in them.
+// removable returns the fields that can be removed without removing fields of other clients:
+// leaves, and items of lists. A client that creates an object also owns its maps and lists as such,
+// and other clients may own fields in them.
 func removable(fields, others *fieldpath.Set) *fieldpath.Set {
 	leaves, found := fields.Union(others).Leaves(), fieldpath.NewSet()
 	fields.Difference(others).Iterate(func(path fieldpath.Path) {

@@ -140,7 +140,7 @@ func TestFunctionsAreSprigs(t *testing.T) {
 	}
 }
 
-// TestTurns: the renderings of one namespace wait for each other, and not for those of others.
+// TestTurns: the renderings of one namespace wait for each other, and not for renderings of other namespaces.
 func TestTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		turns, stop := &Turns{}, t.Context()

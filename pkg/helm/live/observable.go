@@ -23,7 +23,7 @@ const (
 	// firstListAfter is the time for which the API server may put off the first list of a kind. An API
 	// server that starts fills its own caches in this time.
 	firstListAfter = 10 * time.Second
-	// reviewInterval is the time between two looks at the watches that fail.
+	// reviewInterval is the time between two reviews of the failing watches.
 	reviewInterval = time.Second
 )
 
@@ -42,7 +42,7 @@ type watchFailure struct {
 	putOff time.Time
 	// lost says that the watch was filled and has failed for lostAfter.
 	lost bool
-	// told says that a release was told that the kind is unobserved.
+	// told says that a release has learned that the kind is unobserved.
 	told bool
 }
 
@@ -116,8 +116,8 @@ func (k *watchedKind) version() string {
 	return fmt.Sprint(versions)
 }
 
-// review updates the failure of the kind. It reports whether the users of the kind have to be told
-// of a change, and whether the kind has to be reviewed again.
+// review updates the failure of the kind. It reports whether the users of the kind must learn of a
+// change, and whether the kind has to be reviewed again.
 func (k *watchedKind) review() (changed, again bool) {
 	synced, f := k.hasSynced(), k.failure
 	f.mu.Lock()
@@ -169,7 +169,7 @@ func (k *watchedKind) tell() {
 }
 
 // Unobserved returns why the objects of a kind cannot be observed now; nil if they can be observed or
-// are not watched. The releases that use the kind are told when that changes.
+// are not watched. A change of the answer starts a pass of the releases that use the kind.
 func (w *Watcher) Unobserved(mapping *meta.RESTMapping) error {
 	w.mu.Lock()
 	kind, ok := w.kinds[mapping.Resource]
@@ -185,8 +185,8 @@ func (w *Watcher) Unobserved(mapping *meta.RESTMapping) error {
 	return err
 }
 
-// reviewAll reviews all kinds, and tells the releases that use a changed one. It reports whether a
-// kind has to be reviewed again.
+// reviewAll reviews all kinds, and notifies the releases that use a changed kind. It reports
+// whether a kind has to be reviewed again.
 func (w *Watcher) reviewAll() bool {
 	var (
 		releases []cache.ObjectName

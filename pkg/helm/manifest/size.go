@@ -239,7 +239,7 @@ func (s *blockScanner) line() bool {
 
 // value counts the nodes of the value at an offset in the text, after the dashes and the key
 // of its line. It returns the text after the value. parent is the indentation of the entry
-// or item with the value; negative when there is none.
+// or item with the value; negative without a parent.
 func (s *blockScanner) value(
 	offset int, value, rest []byte, parent int, keyed bool,
 ) (after []byte, nodes int, ok bool) {

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// bodyOverhead estimates the memory of a cached record besides its content, in bytes.
+// bodyOverhead estimates the memory of a cached record without its content, in bytes.
 const bodyOverhead = 256
 
 // Cache has the compressed content of the most recently used release records, up to a
@@ -34,7 +34,7 @@ type body struct {
 	uid             types.UID
 	resourceVersion string
 	content         *Content
-	// size is the memory besides the chart, in bytes.
+	// size is the memory without the chart, in bytes.
 	size int
 }
 

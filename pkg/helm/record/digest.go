@@ -153,7 +153,7 @@ func (d *Digests) Forget(release cache.ObjectName) {
 	delete(d.releases, release)
 }
 
-// DigestFor returns the digest of a revision; empty when there is none.
+// DigestFor returns the digest of a revision; empty without a digest.
 func DigestFor(digests []Digest, revision int) string {
 	for _, entry := range digests {
 		if entry.Revision == revision {

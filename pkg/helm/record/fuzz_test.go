@@ -14,7 +14,7 @@ import (
 	"github.com/example/demoapp-controller/test/memory"
 )
 
-// packed is content as Helm stores it in a Secret.
+// packed returns content in the form in which Helm stores it in a Secret.
 func packed(t testing.TB, content []byte) []byte {
 	t.Helper()
 	var compressed bytes.Buffer

@@ -366,7 +366,7 @@ func (r *Index) History(release cache.ObjectName) []*Record {
 	return history
 }
 
-// Latest returns the newest record of a release; nil when there is none.
+// Latest returns the newest record of a release; nil without records.
 func (r *Index) Latest(release cache.ObjectName) *Record {
 	history := r.History(release)
 	if len(history) == 0 {

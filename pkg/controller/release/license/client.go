@@ -84,7 +84,7 @@ type Client struct {
 	mu sync.Mutex
 	// answers are the cached answers, by the URL of their request.
 	answers expiring.Map[string, cachedAnswer]
-	// pause is the answer while no request is sent. Its time is that of the failure.
+	// pause is the answer while no request is sent. Its time is the time of the failure.
 	pause cachedAnswer
 	// asking are the questions in flight, by the URL of their request.
 	asking map[string]*question
@@ -92,7 +92,7 @@ type Client struct {
 
 type cachedAnswer struct {
 	answer Answer
-	// namespace is that of the subject that was asked about.
+	// namespace is the namespace of the subject of the question.
 	namespace string
 	// at is the time of the answer; zero for none.
 	at time.Time

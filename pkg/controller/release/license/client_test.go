@@ -298,8 +298,8 @@ func TestEqualQuestionsShareRequest(t *testing.T) {
 	}
 }
 
-// TestCanceledQuestionIsAskedAgain: the answer of a request that its caller canceled is not
-// that of other callers.
+// TestCanceledQuestionIsAskedAgain: if a caller cancels its request, other callers do not get its
+// answer.
 func TestCanceledQuestionIsAskedAgain(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	first := make(chan struct{})

@@ -16,8 +16,8 @@ import (
 
 // foreignChanges are the changes of other clients to one object.
 type foreignChanges struct {
-	// taken are the chart's fields that other clients own now. differing are those of
-	// them with another value.
+	// taken are the chart's fields that other clients own now. differing are the taken fields with
+	// another value.
 	taken, differing []string
 	// added are the fields that only other clients have.
 	added []string

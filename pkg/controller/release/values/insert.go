@@ -25,8 +25,8 @@ type Inserter interface {
 	Text(scalar string) (string, error)
 }
 
-// ParseAndInsert parses YAML within the limits of one object, and then replaces its texts. What is
-// inserted counts against the limits, too. It cannot change the structure of the document. An empty
+// ParseAndInsert parses YAML within the limits of one object, and then replaces its texts. Inserted
+// values count against the limits, too. It cannot change the structure of the document. An empty
 // document has no values.
 func ParseAndInsert(document string, inserter Inserter) (map[string]any, error) {
 	i := &insertion{budget: newBudget(), Inserter: inserter, texts: map[string]bool{}}
@@ -69,7 +69,7 @@ func (i *insertion) findTexts(node *yamlv3.Node) {
 	}
 }
 
-// value returns a parsed value that lies in depth lists and objects, with what is inserted into it.
+// value returns a parsed value that lies in depth lists and objects, with the inserted values.
 func (i *insertion) value(parsed any, depth int) (any, error) {
 	switch parsed := parsed.(type) {
 	case string:

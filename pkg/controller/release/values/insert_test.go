@@ -70,7 +70,7 @@ func TestParseAndInsert(t *testing.T) {
 	}
 }
 
-// TestInsertedValuesAreCopies: a change of the values does not change what was inserted.
+// TestInsertedValuesAreCopies: a change of the values does not change the inserted objects.
 func TestInsertedValuesAreCopies(t *testing.T) {
 	object := map[string]any{"a": []any{"b"}}
 	got, err := ParseAndInsert("{a: +, b: +}", replacements{"+": object})

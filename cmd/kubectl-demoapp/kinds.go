@@ -81,7 +81,7 @@ func demoAppFields(object *unstructured.Unstructured, in inspect.FieldsInput) (i
 	if app.Spec.Ingress == nil {
 		ingress, httpRoute = false, false
 	} else if !ingress && !httpRoute {
-		ingress = true // Nothing deployed tells what the cluster supports. Most clusters have Ingress.
+		ingress = true // No deployed object shows the features of the cluster. Most clusters have Ingress.
 	}
 	return inspect.Fields{
 		Values: demoapp.FieldValues(app.Spec, in.Images, apiKey, ingress, httpRoute), Secret: [][]string{{"apiKey"}},

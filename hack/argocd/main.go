@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command argocd prints a ConfigMap that gives the health check of artifacts/argocd/health.lua to
-// Argo CD, for each kind of this repository. Server-side apply merges the ConfigMap into the one
-// that Argo CD has.
+// Argo CD, for each kind of this repository. Server-side apply merges the ConfigMap into Argo
+// CD's own.
 package main
 
 import (

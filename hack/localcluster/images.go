@@ -174,7 +174,7 @@ func (s imageStore) unpackPackages(ctx context.Context, r recipe, work, root str
 	if err != nil {
 		return err
 	}
-	if files == nil { // apt prints only what it would download.
+	if files == nil { // apt prints only packages that it would download.
 		return errors.New("apt names no packages; run apt-get update")
 	}
 	for _, file := range files {

@@ -117,7 +117,7 @@ func (t Table) Of(image string) string {
 	}
 	named, err := reference.ParseNormalizedNamed(image)
 	if err != nil {
-		return image // The tag of a MySQL server is that of a field, which the kubelet refuses.
+		return image // The tag of a MySQL server comes from a field, which the kubelet refuses.
 	}
 	_, tag, _ := strings.Cut(image, ":")
 	return t.registry + "/" + reference.Path(named) + ":" + tag

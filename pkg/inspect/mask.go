@@ -210,7 +210,7 @@ func (m Mask) pairOfMaps(path []string, before, after map[string]any) (maskedB, 
 		valueA, hasA := after[key]
 		at := append(slices.Clone(path), key)
 		if key == "value" && variable != "" {
-			at = append(at, variable) // The name beside the value says that it is a secret.
+			at = append(at, variable) // The name of the variable says that it is a secret.
 		}
 		valueB, valueA = m.pair(at, valueB, valueA)
 		if hadB {

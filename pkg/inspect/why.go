@@ -204,7 +204,7 @@ func (w *why) follow(ctx context.Context, node *Node) error {
 		w.readNode(ctx, node)
 		f := w.facts.find(node)
 		if f.verdict == Ready && len(e.Steps) > 0 {
-			break // A healthy object is not the cause: the one that names it is.
+			break // A healthy object is not the cause: the object that names it is.
 		}
 		e.Steps = append(e.Steps, Step{node.Reference, f.text})
 		e.Verdict, e.Commands = max(e.Verdict, f.verdict), f.commands

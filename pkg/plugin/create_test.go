@@ -30,7 +30,7 @@ func execute(t *testing.T, args ...string) (code int, out, errs string) {
 
 const typedChart = "../scaffold/testdata/typed"
 
-// TestCreateKind: the command writes the files, reports what it widened, and overwrites files only
+// TestCreateKind: the command writes the files, reports widened fields, and overwrites files only
 // with --force.
 func TestCreateKind(t *testing.T) {
 	output := filepath.Join(t.TempDir(), "kinds", "typed")

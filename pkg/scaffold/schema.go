@@ -97,7 +97,7 @@ func (c *converter) convert(path string, schema, defaults any, references []stri
 		}
 		delete(source, "$ref")
 		if draft, _ := c.root["$schema"].(string); strings.Contains(draft, "/draft-0") {
-			source = object{} // Drafts up to 7 ignore all keywords beside a reference.
+			source = object{} // Drafts up to 7 ignore all keywords next to a reference.
 		}
 		references = append(slices.Clone(references), reference)
 		return c.convert(path, c.join(path, target, source), defaults, references)

@@ -45,7 +45,7 @@ func NewSnapshot(lists ...*metav1.APIResourceList) Snapshot {
 		}
 		for _, resource := range list.APIResources {
 			if strings.Contains(resource.Name, "/") {
-				continue // The kind of a subresource may be that of another resource.
+				continue // The kind of a subresource may be the kind of another resource.
 			}
 			name := version.WithResource(resource.Name)
 			s.kinds[version.WithKind(resource.Kind)] = Resource{name, resource.Namespaced}

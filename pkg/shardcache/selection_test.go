@@ -11,7 +11,7 @@ import (
 	"k8s.io/apiserver/pkg/sharding"
 )
 
-// TestSelectorMatchesShards: the API server selects the namespaces that Of assigns to the shards.
+// TestSelectorMatchesShards: the API server selects the namespaces of the shards, as Of assigns them.
 func TestSelectorMatchesShards(t *testing.T) {
 	for _, count := range []int{2, 3, 6, 7, 12, 64} {
 		for _, shards := range []claims{{0: 1}, {count - 1: 1}, {0: 1, 1: 2}, {0: 1, count - 1: 2}, {}} {

@@ -357,7 +357,7 @@ type subject struct {
 	resource schema.GroupVersionResource
 	// involved are the resource and the resources of the composed kinds.
 	involved []schema.GroupVersionResource
-	// example is the custom resource of the example, and beside has the remaining objects of the file.
+	// example is the custom resource of the example. The second field has the remaining objects of the file.
 	example *unstructured.Unstructured
 	beside  []*unstructured.Unstructured
 	// flags are those that the operator needs for the kind.

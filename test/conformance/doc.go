@@ -20,7 +20,7 @@
 //   - An interruption does no harm: the engine completes what a killed engine, or a killed helm
 //     command, has begun.
 //   - The engine restores the desired state after any sequence of changes by users.
-//   - The helm command works on the engine's releases, and the engine works on those of the
+//   - The helm command works on the engine's releases, and the engine works on releases of the
 //     command.
 //
 // The charts are in testdata/charts. The tests have the build tag conformance:

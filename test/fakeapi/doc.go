@@ -5,7 +5,7 @@
 // requests. A test gets its transport, so no network is involved. In a testing/synctest
 // bubble the test has a clock of its own and can wait until nothing moves any more.
 //
-// # What it can prove
+// # Proofs
 //
 // The server keeps to the parts of the protocol that the Helm engine builds on:
 //
@@ -23,11 +23,11 @@
 // ([Server.FailNth]), refuse objects ([Server.Refuse]) and act as other clients
 // ([Server.Edit]).
 //
-// # What it cannot prove
+// # Limits
 //
 // There is no defaulting, no validation and no CEL, except for strict field validation in
 // a dry-run create and the size of Secrets. There is no garbage collection, RBAC,
 // admission webhook, API priority or watch cache. The only subresource is the log of pods, and the
-// only controllers are those of [Server.React]. Time passes only where a test lets it pass. What
+// only controllers are the functions of [Server.React]. Time passes only where a test lets it pass. What
 // depends on these is proved on a real API server, in test/conformance and test/integration.
 package fakeapi

@@ -18,7 +18,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/health"
 )
 
-// forgetLook is the time after which the looks at an object that was deleted are forgotten. It is
+// forgetLook is the time after which the events of a deleted object are forgotten. It is
 // longer than the time between two looks.
 const forgetLook = time.Hour
 
@@ -85,5 +85,5 @@ func (l *looks) at(
 	return last.text, last.next.Sub(now)
 }
 
-// forget ends the looks at a workload that has its pods.
+// forget ends the reads of events for a workload that has its pods.
 func (l *looks) forget(workload metav1.Object) { l.byUID.Delete(workload.GetUID()) }

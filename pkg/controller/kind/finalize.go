@@ -102,7 +102,7 @@ func (l *Loop[T, S]) finalize(ctx context.Context, p *Pass[T]) error {
 	l.wrote(ended)
 	p.Observed = ended
 	if orphaned {
-		return nil // The status still describes what was let go.
+		return nil // The status still describes the objects that were let go.
 	}
 	return l.reportFinalized(ctx, p, done)
 }

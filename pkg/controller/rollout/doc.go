@@ -16,7 +16,7 @@
 //     other namespaces wait or are due. Further active objects of the namespace, which
 //     began without an answer, take no place of the other namespaces.
 //   - The namespace with the fewest active objects has the next turn, and of equal ones
-//     the one that waits longest for a turn. Within a namespace, the oldest object has it.
+//     the namespace that waits longest for a turn. Within a namespace, the oldest object has it.
 //   - Failed objects halt the rollout in their own namespace. The rollout halts in all
 //     namespaces when objects of as many namespaces have failed.
 //

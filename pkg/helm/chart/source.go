@@ -70,9 +70,9 @@ type Source struct {
 //
 //   - the path of a directory or of an archive (.tgz),
 //   - oci://registry/path/chart:<version> or oci://registry/path/chart@sha256:<digest>, where the
-//     digest is that of the manifest, as "helm push" prints it,
+//     digest is the digest of the manifest, as "helm push" prints it,
 //   - https://host/chart-<version>.tgz, or the URL of any archive with "#version=<version>" or
-//     "#sha256=<digest>", where the digest is that of the archive. Fragments are never sent.
+//     "#sha256=<digest>", where the digest is the SHA-256 of the archive. Fragments are never sent.
 //
 // Remote references must be pinned. A reference may have both pins; the chart is then
 // found by its digest. A version must be a full one, such as 1.2.3, and Chart.yaml must have the

@@ -4,7 +4,7 @@
 // Package demoapp reconciles DemoApps. Each DemoApp is a release of the embedded chart
 // with the DemoApp's name and namespace.
 //
-// # What it owns and watches
+// # Owned and watched objects
 //
 // The controller owns the Helm release and, through it, a Deployment, a Service, a
 // ConfigMap and a Secret. For spec.ingress, it also owns an Ingress and an HTTPRoute. All

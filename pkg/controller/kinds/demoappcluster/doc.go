@@ -4,7 +4,7 @@
 // Package demoappcluster reconciles DemoAppClusters. A DemoAppCluster has one DemoApp for
 // each selected node, as a DaemonSet has one pod.
 //
-// # What it owns and watches
+// # Owned and watched objects
 //
 // The controller owns DemoApps only. The objects of a DemoApp are managed by the DemoApp
 // controller. It watches DemoAppClusters and DemoApps. From the first DemoAppCluster on,

@@ -211,7 +211,7 @@ func TestFleetHalts(t *testing.T) {
 	bubble(t, []watches.ReleaseKind{probes(t)}, func(w *world) {
 		names := w.fleet(8)
 		expect.NoError(w.t, w.manager.Update(probes(t, broken, withLimits(1, 1))))
-		w.Wait(time.Minute) // Custom resources that wait are told of the halt later.
+		w.Wait(time.Minute) // Custom resources that wait report the halt later.
 		failed, halted := w.attempted(names), w.waitingFor(names, "RolloutHalted")
 		expect.Equal(w.t, "custom resources that failed", 1, len(failed))
 		expect.Equal(w.t, "custom resources that wait", 7, len(halted))

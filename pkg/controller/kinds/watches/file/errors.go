@@ -38,7 +38,7 @@ type Error struct {
 	// Field is the path of the field, such as drift.ignore[0].paths. It is empty if the error is
 	// about the whole entry.
 	Field string
-	// Err says what is wrong, and what to do.
+	// Err names the problem and its solution.
 	Err error
 }
 

@@ -62,7 +62,7 @@ func main() {
 	}
 }
 
-// perform builds what the tour needs, plays the tour on the cluster, and cleans up.
+// perform builds the programs for the tour, plays the tour on the cluster, and cleans up.
 func perform(ctx context.Context, screen *pages.Screen, kubeconfig, metrics string) (err error) {
 	content, err := os.ReadFile(page)
 	if err != nil {

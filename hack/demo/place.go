@@ -21,7 +21,7 @@ import (
 // endLimit bounds the time that a control plane takes to end.
 const endLimit = 30 * time.Second
 
-// place is a cluster for the tour. Its fields with JSON names are what the control plane reports.
+// place is a cluster for the tour. The control plane reports its fields with JSON names.
 type place struct {
 	Kubeconfig string `json:"kubeconfig"`
 	// BinDir has a kubectl, unless it is empty.

@@ -102,7 +102,7 @@ func row(flag *pflag.Flag, explanation string) string {
 	return fmt.Sprintf("| %s | %s | %s | %s |\n", name, typeOf(flag), strings.Trim(escape(value), "[]"), meaning)
 }
 
-// typeOf returns what a user may write as the value.
+// typeOf returns the type of the value, as shown to users.
 func typeOf(flag *pflag.Flag) string {
 	switch flag.Value.Type() {
 	case "bool":

@@ -23,7 +23,7 @@ import (
 	"golang.org/x/crypto/x509roots/fallback/bundle"
 )
 
-// What all images have in common.
+// Properties of all images.
 const (
 	// user is an arbitrary number other than 0, as "runAsNonRoot" of the restricted profile
 	// demands. The image has no /etc/passwd.

@@ -98,7 +98,7 @@ func modulePackage(module *debug.Module) *spdx.Package {
 	return p
 }
 
-// invalidInID matches what SPDX forbids in identifiers.
+// invalidInID matches characters that SPDX forbids in identifiers.
 var invalidInID = regexp.MustCompile(`[^a-zA-Z0-9.-]+`)
 
 func newPackage(path, version string) *spdx.Package {

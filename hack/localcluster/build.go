@@ -165,7 +165,7 @@ func (b builder) ensure(ctx context.Context) (string, error) {
 	return dir, b.build(ctx, dir, version, flags)
 }
 
-// keyParts are what the binaries of the set depend on.
+// keyParts are the inputs of the binaries of the set.
 func (s programSet) keyParts(flags string) []any {
 	parts := []any{s.mod, s.sum, flags, runtime.GOOS + "/" + runtime.GOARCH}
 	for _, bin := range s.binaries {
@@ -251,7 +251,7 @@ func (b builder) goBuild(ctx context.Context, module, out, flags string) error {
 // maxErrorText is the length of the end of a failed command's output that its error has, in bytes.
 const maxErrorText = 8 << 10
 
-// runGo runs a go command. The error has the end of what the command wrote to stderr.
+// runGo runs a go command. The error has the end of the output on stderr.
 func runGo(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Env = append(os.Environ(), "GOWORK=off", "CGO_ENABLED=0") // As the Makefile, which shares the compiled packages.

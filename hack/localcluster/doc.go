@@ -40,7 +40,7 @@
 // elsewhere the next up or down of that name ends those that are recorded in the instance's state
 // file.
 //
-// SIGUSR1 makes the supervisor restart the API server, and SIGUSR2 etcd, for tests of what happens
+// SIGUSR1 makes the supervisor restart the API server, and SIGUSR2 etcd, for tests of the time
 // meanwhile and afterwards. The other components go on, as they do when a real one restarts.
 //
 // # The cluster

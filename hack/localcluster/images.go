@@ -105,7 +105,7 @@ func (s imageStore) ensure(ctx context.Context) ([]string, error) {
 	return archives, nil
 }
 
-// parts are what the archive of a recipe depends on. Newer packages do not change it.
+// parts are the inputs of the archive of a recipe. Newer packages do not change it.
 func (r recipe) parts() []any {
 	content, err := json.Marshal(r)
 	return []any{packedVersion, basePackage, runtime.GOARCH, content, err}
@@ -207,7 +207,7 @@ func packageFiles(list []byte) ([]string, error) {
 	return files, nil
 }
 
-// finish adds to root what the scripts of packages would, and what the recipe says.
+// finish adds to root the files that the scripts of packages would create, and the files of the recipe.
 func (r recipe) finish(ctx context.Context, root string) error {
 	at := func(name string) string { return filepath.Join(root, name) }
 	var errs []error
@@ -376,7 +376,7 @@ func digestOf(name string) (string, int64, error) {
 	return hex.EncodeToString(hash.Sum(nil)), size, nil
 }
 
-// run runs a program in a folder. The error has what the program wrote.
+// run runs a program in a folder. The error has the output of the program.
 func run(ctx context.Context, dir, name string, args ...string) error {
 	_, err := output(ctx, dir, name, args...)
 	return err

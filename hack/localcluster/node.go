@@ -108,7 +108,7 @@ func (n *realNode) prepare(ctx context.Context, fleet *fleet, port int) (err err
 	return nil
 }
 
-// start launches the node, and creates what clusters have for it.
+// start launches the node, and creates the objects that clusters have for it.
 func (n *realNode) start(ctx context.Context, fleet *fleet, api *client) error {
 	self, err := os.Executable()
 	if err != nil {
@@ -200,7 +200,7 @@ func join(ctx context.Context, a, b net.Conn) {
 	back.Wait()
 }
 
-// nodeValues are what the node's files name. The paths are paths in the mount namespace of the node.
+// nodeValues are the values in the node's files. The paths are paths in the mount namespace of the node.
 type nodeValues struct {
 	Name, Address, Pods, DNS, Cgroup string
 	// Config and State are the folders of the files and of the instance.

@@ -23,8 +23,8 @@ import (
 // restartPause is the time after which a process of the node that ended is started again.
 const restartPause = time.Second
 
-// nodeInit is the first process of the namespaces of a real node. It mounts what the node sees, starts the other processes, and
-// starts them again when they end. Its own end ends them all.
+// nodeInit is the first process of the namespaces of a real node. It mounts the file system of the node, starts the other
+// processes, and starts them again when they end. Its own end ends them all.
 type nodeInit struct {
 	dir              string
 	programs, images []string
@@ -37,7 +37,7 @@ type nodeProcess struct {
 	args       []string
 }
 
-// checkNode returns an error that names what this machine lacks for a real node.
+// checkNode returns an error that names the programs and features missing on this machine.
 func checkNode() error {
 	if os.Geteuid() != 0 {
 		return errors.New("a real node needs root, for namespaces, mounts and containers")
@@ -181,7 +181,7 @@ func (n *nodeInit) reap() error {
 	}
 }
 
-// mountAll makes what the node sees. Everything that its processes write is in the instance's folder or in memory.
+// mountAll makes the file system of the node. Everything that its processes write is in the instance's folder or in memory.
 func (n *nodeInit) mountAll() error {
 	folders, err := openAll([]string{n.dir, filepath.Join(n.dir, "node", "lib"), filepath.Join(n.dir, "node", "log")})
 	if err != nil {

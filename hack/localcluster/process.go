@@ -74,7 +74,7 @@ type child struct {
 	// done is closed when the process has ended; err says how and may be read after that.
 	done chan struct{}
 	err  error
-	// component is what the process runs. replaced says that its end is expected.
+	// component is the running program. replaced says that its end is expected.
 	component component
 	replaced  atomic.Bool
 }

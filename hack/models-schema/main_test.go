@@ -39,8 +39,8 @@ func TestPrintSchema(t *testing.T) {
 	}
 }
 
-// TestFakeClientsetApplies holds what the schema is for: without it the fake
-// clientset does not know which list entries belong to which manager.
+// TestFakeClientsetApplies holds the purpose of the schema: without it the fake clientset does not
+// know which list entries belong to which manager.
 func TestFakeClientsetApplies(t *testing.T) {
 	client := fake.NewClientset(&v1alpha1.DemoApp{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "web"}})
 	apply := func(manager, conditionType string) *v1alpha1.DemoApp {

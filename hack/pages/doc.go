@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package pages runs the commands of documentation pages in order and in one shell, shows them with
-// their output, and compares the output with what the pages show.
+// their output, and compares the output with the page.
 //
 // Commands are the lines of blocks of the language "console" that begin with "$ ". A command that
 // ends with a backslash continues on the next line, and lines that begin with "> " belong to the

@@ -76,8 +76,8 @@ func (p *Player) PlayCommands(ctx context.Context, commands []Command) (remarks 
 	return remarks, nil
 }
 
-// playCommand runs a command, and awaits what a watch prints. A command that is a watch replaces w.
-// took is the time from the first line of the watch to the last.
+// playCommand runs a command, and awaits the lines of a watch. A command that is a watch replaces
+// w. took is the time from the first line of the watch to the last.
 func (p *Player) playCommand(ctx context.Context, command Command, w **watch) (took time.Duration, err error) {
 	p.Screen.command(command.Text)
 	begin := time.Now()

@@ -77,7 +77,7 @@ func parse(args []string) (testRun, error) {
 	return run, nil
 }
 
-// all compiles what the tests import, and runs the tests.
+// all compiles the imports of the tests, and runs the tests.
 func (r testRun) all(ctx context.Context, stdout, stderr io.Writer) error {
 	if err := r.compile(ctx, stderr); err != nil {
 		return err

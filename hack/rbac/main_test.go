@@ -87,7 +87,7 @@ func TestNamespacedVariantHasRolesOnly(t *testing.T) {
 }
 
 // TestVariantsGrantNothingNew: a variant grants nothing that the cluster-wide rules do not grant,
-// except what impersonation needs.
+// except permissions for impersonation.
 func TestVariantsGrantNothingNew(t *testing.T) {
 	s := read(t)
 	all := append(granted(policyRules(s.operator.rules)), granted(policyRules(s.lease.rules))...)
@@ -110,8 +110,8 @@ func TestVariantsGrantNothingNew(t *testing.T) {
 	}
 }
 
-// TestImpersonatingOperatorWritesNoReleases: the operator only watches what releases consist of,
-// and impersonates named ServiceAccounts only.
+// TestImpersonatingOperatorWritesNoReleases: the operator only watches the objects of releases, and
+// impersonates named ServiceAccounts only.
 func TestImpersonatingOperatorWritesNoReleases(t *testing.T) {
 	s := read(t)
 	var releases []string

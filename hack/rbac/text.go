@@ -60,7 +60,7 @@ func clusterBindingOf(role, account, accountNamespace string) string {
 	return "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRoleBinding\n" + metadata(role, "") + bound("ClusterRole", role, account, accountNamespace)
 }
 
-// bound returns what a binding says about a role and a ServiceAccount.
+// bound returns the part of a binding about a role and a ServiceAccount.
 func bound(kind, role, account, accountNamespace string) string {
 	object := fmt.Sprintf(`roleRef:
   apiGroup: rbac.authorization.k8s.io

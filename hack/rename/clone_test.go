@@ -20,7 +20,7 @@ import (
 // not know is found, too.
 var oldName = regexp.MustCompile(`(?i)demoapp[-_. ]?controller|demo\\*\.example\\*\.com|example/demoapp|demoapp-(system|audit)`)
 
-// keptNames match what a fork keeps: the labels of release records, and the copyright.
+// keptNames match names that a fork keeps: the labels of release records, and the copyright.
 var keptNames = []*regexp.Regexp{
 	regexp.MustCompile(`engine\\*\.demo\\*\.example\\*\.com`),
 	regexp.MustCompile(`The DemoApp Controller Authors`),

@@ -74,7 +74,7 @@ func (n Names) check() error {
 	return errors.Join(errs...)
 }
 
-// replacer returns what replaces the current names in all their forms.
+// replacer replaces the current names in all their forms.
 func (n Names) replacer() (*strings.Replacer, error) {
 	if err := n.check(); err != nil {
 		return nil, err

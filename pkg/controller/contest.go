@@ -161,7 +161,7 @@ func (c *Corrections[K]) set(object K, known []series, now time.Time) bool {
 const maxNamed = 3
 
 // ContestText describes a contest about an object. Without fields, another client deletes the
-// object. remedy says what a user can do.
+// object. remedy says how a user can resolve it.
 func ContestText(kind, name string, fields, managers []string, remedy string) string {
 	client := "another client"
 	if len(managers) > 0 {

@@ -329,7 +329,7 @@ func TestHandlersWithInformer(t *testing.T) {
 	})
 }
 
-// play creates, changes and deletes a pod, and checks what each step enqueues.
+// play creates, changes and deletes a pod, and checks the keys that each step enqueues.
 func play(
 	ctx context.Context, t *testing.T, pods typedcorev1.PodInterface,
 	factory informers.SharedInformerFactory, flaky *flakyWatch, q *recorder,

@@ -213,9 +213,9 @@ func (m *Metrics) TimeToReady(controller string) func(time.Duration) {
 }
 
 // WatchErrors returns the watch error handler of an informer. The handler counts failed lists and
-// watches by resource, which names what the informer watches, and logs them as client-go does.
-// Watches that end normally or that are too old do not count, and neither do watches of a resource
-// whose CRD was deleted.
+// watches by resource, the name of the watched resource, and logs them as client-go does. Watches
+// that end normally or that are too old do not count, and neither do watches of a resource whose
+// CRD was deleted.
 func (m *Metrics) WatchErrors(resource string) cache.WatchErrorHandlerWithContext {
 	if m == nil {
 		return cache.DefaultWatchErrorHandler

@@ -21,8 +21,8 @@ import (
 	"github.com/example/demoapp-controller/pkg/metacache"
 )
 
-// Namespaces shows what the metadata of a Namespace says about all objects in it. A nil
-// *Namespaces knows nothing about any namespace: the operator may not watch Namespaces.
+// Namespaces shows the metadata of a Namespace that matters to all objects in it. A nil *Namespaces
+// knows nothing about any namespace: the operator may not watch Namespaces.
 type Namespaces struct {
 	informer cache.SharedIndexInformer
 }
@@ -33,7 +33,7 @@ func NewNamespaces(client metadata.Interface) (*Namespaces, cache.SharedIndexInf
 	return &Namespaces{informer}, informer, err
 }
 
-// keepNamespace drops what Namespaces does not show.
+// keepNamespace drops the metadata that Namespaces does not show.
 func keepNamespace(whole *metav1.PartialObjectMetadata) *metav1.PartialObjectMetadata {
 	kept := metacache.Identity(whole)
 	kept.DeletionTimestamp = whole.DeletionTimestamp

@@ -47,8 +47,8 @@ type PodFacts struct {
 }
 
 // Explain returns why a pod does not start, is not ready, or has failed. The newest fact decides: the
-// node, then the status of the pod, and events only about what the status leaves open. fails says
-// that the pod does not go on by itself. Otherwise, the problem says what the pod waits for; it is
+// node, then the status of the pod, and events only for facts that the status does not have. fails
+// says that the pod does not go on by itself. Otherwise, the problem says why the pod waits; it is
 // zero for a pod that is healthy, begins, or is being deleted. again is the time after which the
 // answer may change without an event of a watch; 0 for never.
 func Explain(f PodFacts) (problem PodProblem, fails bool, again time.Duration) {
@@ -158,8 +158,8 @@ func (f PodFacts) ofContainers() (problem PodProblem, fails bool, again time.Dur
 	return PodProblem{}, false, 0
 }
 
-// withEvents adds what only events say about a container: how a pull fails, and how the liveness
-// probe failed in the life of the last process.
+// withEvents adds facts about a container that only events have: how a pull fails, and how the
+// liveness probe failed in the life of the last process.
 func (f PodFacts) withEvents(container corev1.ContainerStatus, problem PodProblem) PodProblem {
 	ended := cmp.Or(container.State.Terminated, container.LastTerminationState.Terminated)
 	event := f.lastEvent(func(e corev1.Event) bool {

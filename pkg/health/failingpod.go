@@ -26,8 +26,8 @@ type FailingPod struct {
 // String names the pod and its problem.
 func (f FailingPod) String() string { return fmt.Sprintf("pod %s: %s", f.Pod.Name, f.Problem) }
 
-// WithEvents returns the pod with what its events say. It sends one list. After an error, the problem
-// is unchanged.
+// WithEvents returns the pod with the text of its events. It sends one list. After an error, the
+// problem is unchanged.
 func (f FailingPod) WithEvents(ctx context.Context, events corev1client.EventInterface, now time.Time) (FailingPod, error) {
 	warnings, err := WarningsOf(ctx, events, f.Pod)
 	if err != nil {

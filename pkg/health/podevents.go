@@ -64,7 +64,7 @@ func (f PodFacts) lastEvent(matters func(corev1.Event) bool) *corev1.Event {
 // so with the ID no two texts are equal.
 var attempt = regexp.MustCompile(`\b[0-9a-f]{32,64}\b`)
 
-// rpcStatus is what a runtime puts before its texts.
+// rpcStatus is the text that a runtime puts before its messages.
 var rpcStatus = regexp.MustCompile(`rpc error: code = \w+ desc = `)
 
 // eventText returns the message of an event without the parts that differ between two attempts.

@@ -104,7 +104,7 @@ type PodProblem struct {
 	Detail string
 	// Remedy is what to do.
 	Remedy string
-	// Objects are what the pod lacks or waits for, those that are most likely at fault first.
+	// Objects are the missing or awaited objects of the pod, the most likely cause first.
 	Objects []PodObject
 }
 

@@ -174,7 +174,7 @@ func about(seconds int, reason, text string) corev1.Event {
 	return corev1.Event{Type: corev1.EventTypeWarning, Reason: reason, Message: text, LastTimestamp: at(seconds)}
 }
 
-// TestExplain: the newest fact decides, and events only about what the status leaves open.
+// TestExplain: the newest fact decides, and events only for facts that the status does not have.
 func TestExplain(t *testing.T) {
 	const (
 		mount   = `MountVolume.SetUp failed for volume "tls" : secret "shop-crt" not found`

@@ -28,7 +28,7 @@ const (
 	failedCreate = "FailedCreate"
 )
 
-// refusals maps what the API server says about a refused pod to what to do. $1 is the subject of the
+// refusals maps the API server's texts about a refused pod to a remedy. $1 is the subject of the
 // text. Other texts name a webhook or a policy.
 var refusals = []struct {
 	text   refusal.Text
@@ -40,8 +40,8 @@ var refusals = []struct {
 	{refusal.PodSecurityViolated, "meet the Pod Security level of the namespace, or lower the level"},
 }
 
-// controllerPrefix is what the controllers of StatefulSets, DaemonSets and Jobs, and the recorder
-// of their events, put before the answer of the API server.
+// controllerPrefix is the text that the controllers of StatefulSets, DaemonSets and Jobs, and the
+// recorder of their events, put before the answer of the API server.
 var controllerPrefix = regexp.MustCompile(`^(?:\(combined from similar events\): )?(?:Error creating: |[Cc]reate Pod \S+ in StatefulSet \S+ failed error: )?`)
 
 // podName is the name of a pod in the message of the API server. Each attempt to create a pod has

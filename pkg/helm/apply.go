@@ -347,7 +347,7 @@ func (o *operation) holder(object *unstructured.Unstructured) string {
 	return "another client (field managers: " + strings.Join(managers, ", ") + ")"
 }
 
-// fate is what a removal does to an object.
+// fate is the effect of a removal on an object.
 type fate int
 
 const (
@@ -358,7 +358,7 @@ const (
 	fateDeleted
 )
 
-// fateOf decides what a removal does to an object of the release.
+// fateOf decides the effect of a removal on an object of the release.
 func (o *operation) fateOf(info *resource.Info) (*live.Object, fate, error) {
 	if !o.bounds.Allow(info.Namespace) {
 		return nil, fateBarred, nil

@@ -45,8 +45,8 @@ func TestRecordOfAnotherRelease(t *testing.T) {
 	}
 }
 
-// TestUnverifiedNamesDoNotBlockUninstall: what a changed record names that cannot be looked for,
-// or is not the release's, keeps no release from being uninstalled.
+// TestUnverifiedNamesDoNotBlockUninstall: names in a changed record that cannot be read, or do not
+// belong to the release, do not block its uninstall.
 func TestUnverifiedNamesDoNotBlockUninstall(t *testing.T) {
 	bubbleWithOwned(t, func(t *testing.T, f *fixture, desired Release) {
 		f.Edit("ConfigMap", "default/theirs", "kubectl", func(*unstructured.Unstructured) {})

@@ -139,8 +139,8 @@ func TestReplacedUnseen(t *testing.T) {
 	})
 }
 
-// TestMarksGoneWithoutBaseline: what the release applied is known by its fields,
-// too, and what carries another client's marks is theirs.
+// TestMarksGoneWithoutBaseline: objects that the release applied are recognized by their fields,
+// too, and objects with another client's marks belong to that client.
 func TestMarksGoneWithoutBaseline(t *testing.T) {
 	tests := map[string]struct {
 		do    func(f *fixture)

@@ -50,8 +50,8 @@ func (s benchServer) RoundTrip(request *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-// BenchmarkInstall measures what the engine itself takes to install and to
-// upgrade the demo chart, with an owner, and without an API server's work.
+// BenchmarkInstall measures the time of the engine itself for an install and an upgrade of the demo
+// chart, with an owner, and without an API server's work.
 func BenchmarkInstall(b *testing.B) {
 	server := benchServer{Server: fakeapi.New(b), version: &atomic.Int64{}}
 	server.version.Store(1 << 20) // Above all versions of the fake server.

@@ -11,7 +11,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/helm/record"
 )
 
-// Action is what the engine does to a release.
+// Action is an action of the engine on a release.
 type Action string
 
 // The actions that [Decide] chooses from.

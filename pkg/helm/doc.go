@@ -26,7 +26,7 @@
 // Release records have the format of Helm's own Secrets driver, except for the order of
 // the fields. So helm list, history, get, rollback and uninstall work on them. The engine adds its
 // own labels, which identify the inputs of a revision ([record.InputsLabel],
-// [record.RollbackLabel]). Helm's actions decide what happens in which order: hooks with their
+// [record.RollbackLabel]). Helm's actions decide the steps and their order: hooks with their
 // weights and deletion policies, crds/ before templates, keep policies, the length of the history.
 // The objects have Helm's label and annotations. They are applied by server-side apply under Helm's
 // own field manager ([FieldManager]).

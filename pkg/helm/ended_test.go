@@ -29,7 +29,7 @@ func (f *fixture) ends(conditionType string) {
 	})
 }
 
-// keep stores what an observation adds to the baseline, as a controller does in its status.
+// keep stores the additions of an observation to the baseline, as a controller does in its status.
 func (f *fixture) keep(observed Snapshot) {
 	for _, completed := range observed.Completed {
 		i := slices.IndexFunc(f.baseline.Inventory, func(entry InventoryEntry) bool { return entry.ObjectReference == completed.ObjectReference })

@@ -293,7 +293,7 @@ func (e *Engine) Subscribe(subscriber func(release cache.ObjectName, change Chan
 	e.subscribers = append(e.subscribers, subscriber)
 }
 
-// Kinds returns what the API server serves. Run keeps it up to date.
+// Kinds returns the kinds that the API server serves. Run keeps it up to date.
 func (e *Engine) Kinds() *served.Cache { return e.mapper.Cache }
 
 // publish reports a change to the subscribers, after the operation in flight if there is

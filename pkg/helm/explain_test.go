@@ -306,8 +306,8 @@ func TestForeignFieldsOfChangedObject(t *testing.T) {
 	})
 }
 
-// TestChangeOfDriftedObjectIsReported: to put back what another changed leaves our
-// fingerprint as it is, and is news all the same. Nothing is where nothing drifted.
+// TestChangeOfDriftedObjectIsReported: a correction of another client's change does not change our
+// fingerprint, and is reported. Without drift, nothing is reported.
 func TestChangeOfDriftedObjectIsReported(t *testing.T) {
 	for _, kind := range []string{"ConfigMap", "Deployment"} {
 		t.Run(kind, func(t *testing.T) {

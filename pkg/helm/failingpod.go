@@ -64,7 +64,7 @@ func (e *Engine) FailingPod(ctx context.Context, object ObjectHealth) (string, e
 	return refused, nil
 }
 
-// explainPod returns the problem of a pod, with what its events say if only they have the details.
+// explainPod returns the problem of a pod, with the text of its events if only they have the details.
 func (e *Engine) explainPod(ctx context.Context, failing health.FailingPod) string {
 	if failing.Problem.InEvents() {
 		explained, err := failing.WithEvents(ctx, e.clientset.CoreV1().Events(failing.Pod.Namespace), e.clock.Now())

@@ -136,7 +136,7 @@ func faultCases() map[string]faultCase {
 	}
 }
 
-// act does what the case is about, once.
+// act makes the step of the case, once.
 func (c faultCase) act(f *fixture, desired Release) (done bool, err error) {
 	if c.uninstall {
 		_, err := f.engine.Uninstall(f.t.Context(), desired, f.baseline)
@@ -151,8 +151,8 @@ func (c faultCase) act(f *fixture, desired Release) (done bool, err error) {
 	return err == nil && decision.Action == ActionNone, err
 }
 
-// rollBack does what a controller does that has had enough of the desired inputs:
-// once the newest revision was an attempt at them, it rolls back.
+// rollBack plays a controller that gives up the desired inputs: once the newest revision was an
+// attempt at them, it rolls back.
 func rollBack(f *fixture, desired Release) (done bool, err error) {
 	f.t.Helper()
 	observed, err := f.engine.Observe(f.t.Context(), desired.Key(), f.baseline)
@@ -167,8 +167,8 @@ func rollBack(f *fixture, desired Release) (done bool, err error) {
 	return err == nil, err
 }
 
-// converge acts until nothing is left to do, as a controller does with its
-// retries, and returns what that came to.
+// converge acts until nothing is left to do, as a controller does with its retries, and returns the
+// end state.
 func (c faultCase) converge(t *testing.T, f *fixture, desired Release) endState {
 	t.Helper()
 	var errs []error

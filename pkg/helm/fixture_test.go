@@ -30,8 +30,8 @@ import (
 
 func TestMain(m *testing.M) { synctestmain.Run(m) }
 
-// fixture is an engine that runs on a fake API server, and what a controller
-// would keep for one release.
+// fixture is an engine that runs on a fake API server, and the state that a controller would keep
+// for one release.
 type fixture struct {
 	*fakeapi.Server
 

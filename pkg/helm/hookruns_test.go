@@ -192,7 +192,7 @@ func TestHookOfInterruptedAttempt(t *testing.T) {
 	})
 }
 
-// TestWaitThatTimesOut: the error says what holds a hook.
+// TestWaitThatTimesOut: the error names the reason why a hook does not end.
 func TestWaitThatTimesOut(t *testing.T) {
 	tests := map[string]struct {
 		change func(*unstructured.Unstructured)

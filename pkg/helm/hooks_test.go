@@ -298,7 +298,7 @@ func TestHookOfTheNameOfAnObject(t *testing.T) {
 						"templates/a.yaml": configMap("a", data), "templates/hook.yaml": namesake("pre-install,pre-upgrade", test.policies),
 					})
 				}
-				// How many applies a step takes depends on what watches have shown.
+				// The number of applies of a step depends on the events of watches.
 				wantSteps := func(what string, want []string) {
 					t.Helper()
 					if diff := cmp.Diff(want, slices.Compact(f.steps())); diff != "" {

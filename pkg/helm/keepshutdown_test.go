@@ -83,7 +83,7 @@ func TestKeepShutdown(t *testing.T) {
 	}
 }
 
-// TestKeptShutdownIsNoDrift: the record has what the objects have.
+// TestKeptShutdownIsNoDrift: the record equals the objects.
 func TestKeptShutdownIsNoDrift(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
 		desired := made(t, workloadChart("web:1", abrupt))

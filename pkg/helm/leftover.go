@@ -64,8 +64,8 @@ func enumerate(names []string) string {
 	return message.List(short, maxEnumerated)
 }
 
-// leftByRelease has what the uninstalls of releases left whose objects are awaited. A process that
-// did not begin an uninstall does not know it.
+// leftByRelease has the objects left by uninstalls that still wait for objects. A process that did
+// not begin an uninstall does not know it.
 type leftByRelease struct {
 	mu       sync.Mutex
 	releases map[cache.ObjectName][]Leftover
@@ -152,8 +152,9 @@ func (o *operation) leaveExcluded(err error) {
 	}
 }
 
-// leaveOthers notes what Helm's uninstall of a revision does not remove: objects that hooks created,
-// and the volumes of StatefulSets. It removes the hooks that are known to be hooks of the owner's release.
+// leaveOthers notes objects that Helm's uninstall of a revision does not remove: objects that hooks
+// created, and the volumes of StatefulSets. It removes the hooks that are known to be hooks of the
+// owner's release.
 func (o *operation) leaveOthers(rls *releasev1.Release) {
 	for _, hook := range rls.Hooks {
 		if slices.Contains(hook.DeletePolicies, releasev1.HookSucceeded) && hook.LastRun.Phase != releasev1.HookPhaseFailed {

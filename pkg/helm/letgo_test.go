@@ -99,7 +99,7 @@ func TestLetGoForeignRelease(t *testing.T) {
 	})
 }
 
-// TestOrphaned: only what the garbage collector does to all objects counts as a deletion with the
+// TestOrphaned: only the garbage collector's change of all objects counts as a deletion with the
 // propagation policy Orphan.
 func TestOrphaned(t *testing.T) {
 	edit := func(kind string, change func(*unstructured.Unstructured)) func(*fixture) {

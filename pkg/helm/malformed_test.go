@@ -22,7 +22,7 @@ func invalid(causes ...*field.Error) error {
 	return apierrors.NewInvalid(schema.GroupKind{Kind: "Service"}, "web", causes)
 }
 
-// uniquePorts is what the API server demands of a Service.
+// uniquePorts is a rule of the API server for Services.
 func uniquePorts(object *unstructured.Unstructured) error {
 	ports, _, err := unstructured.NestedSlice(object.Object, "spec", "ports")
 	if err != nil {

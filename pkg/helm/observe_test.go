@@ -56,7 +56,7 @@ func TestObserveHealth(t *testing.T) {
 	})
 }
 
-// TestObserveFails: what cannot be known is not guessed.
+// TestObserveFails: unknown facts are not guessed.
 func TestObserveFails(t *testing.T) {
 	t.Run("kind may not be watched", func(t *testing.T) {
 		bubble(t, func(t *testing.T, f *fixture) {

@@ -169,7 +169,7 @@ func (g *game) unseen() int {
 	return 100 + g.fresh
 }
 
-// reconcile does once what a controller does for the release.
+// reconcile makes one step of a controller for the release.
 func (g *game) reconcile(i int) (done bool, err error) {
 	f, release := g.f, g.of(i)
 	if _, ok := g.desired[i]; !ok {

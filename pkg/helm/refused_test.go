@@ -31,8 +31,8 @@ func refuseBad(_ fakeapi.Request, object *unstructured.Unstructured) error {
 	return nil
 }
 
-// TestRefusedObject: what the API server refuses is terminal, is recorded as failed,
-// and does not pile up revisions.
+// TestRefusedObject: a refusal of the API server is terminal, is recorded as failed, and does not
+// pile up revisions.
 func TestRefusedObject(t *testing.T) {
 	bad := func(t *testing.T) Release {
 		t.Helper()

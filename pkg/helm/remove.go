@@ -105,7 +105,7 @@ func isCustom(info *resource.Info) bool {
 
 // awaitGone waits until deleted custom resources are gone. For each of them, the wait ends when half
 // of the release's timeout has passed since its deletion, so that the remaining objects can be
-// removed in time. A restart does not extend the wait. What still exists then is left.
+// removed in time. A restart does not extend the wait. Objects that still exist then are left.
 func (o *operation) awaitGone(custom kube.ResourceList) []error {
 	leaving := map[Identity]*unstructured.Unstructured{}
 	for _, info := range custom {

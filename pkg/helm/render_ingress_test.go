@@ -142,8 +142,8 @@ func TestDemoAppHTTPRoute(t *testing.T) {
 	}
 }
 
-// TestDemoAppIsNotExposed: what the cluster does not support is not rendered at
-// all, so that the manifest stays the same as without it.
+// TestDemoAppIsNotExposed: unsupported objects are not rendered at all, so that the manifest stays
+// the same as without them.
 func TestDemoAppIsNotExposed(t *testing.T) {
 	off := ingressOn(map[string]any{"enabled": true, "secretName": "cert"})
 	off["enabled"] = false

@@ -137,8 +137,7 @@ func TestDemoAppPlacement(t *testing.T) {
 	}
 }
 
-// TestDemoAppFreeValues: what the operator does not set itself gets where it
-// belongs.
+// TestDemoAppFreeValues: values that the operator does not set itself reach the right place.
 func TestDemoAppFreeValues(t *testing.T) {
 	objects := mustRender(t, map[string]any{
 		"resources":         map[string]any{"limits": map[string]any{"cpu": 1, "memory": "1Gi"}},
@@ -320,7 +319,7 @@ func TestRefusedValues(t *testing.T) {
 	})
 }
 
-// TestLongErrorsAreShortened: what a template says is cut, and still known by its type.
+// TestLongErrorsAreShortened: the message of a template is cut, and still known by its type.
 func TestLongErrorsAreShortened(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
 		desired := made(t, map[string]string{"templates/a.yaml": `{{ fail (repeat 1000000 "€") }}`})

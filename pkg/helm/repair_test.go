@@ -169,8 +169,7 @@ func TestDrift(t *testing.T) {
 	}
 }
 
-// TestRepairInPart: what could be repaired is known, although something else could
-// not.
+// TestRepairInPart: repaired objects are known, although other objects could not be repaired.
 func TestRepairInPart(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
 		desired := made(t, map[string]string{"templates/a.yaml": configMap("a", "1"), "templates/b.yaml": configMap("b", "1")})
@@ -212,7 +211,7 @@ func TestRepairInPart(t *testing.T) {
 	})
 }
 
-// meant is an object without what the API server adds.
+// meant is an object without the additions of the API server.
 func meant(object *unstructured.Unstructured) map[string]any {
 	if object == nil {
 		return nil

@@ -70,7 +70,7 @@ func TestForceReplace(t *testing.T) {
 	})
 }
 
-// TestForceReplaceInRollback: a rollback replaces what the failed upgrade has replaced.
+// TestForceReplaceInRollback: a rollback replaces the objects that the failed upgrade has replaced.
 func TestForceReplaceInRollback(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
 		desired := replaceable(t, f)

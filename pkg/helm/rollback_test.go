@@ -18,7 +18,7 @@ import (
 	"github.com/example/demoapp-controller/test/fakeapi"
 )
 
-// first and refusedSecond are what a release is to be, one after the other.
+// first and refusedSecond are two desired releases, one after the other.
 func first(t *testing.T) Release {
 	t.Helper()
 	return made(t, map[string]string{

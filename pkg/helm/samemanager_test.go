@@ -13,8 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// applyAs applies what the engine applied to an object, with a changed value, under its field
-// manager.
+// applyAs repeats the engine's apply of an object, with a changed value, under its field manager.
 func (f *fixture) applyAs(manager, kind string, changed func(*unstructured.Unstructured)) {
 	f.t.Helper()
 	object := f.Object(kind, "default/web")
@@ -99,8 +98,8 @@ func TestApplyWithoutChangeUnderOwnFieldManager(t *testing.T) {
 	})
 }
 
-// TestRequestedUpgradeAppliesAllObjects: a person who requests an upgrade does not rely on what the
-// engine knows.
+// TestRequestedUpgradeAppliesAllObjects: a requested upgrade does not rely on the engine's
+// knowledge.
 func TestRequestedUpgradeAppliesAllObjects(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
 		desired := demo(t, nil)

@@ -72,7 +72,7 @@ func (f *fixture) drifted(desired Release) (revision int, drifts []string) {
 }
 
 // TestDriftAfterFailedUpgrade: the deployed revision stays the baseline while upgrades are
-// refused. What a failed upgrade applied is no drift, also after a restart.
+// refused. Changes of a failed upgrade are no drift, also after a restart.
 func TestDriftAfterFailedUpgrade(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
 		f.must(threeMaps(t, "1"), ActionInstall, CauseNotInstalled)
@@ -129,8 +129,8 @@ func TestDriftAfterFailedUpgrade(t *testing.T) {
 	})
 }
 
-// TestRollbackAfterRepair: a repair of the deployed revision does not hide what failed
-// attempts have sent before. A rollback restores it.
+// TestRollbackAfterRepair: a repair of the deployed revision does not hide the changes of earlier
+// failed attempts. A rollback restores it.
 func TestRollbackAfterRepair(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
 		f.must(threeMaps(t, "1"), ActionInstall, CauseNotInstalled)

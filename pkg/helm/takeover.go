@@ -217,7 +217,7 @@ func (o *operation) clientSideManagers(info *resource.Info) func(live metav1.Obj
 
 // upstreamManagers returns the field managers under which an upstream operator wrote an object. Helm
 // uses the name of the binary, so these are also the managers that set Helm's mark. Any client may
-// send no name. What such a client wrote counts only if the manifest of the upstream operator, former,
+// send no name. A write of such a client counts only if the manifest of the upstream operator, former,
 // sets one of the fields.
 func upstreamManagers(live metav1.Object, former *unstructured.Unstructured) sets.Set[string] {
 	managers := sets.New(FieldManager, helmOperator)
@@ -257,8 +257,8 @@ func asUpstream(former *unstructured.Unstructured, live metav1.Object) *unstruct
 	return former
 }
 
-// TakenOver returns what a takeover makes of a live object. former is the object's version in the manifest
-// of the upstream operator, or nil, and applied the answer to a dry run of the engine's apply.
+// TakenOver returns a live object after a takeover. former is the object's version in the manifest of the
+// upstream operator, or nil, and applied the answer to a dry run of the engine's apply.
 func TakenOver(
 	ctx context.Context, client dynamic.ResourceInterface, live, former, applied *unstructured.Unstructured,
 ) (*unstructured.Unstructured, error) {
@@ -290,7 +290,7 @@ type patchStep struct {
 }
 
 // replacing returns the JSON patch that gives an object the content of another version, except for its
-// status and what identifies it.
+// status and its identity.
 func replacing(live, after *unstructured.Unstructured) ([]byte, error) {
 	patch := []patchStep{}
 	replace := func(path string, before, after map[string]any, skip ...string) {

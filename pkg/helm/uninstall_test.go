@@ -42,8 +42,8 @@ func TestUninstall(t *testing.T) {
 	})
 }
 
-// TestUninstallPreconditions: what took the place of an object of ours between
-// the look and the deletion is not deleted.
+// TestUninstallPreconditions: an object that replaced ours between the read and the deletion is not
+// deleted.
 func TestUninstallPreconditions(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
 		desired := demo(t, nil)

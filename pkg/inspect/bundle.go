@@ -34,19 +34,19 @@ const (
 	MaxBundle = 64 << 20
 )
 
-// Bundle has what a person who supports the operator wants to read, without secrets.
+// Bundle has the data that a supporter of the operator wants to read, without secrets.
 type Bundle struct {
 	// Files are the contents by name.
 	Files map[string][]byte
-	// LeftOut says what the bundle lacks: a missing permission, a limit, or content that is always removed.
+	// LeftOut names the missing parts of the bundle: a missing permission, a limit, or content that is always removed.
 	LeftOut []string
 
 	size int
 }
 
 // Bundle reads the objects of all kinds of the operator in a namespace, all if it is empty, their
-// events, and the operator's Lease, Deployment, pods and logs. What the user may not read is left
-// out. It reads no Secret.
+// events, and the operator's Lease, Deployment, pods and logs. Objects that the user may not read
+// are left out. It reads no Secret.
 func (c *Cluster) Bundle(ctx context.Context, namespace string) (*Bundle, error) {
 	kinds, err := c.Kinds(ctx)
 	if err != nil {
@@ -195,7 +195,7 @@ func (c *Cluster) addLog(ctx context.Context, b *Bundle, pod *corev1.Pod, contai
 	b.add("operator/logs/"+pod.Name+"-"+container+suffix, text)
 }
 
-// maskObject removes what may be secret from an object of a user.
+// maskObject removes fields that may be secret from an object of a user.
 func maskObject(object *unstructured.Unstructured) {
 	unstructured.RemoveNestedField(object.Object, "metadata", "managedFields")
 	unstructured.RemoveNestedField(object.Object, "status", "deployedRelease", "manifest")
@@ -269,7 +269,7 @@ func maskArguments(arguments []string) {
 	}
 }
 
-// leaveOut records what cannot be read. The API server's error names the missing permission.
+// leaveOut records an unreadable part. The API server's error names the missing permission.
 func (b *Bundle) leaveOut(what string, err error) {
 	b.LeftOut = append(b.LeftOut, what+": "+strings.Join(strings.Fields(err.Error()), " "))
 }

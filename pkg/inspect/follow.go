@@ -19,8 +19,8 @@ import (
 var followed = []schema.GroupVersionResource{{Version: "v1", Resource: "pods"}, {Version: "v1", Resource: "events"}}
 
 // Follow calls changed whenever the tree of an object of the operator in a namespace may have
-// changed, until the context ends. It watches the metadata of pods and events. What the caller may
-// not watch is left out.
+// changed, until the context ends. It watches the metadata of pods and events. Resources that the
+// caller may not watch are left out.
 func (c *Cluster) Follow(ctx context.Context, namespace string, changed func()) error {
 	ctx = klog.NewContext(ctx, klog.Logger{})
 	var running sync.WaitGroup

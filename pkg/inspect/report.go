@@ -17,7 +17,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/images"
 )
 
-// Report is what the operator reports about itself on the Lease of its leader.
+// Report is the operator's report about itself on the Lease of its leader.
 type Report struct {
 	apimeta.OperatorReport
 

@@ -21,7 +21,7 @@ import (
 	"k8s.io/client-go/util/retry"
 )
 
-// FieldManager is the field manager of what a user writes with the plugin. The name does not begin
+// FieldManager is the field manager of users who write with the plugin. The name does not begin
 // with "kubectl": Flux takes fields of such managers back when it applies the object.
 const FieldManager = "demoapp-plugin"
 

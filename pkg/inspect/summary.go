@@ -15,8 +15,8 @@ import (
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 )
 
-// Status is what the status of an object of any kind of the operator has in common. Release is
-// zero for kinds without a release, and for a release that was not installed yet.
+// Status has the common fields of the status of any kind of the operator. Release is zero for kinds
+// without a release, and for a release that was not installed yet.
 type Status struct {
 	Conditions         []metav1.Condition
 	ObservedGeneration int64

@@ -104,9 +104,9 @@ var controlled = map[schema.GroupKind]schema.GroupVersionKind{
 	demov1alpha1.SchemeGroupVersion.WithKind("DemoAppCluster").GroupKind(): demov1alpha1.SchemeGroupVersion.WithKind("DemoApp"),
 }
 
-// Tree reads an object and everything below it: the objects of its release or its children, what
-// Kubernetes makes of them, down to pods, and the same for children of the operator's own kinds. It
-// fails if the root cannot be read. Whatever else cannot be read is a node with Err.
+// Tree reads an object and everything below it: the objects of its release or its children, the
+// objects that Kubernetes makes of them, down to pods, and the same for children of the operator's
+// own kinds. It fails if the root cannot be read. Whatever else cannot be read is a node with Err.
 func (c *Cluster) Tree(ctx context.Context, root Reference) (*Node, error) {
 	return c.tree(ctx, root, func(*Node) bool { return true })
 }
@@ -325,8 +325,9 @@ func (t *treeReader) listFor(ctx context.Context, node *Node, kind schema.GroupV
 	return t.cluster.List(ctx, kind, node.Namespace, selectorOf(node.Object))
 }
 
-// selectorOf returns the label selector of what a controller creates for an object, so that a list
-// does not grow with the namespace. It is empty if the objects need not have a common label.
+// selectorOf returns the label selector of the objects that a controller creates for an object, so
+// that a list does not grow with the namespace. It is empty if the objects need not have a common
+// label.
 func selectorOf(owner *unstructured.Unstructured) string {
 	switch owner.GetKind() {
 	case "DemoAppCluster":
@@ -347,8 +348,8 @@ func selectorOf(owner *unstructured.Unstructured) string {
 	return valid.String()
 }
 
-// controlledKind returns the kind of what a controller creates for a node's object. A Deployment
-// without replicas has only empty ReplicaSets, which a tree does not show.
+// controlledKind returns the kind of the objects that a controller creates for a node's object. A
+// Deployment without replicas has only empty ReplicaSets, which a tree does not show.
 func controlledKind(node *Node) (schema.GroupVersionKind, bool) {
 	kind, ok := controlled[node.GroupKind()]
 	if kind == replicaSets {

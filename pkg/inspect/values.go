@@ -134,8 +134,8 @@ func (d Differ) Restore(ctx context.Context, owner *unstructured.Unstructured, r
 	return restored, err
 }
 
-// restoreSpec restores an owner whose spec is the values. What the operator overrides stays as it
-// is in the spec: an override may be secret.
+// restoreSpec restores an owner whose spec is the values. Overridden values stay as they are in the
+// spec: an override may be secret.
 func restoreSpec(owner *unstructured.Unstructured, record *helm.Recorded, records []*helm.Recorded) (*Restored, error) {
 	current := ofGeneration(records, owner)
 	if current == nil {

@@ -11,7 +11,7 @@ import (
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 )
 
-// gates are what a hold waits for, by its reason.
+// gates are the names of the gates that hold a change, by its reason.
 var gates = map[string]string{
 	releasev1alpha1.ReasonOutsideWindow:      "upgrade window",
 	releasev1alpha1.ReasonRolloutQueued:      "rollout",
@@ -23,7 +23,7 @@ var gates = map[string]string{
 	ReasonUnseen:                             "operator",
 }
 
-// WaitsFor returns a function that says in a few words what an object waits for: another object, as
+// WaitsFor returns a function that says in a few words why an object waits: another object, as
 // KIND/NAME, or the gate that holds a change. The text is empty if the object is ready or names no
 // such object or gate. The function reads nothing but the summary, so that lists stay cheap;
 // [Cluster.Why] follows an object to the cause.

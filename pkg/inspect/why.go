@@ -111,7 +111,7 @@ type facts struct {
 	operator *operatorFacts
 }
 
-// operatorFacts are what the Lease says about the operator.
+// operatorFacts are the facts in the operator's Lease.
 type operatorFacts struct {
 	lease   Reference
 	report  Report
@@ -119,7 +119,7 @@ type operatorFacts struct {
 	running bool
 }
 
-// finding is what an object says about why it is not ready.
+// finding says why an object is not ready, according to the object.
 type finding struct {
 	verdict  Verdict
 	text     string
@@ -174,7 +174,7 @@ func (w *why) readNode(ctx context.Context, node *Node) {
 	}
 }
 
-// readOperator reads what the operator reports.
+// readOperator reads the operator's report.
 func (w *why) readOperator(ctx context.Context) {
 	lease := Reference{
 		GroupVersionKind: schema.GroupVersionKind{Group: "coordination.k8s.io", Version: "v1", Kind: "Lease"},
@@ -315,7 +315,7 @@ func (w *why) blameOperator() {
 	e.Commands = []string{fmt.Sprintf("kubectl get pods -n %s", operator.lease.Namespace), kubectl("describe", operator.lease)}
 }
 
-// find says what an object says about why it is not ready. It decides from the facts alone.
+// find returns why an object is not ready, according to the object. It decides from the facts alone.
 func (f facts) find(node *Node) finding {
 	switch {
 	case node.Object == nil && node.Err != nil:

@@ -56,7 +56,7 @@ func podOf(node *Node) (*corev1.Pod, error) {
 	return pod, runtime.DefaultUnstructuredConverter.FromUnstructured(node.Object.Object, pod)
 }
 
-// logsOf returns the command that shows what the last process of a container wrote.
+// logsOf returns the command that shows the logs of the last process of a container.
 func logsOf(pod *corev1.Pod, container string) string {
 	logs := fmt.Sprintf("kubectl logs %s -n %s -c %s", pod.Name, pod.Namespace, container)
 	for _, status := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
@@ -120,7 +120,7 @@ func (f facts) ofClaim(node *Node) finding {
 	return found
 }
 
-// ofTerminating says what the deletion of any other object waits for.
+// ofTerminating says why the deletion of any other object waits.
 func (f facts) ofTerminating(node *Node) finding {
 	if node.GroupKind() == namespaces.GroupKind() {
 		return namespaceFinding(node)

@@ -61,7 +61,7 @@ var refusals = []knownRefusal{
 	{refusal.PortAllocated, schema.GroupVersionKind{}, false, NeedsPerson, ""},
 }
 
-// refusalOf returns what a text of the API server says about a refused object.
+// refusalOf returns the meaning of a text of the API server about a refused object.
 func refusalOf(node *Node, text string) (finding, bool) {
 	for _, r := range refusals {
 		if !r.text.In(text) {
@@ -87,7 +87,7 @@ func refusalOf(node *Node, text string) (finding, bool) {
 				next.Namespace = ""
 			}
 			found.next, found.commands = &next, []string{kubectl(r.verb, next)}
-			// A namespace that is being deleted says what its deletion waits for.
+			// A namespace that is being deleted says why its deletion waits.
 			found.blamed = r.kind != namespaces
 		}
 		return found, true

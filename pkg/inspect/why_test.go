@@ -265,8 +265,8 @@ status:
 	expect.Equal(t, "commands", []string{"kubectl edit website.webapp.example.com web -n shop"}, explanation.Commands)
 }
 
-// TestWhyWithoutPermissions: the verdict does not depend on what the user may read, because the
-// message of the owner names the pod and its problem.
+// TestWhyWithoutPermissions: the verdict does not depend on the permissions of the user, because
+// the message of the owner names the pod and its problem.
 func TestWhyWithoutPermissions(t *testing.T) {
 	message := `Deployment "web": Available: 0/1: pod web-1: container "web": ImagePullBackOff: the image "web:1" cannot be pulled; check that the image exists`
 	inventory := "], inventory: [{apiVersion: apps/v1, kind: Deployment, namespace: shop, name: web}"

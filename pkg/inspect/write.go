@@ -24,7 +24,7 @@ import (
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 )
 
-// Action is what a user asks the operator to do with an object.
+// Action is the user's request to the operator about an object.
 type Action string
 
 const (
@@ -36,8 +36,8 @@ const (
 	// Suspend freezes the object by an annotation, for every kind. It writes no field, because a
 	// GitOps tool would write the field again.
 	Suspend Action = "suspend"
-	// Resume removes that annotation, and sets spec.suspend to false if spec.suspend is what
-	// suspends the object.
+	// Resume removes that annotation, and sets spec.suspend to false if spec.suspend suspends the
+	// object.
 	Resume Action = "resume"
 )
 
@@ -149,7 +149,7 @@ func (c change) warnings(live *unstructured.Unstructured) []string {
 	return found
 }
 
-// suspensions say what else suspends the object of a request.
+// suspensions name further settings that suspend the object of a request.
 func suspensions(live, after *unstructured.Unstructured, request Request) []string {
 	suspended := StatusOf(live).Condition(apimeta.ConditionSuspended)
 	if suspended == nil {

@@ -137,14 +137,14 @@ func described(missing map[string][]permission) []string {
 
 // access are the questions about the operator's own permissions. Each user may ask them.
 type access struct {
-	// rules returns what the operator may do in a namespace.
+	// rules returns the permissions of the operator in a namespace.
 	rules func(ctx context.Context, namespace string) (authorizationv1.SubjectRulesReviewStatus, error)
 	// allowed reports whether the operator has a permission.
 	allowed func(ctx context.Context, p permission) (bool, error)
 }
 
-// review compares permissions with what the operator may do. It asks once for each namespace, and
-// for single permissions only where the API server does not know all rules.
+// review compares needed permissions with the operator's permissions. It asks once for each
+// namespace, and for single permissions only where the API server does not know all rules.
 type review struct {
 	access
 

@@ -48,7 +48,7 @@ type replicas struct {
 	leaving bool
 }
 
-// replicaEntry is what one replica reports.
+// replicaEntry is the report of one replica.
 type replicaEntry struct {
 	Renewed metav1.MicroTime `json:"renewed"`
 	Shards  []int            `json:"shards,omitempty"`

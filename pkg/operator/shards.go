@@ -28,7 +28,7 @@ var errNotInGroup = errors.New("another group of replicas holds the lease")
 // period.
 const looks = 4
 
-// shardStanding is what this replica does about a shard.
+// shardStanding is the relation of this replica to a shard.
 type shardStanding int
 
 const (

@@ -78,7 +78,7 @@ func (o *Options) VersionLine() string {
 	return fmt.Sprintf("%s commit=%s date=%s goversion=%s", o.Version, o.Commit, o.Date, runtime.Version())
 }
 
-// invalidInMetricName matches what a name of a program may have, and a name of a metric may not.
+// invalidInMetricName matches characters that a name of a program may have, and a name of a metric may not.
 var invalidInMetricName = regexp.MustCompile(`^[0-9]|[^a-zA-Z0-9_]`)
 
 // buildInfo returns the metric <name of the program>_build_info. Its value is always 1.

@@ -44,12 +44,12 @@ func oneOf(flag, value string, allowed ...string) error {
 	return fmt.Errorf("--%s: no value %q; use %s or %s", flag, value, strings.Join(allowed[:len(allowed)-1], ", "), allowed[len(allowed)-1])
 }
 
-// noun says what the value of a flag is, by its type.
+// noun names the kind of value of a flag, by its type.
 var noun = map[string]string{
 	"bool": "true or false", "duration": "a duration, such as 5m", "int": "a whole number", "uint16": "a number from 0 to 65535",
 }
 
-// explainFlag names the flag that a user meant by an unknown one, and what a value has to be.
+// explainFlag names the flag that a user meant by an unknown one, and the valid values.
 func explainFlag(cmd *cobra.Command, err error) error {
 	var invalid *pflag.InvalidValueError
 	if errors.As(err, &invalid) {
@@ -124,8 +124,8 @@ func explainCommand(cmd *cobra.Command, args []string) error {
 	return fmt.Errorf("no command %q; %s --help lists the commands", args[0], cmd.CommandPath())
 }
 
-// explain returns an error in one line, with what the user can do about it: the name that was
-// meant, or the command that lists permissions.
+// explain returns an error in one line, with a remedy: the name that was meant, or the command that
+// lists permissions.
 func (c *command) explain(ctx context.Context, err error) string {
 	text := oneLine(err)
 	var refused apierrors.APIStatus

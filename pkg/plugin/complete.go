@@ -17,8 +17,8 @@ import (
 )
 
 // completerPrefix begins the name of the program that kubectl runs to complete the arguments of a
-// plugin: kubectl_complete-demoapp for kubectl-demoapp. It prints what cobra's hidden command
-// prints. See https://kubernetes.io/docs/tasks/extend-kubectl/kubectl-plugins.
+// plugin: kubectl_complete-demoapp for kubectl-demoapp. It prints the output of cobra's hidden
+// command. See https://kubernetes.io/docs/tasks/extend-kubectl/kubectl-plugins.
 const completerPrefix = "kubectl_complete-"
 
 // completing returns the arguments of a program, which completes if it runs under the name of a

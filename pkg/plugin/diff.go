@@ -119,7 +119,7 @@ func (c *command) printDiff(output string, found []inspect.Difference, to string
 	return nil
 }
 
-// differ returns what compares an object. It first warns if the operator has another version than
+// differ returns the Differ for an object. It first warns if the operator has another version than
 // the plugin's functions.
 func (c *command) differ(ctx context.Context, cluster *inspect.Cluster, object *unstructured.Unstructured, showSecrets bool) inspect.Differ {
 	functions, registered := c.options.Kinds[object.GroupVersionKind().GroupKind()]

@@ -116,7 +116,7 @@ func chartsOf(objects []*unstructured.Unstructured) []string {
 	return sets.List(charts)
 }
 
-// listPrinter returns what prints a list, and then each object of the list that changes.
+// listPrinter returns a function that prints a list, and then each object of the list that changes.
 func (c *command) listPrinter(ctx context.Context, cluster *inspect.Cluster, o getOptions) (func([]listed) error, error) {
 	if o.output != "" && o.output != "wide" {
 		return func(list []listed) error {
@@ -184,7 +184,7 @@ func (c *command) watchList(
 	return group.Wait()
 }
 
-// query is what a list reads.
+// query selects the objects of a list.
 type query struct {
 	kinds []inspect.Kind
 	// names are the names of objects, without their kinds; nil for all objects of the kinds.

@@ -207,7 +207,7 @@ func targetOf(job *batchv1.Job) string {
 	return cmp.Or(values["RESTORE_DATABASE"], values["BACKUP_DATABASE"])
 }
 
-// followRestore waits until a Job ends, and prints what its pod waits for, and its logs.
+// followRestore waits until a Job ends, and prints why its pod waits, and its logs.
 func (c *command) followRestore(ctx context.Context, kube kubernetes.Interface, job *batchv1.Job) error {
 	var pod *corev1.Pod
 	var ended *batchv1.JobCondition
@@ -258,7 +258,7 @@ func endOf(job *batchv1.Job) *batchv1.JobCondition {
 	return nil
 }
 
-// waitsFor says what a restore does, or waits for.
+// waitsFor names the current step or wait of a restore.
 func waitsFor(job *batchv1.Job, pod *corev1.Pod) string {
 	if pod == nil {
 		return "waiting for the pod of Job " + job.Name

@@ -27,7 +27,7 @@ type writeOptions struct {
 	timeout                time.Duration
 }
 
-// done says what an action did, in the past tense.
+// done describes a completed action, in the past tense.
 var done = map[inspect.Action]string{
 	inspect.Reconcile: "requested to reconcile", inspect.Retry: "requested to retry", inspect.Suspend: "suspended", inspect.Resume: "resumed",
 }

@@ -8,7 +8,7 @@ import (
 	"iter"
 )
 
-// Size is what a decoded document consists of.
+// Size is the number and the size of the parts of a decoded document.
 type Size struct {
 	// Nodes is the number of keys, scalars, lists and objects.
 	Nodes int

@@ -2,10 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package refusal recognizes, by texts of Kubernetes, why an object or its pods are refused. A text may
-// only explain: in messages of conditions and events, and to users of the plugin. What the operator does
-// follows from the status, reason, causes and fields of an answer, because texts change with each version
-// of Kubernetes. [ImpersonationMissing] is the exception. All texts are here, and the integration tests
-// have each supported version refuse an object for each of them.
+// only explain: in messages of conditions and events, and to users of the plugin. The operator decides by
+// status, reason, causes and fields of an answer, because texts change with each version of Kubernetes.
+// [ImpersonationMissing] is the exception. All texts are here, and the integration tests have each
+// supported version refuse an object for each of them.
 package refusal
 
 import (

@@ -47,7 +47,7 @@ type File struct {
 	Object bool
 }
 
-// Result is what New makes.
+// Result has the files that New makes.
 type Result struct {
 	Kind  schema.GroupVersionKind
 	Files []File
@@ -57,7 +57,7 @@ type Result struct {
 	Widened []string
 	// HasSchema reports whether the chart has a values.schema.json.
 	HasSchema bool
-	// Notes say what the RBAC may lack.
+	// Notes name permissions that the RBAC may lack.
 	Notes []string
 }
 

@@ -87,8 +87,8 @@ func admit(t *testing.T, crd, spec string) (removed, errs []string) {
 	return removed, errs
 }
 
-// TestAdmission: the CRDs of the charts accept what the charts accept, and refuse what a structural
-// schema can express.
+// TestAdmission: the CRDs of the charts accept all values that the charts accept, and refuse
+// invalid values as far as a structural schema can.
 func TestAdmission(t *testing.T) {
 	tests := []struct {
 		chart, spec string
@@ -225,8 +225,8 @@ func TestConvert(t *testing.T) {
 	}
 }
 
-// TestRules: the operator gets the resources of all objects, also of those that are switched on,
-// and what the chart grants, but not for the hooks of tests.
+// TestRules: the operator gets the resources of all objects, also of optional objects, and the
+// permissions that the chart grants, but not for the hooks of tests.
 func TestRules(t *testing.T) {
 	_, files := made(t, "typed", Options{Group: "apps.example.com"})
 	got := rulesOf(t, files)
@@ -259,7 +259,7 @@ func rulesOf(t *testing.T, files map[string]string) (rules []string) {
 }
 
 // TestConditionalObjects: the operator gets the resources of objects behind any condition. A note names
-// each template without a rendered object, and what the texts of templates do not show.
+// each template without a rendered object, and the kinds that the texts of templates do not show.
 func TestConditionalObjects(t *testing.T) {
 	result, files := made(t, "conditional", Options{})
 	const verbs = " get,list,watch,create,patch,delete"

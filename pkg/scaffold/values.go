@@ -45,7 +45,7 @@ func pathsOf(paths map[string]bool, templates map[string]string) {
 	}
 }
 
-// usesOf returns what the templates of a chart read. The values of the chart are at a path of the CRD.
+// usesOf returns the values that the templates of a chart read. The values of the chart are at a path of the CRD.
 func usesOf(content chart.Content, at string, widened *[]string) uses {
 	u := uses{paths: map[string]bool{}, whole: map[string]bool{}, typed: map[string]bool{}, at: at, widened: widened}
 	pathsOf(u.paths, content.Templates)
@@ -95,7 +95,7 @@ func (u uses) further(path string) []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-// prefix returns what the paths below a path begin with.
+// prefix returns the beginning of the paths below a path.
 func prefix(path string) string {
 	if path == "" {
 		return ""
@@ -137,7 +137,7 @@ func (u uses) ofDefault(path string, value any, open bool) object {
 	return freeValue()
 }
 
-// nameOf returns what a value is.
+// nameOf returns a name for the type of a value.
 func nameOf(value any) string {
 	switch value := value.(type) {
 	case nil:

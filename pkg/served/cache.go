@@ -296,8 +296,8 @@ func (c *Cache) Expire() {
 	c.stale = true
 }
 
-// Run notes each change to CRDs and API services that may change what the API server serves, until ctx ends. Without permission to
-// watch them, only unknown kinds lead to a new discovery.
+// Run notes each change to CRDs and API services that may change the served kinds, until ctx ends. Without permission to watch
+// them, only unknown kinds lead to a new discovery.
 func (c *Cache) Run(ctx context.Context) {
 	var running sync.WaitGroup
 	for _, resource := range []schema.GroupVersionResource{

@@ -35,7 +35,7 @@ type fixture struct {
 	t     *testing.T
 	cache *Cache
 	stop  func()
-	// watchErrors has what could not be watched.
+	// watchErrors has the resources that could not be watched.
 	watchErrors []string
 }
 

@@ -44,9 +44,9 @@ func digest(parts ...any) string {
 	return hex.EncodeToString(sum.Sum(nil))[:16]
 }
 
-// mayServeOthers reports whether an update may change what the API server serves. It does not if
-// labels, annotations, finalizers or owners explain the update: another client may write them each
-// second. An update of the same generation without such a change is one of the status.
+// mayServeOthers reports whether an update may change the served kinds. It does not if labels,
+// annotations, finalizers or owners explain the update: another client may write them each second.
+// An update of the same generation without such a change is one of the status.
 func mayServeOthers(was, is *metav1.PartialObjectMetadata) bool {
 	if was.ResourceVersion == is.ResourceVersion {
 		return false

@@ -106,7 +106,7 @@ func (w *world) note(format string, values ...any) {
 	w.log = append(w.log, fmt.Sprintf(format, values...))
 }
 
-// wants compares what happened since the last call.
+// wants compares the events since the last call.
 func (w *world) wants(what string, want ...string) {
 	w.t.Helper()
 	w.mu.Lock()

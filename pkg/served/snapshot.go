@@ -19,14 +19,14 @@ type Resource struct {
 	Namespaced bool
 }
 
-// Snapshot is what the API server served at one time.
+// Snapshot has the kinds that the API server served at one time.
 type Snapshot struct {
 	kinds     map[schema.GroupVersionKind]Resource
 	versions  map[schema.GroupVersionResource]bool
 	resources map[schema.GroupResource]bool
 }
 
-// Discover asks what the API server serves. An aggregated API that does not answer is not served.
+// Discover asks the API server for its kinds. An aggregated API that does not answer is not served.
 func Discover(ctx context.Context, client discovery.DiscoveryInterface) (Snapshot, error) {
 	_, lists, err := discovery.ServerGroupsAndResourcesWithContext(ctx, discovery.ToDiscoveryInterfaceWithContext(client))
 	if err != nil && !discovery.IsGroupDiscoveryFailedError(err) {
@@ -35,7 +35,7 @@ func Discover(ctx context.Context, client discovery.DiscoveryInterface) (Snapsho
 	return NewSnapshot(lists...), nil
 }
 
-// NewSnapshot returns what the lists of a discovery have.
+// NewSnapshot returns the kinds in the lists of a discovery.
 func NewSnapshot(lists ...*metav1.APIResourceList) Snapshot {
 	s := Snapshot{map[schema.GroupVersionKind]Resource{}, map[schema.GroupVersionResource]bool{}, map[schema.GroupResource]bool{}}
 	for _, list := range lists {

@@ -109,7 +109,7 @@ func encodeKey(key *ecdsa.PrivateKey) ([]byte, error) {
 	return pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), nil
 }
 
-// Renewal is what Renew changed.
+// Renewal has the changes of Renew.
 type Renewal struct {
 	Authority, Serving bool
 }

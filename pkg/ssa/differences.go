@@ -28,8 +28,8 @@ type Loss struct {
 	Paths *fieldpath.Set
 }
 
-// LossOf returns what an apply of the manager would restore. applied is the answer to a dry run of
-// the apply, and live is the object.
+// LossOf returns the differences that an apply of the manager would restore. applied is the answer
+// to a dry run of the apply, and live is the object.
 func LossOf(applied, live *unstructured.Unstructured, manager string) (Loss, error) {
 	should, err := owned(applied, manager)
 	if err != nil {

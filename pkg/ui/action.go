@@ -14,7 +14,7 @@ import (
 // maxRequest is the size of a request for an action.
 const maxRequest = 4 << 10
 
-// actionRequest is what a user asks for.
+// actionRequest is the request of a user.
 type actionRequest struct {
 	Action inspect.Action `json:"action"`
 	// Reason says why the object is suspended; optional.

@@ -72,7 +72,7 @@ func (s stream) send(event, id string, content []byte) error {
 	return s.write(text.Bytes())
 }
 
-// streamApps sends the summaries of all objects, and then what changes.
+// streamApps sends the summaries of all objects, and then the changes.
 func (s *Server) streamApps(w http.ResponseWriter, r *http.Request) {
 	out, done, err := s.open(w)
 	if err != nil {

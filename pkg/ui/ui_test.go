@@ -112,7 +112,7 @@ func startWith(t *testing.T, options ui.Options, answer clienttesting.ReactionFu
 	return w
 }
 
-// desiredSecret is what a Website desires in these tests.
+// desiredSecret returns the desired children of a Website in these tests.
 func desiredSecret(owner *unstructured.Unstructured, _ inspect.ChildrenInput) ([]child.Rendered, error) {
 	return []child.Rendered{{Object: secret(owner.GetName(), "bmV3LXBhc3N3b3Jk")}}, nil
 }

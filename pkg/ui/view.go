@@ -107,7 +107,7 @@ type pageView struct {
 	Why         whyView         `json:"why"`
 	Events      []eventView     `json:"events"`
 	EventsError string          `json:"eventsError,omitempty"`
-	// Actions are what the page offers; none without --write.
+	// Actions are the actions that the page offers; none without --write.
 	Actions      []inspect.Action `json:"actions,omitempty"`
 	History      []historyView    `json:"history"`
 	HistoryError string           `json:"historyError,omitempty"`

@@ -100,7 +100,7 @@ func (p *pass) contestText(ctx context.Context, kind ManagedKind, desired desire
 		"change the fields in the spec of its owner, or stop that client")
 }
 
-// lossOf compares a child with what an apply would make of it.
+// lossOf compares a child with the result of an apply.
 func (p *pass) lossOf(ctx context.Context, kind ManagedKind, desired desiredChild, got *Observed) (ssa.Loss, error) {
 	client := kind.client(p.owner.GetNamespace())
 	live, err := client.Get(ctx, desired.name)

@@ -22,9 +22,9 @@ import (
 // longer than the time between two looks.
 const forgetLook = time.Hour
 
-// looks know what only events say: why the API server refuses the pods of StatefulSets and Jobs, and
-// why a pod gets no volumes and no network. Events are listed only while that is so, at growing
-// intervals.
+// looks have facts that only events contain: why the API server refuses the pods of StatefulSets and
+// Jobs, and why a pod gets no volumes and no network. Events are listed only while that is so, at
+// growing intervals.
 type looks struct {
 	events corev1client.EventsGetter
 	byUID  expiring.Map[types.UID, look]
@@ -34,7 +34,7 @@ type looks struct {
 type look struct {
 	// since is the time since when the object needs an explanation, and next the time of the next look.
 	since, next time.Time
-	// text is what the events say; empty if they say nothing.
+	// text is the message of the events; empty if they say nothing.
 	text string
 }
 
@@ -47,7 +47,7 @@ func (l *looks) refusal(ctx context.Context, workload metav1.Object, since, now 
 	})
 }
 
-// explained returns the text about a failing pod, with what its events say if only they have the
+// explained returns the text about a failing pod, with the text of its events if only they have the
 // details.
 func (l *looks) explained(ctx context.Context, failing health.FailingPod, now time.Time) (text string, again time.Duration) {
 	if !failing.Problem.InEvents() {
@@ -63,7 +63,7 @@ func (l *looks) explained(ctx context.Context, failing health.FailingPod, now ti
 	return text, again
 }
 
-// at returns what read finds in the events about an object.
+// at returns the findings of read in the events about an object.
 func (l *looks) at(
 	ctx context.Context, object metav1.Object, since, now time.Time, read func(corev1client.EventInterface) (string, error),
 ) (text string, again time.Duration) {

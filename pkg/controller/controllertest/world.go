@@ -41,7 +41,7 @@ type World struct {
 	informers map[string]cache.SharedIndexInformer
 	waiting   []cache.SharedIndexInformer
 
-	// log is what the controllers log. It is checked at the end of the test.
+	// log has the lines of the controllers. It is checked at the end of the test.
 	log passlog.Recorder
 
 	end     func()
@@ -154,7 +154,7 @@ func goroutine() string {
 	return name
 }
 
-// Refuse has requests fail with what f returns for them, written as in the journal; nil
+// Refuse has requests fail with the error that f returns for them, written as in the journal; nil
 // lets them pass.
 func (w *World) Refuse(f func(request string) error) {
 	w.mu.Lock()
@@ -173,7 +173,7 @@ func (w *World) Take() []string {
 	return taken
 }
 
-// Log returns what the controllers have logged at all levels, as JSON.
+// Log returns all log lines of the controllers, at all levels, as JSON.
 func (w *World) Log() string { return w.log.String() }
 
 // Eventf implements events.EventRecorder.

@@ -116,7 +116,7 @@ type policy struct {
 }
 
 // isOrphaned reports whether an object was deleted with the propagation policy Orphan. This decides
-// for every kind: what the object made is then let go, and nothing is cleaned up.
+// for every kind: its children are then let go, and nothing is cleaned up.
 //
 // The API server adds the finalizer of the policy. The garbage collector removes it again when it has
 // removed the owner references of all dependents, without waiting for other finalizers. A pass may

@@ -71,11 +71,12 @@ type Definition[T Object[T], S any] struct {
 	Finalize func(ctx context.Context, p *Pass[T]) (event.Event, error)
 	// LetGo replaces Finalize if the object is deleted with the propagation policy Orphan. It deletes
 	// nothing and calls nothing outside the cluster, so that an object that is created again continues
-	// what this one made. The rules of Finalize about the object, errors and the event hold. The error
-	// ErrDeletionWaits is not allowed. Optional: by default, nothing is changed, and the event says so.
+	// with the children. The rules of Finalize about the object, errors and the event hold. The error
+	// ErrDeletionWaits is not allowed. Optional: by default, nothing is changed, and the event says
+	// so.
 	LetGo func(ctx context.Context, p *Pass[T]) (event.Event, error)
-	// Orphaned reports whether what the object made has lost its owner references, as after a deletion
-	// with the propagation policy Orphan. See [Loop.isOrphaned]. Optional: by default, it is false.
+	// Orphaned reports whether the children have lost their owner references, as after a deletion with
+	// the propagation policy Orphan. See [Loop.isOrphaned]. Optional: by default, it is false.
 	Orphaned func(ctx context.Context, p *Pass[T]) (bool, error)
 	// Finalized reports in p.Object's status that Finalize is done, with the event that Finalize
 	// returned. It is called if other finalizers keep the object, and not after LetGo. Optional.
@@ -102,7 +103,7 @@ type Definition[T Object[T], S any] struct {
 }
 
 // ErrDeletionWaits is returned by Definition.Finalize if the deletion has to wait, and nothing
-// failed. The status says what the deletion waits for.
+// failed. The status says why the deletion waits.
 var ErrDeletionWaits = errors.New("the deletion waits")
 
 // Pass is one pass over one object.

@@ -65,7 +65,7 @@ func TestPropagationPolicyDecides(t *testing.T) {
 		},
 		{name: "orphan, after the garbage collector", orphaned: true, calls: []string{"look", "let go"}, events: []string{"Normal LetGo: Kept"}},
 		{
-			// Only foreground deletion is asked for, no matter what the dependents look like.
+			// Only foreground deletion is requested, whatever the state of the dependents.
 			name: "foreground", finalizers: []string{metav1.FinalizerDeleteDependents}, orphaned: true,
 			calls: []string{"finalize", "finalized", "finalized"}, events: []string{"Normal CleanedUp: Done"}, conditions: map[string]string{},
 		},

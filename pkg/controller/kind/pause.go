@@ -58,7 +58,7 @@ func (l *Loop[T, S]) suspend(p *Pass[T]) {
 }
 
 // enqueueNamespace enqueues all objects of a namespace that is new, was paused or resumed, or is
-// being deleted. What the API server refused in an earlier namespace of the name does not count.
+// being deleted. Refusals of the API server in an earlier namespace of the name do not count.
 func (l *Loop[T, S]) enqueueNamespace(namespace string) {
 	l.terminating.refused.Delete(namespace)
 	for _, cached := range l.cached {

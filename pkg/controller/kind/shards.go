@@ -17,7 +17,7 @@ func (l *Loop[T, S]) openShard(in controller.InShard) {
 	}
 }
 
-// closeShard drops what the loop knows about the objects of a shard that the process has drained.
+// closeShard drops the state of the loop about the objects of a shard that the process has drained.
 // The process may take the shard again after another one has worked on it. Objects whose deletion
 // the caches already show are among the dropped keys, or reach forget by their own events.
 func (l *Loop[T, S]) closeShard(in controller.InShard) {

@@ -11,7 +11,7 @@ import (
 	chartv2 "helm.sh/helm/v4/pkg/chart/v2"
 )
 
-// capabilities is the name by which a template reads what the API server serves.
+// capabilities is the name by which a template reads the capabilities of the API server.
 var capabilities = []byte("Capabilities")
 
 // NamesCapabilities reports whether a rendering of the chart with values may depend on the kinds or

@@ -9,7 +9,7 @@ import (
 	chartv2 "helm.sh/helm/v4/pkg/chart/v2"
 )
 
-// Content is what a chart says about its values.
+// Content is the part of a chart that describes its values.
 type Content struct {
 	Name string
 	// Values are the defaults, and ValuesText is values.yaml with its comments.
@@ -28,7 +28,7 @@ type Content struct {
 	Dependencies map[string]Content
 }
 
-// Content returns what the chart says about its values. The error wraps [ErrInvalid].
+// Content returns the part of the chart that describes its values. The error wraps [ErrInvalid].
 func (c *Chart) Content() (Content, error) {
 	parsed, err := c.Parse()
 	if err != nil {

@@ -64,7 +64,7 @@ func (s valuesSchemas) add(chart *chartv2.Chart) {
 	}
 }
 
-// schemaKey returns what the schema of a chart is made of: its text, and the files that it may refer
+// schemaKey returns the inputs of the schema of a chart: its text, and the files that it may refer
 // to. An alias of a sub-chart changes the chart's name.
 func schemaKey(chart *chartv2.Chart) string {
 	text := string(chart.Schema)
@@ -121,8 +121,8 @@ func recovered(undo func(error)) {
 }
 
 // CheckValues validates values, merged with the chart's own, by the schemas of the chart and its
-// enabled sub-charts, as Helm does. Unlike Helm, it never reads what a reference to another file or
-// address names: such a reference accepts every value, see [Chart.SchemaNote]. The error wraps
+// enabled sub-charts, as Helm does. Unlike Helm, it never follows a reference to another file or
+// address: such a reference accepts every value, see [Chart.SchemaNote]. The error wraps
 // [ErrInvalidValues] if the values do not meet a schema.
 func (c *Chart) CheckValues(values map[string]any) error {
 	if len(c.schemas) == 0 {

@@ -83,7 +83,7 @@ func TestSchema(t *testing.T) {
 }
 
 // TestSchemaIsReadAlone: whatever a schema refers to, no file and no address is read. Such a
-// reference accepts every value, and what the schema has itself is still checked.
+// reference accepts every value, and the rest of the schema is still checked.
 func TestSchemaIsReadAlone(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		t.Errorf("%s %s was requested", r.Method, r.URL)

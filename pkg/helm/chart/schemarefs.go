@@ -233,7 +233,7 @@ func address(of *url.URL) string {
 // maxShown is the number of bytes of an address that a note shows.
 const maxShown = 200
 
-// shown returns an address for a note, without what may be a credential.
+// shown returns an address for a note, without possible credentials.
 func shown(text string) string {
 	target, err := url.Parse(text)
 	if err != nil {

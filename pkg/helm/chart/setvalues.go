@@ -32,7 +32,7 @@ const (
 // backslash precedes them. The keys of assignments are paths. Assignments are applied in the order
 // of their paths.
 //
-// replaced has the paths of those assignments that change what values has, in order.
+// replaced has the paths of assignments that replace existing values, in order.
 //
 // Assignments are limited to 1 MiB, and their list indexes to 65,536 each and 1,048,576 in all.
 // Errors name the path of an assignment and never its value. SetValues(nil, assignments) reports
@@ -99,7 +99,7 @@ func setAll(
 	return set, replacedBy(values, set, assignments, parse), nil
 }
 
-// replacedBy returns the paths of the assignments that change what values has.
+// replacedBy returns the paths of the assignments that replace existing values.
 func replacedBy(values, set map[string]any, assignments map[string]string, parse parser) (replaced []string) {
 	for _, path := range slices.Sorted(maps.Keys(assignments)) {
 		alone := map[string]any{}

@@ -71,7 +71,7 @@ func TestIgnoredPaths(t *testing.T) {
 	}
 }
 
-// TestIgnoredFields finds what a JSON pointer means in the paths of managedFields.
+// TestIgnoredFields finds the meaning of a JSON pointer in the paths of managedFields.
 func TestIgnoredFields(t *testing.T) {
 	chart := &unstructured.Unstructured{Object: parsed(t, `
 kind: Thing

@@ -46,7 +46,7 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// TestFunctionsAreHelms: within the limits, the functions return what Helm's return.
+// TestFunctionsAreHelms: within the limits, the functions return the same as Helm's.
 func TestFunctionsAreHelms(t *testing.T) {
 	tests := map[string]struct{ text, want string }{
 		"until":     {`{{ until 3 }}`, "[0 1 2]"},

@@ -107,7 +107,7 @@ func (k *watchedKind) failed(err error) {
 	f.refuse()
 }
 
-// version identifies what the API server has sent so far.
+// version identifies the events that the API server has sent so far.
 func (k *watchedKind) version() string {
 	var versions []string
 	for _, informer := range k.informers {

@@ -110,8 +110,8 @@ func asText(t *testing.T, objects []*unstructured.Unstructured) []string {
 	return texts
 }
 
-// FuzzManifest: no manifest makes the parser panic or take more memory than it may,
-// and what comes out of the insertion of owners are the same objects with the owner.
+// FuzzManifest: no manifest makes the parser panic or exceed its memory limit, and the insertion of
+// owners keeps the objects and adds the owner.
 func FuzzManifest(f *testing.F) {
 	for _, seed := range []string{
 		"apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\ndata:\n  n: \"5\"\n",

@@ -193,7 +193,7 @@ var (
 	// mapping in it.
 	plainText = regexp.MustCompile(`^(?:[0-9A-Za-z_./$(+=~<;^\\)]|[^\x00-\x7F]|-[^ ])`)
 	odd       = regexp.MustCompile(`:(?: |$)`)
-	// lineEnd matches what may follow a value.
+	// lineEnd matches text that may follow a value.
 	lineEnd = regexp.MustCompile(`^ *(?: #.*)?$`)
 )
 

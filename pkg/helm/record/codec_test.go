@@ -27,8 +27,8 @@ import (
 	"github.com/example/demoapp-controller/pkg/helm/charts"
 )
 
-// TestRecordsHaveHelmsFormat: what the codec writes has the content that Helm's own driver
-// would write, in one member of gzip, and both read it alike.
+// TestRecordsHaveHelmsFormat: the output of the codec has the content that Helm's own driver would
+// write, in one member of gzip, and both read it alike.
 func TestRecordsHaveHelmsFormat(t *testing.T) {
 	demo, err := chart.LoadFS(charts.DemoApp(), ".")
 	if err != nil {

@@ -52,7 +52,7 @@ const AdoptLabel = "engine.demo.example.com/adopt"
 // FailedMark ends the InputsLabel of a failed attempt.
 const FailedMark = "-x"
 
-// Helm's labels of a record, and what selects records.
+// Helm's labels of a record, and the selector of records.
 const (
 	selector        = "owner=helm"
 	StatusLabel     = "status"

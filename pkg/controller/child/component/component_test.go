@@ -75,7 +75,7 @@ func (w *world) ensure(names ...string) []string {
 	return w.Take()
 }
 
-// report does what the controller of the Deployments does.
+// report plays the controller of the Deployments.
 func (w *world) report(name string, condition appsv1.DeploymentCondition) {
 	w.t.Helper()
 	w.Act(func() error {

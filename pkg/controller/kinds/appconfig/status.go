@@ -31,7 +31,7 @@ func summarizeRendering(p *pass, err error) {
 		fmt.Sprintf("%d templates were rendered for %s", len(p.Object.Spec.Config), p.Object.Spec.Environment))
 }
 
-// summarize sets the conditions from what Ensure left behind, and returns its error.
+// summarize sets the conditions from the result of Ensure, and returns its error.
 func summarize(p *pass, state child.State, err error) error {
 	var conflict *child.OwnershipConflictError
 	if errors.As(err, &conflict) {

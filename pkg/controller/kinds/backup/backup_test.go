@@ -162,7 +162,7 @@ func (w *world) createSecret(name string, keys ...string) {
 	})
 }
 
-// startJob does what the controller of CronJobs does at the scheduled time.
+// startJob plays the controller of CronJobs at the scheduled time.
 func (w *world) startJob(name string) {
 	w.t.Helper()
 	scheduled := time.Now().Truncate(time.Minute).UTC()
@@ -177,7 +177,7 @@ func (w *world) startJob(name string) {
 	})
 }
 
-// endJob does what the controller of Jobs does when a Job ends.
+// endJob plays the controller of Jobs when a Job ends.
 func (w *world) endJob(name string, condition batchv1.JobCondition) {
 	w.t.Helper()
 	now := metav1.NewTime(time.Now().Truncate(time.Second))

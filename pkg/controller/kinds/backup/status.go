@@ -27,7 +27,7 @@ func recordOf(s *backupv1.BackupStatus) runs.Record {
 	}
 }
 
-// observation is what a pass found out.
+// observation has the findings of a pass.
 type observation struct {
 	state  child.State
 	record runs.Record
@@ -37,7 +37,7 @@ type observation struct {
 	failingPod string
 }
 
-// summarize makes the status of what the steps left behind. Errors come first in Ready, then
+// summarize makes the status from the results of the steps. Errors come first in Ready, then
 // credentials that are missing, then a pod that does not start, then the last run.
 func summarize(p *pass, o observation, err, runsErr error) {
 	s, conditions, record, missing := &p.Object.Status, p.Conditions(), o.record, o.missing

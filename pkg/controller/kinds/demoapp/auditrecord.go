@@ -15,7 +15,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/redact"
 )
 
-// The sections of an audit record, and the entry that names what the uninstall left.
+// The sections of an audit record, and the entry that names the objects left by the uninstall.
 const (
 	auditSpec   = "spec"
 	auditStatus = "status"
@@ -45,8 +45,8 @@ func (c *Controller) auditRecord(app *v1alpha1.DemoApp) audit.Record {
 	return record
 }
 
-// auditRecord is the audit record of a deleted app. It holds no secret. It leaves out what an
-// earlier process reported about the deletion.
+// auditRecord is the audit record of a deleted app. It holds no secret. It leaves out reports of
+// earlier processes about the deletion.
 func auditRecord(app *v1alpha1.DemoApp) audit.Record {
 	spec := app.Spec.DeepCopy()
 	if spec.APIKey != "" {

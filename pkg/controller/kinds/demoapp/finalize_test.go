@@ -131,7 +131,7 @@ func (w *world) passesUnchecked(name string, why controller.Reason) {
 	expect.NoError(w.t, err)
 }
 
-// TestAuditRecordOfALaterProcess: a new process finds only what the last one reported about the
+// TestAuditRecordOfALaterProcess: a new process finds only the report of the last one about the
 // deletion.
 func TestAuditRecordOfALaterProcess(t *testing.T) {
 	w := deleting(t)
@@ -229,7 +229,7 @@ func TestDeletionWaitsForAuditAndUninstall(t *testing.T) {
 	}
 }
 
-// TestDeletionNamesWhatIsLeft: the event and the audit record name what the uninstall left.
+// TestDeletionNamesWhatIsLeft: the event and the audit record name the objects that the uninstall left.
 func TestDeletionNamesWhatIsLeft(t *testing.T) {
 	w := deleting(t)
 	w.makeAuditNamespace()

@@ -70,7 +70,7 @@ type world struct {
 // nodeWatch is a watch of Nodes whose state the test sets.
 type nodeWatch struct {
 	informer cache.SharedIndexInformer
-	// err is what Need returns.
+	// err is the error of Need.
 	err error
 	// unseen are nodes that the API server has and the cache does not show yet.
 	unseen map[string]*metav1.PartialObjectMetadata

@@ -23,8 +23,8 @@ type NodeWatch interface {
 	Need(key cache.ObjectName, queue controller.Enqueuer) error
 }
 
-// KeepNode returns what the informer of Nodes caches. It drops unused metadata, because a
-// large cluster has thousands of Nodes.
+// KeepNode returns the cached part of a Node. It drops unused metadata, because a large cluster has
+// thousands of Nodes.
 func KeepNode(whole *metav1.PartialObjectMetadata) *metav1.PartialObjectMetadata {
 	node := metacache.Identity(whole)
 	node.Labels, node.DeletionTimestamp = whole.Labels, whole.DeletionTimestamp

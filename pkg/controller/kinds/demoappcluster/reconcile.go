@@ -59,8 +59,8 @@ func (c *Controller) steps(ctx context.Context, p *pass) error {
 func (c *Controller) act(ctx context.Context, p *pass, planned plan) error {
 	cluster := p.Object
 	client := c.apps.DemoApps(cluster.Namespace)
-	// An old version of the DemoAppCluster must not change what a newer version desires. A DemoApp
-	// may be gone, or have no owner, because its DemoAppCluster is gone.
+	// An old version of the DemoAppCluster must not change the desired state of a newer version. A
+	// DemoApp may be gone, or have no owner, because its DemoAppCluster is gone.
 	var err error
 	switch {
 	case len(planned.create) > 0 && cluster.Status.ObservedGeneration > 0,

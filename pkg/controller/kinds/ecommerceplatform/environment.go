@@ -13,7 +13,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller/kinds/parts/tier"
 )
 
-// environment is what spec.environment decides unless the spec says otherwise.
+// environment has the defaults of an environment, which the spec may override.
 type environment struct {
 	replicas int32  // of the database
 	storage  string // of each server of the database

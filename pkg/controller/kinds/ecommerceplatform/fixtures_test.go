@@ -230,7 +230,7 @@ var (
 	}
 )
 
-// reportDatabase does what the controller of PostgreSQLs does.
+// reportDatabase plays the controller of PostgreSQLs.
 func (w *world) reportDatabase(conditions ...metav1.Condition) {
 	w.t.Helper()
 	databases := w.client.DatabaseV1().PostgreSQLs("ns")
@@ -245,7 +245,7 @@ func (w *world) reportDatabase(conditions ...metav1.Condition) {
 	})
 }
 
-// reportPods does what the controller of Deployments does.
+// reportPods plays the controller of Deployments.
 func (w *world) reportPods(name string, available corev1.ConditionStatus) {
 	w.t.Helper()
 	deployments := w.kube.AppsV1().Deployments("ns")

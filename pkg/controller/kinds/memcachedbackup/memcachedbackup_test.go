@@ -115,7 +115,7 @@ func podOfCache(name string) *corev1.Pod {
 	}
 }
 
-// createPods does what the controller of ReplicaSets does.
+// createPods plays the controller of ReplicaSets.
 func (w *world) createPods(created ...*corev1.Pod) {
 	w.t.Helper()
 	w.Act(func() error {
@@ -137,7 +137,7 @@ func (w *world) changePod(name string, change func(*corev1.Pod)) {
 	w.Act(func() error { return w.kube.Tracker().Update(pods, pod, pod.Namespace) })
 }
 
-// makePodsReady does what the controller of Deployments does.
+// makePodsReady plays the controller of Deployments.
 func (w *world) makePodsReady() {
 	w.t.Helper()
 	found := w.deployment()

@@ -37,7 +37,7 @@ type (
 	loop = kind.Loop[*databasev1.PostgreSQL, databasev1.PostgreSQLStatus]
 )
 
-// layout is what the Secret with the credentials has.
+// layout has the keys of the Secret with the credentials.
 var layout = datastore.Layout{
 	Label:    databasev1.LabelPostgreSQL,
 	Names:    map[string]string{databasev1.KeyUsername: database, databasev1.KeyDatabase: database},

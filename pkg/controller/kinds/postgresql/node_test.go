@@ -23,8 +23,9 @@ import (
 	"github.com/example/demoapp-controller/test/expect"
 )
 
-// loseNode does what Kubernetes does with the pod of a node that no longer answers: the pod gets a
-// deletion time at the end of its grace period, and stays. ready is the last report of the kubelet.
+// loseNode treats the pod as Kubernetes treats the pod of a node that no longer answers: the pod
+// gets a deletion time at the end of its grace period, and stays. ready is the last report of the
+// kubelet.
 func (w *world) loseNode(ordinal int, grace time.Duration, ready corev1.ConditionStatus) {
 	w.t.Helper()
 	w.setPod(ordinal, ready)

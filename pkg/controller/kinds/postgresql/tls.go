@@ -23,7 +23,7 @@ import (
 
 const tlsPath = "/tls"
 
-// certification is what a pass decides about the certificate of the servers. It is zero without
+// certification is the decision of a pass about the certificate of the servers. It is zero without
 // TLS.
 type certification struct {
 	// children are the objects with the operator's certificates.
@@ -33,7 +33,7 @@ type certification struct {
 	// missing is the name of the Secret that does not exist yet, or whose state is not known.
 	// Existing pods must not roll until then, because they would mount a foreign Secret, or none.
 	missing string
-	// problem says what the Secret of the user lacks.
+	// problem says what is missing in the Secret of the user.
 	problem *datastore.Problem
 }
 

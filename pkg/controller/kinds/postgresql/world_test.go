@@ -67,7 +67,7 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// servedWith returns what discovery shows if PostgreSQLs allow these verbs.
+// servedWith returns the answer of discovery if PostgreSQLs allow these verbs.
 func servedWith(verbs ...string) []*metav1.APIResourceList {
 	return []*metav1.APIResourceList{{
 		GroupVersion: databasev1.SchemeGroupVersion.String(), APIResources: []metav1.APIResource{{Name: "postgresqls", Kind: "PostgreSQL", Verbs: verbs}},
@@ -128,8 +128,7 @@ func (w *world) change(change func(*databasev1.PostgreSQL)) {
 	controllertest.Update(w.World, w.client.DatabaseV1().PostgreSQLs("ns").Update, found)
 }
 
-// remove deletes the PostgreSQL, and does what the garbage collector and the StatefulSet's
-// controller do.
+// remove deletes the PostgreSQL, and plays the garbage collector and the StatefulSet's controller.
 func (w *world) remove() {
 	w.t.Helper()
 	controllertest.Delete(w.World, w.client.DatabaseV1().PostgreSQLs("ns").Delete, "db")
@@ -190,8 +189,7 @@ func (w *world) createSecret(secret *corev1.Secret) {
 	})
 }
 
-// makeServersReady does what the StatefulSet's controller, the kubelet and the volume controller
-// do.
+// makeServersReady plays the StatefulSet's controller, the kubelet and the volume controller.
 func (w *world) makeServersReady() {
 	w.t.Helper()
 	for ordinal := range *w.statefulSet().Spec.Replicas {

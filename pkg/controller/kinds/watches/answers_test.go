@@ -21,8 +21,8 @@ func resized(size int64) func(*unstructured.Unstructured) {
 	return func(object *unstructured.Unstructured) { object.Object["spec"] = map[string]any{"size": size} }
 }
 
-// TestAdjustedManifest: the condition Adjusted and an event name file, object and field of what a
-// revision left out, until a revision leaves out nothing.
+// TestAdjustedManifest: the condition Adjusted and an event name file, object and field of the
+// parts that a revision left out, until a revision leaves out nothing.
 func TestAdjustedManifest(t *testing.T) {
 	kind := caches(t)
 	kind.Chart = chartOf(t, "1.0.0", "configmap.yaml", strings.Replace(configMap, "metadata:\n",

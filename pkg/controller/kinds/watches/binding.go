@@ -45,7 +45,7 @@ type binding struct {
 	*kindController
 
 	content *unstructured.Unstructured
-	// pausedBy is what pauses the custom resource, or "".
+	// pausedBy names the setting that pauses the custom resource, or "".
 	pausedBy string
 	// frozen says that an annotation or the program pauses the custom resource, or its Namespace.
 	frozen bool
@@ -209,7 +209,7 @@ func specValues(_ context.Context, object *unstructured.Unstructured) (map[strin
 
 // policy returns the release policy of a custom resource. A failed upgrade is rolled back
 // unless the kind says otherwise. Without a revision to roll back to, the retries are not
-// limited unless the kind limits them: what failed may be a permission that is granted later.
+// limited unless the kind limits them: the cause may be a permission that is granted later.
 func (c *kindController) policy(r *custom.Resource, paused bool) releasev1alpha1.ReleasePolicy {
 	policy := *c.kind.Policy.DeepCopy()
 	policy.Suspend = paused

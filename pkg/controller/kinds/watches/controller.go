@@ -35,7 +35,7 @@ const (
 	remainingRetry = 10 * time.Second
 )
 
-// pauseHandler is what pauses a custom resource if the program's function does, in messages.
+// pauseHandler names the program's pause function in messages.
 const pauseHandler = "the answer of the operator's pause handler"
 
 type pass = kind.Pass[*custom.Resource]
@@ -151,7 +151,7 @@ func (c *kindController) haveSynced() []cache.InformerSynced {
 	return checks
 }
 
-// end drops what outlives the kind: handlers, and what the engine keeps for the releases.
+// end drops the state that outlives the kind: handlers, and the engine's state of the releases.
 func (c *kindController) end(ctx context.Context) {
 	if err := c.unwatch(); err != nil {
 		klog.FromContext(ctx).Error(err, "Cannot remove the handlers of informers", "kind", c.kind.Name())
@@ -268,7 +268,7 @@ func (c *kindController) writeManifest(ctx context.Context, p *pass, bound *bind
 	return nil
 }
 
-// observePaused sets or removes Paused, and returns what pauses the custom resource, or "".
+// observePaused sets or removes Paused, and returns the name of the setting that pauses the custom resource, or "".
 func (c *kindController) observePaused(ctx context.Context, p *pass, content *unstructured.Unstructured) (pausedBy string, err error) {
 	text := "Annotation " + c.kind.PauseAnnotation + " is true"
 	switch {

@@ -93,8 +93,8 @@ type ReleaseKind struct {
 	Policy releasev1alpha1.ReleasePolicy
 	// Rollout bounds how many custom resources at a time get another chart, other overrides or
 	// other values of a translator, and how many may fail with them. For a limit of 0,
-	// [rollout.DefaultLimits] has the value, and a negative limit means no limit. What a custom
-	// resource changes itself does not wait.
+	// [rollout.DefaultLimits] has the value, and a negative limit means no limit. A change of the
+	// custom resource itself does not wait.
 	Rollout rollout.Limits
 	// StatusManifest writes the manifest of the release to status.deployedRelease.manifest,
 	// as the upstream operators do. The manifest may contain Secrets.

@@ -98,8 +98,8 @@ func TestSpecWithinLimitsAgain(t *testing.T) {
 	})
 }
 
-// TestPassMemory: a pass over the largest spec within the limits takes less than 20 MiB, with what
-// the fake API server keeps of the object.
+// TestPassMemory: a pass over the largest spec within the limits takes less than 20 MiB, including
+// the copies in the fake API server.
 func TestPassMemory(t *testing.T) {
 	inUse := func() int64 {
 		var now runtime.MemStats

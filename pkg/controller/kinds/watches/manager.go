@@ -182,7 +182,7 @@ func (m *Manager) releaseChanged(changed cache.ObjectName, change helm.Change) {
 // Run runs the kinds until stop or lead ends, see [controller.Controller.Run].
 func (m *Manager) Run(stop, lead context.Context) error { return m.runner.Run(stop, lead) }
 
-// target is what the follower runs for a kind.
+// target is the part of a kind that the follower runs.
 func (m *Manager) target(k ReleaseKind) served.Target {
 	return served.Target{
 		Name: k.Name(), Kind: k.GroupVersionKind, Revision: k.Revision,

@@ -28,7 +28,7 @@ import (
 	"github.com/example/demoapp-controller/test/fakeapi"
 )
 
-// upstream is what an upstream operator leaves of the Memcached default/a.
+// upstream has the objects that an upstream operator leaves of the Memcached default/a.
 type upstream struct {
 	// manager is the name of the operator's binary.
 	manager string
@@ -64,7 +64,7 @@ var plugins = upstream{
 	},
 }
 
-// leave creates what the operator leaves, while the kind is not watched, and forgets the requests.
+// leave creates the objects of the upstream operator, while the kind is not watched, and forgets the requests.
 func (w *world) leave(left upstream) {
 	w.t.Helper()
 	w.Edit("Memcached", "default/a", "kubectl", func(object *unstructured.Unstructured) {

@@ -400,7 +400,7 @@ func TestUnselectedResources(t *testing.T) {
 	})
 }
 
-// TestNoStatusSubresource: an event says what a CRD without the status subresource lacks.
+// TestNoStatusSubresource: an event says that a CRD lacks the status subresource.
 func TestNoStatusSubresource(t *testing.T) {
 	bubble(t, []watches.ReleaseKind{caches(t)}, func(w *world) {
 		w.With(func() {

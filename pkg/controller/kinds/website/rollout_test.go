@@ -88,7 +88,7 @@ func failed(d *appsv1.Deployment) appsv1.DeploymentStatus {
 	}}
 }
 
-// rollOut does what the controller of Deployments does.
+// rollOut plays the controller of Deployments.
 func (w *world) rollOut(status func(*appsv1.Deployment) appsv1.DeploymentStatus, namespaces ...string) {
 	w.t.Helper()
 	for _, d := range w.deployments() {
@@ -150,7 +150,7 @@ func TestNewerTemplateIsRolledOut(t *testing.T) {
 	})
 }
 
-// TestFirstUpgradeIsRolledOut: the statuses of an earlier version do not have what the rollout needs.
+// TestFirstUpgradeIsRolledOut: the statuses of an earlier version lack the fields for the rollout.
 func TestFirstUpgradeIsRolledOut(t *testing.T) {
 	fleet(t, func(w *world) {
 		w.Stop()

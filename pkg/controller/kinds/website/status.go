@@ -12,7 +12,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller/kinds/parts/naming"
 )
 
-// summarize makes the status of what Ensure left behind.
+// summarize makes the status from the result of Ensure.
 func summarize(p *pass, state child.State, domain naming.Domain, err error) {
 	s, pods := &p.Object.Status, state.Of("Deployment", p.Object.Name).Health
 	s.ObservedGeneration = p.Object.Generation

@@ -111,7 +111,7 @@ func (w *world) deployment() *appsv1.Deployment {
 	return controllertest.Get(w.World, w.kube.AppsV1().Deployments("ns").Get, "web")
 }
 
-// makePodsReady does what the Deployment's controller does.
+// makePodsReady plays the Deployment's controller.
 func (w *world) makePodsReady() {
 	w.t.Helper()
 	found := w.deployment()

@@ -31,9 +31,9 @@ func BucketReferences(b *backupv1.Backup) []secretkeys.Reference {
 	}}
 }
 
-// Credentials says where runs get the credentials of the bucket. missing is what the Secret of the
-// bucket lacks, and last the condition LastRunSucceeded: only runs show whether credentials exist
-// that the cloud gives to pods.
+// Credentials says where runs get the credentials of the bucket. missing is the missing part of the
+// bucket's Secret, and last the condition LastRunSucceeded: only runs show whether credentials
+// exist that the cloud gives to pods.
 func Credentials(b *backupv1.Backup, missing *secretkeys.Missing, last metav1.Condition) metav1.Condition {
 	secret := b.Spec.Destination.CredentialsSecret
 	switch {

@@ -15,7 +15,7 @@ import (
 // all exit codes.
 func FinalCodes() []int32 { return []int32{10, 20, 21, 24, 25, 30} }
 
-// Verdicts say what failed runs of a Backup mean.
+// Verdicts explain failed runs of a Backup.
 func Verdicts(b *backupv1.Backup) runs.Verdicts {
 	const credentials = "spec.destination.credentialsSecret"
 	source := b.Spec.Source.Connection.CredentialsSecret

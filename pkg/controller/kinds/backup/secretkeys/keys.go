@@ -25,7 +25,7 @@ type Keys struct {
 	cached    controller.Scoped[*secret]
 }
 
-// secret is what Keys caches of a Secret.
+// secret is the cached part of a Secret.
 type secret struct {
 	metav1.ObjectMeta
 

@@ -50,7 +50,7 @@ type Record struct {
 	UID             types.UID
 	// DeletedAt is the object's deletionTimestamp.
 	DeletedAt time.Time
-	// Policy is the propagation policy of a deletion that kept what the object made; else empty.
+	// Policy is the propagation policy of a deletion that kept the children; else empty.
 	Policy metav1.DeletionPropagation
 	// Sections maps data keys to contents, which are stored as JSON objects. Contents must not hold
 	// secrets. Their digests are stored too, and a digest can confirm a guess of a secret.

@@ -22,7 +22,7 @@ import (
 // definitionGrace is the time after which discovery shows whether an owner was deleted with a CRD.
 const definitionGrace = 3 * time.Second
 
-// Deletion says what the deletion of an owner deletes.
+// Deletion describes the deletion of an owner.
 type Deletion struct {
 	// Owner is the owner, of the kind Kind. Seen is when this process first saw its deletion: the clock of
 	// the API server may differ.

@@ -8,6 +8,6 @@
 // [Claims] compares the desired volumes of an owner with the existing volumes. [Secrets] creates,
 // adopts and completes the Secret. Both work on objects with the label of the owner.
 //
-// The Backup of a database is a child. [BackupFields] and [Suspended] say for its owners what its
-// messages and its suspension mean.
+// The Backup of a database is a child. [BackupFields] and [Suspended] explain its messages and its
+// suspension to its owners.
 package datastore

@@ -136,8 +136,8 @@ func (s Secrets) live(ctx context.Context, namespace, name string) (*corev1.Secr
 	return secret, nil
 }
 
-// Lack says what a Secret of a user lacks to have a certificate. It returns an empty text if the
-// Secret lacks nothing.
+// Lack names the missing parts of a user's Secret with a certificate. It returns an empty text if
+// the Secret lacks nothing.
 func (s Secrets) Lack(ctx context.Context, namespace, name string) (string, error) {
 	secret, err := s.live(ctx, namespace, name)
 	if err != nil {

@@ -27,8 +27,8 @@ type Patcher struct {
 func (c *Client) In(namespace string) Patcher { return Patcher{c, namespace} }
 
 // Patch implements controller.Patcher. It does not apply fields of the status that the CRD
-// does not have. After it applied a status, it removes what an upstream operator left in
-// the status, see [leftovers].
+// does not have. After it applied a status, it removes the fields of an upstream operator from the
+// status, see [leftovers].
 func (p Patcher) Patch(
 	ctx context.Context, name string, patchType types.PatchType, data []byte, options metav1.PatchOptions, subresources ...string,
 ) (*Resource, error) {

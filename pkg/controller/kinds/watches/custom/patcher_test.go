@@ -90,8 +90,8 @@ func (a *apiServer) patcher(t *testing.T) Patcher {
 	return client.In("default")
 }
 
-// TestPatcherRemovesLeftovers: after a status is applied, what an upstream operator left in it is
-// removed, with one request.
+// TestPatcherRemovesLeftovers: after a status is applied, the fields of an upstream operator are
+// removed from it, with one request.
 func TestPatcherRemovesLeftovers(t *testing.T) {
 	const version = `{"metadata":{"resourceVersion":"7","uid":"1"},"status":`
 	condition := func(name string) map[string]any { return map[string]any{"type": name, "status": "True"} }
@@ -150,7 +150,7 @@ func TestPatcherRemovesLeftovers(t *testing.T) {
 	}
 }
 
-// TestPatched: a patch returns what an informer keeps of the answer.
+// TestPatched: a patch returns the part of the answer that an informer caches.
 func TestPatched(t *testing.T) {
 	server := &apiServer{object: map[string]any{
 		"apiVersion": "example.com/v1", "kind": "App", "spec": map[string]any{"size": 3},

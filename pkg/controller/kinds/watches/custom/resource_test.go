@@ -262,7 +262,7 @@ func TestManifest(t *testing.T) {
 	}
 }
 
-// TestPruned keeps what the API server removed from a status, until the object is gone.
+// TestPruned keeps the fields that the API server removed from a status, until the object is gone.
 func TestPruned(t *testing.T) {
 	var kept custom.Pruned
 	written := read(t, metadata+"status: {observedGeneration: 2, deployedRelease: {name: a, revision: 1}, inventory: [{kind: ConfigMap, name: a}]}\n")

@@ -13,8 +13,8 @@ import (
 )
 
 // undeclared has the paths of status fields that the schema of a CRD does not have.
-// Server-side apply refuses such fields, while other writes drop them. The paths are learned
-// from what a merge patch drops, and kept until the kind restarts. The zero value is ready to use.
+// Server-side apply refuses such fields, while other writes drop them. The paths of fields that a
+// merge patch drops are learned, and kept until the kind restarts. The zero value is ready to use.
 type undeclared struct {
 	mu    sync.Mutex
 	paths []string

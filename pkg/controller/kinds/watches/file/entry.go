@@ -81,8 +81,8 @@ type Entry struct {
 	ServiceAccountName string
 	// Takeover says that releases of the same chart that no operator has marked are taken over.
 	Takeover bool
-	// FieldValidation says what happens to fields that the API server does not know: Strict, Warn or
-	// Ignore. Empty means Strict.
+	// FieldValidation determines the handling of unknown fields: Strict, Warn or Ignore. Empty means
+	// Strict.
 	FieldValidation string
 	// Policy has the drift, remediation, maxHistory, timeout and waitForReady of the file, with the
 	// limits and defaults of the API.
@@ -192,8 +192,8 @@ func readEntry(f field, number int, first map[schema.GroupKind]*position) (Entry
 	return entry, f.reader.count() == before
 }
 
-// locate returns the position of an entry. What names its kind is read before the errors that need
-// it.
+// locate returns the position of an entry. The fields that name its kind are read before the errors
+// that need it.
 func locate(f field, number int) *position {
 	p := &position{file: f.position.file, line: f.Line, entry: number, lines: map[string]int{}}
 	texts := map[string]string{}

@@ -359,7 +359,7 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// TestErrorsOfKinds: what names the kind and the chart of an entry is required and valid.
+// TestErrorsOfKinds: the fields that name the kind and the chart of an entry are required and valid.
 func TestErrorsOfKinds(t *testing.T) {
 	tests := []struct{ name, entry, want string }{
 		{"no version", "{group: a.b, kind: C, chart: d}", "entry 1 (a.b C): version: must not be empty; write that of the CustomResourceDefinition"},

@@ -19,7 +19,7 @@ const (
 	MaxReleaseName = 53
 	// maxTemplateBytes limits the text of a releaseName.
 	maxTemplateBytes = 4096
-	// maxNameOutput limits what a releaseName writes, so that an error can show how a name is too
+	// maxNameOutput limits the output of a releaseName, so that an error can show how a name is too
 	// long.
 	maxNameOutput = 256
 )

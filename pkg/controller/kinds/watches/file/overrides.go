@@ -35,7 +35,7 @@ const (
 type Overrides struct {
 	keys   []string
 	values map[string]string
-	// source is what Equal compares: the values before their expansion.
+	// Equal compares source: the values before their expansion.
 	source map[string]string
 	// unset are the errors about variables that are not set.
 	unset []error

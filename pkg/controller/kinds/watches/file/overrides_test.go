@@ -94,7 +94,7 @@ func TestUnsetVariables(t *testing.T) {
 	}
 }
 
-// TestOverrideErrors: no error shows the value, or what the environment made of it.
+// TestOverrideErrors: no error shows the value, or its expansion by the environment.
 func TestOverrideErrors(t *testing.T) {
 	const (
 		invalid = "is not a valid Go template; check its brackets and the names of its functions, which are the text functions of sprig"

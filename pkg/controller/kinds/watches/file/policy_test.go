@@ -17,8 +17,8 @@ import (
 	"github.com/example/demoapp-controller/test/crd"
 )
 
-// TestPolicyLikeAPI: the file accepts what the API server accepts in the spec of a DemoApp, with
-// the same result, and refuses what the API server refuses.
+// TestPolicyLikeAPI: the file accepts the same policies as the API server in the spec of a DemoApp,
+// with the same result, and refuses the rest.
 func TestPolicyLikeAPI(t *testing.T) {
 	path := func(path string) string { return fmt.Sprintf("drift: {ignore: [{kind: A, paths: [%q]}]}", path) }
 	tests := []string{

@@ -41,7 +41,7 @@ func validVersion(text string) error {
 	return problems(text, validation.IsDNS1035Label)
 }
 
-// validKind accepts what the API server accepts as the kind of a CustomResourceDefinition.
+// validKind accepts the same names as the API server for the kind of a CustomResourceDefinition.
 func validKind(text string) error {
 	if text == "" {
 		return errEmpty("kind")
@@ -68,7 +68,7 @@ func validNamespace(text string) error { return problems(text, validation.IsDNS1
 
 func validServiceAccount(text string) error { return problems(text, validation.IsDNS1123Subdomain) }
 
-// problems returns what a validation of apimachinery says about a text.
+// problems returns the messages of a validation of apimachinery about a text.
 func problems(text string, validate func(string) []string) error {
 	if found := validate(text); len(found) > 0 {
 		return fmt.Errorf("%s is invalid: %s", quoted(text), found[0])

@@ -132,8 +132,8 @@ end: 3
 	})
 }
 
-// TestValuesErrors: what a template makes of a resource can fail, and is limited. No error shows a
-// value of the resource.
+// TestValuesErrors: the output of a template for a resource can fail, and is limited. No error
+// shows a value of the resource.
 func TestValuesErrors(t *testing.T) {
 	numbers := make([]any, 3000)
 	for i := range numbers {

@@ -86,7 +86,7 @@ func (w *watch) write(t *testing.T, text string) {
 	}
 }
 
-// assertPolls checks what the following polls report, one item each; empty for nothing.
+// assertPolls checks the reports of the following polls, one item each; empty for nothing.
 func (w *watch) assertPolls(t *testing.T, want ...string) {
 	t.Helper()
 	for i, expected := range want {

@@ -379,7 +379,8 @@ verify-monitoring:
 	go -C test/monitoring test $(TEST_FLAGS) -count=1 ./...
 
 .PHONY: lint
-lint: $(LINTER) ## Run golangci-lint on all modules.
+lint: $(LINTER) ## Check the words of comments and pages, and run golangci-lint on all modules.
+	go run ./hack/words
 	$(LINTER) run ./...
 	for module in $(MODULES); do \
 		(cd $$module && $(CURDIR)/$(LINTER) run --config $(CURDIR)/.golangci.yaml ./...); \

@@ -58,8 +58,8 @@ func children[T any, P interface {
 	}}
 }
 
-// demoAppFields returns the values that the fields of a DemoApp give to its chart. What the cluster
-// supports of spec.ingress is read from the deployed values.
+// demoAppFields returns the values that the fields of a DemoApp give to its chart. The deployed
+// values show which parts of spec.ingress the cluster supports.
 func demoAppFields(object *unstructured.Unstructured, in inspect.FieldsInput) (inspect.Fields, error) {
 	app := &demov1alpha1.DemoApp{}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, app); err != nil {

@@ -397,7 +397,7 @@ func (o *operation) upgrade(cfg *action.Configuration, desired Release, inputs s
 }
 
 // releaseOf returns the release that a Helm action returned. It checks the error first,
-// because Helm may return a typed nil beside an error.
+// because Helm may return a typed nil with an error.
 func releaseOf(result release.Releaser, err error) (*releasev1.Release, error) {
 	if err != nil {
 		return nil, err

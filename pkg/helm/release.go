@@ -29,7 +29,7 @@ type Release struct {
 	// characters.
 	Namespace string
 	Name      string
-	// Chart is what the release installs.
+	// Chart is the chart of the release.
 	Chart *chart.Chart
 	// Values are merged over the chart's own values and validated by its
 	// values.schema.json.
@@ -85,10 +85,10 @@ type Release struct {
 	// them. Discovery reads no objects. Of watched objects, the engine keeps metadata and
 	// health, and templates cannot see them.
 	ServiceAccount string
-	// FieldValidation says what happens to fields that the API server does not know: with
-	// metav1.FieldValidationStrict, the default, the object is refused. With Warn and Ignore, the
-	// engine leaves out the fields of built-in kinds, as the API server does without server-side
-	// apply. Warn names them in [Deployed.Notes]. Custom resources with unknown fields are refused.
+	// FieldValidation determines the handling of unknown fields: with metav1.FieldValidationStrict,
+	// the default, the object is refused. With Warn and Ignore, the engine leaves out the fields of
+	// built-in kinds, as the API server does without server-side apply. Warn names them in
+	// [Deployed.Notes]. Custom resources with unknown fields are refused.
 	FieldValidation string
 	// Install, Upgrade and Uninstall are the options of these actions. A rollback uses the options
 	// of Upgrade.

@@ -22,8 +22,8 @@ import (
 	"github.com/example/demoapp-controller/pkg/images"
 )
 
-// KindFunctions are the pure functions of a kind that say what an object desires. The package of
-// the kind exports them, and the program registers them.
+// KindFunctions are the pure functions of a kind that return the desired state of an object. The
+// package of the kind exports them, and the program registers them.
 type KindFunctions struct {
 	// Children returns the desired children of an object; nil for a kind with a release.
 	Children func(object *unstructured.Unstructured, in ChildrenInput) ([]child.Rendered, error)

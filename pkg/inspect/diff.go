@@ -30,15 +30,15 @@ import (
 	"github.com/example/demoapp-controller/pkg/ssa"
 )
 
-// Differ compares the objects of an owner with what the owner desires. It changes nothing: it sends
+// Differ compares the objects of an owner with their desired state. It changes nothing: it sends
 // server-side applies as dry runs, under the field manager of the operator.
 type Differ struct {
 	*Cluster
 
 	// Functions are the functions of the owner's kind.
 	Functions KindFunctions
-	// takesOver has the objects of the release of another operator, in a comparison with what a
-	// takeover makes of them; nil otherwise.
+	// takesOver has the objects of the release of another operator, in a comparison with the result
+	// of a takeover; nil otherwise.
 	takesOver map[Reference]*unstructured.Unstructured
 	// Getter is for the template function lookup of charts.
 	Getter genericclioptions.RESTClientGetter

@@ -22,9 +22,9 @@ type Intended struct {
 	Overridden map[string]any
 }
 
-// Takeover compares the live objects of a release of another operator with what the takeover of the
-// release makes of them. It changes nothing. The marks and owner references that a takeover sets on all
-// objects are not part of the comparison.
+// Takeover compares the live objects of a release of another operator with the result of a takeover. It
+// changes nothing. The marks and owner references that a takeover sets on all objects are not part of
+// the comparison.
 func (d Differ) Takeover(ctx context.Context, owner *unstructured.Unstructured, h *Handover, intended Intended) ([]Difference, error) {
 	before, err := h.recorded.Objects()
 	if err != nil {

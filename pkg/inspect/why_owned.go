@@ -221,7 +221,7 @@ func leaderPod(leader string) string {
 	return pod
 }
 
-// ofDeleted says what the deletion of an object of the operator waits for.
+// ofDeleted says why the deletion of an object of the operator waits.
 func (f facts) ofDeleted(node *Node, summary Summary) finding {
 	found := finding{verdict: Waits, text: summary.Message, commands: []string{kubectl("describe", node.Reference)}}
 	var others []string

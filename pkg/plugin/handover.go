@@ -95,7 +95,7 @@ func (c *command) runAdopt(ctx context.Context, o handoverOptions, args []string
 	return c.await(ctx, cluster, awaited{objects: []*unstructured.Unstructured{outcome.Object}, handled: outcome.Handled}, o.timeout)
 }
 
-// showTakeover prints what a takeover of a release would change.
+// showTakeover prints the changes that a takeover of a release would make.
 func (c *command) showTakeover(ctx context.Context, cluster *inspect.Cluster, object *unstructured.Unstructured, release *inspect.Handover, o handoverOptions) error {
 	if c.options.Intended == nil {
 		return errors.New("--watches-file: this plugin cannot read it")
@@ -195,7 +195,7 @@ func (c *command) runOrphan(ctx context.Context, o handoverOptions, args []strin
 	return nil
 }
 
-// printHandover shows what changes hands.
+// printHandover shows the objects that change hands.
 func (c *command) printHandover(h *inspect.Handover) {
 	fmt.Fprintf(c.streams.ErrOut, "Release %s, revision %d (%s), chart %s:\n", printable(h.Name), h.Revision, printable(h.Status), printable(h.Chart))
 	for i, object := range h.Objects {

@@ -134,7 +134,7 @@ func TestHandover(t *testing.T) {
 	}
 }
 
-// TestTakeoverPreview shows what the takeover of a release of another operator would change.
+// TestTakeoverPreview shows the changes that a takeover of a release of another operator would make.
 func TestTakeoverPreview(t *testing.T) {
 	t.Parallel()
 	const more = "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: more}\n"

@@ -32,8 +32,9 @@ type Options struct {
 	// Operator names the Lease of the operator's leader; by default
 	// demoapp-system/demoapp-controller.
 	Operator types.NamespacedName
-	// Kinds are the functions of kinds, which say what an object desires. A kind with a release whose
-	// spec is the values of its chart, such as the kinds of watches.yaml, needs no functions.
+	// Kinds are the functions of kinds, which return the desired state of an object. A kind with a
+	// release whose spec is the values of its chart, such as the kinds of watches.yaml, needs no
+	// functions.
 	Kinds map[schema.GroupKind]inspect.KindFunctions
 	// Intended returns the release that a file watches.yaml makes for an object; it may be nil.
 	Intended func(ctx context.Context, file string, object *unstructured.Unstructured) (inspect.Intended, error)
@@ -60,7 +61,7 @@ type answerError int
 // Error implements error.
 func (e answerError) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
 
-// command is what all commands share.
+// command has the state that all commands share.
 type command struct {
 	options Options
 	streams genericiooptions.IOStreams

@@ -39,11 +39,11 @@ var clusterScoped = []string{
 	"MutatingAdmissionPolicyBinding", "FlowSchema", "PriorityLevelConfiguration", "CertificateSigningRequest", "ClusterTrustBundle",
 }
 
-// rendering is what renderings of a chart have in common.
+// rendering has the common parts of renderings of a chart.
 type rendering struct {
 	// resources are the resources of the objects.
 	resources map[schema.GroupResource]bool
-	// grants are what Roles of the chart grant: the operator can grant only permissions that it has.
+	// grants are the rules in Roles of the chart: the operator can grant only permissions that it has.
 	grants []rbacv1.PolicyRule
 	// bound are the roles that bindings of the chart name and the chart does not have.
 	bound map[schema.GroupResource][]string
@@ -56,8 +56,8 @@ type rendering struct {
 }
 
 // render renders the chart with its defaults, and with each value changed that a condition may be about,
-// so that the permissions cover what users can switch on. What no rendering has is taken from the
-// texts of the templates.
+// so that the permissions cover objects that users can switch on. Kinds that no rendering has are taken
+// from the texts of the templates.
 func render(ctx context.Context, c *chart.Chart, o Options, content chart.Content, values object) (rendering, error) {
 	name := o.singular() + "-sample"
 	objects, err := helm.Template(ctx, c, sampleNamespace, name, values)

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package crd tests the CustomResourceDefinitions of any group as the API server reads
-// them: which objects are admitted, what is defaulted, which columns kubectl shows, and whether
-// every field is documented and bounded.
+// them: which objects are admitted, which fields are defaulted, which columns kubectl shows, and
+// whether every field is documented and bounded.
 package crd
 
 import (

@@ -20,7 +20,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/operator"
 )
 
-// builtPostgreSQLs is what the optional part of the kind adds to.
+// builtPostgreSQLs receives the additions of the optional part of the kind.
 type builtPostgreSQLs struct {
 	children *child.Set
 	backups  *postgresql.Backups

@@ -63,8 +63,8 @@ type keeping struct {
 }
 
 // KeepUntilChange marks a child that keeps the pod template of was, if it has it, until its owner
-// changes. was is what the owner desires in other circumstances, or what an earlier version of the
-// operator desired.
+// changes. was is the desired state of the owner in other circumstances, or of an earlier version
+// of the operator.
 func KeepUntilChange(desired, was Desired) Desired { return keeping{desired, was} }
 
 // id identifies a child of an owner.

@@ -69,7 +69,7 @@ func (p *pass) remove(ctx context.Context, kind ManagedKind, of id, child *Obser
 	if child.DeletionTimestamp != nil {
 		return nil
 	}
-	// An old version of the owner must not delete what a newer version desires.
+	// An old version of the owner must not delete children that a newer version desires.
 	if err := p.confirmed(ctx, p.set.confirmOnce); err != nil {
 		return writeError(of, err)
 	}

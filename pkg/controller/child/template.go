@@ -99,8 +99,8 @@ func (p *pass) withKept(d desiredChild) (desiredChild, error) {
 	return d, d.keepAbrupt(was.object, lessStrictNow)
 }
 
-// keepAbrupt adds the template of an object without what lets pods end after their requests, see package
-// shutdown.
+// keepAbrupt adds the template of an object without the fields that let pods end after their requests,
+// see package shutdown.
 func (d desiredChild) keepAbrupt(object *unstructured.Unstructured, why string) error {
 	template, _, err := unstructured.NestedMap(object.Object, d.path...)
 	if err != nil {
@@ -138,8 +138,8 @@ func keepsTemplate(owned ownership, desired desiredChild, record childv1alpha1.A
 		got != nil && got.DeletionTimestamp == nil && owned == ownerSelf && (record.UID == "" || record.UID == string(got.UID))
 }
 
-// version identifies what a user decided about an owner: the generation, and the annotation that
-// applies a waiting change.
+// version identifies the last decision of a user about an owner: the generation, and the annotation
+// that applies a waiting change.
 func version(owner metav1.Object) string {
 	text := strconv.FormatInt(owner.GetGeneration(), 10)
 	if force := owner.GetAnnotations()[apimeta.AnnotationForceAt]; force != "" {

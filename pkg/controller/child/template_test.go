@@ -70,7 +70,7 @@ func (f *family) upgrade(desired ...Desired) {
 	f.start()
 }
 
-// recordsOfEarlierVersion removes what earlier versions of the operator did not record.
+// recordsOfEarlierVersion removes fields that earlier versions of the operator did not record.
 func (f *family) recordsOfEarlierVersion(applied ...Desired) {
 	f.t.Helper()
 	for i, d := range applied {

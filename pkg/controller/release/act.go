@@ -27,13 +27,13 @@ const (
 	retrySoon = time.Second
 )
 
-// announce writes what must be visible before the release changes: changes of the release by other
-// clients, and a revision that was not healthy in time. Failed revisions are recorded before the
-// next one is made, so retries stay bounded even if the process ends in between. The repair of
-// drifted objects does not wait for a write: act writes the status when they are as desired. Before
-// anything else than the status is written, announce confirms the object, because the first list of
-// the process may have an old version of it, or another object that had its name. A status write
-// confirms it, too.
+// announce writes the facts that must be visible before the release changes: changes of the release
+// by other clients, and a revision that was not healthy in time. Failed revisions are recorded
+// before the next one is made, so retries stay bounded even if the process ends in between. The
+// repair of drifted objects does not wait for a write: act writes the status when they are as
+// desired. Before anything else than the status is written, announce confirms the object, because
+// the first list of the process may have an old version of it, or another object that had its name.
+// A status write confirms it, too.
 func (l *Lifecycle) announce(ctx context.Context, s *subject, f Facts, found assessment) error {
 	if reason, message := driftOf(s, found.plan, found.plan.Decision); reason != "" && !found.plan.Contested {
 		if !isContested(*s.status) {

@@ -56,7 +56,7 @@ type fleet struct {
 }
 
 // newRollouts returns the fleet of a loop's objects, and has the metrics of the loop count it. deps are
-// those of the loop. It starts nothing.
+// the dependencies of the loop. It starts nothing.
 func newRollouts[T kind.Object[T], S any](
 	loop *kind.Loop[T, S], deps kind.Deps, observer Observer, status func(T) *releasev1alpha1.ReleaseStatus, config Rollout,
 ) (*fleet, error) {
@@ -77,7 +77,8 @@ func newFleet(queue rollout.ObjectQueue, observer Observer, plural string, confi
 }
 
 // member describes an object before the first pass over it, and one of another process, whose
-// release records this process does not cache. The status tells failed objects from all others.
+// release records this process does not cache. The status distinguishes failed objects from all
+// other objects.
 func (r *fleet) member(object fleetObject) rollout.Member {
 	return rollout.Member{
 		Key: object.Key, Deleting: object.Deleting,
@@ -96,7 +97,7 @@ func (r *fleet) member(object fleetObject) rollout.Member {
 // Counts counts the objects that wait for a change, get it, or failed with it.
 func (r *fleet) Counts() rollout.Counts { return r.turns.Counts() }
 
-// heldByRollout is how an object tells that a [fleet] holds it, for metrics.
+// heldByRollout says how the status of an object shows that a [fleet] holds it, for metrics.
 func heldByRollout() kind.Gate {
 	return kind.Gate{Name: "rollout", Condition: releasev1alpha1.ConditionUpgradeHeld, Status: metav1.ConditionTrue, Reasons: rollout.Reasons}
 }
@@ -172,7 +173,7 @@ func (r *fleet) Settle(f Facts, plan Plan, s releasev1alpha1.ReleaseStatus, lost
 // Forget implements [Rollouts].
 func (r *fleet) Forget(key cache.ObjectName) { r.turns.Forget(key) }
 
-// releaseOf returns the release of an object, as far as the status tells.
+// releaseOf returns the release of an object, according to its status.
 func (r *fleet) releaseOf(object fleetObject) cache.ObjectName {
 	release := cache.NewObjectName(cmp.Or(object.Key.Namespace, r.releases), object.Key.Name)
 	if deployed := object.Status.DeployedRelease; deployed != nil {

@@ -71,7 +71,7 @@ type Lifecycle struct {
 	podLooks      controller.Memory[podLooks]
 	// drifted are the objects whose drift was counted and is not corrected.
 	drifted controller.Memory[map[helm.Identity]bool]
-	// corrections are those of the last minutes.
+	// corrections are the corrections of the last minutes.
 	corrections controller.Corrections[driftedObject]
 	// releases has the release of each object that is not refused its release. Several
 	// kinds may want one release, and the engine's memory belongs to its owner.
@@ -79,8 +79,9 @@ type Lifecycle struct {
 }
 
 // newLifecycle returns a lifecycle. Suspend, the upgrade window and then its gates are evaluated before
-// those of the kind, and the rollouts last: an object that another gate holds takes no turn. Until
-// rollouts is set, a change reaches all objects at once. drift counts the drifted objects of all releases.
+// the gates of the kind, and the rollouts last: an object that another gate holds takes no turn. Until
+// rollouts is set, a change reaches all objects at once. drift counts the drifted objects of all
+// releases.
 func newLifecycle(engine Engine, recorder events.EventRecorder, drift controller.DriftCount, gates ...Gate) *Lifecycle {
 	return &Lifecycle{
 		engine: engine, recorder: recorder, drift: drift, rollouts: noRollouts{}, gates: append([]Gate{gateSuspend, gateWindow}, gates...),

@@ -119,7 +119,7 @@ func (l *Lifecycle) holdRefused(ctx context.Context, s *subject, f Facts, found 
 	return found
 }
 
-// refusalsOf returns the refusals of changes, or those of the actions that only keep the
+// refusalsOf returns the refusals of changes, or the refusals of actions that only keep the
 // deployed release.
 func (l *Lifecycle) refusalsOf(action helm.Action) *controller.Memory[refusal] {
 	if rollsOut(action) {
@@ -128,9 +128,8 @@ func (l *Lifecycle) refusalsOf(action helm.Action) *controller.Memory[refusal] {
 	return &l.refusedRepairs
 }
 
-// currentRefusal returns the refusal of the same attempt. There is none if the attempt
-// differs or its retry is due. Refusals are forgotten if a user requests a pass, or if
-// nothing is to be done.
+// currentRefusal returns the refusal of the same attempt. It returns none if the attempt differs or
+// its retry is due. Refusals are forgotten if a user requests a pass, or if nothing is to be done.
 func (l *Lifecycle) currentRefusal(f Facts, plan Plan) (refusal, bool) {
 	action := plan.Decision.Action
 	isDone := action == helm.ActionNone

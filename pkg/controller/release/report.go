@@ -315,8 +315,8 @@ func (s *subject) endRepairFailure(f Facts) {
 	s.removeFailed()
 }
 
-// setDeployed sets Deployed for the deployed release. The condition keeps its observed
-// generation, which is that of the deployed release; see lastGeneration.
+// setDeployed sets Deployed for the deployed release. The condition keeps its observed generation,
+// which is the generation of the deployed release; see lastGeneration.
 func (s *subject) setDeployed(f Facts, is metav1.ConditionStatus, reason, message string) {
 	generation := f.Generation
 	if last := meta.FindStatusCondition(s.status.Conditions, releasev1alpha1.ConditionDeployed); last != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/helm"
 )
 
-// heldByTakeover is how an object tells that the takeover of its release waits for consent, for metrics.
+// heldByTakeover says how the status of an object shows that the takeover of its release waits for consent, for metrics.
 func heldByTakeover() kind.Gate {
 	return kind.Gate{
 		Name: "takeover", Condition: releasev1alpha1.ConditionUpgradeHeld, Status: metav1.ConditionTrue,

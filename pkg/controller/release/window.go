@@ -20,7 +20,7 @@ import (
 // windowReasons are the reasons of UpgradeHeld that are about the window.
 var windowReasons = []string{releasev1alpha1.ReasonOutsideWindow, releasev1alpha1.ReasonInvalidSchedule}
 
-// heldByWindow is how an object tells that [gateWindow] holds it, for metrics.
+// heldByWindow says how the status of an object shows that [gateWindow] holds it, for metrics.
 func heldByWindow() kind.Gate {
 	return kind.Gate{Name: "window", Condition: releasev1alpha1.ConditionUpgradeHeld, Status: metav1.ConditionTrue, Reasons: windowReasons}
 }

@@ -133,7 +133,7 @@ func (w *world) configMap(name string) *corev1.ConfigMap {
 	return found
 }
 
-// rollOut does what the Deployment's controller does when all pods run and are ready.
+// rollOut plays the Deployment's controller when all pods run and are ready.
 func (w *world) rollOut(names ...string) {
 	w.t.Helper()
 	for _, name := range names {

@@ -133,7 +133,7 @@ var (
 	stalled  = metav1.Condition{Type: "Stalled", Status: metav1.ConditionTrue, Reason: databasev1.ReasonStorageShrinks, Message: "spec.storage may not shrink"}
 )
 
-// reportDatabase does what the controller of PostgreSQLs does.
+// reportDatabase plays the controller of PostgreSQLs.
 func (w *world) reportDatabase(condition metav1.Condition) {
 	w.t.Helper()
 	databases := w.client.DatabaseV1().PostgreSQLs("ns")
@@ -152,13 +152,13 @@ func (w *world) reportDatabase(condition metav1.Condition) {
 var (
 	available   = appsv1.DeploymentCondition{Type: appsv1.DeploymentAvailable, Status: corev1.ConditionTrue}
 	unavailable = appsv1.DeploymentCondition{Type: appsv1.DeploymentAvailable, Status: corev1.ConditionFalse}
-	// imageMissing is what remains of a wrong image when the progress deadline is over.
+	// imageMissing is the condition after a wrong image, when the progress deadline is over.
 	imageMissing = appsv1.DeploymentCondition{
 		Type: appsv1.DeploymentProgressing, Status: corev1.ConditionFalse, Reason: "ProgressDeadlineExceeded", Message: "no progress",
 	}
 )
 
-// reportPods does what the controller of Deployments does.
+// reportPods plays the controller of Deployments.
 func (w *world) reportPods(name string, condition appsv1.DeploymentCondition) {
 	w.t.Helper()
 	found := w.deployment(name)

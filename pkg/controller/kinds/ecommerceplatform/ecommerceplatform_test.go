@@ -177,7 +177,7 @@ func TestServiceMonitorsComeLater(t *testing.T) {
 	})
 }
 
-// reportBackup does what the controller of Backups does.
+// reportBackup plays the controller of Backups.
 func (w *world) reportBackup(condition metav1.Condition) {
 	w.t.Helper()
 	backups := w.client.BackupV1().Backups("ns")
@@ -420,7 +420,7 @@ func TestFailingBackupsDegradePlatform(t *testing.T) {
 	})
 }
 
-// reportMySQL does what the controller of StatefulSets does.
+// reportMySQL plays the controller of StatefulSets.
 func (w *world) reportMySQL() {
 	w.t.Helper()
 	sets := w.kube.AppsV1().StatefulSets("ns")

@@ -22,7 +22,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller/kinds/parts/naming"
 )
 
-// observation is what a pass found out.
+// observation has the findings of a pass.
 type observation struct {
 	state        child.State
 	primaryReady bool
@@ -49,7 +49,7 @@ func wasReady(p *databasev1.PostgreSQL) bool {
 	return ready != nil && ready.Reason != databasev1.ReasonStarting
 }
 
-// summarize makes the status of what a pass found out.
+// summarize makes the status from the findings of a pass.
 func summarize(p *pass, o observation, problem *datastore.Problem, err error) {
 	s := &p.Object.Status
 	servers := o.state.Of("StatefulSet", p.Object.Name).Health

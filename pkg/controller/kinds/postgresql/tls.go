@@ -33,7 +33,7 @@ type certification struct {
 	// missing is the name of the Secret that does not exist yet, or whose state is not known.
 	// Existing pods must not roll until then, because they would mount a foreign Secret, or none.
 	missing string
-	// problem says what is missing in the Secret of the user.
+	// problem describes the missing parts of the user's Secret.
 	problem *datastore.Problem
 }
 

@@ -58,7 +58,7 @@ func blockedMessage(image, blockedBy string, deployment *child.Observed) string 
 		image, blockedBy, effect)
 }
 
-// refusals maps what the API server says about refused pods to the field that causes the refusal.
+// refusals maps the API server's texts about refused pods to the field that causes the refusal.
 var refusals = []struct {
 	text          refusal.Text
 	field, advice string

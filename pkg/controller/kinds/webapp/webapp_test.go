@@ -162,7 +162,7 @@ func (w *world) deployment() *appsv1.Deployment {
 	return controllertest.Get(w.World, w.kube.AppsV1().Deployments("ns").Get, "web")
 }
 
-// makePodsReady does what the Deployment's controller does.
+// makePodsReady plays the Deployment's controller.
 func (w *world) makePodsReady() {
 	w.t.Helper()
 	w.report(func(d *appsv1.Deployment) {
@@ -170,7 +170,7 @@ func (w *world) makePodsReady() {
 	})
 }
 
-// refusePods does what the Deployment's controller does when the API server refuses the pods.
+// refusePods plays the Deployment's controller when the API server refuses the pods.
 func (w *world) refusePods(message string) {
 	w.t.Helper()
 	w.report(func(d *appsv1.Deployment) {

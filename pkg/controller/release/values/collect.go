@@ -39,7 +39,7 @@ type Collected struct {
 // Collect merges the values of the references and the inline values of an owner. Later
 // values override earlier ones. names are the names of values that the chart itself uses,
 // which are not secret. While a watch is not synced, the error wraps a
-// *controller.UnfilledError. The result beside the error has the secrets that were read.
+// *controller.UnfilledError. A result that comes with an error has the secrets that were read.
 func (s *Sources) Collect(
 	ctx context.Context, owner cache.ObjectName, references []releasev1alpha1.ValuesReference, inline *runtime.RawExtension, names map[string]bool,
 ) (Collected, error) {
@@ -140,8 +140,8 @@ func invalid(from releasev1alpha1.ValuesReference, key string, err error) *Probl
 }
 
 // Merge returns base with the values of over merged into it. Objects are merged key by
-// key. All other values of over, including lists and nulls, replace those of base, as
-// with several values files in Helm. Neither argument is changed.
+// key. All other values of over, including lists and nulls, replace values of base, as with several
+// values files in Helm. Neither argument is changed.
 func Merge(base, over map[string]any) map[string]any {
 	result := make(map[string]any, len(base)+len(over))
 	for key, value := range base {

@@ -128,7 +128,7 @@ func (s *Sources) Version(source Object) string {
 	return string(object.UID) + "/" + object.ResourceVersion
 }
 
-// Found is the value of a key, or what is missing.
+// Found is the value of a key, or says that it is missing.
 type Found struct {
 	Text            string
 	NoObject, NoKey bool

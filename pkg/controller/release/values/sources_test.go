@@ -102,7 +102,7 @@ func (w *world) collect(owner cache.ObjectName, inline string, references ...rel
 	return w.sources.Collect(w.t.Context(), owner, references, raw, nil)
 }
 
-// problems returns the reasons and messages of what is missing.
+// problems returns the reasons and messages of missing values.
 func (w *world) problems(inline string, references ...releasev1alpha1.ValuesReference) []string {
 	w.t.Helper()
 	found, err := w.collect(owner, inline, references...)
@@ -160,8 +160,8 @@ func TestCollectProblems(t *testing.T) {
 	expect.Equal(t, "SecretsUnknown", true, found.SecretsUnknown)
 }
 
-// TestCollectWithoutWatch: an owner waits for a watch that is not synced, and reports one that
-// failed.
+// TestCollectWithoutWatch: an owner waits for a watch that is not synced, and reports a failed
+// watch.
 func TestCollectWithoutWatch(t *testing.T) {
 	w := newWorld(t)
 	w.secret("b: secret-of-b")

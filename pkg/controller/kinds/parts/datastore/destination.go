@@ -124,7 +124,7 @@ func Destination(given backupv1.Destination) *backupv1ac.DestinationApplyConfigu
 	return desired
 }
 
-// Run returns what a Backup that a database owns has about its Jobs, or nil for the defaults.
+// Run returns the settings for the Jobs of a Backup that a database owns, or nil for the defaults.
 func Run(given *backupv1.Run) *backupv1ac.RunApplyConfiguration {
 	if given == nil {
 		return nil

@@ -44,7 +44,7 @@ var topics = []topic{
 		names: []string{"approved-registries"}, prefixes: []string{"webhook-"},
 	},
 	{
-		title: "Leader election", introduction: "One replica works, and the others wait for its lease. With `--shards`, [all replicas work](scale.md).",
+		title: "Leader election", introduction: "One replica works, and every other replica waits for its lease. With `--shards`, [all replicas work](scale.md).",
 		names: []string{"leader-elect", "shards"}, prefixes: []string{"leader-elect-"},
 	},
 	{
@@ -62,7 +62,7 @@ var topics = []topic{
 var explanations = map[string]string{
 	"namespaces": "DemoAppClusters also need [nodes](demoappcluster.md#permissions), and `spec.ingress` needs " +
 		"[other cluster-scoped objects](ingress.md#what-the-cluster-supports).",
-	"controllers":                "Names are those of Go kinds in lower case: `--controllers=*,-website` runs all kinds but Website.",
+	"controllers":                "The name of a Go kind is in lower case: `--controllers=*,-website` runs all kinds but Website.",
 	"resync-period":              "A resync checks everything of an object that no event has touched.",
 	"audit-retention":            "Contents and limits are in [audit records](security.md#audit-records).",
 	"license-url":                "See [license server](gates.md#license-server).",
@@ -81,7 +81,7 @@ var explanations = map[string]string{
 		"lead at a time.",
 	"health-probe-bind-address": "`/healthz`: the process lives. `/readyz`: the role has all rules, a kind runs, the caches of those that run are synced, and the " +
 		"webhook has a certificate.",
-	"shutdown-timeout": "After it, the operator exits with an error, and the next leader continues what was in flight.",
+	"shutdown-timeout": "After it, the operator exits with an error, and the next leader continues the work in flight.",
 	"v":                "Higher levels would log the contents of Secrets, and are refused.",
 }
 

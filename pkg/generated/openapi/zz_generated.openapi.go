@@ -860,7 +860,7 @@ func schema_pkg_apis_backup_v1_Destination(ref common.ReferenceCallback) common.
 					},
 					"endpoint": {
 						SchemaProps: spec.SchemaProps{
-							Description: "endpoint is the URL of the storage server. The default is that of the provider.",
+							Description: "endpoint is the URL of the storage server. The default is the endpoint of the provider.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -1380,7 +1380,7 @@ func schema_pkg_apis_child_v1alpha1_ChildrenStatus(ref common.ReferenceCallback)
 					},
 					"lastCorrection": {
 						SchemaProps: spec.SchemaProps{
-							Description: "lastCorrection is the last time that the operator restored children which others had changed or deleted.",
+							Description: "lastCorrection is the last time that the operator restored children that other clients had changed or deleted.",
 							Ref:         ref(v1alpha1.Correction{}.OpenAPIModelName()),
 						},
 					},
@@ -1447,7 +1447,7 @@ func schema_pkg_apis_child_v1alpha1_Correction(ref common.ReferenceCallback) com
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "Correction is the restoration of children that others changed or deleted.",
+				Description: "Correction is the restoration of children that other clients changed or deleted.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"time": {
@@ -2200,7 +2200,7 @@ func schema_pkg_apis_demo_v1alpha1_DemoApp(ref common.ReferenceCallback) common.
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "DemoApp is a small web page, served by the Helm chart demo-app that is embedded in the operator. The operator installs one release of the chart with the name and namespace of the DemoApp. It keeps the release in the desired state, and reports in the status what it did and why.\n\nThe release consists of a Deployment, a Service, a ConfigMap and a Secret, all named after the DemoApp. spec.ingress adds an Ingress and an HTTPRoute. If other clients change fields that the chart sets, the operator corrects the drift, unless spec.drift says otherwise. Fields that other clients add are kept. When the DemoApp is deleted, an audit record is written to the audit namespace before the release is uninstalled.",
+				Description: "DemoApp is a small web page, served by the Helm chart demo-app that is embedded in the operator. The operator installs one release of the chart with the name and namespace of the DemoApp. It keeps the release in the desired state, and reports its actions and their reasons in the status.\n\nThe release consists of a Deployment, a Service, a ConfigMap and a Secret, all named after the DemoApp. spec.ingress adds an Ingress and an HTTPRoute. If other clients change fields that the chart sets, the operator corrects the drift, unless spec.drift says otherwise. Fields that other clients add are kept. When the DemoApp is deleted, an audit record is written to the audit namespace before the release is uninstalled.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"kind": {
@@ -2765,7 +2765,7 @@ func schema_pkg_apis_demo_v1alpha1_DemoAppStatus(ref common.ReferenceCallback) c
 					},
 					"sources": {
 						SchemaProps: spec.SchemaProps{
-							Description: "sources identifies the versions of what the object names besides its spec, such as Secrets, as of the last install or upgrade. A change of these is a change of the object itself, so it does not wait for the rollout of what changes many objects.",
+							Description: "sources identifies the versions of the objects that the spec names, such as Secrets, as of the last install or upgrade. A change of these is a change of the object itself, so it does not wait for the rollout of what changes many objects.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -3338,7 +3338,7 @@ func schema_pkg_apis_example_v1_WebAppSpec(ref common.ReferenceCallback) common.
 					},
 					"securityContext": {
 						SchemaProps: spec.SchemaProps{
-							Description: "securityContext is the security context of the container. Fields that are set replace the defaults. With runAsNonRoot true, or a runAsUser other than 0, and in namespaces that enforce the restricted Pod Security profile, the defaults are those of this profile. Otherwise the container may run as root.",
+							Description: "securityContext is the security context of the container. Fields that are set replace the defaults. With runAsNonRoot true, or a runAsUser other than 0, and in namespaces that enforce the restricted Pod Security profile, the defaults fulfill this profile. Otherwise the container may run as root.",
 							Ref:         ref(workloadv1alpha1.SecurityContext{}.OpenAPIModelName()),
 						},
 					},
@@ -3808,7 +3808,7 @@ func schema_pkg_apis_platform_v1_PlatformDatabase(ref common.ReferenceCallback) 
 					},
 					"storage": {
 						SchemaProps: spec.SchemaProps{
-							Description: "storage is the size of each volume in Gi. Defaults to 10Gi in development, 50Gi in staging and 100Gi in production. That of a postgresql may grow if the StorageClass allows it. A smaller size is not carried out: the condition DatabaseReady says so. The size of a mysql cannot be changed.",
+							Description: "storage is the size of each volume in Gi. Defaults to 10Gi in development, 50Gi in staging and 100Gi in production. The volume of a postgresql may grow if the StorageClass allows it. A smaller size is not carried out: the condition DatabaseReady says so. The size of a mysql cannot be changed.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -3898,7 +3898,7 @@ func schema_pkg_apis_platform_v1_PlatformIngress(ref common.ReferenceCallback) c
 					},
 					"className": {
 						SchemaProps: spec.SchemaProps{
-							Description: "className is the IngressClass. The default is that of the cluster.",
+							Description: "className is the IngressClass. The default is the default IngressClass of the cluster.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -4261,7 +4261,7 @@ func schema_pkg_apis_release_v1alpha1_HistoryEntry(ref common.ReferenceCallback)
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "changed names what differs from the previous revision: \"chart\" for the files of the chart, \"owner\" for the object that the release belongs to, and the paths of values, such as \"values.image.tag\". It never has a value. Lists are compared as a whole. A key that neither values.yaml nor values.schema.json of the chart names may be secret, so the path of the object with the key stands for it: \"values.env\", or only \"values\". It is absent for the first revision, for a repair, if nothing differs, and if the previous revision cannot be read.",
+							Description: "changed names the inputs that differ from the previous revision: \"chart\" for the files of the chart, \"owner\" for the object that the release belongs to, and the paths of values, such as \"values.image.tag\". It never has a value. Lists are compared as a whole. A key that neither values.yaml nor values.schema.json of the chart names may be secret, so the path of the object with the key stands for it: \"values.env\", or only \"values\". It is absent for the first revision, for a repair, if nothing differs, and if the previous revision cannot be read.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -4373,7 +4373,7 @@ func schema_pkg_apis_release_v1alpha1_ReleasePolicy(ref common.ReferenceCallback
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "ReleasePolicy says when the operator may change a release, and what it does about failed attempts and drift. A kind inlines it in its spec.",
+				Description: "ReleasePolicy says when the operator may change a release, and how it handles failed attempts and drift. A kind inlines it in its spec.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"suspend": {
@@ -4492,7 +4492,7 @@ func schema_pkg_apis_release_v1alpha1_ReleaseStatus(ref common.ReferenceCallback
 					},
 					"sources": {
 						SchemaProps: spec.SchemaProps{
-							Description: "sources identifies the versions of what the object names besides its spec, such as Secrets, as of the last install or upgrade. A change of these is a change of the object itself, so it does not wait for the rollout of what changes many objects.",
+							Description: "sources identifies the versions of the objects that the spec names, such as Secrets, as of the last install or upgrade. A change of these is a change of the object itself, so it does not wait for the rollout of what changes many objects.",
 							Type:        []string{"string"},
 							Format:      "",
 						},

@@ -254,7 +254,7 @@ type Destination struct {
 	// +optional
 	Prefix string `json:"prefix,omitempty"`
 
-	// endpoint is the URL of the storage server. The default is that of the provider.
+	// endpoint is the URL of the storage server. The default is the endpoint of the provider.
 	// +kubebuilder:validation:MaxLength=512
 	// +kubebuilder:validation:XValidation:rule="self.matches('^https?://[a-zA-Z0-9]([-a-zA-Z0-9.]*[a-zA-Z0-9])?(:[0-9]{1,5})?(/[-a-zA-Z0-9._~/]*)?$')",message="must be a URL without a login, such as https://s3.example.com or http://minio.storage:9000"
 	// +optional

@@ -3,7 +3,7 @@
 
 package v1
 
-// Condition types of a Backup, besides Ready, Reconciling and Stalled.
+// Condition types of a Backup, in addition to Ready, Reconciling and Stalled.
 const (
 	// ConditionScheduled is True while the CronJob starts runs by the schedule.
 	ConditionScheduled = "Scheduled"
@@ -36,7 +36,7 @@ const (
 	ReasonRunNotStarting = "RunNotStarting"
 )
 
-// Reasons of CredentialsConfigured, beside ReasonSecretNotFound and ReasonKeyNotFound.
+// Reasons of CredentialsConfigured, in addition to ReasonSecretNotFound and ReasonKeyNotFound.
 const (
 	// ReasonSecret means that spec.destination.credentialsSecret has the credentials.
 	ReasonSecret = "Secret"
@@ -48,7 +48,7 @@ const (
 	ReasonStorageAccountMissing = "StorageAccountMissing"
 )
 
-// Reasons of LastRunSucceeded. Those of failures are also reasons of Ready.
+// Reasons of LastRunSucceeded. Reasons of failures are also reasons of Ready.
 const (
 	// ReasonNoRunYet means that no run has ended.
 	ReasonNoRunYet = "NoRunYet"

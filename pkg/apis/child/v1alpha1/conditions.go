@@ -3,8 +3,8 @@
 
 package v1alpha1
 
-// Reasons of Ready, Reconciling and Stalled that a kind with children may have, beside
-// those of pkg/apis/meta/v1.
+// Reasons of Ready, Reconciling and Stalled that a kind with children may have, in addition to the
+// reasons in pkg/apis/meta/v1.
 const (
 	// ReasonWaitingForDeletion is an object of a child's name that is being deleted, or that
 	// belongs to a deleted owner of the same name and will be garbage collected. The child
@@ -22,7 +22,7 @@ const (
 	ReasonDegraded = "Degraded"
 )
 
-// Reasons of UpgradeHeld that a kind with children may have, beside those of pkg/apis/meta/v1.
+// Reasons of UpgradeHeld that a kind with children may have, in addition to the reasons in pkg/apis/meta/v1.
 const (
 	// ReasonAwaitingChange means that a newer pod template of the operator waits until the spec
 	// changes: the children are a database, or the template is less strict. The pods keep running
@@ -59,7 +59,7 @@ const (
 const (
 	// ReasonCreated: the operator created the children of a new object.
 	ReasonCreated = "Created"
-	// ReasonDriftCorrected: the operator restored children that others had changed or
+	// ReasonDriftCorrected: the operator restored children that other clients had changed or
 	// deleted.
 	ReasonDriftCorrected = "DriftCorrected"
 )

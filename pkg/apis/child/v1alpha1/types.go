@@ -9,7 +9,7 @@ import (
 
 // InheritedLabels are the names of the labels that a child passes on to what the operator makes for
 // it, with its pods, volume claims and Secrets. By these labels, users find the parts of an
-// application: platform and component of an EcommercePlatform, and those of an AppStack.
+// application: platform and component of an EcommercePlatform, and the labels of an AppStack.
 var InheritedLabels = []string{"platform", "component", "app.example.com/stack", "app.example.com/component"}
 
 // ChildrenStatus is what the operator knows of the children of an object.
@@ -23,7 +23,7 @@ type ChildrenStatus struct {
 	// +optional
 	Applied []AppliedChild `json:"applied,omitempty"`
 
-	// lastCorrection is the last time that the operator restored children which others had
+	// lastCorrection is the last time that the operator restored children that other clients had
 	// changed or deleted.
 	// +optional
 	LastCorrection *Correction `json:"lastCorrection,omitempty"`
@@ -81,7 +81,7 @@ type AppliedChild struct {
 	Ended string `json:"ended,omitempty"`
 }
 
-// Correction is the restoration of children that others changed or deleted.
+// Correction is the restoration of children that other clients changed or deleted.
 type Correction struct {
 	// time of the correction.
 	// +required

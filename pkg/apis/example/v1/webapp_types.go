@@ -40,7 +40,7 @@ const (
 	ReasonNoDeployment = "NoDeployment"
 )
 
-// Reasons of Ready, Reconciling and Stalled, beside those of every kind with children.
+// Reasons of Ready, Reconciling and Stalled, in addition to the reasons of every kind with children.
 const (
 	// ReasonImageBlocked: the operator does not roll spec.image out, see --blocked-images.
 	ReasonImageBlocked = "ImageBlocked"
@@ -129,8 +129,8 @@ type WebAppSpec struct {
 
 	// securityContext is the security context of the container. Fields that are set replace the
 	// defaults. With runAsNonRoot true, or a runAsUser other than 0, and in namespaces that enforce the
-	// restricted Pod Security profile, the defaults are those of this profile. Otherwise the container may run
-	// as root.
+	// restricted Pod Security profile, the defaults fulfill this profile. Otherwise the container may run as
+	// root.
 	// +optional
 	SecurityContext *workloadv1alpha1.SecurityContext `json:"securityContext,omitempty"`
 }

@@ -7,8 +7,8 @@ package v1
 // read. Each condition carries the observed generation.
 const (
 	// ConditionReady is True while the desired state is applied and the workload is
-	// healthy. It is always present after the first reconcile. While it is False, its
-	// reason is that of the condition that keeps the object from being ready.
+	// healthy. It is always present after the first reconcile. While it is False, it has the reason
+	// of the condition that keeps the object from being ready.
 	ConditionReady = "Ready"
 	// ConditionReconciling is True while the operator works towards the desired state, or
 	// waits for an event that needs no user. It is absent otherwise.
@@ -96,7 +96,7 @@ const (
 	// kube-system. The operator changes nothing there, unless a flag names the namespace.
 	ReasonSystemNamespace = "SystemNamespace"
 	// ReasonDeleting means that the deletion of the object takes time and nothing has failed.
-	// The message says what it waits for. It emits no event.
+	// The message says why it takes time. It emits no event.
 	ReasonDeleting = "Deleting"
 	// ReasonFinalizerFailed means that the finalizer could not be removed, because an
 	// admission rule refuses the update. All other steps of the deletion are done. The

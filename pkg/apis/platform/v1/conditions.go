@@ -3,9 +3,9 @@
 
 package v1
 
-// Conditions of an EcommercePlatform, beside Ready, Reconciling and Stalled. A component that
-// is switched off has no condition. The reason of a component that is not ready is that of
-// its children.
+// Conditions of an EcommercePlatform, in addition to Ready, Reconciling and Stalled. A component
+// that is switched off has no condition. A component that is not ready has the reason of its
+// children.
 const (
 	// ConditionDatabaseReady is True while the database is ready.
 	ConditionDatabaseReady = "DatabaseReady"
@@ -16,18 +16,18 @@ const (
 	// ConditionFrontendReady is True while the frontend is ready.
 	ConditionFrontendReady = "FrontendReady"
 	// ConditionMonitoringReady is True while the ServiceMonitor and the dashboard are as
-	// desired. It is False, beside Ready, while the API server does not serve
+	// desired. It is False, while Ready may be True, if the API server does not serve
 	// ServiceMonitors.
 	ConditionMonitoringReady = "MonitoringReady"
 	// ConditionIngressReady is True while the Ingress is as desired.
 	ConditionIngressReady = "IngressReady"
 	// ConditionBackupConfigured is True while backups are made: the Backup of the database is
-	// Ready. It is Unknown until a PostgreSQL has reported. Reason and message are those of the
-	// PostgreSQL, or of the Backup of a mysql, unless one of the reasons below applies.
+	// Ready. It is Unknown until a PostgreSQL has reported. Reason and message come from the
+	// PostgreSQL, or from the Backup of a mysql, unless one of the reasons below applies.
 	ConditionBackupConfigured = "BackupConfigured"
 )
 
-// Reasons of the conditions of an EcommercePlatform, beside those of kinds with children.
+// Reasons of the conditions of an EcommercePlatform, in addition to the reasons of kinds with children.
 const (
 	// ReasonHostTaken is a spec.ingress.host that another EcommercePlatform has.
 	ReasonHostTaken = "HostTaken"

@@ -160,9 +160,9 @@ type PlatformDatabase struct {
 	Version string `json:"version,omitempty"`
 
 	// storage is the size of each volume in Gi. Defaults to 10Gi in development, 50Gi in
-	// staging and 100Gi in production. That of a postgresql may grow if the StorageClass
-	// allows it. A smaller size is not carried out: the condition DatabaseReady says so. The
-	// size of a mysql cannot be changed.
+	// staging and 100Gi in production. The volume of a postgresql may grow if the StorageClass
+	// allows it. A smaller size is not carried out: the condition DatabaseReady says so. The size
+	// of a mysql cannot be changed.
 	// +kubebuilder:validation:MaxLength=16
 	// +kubebuilder:validation:XValidation:rule="self.matches('^0*[1-9][0-9]*Gi$')",message="must be a size in Gi of at least 1Gi, such as 10Gi"
 	// +optional
@@ -263,7 +263,7 @@ type PlatformIngress struct {
 	// +required
 	Host string `json:"host"`
 
-	// className is the IngressClass. The default is that of the cluster.
+	// className is the IngressClass. The default is the default IngressClass of the cluster.
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="must be the name of an IngressClass: lower-case letters, digits, '-' and '.', beginning and ending with a letter or digit"
 	// +optional

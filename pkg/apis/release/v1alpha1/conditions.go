@@ -5,7 +5,7 @@ package v1alpha1
 
 import apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
 
-// Condition types of a release besides those of the kstatus contract.
+// Condition types of a release, in addition to the types of the kstatus contract.
 const (
 	// ConditionInitialized is True once the object is bound to the chart.
 	ConditionInitialized = "Initialized"
@@ -20,7 +20,7 @@ const (
 	// were corrected. Its message names the objects. It is absent otherwise.
 	ConditionDrifted = "Drifted"
 	// ConditionAdjusted is True while the objects of the deployed revision are not exactly as the
-	// manifest has them. Its message says what was left out. It is absent otherwise.
+	// manifest has them. Its message names the parts that were left out. It is absent otherwise.
 	ConditionAdjusted = "Adjusted"
 )
 

@@ -76,13 +76,12 @@ type HistoryEntry struct {
 	// +optional
 	Generation int64 `json:"generation,omitempty"`
 
-	// changed names what differs from the previous revision: "chart" for the files of the
-	// chart, "owner" for the object that the release belongs to, and the paths of values, such
-	// as "values.image.tag". It never has a value. Lists are compared as a whole. A key that
-	// neither values.yaml nor values.schema.json of the chart names may be secret, so the path
-	// of the object with the key stands for it: "values.env", or only "values". It is absent
-	// for the first revision, for a repair, if nothing differs, and if the previous revision
-	// cannot be read.
+	// changed names the inputs that differ from the previous revision: "chart" for the files of the
+	// chart, "owner" for the object that the release belongs to, and the paths of values, such as
+	// "values.image.tag". It never has a value. Lists are compared as a whole. A key that neither
+	// values.yaml nor values.schema.json of the chart names may be secret, so the path of the
+	// object with the key stands for it: "values.env", or only "values". It is absent for the first
+	// revision, for a repair, if nothing differs, and if the previous revision cannot be read.
 	// +kubebuilder:validation:MaxItems=10
 	// +kubebuilder:validation:items:MinLength=1
 	// +kubebuilder:validation:items:MaxLength=256

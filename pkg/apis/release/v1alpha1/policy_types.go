@@ -15,8 +15,8 @@ const (
 	// 256 characters, usually a time, and copies it to status.lastHandledRequestedAt after the
 	// reconcile.
 	AnnotationRequestedAt = apimeta.AnnotationRequestedAt
-	// AnnotationForceAt requests an upgrade although nothing has changed. It takes effect
-	// once per value, and only if its value equals that of AnnotationRequestedAt.
+	// AnnotationForceAt requests an upgrade although nothing has changed. It takes effect once per
+	// value, and only if its value equals the value of AnnotationRequestedAt.
 	AnnotationForceAt = apimeta.AnnotationForceAt
 )
 
@@ -25,8 +25,8 @@ const (
 // the annotation, such a release is not changed, and nothing is installed.
 const AnnotationAdoptRelease = "demo.example.com/adopt-release"
 
-// ReleasePolicy says when the operator may change a release, and what it does about
-// failed attempts and drift. A kind inlines it in its spec.
+// ReleasePolicy says when the operator may change a release, and how it handles failed attempts and
+// drift. A kind inlines it in its spec.
 type ReleasePolicy struct {
 	// suspend holds all changes: nothing is installed, upgraded or repaired. Drift is
 	// still reported, and deletion still works. Defaults to false.

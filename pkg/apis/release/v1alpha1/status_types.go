@@ -57,9 +57,9 @@ type ReleaseStatus struct {
 	// +optional
 	AppliedManifestHash string `json:"appliedManifestHash,omitempty"`
 
-	// sources identifies the versions of what the object names besides its spec, such as Secrets, as
-	// of the last install or upgrade. A change of these is a change of the object itself, so it does
-	// not wait for the rollout of what changes many objects.
+	// sources identifies the versions of the objects that the spec names, such as Secrets, as of the
+	// last install or upgrade. A change of these is a change of the object itself, so it does not
+	// wait for the rollout of what changes many objects.
 	// +kubebuilder:validation:MaxLength=64
 	// +optional
 	Sources string `json:"sources,omitempty"`

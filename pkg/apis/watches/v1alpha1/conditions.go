@@ -3,8 +3,8 @@
 
 package v1alpha1
 
-// Condition types of the upstream operators, beside Ready, Reconciling, Stalled and those of
-// the release. Initialized and Deployed are also conditions of the release.
+// Condition types of the upstream operators, in addition to Ready, Reconciling, Stalled and the
+// types of a release. Initialized and Deployed are also conditions of the release.
 const (
 	// ConditionReleaseFailed is True while the last install, upgrade, uninstall or repair
 	// failed. It is absent otherwise.
@@ -61,14 +61,14 @@ const (
 const (
 	// Finalizer is operator-sdk's. The operator adds it to each custom resource.
 	Finalizer = annotationPrefix + "uninstall-release"
-	// FormerFinalizer is that of helm-operator-plugins. The operator replaces it.
+	// FormerFinalizer is the finalizer of helm-operator-plugins. The operator replaces it.
 	FormerFinalizer = "uninstall-helm-release"
 )
 
 const annotationPrefix = "helm.sdk.operatorframework.io/"
 
-// Annotations of a custom resource. Booleans are those of strconv.ParseBool. A value that is
-// none counts as false.
+// Annotations of a custom resource. Booleans have the forms of strconv.ParseBool. An invalid value
+// counts as false.
 const (
 	// AnnotationInstallDisableHooks skips the chart's hooks of an install.
 	AnnotationInstallDisableHooks = annotationPrefix + "install-disable-hooks"
@@ -81,7 +81,7 @@ const (
 	// AnnotationUpgradeDescription is the description of later revisions.
 	AnnotationUpgradeDescription = annotationPrefix + "upgrade-description"
 	// AnnotationUninstallDescription is the description of the newest revision during an uninstall
-	// that runs hooks, and after one that fails.
+	// that runs hooks, and after a failed uninstall.
 	AnnotationUninstallDescription = annotationPrefix + "uninstall-description"
 	// AnnotationUpgradeForce has an upgrade replace objects whose update is refused.
 	AnnotationUpgradeForce = annotationPrefix + "upgrade-force"

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package v1alpha1 has the conditions, reasons, annotations and finalizers of custom
-// resources that watches.yaml or a library drives. They are those of operator-sdk's
-// helm-operator and of operator-framework/helm-operator-plugins, so that custom resources
-// written for either work unchanged.
+// resources that watches.yaml or a library drives. They are the same as for operator-sdk's
+// helm-operator and operator-framework/helm-operator-plugins, so that custom resources written for
+// either work unchanged.
 package v1alpha1

@@ -16,7 +16,7 @@ type DestinationApplyConfiguration struct {
 	Bucket *string `json:"bucket,omitempty"`
 	// prefix is put before the names of the dumps, as a path.
 	Prefix *string `json:"prefix,omitempty"`
-	// endpoint is the URL of the storage server. The default is that of the provider.
+	// endpoint is the URL of the storage server. The default is the endpoint of the provider.
 	Endpoint *string `json:"endpoint,omitempty"`
 	// region is the region of the bucket, for s3.
 	Region *string `json:"region,omitempty"`

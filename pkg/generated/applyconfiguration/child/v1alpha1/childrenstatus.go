@@ -13,7 +13,7 @@ type ChildrenStatusApplyConfiguration struct {
 	// applied are the children as the operator last applied them, at most 64. After a
 	// restart the operator compares them with the cluster and sends nothing if they agree.
 	Applied []AppliedChildApplyConfiguration `json:"applied,omitempty"`
-	// lastCorrection is the last time that the operator restored children which others had
+	// lastCorrection is the last time that the operator restored children that other clients had
 	// changed or deleted.
 	LastCorrection *CorrectionApplyConfiguration `json:"lastCorrection,omitempty"`
 }

@@ -13,7 +13,7 @@ import (
 // CorrectionApplyConfiguration represents a declarative configuration of the Correction type for use
 // with apply.
 //
-// Correction is the restoration of children that others changed or deleted.
+// Correction is the restoration of children that other clients changed or deleted.
 type CorrectionApplyConfiguration struct {
 	// time of the correction.
 	Time *v1.Time `json:"time,omitempty"`

@@ -19,8 +19,8 @@ import (
 //
 // DemoApp is a small web page, served by the Helm chart demo-app that is embedded in the
 // operator. The operator installs one release of the chart with the name and namespace of
-// the DemoApp. It keeps the release in the desired state, and reports in the status what
-// it did and why.
+// the DemoApp. It keeps the release in the desired state, and reports its actions and their reasons
+// in the status.
 //
 // The release consists of a Deployment, a Service, a ConfigMap and a Secret, all named
 // after the DemoApp. spec.ingress adds an Ingress and an HTTPRoute. If other clients

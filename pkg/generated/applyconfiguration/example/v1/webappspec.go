@@ -24,8 +24,8 @@ type WebAppSpecApplyConfiguration struct {
 	Resources *v1alpha1.ResourcesApplyConfiguration `json:"resources,omitempty"`
 	// securityContext is the security context of the container. Fields that are set replace the
 	// defaults. With runAsNonRoot true, or a runAsUser other than 0, and in namespaces that enforce the
-	// restricted Pod Security profile, the defaults are those of this profile. Otherwise the container may run
-	// as root.
+	// restricted Pod Security profile, the defaults fulfill this profile. Otherwise the container may run as
+	// root.
 	SecurityContext *v1alpha1.SecurityContextApplyConfiguration `json:"securityContext,omitempty"`
 }
 

@@ -20,9 +20,9 @@ type PlatformDatabaseApplyConfiguration struct {
 	// version of MySQL such as 8.4, which is a tag of the image. Defaults to 17 for postgresql and 8.4 for mysql.
 	Version *string `json:"version,omitempty"`
 	// storage is the size of each volume in Gi. Defaults to 10Gi in development, 50Gi in
-	// staging and 100Gi in production. That of a postgresql may grow if the StorageClass
-	// allows it. A smaller size is not carried out: the condition DatabaseReady says so. The
-	// size of a mysql cannot be changed.
+	// staging and 100Gi in production. The volume of a postgresql may grow if the StorageClass
+	// allows it. A smaller size is not carried out: the condition DatabaseReady says so. The size
+	// of a mysql cannot be changed.
 	Storage *string `json:"storage,omitempty"`
 	// replicas is the number of servers of a postgresql, 1 to 5. Defaults to 1 in
 	// development, 2 in staging and 3 in production. A mysql has one server.

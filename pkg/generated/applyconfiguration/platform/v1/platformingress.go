@@ -12,7 +12,7 @@ package v1
 type PlatformIngressApplyConfiguration struct {
 	// host is the DNS name of the shop.
 	Host *string `json:"host,omitempty"`
-	// className is the IngressClass. The default is that of the cluster.
+	// className is the IngressClass. The default is the default IngressClass of the cluster.
 	ClassName *string `json:"className,omitempty"`
 	// tlsSecret is the name of a Secret with the certificate of the host.
 	TLSSecret *string `json:"tlsSecret,omitempty"`

@@ -31,13 +31,12 @@ type HistoryEntryApplyConfiguration struct {
 	ChartVersion *string `json:"chartVersion,omitempty"`
 	// generation is the generation of the spec that the action applied.
 	Generation *int64 `json:"generation,omitempty"`
-	// changed names what differs from the previous revision: "chart" for the files of the
-	// chart, "owner" for the object that the release belongs to, and the paths of values, such
-	// as "values.image.tag". It never has a value. Lists are compared as a whole. A key that
-	// neither values.yaml nor values.schema.json of the chart names may be secret, so the path
-	// of the object with the key stands for it: "values.env", or only "values". It is absent
-	// for the first revision, for a repair, if nothing differs, and if the previous revision
-	// cannot be read.
+	// changed names the inputs that differ from the previous revision: "chart" for the files of the
+	// chart, "owner" for the object that the release belongs to, and the paths of values, such as
+	// "values.image.tag". It never has a value. Lists are compared as a whole. A key that neither
+	// values.yaml nor values.schema.json of the chart names may be secret, so the path of the
+	// object with the key stands for it: "values.env", or only "values". It is absent for the first
+	// revision, for a repair, if nothing differs, and if the previous revision cannot be read.
 	Changed []string `json:"changed,omitempty"`
 	// changedMore is the number of changes beyond the 10 that changed names.
 	ChangedMore *int64 `json:"changedMore,omitempty"`

@@ -12,8 +12,8 @@ import (
 // ReleasePolicyApplyConfiguration represents a declarative configuration of the ReleasePolicy type for use
 // with apply.
 //
-// ReleasePolicy says when the operator may change a release, and what it does about
-// failed attempts and drift. A kind inlines it in its spec.
+// ReleasePolicy says when the operator may change a release, and how it handles failed attempts and
+// drift. A kind inlines it in its spec.
 type ReleasePolicyApplyConfiguration struct {
 	// suspend holds all changes: nothing is installed, upgraded or repaired. Drift is
 	// still reported, and deletion still works. Defaults to false.

@@ -43,9 +43,9 @@ type ReleaseStatusApplyConfiguration struct {
 	// Secrets are blanked. The hash is keyed, so that values cannot be guessed from it.
 	// Its key is in the Helm record.
 	AppliedManifestHash *string `json:"appliedManifestHash,omitempty"`
-	// sources identifies the versions of what the object names besides its spec, such as Secrets, as
-	// of the last install or upgrade. A change of these is a change of the object itself, so it does
-	// not wait for the rollout of what changes many objects.
+	// sources identifies the versions of the objects that the spec names, such as Secrets, as of the
+	// last install or upgrade. A change of these is a change of the object itself, so it does not
+	// wait for the rollout of what changes many objects.
 	Sources *string `json:"sources,omitempty"`
 	// revisions are the revisions of the release whose Helm records the operator trusts,
 	// at most 128, each with a digest of its manifest and hooks. The content of a record

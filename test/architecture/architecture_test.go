@@ -218,7 +218,7 @@ func refuse(file, imported string) string {
 	return from.folder + " may import only [" + strings.Join(may, ", ") + "] of this module"
 }
 
-// forTests reports whether a folder has only what tests use.
+// forTests reports whether only tests use a folder.
 func forTests(folder string) bool {
 	return within(folder, "test") || within(folder, plumbing+"/controllertest") || within(folder, lifecycle+"/releasetest")
 }

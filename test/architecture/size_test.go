@@ -27,8 +27,8 @@ var largest = map[string]int{
 	"pkg/controller/kinds/website":           300,
 }
 
-// TestPlainKindsAreSmall holds the size of plain kinds: what another kind needs, too, belongs in a
-// shared package.
+// TestPlainKindsAreSmall holds the size of plain kinds: code that another kind needs, too, belongs
+// in a shared package.
 func TestPlainKindsAreSmall(t *testing.T) {
 	lines := map[string]int{}
 	for _, file := range goFiles(t) {

@@ -111,7 +111,7 @@ func (b *bench) check(err error) {
 	}
 }
 
-// start starts the control plane and what watches it.
+// start starts the control plane and its watchers.
 func (b *bench) start(ctx context.Context, kind string) {
 	b.cluster = b.t.Start(cluster.Options{Nodes: nodes}) //nolint:contextcheck // It has the context of b.t.
 	b.deploy(ctx, kind)
@@ -165,7 +165,7 @@ func (b *bench) createNamespace(ctx context.Context) {
 	}
 }
 
-// clear removes what a contender made, because the cost of a request grows with the number of
+// clear removes the objects of a contender, because the cost of a request grows with the number of
 // objects. No operator runs that would remove finalizers.
 func (b *bench) clear(ctx context.Context) {
 	for _, resource := range b.involved {
@@ -325,9 +325,9 @@ func parseLoads(text string) (loads []load, err error) {
 // demoApp is the kind of artifacts/crds. Other kinds are named by their folders in artifacts/kinds.
 const demoApp = "demoapp"
 
-// extras are what the files of a kind do not say. set and upgrade are JSON merge patches: set
-// changes the example, in which NAME is the name of the object, and upgrade changes a live object.
-// A kind without upgrade has no such phase.
+// extras are facts about a kind that its files do not have. set and upgrade are JSON merge patches:
+// set changes the example, in which NAME is the name of the object, and upgrade changes a live
+// object. A kind without upgrade has no such phase.
 type extras struct {
 	set, upgrade string
 	// composed are the kinds of children that are custom resources.

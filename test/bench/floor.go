@@ -88,7 +88,7 @@ func (r *recorder) take() []write {
 	return writes
 }
 
-// forAny removes what holds for one object only, its UID and its resourceVersion, also as
+// forAny removes the parts that hold for one object only, its UID and its resourceVersion, also as
 // preconditions, and sets the target. It leaves bodies as they are that are not objects, such as
 // JSON patches.
 func (w write) forAny() write {
@@ -211,7 +211,7 @@ func driftOf(writes []write) (target string, field []string) {
 	return "", nil
 }
 
-// plan is what the floor sends.
+// plan has the requests of the floor.
 type plan struct {
 	Kubeconfig string
 	Workers    int

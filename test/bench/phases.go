@@ -104,7 +104,7 @@ func (m *measurement) add(phase, name, unit string, decimals int, value float64)
 	m.figures = append(m.figures, figure{phase, name, unit, decimals, value})
 }
 
-// cost is what a phase costs.
+// cost is the cost of a phase.
 type cost struct {
 	took time.Duration
 	// contender is the CPU time until the contender is at rest. The remaining figures cover the
@@ -326,7 +326,7 @@ func (m *measurement) replace(ctx context.Context, c contender, done func() bool
 	return time.Since(began)
 }
 
-// addSinceStart adds what the operator has cost since its start.
+// addSinceStart adds the operator's cost since its start.
 func (m *measurement) addSinceStart(ctx context.Context, phase string) {
 	m.addCost(phase, cost{usage: m.usage(), writes: m.operators.writes(ctx), allocated: m.operators.allocated(ctx)}, m.count)
 }

@@ -1,7 +1,7 @@
 // Copyright The DemoApp Controller Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package canary makes secrets that can be found again in what a program writes, in any of the
+// Package canary makes secrets that can be found again in the output of a program, in any of the
 // forms in which programs write texts: plain, quoted, as in JSON, in a URL, in base64 or in
 // hexadecimal.
 package canary

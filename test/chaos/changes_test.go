@@ -81,7 +81,7 @@ func TestGeneratedChanges(t *testing.T) { //nolint:tparallel // The other tests 
 	}
 }
 
-// generatorOf returns the generator of one step of a subject. What an earlier step draws does not
+// generatorOf returns the generator of one step of a subject. The draws of an earlier step do not
 // change the draws of this step.
 func generatorOf(subject string, step int, names []string) *generator {
 	hash := fnv.New64()
@@ -440,8 +440,8 @@ var historical = []string{
 var historicalText = regexp.MustCompile(
 	`(?i)\brevision \d+|^(Install|Upgrade)(Succeeded|Successful)$|(?s)-----BEGIN CERTIFICATE-----.*-----END CERTIFICATE-----`)
 
-// withoutHistory returns an object without what depends on earlier changes, and without empty
-// objects, which the API server does not always add to an existing object.
+// withoutHistory returns an object without the parts that depend on earlier changes, and without
+// empty objects, which the API server does not always add to an existing object.
 func withoutHistory(value any) any {
 	switch value := value.(type) {
 	case map[string]any:

@@ -165,7 +165,7 @@ func (s *saboteur) lagBehind(stale *past) {
 	s.stale = stale
 }
 
-// informerFaults returns what breaks the requests of informers.
+// informerFaults returns the faults for the requests of informers.
 func (s *saboteur) informerFaults() (*watchFault, *past) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

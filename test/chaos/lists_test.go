@@ -79,7 +79,7 @@ type past struct {
 	over chan struct{}
 }
 
-// intercept answers a list of any version from the past, and delays the watch of what came after.
+// intercept answers a list of any version from the past, and delays the watch of later events.
 // Consistent lists are answered as usual.
 func (p *past) intercept(w http.ResponseWriter, r *http.Request, forward http.Handler) {
 	query := r.URL.Query()

@@ -77,7 +77,7 @@ func TestEveryRequestFails(t *testing.T) { //nolint:tparallel // The other tests
 	}
 }
 
-// A failure is what happens in a disturbed run: which request fails, from 1, and how.
+// A failure describes a disturbed run: which request fails, from 1, and how.
 type failure struct {
 	nth   int
 	fault string
@@ -186,8 +186,8 @@ func playAllDisturbed(t *testing.T, options ...cmp.Option) {
 	}
 }
 
-// assertOutcome asserts what states do not show: an event is sent at most once more, and a deletion
-// leaves one audit record.
+// assertOutcome asserts facts that states do not show: an event is sent at most once more, and a
+// deletion leaves one audit record.
 func assertOutcome(t *testing.T, undisturbed, came outcome) {
 	t.Helper()
 	for reason, count := range came.events {

@@ -143,7 +143,7 @@ func awaitWrite(ctx context.Context, t *testing.T, namespace string, since time.
 	})
 }
 
-// prepare creates what exists before the object.
+// prepare creates the objects that exist before the object of the subject.
 func (s subject) prepare(t *testing.T, namespace string) {
 	t.Helper()
 	for _, claim := range s.claims {

@@ -95,7 +95,7 @@ func isOfKubernetes(object *unstructured.Unstructured) bool {
 	return object.GetName() == "kube-root-ca.crt" || object.GetName() == "default" && object.GetKind() == "ServiceAccount"
 }
 
-// normalized returns what matters of an object. Only objects of the operator have a status.
+// normalized returns the compared parts of an object. Only objects of the operator have a status.
 func normalized(object *unstructured.Unstructured, own bool, namespace string) any {
 	fields := map[string]any{
 		"labels": anyOf(object.GetLabels()), "annotations": anyOf(object.GetAnnotations()), "finalizers": fmt.Sprint(object.GetFinalizers()),
@@ -125,7 +125,7 @@ func ownersOf(object *unstructured.Unstructured) []any {
 	return owners
 }
 
-// recordOf returns what matters of a release record, or why it cannot be read.
+// recordOf returns the compared parts of a release record, or why it cannot be read.
 func recordOf(object *unstructured.Unstructured) map[string]any {
 	var secret corev1.Secret
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &secret); err != nil {
@@ -177,7 +177,7 @@ var accidental = []string{
 	"pv.kubernetes.io/bound-by-controller", "volume.kubernetes.io/selected-node", "owner",
 }
 
-// differing are the texts that differ between two undisturbed runs, and what takes their place.
+// differing are the texts that differ between two undisturbed runs, and their replacements.
 var differing = []struct {
 	pattern     *regexp.Regexp
 	replacement string

@@ -5,7 +5,7 @@
 
 package chaos
 
-// A subject is an object of a kind and what happens to it. Its name is web.
+// A subject is an object of a kind and its steps. Its name is web.
 type subject struct {
 	// before are objects that exist before the object, such as sources of values.
 	before string

@@ -56,9 +56,9 @@ var ofRefusal = cmp.Options{ofFault, without("history"), without("failures")}
 // operator has met a refusal.
 const refusedFor = 30 * time.Second
 
-// TestSurroundingsRefuse plays each subject while the API server refuses what the operator writes
-// of one kind of its children, in each step in which the operator writes it. A short test plays
-// each subject with one surrounding, which the seed selects.
+// TestSurroundingsRefuse plays each subject while the API server refuses the operator's writes of
+// one kind of its children, in each step with such writes. A short test plays each subject with one
+// surrounding, which the seed selects.
 func TestSurroundingsRefuse(t *testing.T) { //nolint:tparallel // The other tests disturb all runs.
 	random := rand.New(rand.NewPCG(uint64(*seed), 0))
 	for _, name := range slices.Sorted(maps.Keys(subjects)) {

@@ -34,7 +34,7 @@ const (
 	bookmark = "BOOKMARK"
 )
 
-// A watchFault is what happens to all watches of the operator.
+// A watchFault is a fault of all watches of the operator.
 type watchFault struct {
 	// life ends each watch after a time; 0 for never.
 	life time.Duration

@@ -37,8 +37,8 @@ type AuditEvent struct {
 	Verb string
 	// URI is the path and query as sent.
 	URI string
-	// Group, Resource, Subresource, Namespace and Name are what the URI names; empty where the URI
-	// names none.
+	// Group, Resource, Subresource, Namespace and Name are the parts of the URI; empty where the
+	// URI names none.
 	Group, Resource, Subresource, Namespace, Name string
 	// Code is the HTTP status; 0 while a watch is open.
 	Code int

@@ -27,6 +27,6 @@
 // The operator runs as the ServiceAccount of artifacts/deploy, with exactly the rules of
 // artifacts/deploy. Set DEMOAPP_CONTROLLER_BINARY to test a binary that is built already.
 //
-// Waiting is done with Eventually, which looks until a condition holds. What a fake clientset could
-// prove does not belong here.
+// Waiting is done with Eventually, which looks until a condition holds. Tests for which a fake
+// clientset suffices do not belong here.
 package cluster

@@ -53,8 +53,8 @@ type Launch struct {
 	// Dir is the working directory. If it is empty, the operator runs in the root of the
 	// repository.
 	Dir string
-	// Proxy is what the operator connects to. If it is nil, the operator connects to the API
-	// server.
+	// Proxy is the server that the operator connects to. If it is nil, the operator connects to the
+	// API server.
 	Proxy *Proxy
 	// Namespace and Account name the ServiceAccount that the operator runs as. The lease is in that
 	// namespace. By default, both are as in artifacts/deploy.
@@ -210,7 +210,7 @@ func (o *Operator) signal(sig syscall.Signal) {
 // Exited is closed when the operator has ended.
 func (o *Operator) Exited() <-chan struct{} { return o.exited }
 
-// Log returns what the operator has logged so far.
+// Log returns the operator's log so far.
 func (o *Operator) Log() string { return o.log.String() }
 
 // ByProcess selects the requests of one operator process from the audit log.

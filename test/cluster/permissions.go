@@ -34,8 +34,8 @@ func (p Permission) String() string {
 	return text
 }
 
-// ReadPermissions returns what the Roles and ClusterRoles of a file grant. A relative path begins
-// at the root of the repository.
+// ReadPermissions returns the permissions in the Roles and ClusterRoles of a file. A relative path
+// begins at the root of the repository.
 func (c *Cluster) ReadPermissions(name string) ([]Permission, error) {
 	if !filepath.IsAbs(name) {
 		name = filepath.Join(c.root, name)

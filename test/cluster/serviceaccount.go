@@ -65,7 +65,7 @@ func writeKubeconfig(config *rest.Config, namespace, path string) error {
 	return nil
 }
 
-// credentialOf returns what AuditEvent.Credential is for requests with a token of a ServiceAccount.
+// credentialOf returns AuditEvent.Credential for requests with a token of a ServiceAccount.
 func credentialOf(token string) (string, error) {
 	parts := strings.Split(token, ".")
 	if len(parts) != jwtParts {

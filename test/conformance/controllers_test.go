@@ -69,8 +69,8 @@ func (c *requestCounter) atMost(t *testing.T, operation string, limit int) {
 // controlled is a chart with objects that the cluster's controllers write, too.
 type controlled struct {
 	chart string
-	// act does in a namespace what controllers do that the control plane lacks, and waits for those
-	// that it has.
+	// act plays in a namespace the controllers that the control plane lacks, and waits for the
+	// controllers that it has.
 	act func(ctx context.Context, t testing.TB, namespace, message string)
 	// check fails when the fields of controllers are not as act left them.
 	check func(ctx context.Context, namespace string) error
@@ -153,7 +153,7 @@ func checkRules(ctx context.Context, namespace, message string) error {
 	return nil
 }
 
-// scaledReplicas is what the autoscaler of the test scales to.
+// scaledReplicas is the number of replicas that the autoscaler of the test sets.
 const scaledReplicas = 4
 
 // scale scales the Deployments, as an autoscaler does.

@@ -11,7 +11,7 @@
 // UIDs, resourceVersions, times and the namespace's name are left out, since they cannot be equal.
 // If the engine differs on purpose, the scenario names a deviation, and the deviation says why.
 //
-// Beyond the comparison, the package tests what the engine promises and Helm does not have:
+// Beyond the comparison, the package tests promises of the engine that Helm does not make:
 //
 //   - Drift is exact: another field manager changes and removes every field of every object of the
 //     charts. Each change is observed and corrected, and foreign fields are kept.

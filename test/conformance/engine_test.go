@@ -203,7 +203,7 @@ func (e *engine) uninstall(ctx context.Context) error {
 	return err
 }
 
-// await waits until the condition holds for what the engine observes.
+// await waits until the condition holds for the engine's observation.
 func (e *engine) await(what string, condition func(helm.Snapshot) bool) {
 	e.t.Helper()
 	var snapshot helm.Snapshot

@@ -99,7 +99,7 @@ func TestTakeoverFromHelmOperator(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		name, binary string
-		// prepare changes what the operator left.
+		// prepare changes the objects that the operator left.
 		prepare func(t *testing.T, o *helmOperator)
 	}{
 		{name: "operator-sdk", binary: "helm-operator"},
@@ -194,7 +194,7 @@ func patchObject(t *testing.T, object *unstructured.Unstructured, patch, manager
 }
 
 // TestTakeoverRemovesFormerFields takes over a release whose chart has lost fields and an object.
-// They are removed, and later drift of what the operator owned is corrected.
+// They are removed, and later drift of fields that the operator owned is corrected.
 func TestTakeoverRemovesFormerFields(t *testing.T) {
 	t.Parallel()
 	o, e := newOperated(t, "helm-operator", nil)

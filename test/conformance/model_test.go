@@ -41,7 +41,7 @@ func drawObject(rt *rapid.T) modelObject {
 	return rapid.SampledFrom(modelObjects).Draw(rt, "object")
 }
 
-// modelOf returns what chart faults renders from values: the data of each object.
+// modelOf returns the objects that chart faults renders from values: the data of each object.
 func modelOf(desired values) map[modelObject]any {
 	model := map[modelObject]any{}
 	if desired == nil {

@@ -24,7 +24,7 @@ import (
 	"github.com/example/demoapp-controller/test/cluster"
 )
 
-// with returns the step followed by what controllers do in the player's namespace.
+// with returns the step followed by the work of controllers in the player's namespace.
 func (s step) with(act func(ctx context.Context, t testing.TB, namespace, message string), message string) step {
 	do := s.do
 	s.do = func(t *testing.T, p player) error {
@@ -166,7 +166,7 @@ func awaitWidgets(ctx context.Context, t testing.TB, namespace, _ string) {
 }
 
 // TestRefusedManifests asserts that the engine refuses manifests that cannot be applied as they
-// are, before it creates anything, and what Helm does with the same manifests.
+// are, before it creates anything, and shows Helm's behavior for the same manifests.
 func TestRefusedManifests(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {

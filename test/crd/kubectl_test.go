@@ -82,7 +82,7 @@ func start(t *testing.T, files []string) *cluster.Cluster {
 }
 
 // TestKubectlSaysWhatToWrite shows the whole message that a user gets: the field, the value, and
-// what the field wants.
+// the allowed values.
 func TestKubectlSaysWhatToWrite(t *testing.T) {
 	const backup = `{source: {type: postgresql, connection: {host: db, database: shop, credentialsSecret: login}},
 		destination: {type: s3, bucket: dumps, credentialsSecret: keys}, schedule: "@daily"}`

@@ -28,7 +28,7 @@ var runPages = []struct {
 	path string
 	// before are commands that a page takes for granted.
 	before []string
-	// after are commands that check what a page says about the result of its commands.
+	// after are commands that check the page's statements about the result of its commands.
 	after []pages.Command
 }{
 	{path: "README.md", before: []string{

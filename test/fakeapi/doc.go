@@ -28,6 +28,7 @@
 // There is no defaulting, no validation and no CEL, except for strict field validation in
 // a dry-run create and the size of Secrets. There is no garbage collection, RBAC,
 // admission webhook, API priority or watch cache. The only subresource is the log of pods, and the
-// only controllers are the functions of [Server.React]. Time passes only where a test lets it pass. What
-// depends on these is proved on a real API server, in test/conformance and test/integration.
+// only controllers are the functions of [Server.React]. Time passes only where a test lets it pass.
+// Behavior that depends on these is proved on a real API server, in test/conformance and
+// test/integration.
 package fakeapi

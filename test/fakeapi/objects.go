@@ -115,7 +115,7 @@ func (s *Server) change(request Request, kind Kind, live *unstructured.Unstructu
 	return represent(s.store(key, live, merged), request), nil
 }
 
-// admit checks the preconditions of a write, what Refuse says, and the size of Secrets.
+// admit checks the preconditions of a write, the answer of Refuse, and the size of Secrets.
 func (s *Server) admit(request Request, kind Kind, live, object *unstructured.Unstructured) error {
 	resource, name := request.Key.Resource.GroupResource(), object.GetName()
 	switch version, uid := object.GetResourceVersion(), object.GetUID(); {
@@ -142,7 +142,7 @@ func (s *Server) admit(request Request, kind Kind, live, object *unstructured.Un
 	return nil
 }
 
-// refused returns what Refuse says.
+// refused returns the answer of Refuse.
 func (s *Server) refused(request Request, object *unstructured.Unstructured) error {
 	if s.Refuse == nil {
 		return nil

@@ -48,7 +48,7 @@ func (r Request) String() string {
 	return strings.TrimSuffix(strings.TrimSpace(r.Verb+" "+strings.TrimSuffix(r.Key.Resource.Resource+"/"+r.Subresource, "/")+" "+name), "/")
 }
 
-// parse returns what a request asks for.
+// parse returns the meaning of a request.
 func (s *Server) parse(request *http.Request) (Request, error) {
 	parsed := Request{
 		Verb: "discover", Query: request.URL.Query(),

@@ -151,7 +151,7 @@ func TestHealthAgreesWithKstatus(t *testing.T) {
 	}
 }
 
-// agreeing lists what the script may return for each result of kstatus, which does not know
+// agreeing lists the allowed results of the script for each result of kstatus, which does not know
 // suspended objects.
 var agreeing = map[status.Status][]string{
 	status.CurrentStatus:     {healthy, suspended},

@@ -220,7 +220,7 @@ func TestContentsDiffer(t *testing.T) {
 	}
 }
 
-// contents returns the content of objects by their identity, without what the chart alone sets.
+// contents returns the content of objects by their identity, without fields that only the chart sets.
 func contents(t testing.TB, objects []*object) map[string]map[string]any {
 	t.Helper()
 	found := map[string]map[string]any{}

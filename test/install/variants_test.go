@@ -402,7 +402,7 @@ func TestReleaseFitsIntoASecret(t *testing.T) {
 	}
 }
 
-// TestPodsMeetTheRestrictedProfile holds what the API server checks at an installation, for all
+// TestPodsMeetTheRestrictedProfile makes the API server's checks at an installation, for all
 // variants.
 func TestPodsMeetTheRestrictedProfile(t *testing.T) {
 	for _, text := range variants {

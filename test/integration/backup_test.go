@@ -171,7 +171,7 @@ func (v *vault) createGatedJob(name string) {
 	}
 }
 
-// failPod does what the kubelet does when the container "upload" of a Job's pod fails.
+// failPod plays the kubelet when the container "upload" of a Job's pod fails.
 func (v *vault) failPod(job string, code int32, message string) {
 	v.t.Helper()
 	pods := shared.Client.CoreV1().Pods(v.namespace)

@@ -31,7 +31,7 @@ import (
 	"github.com/example/demoapp-controller/test/cluster"
 )
 
-// installServiceMonitors installs what a platform is monitored with.
+// installServiceMonitors installs the CRD for the monitoring of a platform.
 var installServiceMonitors = sync.OnceValue(func() error {
 	return shared.InstallCRDs(context.Background(), "test/integration/testdata/servicemonitor-crd.yaml")
 })

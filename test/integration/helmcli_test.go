@@ -69,7 +69,7 @@ func helmJSON[T any](t *testing.T, ns *apps.Namespace, args ...string) T {
 	return parsed
 }
 
-// helmRevision is what helm list and helm history print about a revision.
+// helmRevision is the output of helm list and helm history about a revision.
 type helmRevision struct {
 	Name     string `json:"name"`
 	Revision any    `json:"revision"`

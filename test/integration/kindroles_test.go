@@ -66,8 +66,8 @@ func definedKinds(t *testing.T) []definedKind {
 	return kinds
 }
 
-// TestUserRolesOfAllKinds asks the API server what a ServiceAccount with each role may do with each
-// kind. Viewers write nothing. Nobody writes a status or finalizers.
+// TestUserRolesOfAllKinds asks the API server for the permissions of a ServiceAccount with each
+// role for each kind. Viewers write nothing. Nobody writes a status or finalizers.
 func TestUserRolesOfAllKinds(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob(filepath.Join(shared.Root(), "artifacts", "kinds", "*", "user-roles.yaml"))
@@ -109,7 +109,7 @@ func TestUserRolesOfAllKinds(t *testing.T) {
 	}
 }
 
-// assertRole asserts what the ServiceAccount with a role may do in its namespace.
+// assertRole asserts the permissions of the ServiceAccount with a role in its namespace.
 func assertRole(t *testing.T, kind definedKind, role, namespace string, edits bool) {
 	t.Helper()
 	may := func(ctx context.Context, verb, subresource string) (bool, error) {

@@ -415,7 +415,7 @@ func awaitUnscheduled(t *testing.T, namespace, claim string) string {
 	return message
 }
 
-// allowAll allows what the rule names to a ServiceAccount.
+// allowAll gives the permissions of the rule to a ServiceAccount.
 func allowAll(t *testing.T, namespace, account string, rule rbacv1.PolicyRule) {
 	t.Helper()
 	metadata := metav1.ObjectMeta{Name: "allowed"}

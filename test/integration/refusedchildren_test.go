@@ -166,7 +166,7 @@ func TestPlatformBackupThatAdmissionRefuses(t *testing.T) {
 const (
 	// refusedByQuota is why a quota of no pods has the API server refuse pods.
 	refusedByQuota = "is forbidden: exceeded quota: none, requested: pods=1, used: pods=0, limited: pods=0"
-	// adviceForQuota is what the operator says to do.
+	// adviceForQuota is the operator's advice.
 	adviceForQuota = "; raise the ResourceQuota none, or lower what the pods request"
 )
 

@@ -354,8 +354,8 @@ func set(path string, value any) map[string]any {
 
 const firstImage = "/spec/template/spec/containers/0/image"
 
-// TestMutatingWebhook: what admission does to an object on its way is no drift. The release and the
-// child stay as admission made them, can be changed, and can be removed.
+// TestMutatingWebhook: a change by admission on the way is no drift. The release and the child stay
+// as admission made them, can be changed, and can be removed.
 func TestMutatingWebhook(t *testing.T) {
 	t.Parallel()
 	var writes atomic.Int32

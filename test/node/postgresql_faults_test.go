@@ -239,7 +239,7 @@ func (d *servers) loseVolume(t *testing.T, pod string) {
 	}
 }
 
-// failOver does what docs/postgresql.md says about a lost volume of the primary.
+// failOver follows docs/postgresql.md after a lost volume of the primary.
 func failOver(t *testing.T, d *servers) {
 	want := d.do(t, "SELECT count(*), sum(id) FROM rows")
 	d.loseVolume(t, "shop-db-0")

@@ -48,7 +48,7 @@ func cache(objects ...string) string {
 }
 
 const (
-	// user is what the restricted profile asks of pods, and confined of containers.
+	// user has the pod settings of the restricted profile, and confined the container settings.
 	user     = "terminationGracePeriodSeconds: 1, securityContext: {runAsNonRoot: true, runAsUser: 1000, seccompProfile: {type: RuntimeDefault}}"
 	confined = "image: 'busybox:1.37', securityContext: {allowPrivilegeEscalation: false, capabilities: {drop: [ALL]}}"
 )

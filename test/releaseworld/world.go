@@ -35,14 +35,14 @@ type World struct {
 	Recorder *controllertest.Recorder
 	// Stop ends the process, and waits for its end.
 	Stop func()
-	// Log has what the process logs. Bubble checks it at the end of the test.
+	// Log has the log of the process. Bubble checks it at the end of the test.
 	Log passlog.Recorder
 }
 
 // Run runs a controller until stop or lead ends, see [controller.Controller.Run].
 type Run func(stop, lead context.Context) error
 
-// Bubble runs a test in a synctest bubble. At its end, it checks what the process logged.
+// Bubble runs a test in a synctest bubble. At its end, it checks the log of the process.
 func Bubble(t *testing.T, test func(*World)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {

@@ -73,7 +73,7 @@ func extract(archive []byte, name string) (string, error) {
 	}
 }
 
-// passesAxe checks all rules of axe for what the page shows.
+// passesAxe checks all rules of axe for the visible page.
 func (b *browser) passesAxe(t *testing.T, what string) {
 	t.Helper()
 	script, err := axeScript()

@@ -46,8 +46,8 @@ func openBrowser(t *testing.T, url string) *browser {
 	return b
 }
 
-// withoutErrors fails the test at its end if the page had an error. What the
-// Content-Security-Policy forbids is one.
+// withoutErrors fails the test at its end if the page had an error. A violation of the
+// Content-Security-Policy is one.
 func (b *browser) withoutErrors(t *testing.T) *browser {
 	t.Helper()
 	exceptions, entries := chromedp.Events(b.ctx, runtime.ExceptionThrown), chromedp.Events(b.ctx, log.EntryAdded)

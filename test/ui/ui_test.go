@@ -16,7 +16,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/inspect"
 )
 
-// views are the views of the page, and what each shows of the objects of testdata.
+// views are the views of the page, and the texts that each shows for the objects of testdata.
 var views = []struct {
 	name, hash, selector string
 	texts                []string

@@ -35,8 +35,8 @@ var (
 	demoClusters = schema.GroupVersionResource{Group: "demo.example.com", Version: "v1alpha1", Resource: "demoappclusters"}
 )
 
-// fleet is what an operator keeps in one namespace: DemoApps of many specs, and resources of the
-// other kinds of an old version.
+// fleet has the objects of an operator in one namespace: DemoApps of many specs, and resources of
+// the other kinds of an old version.
 type fleet struct {
 	t         *testing.T
 	tree      *tree

@@ -25,7 +25,7 @@ type milestone struct {
 	commit string
 	// name is the version number, or a word for a version without a number.
 	name string
-	// brought says what the version added.
+	// brought names the addition of the version.
 	brought string
 }
 

@@ -253,8 +253,8 @@ func (w *world) recreate(t *testing.T) {
 	w.awaitPods(t, 2)
 }
 
-// assertPreview asserts that the dry run of a takeover shows what the takeover would change, while the
-// upstream program runs.
+// assertPreview asserts that the dry run of a takeover shows its changes, while the upstream program
+// runs.
 func (w *world) assertPreview(t *testing.T) {
 	t.Helper()
 	if w.reading != "" {

@@ -64,7 +64,7 @@ type Case struct {
 	index int
 }
 
-// State is what a case gives of a WebApp.
+// State is the part of a WebApp that a case gives.
 type State struct {
 	Labels      map[string]string `json:"labels"`
 	Annotations map[string]string `json:"annotations"`
@@ -74,7 +74,7 @@ type State struct {
 	Spec     map[string]any `json:"spec"`
 }
 
-// Result is what the cases compare of a stored WebApp.
+// Result is the part of a stored WebApp that the cases compare.
 type Result struct {
 	Labels          map[string]string `json:"labels"`
 	SecurityContext map[string]any    `json:"securityContext"`
@@ -153,7 +153,7 @@ func (c Case) build(state State) *unstructured.Unstructured {
 	return object
 }
 
-// ResultOf returns what the cases compare of a WebApp.
+// ResultOf returns the part of a WebApp that the cases compare.
 func ResultOf(t testing.TB, object *unstructured.Unstructured) Result {
 	t.Helper()
 	security, _, err := unstructured.NestedMap(object.Object, "spec", "securityContext")

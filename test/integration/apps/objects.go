@@ -174,9 +174,9 @@ var contentKinds = []schema.GroupVersionResource{
 	{Group: "apps", Version: "v1", Resource: "deployments"},
 }
 
-// Contents returns what users and Helm wrote into the objects of the namespace, by resource and
-// name. What controllers of the cluster write is left out. Equal results mean that no object was
-// created, changed or deleted in between.
+// Contents returns the parts of the namespace's objects that users and Helm wrote, by resource and
+// name. Parts that controllers of the cluster write are left out. Equal results mean that no object
+// was created, changed or deleted in between.
 func (n *Namespace) Contents() map[string]any {
 	n.t.Helper()
 	contents := map[string]any{}

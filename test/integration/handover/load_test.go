@@ -254,7 +254,7 @@ func (l *load) Stop() {
 	l.assertRevisions()
 }
 
-// contents returns what the page of each object has to contain.
+// contents returns the text that the page of each object has to contain.
 func (l *load) contents() map[string]string {
 	contents := maps.Clone(l.messages)
 	maps.Copy(contents, l.pages)

@@ -37,7 +37,7 @@ type wire struct {
 	answers []*answer
 }
 
-// answer is what a client has read of an answer.
+// answer is the part of an answer that a client has read.
 type answer struct {
 	*wire
 	io.ReadCloser

@@ -205,7 +205,7 @@ func (l *sharedLoad) awaitSettled() {
 	}
 }
 
-// measure changes all DemoApps, and logs what that costs each operator. The memory is measured
+// measure changes all DemoApps, and logs the cost for each operator. The memory is measured
 // afterwards.
 func (l *sharedLoad) measure(when string, replicas ...*replica) {
 	l.t.Helper()

@@ -145,7 +145,7 @@ func withoutRecords(object *unstructured.Unstructured) bool {
 func withOwners(*unstructured.Unstructured) bool { return true }
 
 // TestRestoredByBackupTool restores the objects of a namespace in the ways of several tools, before their
-// custom resources. What runs is continued, also without managedFields, without records, and while an
+// custom resources. Running workloads continue, also without managedFields, without records, and while an
 // operator runs. A field that is no longer desired afterwards goes, although the tool wrote it.
 func TestRestoredByBackupTool(t *testing.T) {
 	tests := map[string]struct {

@@ -136,7 +136,7 @@ spec:
 	return errors.Join(os.WriteFile(path, []byte(cachePermissions), 0o600), shared.ApplyFiles(t.Context(), "", path))
 }
 
-// answer is what a command printed.
+// answer is the output of a command.
 type answer struct {
 	code        int
 	out, errors string

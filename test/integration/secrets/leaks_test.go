@@ -153,7 +153,7 @@ func TestAllKindsHaveSecrets(t *testing.T) {
 
 // TestSecretsStayInSecrets lets the operator handle objects of all kinds with secrets, well and
 // badly, at the highest verbosity in JSON and at the lowest one in text. None of the secrets is in
-// what the operator writes, except in Secrets.
+// the operator's output and writes, except in Secrets.
 //
 // It takes about 40 seconds, because it starts two operators and waits for the retries of both.
 func TestSecretsStayInSecrets(t *testing.T) {

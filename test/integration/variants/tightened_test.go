@@ -188,7 +188,7 @@ func (o tightened) writeStatus(t *testing.T, namespace string) {
 	}
 }
 
-// remaining says what a namespace that is being deleted waits for.
+// remaining says why the deletion of a namespace waits.
 func remaining(namespace *corev1.Namespace, err error) error {
 	if err != nil {
 		return err

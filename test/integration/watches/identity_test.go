@@ -67,8 +67,8 @@ func TestCustomResourceBeforeItsController(t *testing.T) {
 	s.awaitGone("Deployment", deployments, "a")
 }
 
-// TestKeptObjectsAreTakenAgain: what an uninstall keeps is named, and belongs to the same resource when
-// it is applied again, in the namespace of the release and outside.
+// TestKeptObjectsAreTakenAgain: objects that an uninstall keeps are named, and belong to the same
+// resource when it is applied again, in the namespace of the release and outside.
 func TestKeptObjectsAreTakenAgain(t *testing.T) {
 	s := newSpace(t)
 	inside, outside := object("v1", "ConfigMap", "", "kept"), object("v1", "ConfigMap", fleetNamespace, s.name)

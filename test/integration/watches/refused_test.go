@@ -21,7 +21,7 @@ import (
 	"github.com/example/demoapp-controller/test/integration/apps"
 )
 
-// recordsRole allows what release records need, and nothing else.
+// recordsRole allows only the requests for release records.
 const recordsRole = `
 apiVersion: rbac.authorization.k8s.io/v1
 kind: Role

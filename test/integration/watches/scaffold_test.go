@@ -59,9 +59,9 @@ func scaffolded(t testing.TB) string {
 	return entries.String()
 }
 
-// TestCreateKind: the operator installs the charts of scaffolded kinds from their examples. It has
-// the permissions for what a user switches on, a Role included, and the CRDs accept the types that the
-// charts accept.
+// TestCreateKind: the operator installs the charts of scaffolded kinds from their examples. It has the
+// permissions for objects that a user switches on, a Role included, and the CRDs accept the types that
+// the charts accept.
 func TestCreateKind(t *testing.T) {
 	s := newSpace(t)
 	changed := map[string]string{

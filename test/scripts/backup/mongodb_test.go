@@ -15,7 +15,7 @@ import (
 	"github.com/example/demoapp-controller/test/expect"
 )
 
-// What the programs of MongoDB print, as their sources have it.
+// Output of the programs of MongoDB, as their sources have it.
 const (
 	dumped   = "2026-01-01T00:00:00.000+0000\tdone dumping shop.orders (2 documents)"
 	finished = "2026-01-01T00:00:00.000+0000\tfinished restoring other.orders (2 documents, 0 failures)\n"

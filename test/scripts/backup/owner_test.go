@@ -18,7 +18,7 @@ import (
 func TestDumpsOfAnotherBackupStay(t *testing.T) {
 	const old = "team/db/shop.orders-20200101T000000Z.dump"
 	tests := map[string]struct {
-		// record is what the bucket says about the owner; "" means that uid-1 has made a backup.
+		// record is the bucket's record about the owner; "" means that uid-1 has made a backup.
 		record       string
 		namespace    string
 		takeOverFrom string

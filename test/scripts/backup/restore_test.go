@@ -61,8 +61,9 @@ func newMixed(t *testing.T) (*database, *run) {
 	return d, r
 }
 
-// TestOwnerRestoresObjectsOfOthers: the owner of a database becomes the owner of all objects. What
-// the owner may not make is asked for, or left out by name.
+// TestOwnerRestoresObjectsOfOthers: the owner of a database becomes the owner of all objects.
+// The script asks for extensions that the owner may not create, and names further objects that it
+// leaves out.
 func TestOwnerRestoresObjectsOfOthers(t *testing.T) {
 	d, r := newMixed(t)
 

@@ -37,7 +37,7 @@ func TestStandbyFollowsPrimaryToNewAddress(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		name string
-		// beforeRestart plays what the standby does when the new primary starts.
+		// beforeRestart plays the standby when the new primary starts.
 		beforeRestart func(n *network, primary, standby *server)
 	}{
 		{"the standby tries to connect to the old address", func(n *network, primary, standby *server) {

@@ -44,8 +44,9 @@ var topics = []topic{
 		names: []string{"approved-registries"}, prefixes: []string{"webhook-"},
 	},
 	{
-		title: "Leader election", introduction: "One replica works, and every other replica waits for its lease. With `--shards`, [all replicas work](scale.md).",
-		names: []string{"leader-elect", "shards"}, prefixes: []string{"leader-elect-"},
+		title:        "Leader election",
+		introduction: "One replica works, and the rest wait for its lease. With `--shards`, [all replicas work](scale.md).",
+		names:        []string{"leader-elect", "shards"}, prefixes: []string{"leader-elect-"},
 	},
 	{
 		title: "Endpoints", introduction: "What the operator serves. See [ports](security.md#ports).",

@@ -6,7 +6,7 @@
 // kube-scheduler, and kwok, which plays the part of the nodes. It needs neither containers nor
 // root, and it listens on 127.0.0.1 only.
 //
-//	go -C hack/localcluster run . up            # builds what is missing, starts, returns when pods can run
+//	go -C hack/localcluster run . up            # builds missing programs, starts, returns when pods can run
 //	export KUBECONFIG=$(go -C hack/localcluster run . kubeconfig)
 //	go -C hack/localcluster run . up --kubernetes 1.33 --name old
 //	go -C hack/localcluster run . down

@@ -7,7 +7,7 @@ package app
 
 import rbacv1 "k8s.io/api/rbac/v1"
 
-// neededRules are the rules without which a kind cannot run, by the name of the kind. Those of
+// neededRules are the rules without which a kind cannot run, by the name of the kind. Rules of
 // every kind have the name "".
 var neededRules = map[string][]neededRule{
 	"": {

@@ -78,11 +78,11 @@ func metricsEndpoint(cfg config, server *rest.Config, metrics *processMetrics) (
 	if err != nil {
 		return nil, nil, err
 	}
-	guard, err := newGuard(server, clock.RealClock{})
+	authorizer, err := newAuthorizer(server, clock.RealClock{})
 	if err != nil {
 		return nil, nil, err
 	}
-	return guard.protect(handler), certificates, nil
+	return authorizer.protect(handler), certificates, nil
 }
 
 // listenAll binds the endpoints that are turned on. The metrics are served over HTTPS if they have

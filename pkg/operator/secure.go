@@ -91,14 +91,14 @@ func (s *server) secure(certificates certificateSource) {
 	}
 }
 
-// guard accepts requests whose bearer token is valid and whose user may get the metrics. It sends a
+// authorizer accepts requests whose bearer token is valid and whose user may get the metrics. It sends a
 // TokenReview and a SubjectAccessReview to the API server, and caches the answers for a short time.
 //
 // Any client that reaches the port can send tokens. Reviews are therefore limited in total and for
 // each address. A token that was granted before is not subject to these limits. A new token from an
 // address that got the metrics has reserved reviews, so that invalid tokens from other addresses do
 // not block a monitoring system whose token is renewed.
-type guard struct {
+type authorizer struct {
 	tokens authenticationclient.TokenReviewInterface
 	access authorizationclient.SubjectAccessReviewInterface
 	clock  clock.PassiveClock
@@ -128,19 +128,19 @@ type decision struct {
 	until  time.Time
 }
 
-// newGuard returns a guard that asks the API server of server.
-func newGuard(server *rest.Config, clock clock.PassiveClock) (*guard, error) {
+// newAuthorizer returns an authorizer that asks the API server of server.
+func newAuthorizer(server *rest.Config, clock clock.PassiveClock) (*authorizer, error) {
 	config := rest.CopyConfig(server)
 	config.Timeout = reviewTimeout
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return nil, fmt.Errorf("building the client of token reviews: %w", err)
 	}
-	return guardWith(client, clock), nil
+	return authorizerWith(client, clock), nil
 }
 
-func guardWith(client kubernetes.Interface, clock clock.PassiveClock) *guard {
-	return &guard{
+func authorizerWith(client kubernetes.Interface, clock clock.PassiveClock) *authorizer {
+	return &authorizer{
 		tokens: client.AuthenticationV1().TokenReviews(), access: client.AuthorizationV1().SubjectAccessReviews(), clock: clock,
 		granted: map[tokenDigest]decision{}, refused: map[tokenDigest]decision{},
 		all: rate.NewLimiter(reviewRate, reviewBurst), addresses: map[netip.Addr]*rate.Limiter{},
@@ -150,11 +150,11 @@ func guardWith(client kubernetes.Interface, clock clock.PassiveClock) *guard {
 
 // protect returns a handler that serves the permitted requests. It closes the connection of any
 // other request, so that refused clients do not use up connections.
-func (g *guard) protect(next http.Handler) http.Handler {
+func (a *authorizer) protect(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		status := g.decide(r)
+		status := a.decide(r)
 		if status == http.StatusOK {
-			g.trust(serving.AddressOf(r.RemoteAddr))
+			a.trust(serving.AddressOf(r.RemoteAddr))
 			next.ServeHTTP(w, r)
 			return
 		}
@@ -175,29 +175,29 @@ func (g *guard) protect(next http.Handler) http.Handler {
 }
 
 // decide returns the HTTP status for a request.
-func (g *guard) decide(r *http.Request) int {
+func (a *authorizer) decide(r *http.Request) int {
 	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	token = strings.TrimSpace(token)
 	if !strings.EqualFold(scheme, "Bearer") || token == "" || len(token) > maxToken {
 		return http.StatusUnauthorized
 	}
 	digest := tokenDigest(sha256.Sum256([]byte(token)))
-	status, trusted := g.known(digest)
+	status, trusted := a.known(digest)
 	if status != 0 {
 		return status
 	}
-	if !trusted && !g.allow(serving.AddressOf(r.RemoteAddr)) {
+	if !trusted && !a.allow(serving.AddressOf(r.RemoteAddr)) {
 		return http.StatusTooManyRequests
 	}
 	// All requests with this token share the review, so it must outlive the first request.
 	ctx := context.WithoutCancel(r.Context())
-	reviewed, _, _ := g.flight.Do(string(digest[:]), func() (any, error) {
-		status, err := g.review(ctx, token)
+	reviewed, _, _ := a.flight.Do(string(digest[:]), func() (any, error) {
+		status, err := a.review(ctx, token)
 		if err != nil {
 			klog.FromContext(ctx).Error(err, "A request for metrics cannot be authorized")
 			return http.StatusServiceUnavailable, nil
 		}
-		g.keep(digest, status)
+		a.keep(digest, status)
 		return status, nil
 	})
 	status, ok := reviewed.(int)
@@ -208,15 +208,15 @@ func (g *guard) decide(r *http.Request) int {
 }
 
 // known returns the status of a token, or 0. It reports whether the token was granted before.
-func (g *guard) known(digest tokenDigest) (status int, trusted bool) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	now := g.clock.Now()
-	granted, trusted := g.granted[digest]
+func (a *authorizer) known(digest tokenDigest) (status int, trusted bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	now := a.clock.Now()
+	granted, trusted := a.granted[digest]
 	if trusted && now.Before(granted.until) {
 		return granted.status, true
 	}
-	if refused, ok := g.refused[digest]; ok && now.Before(refused.until) {
+	if refused, ok := a.refused[digest]; ok && now.Before(refused.until) {
 		return refused.status, trusted
 	}
 	return 0, trusted
@@ -224,19 +224,19 @@ func (g *guard) known(digest tokenDigest) (status int, trusted bool) {
 
 // keep records the status of a token. When a map is full, expired answers are dropped. If the map
 // is still full, all answers are dropped.
-func (g *guard) keep(digest tokenDigest, status int) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	now := g.clock.Now()
+func (a *authorizer) keep(digest tokenDigest, status int) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	now := a.clock.Now()
 	if status == http.StatusOK {
-		delete(g.refused, digest)
-		makeRoom(g.granted, maxGranted, now)
-		g.granted[digest] = decision{status, now.Add(grantedTTL)}
+		delete(a.refused, digest)
+		makeRoom(a.granted, maxGranted, now)
+		a.granted[digest] = decision{status, now.Add(grantedTTL)}
 		return
 	}
-	delete(g.granted, digest)
-	makeRoom(g.refused, maxRefused, now)
-	g.refused[digest] = decision{status, now.Add(refusedTTL)}
+	delete(a.granted, digest)
+	makeRoom(a.refused, maxRefused, now)
+	a.refused[digest] = decision{status, now.Add(refusedTTL)}
 }
 
 func makeRoom(decisions map[tokenDigest]decision, size int, now time.Time) {
@@ -254,43 +254,43 @@ func makeRoom(decisions map[tokenDigest]decision, size int, now time.Time) {
 }
 
 // trust records that an address got the metrics. Beyond maxTrusted, the address stays untrusted.
-func (g *guard) trust(address netip.Addr) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	now := g.clock.Now()
-	if known, ok := g.trusted[address]; ok {
+func (a *authorizer) trust(address netip.Addr) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	now := a.clock.Now()
+	if known, ok := a.trusted[address]; ok {
 		known.until = now.Add(trustTTL)
 		return
 	}
-	if len(g.trusted) >= maxTrusted {
-		maps.DeleteFunc(g.trusted, func(_ netip.Addr, other *trust) bool { return !now.Before(other.until) })
+	if len(a.trusted) >= maxTrusted {
+		maps.DeleteFunc(a.trusted, func(_ netip.Addr, other *trust) bool { return !now.Before(other.until) })
 	}
-	if len(g.trusted) < maxTrusted {
-		g.trusted[address] = &trust{until: now.Add(trustTTL), reviews: rate.NewLimiter(addressRate, addressBurst)}
+	if len(a.trusted) < maxTrusted {
+		a.trusted[address] = &trust{until: now.Add(trustTTL), reviews: rate.NewLimiter(addressRate, addressBurst)}
 	}
 }
 
 // allow reports whether one more unknown token of an address may be reviewed now.
-func (g *guard) allow(address netip.Addr) bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	now := g.clock.Now()
-	if known, ok := g.trusted[address]; ok && now.Before(known.until) {
-		return take(known.reviews, g.reserved, now)
+func (a *authorizer) allow(address netip.Addr) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	now := a.clock.Now()
+	if known, ok := a.trusted[address]; ok && now.Before(known.until) {
+		return take(known.reviews, a.reserved, now)
 	}
-	own, ok := g.addresses[address]
+	own, ok := a.addresses[address]
 	if !ok {
-		if len(g.addresses) >= maxAddresses {
+		if len(a.addresses) >= maxAddresses {
 			// An address with all its reviews has the same limits as a new one.
-			maps.DeleteFunc(g.addresses, func(_ netip.Addr, other *rate.Limiter) bool { return other.TokensAt(now) >= addressBurst })
+			maps.DeleteFunc(a.addresses, func(_ netip.Addr, other *rate.Limiter) bool { return other.TokensAt(now) >= addressBurst })
 		}
-		if len(g.addresses) >= maxAddresses {
+		if len(a.addresses) >= maxAddresses {
 			return false
 		}
 		own = rate.NewLimiter(addressRate, addressBurst)
-		g.addresses[address] = own
+		a.addresses[address] = own
 	}
-	return take(own, g.all, now)
+	return take(own, a.all, now)
 }
 
 // take takes one review from both limiters, or from neither. The caller holds the lock of both.
@@ -299,10 +299,10 @@ func take(own, all *rate.Limiter, now time.Time) bool {
 }
 
 // review asks the API server for the user of a token, and whether this user may get the metrics.
-func (g *guard) review(ctx context.Context, token string) (int, error) {
+func (a *authorizer) review(ctx context.Context, token string) (int, error) {
 	ctx, cancel := context.WithTimeout(ctx, reviewTimeout)
 	defer cancel()
-	authentication, err := g.tokens.Create(ctx, &authenticationv1.TokenReview{
+	authentication, err := a.tokens.Create(ctx, &authenticationv1.TokenReview{
 		Spec: authenticationv1.TokenReviewSpec{Token: token},
 	}, metav1.CreateOptions{})
 	if err != nil {
@@ -316,7 +316,7 @@ func (g *guard) review(ctx context.Context, token string) (int, error) {
 	for key, values := range user.Extra {
 		extra[key] = authorizationv1.ExtraValue(values)
 	}
-	authorization, err := g.access.Create(ctx, &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+	authorization, err := a.access.Create(ctx, &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
 		User: user.Username, UID: user.UID, Groups: user.Groups, Extra: extra,
 		NonResourceAttributes: &authorizationv1.NonResourceAttributes{Path: metricsPath, Verb: "get"},
 	}}, metav1.CreateOptions{})

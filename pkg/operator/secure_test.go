@@ -29,13 +29,13 @@ import (
 	"github.com/example/demoapp-controller/pkg/serving"
 )
 
-// protected is a guard in front of a handler, with a fake API server. The tokens "<user>-token" and
+// protected is an authorizer in front of a handler, with a fake API server. The tokens "<user>-token" and
 // "renewed:<user>-token" belong to a user. The user "prometheus" may get the metrics.
 type protected struct {
-	t       *testing.T
-	guard   *guard
-	handler http.Handler
-	clock   *clocktesting.FakePassiveClock
+	t          *testing.T
+	authorizer *authorizer
+	handler    http.Handler
+	clock      *clocktesting.FakePassiveClock
 	// reviews and accesses count the requests.
 	reviews, accesses atomic.Int32
 	// broken is the resource whose requests fail.
@@ -47,8 +47,8 @@ func newProtected(t *testing.T) *protected {
 	t.Helper()
 	client := kubefake.NewClientset()
 	g := &protected{t: t, clock: clocktesting.NewFakePassiveClock(time.Now())}
-	g.guard = guardWith(client, g.clock)
-	g.handler = g.guard.protect(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "metrics") }))
+	g.authorizer = authorizerWith(client, g.clock)
+	g.handler = g.authorizer.protect(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "metrics") }))
 	client.PrependReactor("create", "*", func(action clienttesting.Action) (bool, runtime.Object, error) {
 		if action.GetResource().Resource == g.broken {
 			return true, nil, errors.New("no answer")
@@ -264,19 +264,20 @@ func TestGuardIsBounded(t *testing.T) {
 		g.get("Bearer prometheus-token", fmt.Sprintf("10.2.%d.%d", i/250, i%250))
 	}
 	for i := range 3 * maxGranted {
-		g.guard.keep(tokenDigest{byte(i), byte(i >> 8)}, http.StatusOK)
+		g.authorizer.keep(tokenDigest{byte(i), byte(i >> 8)}, http.StatusOK)
 	}
 
-	if len(g.guard.refused) > maxRefused || len(g.guard.granted) > maxGranted || len(g.guard.addresses) > maxAddresses ||
-		len(g.guard.trusted) != maxTrusted {
+	if len(g.authorizer.refused) > maxRefused || len(g.authorizer.granted) > maxGranted || len(g.authorizer.addresses) > maxAddresses ||
+		len(g.authorizer.trusted) != maxTrusted {
 		t.Errorf("%d refused, %d granted, %d addresses, %d trusted",
-			len(g.guard.refused), len(g.guard.granted), len(g.guard.addresses), len(g.guard.trusted))
+			len(g.authorizer.refused), len(g.authorizer.granted), len(g.authorizer.addresses), len(g.authorizer.trusted))
 	}
 }
 
 func TestSecureMetricsUseTLS(t *testing.T) {
 	g := newProtected(t)
-	server, err := listen(t.Context(), metricsServer, "--metrics-bind-address", "127.0.0.1:0", g.guard.protect(metricsHandler(prometheus.NewRegistry())))
+	metrics := g.authorizer.protect(metricsHandler(prometheus.NewRegistry()))
+	server, err := listen(t.Context(), metricsServer, "--metrics-bind-address", "127.0.0.1:0", metrics)
 	if err != nil {
 		t.Fatal(err)
 	}

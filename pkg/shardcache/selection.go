@@ -31,21 +31,21 @@ func Of(namespace string, count int) int {
 	return int(shard)                                   //nolint:gosec // It is less than count.
 }
 
-// claims are selected shards, with the number of the call of Add that selected each of them. A
+// shardSet has selected shards, with the number of the call of Add that selected each of them. A
 // shard that was removed and added again has another number, so an informer that missed the removal
-// lists the shard again. A map of claims is replaced, never changed.
-type claims map[int]int
+// lists the shard again. A shardSet is replaced, never changed.
+type shardSet map[int]int
 
 // has reports whether a shard is selected.
-func (c claims) has(shard int) bool {
-	_, selected := c[shard]
+func (s shardSet) has(shard int) bool {
+	_, selected := s[shard]
 	return selected
 }
 
-// minus returns the claims that other does not have.
-func (c claims) minus(other claims) claims {
-	left := maps.Clone(c)
-	maps.DeleteFunc(left, func(shard, claim int) bool { return other.has(shard) && other[shard] == claim })
+// minus returns the shards that other does not have.
+func (s shardSet) minus(other shardSet) shardSet {
+	left := maps.Clone(s)
+	maps.DeleteFunc(left, func(shard, call int) bool { return other.has(shard) && other[shard] == call })
 	return left
 }
 
@@ -58,9 +58,9 @@ type Selection struct {
 	// added is the number of calls of Add.
 	added int
 	// shards are the selected shards.
-	shards claims
+	shards shardSet
 	// cached has the running informers, and the shards whose objects their stores have.
-	cached map[*source]claims
+	cached map[*source]shardSet
 	// changed is closed and replaced when shards or cached change.
 	changed chan struct{}
 	// filter is who drops the objects of other shards, as the log says. It is empty before the first
@@ -78,7 +78,7 @@ const (
 
 // NewSelection returns a selection of none of count shards.
 func NewSelection(count int) *Selection {
-	return &Selection{count: count, shards: claims{}, cached: map[*source]claims{}, changed: make(chan struct{})}
+	return &Selection{count: count, shards: shardSet{}, cached: map[*source]shardSet{}, changed: make(chan struct{})}
 }
 
 // Add selects a shard. It returns when the stores of all running informers have the objects of the
@@ -140,9 +140,9 @@ func (s *Selection) notify() {
 func (s *Selection) lacking(shard int) (names []string, changed <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	claim := s.shards[shard]
+	call := s.shards[shard]
 	for source, cached := range s.cached {
-		if cached[shard] != claim {
+		if cached[shard] != call {
 			names = append(names, source.name)
 		}
 	}
@@ -155,7 +155,7 @@ func (s *Selection) begin(ctx context.Context, informer *source) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if _, runs := s.cached[informer]; !runs && ctx.Err() == nil {
-		s.cached[informer] = claims{}
+		s.cached[informer] = shardSet{}
 	}
 }
 
@@ -165,14 +165,14 @@ func (s *Selection) end(informer *source) {
 }
 
 // next returns the selected shards. changed is closed when the selection may have changed.
-func (s *Selection) next() (shards claims, changed <-chan struct{}) {
+func (s *Selection) next() (shards shardSet, changed <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.shards, s.changed
 }
 
 // reached records that the store of an informer has the objects of the shards.
-func (s *Selection) reached(informer *source, shards claims) {
+func (s *Selection) reached(informer *source, shards shardSet) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if cached, runs := s.cached[informer]; runs && !maps.Equal(cached, shards) {
@@ -182,13 +182,13 @@ func (s *Selection) reached(informer *source, shards claims) {
 }
 
 // isSelected reports whether the object of a namespace is in one of the shards.
-func (s *Selection) isSelected(namespace string, shards claims) bool {
+func (s *Selection) isSelected(namespace string, shards shardSet) bool {
 	return shards.has(Of(namespace, s.count))
 }
 
 // selectorOf returns the shards in the form of a request. The selector of no shards is a range with
 // one hash value, because a request cannot name an empty range.
-func (s *Selection) selectorOf(shards claims) string {
+func (s *Selection) selectorOf(shards shardSet) string {
 	if len(shards) == 0 {
 		return rangeOf(hashText(0), hashText(1)).String()
 	}

@@ -14,7 +14,7 @@ import (
 // TestSelectorMatchesShards: the API server selects the namespaces of the shards, as Of assigns them.
 func TestSelectorMatchesShards(t *testing.T) {
 	for _, count := range []int{2, 3, 6, 7, 12, 64} {
-		for _, shards := range []claims{{0: 1}, {count - 1: 1}, {0: 1, 1: 2}, {0: 1, count - 1: 2}, {}} {
+		for _, shards := range []shardSet{{0: 1}, {count - 1: 1}, {0: 1, 1: 2}, {0: 1, count - 1: 2}, {}} {
 			selection := NewSelection(count)
 			selector, err := sharding.Parse(selection.selectorOf(shards))
 			if err != nil {
@@ -34,13 +34,13 @@ func TestSelectorMatchesShards(t *testing.T) {
 // TestSelectorJoinsRanges: adjacent shards are one range.
 func TestSelectorJoinsRanges(t *testing.T) {
 	tests := map[string]struct {
-		shards claims
+		shards shardSet
 		want   string
 	}{
-		"none":     {claims{}, "shardRange(object.metadata.namespace, '0x0000000000000000', '0x0000000000000001')"},
-		"all":      {claims{0: 1, 1: 2, 2: 3, 3: 4}, "shardRange(object.metadata.namespace, '0x0000000000000000', '0x10000000000000000')"},
-		"adjacent": {claims{1: 1, 2: 2}, "shardRange(object.metadata.namespace, '0x4000000000000000', '0xc000000000000000')"},
-		"apart": {claims{0: 1, 3: 2}, "shardRange(object.metadata.namespace, '0x0000000000000000', '0x4000000000000000') || " +
+		"none":     {shardSet{}, "shardRange(object.metadata.namespace, '0x0000000000000000', '0x0000000000000001')"},
+		"all":      {shardSet{0: 1, 1: 2, 2: 3, 3: 4}, "shardRange(object.metadata.namespace, '0x0000000000000000', '0x10000000000000000')"},
+		"adjacent": {shardSet{1: 1, 2: 2}, "shardRange(object.metadata.namespace, '0x4000000000000000', '0xc000000000000000')"},
+		"apart": {shardSet{0: 1, 3: 2}, "shardRange(object.metadata.namespace, '0x0000000000000000', '0x4000000000000000') || " +
 			"shardRange(object.metadata.namespace, '0xc000000000000000', '0x10000000000000000')"},
 	}
 	for name, test := range tests {

@@ -80,7 +80,7 @@ type source struct {
 	// store is the store of the informer.
 	store cache.Store
 	// shards are those whose objects the reflector has got.
-	shards claims
+	shards shardSet
 	// awaited are the added shards with listed objects that the watch has yet to show, because they
 	// have changed after the position of the stream. The value is the newest resourceVersion of the
 	// objects. It outlives a watch that ends before.
@@ -137,7 +137,7 @@ func (s *source) WatchWithContext(ctx context.Context, options metav1.ListOption
 
 // list returns one page of the objects of the shards. The list is a consistent read, because
 // another replica may have worked on a shard until a moment ago.
-func (s *source) list(ctx context.Context, options metav1.ListOptions, shards claims) (runtime.Object, error) {
+func (s *source) list(ctx context.Context, options metav1.ListOptions, shards shardSet) (runtime.Object, error) {
 	options.ShardSelector = s.selection.selectorOf(shards)
 	options.ResourceVersion, options.ResourceVersionMatch = "", ""
 	if len(shards) == 0 {
@@ -168,7 +168,7 @@ func (s *source) list(ctx context.Context, options metav1.ListOptions, shards cl
 }
 
 // dropOthers drops the objects of other shards from a list, and reports whether there were some.
-func (s *source) dropOthers(list runtime.Object, shards claims) (dropped bool, err error) {
+func (s *source) dropOthers(list runtime.Object, shards shardSet) (dropped bool, err error) {
 	var kept []runtime.Object
 	all := 0
 	err = meta.EachListItemWithAlloc(list, func(item runtime.Object) error {
@@ -192,7 +192,7 @@ func (s *source) dropOthers(list runtime.Object, shards claims) (dropped bool, e
 }
 
 // listAll returns all objects of the shards. Without shards, it sends no request.
-func (s *source) listAll(ctx context.Context, shards claims) ([]runtime.Object, error) {
+func (s *source) listAll(ctx context.Context, shards shardSet) ([]runtime.Object, error) {
 	var all []runtime.Object
 	if len(shards) == 0 {
 		return nil, nil
@@ -220,7 +220,7 @@ func (s *source) listAll(ctx context.Context, shards claims) ([]runtime.Object, 
 
 // watch starts a watch of the objects of the shards. An API server that does not select them sends
 // the objects of other shards, too.
-func (s *source) watch(ctx context.Context, options metav1.ListOptions, shards claims) (watch.Interface, error) {
+func (s *source) watch(ctx context.Context, options metav1.ListOptions, shards shardSet) (watch.Interface, error) {
 	options.ShardSelector = s.selection.selectorOf(shards)
 	return s.requests.WatchWithContext(ctx, options)
 }

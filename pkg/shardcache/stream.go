@@ -76,7 +76,7 @@ func (w *stream) run() {
 	}
 	// While again is set, the objects that the shards failed adds could not be listed.
 	var again <-chan time.Time
-	var failed claims
+	var failed shardSet
 	delay := listBackoff
 	for {
 		shards, changed := w.selection.next()
@@ -150,7 +150,7 @@ func (w *stream) arrive() bool {
 
 // change changes the shards of the stream. listed are the objects of the added ones. A shard that
 // was removed and added again is both.
-func (w *stream) change(shards claims, listed []runtime.Object) error {
+func (w *stream) change(shards shardSet, listed []runtime.Object) error {
 	isAdded, removed := len(shards.minus(w.shards)) > 0, w.shards.minus(shards)
 	w.requested.Stop()
 	options := w.options
@@ -171,7 +171,7 @@ func (w *stream) change(shards claims, listed []runtime.Object) error {
 
 // drop reports the objects of the shards as deleted. The events have no more of an object than its
 // name and UID, so no handler finds an owner.
-func (w *stream) drop(shards claims) error {
+func (w *stream) drop(shards shardSet) error {
 	maps.DeleteFunc(w.awaited, func(shard int, _ string) bool { return shards.has(shard) })
 	if !w.settle() {
 		return w.ctx.Err()

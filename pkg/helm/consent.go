@@ -4,7 +4,9 @@
 package helm
 
 import (
+	"crypto/sha256"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -19,8 +21,8 @@ import (
 	"github.com/example/demoapp-controller/pkg/ssa"
 )
 
-// ConsentError means that a takeover would delete objects or change pods, and [Release.Consents] is not
-// set. Nothing was written.
+// ConsentError means that a takeover would delete objects or change pods, and that nobody consents, see
+// [Release.Consents]. Nothing was written.
 type ConsentError struct {
 	// Deleted are the objects that the takeover would delete, and Changed those whose pods it would change.
 	Deleted []ObjectReference
@@ -37,22 +39,33 @@ type PodChange struct {
 // maxNamedFields is the number of fields of an object that a message has.
 const maxNamedFields = 3
 
-// Error implements error. The message has no values.
+// Error implements error. The message has no values. Errors with different objects or fields have different
+// messages: a shortened message ends with a digest.
 func (e *ConsentError) Error() string {
+	short, whole := e.text(maxEnumerated, maxNamedFields), e.text(math.MaxInt, math.MaxInt)
+	if short == whole {
+		return whole
+	}
+	sum := sha256.Sum256([]byte(whole))
+	return fmt.Sprintf("%s (digest of all: %x)", short, sum[:4])
+}
+
+// text names at most so many objects of each effect, and so many fields of each object.
+func (e *ConsentError) text(objects, fields int) string {
 	var effects []string
 	if len(e.Deleted) > 0 {
 		names := make([]string, 0, len(e.Deleted))
 		for _, object := range e.Deleted {
 			names = append(names, object.String())
 		}
-		effects = append(effects, "delete "+enumerate(names))
+		effects = append(effects, "delete "+message.List(names, objects))
 	}
 	if len(e.Changed) > 0 {
 		names := make([]string, 0, len(e.Changed))
 		for _, change := range e.Changed {
-			names = append(names, fmt.Sprintf("%s (%s)", change.Object, message.List(change.Fields, maxNamedFields)))
+			names = append(names, fmt.Sprintf("%s (%s)", change.Object, message.List(change.Fields, fields)))
 		}
-		effects = append(effects, "change the pods of "+message.List(names, maxEnumerated))
+		effects = append(effects, "change the pods of "+message.List(names, objects))
 	}
 	return "the takeover would " + strings.Join(effects, ", and ")
 }
@@ -70,7 +83,7 @@ func takesOver(history []*record.Record, baseline Baseline) bool {
 // consent. It asks the API server by dry runs: fields that the upstream operator left in an object, and
 // that no manifest names, go with the takeover, too.
 func (o *operation) consent(next *releasev1.Release) error {
-	if o.consents || !takesOver(o.engine.records.History(o.release), o.baseline) {
+	if !takesOver(o.engine.records.History(o.release), o.baseline) {
 		return nil
 	}
 	needed := &ConsentError{}
@@ -100,7 +113,7 @@ func (o *operation) consent(next *releasev1.Release) error {
 			needed.Changed = append(needed.Changed, PodChange{Object: reference(info), Fields: changed})
 		}
 	}
-	if len(needed.Deleted) == 0 && len(needed.Changed) == 0 {
+	if len(needed.Deleted) == 0 && len(needed.Changed) == 0 || o.consents != nil && o.consents(needed) {
 		return nil
 	}
 	return needed

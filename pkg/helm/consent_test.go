@@ -88,7 +88,7 @@ func TestTakeoverWaitsForConsent(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, f *fixture) {
 				desired := takenOver(t, test.after)
-				desired.Consents = false
+				desired.Consents = nil
 				f.operate(made(t, test.before), *desired.Owner)
 				if test.clientSide {
 					f.forge(1, func(rls *releasev1.Release) { rls.ApplyMethod = "" })
@@ -118,11 +118,30 @@ func TestTakeoverWaitsForConsent(t *testing.T) {
 					}
 				}
 
-				desired.Consents = true
+				desired.Consents = toAll
 				f.must(desired, ActionUpgrade, CauseReleaseChanged)
 				f.must(desired, ActionNone, CauseNone)
 			})
 		})
+	}
+}
+
+// TestConsentErrorsDiffer: also errors that differ only in what their message leaves out have different
+// messages, by which users consent.
+func TestConsentErrorsDiffer(t *testing.T) {
+	text := func(names ...string) string {
+		needed := &ConsentError{}
+		for _, name := range names {
+			needed.Deleted = append(needed.Deleted, ObjectReference{Kind: "Secret", Namespace: "default", Name: name})
+		}
+		return needed.Error()
+	}
+	short, shorter := "a b c d e", "a b c d e f"
+	expect.Equal(t, "all are named", "the takeover would delete Secret default/a, Secret default/b, Secret default/c, Secret default/d, Secret default/e",
+		text(strings.Fields(short)...))
+	expect.Equal(t, "a digest stands for the others", true, strings.Contains(text(strings.Fields(shorter)...), "Secret default/e and 1 more (digest of all: "))
+	if one, other := text(strings.Fields(shorter)...), text(strings.Fields(short+" g")...); one == other {
+		t.Errorf("other objects have the same message: %s", one)
 	}
 }
 

@@ -57,7 +57,7 @@ type operation struct {
 	// [Release.Takeover].
 	takeover *metav1.OwnerReference
 	// consents is [Release.Consents].
-	consents bool
+	consents func(*ConsentError) bool
 	// primary is the release's owner; nil without one.
 	primary *metav1.OwnerReference
 	// bounds are the namespaces of the objects.

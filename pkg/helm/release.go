@@ -63,9 +63,10 @@ type Release struct {
 	// at all, such as releases of the helm command. A user who may create an owner can then take
 	// over such a release by its name.
 	TakeoverUnmarked bool
-	// Consents lets an operation that takes a release over delete objects and change pods. Without
-	// Consents, such an operation fails with a [ConsentError] before it writes anything.
-	Consents bool
+	// Consents reports whether a user consents to what an operation that takes a release over would do
+	// to objects and pods. Nil consents to nothing. Without consent, the operation fails with the
+	// [ConsentError] before it writes anything.
+	Consents func(*ConsentError) bool
 	// Timeout bounds an operation on this release, hooks included. It is also the time
 	// after which the operation of another client counts as abandoned. 0 means
 	// [Config.Timeout]; the maximum is [MaxTimeout].

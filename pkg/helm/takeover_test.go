@@ -43,11 +43,14 @@ func TestLegacyReleaseName(t *testing.T) {
 // outsideRole is a cluster-scoped object of a chart.
 const outsideRole = "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: outside}\nrules: []\n"
 
+// toAll consents to everything that a takeover would do.
+func toAll(*ConsentError) bool { return true }
+
 // takenOver is a release of a chart that is taken over for an owner.
 func takenOver(t *testing.T, templates map[string]string) Release {
 	t.Helper()
 	desired := made(t, templates)
-	desired.Takeover, desired.Consents = true, true
+	desired.Takeover, desired.Consents = true, toAll
 	desired.Owner = &metav1.OwnerReference{APIVersion: "example.com/v1", Kind: "App", Name: "web", UID: "1", Controller: ptr.To(true)}
 	return desired
 }

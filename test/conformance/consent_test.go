@@ -69,7 +69,7 @@ func TestConsent(t *testing.T) {
 			}
 			e := newEngine(t, o.namespace, everywhere)
 			release := e.desired(test.desired, nil)
-			release.Adopt, release.Takeover, release.Owner, release.Consents = false, true, &o.owner, false
+			release.Adopt, release.Takeover, release.Owner, release.Consents = false, true, &o.owner, nil
 			before := o.live(t.Context(), t)
 
 			err := e.pass(t.Context(), release)
@@ -92,7 +92,7 @@ func TestConsent(t *testing.T) {
 				t.Errorf("the newest revision is %d", newest.Version)
 			}
 
-			release.Consents = true
+			release.Consents = toAll
 			if err := e.converge(t.Context(), release); err != nil {
 				t.Fatal(err)
 			}

@@ -138,10 +138,13 @@ func (e *engine) desired(chart source, values map[string]any) helm.Release {
 	return desired
 }
 
+// toAll consents to everything that a takeover would do.
+func toAll(*helm.ConsentError) bool { return true }
+
 // release returns the desired release without content. Like Helm, it may have objects in all
 // namespaces, and adopts releases of other clients, with consent to all changes.
 func (e *engine) release() helm.Release {
-	return helm.Release{Namespace: e.namespace, Name: releaseName, Scope: helm.ScopeCluster, Adopt: true, Consents: true}
+	return helm.Release{Namespace: e.namespace, Name: releaseName, Scope: helm.ScopeCluster, Adopt: true, Consents: toAll}
 }
 
 func (e *engine) deploy(ctx context.Context, chart source, values map[string]any) error {

@@ -116,7 +116,7 @@ func TestTakeoverFromHelmOperator(t *testing.T) {
 			}
 			before := o.live(t.Context(), t)
 			release := e.takeover(o, desired)
-			release.Consents = false
+			release.Consents = nil
 
 			if err := e.converge(t.Context(), release); err != nil {
 				t.Fatal(err)

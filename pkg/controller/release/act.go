@@ -111,7 +111,7 @@ func (l *Lifecycle) act(ctx context.Context, s *subject, f Facts, found assessme
 	if !f.Desired.Known {
 		release = f.Desired.withoutValues() // The deployed release is still repaired.
 	}
-	release.Consents = f.ForceAt != ""
+	release.Consents = s.consents(f, found.plan)
 	deployed, err := l.engine.Execute(ctx, release, decision, Baseline(*s.status, f.Desired.Policy, release.Scope))
 	var conflict *helm.OwnershipConflictError
 	if errors.As(err, &conflict) && conflict.OfRelease() {
@@ -131,7 +131,7 @@ func (l *Lifecycle) act(ctx context.Context, s *subject, f Facts, found assessme
 		found.plan.Withheld = true
 		return found, false, nil
 	}
-	if blocker, held := s.holdTakeover(f, decision.Action, err); held {
+	if blocker, held := l.holdTakeover(s, f, found.plan, err); held {
 		found.blockers = append(found.blockers, blocker)
 		found.plan.Withheld = true
 		return found, false, nil

@@ -196,7 +196,8 @@ type GateInput struct {
 
 // Verdict is the result of a gate.
 type Verdict struct {
-	// Condition is set. Conditions of the types in Remove are removed.
+	// Condition is set. Conditions of the types in Remove are removed. UpgradeHeld is that of the first
+	// gate that sets it, and is removed if no gate does.
 	Condition *metav1.Condition
 	Remove    []string
 	// Blockers hold the change. They precede all other blockers if First is set.

@@ -110,7 +110,7 @@ func (r *fleet) Gate(ctx context.Context, in GateInput) Verdict {
 			stands = rollout.Settled
 		}
 		r.turns.Set(in.Key, stands)
-		return in.endHold(rollout.Reasons)
+		return Verdict{}
 	}
 	r.turns.Prepare(ctx)
 	mayWait := waitsForTurn(in)
@@ -126,7 +126,7 @@ func (r *fleet) Gate(ctx context.Context, in GateInput) Verdict {
 			return r.hold(in, answer)
 		}
 	}
-	return in.endHold(rollout.Reasons)
+	return Verdict{}
 }
 
 // waitsForTurn reports whether an upgrade that is due waits for its turn. What the object
@@ -135,19 +135,14 @@ func waitsForTurn(in GateInput) bool {
 	return in.Plan.Next.Cause == helm.CauseInputsChanged && in.ForceAt == "" && !changedItself(in.Facts, in.Plan.Observed.Record, *in.Status)
 }
 
-// hold returns the verdict that holds the change. UpgradeHeld keeps the reason of the upgrade
-// window.
+// hold returns the verdict that holds the change.
 func (r *fleet) hold(in GateInput, answer rollout.Answer) Verdict {
 	what := fmt.Sprintf("A change of the operator's values for all %s", r.plural)
 	if chart := in.Desired.Release.Chart; !in.Plan.Observed.Record.MadeFrom(chart) {
 		what = fmt.Sprintf("Chart %s %s", chart.Name(), chart.Version())
 	}
 	reason, message := r.turns.Held(in.Key, what, answer)
-	verdict := holdUpgrade(reason, message, false)
-	if in.isHeld() && !in.isHeldFor(rollout.Reasons) {
-		verdict.Condition = nil
-	}
-	return verdict
+	return holdUpgrade(reason, message, false)
 }
 
 // Settle implements [Rollouts]. A pass that did not observe the release does not change the

@@ -84,8 +84,6 @@ func TestWindow(t *testing.T) {
 	}
 	closed, open, invalid := policy("0 4 * * *"), policy("0 3 * * *"), policy("61 * * * *") // It is 03:04:05.
 	held := condition(releasev1alpha1.ConditionUpgradeHeld, "True", releasev1alpha1.ReasonOutsideWindow)
-	queued := condition(releasev1alpha1.ConditionUpgradeHeld, "True", releasev1alpha1.ReasonRolloutQueued)
-	ended := summary{Remove: []string{"UpgradeHeld"}}
 	waits := summary{
 		Condition: "UpgradeHeld True OutsideWindow", Blockers: []string{"OutsideWindow"}, RequeueAfter: 55*time.Minute + 55*time.Second,
 	}
@@ -99,10 +97,8 @@ func TestWindow(t *testing.T) {
 		want   summary
 	}{
 		{"no window", releasev1alpha1.ReleasePolicy{}, upgrade, "", nil, summary{}},
-		{"the window was removed from the spec", releasev1alpha1.ReleasePolicy{}, upgrade, "", []func(*sample){held}, ended},
 		{"outside", closed, upgrade, "", nil, waits},
-		{"within", open, upgrade, "", []func(*sample){held}, ended},
-		{"a hold of the rollout stays", open, upgrade, "", []func(*sample){queued}, summary{}},
+		{"within", open, upgrade, "", []func(*sample){held}, summary{}},
 		{"a user forces the upgrade", closed, upgrade, "now", nil, summary{}},
 		{"a first install does not wait", closed, helm.Decision{Action: helm.ActionInstall}, "", nil, summary{}},
 		{"a repair does not wait", closed, repair, "", nil, summary{}},

@@ -4,9 +4,11 @@
 package release
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -285,13 +287,19 @@ func (l *Lifecycle) assess(ctx context.Context, s *subject, f Facts, blockers []
 }
 
 // passGates evaluates all gates, although one is enough to hold the change, so that the
-// status shows every blocker.
+// status shows every blocker. UpgradeHeld is of the first gate that sets it, after a takeover that
+// waits for consent: a user consents to what the status shows.
 func (l *Lifecycle) passGates(ctx context.Context, s *subject, f Facts, found assessment) assessment {
 	gates := append(append([]Gate{l.gateContested}, l.gates...), f.Desired.Gates...)
+	takeover, held := takeoverShown(f, found.plan, *s.status), (*metav1.Condition)(nil)
 	for _, gate := range append(gates, l.rollouts.Gate) {
 		verdict := gate(ctx, GateInput{Facts: f, Plan: found.plan, Status: s.status, Blocked: len(found.blockers) > 0})
 		s.Conditions().Remove(verdict.Remove...)
-		if c := verdict.Condition; c != nil {
+		switch c := verdict.Condition; {
+		case c == nil:
+		case c.Type == releasev1alpha1.ConditionUpgradeHeld:
+			held = cmp.Or(held, c)
+		default:
 			s.Conditions().Set(c.Type, c.Status, c.Reason, c.Message)
 		}
 		if verdict.RequeueAfter > 0 {
@@ -303,8 +311,26 @@ func (l *Lifecycle) passGates(ctx context.Context, s *subject, f Facts, found as
 			found.blockers = append(append([]Blocker{}, found.blockers...), verdict.Blockers...)
 		}
 	}
+	if takeover != nil && len(found.blockers) > 0 {
+		blocker := Blocker{Reason: takeover.Reason, Message: takeover.Message}
+		at := 0
+		if f.Desired.Policy.Suspend {
+			at = 1 // The blocker of the suspension comes first.
+		}
+		found.blockers = slices.Insert(slices.Clone(found.blockers), at, blocker)
+	}
+	s.showHeld(cmp.Or(takeover, held))
 	found.plan, found.blockers = found.plan.holdIfBlocked(found.blockers)
 	return found
+}
+
+// showHeld sets or removes UpgradeHeld.
+func (s *subject) showHeld(held *metav1.Condition) {
+	if held == nil {
+		s.Conditions().Remove(releasev1alpha1.ConditionUpgradeHeld)
+		return
+	}
+	s.Conditions().Set(held.Type, held.Status, held.Reason, held.Message)
 }
 
 // redactFor has the redactor keep the names that everybody sees: of the object, its release, its

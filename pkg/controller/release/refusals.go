@@ -6,6 +6,7 @@ package release
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -25,13 +26,13 @@ const refusedRetry = 5 * time.Minute
 // object waits for less than a minute.
 const conflictInterval = 45 * time.Second
 
-// refusal records a refused attempt. It is repeated only after a change of the spec or the
-// inputs, after new drift, after a request, or after a delay. A restart repeats each attempt
-// once.
+// refusal records a refused attempt, or a takeover that waits for consent. It is repeated only after a
+// change of the spec or the inputs, after new drift, after a request, or after a delay. A restart repeats
+// each attempt once.
 type refusal struct {
-	reason, message string
-	attempt         attempt
-	until           time.Time
+	blocker Blocker
+	attempt attempt
+	until   time.Time
 	// conflict names the conflicting object; nil for none. nextCheck is the time of
 	// its next check.
 	conflict  *helm.OwnershipConflictError
@@ -68,6 +69,8 @@ type attempt struct {
 	action     helm.Action
 	inputs     string
 	drifts     string
+	// record identifies the newest record of another client.
+	record string
 	// capabilities are Facts.Capabilities.
 	capabilities string
 }
@@ -80,6 +83,9 @@ func attemptOf(f Facts, plan Plan) attempt {
 	}
 	if rollsOut(decision.Action) {
 		a.drifts = Names(plan.Observed.Drifts)
+	}
+	if record := plan.Observed.Record; record != nil && !record.Own {
+		a.record = fmt.Sprint(record.Revision, record.Status, record.Changed)
 	}
 	if plan.Withheld && plan.Observed.Record != nil {
 		// While a change is withheld, the attempt keeps the deployed release, whatever
@@ -110,7 +116,7 @@ func (l *Lifecycle) holdRefused(ctx context.Context, s *subject, f Facts, found 
 		l.refusalsOf(action).Set(f.Key, last)
 	}
 	s.RequeueAfter(last.next().Sub(f.Now))
-	found.blockers = append(slices.Clone(found.blockers), Blocker{Reason: last.reason, Message: last.message, Stalled: true})
+	found.blockers = append(slices.Clone(found.blockers), last.blocker)
 	if rollsOut(action) {
 		found.plan = found.plan.hold()
 	} else {
@@ -143,19 +149,20 @@ func (l *Lifecycle) currentRefusal(f Facts, plan Plan) (refusal, bool) {
 		return refusal{}, false
 	}
 	last, ok := l.refusalsOf(action).Get(f.Key)
+	if last.blocker.Reason == releasev1alpha1.ReasonTakeoverHeld && f.Reason.Has(controller.Drift) {
+		return refusal{}, false // Nothing says which object has changed, before the release is taken over.
+	}
 	return last, ok && last.isOf(attemptOf(f, plan)) && f.Now.Before(last.until)
 }
 
-// noteRefusal records the refusal of an attempt. The status shows the text of cause. It
+// noteRefusal records the refusal of an attempt. Until the retry, the status shows the blocker. It
 // returns the delay until the next check or retry.
-func (l *Lifecycle) noteRefusal(f Facts, plan Plan, s releasev1alpha1.ReleaseStatus, failed failure, cause error) time.Duration {
+func (l *Lifecycle) noteRefusal(f Facts, plan Plan, s releasev1alpha1.ReleaseStatus, blocker Blocker, cause error) time.Duration {
 	pause := refusedRetry
 	if rollsOut(plan.Decision.Action) && isError[*helm.ClusterReadError](cause) {
 		pause = controller.Doubled(firstPause, refusedRetry, currentFailures(f, s).Consecutive-1)
 	}
-	last := refusal{
-		attempt: attemptOf(f, plan), until: f.Now.Add(controller.Jitter(pause)), reason: failed.Reason, message: cause.Error(),
-	}
+	last := refusal{attempt: attemptOf(f, plan), until: f.Now.Add(controller.Jitter(pause)), blocker: blocker}
 	var conflict *helm.OwnershipConflictError
 	if errors.As(cause, &conflict) && conflict.Seen != "" {
 		last.conflict, last.nextCheck = conflict, f.Now.Add(controller.Jitter(conflictInterval))

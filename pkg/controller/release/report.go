@@ -186,7 +186,7 @@ func (l *Lifecycle) reportFailure(ctx context.Context, s *subject, f Facts, plan
 		if !plan.Withheld {
 			s.status.ObservedGeneration = f.Generation
 		}
-		s.RequeueAfter(l.noteRefusal(f, plan, *s.status, failure, err))
+		s.RequeueAfter(l.noteRefusal(f, plan, *s.status, Blocker{Reason: failure.Reason, Message: err.Error(), Stalled: true}, err))
 		if wait, _ := waitFor(currentFailures(f, *s.status), f.Now); wait > 0 {
 			s.RequeueAfter(wait)
 		}

@@ -30,19 +30,19 @@ func heldByWindow() kind.Gate {
 func gateWindow(_ context.Context, in GateInput) Verdict {
 	spec := in.Desired.Policy.UpgradeWindow
 	if spec == nil {
-		return in.endHold(windowReasons)
+		return Verdict{}
 	}
 	w, err := window.Parse(spec.Schedule, spec.TimeZone, spec.Duration.Duration)
 	if err != nil {
 		return holdUpgrade(releasev1alpha1.ReasonInvalidSchedule, fmt.Sprintf("upgradeWindow: %v", err), true)
 	}
 	if in.Plan.Next.Action != helm.ActionUpgrade || in.ForceAt != "" || completesAttempt(in) || correctsDrift(in) {
-		return in.endHold(windowReasons)
+		return Verdict{}
 	}
 	open, opens := w.At(in.Now)
 	switch {
 	case open:
-		return in.endHold(windowReasons)
+		return Verdict{}
 	case opens.IsZero():
 		return holdUpgrade(releasev1alpha1.ReasonOutsideWindow, "A change waits for the upgrade window, which does not open for years", false)
 	}

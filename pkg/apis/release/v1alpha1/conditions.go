@@ -66,7 +66,7 @@ const (
 	// annotation demo.example.com/force-at upgrades an object anyway.
 	ReasonRolloutHalted = apimeta.ReasonRolloutHalted
 	// ReasonTakeoverHeld means that the takeover of a release would delete objects or change pods. The
-	// message names them. The annotation demo.example.com/force-at consents.
+	// message names them. The annotation demo.example.com/force-at, set to a new value, consents.
 	ReasonTakeoverHeld = "TakeoverHeld"
 )
 

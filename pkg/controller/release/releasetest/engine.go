@@ -5,6 +5,7 @@ package releasetest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -166,7 +167,7 @@ func (e *Engine) Execute(_ context.Context, desired helm.Release, decision helm.
 		if err != nil {
 			return nil, err
 		}
-		err = e.nextFailure()
+		err = unlessConsented(desired, e.nextFailure())
 		if err == nil || leavesRecord(err) {
 			r.attempt(desired, inputs, decision.Replace != 0, err == nil)
 		}
@@ -209,6 +210,15 @@ func (e *Engine) Execute(_ context.Context, desired helm.Release, decision helm.
 		return deployed, nil
 	}
 	return r.deployed(r.Record.Revision, desired.Chart, e.Kinds), nil
+}
+
+// unlessConsented returns an error of an operation, unless it asks for consent and a user consents.
+func unlessConsented(desired helm.Release, err error) error {
+	var needed *helm.ConsentError
+	if errors.As(err, &needed) && desired.Consents != nil && desired.Consents(needed) {
+		return nil
+	}
+	return err
 }
 
 func (e *Engine) nextFailure() error {

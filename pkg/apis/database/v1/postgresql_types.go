@@ -74,6 +74,9 @@ const (
 	ReasonBackupUnserved = "BackupUnserved"
 	// ReasonBackupReady is the reason of BackupConfigured=True.
 	ReasonBackupReady = "BackupReady"
+	// ReasonDestinationRetained is a reason of BackupConfigured=True. It means that backups are enabled,
+	// nothing names a destination any more, and the Backup stays as it was, with its former destination.
+	ReasonDestinationRetained = "DestinationRetained"
 	// ReasonBackupNotReady means that the Backup is not Ready. The message is that of the
 	// Backup.
 	ReasonBackupNotReady = "BackupNotReady"

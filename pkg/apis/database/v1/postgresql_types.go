@@ -19,6 +19,9 @@ const LabelPostgreSQL = "database.example.com/postgresql"
 // holds the name of the PostgreSQL.
 const LabelCertificate = "database.example.com/certificate"
 
+// AnnotationScripts is the annotation of pods with a digest of the scripts in the ConfigMap that they mount.
+const AnnotationScripts = "database.example.com/scripts"
+
 // AnnotationRestart is the annotation of pods with a digest of the parameters that need a restart.
 const AnnotationRestart = "database.example.com/restart-parameters"
 

@@ -124,7 +124,8 @@ func desiredPod(p *databasev1.PostgreSQL, image string, labels map[string]string
 			corev1ac.Volume().WithName("memory").WithEmptyDir(corev1ac.EmptyDirVolumeSource().WithMedium(corev1.StorageMediumMemory)))
 	pod.SecurityContext.WithFSGroup(user).WithFSGroupChangePolicy(corev1.FSGroupChangeOnRootMismatch)
 	mountCertificate(p, pod)
-	template := corev1ac.PodTemplateSpec().WithLabels(labels).WithSpec(pod).WithAnnotations(map[string]string{databasev1.AnnotationScripts: scripts.Digest})
+	template := corev1ac.PodTemplateSpec().WithLabels(labels).WithSpec(pod).
+		WithAnnotations(map[string]string{databasev1.AnnotationScripts: scripts.Digest})
 	if digest := parameters.RestartDigest(p); digest != "" {
 		template.WithAnnotations(map[string]string{databasev1.AnnotationRestart: digest})
 	}

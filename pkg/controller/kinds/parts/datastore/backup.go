@@ -44,9 +44,9 @@ func NoDestination(field string) string {
 // DestinationRetained says that a Backup stays as it was, because neither a field below field, such as
 // "spec.backup", nor the operator names a bucket any more.
 func DestinationRetained(backup, field string) string {
-	return fmt.Sprintf("%[1]s.destination: is missing, and the operator has no --default-backup-destination, so Backup %[2]q stays as it is, with "+
-		"its former destination, and changes of %[1]s do not reach it: set %[1]s.destination, or set %[1]s.enabled to false, which deletes the Backup "+
-		"and keeps its dumps", field, backup)
+	return fmt.Sprintf("%[1]s.destination: is missing, and the operator has no --default-backup-destination, so Backup %[2]q stays as it is, "+
+		"with its former destination, and changes of %[1]s do not reach it: set %[1]s.destination, or set %[1]s.enabled to false, which "+
+		"deletes the Backup and keeps its dumps", field, backup)
 }
 
 // ReportUnmade sets Ready to False while backups that are configured are not made. Backups that are

@@ -48,7 +48,9 @@ func buildAppConfigs(env *operator.Environment, options *Options) error {
 	if err != nil {
 		return err
 	}
-	loop, err := appconfig.New(client.ConfigV1(), child.NewSet(appconfig.Kind, children...), workloads, kindDeps(env, options, informers))
+	// Other content rolls workloads, so the content of an earlier operator stays until the AppConfig changes.
+	set := child.NewSet(appconfig.Kind, children[0].KeepUntilChange("other content rolls the workloads that use it", "data"))
+	loop, err := appconfig.New(client.ConfigV1(), set, workloads, kindDeps(env, options, informers))
 	if err != nil {
 		return err
 	}

@@ -112,5 +112,5 @@ func postgreSQLChildren(env *operator.Environment, client versioned.Interface) (
 		return child.ManagedKind{}, err
 	}
 	databases, err := child.WatchedBy(informers, databasev1.SchemeGroupVersion.WithKind("PostgreSQL"), client.DatabaseV1().PostgreSQLs)
-	return databases.WithHealth(tier.DatabaseHealth).KeepUntilChange("spec"), err
+	return databases.WithHealth(tier.DatabaseHealth).KeepUntilChange(child.DatabaseRuns, "spec"), err
 }

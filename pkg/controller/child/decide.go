@@ -130,7 +130,7 @@ func recordOf(owner metav1.Object, desired desiredChild, got *Observed) childv1a
 		record.Digest, record.Fingerprint = desired.digest, got.trace.Fingerprint
 	}
 	if desired.template != "" {
-		record.Template, record.Owner = desired.template, version(owner)
+		record.Template, record.Owner, record.Awaited = desired.template, version(owner), desired.awaited
 	}
 	record.Ended = string(got.Health.Ended)
 	return record

@@ -67,6 +67,24 @@ type keeping struct {
 // of the operator.
 func KeepUntilChange(desired, was Desired) Desired { return keeping{desired, was} }
 
+// companion is a child of which a part stays while pods keep their template.
+type companion struct {
+	Desired
+
+	pods id
+	path []string
+	// free are the keys below the path that do not stay.
+	free []string
+}
+
+// KeepWithPods marks a ConfigMap that pods of another child mount, which is a StatefulSet. While
+// the StatefulSet keeps the template of an earlier operator, its pods keep the data that belong to that
+// template. The free keys are written at once. The template of the StatefulSet must change whenever the
+// other data change, for example by an annotation with a digest of them.
+func KeepWithPods(configMap Desired, statefulSet string, free ...string) Desired {
+	return companion{configMap, id{"StatefulSet", statefulSet}, []string{"data"}, free}
+}
+
 // id identifies a child of an owner.
 type id struct{ kind, name string }
 
@@ -96,6 +114,8 @@ type desiredChild struct {
 	stays func(got *Observed) bool
 	// was is the argument of KeepUntilChange; nil without it.
 	was Desired
+	// with is a child of KeepWithPods; nil for other children.
+	with *companion
 }
 
 // isRetained reports whether a child must not be written. got is the observed child, or nil.
@@ -132,6 +152,10 @@ func prepare(owner metav1.Object, ownerKind schema.GroupVersionKind, desired Des
 	if former.was != nil {
 		desired = former.Desired
 	}
+	with, isCompanion := desired.(companion)
+	if isCompanion {
+		desired = with.Desired
+	}
 	inner, once := desired.(onceOnly)
 	if once {
 		desired = inner.Desired
@@ -159,6 +183,9 @@ func prepare(owner metav1.Object, ownerKind schema.GroupVersionKind, desired Des
 	child := desiredChild{
 		id: id{object.GetKind(), object.GetName()}, gvk: object.GroupVersionKind(), object: ssa.Prepare(object),
 		once: once, stays: kept.stays, was: former.was,
+	}
+	if isCompanion {
+		child.with = &with
 	}
 	notes, errs := ssa.Check(object)
 	for _, note := range notes {

@@ -69,10 +69,10 @@ type ManagedKind struct {
 	health    func(metav1.Object) health.Health
 	// condition returns Observed.Condition. It is nil for kinds without WithCondition.
 	condition func(metav1.Object) Condition
-	// template is the path of the part that decides which pods run; nil if no pods run. If
-	// awaitsChange is set, only a change of the owner changes it.
-	template     []string
-	awaitsChange bool
+	// template is the path of the part that decides which pods run; nil if no pods run. awaits is the reason
+	// why only a change of the owner changes it, or empty.
+	template []string
+	awaits   string
 }
 
 // client is a typed client with its type erased.
@@ -132,9 +132,11 @@ func newKind[T metav1.Object, L runtime.Object, C TypedClient[T, L]](
 	healthOf func(metav1.Object) health.Health,
 ) (ManagedKind, error) {
 	k := ManagedKind{
-		gvk: gvk, health: healthOf, informers: informers, views: overlay.NewViews[metav1.Object](informers),
-		template: templatePath(gvk), awaitsChange: gvk.Kind == "StatefulSet",
+		gvk: gvk, health: healthOf, informers: informers, views: overlay.NewViews[metav1.Object](informers), template: templatePath(gvk),
 		client: func(namespace string) client { return untyped[T, L]{clients(namespace)} },
+	}
+	if gvk.Kind == "StatefulSet" {
+		k.awaits = DatabaseRuns
 	}
 	for _, informer := range informers {
 		if _, indexed := informer.GetIndexer().GetIndexers()[byOwner]; !indexed {

@@ -179,6 +179,20 @@ func (s *Set) skip(gvk schema.GroupVersionKind, owner metav1.Object) {
 	s.optional[gvk].skip(owner)
 }
 
+// awaitUnserved reports whether an optional kind of this name is not served, or not listed yet. The owner
+// is then queued when the kind has been listed.
+func (s *Set) awaitUnserved(kind string, owner metav1.Object) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for gvk, o := range s.optional {
+		if gvk.Kind == kind && !(o.added && o.kind.hasSynced()) {
+			o.skipped[cache.MetaObjectToName(owner)] = ""
+			return true
+		}
+	}
+	return false
+}
+
 // written returns the kinds that can be written: all fixed kinds, and the optional kinds that are
 // served.
 func (s *Set) written() map[schema.GroupVersionKind]ManagedKind {

@@ -270,3 +270,26 @@ func TestDynamicKind(t *testing.T) {
 		}
 	})
 }
+
+// TestOptionalChildIsPrunedOnceServed: a child that is not desired while its kind is not served, such as
+// after a restart, is deleted when the kind is served.
+func TestOptionalChildIsPrunedOnceServed(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		f := newFamily(t, configMap("a"), service())
+		f.serve()
+		f.Stop()
+		f.desired = []Desired{configMap("a")}
+
+		f.start()
+		f.pass()
+		f.forget()
+		f.serve()
+
+		if diff := cmp.Diff([]string{"delete services/web"}, f.Take()); diff != "" {
+			t.Errorf("requests once the kind is served (-want +got):\n%s", diff)
+		}
+		if slices.Contains(applied(f), "services") {
+			t.Errorf("applied are %v, want no Service", applied(f))
+		}
+	})
+}

@@ -39,6 +39,9 @@ func (p *pass) prune(ctx context.Context, keep map[id]bool) error {
 				errs = append(errs, p.removeUnseen(ctx, kind, of, record))
 			}
 		}
+		if p.set.awaitUnserved(record.Kind, p.owner) {
+			p.applied = append(p.applied, record) // It is deleted when its kind is served.
+		}
 	}
 	return errors.Join(errs...)
 }

@@ -107,6 +107,8 @@ type State struct {
 	Unserved []childv1alpha1.ChildName
 	// Lost has one line for each unserved child that existed before, or whose kind cannot be listed.
 	Lost []string
+	// Held are the children that keep an earlier template until a change of their owner, as kind/name.
+	Held []childv1alpha1.ChildName
 	// Notes has one line for each part of a desired child that is not sent.
 	Notes []string
 	// RetryAfter is the time after which Ensure must be called again, even without an event. 0
@@ -185,7 +187,7 @@ func (s *Set) Ensure(
 	s.flights.Begin(key)
 	defer s.end(key)
 	pass := &pass{set: s, owner: owner, conditions: s.conditionsOf(owner), status: status.DeepCopy(), now: now}
-	pass.state.problems = map[id]problem{}
+	pass.state.problems, pass.children = map[id]problem{}, map[id]desiredChild{}
 	children := make([]desiredChild, 0, len(desired))
 	keep := map[id]bool{}
 	for _, d := range desired {
@@ -196,7 +198,7 @@ func (s *Set) Ensure(
 		if err != nil {
 			return State{}, controller.Terminal(err)
 		}
-		children, keep[child.id] = append(children, child), true
+		children, keep[child.id], pass.children[child.id] = append(children, child), true, child
 	}
 	var errs []error
 	for _, child := range children {
@@ -228,6 +230,8 @@ type pass struct {
 	// status is the status before the pass.
 	status *childv1alpha1.ChildrenStatus
 	now    time.Time
+	// children are the desired children.
+	children map[id]desiredChild
 	// unconfirmed is the error of confirmed.
 	unconfirmed error
 
@@ -287,7 +291,7 @@ func (p *pass) ensure(ctx context.Context, desired desiredChild) error {
 	if known && p.hasEnded(kind, desired, record) {
 		return nil
 	}
-	if desired, err = desired.split(kind.template); err == nil {
+	if desired, err = desired.split(kind); err == nil {
 		desired, err = p.withKept(desired)
 	}
 	if err != nil {
@@ -575,7 +579,7 @@ func (p *pass) wrote(
 
 // keepsTemplate is keepsTemplate for a child of the owner.
 func (p *pass) keepsTemplate(desired desiredChild, record childv1alpha1.AppliedChild, got *Observed) bool {
-	return got != nil && keepsTemplate(ownershipOf(p.owner, p.set.owner.GroupKind(), record, got), desired, record, got, p.hasChanged(record))
+	return got != nil && keepsTemplate(ownershipOf(p.owner, p.set.owner.GroupKind(), record, got), desired, record, got, p.hasChanged(desired, record))
 }
 
 func (p *pass) decide(desired desiredChild, record childv1alpha1.AppliedChild, got *Observed) action {

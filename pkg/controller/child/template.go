@@ -8,7 +8,9 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"maps"
 	"strconv"
+	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -28,8 +30,8 @@ import (
 )
 
 // The template of a child is the part of it that decides which pods run. A child keeps the template
-// that the operator applied until its owner changes, or until the owner has its turn in the rollout:
-// a newer operator desires other templates for all owners at once.
+// that the operator applied until a change of its owner changes the template, or until the owner has its
+// turn in the rollout: a newer operator desires other templates for all owners at once.
 
 // templatePath returns the path of the template of the children of a built-in kind; nil if no pods
 // restart with a change. The pods of a CronJob end by themselves.
@@ -40,35 +42,80 @@ func templatePath(kind schema.GroupVersionKind) []string {
 	return nil
 }
 
-// KeepUntilChange returns a copy of the kind whose children keep the fields at the path until their
-// owner changes. The rollout does not change them. The fields decide about a running database, for
-// example the spec of a PostgreSQL. StatefulSets keep their pod template without this call.
-func (k ManagedKind) KeepUntilChange(path ...string) ManagedKind {
-	k.template, k.awaitsChange = path, true
+// KeepUntilChange returns a copy of the kind whose children keep the fields at the path until a change of
+// their owner changes them. The rollout does not change them. why is the reason for messages. The fields
+// decide about a running database, for example the spec of a PostgreSQL. StatefulSets keep their pod
+// template without this call.
+func (k ManagedKind) KeepUntilChange(why string, path ...string) ManagedKind {
+	k.template, k.awaits = path, why
 	return k
 }
 
 // parts are the digests of the two parts of a child with a template.
 type parts struct {
 	path []string
+	// free are the keys below the path that are no part of the template.
+	free []string
 	// template and rest are the digests of the template and of the remaining fields. whole is the
 	// digest of both, as earlier versions of the operator recorded it.
 	template, rest, whole string
+	// awaited is the digest of the desired template of a child that keeps another one.
+	awaited string
 	// kept says why a child keeps a template until its owner changes, by the digest of the template.
 	kept map[string]string
 	// isIncomplete says that the object does not have the template, so it must not be written.
 	isIncomplete bool
 }
 
+// templateIn returns the template in an object, without the free keys.
+func (p parts) templateIn(object map[string]any) (template any, found bool, err error) {
+	template, found, err = unstructured.NestedFieldNoCopy(object, p.path...)
+	if fields, ok := template.(map[string]any); ok && len(p.free) > 0 {
+		fields = maps.Clone(fields)
+		for _, key := range p.free {
+			delete(fields, key)
+		}
+		template = fields
+	}
+	return template, found, err
+}
+
+// replace replaces the template in an object. A nil template removes it.
+func (p parts) replace(object map[string]any, template any) error {
+	former, _, err := unstructured.NestedMap(object, p.path...)
+	if fields, ok := template.(map[string]any); len(p.free) > 0 && err == nil && (ok || template == nil) {
+		replaced := maps.Clone(fields)
+		if replaced == nil {
+			replaced = map[string]any{}
+		}
+		for _, key := range p.free {
+			if value, has := former[key]; has {
+				replaced[key] = value
+			}
+		}
+		template = replaced
+	}
+	if template == nil {
+		unstructured.RemoveNestedField(object, p.path...)
+		return nil
+	}
+	return unstructured.SetNestedField(object, template, p.path...)
+}
+
 // split separates the template of a child from the rest. Its digest then follows from both digests.
-func (d desiredChild) split(path []string) (desiredChild, error) {
-	template, found, err := unstructured.NestedFieldNoCopy(d.object.Object, path...)
-	if len(path) == 0 || d.once || !found || err != nil {
+func (d desiredChild) split(kind ManagedKind) (desiredChild, error) {
+	split := parts{path: kind.template, whole: d.digest}
+	if d.with != nil {
+		split.path, split.free = d.with.path, d.with.free
+	}
+	template, found, err := split.templateIn(d.object.Object)
+	if len(split.path) == 0 || d.once || !found || err != nil {
 		return d, err
 	}
 	rest := d.object.DeepCopy()
-	unstructured.RemoveNestedField(rest.Object, path...)
-	split := parts{path: path, whole: d.digest}
+	if err := split.replace(rest.Object, nil); err != nil {
+		return d, err
+	}
 	if split.template, err = digestJSON(template); err != nil {
 		return d, err
 	}
@@ -92,7 +139,7 @@ func (p *pass) withKept(d desiredChild) (desiredChild, error) {
 	if err != nil {
 		return d, err
 	}
-	if was, err = was.split(d.path); err != nil || was.template == d.template {
+	if was, err = was.split(ManagedKind{template: d.path}); err != nil || was.template == d.template {
 		return d, err
 	}
 	d.kept[was.template] = lessStrictNow
@@ -118,6 +165,9 @@ func (d desiredChild) keepAbrupt(object *unstructured.Unstructured, why string) 
 // keeping returns the child with another template, of which only the digest is known.
 func (d desiredChild) keeping(template string) desiredChild {
 	sum := sha256.Sum256([]byte(d.rest + template))
+	if template != d.template {
+		d.awaited = d.template
+	}
 	d.template, d.digest = template, hex.EncodeToString(sum[:16])
 	return d
 }
@@ -132,7 +182,7 @@ func splitRecord(record childv1alpha1.AppliedChild, desired desiredChild) childv
 }
 
 // keepsTemplate reports whether a child keeps the template that the operator applied: the desired
-// template differs, and the owner has not changed since.
+// template differs, and no change of the owner made it differ.
 func keepsTemplate(owned ownership, desired desiredChild, record childv1alpha1.AppliedChild, got *Observed, changed bool) bool {
 	return desired.template != "" && desired.template != record.Template && !changed &&
 		got != nil && got.DeletionTimestamp == nil && owned == ownerSelf && (record.UID == "" || record.UID == string(got.UID))
@@ -149,16 +199,57 @@ func version(owner metav1.Object) string {
 	return text
 }
 
-// hasChanged reports whether the owner has changed since a child got its template. Earlier versions
-// of the operator did not record when. The owner then has changed if no pass has reported its
-// generation.
-func (p *pass) hasChanged(record childv1alpha1.AppliedChild) bool {
+// changesTemplate reports whether a change of an owner, whose version was the one in the record, changes the
+// template of a child. It does not if the desired template is the one that waits already, or if the
+// child runs with what this owner desires in the circumstances that KeepUntilChange names.
+func changesTemplate(owner metav1.Object, desired desiredChild, record childv1alpha1.AppliedChild) bool {
+	is := version(owner)
+	_, force, _ := strings.Cut(is, "+")
+	_, forced, _ := strings.Cut(record.Owner, "+")
+	switch {
+	case record.Owner == is:
+		return false
+	case force != "" && force != forced:
+		return true
+	default:
+		return desired.template != record.Awaited && desired.kept[record.Template] == ""
+	}
+}
+
+// hasChanged reports whether a change of the owner has changed the template of a child since the child
+// got it. Earlier versions of the operator did not record when. The owner then has changed if no pass has
+// reported its generation.
+func (p *pass) hasChanged(desired desiredChild, record childv1alpha1.AppliedChild) bool {
+	if desired.with != nil {
+		return !p.podsStay(desired.with.pods)
+	}
 	if record.Owner != "" {
-		return record.Owner != version(p.owner)
+		return changesTemplate(p.owner, desired, record)
 	}
 	ready := meta.FindStatusCondition(*p.conditions, apimeta.ConditionReady)
 	return ready == nil || ready.ObservedGeneration != p.owner.GetGeneration() ||
 		ready.Reason == apimeta.ReasonSuspendedByAnnotation || ready.Reason == apimeta.ReasonSuspendedByNamespace
+}
+
+// podsStay reports whether a child of the owner keeps its template in this pass, so that its pods do not
+// restart. The kind of the child awaits a change of the owner.
+func (p *pass) podsStay(child id) bool {
+	desired, found := p.children[child]
+	if !found {
+		return false
+	}
+	kind := p.set.kinds[desired.gvk]
+	got := kind.observed(p.owner.GetNamespace(), child.name)
+	desired, err := desired.split(kind)
+	if err == nil {
+		desired, err = p.withKept(desired)
+	}
+	if err != nil {
+		return true // The error of the child itself is reported.
+	}
+	applied, _ := p.record(child)
+	record := splitRecord(applied, desired)
+	return desired.isRetained(got) && desired.template != record.Template || p.keepsTemplate(desired, record, got)
 }
 
 // withTemplate returns the child with the template that it gets in this pass: the desired template,
@@ -184,7 +275,7 @@ func (p *pass) withTemplate(
 	if err != nil {
 		return desired, err
 	}
-	applied, digest, err := appliedTemplate(whole, desired.path)
+	applied, digest, err := appliedTemplate(whole, desired.parts)
 	switch {
 	case err != nil:
 		return desired, err
@@ -204,17 +295,17 @@ func (p *pass) withTemplate(
 		kept = desired.keeping(digest)
 	}
 	kept.object = desired.object.DeepCopy()
-	return kept, unstructured.SetNestedField(kept.object.Object, applied, desired.path...)
+	return kept, desired.replace(kept.object.Object, applied)
 }
 
 // appliedTemplate returns the template that an object has from the operator, and its digest. The
 // digest is empty without a template.
-func appliedTemplate(live *unstructured.Unstructured, path []string) (template any, digest string, _ error) {
+func appliedTemplate(live *unstructured.Unstructured, of parts) (template any, digest string, _ error) {
 	applied, err := ssa.Extract(live, FieldManager)
 	if err != nil {
 		return nil, "", err
 	}
-	template, found, err := unstructured.NestedFieldNoCopy(applied, path...)
+	template, found, err := of.templateIn(applied)
 	if err != nil || !found {
 		return nil, "", err
 	}
@@ -246,8 +337,10 @@ func (p *pass) takesTemplate(ctx context.Context, desired desiredChild, live *un
 }
 
 const (
-	// noRestart says why a database keeps its template.
-	noRestart = "only a user restarts a database"
+	// DatabaseRuns says why a database keeps its template.
+	DatabaseRuns = "only a user restarts a database"
+	// podsStay says why a child keeps a part that running pods read.
+	podsStay = "its pods keep their template"
 	// onlyShutdown says why pods keep a template that ends them at once. Their end would interrupt the very
 	// requests that the newer template spares, so it comes with a change that ends the pods anyway.
 	onlyShutdown = "it differs only in how the pods end"
@@ -258,14 +351,18 @@ const (
 // awaitsChange returns why the template of a child does not come with a turn in the rollout; "" if it
 // does. applied is the digest of the template that the operator applied.
 func (d desiredChild) awaitsChange(kind ManagedKind, applied string) string {
-	if kind.awaitsChange {
-		return noRestart
+	if d.with != nil {
+		return podsStay
+	}
+	if kind.awaits != "" {
+		return kind.awaits
 	}
 	return d.kept[applied]
 }
 
 // awaitChange reports that the template of a child waits for a change of the owner.
 func (p *pass) awaitChange(child id, why string) {
+	p.state.Held = append(p.state.Held, child.childName())
 	p.held = append(p.held, fmt.Sprintf("%s %q, because %s", child.kind, child.name, why))
 }
 

@@ -5,6 +5,7 @@ package child
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"testing"
 	"time"
@@ -116,9 +117,31 @@ func TestDatabaseKeepsTemplate(t *testing.T) {
 		"a change of the owner later": {func(f *family) {
 			f.upgrade(database("db:2"))
 			f.owner.Generation++
+			f.desired = []Desired{database("db:3")}
 			f.forget()
 			f.pass()
-		}, "db:2", "", []string{"patch statefulsets/db"}},
+		}, "db:3", "", []string{"patch statefulsets/db"}},
+		"a change of the owner later that leaves the template": {func(f *family) {
+			f.upgrade(database("db:2"))
+			f.owner.Generation++
+			f.desired = []Desired{database("db:2").WithLabels(map[string]string{"tier": "data"})}
+			f.forget()
+			f.pass()
+		}, "db:1", awaits, []string{"patch statefulsets/db"}},
+		"a change of the owner that leaves the template, and another newer operator": {func(f *family) {
+			f.upgrade(database("db:2"))
+			f.owner.Generation++
+			f.pass()
+			f.upgrade(database("db:3"))
+		}, "db:1", awaits, nil},
+		"the annotation, and its removal with a newer operator": {func(f *family) {
+			f.owner.Annotations = map[string]string{apimeta.AnnotationForceAt: "now"}
+			f.pass()
+			f.upgrade(database("db:2"))
+			f.owner.Annotations = nil
+			f.forget()
+			f.pass()
+		}, "db:1", awaits, nil},
 		"the annotation": {func(f *family) {
 			f.upgrade(database("db:2"))
 			f.owner.Annotations = map[string]string{apimeta.AnnotationForceAt: "now"}
@@ -193,6 +216,110 @@ func TestDatabaseKeepsTemplate(t *testing.T) {
 	}
 }
 
+// scripted is a database with the scripts of an operator of this version, which its pods mount, and the data
+// of its owner.
+func scripted(version, data string, replicas int32) []Desired {
+	set := database("db:1")
+	set.Spec.WithReplicas(replicas).Template.WithAnnotations(map[string]string{"scripts": version})
+	files := map[string]string{"start.sh": version, "only-" + version: "", "settings": data}
+	return []Desired{KeepWithPods(corev1ac.ConfigMap("db-scripts", "").WithData(files), "db", "settings"), set}
+}
+
+// TestScriptsStayWithPods: a newer operator does not change files below running databases.
+func TestScriptsStayWithPods(t *testing.T) {
+	kept := map[string]string{"start.sh": "v1", "only-v1": "", "settings": "a"}
+	with := func(files map[string]string, settings string) map[string]string {
+		files = maps.Clone(files)
+		files["settings"] = settings
+		return files
+	}
+	newer := map[string]string{"start.sh": "v2", "only-v2": "", "settings": "a"}
+	tests := map[string]struct {
+		happens  func(*family)
+		files    map[string]string
+		template string
+		replicas int32
+		held     bool
+	}{
+		"a newer operator": {func(f *family) { f.upgrade(scripted("v2", "a", 1)...) }, kept, "v1", 1, true},
+		"a newer operator that starts again": {func(f *family) {
+			f.upgrade(scripted("v2", "a", 1)...)
+			f.upgrade(scripted("v2", "a", 1)...)
+		}, kept, "v1", 1, true},
+		"other settings": {func(f *family) {
+			f.upgrade(scripted("v2", "a", 1)...)
+			f.owner.Generation++
+			f.desired = scripted("v2", "b", 1)
+			f.pass()
+		}, with(kept, "b"), "v1", 1, true},
+		"other settings of the operator": {func(f *family) { f.upgrade(scripted("v2", "b", 1)...) }, with(kept, "b"), "v1", 1, true},
+		"another size": {func(f *family) {
+			f.upgrade(scripted("v2", "a", 1)...)
+			f.owner.Generation++
+			f.desired = scripted("v2", "a", 3)
+			f.pass()
+		}, kept, "v1", 3, true},
+		"another image": {func(f *family) {
+			f.upgrade(scripted("v2", "a", 1)...)
+			f.owner.Generation++
+			f.desired = scripted("v2", "a", 1)
+			f.desired[1].(*appsv1ac.StatefulSetApplyConfiguration).Spec.Template.Spec.Containers[0].WithImage("db:2")
+			f.pass()
+		}, newer, "v2", 1, false},
+		"the annotation": {func(f *family) {
+			f.upgrade(scripted("v2", "a", 1)...)
+			f.owner.Annotations = map[string]string{apimeta.AnnotationForceAt: "now"}
+			f.pass()
+		}, newer, "v2", 1, false},
+		"an operator of the earlier version again": {func(f *family) {
+			f.upgrade(scripted("v2", "a", 1)...)
+			f.upgrade(scripted("v1", "a", 1)...)
+		}, kept, "v1", 1, false},
+		"a StatefulSet that is retained": {func(f *family) {
+			desired := scripted("v2", "a", 1)
+			desired[1] = Retain(desired[1])
+			f.owner.Generation++
+			f.upgrade(desired...)
+		}, kept, "v1", 1, true},
+		"records of an earlier version": {func(f *family) {
+			f.recordsOfEarlierVersion(scripted("v1", "a", 1)...)
+			f.upgrade(scripted("v2", "a", 1)...)
+		}, kept, "v1", 1, true},
+		"records of an earlier version, and a template without a digest of the scripts": {func(f *family) {
+			before := scripted("v1", "a", 1)
+			before[1].(*appsv1ac.StatefulSetApplyConfiguration).Spec.Template.Annotations = nil
+			f.owner.Generation++
+			f.upgrade(before...)
+			f.owner.Generation--
+			f.recordsOfEarlierVersion(before...)
+			f.upgrade(scripted("v2", "a", 1)...)
+		}, kept, "", 1, true},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
+				f := newFamily(t, scripted("v1", "a", 1)...)
+
+				test.happens(f)
+
+				expect.NoError(t, f.err)
+				f.forget()
+				f.pass()
+				expect.Equal(t, "requests at rest", []string(nil), f.Take())
+				var found *corev1.ConfigMap
+				f.Act(func() (err error) {
+					found, err = f.kube.CoreV1().ConfigMaps("ns").Get(context.Background(), "db-scripts", metav1.GetOptions{})
+					return err
+				})
+				expect.Equal(t, "files", test.files, found.Data)
+				expect.Equal(t, "template", test.template, f.database().Spec.Template.Annotations["scripts"])
+				expect.Equal(t, "replicas", test.replicas, *f.database().Spec.Replicas)
+				expect.Equal(t, "held", test.held, slices.Contains(f.state.Held, "ConfigMap/db-scripts"))
+			})
+		})
+	}
+}
+
 // TestTemplateWaitsForTurn: a Deployment gets a newer template in its turn.
 func TestTemplateWaitsForTurn(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
@@ -252,9 +379,20 @@ func TestShutdownAwaitsChange(t *testing.T) {
 		"a change of the owner": {func(f *family) {
 			newer(f)
 			f.owner.Generation++
+			f.desired = []Desired{gentle("nginx:2")}
 			f.forget()
 			f.pass()
-		}, "nginx:1", "", true, patched},
+		}, "nginx:2", "", true, patched},
+		"a change of the owner that leaves the template": {func(f *family) {
+			newer(f)
+			f.owner.Generation++
+			f.forget()
+			f.pass()
+		}, "nginx:1", awaits, false, nil},
+		"a change of the owner that leaves the template, while the operator is away": {func(f *family) {
+			f.owner.Generation++
+			newer(f)
+		}, "nginx:1", awaits, false, nil},
 		"the annotation": {func(f *family) {
 			newer(f)
 			f.owner.Annotations = map[string]string{apimeta.AnnotationForceAt: "now"}
@@ -324,8 +462,18 @@ func TestKeepUntilChange(t *testing.T) {
 				expect.Equal(t, "requests", []string(nil), f.Take())
 				expect.Equal(t, "must not be root", true, f.liveDeployment().Spec.Template.Spec.SecurityContext.RunAsNonRoot != nil)
 				expect.Equal(t, "UpgradeHeld", "True "+childv1alpha1.ReasonAwaitingChange, f.heldReason())
+				scaled := gentle("nginx:1")
+				scaled.Spec.WithReplicas(5)
 				f.owner.Generation++
-				f.forget()
+				f.desired = []Desired{KeepUntilChange(scaled, strict())}
+				f.pass()
+				expect.Equal(t, "requests of another size", []string{"get deployments/web", "patch deployments/web"}, f.Take())
+				expect.Equal(t, "replicas", int32(5), *f.liveDeployment().Spec.Replicas)
+				expect.Equal(t, "must not be root after another size", true, f.liveDeployment().Spec.Template.Spec.SecurityContext.RunAsNonRoot != nil)
+				newer := strict()
+				newer.Spec.Template.Spec.Containers[0].WithImage("nginx:2")
+				f.owner.Generation++
+				f.desired = []Desired{KeepUntilChange(gentle("nginx:2"), newer)}
 				f.pass()
 				expect.Equal(t, "security context after a change", (*corev1.PodSecurityContext)(nil), f.liveDeployment().Spec.Template.Spec.SecurityContext)
 			})

@@ -102,7 +102,7 @@ func (p *pass) reportRollout(err error) {
 	case is == rollout.Failed:
 	case len(p.held) > 0:
 		conditions.Set(apimeta.ConditionUpgradeHeld, metav1.ConditionTrue, childv1alpha1.ReasonAwaitingChange,
-			"A newer pod template of the operator waits for a change of the spec: "+strings.Join(p.held, "; ")+
+			"A newer template of the operator waits for a change of the spec that changes it: "+strings.Join(p.held, "; ")+
 				"; annotation "+apimeta.AnnotationForceAt+" applies it now")
 	default:
 		conditions.Remove(apimeta.ConditionUpgradeHeld)

@@ -1323,7 +1323,14 @@ func schema_pkg_apis_child_v1alpha1_AppliedChild(ref common.ReferenceCallback) c
 					},
 					"owner": {
 						SchemaProps: spec.SchemaProps{
-							Description: "owner is the version of the owner with which the template was last compared. Another version applies the desired template.",
+							Description: "owner is the version of the owner with which the template was last compared. Another version applies the desired template, unless the change of the owner leaves it as it is.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"awaited": {
+						SchemaProps: spec.SchemaProps{
+							Description: "awaited is the digest of the desired template while it waits for a change of the owner, or for its turn in the rollout.",
 							Type:        []string{"string"},
 							Format:      "",
 						},

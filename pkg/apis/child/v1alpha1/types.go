@@ -64,10 +64,16 @@ type AppliedChild struct {
 	Template string `json:"template,omitempty"`
 
 	// owner is the version of the owner with which the template was last compared. Another version
-	// applies the desired template.
+	// applies the desired template, unless the change of the owner leaves it as it is.
 	// +kubebuilder:validation:MaxLength=64
 	// +optional
 	Owner string `json:"owner,omitempty"`
+
+	// awaited is the digest of the desired template while it waits for a change of the owner, or for its
+	// turn in the rollout.
+	// +kubebuilder:validation:MaxLength=64
+	// +optional
+	Awaited string `json:"awaited,omitempty"`
 
 	// contested means that another client changes the child again after each correction, so that
 	// corrections wait.

@@ -19,6 +19,9 @@ const LabelPostgreSQL = "database.example.com/postgresql"
 // holds the name of the PostgreSQL.
 const LabelCertificate = "database.example.com/certificate"
 
+// AnnotationScripts is the annotation of pods with a digest of the scripts in the ConfigMap that they mount.
+const AnnotationScripts = "database.example.com/scripts"
+
 // AnnotationRestart is the annotation of pods with a digest of the parameters that need a restart.
 const AnnotationRestart = "database.example.com/restart-parameters"
 
@@ -74,6 +77,9 @@ const (
 	ReasonBackupUnserved = "BackupUnserved"
 	// ReasonBackupReady is the reason of BackupConfigured=True.
 	ReasonBackupReady = "BackupReady"
+	// ReasonDestinationRetained is a reason of BackupConfigured=True. It means that backups are enabled,
+	// nothing names a destination any more, and the Backup stays as it was, with its former destination.
+	ReasonDestinationRetained = "DestinationRetained"
 	// ReasonBackupNotReady means that the Backup is not Ready. The message is that of the
 	// Backup.
 	ReasonBackupNotReady = "BackupNotReady"

@@ -38,6 +38,9 @@ const (
 	// ReasonNoDestination is a platform whose backups are on, and of which nothing is backed up,
 	// because neither the spec nor --default-backup-destination names a bucket.
 	ReasonNoDestination = "NoDestination"
+	// ReasonDestinationRetained is a platform whose backups are made to the former destination, because
+	// nothing names a destination any more.
+	ReasonDestinationRetained = "DestinationRetained"
 	// ReasonConfigured is a platform whose backups are made.
 	ReasonConfigured = "Configured"
 )

@@ -76,7 +76,7 @@ func (w *world) start() {
 	})
 	children, err2 := child.Builtin(w, w.kube, "ConfigMap")
 	workloads, err3 := reload.NewWorkloads(w, w.kube, appconfig.Reloads)
-	loop, err4 := appconfig.New(w.client.ConfigV1(), child.NewSet(appconfig.Kind, children...), workloads, kind.Deps{
+	loop, err4 := appconfig.New(w.client.ConfigV1(), child.NewSet(appconfig.Kind, children[0].KeepUntilChange("of a test", "data")), workloads, kind.Deps{
 		Informers: informers, Recorder: w, Clock: clock.RealClock{}, ResyncPeriod: 10 * time.Hour,
 	})
 	expect.NoError(w.t, errors.Join(err1, err2, err3, err4))
@@ -592,5 +592,31 @@ func TestChangedApplicationMovesTheConfigMap(t *testing.T) {
 		if w.configMap("shop-config") != nil {
 			t.Error("the old ConfigMap is still there")
 		}
+	})
+}
+
+// TestNewerOperatorKeepsContent: an operator that renders other content from the same spec changes no ConfigMap,
+// and rolls no workload.
+func TestNewerOperatorKeepsContent(t *testing.T) {
+	inEmptyWorld(t, func(w *world) {
+		w.create("shop")
+		content, hash := w.configMap("shop-config").Data, w.config("shop").Status.ConfigHash
+		w.Stop()
+		// The spec of the same generation renders otherwise, as with a newer operator.
+		found := w.config("shop")
+		found.Spec.Config["app.properties"] = "newer"
+		expect.NoError(t, w.client.Tracker().Update(configv1.SchemeGroupVersion.WithResource("appconfigs"), found, "ns"))
+		w.start()
+
+		expect.Equal(t, "content", content, w.configMap("shop-config").Data)
+		expect.Equal(t, "hash", hash, w.config("shop").Status.ConfigHash)
+		held := meta.FindStatusCondition(w.config("shop").Status.Conditions, apimeta.ConditionUpgradeHeld)
+		expect.Equal(t, "held", true, held != nil && held.Reason == childv1alpha1.ReasonAwaitingChange)
+		expect.Equal(t, "Ready", true, meta.IsStatusConditionTrue(w.config("shop").Status.Conditions, apimeta.ConditionReady))
+
+		w.change("shop", func(spec *configv1.AppConfigSpec) { spec.Config["app.properties"] = "changed" })
+
+		expect.Equal(t, "content after a change", map[string]string{"app.properties": "changed"}, w.configMap("shop-config").Data)
+		expect.Equal(t, "another hash", false, w.config("shop").Status.ConfigHash == hash)
 	})
 }

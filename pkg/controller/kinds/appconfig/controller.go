@@ -100,7 +100,11 @@ func (r *reconciler) steps(ctx context.Context, p *pass) error {
 	if err != nil || len(state.Waiting) > 0 || state.Of("ConfigMap", configMapOf(p.Object)).UID == "" {
 		return summarize(p, state, err)
 	}
-	recordContent(status, hashOf(data), applications.Held(p.Observed) == applications.Requested(p.Observed), r.clock.Now())
+	hash := hashOf(data)
+	if len(state.Held) > 0 {
+		hash = status.ConfigHash // The ConfigMap has the content of an earlier operator.
+	}
+	recordContent(status, hash, applications.Held(p.Observed) == applications.Requested(p.Observed), r.clock.Now())
 	rolled, err := r.reload(ctx, p.Object)
 	if summarizeReload(p, rolled, err) {
 		return summarize(p, state, nil)

@@ -30,7 +30,7 @@ func desired(p *platformv1.EcommercePlatform, app tier.Application, hasHost bool
 			components = append(components, app.Ingress(entry))
 		}
 	}
-	if backups, ok := app.Backups(); ok {
+	if backups, ok := app.Backups(p.Status.Children); ok {
 		components = append(components, backups)
 	}
 	return components

@@ -401,6 +401,59 @@ func TestDefaultDestinationOfPlatforms(t *testing.T) {
 	})
 }
 
+// TestBackupsOfPlatformStayWithoutDestination: a Backup whose destination nobody names any more goes on
+// with its former one, until a user disables backups.
+func TestBackupsOfPlatformStayWithoutDestination(t *testing.T) {
+	byDefault, err := datastore.ParseDestination(map[string]string{"type": "s3", "bucket": "backups"})
+	expect.NoError(t, err)
+	restart := func(w *world, destination datastore.DefaultDestination) {
+		w.Stop()
+		w.destination = destination
+		w.start()
+	}
+	t.Run("mysql", func(t *testing.T) {
+		inWorld(t, func(w *world) {
+			restart(w, byDefault)
+			w.serveBackups()
+			w.create("shop", inProduction, withMySQL)
+			w.reportMySQL()
+			w.Wait(time.Minute)
+			backup := func() *backupv1.Backup {
+				return controllertest.Get(w.World, w.client.BackupV1().Backups("ns").Get, "shop-db-backup")
+			}
+			spec := backup().Spec
+
+			restart(w, datastore.DefaultDestination{})
+			w.reportPods("shop-cache", corev1.ConditionTrue) // A pass before the kind is served.
+			w.serveBackups()
+			w.reportBackup(databaseReady)
+			w.Wait(time.Minute)
+
+			expect.Equal(t, "spec of the Backup", spec, backup().Spec)
+			configured := w.condition("ns", "shop", platformv1.ConditionBackupConfigured)
+			expect.Equal(t, "BackupConfigured", [2]string{"True", platformv1.ReasonDestinationRetained}, [2]string{string(configured.Status), configured.Reason})
+			w.change(func(p *platformv1.EcommercePlatform) {
+				p.Spec.Database.Backup = &platformv1.PlatformBackup{Enabled: ptr.To(false)}
+			})
+			_, err := w.client.BackupV1().Backups("ns").Get(t.Context(), "shop-db-backup", metav1.GetOptions{})
+			expect.Equal(t, "the Backup is gone when backups are disabled", true, apierrors.IsNotFound(err))
+		})
+	})
+	t.Run("postgresql", func(t *testing.T) {
+		inRunningWorld(t, func(w *world) {
+			restart(w, datastore.DefaultDestination{})
+			w.reportDatabase(databaseReady, backupConfigured(metav1.ConditionTrue, databasev1.ReasonDestinationRetained, "stays"))
+
+			configured := w.condition("ns", "shop", platformv1.ConditionBackupConfigured)
+			expect.Equal(t, "BackupConfigured", [2]string{"True", platformv1.ReasonDestinationRetained}, [2]string{string(configured.Status), configured.Reason})
+
+			w.reportDatabase(databaseReady, backupConfigured(metav1.ConditionFalse, databasev1.ReasonBackupNotReady, "the bucket is gone"))
+			configured = w.condition("ns", "shop", platformv1.ConditionBackupConfigured)
+			expect.Equal(t, "BackupConfigured of a failing Backup", databasev1.ReasonBackupNotReady, configured.Reason)
+		}, inProduction)
+	})
+}
+
 // TestFailingBackupsDegradePlatform: the components start nevertheless.
 func TestFailingBackupsDegradePlatform(t *testing.T) {
 	inWorld(t, func(w *world) {

@@ -77,10 +77,10 @@ func judgeBackups(app tier.Application, outcome component.Outcome) (configured m
 	case app.Database.Backups == nil:
 		return metav1.ConditionFalse, platformv1.ReasonBackupsOff,
 			"Backups are off: set spec.database.backup.enabled to true and spec.database.backup.destination to switch them on"
-	case !app.Database.Backups.HasDestination:
-		return metav1.ConditionFalse, platformv1.ReasonNoDestination, datastore.NoDestination("spec.database.backup")
 	case outcome.State.IsUnserved("Backup"):
 		return metav1.ConditionFalse, platformv1.ReasonNotServed, "The API server does not serve Backups: install the kind Backup"
+	case !app.Database.Backups.HasDestination && !app.HasBackup(outcome):
+		return metav1.ConditionFalse, platformv1.ReasonNoDestination, datastore.NoDestination("spec.database.backup")
 	default:
 		return app.JudgeBackups(outcome, platformv1.ReasonConfigured)
 	}

@@ -22,13 +22,19 @@ import (
 var BackupKind = backupv1.SchemeGroupVersion.WithKind("Backup")
 
 // desiredBackup returns the Backup of the database with these names; none while backups are
-// disabled or no destination is known, and before the database was ready for the first time. While
-// the names are unknown, an existing Backup stays as it is.
+// disabled, and before the database was ready for the first time. While the names or the destination are
+// unknown, an existing Backup stays as it is: only a user ends backups.
 func desiredBackup(
 	p *databasev1.PostgreSQL, destination *backupv1.Destination, names map[string]string, initialized bool,
 ) []child.Desired {
-	if !initialized || !backupEnabled(p) || destination == nil {
+	if !initialized || !backupEnabled(p) {
 		return nil
+	}
+	if destination == nil {
+		if !child.HasApplied(p.Status.Children, BackupKind.Kind, backupName(p)) {
+			return nil
+		}
+		return []child.Desired{child.Retain(backupv1ac.Backup(backupName(p), ""))}
 	}
 	desired := backupv1ac.Backup(backupName(p), "").WithLabels(childLabels(p)).WithSpec(backupv1ac.BackupSpec().
 		WithSource(backupv1ac.Source().WithType(backupv1.SourcePostgreSQL).WithConnection(backupv1ac.Connection().

@@ -210,34 +210,107 @@ func TestRequiredBackups(t *testing.T) {
 // no destination.
 func TestDefaultDestination(t *testing.T) {
 	inWorld(t, func(w *world) {
-		restart := func(fields map[string]string) {
-			w.Stop()
-			var err error
-			w.destination, err = datastore.ParseDestination(fields)
-			expect.NoError(t, err)
-			w.start()
-			w.serveBackups()
-		}
-		destination := func() backupv1.Destination {
-			return controllertest.Get(w.World, w.client.BackupV1().Backups("ns").Get, "db-backup").Spec.Destination
-		}
-		restart(map[string]string{"type": "s3", "bucket": "backups", "prefix": "prod"})
+		w.restartWith(map[string]string{"type": "s3", "bucket": "backups", "prefix": "prod"})
 		w.change(func(p *databasev1.PostgreSQL) {
 			withoutDestination(p)
 			p.Spec.Backup.ServiceAccountName = "backups"
 		})
-		expect.Equal(t, "destination", backupv1.Destination{Type: "s3", Bucket: "backups", Prefix: "prod/ns"}, destination())
-		expect.Equal(t, "account", "backups", controllertest.Get(w.World, w.client.BackupV1().Backups("ns").Get, "db-backup").Spec.ServiceAccountName)
+		expect.Equal(t, "destination", backupv1.Destination{Type: "s3", Bucket: "backups", Prefix: "prod/ns"}, w.backup().Spec.Destination)
+		expect.Equal(t, "account", "backups", w.backup().Spec.ServiceAccountName)
 
-		restart(map[string]string{"type": "gcs", "bucket": "others"})
-		expect.Equal(t, "destination of another flag", backupv1.Destination{Type: "gcs", Bucket: "others", Prefix: "ns"}, destination())
-
-		restart(nil)
-		expect.Equal(t, "BackupConfigured", databasev1.ReasonNoDestination, w.condition(databasev1.ConditionBackupConfigured).Reason)
-		expect.Equal(t, "Ready", metav1.ConditionTrue, w.ready().Status)
+		w.restartWith(map[string]string{"type": "gcs", "bucket": "others"})
+		expect.Equal(t, "destination of another flag", backupv1.Destination{Type: "gcs", Bucket: "others", Prefix: "ns"}, w.backup().Spec.Destination)
 
 		w.change(withBackup)
-		restart(map[string]string{"type": "gcs", "bucket": "others"})
-		expect.Equal(t, "given destination", *w.database().Spec.Backup.Destination, destination())
+		w.restartWith(map[string]string{"type": "gcs", "bucket": "others"})
+		expect.Equal(t, "given destination", *w.database().Spec.Backup.Destination, w.backup().Spec.Destination)
 	})
+}
+
+// TestBackupStaysWithoutDestination: a Backup whose destination nobody names any more goes on with its
+// former one, until a user disables backups.
+func TestBackupStaysWithoutDestination(t *testing.T) {
+	removals := map[string]struct{ before, after func(w *world) }{
+		"the flag is gone": {
+			func(w *world) {
+				w.restartWith(map[string]string{"type": "s3", "bucket": "backups"})
+				w.change(withoutDestination)
+			},
+			func(w *world) { w.restartWith(nil) },
+		},
+		"the flag is gone, and the kind is served late": {
+			func(w *world) {
+				w.restartWith(map[string]string{"type": "s3", "bucket": "backups"})
+				w.change(withoutDestination)
+			},
+			func(w *world) {
+				w.Stop()
+				w.destination = datastore.DefaultDestination{}
+				w.start()
+				w.setPod(1, corev1.ConditionFalse) // A pass before the kind is served.
+				expect.Equal(w.t, "reason before the kind is served", databasev1.ReasonBackupUnserved, w.condition(databasev1.ConditionBackupConfigured).Reason)
+				w.serveBackups()
+			},
+		},
+		"the field is gone": {
+			func(w *world) {
+				w.serveBackups()
+				w.change(withBackup)
+			},
+			func(w *world) { w.change(withoutDestination) },
+		},
+	}
+	for name, removal := range removals {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(w *world) {
+				removal.before(w)
+				w.setBackup(metav1.ConditionTrue, "scheduled", nil)
+				spec := w.backup().Spec
+
+				removal.after(w)
+
+				expect.Equal(w.t, "spec of the Backup", spec, w.backup().Spec)
+				configured := w.condition(databasev1.ConditionBackupConfigured)
+				expect.Equal(w.t, "BackupConfigured", metav1.ConditionTrue, configured.Status)
+				expect.Equal(w.t, "reason", databasev1.ReasonDestinationRetained, configured.Reason)
+				expect.Equal(w.t, "message", datastore.DestinationRetained("db-backup", "spec.backup"), configured.Message)
+				expect.Equal(w.t, "Ready", metav1.ConditionTrue, w.ready().Status)
+
+				w.change(func(p *databasev1.PostgreSQL) { p.Spec.Backup.Enabled = false })
+				_, err := w.client.BackupV1().Backups("ns").Get(t.Context(), "db-backup", metav1.GetOptions{})
+				expect.Equal(w.t, "the Backup is gone when backups are disabled", true, apierrors.IsNotFound(err))
+			})
+		})
+	}
+}
+
+// TestRetainedBackupThatIsDeleted: a Backup without a destination is not made again.
+func TestRetainedBackupThatIsDeleted(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.serveBackups()
+		w.change(withBackup)
+		w.change(withoutDestination)
+
+		controllertest.Delete(w.World, w.client.BackupV1().Backups("ns").Delete, "db-backup")
+
+		expect.Equal(w.t, "BackupConfigured", databasev1.ReasonNoDestination, w.condition(databasev1.ConditionBackupConfigured).Reason)
+		w.change(withBackup)
+		expect.Equal(w.t, "destination", *w.database().Spec.Backup.Destination, w.backup().Spec.Destination)
+	})
+}
+
+// restartWith restarts the operator with this default destination.
+func (w *world) restartWith(destination map[string]string) {
+	w.t.Helper()
+	w.Stop()
+	var err error
+	w.destination, err = datastore.ParseDestination(destination)
+	expect.NoError(w.t, err)
+	w.start()
+	w.serveBackups()
+}
+
+func (w *world) backup() *backupv1.Backup {
+	w.t.Helper()
+	return controllertest.Get(w.World, w.client.BackupV1().Backups("ns").Get, "db-backup")
 }

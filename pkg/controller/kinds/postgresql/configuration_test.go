@@ -16,11 +16,19 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+	"k8s.io/utils/ptr"
 
+	childv1alpha1 "github.com/example/demoapp-controller/pkg/apis/child/v1alpha1"
 	databasev1 "github.com/example/demoapp-controller/pkg/apis/database/v1"
 	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
+	workloadv1alpha1 "github.com/example/demoapp-controller/pkg/apis/workload/v1alpha1"
+	"github.com/example/demoapp-controller/pkg/controller/child"
 	"github.com/example/demoapp-controller/pkg/controller/controllertest"
+	"github.com/example/demoapp-controller/pkg/ssa"
 	"github.com/example/demoapp-controller/test/expect"
 )
 
@@ -292,4 +300,67 @@ func TestMissingCertificateOfUser(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestNewerOperatorKeepsScripts: servers of an earlier operator keep its scripts until they restart.
+func TestNewerOperatorKeepsScripts(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.Stop()
+		w.applyAsEarlierOperator()
+		w.start()
+		scripts := func() string {
+			return controllertest.Get(w.World, w.kube.CoreV1().ConfigMaps("ns").Get, "db-scripts").Data["live.sh"]
+		}
+
+		expect.Equal(w.t, "script after the start", "earlier", scripts())
+		w.change(func(p *databasev1.PostgreSQL) { p.Spec.Replicas = ptr.To(int32(4)) })
+		expect.Equal(w.t, "script after another size", "earlier", scripts())
+		expect.Equal(w.t, "servers", int32(4), *w.statefulSet().Spec.Replicas)
+		expect.Equal(w.t, "annotation after another size", "", w.statefulSet().Spec.Template.Annotations[databasev1.AnnotationScripts])
+
+		w.change(func(p *databasev1.PostgreSQL) {
+			p.Spec.Resources = &workloadv1alpha1.Resources{Requests: workloadv1alpha1.ResourceList{"cpu": resource.MustParse("1")}}
+		})
+
+		expect.Equal(w.t, "the earlier script is gone", false, scripts() == "earlier")
+		expect.Equal(w.t, "annotation", false, w.statefulSet().Spec.Template.Annotations[databasev1.AnnotationScripts] == "")
+	})
+}
+
+// applyAsEarlierOperator applies the children, and records them, as an operator did that had another script,
+// and recorded no templates.
+func (w *world) applyAsEarlierOperator() {
+	w.t.Helper()
+	ctx, options := w.t.Context(), metav1.ApplyOptions{FieldManager: child.FieldManager, Force: true}
+	found := w.database()
+	record := func(object metav1.Object, kind string) {
+		for i := range found.Status.Children.Applied {
+			if applied := &found.Status.Children.Applied[i]; applied.Kind == kind && applied.Name == object.GetName() {
+				*applied = childv1alpha1.AppliedChild{
+					Kind: kind, Name: object.GetName(), UID: string(object.GetUID()), Digest: "earlier",
+					Fingerprint: ssa.TraceOf(object, ssa.ManagedFields(object), child.FieldManager).Fingerprint,
+				}
+			}
+		}
+	}
+	w.Act(func() error {
+		scripts, err := w.kube.CoreV1().ConfigMaps("ns").Get(ctx, "db-scripts", metav1.GetOptions{})
+		expect.NoError(w.t, err)
+		files, err := corev1ac.ExtractConfigMap(scripts, child.FieldManager)
+		expect.NoError(w.t, err)
+		files.Data["live.sh"] = "earlier"
+		scripts, err = w.kube.CoreV1().ConfigMaps("ns").Apply(ctx, files, options)
+		expect.NoError(w.t, err)
+		set, err := w.kube.AppsV1().StatefulSets("ns").Get(ctx, "db", metav1.GetOptions{})
+		expect.NoError(w.t, err)
+		servers, err := appsv1ac.ExtractStatefulSet(set, child.FieldManager)
+		expect.NoError(w.t, err)
+		delete(servers.Spec.Template.Annotations, databasev1.AnnotationScripts)
+		set, err = w.kube.AppsV1().StatefulSets("ns").Apply(ctx, servers, options)
+		expect.NoError(w.t, err)
+		record(scripts, "ConfigMap")
+		record(set, "StatefulSet")
+		_, err = w.client.DatabaseV1().PostgreSQLs("ns").UpdateStatus(ctx, found, metav1.UpdateOptions{})
+		return err
+	})
 }

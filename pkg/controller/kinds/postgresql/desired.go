@@ -4,10 +4,7 @@
 package postgresql
 
 import (
-	"embed"
-	"io/fs"
 	"maps"
-	"path"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -20,6 +17,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller/kinds/parts/datastore"
 	"github.com/example/demoapp-controller/pkg/controller/kinds/parts/workload"
 	"github.com/example/demoapp-controller/pkg/controller/kinds/postgresql/parameters"
+	"github.com/example/demoapp-controller/pkg/controller/kinds/postgresql/scripts"
 	"github.com/example/demoapp-controller/pkg/images"
 )
 
@@ -33,26 +31,6 @@ const (
 	volumePath, scriptsPath, credentialsPath, runPath = "/postgresql", "/scripts", "/credentials", "/var/run/postgresql"
 )
 
-//go:embed scripts
-var embedded embed.FS
-
-// scripts are the constant files of the ConfigMap, by name. The parameters of a database are
-// environment variables, and the files initializedMark and parameters.File.
-var scripts = readScripts()
-
-func readScripts() map[string]string {
-	files, _ := fs.Glob(embedded, "scripts/*") // The pattern is valid.
-	contents := map[string]string{}
-	for _, file := range files {
-		data, err := embedded.ReadFile(file)
-		if err != nil {
-			panic(err) // The files are part of the binary.
-		}
-		contents[path.Base(file)] = string(data)
-	}
-	return contents
-}
-
 // initializedMark is the file by which the primary knows that the database may have data,
 // also while the volume of the primary is empty. No pod rolls when it is added.
 const initializedMark = "initialized"
@@ -62,7 +40,7 @@ const initializedMark = "initialized"
 func desired(
 	p *databasev1.PostgreSQL, pull images.Table, claim datastore.Template, mayHaveData bool, stays func(*child.Observed) bool,
 ) []child.Desired {
-	files := maps.Clone(scripts)
+	files := maps.Clone(scripts.Files)
 	files[parameters.File] = parameters.Of(p)
 	if mayHaveData {
 		files[initializedMark] = "true"
@@ -77,7 +55,8 @@ func desired(
 	headless.Spec.WithClusterIP(corev1.ClusterIPNone).WithPublishNotReadyAddresses(true)
 	children := []child.Desired{
 		headless, service(p.Name, primary), service(p.Name+"-read", selector),
-		corev1ac.ConfigMap(scriptsName(p.Name), "").WithLabels(labels).WithData(files),
+		// Servers of an earlier operator keep its scripts until they restart.
+		child.KeepWithPods(corev1ac.ConfigMap(scriptsName(p.Name), "").WithLabels(labels).WithData(files), p.Name, parameters.File, initializedMark),
 		child.RetainIf(appsv1ac.StatefulSet(p.Name, "").WithLabels(labels).WithSpec(appsv1ac.StatefulSetSpec().
 			WithReplicas(*p.Spec.Replicas).WithServiceName(headlessName(p.Name)).WithRevisionHistoryLimit(3).
 			// A standby must run while the primary waits for a failover.
@@ -145,7 +124,8 @@ func desiredPod(p *databasev1.PostgreSQL, image string, labels map[string]string
 			corev1ac.Volume().WithName("memory").WithEmptyDir(corev1ac.EmptyDirVolumeSource().WithMedium(corev1.StorageMediumMemory)))
 	pod.SecurityContext.WithFSGroup(user).WithFSGroupChangePolicy(corev1.FSGroupChangeOnRootMismatch)
 	mountCertificate(p, pod)
-	template := corev1ac.PodTemplateSpec().WithLabels(labels).WithSpec(pod)
+	template := corev1ac.PodTemplateSpec().WithLabels(labels).WithSpec(pod).
+		WithAnnotations(map[string]string{databasev1.AnnotationScripts: scripts.Digest})
 	if digest := parameters.RestartDigest(p); digest != "" {
 		template.WithAnnotations(map[string]string{databasev1.AnnotationRestart: digest})
 	}

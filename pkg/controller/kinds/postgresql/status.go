@@ -129,15 +129,17 @@ func reportBackup(p *pass, o observation) {
 	name := backupName(p.Object)
 	switch backup := o.state.Of("Backup", name); {
 	case !backupEnabled(p.Object):
-	case !o.hasDestination:
+	case slices.Contains(o.state.Unserved, childv1alpha1.ChildName("Backup/"+name)):
+		reason, message = databasev1.ReasonBackupUnserved, "The kind Backup is not installed: install artifacts/kinds/backup"
+	case !o.hasDestination && backup.Name == "":
 		reason, message = databasev1.ReasonNoDestination, datastore.NoDestination("spec.backup")
 	case !o.initialized:
 		reason, message = databasev1.ReasonWaitingForDatabase, "The Backup is created when the database is ready for the first time"
-	case slices.Contains(o.state.Unserved, childv1alpha1.ChildName("Backup/"+name)):
-		reason, message = databasev1.ReasonBackupUnserved, "The kind Backup is not installed: install artifacts/kinds/backup"
 	case o.backup != nil && o.backup.Spec.Suspend:
 		suspended := datastore.Suspended(o.backup)
 		reason, message = suspended.Reason, suspended.Message
+	case backup.Health.Status == kstatus.CurrentStatus && !o.hasDestination:
+		status, reason, message = metav1.ConditionTrue, databasev1.ReasonDestinationRetained, datastore.DestinationRetained(name, "spec.backup")
 	case backup.Health.Status == kstatus.CurrentStatus:
 		status, reason, message = metav1.ConditionTrue, databasev1.ReasonBackupReady, fmt.Sprintf("Backup %q is Ready", name)
 	default:

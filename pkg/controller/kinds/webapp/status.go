@@ -63,7 +63,10 @@ var refusals = []struct {
 	text          refusal.Text
 	field, advice string
 }{
-	{refusal.PodSecurityViolated, "spec.securityContext", "change it to meet the Pod Security level of the namespace, such as with runAsNonRoot true"},
+	{
+		refusal.PodSecurityViolated, "spec.securityContext", "change it to meet the Pod Security level that the namespace or the cluster " +
+			"enforces: with runAsNonRoot true, the pods meet the restricted level",
+	},
 	{refusal.QuotaExceeded, "spec.replicas, spec.resources", "reduce them, or raise the ResourceQuota of the namespace"},
 	{refusal.QuotaUnspecified, "spec.resources", "set the resources that the ResourceQuota of the namespace requires"},
 	{refusal.LimitExceeded, "spec.resources", "change them to meet the LimitRange of the namespace"},

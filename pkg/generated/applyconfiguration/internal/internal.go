@@ -390,6 +390,9 @@ var schemaYAML = typed.YAMLObject(`types:
 - name: com.github.example.demoapp-controller.pkg.apis.child.v1alpha1.AppliedChild
   map:
     fields:
+    - name: awaited
+      type:
+        scalar: string
     - name: contested
       type:
         scalar: boolean

@@ -48,7 +48,7 @@ func (o Options) reduce(object any) (any, error) {
 func (o Options) reduced(kind string, object metav1.Object, template *corev1.PodTemplateSpec) *workload {
 	w := &workload{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: object.GetNamespace(), Name: object.GetName(), UID: object.GetUID(), ResourceVersion: object.GetResourceVersion(),
+			Namespace: object.GetNamespace(), Name: object.GetName(), UID: object.GetUID(), ResourceVersion: object.GetResourceVersion(), Generation: object.GetGeneration(),
 			CreationTimestamp: object.GetCreationTimestamp(), DeletionTimestamp: object.GetDeletionTimestamp(),
 		},
 		kind: kind, configMaps: o.configMapsOf(&template.Spec), asksFor: object.GetLabels()[o.Label] == "true", hashes: map[string]string{},

@@ -54,16 +54,16 @@ type Workloads struct {
 	options   Options
 	informers map[string]map[string]cache.SharedIndexInformer
 	roll      map[string]rollFunc
-	// behind has the resource version that the cache had of a workload when it was rolled, by UID. It expires
-	// soon after the cache has seen the roll.
-	behind expiring.Map[types.UID, string]
+	// rolls has the generation that a roll gave to a workload, by UID. The cache has seen the roll when it
+	// shows that generation.
+	rolls expiring.Map[types.UID, int64]
 }
 
 // cacheLag is how long the cache may be behind a roll.
-const cacheLag = time.Minute
+const cacheLag = 10 * time.Minute
 
-// rollFunc applies fields of the pod template of a workload.
-type rollFunc func(ctx context.Context, w *workload, manager string, template *corev1ac.PodTemplateSpecApplyConfiguration) error
+// rollFunc applies fields of the pod template of a workload, and returns the generation of the workload.
+type rollFunc func(ctx context.Context, w *workload, manager string, template *corev1ac.PodTemplateSpecApplyConfiguration) (int64, error)
 
 // NewWorkloads returns the workloads without the label that opts out.
 func NewWorkloads(env child.Informers, kube kubernetes.Interface, options Options) (*Workloads, error) {
@@ -105,25 +105,30 @@ func rollFuncs(kube kubernetes.Interface) map[string]rollFunc {
 	type template = *corev1ac.PodTemplateSpecApplyConfiguration
 	apps := kube.AppsV1()
 	return map[string]rollFunc{
-		"Deployment": func(ctx context.Context, w *workload, manager string, t template) error {
+		"Deployment": func(ctx context.Context, w *workload, manager string, t template) (int64, error) {
 			fields := appsv1ac.Deployment(w.Name, w.Namespace).WithSpec(appsv1ac.DeploymentSpec().WithTemplate(t))
-			_, err := child.ApplyFields(ctx, apps.Deployments(w.Namespace), manager, w.UID, fields)
-			return err
+			return generationOf(child.ApplyFields(ctx, apps.Deployments(w.Namespace), manager, w.UID, fields))
 		},
-		"StatefulSet": func(ctx context.Context, w *workload, manager string, t template) error {
+		"StatefulSet": func(ctx context.Context, w *workload, manager string, t template) (int64, error) {
 			fields := appsv1ac.StatefulSet(w.Name, w.Namespace).WithSpec(appsv1ac.StatefulSetSpec().WithTemplate(t))
-			_, err := child.ApplyFields(ctx, apps.StatefulSets(w.Namespace), manager, w.UID, fields)
-			return err
+			return generationOf(child.ApplyFields(ctx, apps.StatefulSets(w.Namespace), manager, w.UID, fields))
 		},
-		"DaemonSet": func(ctx context.Context, w *workload, manager string, t template) error {
+		"DaemonSet": func(ctx context.Context, w *workload, manager string, t template) (int64, error) {
 			fields := appsv1ac.DaemonSet(w.Name, w.Namespace).WithSpec(appsv1ac.DaemonSetSpec().WithTemplate(t))
-			_, err := child.ApplyFields(ctx, apps.DaemonSets(w.Namespace), manager, w.UID, fields)
-			return err
+			return generationOf(child.ApplyFields(ctx, apps.DaemonSets(w.Namespace), manager, w.UID, fields))
 		},
 	}
 }
 
 // name is the name of an informer.
+// generationOf returns the generation of the API server's answer.
+func generationOf(applied metav1.Object, err error) (int64, error) {
+	if err != nil {
+		return 0, err
+	}
+	return applied.GetGeneration(), nil
+}
+
 func (w *Workloads) name(kind string) string {
 	return kind + "s without label " + w.options.Label + "=false"
 }
@@ -198,10 +203,10 @@ func (w *Workloads) Roll(ctx context.Context, c Content, now time.Time) ([]Rolle
 			rolled = append(rolled, w.rolledBefore(used, now))
 		case c.ByLabel && !used.asksFor:
 		case isOutdated(used, used.hashes[annotation], c.Changed):
-			err := w.roll[used.kind](ctx, used, manager, template)
+			generation, err := w.roll[used.kind](ctx, used, manager, template)
 			switch {
 			case err == nil:
-				w.behind.Set(used.UID, used.ResourceVersion, cacheLag, now)
+				w.rolls.Set(used.UID, generation, cacheLag, now)
 				rolled = append(rolled, Rolled{ID: used.id(), Now: true, Status: status.InProgressStatus})
 			case ssa.IsGone(err, used.Name), ssa.IsOutdated(err, used.Name), ssa.IsReplaced(err):
 				// The workload is gone, or another one has its name. Its event starts a pass.
@@ -244,9 +249,11 @@ func Summarize(rolled []Rolled, done bool) (worst status.Status, message string)
 	}
 }
 
-// rolledBefore returns a workload that an earlier call rolled, with its health after the roll.
+// rolledBefore returns a workload that an earlier call rolled, with its health after the roll. The health
+// compares the observed generation, so that it is about the pods of this roll once the cache has the
+// generation of the roll. A newer resourceVersion alone may be a status from before the roll.
 func (w *Workloads) rolledBefore(used *workload, now time.Time) Rolled {
-	if version, known := w.behind.Get(used.UID, now); known && version == used.ResourceVersion {
+	if generation, known := w.rolls.Get(used.UID, now); known && used.Generation < generation {
 		return Rolled{ID: used.id(), Status: status.InProgressStatus}
 	}
 	return Rolled{ID: used.id(), Status: used.health.Status, Message: used.health.Message}

@@ -41,6 +41,14 @@ func NoDestination(field string) string {
 		"set it, or set %[1]s.enabled to false", field)
 }
 
+// DestinationRetained says that a Backup stays as it was, because neither a field below field, such as
+// "spec.backup", nor the operator names a bucket any more.
+func DestinationRetained(backup, field string) string {
+	return fmt.Sprintf("%[1]s.destination: is missing, and the operator has no --default-backup-destination, so Backup %[2]q stays as it is, "+
+		"with its former destination, and changes of %[1]s do not reach it: set %[1]s.destination, or set %[1]s.enabled to false, which "+
+		"deletes the Backup and keeps its dumps", field, backup)
+}
+
 // ReportUnmade sets Ready to False while backups that are configured are not made. Backups that are
 // off, or that nothing can make, have one of the reasons idle. They leave Ready as it is, unless the
 // spec requires backups: then a person has to act. It reports whether it set Ready.

@@ -45,13 +45,12 @@ var destinationFields = map[string]destinationField{
 	"type":   {func(d *backupv1.Destination) *string { return &d.Type }, regexp.MustCompile(`^(s3|gcs|azure)$`), "s3, gcs or azure"},
 	"bucket": {func(d *backupv1.Destination) *string { return &d.Bucket }, regexp.MustCompile(`^[a-zA-Z0-9][-a-zA-Z0-9._]{1,220}[a-zA-Z0-9]$`), "the name of a bucket"},
 	"prefix": {
-		// The rest of the 512 characters is for the namespace.
-		func(d *backupv1.Destination) *string { return &d.Prefix }, regexp.MustCompile(`^[a-zA-Z0-9]([-a-zA-Z0-9_]|[./][-a-zA-Z0-9_]){0,200}$`),
+		func(d *backupv1.Destination) *string { return &d.Prefix }, regexp.MustCompile(`^[a-zA-Z0-9]([-a-zA-Z0-9._/]*[-a-zA-Z0-9._])?$`),
 		"a path such as team/orders",
 	},
 	"endpoint": {
 		func(d *backupv1.Destination) *string { return &d.Endpoint },
-		regexp.MustCompile(`^https?://[a-zA-Z0-9]([-a-zA-Z0-9.]{0,251}[a-zA-Z0-9])?(:[0-9]{1,5})?(/[-a-zA-Z0-9._~/]{0,200})?$`), "a URL such as https://s3.example.com",
+		regexp.MustCompile(`^https?://[a-zA-Z0-9]([-a-zA-Z0-9.]*[a-zA-Z0-9])?(:[0-9]{1,5})?(/[-a-zA-Z0-9._~/]*)?$`), "a URL such as https://s3.example.com",
 	},
 	"region": {func(d *backupv1.Destination) *string { return &d.Region }, regexp.MustCompile(`^[a-zA-Z0-9][-a-zA-Z0-9]{0,63}$`), "a region such as eu-central-1"},
 	"caBundle": {
@@ -63,12 +62,13 @@ var destinationFields = map[string]destinationField{
 	"kmsKeyID": {func(d *backupv1.Destination) *string { return &d.KMSKeyID }, regexp.MustCompile(`^[a-zA-Z0-9][-a-zA-Z0-9:/_]*$`), "the ID or the ARN of a key"},
 	"credentialsSecret": {
 		func(d *backupv1.Destination) *string { return &d.CredentialsSecret },
-		regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,251}[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`), "the name of a Secret",
+		regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`), "the name of a Secret",
 	},
 }
 
-// maxLengths bound the values whose patterns do not.
-var maxLengths = map[string]int{"caBundle": 65536, "credentialsSecret": 253, "kmsKeyID": 2048, "endpoint": 512}
+// maxLengths bound the values whose patterns do not. A namespace and a slash follow the prefix, whose
+// maximum in the CRD is 512.
+var maxLengths = map[string]int{"caBundle": 65536, "credentialsSecret": 253, "kmsKeyID": 2048, "endpoint": 512, "prefix": 512 - 64}
 
 // ParseDestination returns the default destination with these fields, by their names in
 // spec.destination of a Backup. Without fields, it returns none. An error names the field, the
@@ -91,6 +91,8 @@ func ParseDestination(fields map[string]string) (DefaultDestination, error) {
 	switch isS3 := d.Type == backupv1.DestinationS3; {
 	case d.Type == "":
 		return DefaultDestination{}, errors.New("type: is missing: set s3, gcs or azure")
+	case strings.Contains(d.Prefix, ".."), strings.Contains(d.Prefix, "//"):
+		return DefaultDestination{}, fmt.Errorf("prefix: must be %s", destinationFields["prefix"].form)
 	case d.Bucket == "":
 		return DefaultDestination{}, errors.New("bucket: is missing: set the name of a bucket")
 	case !isS3 && (d.Region != "" || d.ServerSideEncryption != "" || d.KMSKeyID != ""):

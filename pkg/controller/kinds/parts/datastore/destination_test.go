@@ -4,10 +4,12 @@
 package datastore_test
 
 import (
+	"strings"
 	"testing"
 
 	backupv1 "github.com/example/demoapp-controller/pkg/apis/backup/v1"
 	"github.com/example/demoapp-controller/pkg/controller/kinds/parts/datastore"
+	"github.com/example/demoapp-controller/test/crd"
 	"github.com/example/demoapp-controller/test/expect"
 )
 
@@ -64,6 +66,52 @@ func TestInvalidDefaultDestination(t *testing.T) {
 	} {
 		_, err := datastore.ParseDestination(fields)
 		expectError(t, err, want)
+	}
+}
+
+// TestDefaultDestinationHasRulesOfBackup: the operator accepts a default destination if the API server admits
+// the Backups that have it.
+func TestDefaultDestinationHasRulesOfBackup(t *testing.T) {
+	definition := crd.Load(t, "artifacts/kinds/backup/crd.yaml")
+	long := func(length int) string { return strings.Repeat("a", length) }
+	values := map[string][]string{
+		"type":   {"s3", "gcs", "azure", "S3", "ftp", "s33", "s3\n"},
+		"bucket": {"abc", "a.b_c-d", "ab", "-ab", "ab-", "a/b", "a b", "äbc", long(222), long(223)},
+		"prefix": {
+			"a", "a/b", "a.b", "a./b", "a/.b", "a.", "a-", "a_", "A/9", "-a", "/a", ".a", "a/", "a//b", "a..b", "a/../b", "a b", "a\n", "ä", long(448),
+		},
+		"endpoint": {
+			"https://s3.example.com", "http://minio.storage:9000", "https://a/b~c/", "https://a:123456", "https://", "ftp://a", "https://user:word@a",
+			"https://a?b", "https://a-", "https://" + long(300), "https://a/" + long(400), "https://" + long(504), "https://" + long(505), "https://a b",
+		},
+		"region":               {"eu-central-1", "a", "-a", "a b", "a_b", long(64), long(65)},
+		"caBundle":             {"-----BEGIN CERTIFICATE-----\nMII=\n", "-----BEGIN CERTIFICATE-----", "MII=", " -----BEGIN CERTIFICATE-----"},
+		"serverSideEncryption": {"AES256", "aws:kms", "aes256", "aws:kms2"},
+		"kmsKeyID":             {"alias/b", "arn:aws:kms:eu:1:key/a-b_c", "/a", "a b", long(2048), long(2049)},
+		"credentialsSecret":    {"a", "a.b-c", "A", "a.", "-a", "a/b", "a..b", long(253), long(254)},
+	}
+	for field, candidates := range values {
+		for _, value := range candidates {
+			fields := map[string]string{"type": "s3", "bucket": "backups"}
+			if field == "kmsKeyID" {
+				fields["serverSideEncryption"] = "aws:kms"
+			}
+			fields[field] = value
+			_, err := datastore.ParseDestination(fields)
+
+			destination := map[string]any{}
+			for name, text := range fields {
+				destination[name] = text
+			}
+			if field == "prefix" {
+				destination["prefix"] = value + "/" + long(63) // The longest namespace.
+			}
+			object := definition.Object(t, "orders", `{source: {type: mysql, connection: {host: db, database: shop, credentialsSecret: login}}, schedule: "@daily"}`)
+			object["spec"].(map[string]any)["destination"] = destination
+			if errs := definition.Admit(t, object); (err == nil) != (len(errs) == 0) {
+				t.Errorf("%s=%.40q: the operator says %v, the API server says %v", field, value, err, errs)
+			}
+		}
 	}
 }
 

@@ -28,6 +28,9 @@ var ofBackups = []string{
 	databasev1.ReasonBackupNotReady, databasev1.ReasonBackupUnserved, databasev1.ReasonBackupDisabled, databasev1.ReasonNoDestination,
 }
 
+// ofMadeBackups are the reasons of a PostgreSQL without a destination that has a Backup nevertheless.
+var ofMadeBackups = []string{databasev1.ReasonDestinationRetained, databasev1.ReasonBackupNotReady, databasev1.ReasonBackupUnserved}
+
 // DatabaseHealth is the health of a PostgreSQL, for [child.ManagedKind.WithHealth]. A PostgreSQL
 // that is not Ready only because its backups are not made is healthy, so that the other components
 // start.
@@ -59,13 +62,20 @@ func BackupConfigured(object metav1.Object) child.Condition {
 	return child.Condition{Status: found.Status, Reason: found.Reason, Message: found.Message}
 }
 
+// HasBackup reports whether a Backup exists, or its PostgreSQL reports one.
+func (a Application) HasBackup(outcome component.Outcome) bool {
+	database := a.Name + databaseSuffix
+	reported := outcome.State.Of("PostgreSQL", database).Condition.Reason
+	return outcome.State.Of(backupKind, database+backupSuffix).Name != "" || slices.Contains(ofMadeBackups, reported)
+}
+
 // JudgeBackups returns the condition BackupConfigured of an application with backups. configured is
 // the reason if the database is backed up. The set must observe [BackupConfigured] of PostgreSQLs,
 // and [datastore.Suspended] of Backups.
 func (a Application) JudgeBackups(outcome component.Outcome, configured string) (status metav1.ConditionStatus, reason, message string) {
 	database := a.Name + databaseSuffix
 	found := outcome.State.Of("PostgreSQL", database).Condition
-	switch backup, suspended := outcome.Of(Backup), outcome.State.Of("Backup", database+backupSuffix).Condition; {
+	switch backup, suspended := outcome.Of(Backup), outcome.State.Of(backupKind, database+backupSuffix).Condition; {
 	case suspended.Status != "":
 		found = suspended
 	case backup.Ready:
@@ -73,11 +83,13 @@ func (a Application) JudgeBackups(outcome component.Outcome, configured string) 
 	case backup.Name != "":
 		found = child.Condition{Status: metav1.ConditionFalse, Reason: backup.Reason, Message: backup.Message}
 	}
-	switch found.Status {
-	case metav1.ConditionTrue:
+	switch {
+	case found.Status == metav1.ConditionTrue && !a.Database.Backups.HasDestination:
+		return found.Status, databasev1.ReasonDestinationRetained, datastore.DestinationRetained(database+backupSuffix, "spec.database.backup")
+	case found.Status == metav1.ConditionTrue:
 		return found.Status, configured, fmt.Sprintf("Backups are made at %s and kept for %s: Backup %q is Ready",
 			a.Database.Backups.Schedule, a.Database.Backups.Retention, database+backupSuffix)
-	case metav1.ConditionFalse:
+	case found.Status == metav1.ConditionFalse:
 		if found.Reason == databasev1.ReasonBackupDisabled {
 			return found.Status, childv1alpha1.ReasonAwaitingChange, fmt.Sprintf("PostgreSQL %q of an earlier version of the operator gets its "+
 				"backups with the next change of the spec; annotation %s applies them now", database, apimeta.AnnotationForceAt)

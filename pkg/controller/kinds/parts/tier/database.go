@@ -12,6 +12,7 @@ import (
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 
 	backupv1 "github.com/example/demoapp-controller/pkg/apis/backup/v1"
+	childv1alpha1 "github.com/example/demoapp-controller/pkg/apis/child/v1alpha1"
 	databasev1 "github.com/example/demoapp-controller/pkg/apis/database/v1"
 	workloadv1alpha1 "github.com/example/demoapp-controller/pkg/apis/workload/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller/child"
@@ -31,6 +32,7 @@ const (
 	backupSuffix   = "-backup"
 	// postgreSQLPort is the port of a PostgreSQL.
 	postgreSQLPort = 5432
+	backupKind     = "Backup"
 )
 
 // Server is a database.
@@ -169,12 +171,18 @@ func (a Application) databaseEnv() []*corev1ac.EnvVarApplyConfiguration {
 }
 
 // Backups returns the component with the Backup of a mysql. It returns false without a Backup, and
-// also if the database is a PostgreSQL, which creates its own Backup.
-func (a Application) Backups() (component.Component, bool) {
-	if !a.Database.isMySQL() || a.Database.Backups == nil || a.Database.Backups.Destination == nil {
+// also if the database is a PostgreSQL, which creates its own Backup. While the destination is unknown, an
+// existing Backup stays as it is. status has the children of the application.
+func (a Application) Backups(status childv1alpha1.ChildrenStatus) (component.Component, bool) {
+	if !a.Database.isMySQL() || a.Database.Backups == nil {
 		return component.Component{}, false
 	}
 	backups, server, n := a.Database.Backups, a.mySQL(), a.named(Backup, databaseSuffix+backupSuffix)
+	made := component.Component{Name: Backup, Field: "spec.database.backup", After: []string{Database}, IgnoreHealth: true}
+	if backups.Destination == nil {
+		made.Children = []child.Desired{child.Retain(backupv1ac.Backup(n.Name, ""))}
+		return made, child.HasApplied(status, backupKind, n.Name)
+	}
 	source := backupv1ac.Source().WithType(backupv1.SourceMySQL).WithConnection(backupv1ac.Connection().
 		WithHost(server.Name).WithPort(mysql.Port).WithDatabase(mysql.Database).WithCredentialsSecret(server.CredentialsSecret()))
 	spec := backupv1ac.BackupSpec().WithSource(source).WithDestination(datastore.Destination(*backups.Destination)).
@@ -183,8 +191,6 @@ func (a Application) Backups() (component.Component, bool) {
 	if backups.ServiceAccountName != "" {
 		spec.WithServiceAccountName(backups.ServiceAccountName)
 	}
-	return component.Component{
-		Name: Backup, Field: "spec.database.backup", After: []string{Database}, IgnoreHealth: true,
-		Children: []child.Desired{backupv1ac.Backup(n.Name, "").WithLabels(n.PodLabels()).WithSpec(spec)},
-	}, true
+	made.Children = []child.Desired{backupv1ac.Backup(n.Name, "").WithLabels(n.PodLabels()).WithSpec(spec)}
+	return made, true
 }

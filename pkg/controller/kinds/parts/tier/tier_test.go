@@ -16,6 +16,7 @@ import (
 	networkingv1ac "k8s.io/client-go/applyconfigurations/networking/v1"
 
 	backupv1 "github.com/example/demoapp-controller/pkg/apis/backup/v1"
+	childv1alpha1 "github.com/example/demoapp-controller/pkg/apis/child/v1alpha1"
 	workloadv1alpha1 "github.com/example/demoapp-controller/pkg/apis/workload/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller/child/component"
 	"github.com/example/demoapp-controller/pkg/controller/kinds/parts/tier"
@@ -312,11 +313,11 @@ func TestIngress(t *testing.T) {
 }
 
 func TestBackupsOfMySQL(t *testing.T) {
-	if _, ok := newApplication(withBackups).Backups(); ok {
+	if _, ok := newApplication(withBackups).Backups(childv1alpha1.ChildrenStatus{}); ok {
 		t.Error("a PostgreSQL makes its backups itself")
 	}
 
-	got, ok := newApplication(mySQL, withBackups).Backups()
+	got, ok := newApplication(mySQL, withBackups).Backups(childv1alpha1.ChildrenStatus{})
 
 	if diff := cmp.Diff([]string{"Backup/shop-db-backup"}, childNames(got)); diff != "" || !ok {
 		t.Errorf("children (-want +got):\n%s", diff)

@@ -25,8 +25,11 @@ type AppliedChildApplyConfiguration struct {
 	// Deployment; empty for other children. It differs from the desired template while that waits.
 	Template *string `json:"template,omitempty"`
 	// owner is the version of the owner with which the template was last compared. Another version
-	// applies the desired template.
+	// applies the desired template, unless the change of the owner leaves it as it is.
 	Owner *string `json:"owner,omitempty"`
+	// awaited is the digest of the desired template while it waits for a change of the owner, or for its
+	// turn in the rollout.
+	Awaited *string `json:"awaited,omitempty"`
 	// contested means that another client changes the child again after each correction, so that
 	// corrections wait.
 	Contested *bool `json:"contested,omitempty"`
@@ -94,6 +97,14 @@ func (b *AppliedChildApplyConfiguration) WithTemplate(value string) *AppliedChil
 // If called multiple times, the Owner field is set to the value of the last call.
 func (b *AppliedChildApplyConfiguration) WithOwner(value string) *AppliedChildApplyConfiguration {
 	b.Owner = &value
+	return b
+}
+
+// WithAwaited sets the Awaited field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Awaited field is set to the value of the last call.
+func (b *AppliedChildApplyConfiguration) WithAwaited(value string) *AppliedChildApplyConfiguration {
+	b.Awaited = &value
 	return b
 }
 

@@ -21,6 +21,8 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller/kinds/memcachedbackup"
 	"github.com/example/demoapp-controller/pkg/controller/kinds/webapp"
 	"github.com/example/demoapp-controller/pkg/controller/kinds/website"
+	"github.com/example/demoapp-controller/pkg/helm/chart"
+	"github.com/example/demoapp-controller/pkg/helm/charts"
 	"github.com/example/demoapp-controller/pkg/images"
 	"github.com/example/demoapp-controller/pkg/inspect"
 )
@@ -30,7 +32,10 @@ import (
 // findings about the cluster.
 func kinds() map[schema.GroupKind]inspect.KindFunctions {
 	return map[schema.GroupKind]inspect.KindFunctions{
-		demov1alpha1.SchemeGroupVersion.WithKind("DemoApp").GroupKind(): {Fields: demoAppFields, Restore: restoreDemoApp},
+		demov1alpha1.SchemeGroupVersion.WithKind("DemoApp").GroupKind(): {
+			Fields: demoAppFields, Restore: restoreDemoApp,
+			Chart: func() (*chart.Chart, error) { return chart.LoadFS(charts.DemoApp(), ".") },
+		},
 		memcachedbackup.Kind.GroupKind(): children(memcachedbackup.Kind, func(m *cachev1.MemcachedBackup, in inspect.ChildrenInput) []child.Desired {
 			return []child.Desired{memcachedbackup.Desired(m, in.Images)}
 		}),

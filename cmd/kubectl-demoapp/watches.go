@@ -4,6 +4,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -45,6 +46,12 @@ func intendedBy(ctx context.Context, entry file.Entry, object *unstructured.Unst
 	defer os.RemoveAll(cache)
 	if found.Chart, err = chart.Load(ctx, entry.Chart, chart.Source{CacheDir: cache}); err != nil {
 		return found, entry.At("chart", err)
+	}
+	found.Namespace, found.Name = cmp.Or(object.GetNamespace(), entry.ReleaseNamespace), object.GetName()
+	if entry.ReleaseName != nil {
+		if found.Name, err = entry.ReleaseName.Execute(object); err != nil {
+			return found, entry.At("releaseName", err)
+		}
 	}
 	values, _, err := unstructured.NestedMap(object.Object, "spec")
 	if entry.Values != nil {

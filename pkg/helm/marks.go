@@ -4,8 +4,6 @@
 package helm
 
 import (
-	"maps"
-
 	"helm.sh/helm/v4/pkg/kube"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -28,19 +26,7 @@ func (o *operation) claimed(object metav1.Object) bool {
 
 // claim marks the object as part of the release, as Helm's actions do.
 func (o *operation) claim(object *unstructured.Unstructured) {
-	objectLabels := maps.Clone(object.GetLabels())
-	if objectLabels == nil {
-		objectLabels = map[string]string{}
-	}
-	objectLabels[manifest.ManagedByLabel] = manifest.ManagedByHelm
-	object.SetLabels(objectLabels)
-	annotations := maps.Clone(object.GetAnnotations())
-	if annotations == nil {
-		annotations = map[string]string{}
-	}
-	annotations[manifest.ReleaseNameAnnotation] = o.release.Name
-	annotations[manifest.ReleaseNamespaceAnnotation] = o.release.Namespace
-	object.SetAnnotations(annotations)
+	manifest.Claim(object, o.release.Namespace, o.release.Name)
 	o.markOwner(object)
 }
 

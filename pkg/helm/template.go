@@ -7,9 +7,13 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
+	"slices"
+	"strings"
 
 	"helm.sh/helm/v4/pkg/action"
+	"helm.sh/helm/v4/pkg/chart/common"
 	releasev1 "helm.sh/helm/v4/pkg/release/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -30,20 +34,47 @@ type Templated struct {
 
 	// Source is the template, such as web/templates/service.yaml.
 	Source string
+	// Hooks are the events at which the object runs as a hook; empty for other objects.
+	Hooks []string
 }
 
-// Template returns the objects of a first install, hooks included, without a cluster: lookups find
-// nothing, and the capabilities come from Helm's Kubernetes version. Hooks of tests, which the
-// engine never runs, and the files below crds/ are left out. The error is a [RenderError], or wraps
+// TemplateOptions are what a cluster tells a rendering. The zero value is a cluster of Helm's version of
+// Kubernetes with the built-in kinds alone.
+type TemplateOptions struct {
+	// KubeVersion is the version of Kubernetes, such as v1.33.0.
+	KubeVersion string
+	// APIVersions are further API versions and kinds, such as monitoring.coreos.com/v1/ServiceMonitor.
+	APIVersions []string
+	// IncludeCRDs adds the files below crds/, as the first objects.
+	IncludeCRDs bool
+	// Lookup is called for each lookup of a template, which finds nothing. Optional.
+	Lookup func(apiVersion, kind, namespace, name string)
+}
+
+// Template returns the objects of a first install with the marks of the release, in the order of the
+// install and hooks last, without a cluster. Objects of namespaced built-in kinds get the namespace. Hooks
+// of tests, which the engine never runs, are left out. The error is a [RenderError], or wraps
 // [chart.ErrInvalidValues].
-func Template(ctx context.Context, c *chart.Chart, namespace, name string, values map[string]any) ([]Templated, error) {
+func Template(ctx context.Context, c *chart.Chart, namespace, name string, values map[string]any, o TemplateOptions) ([]Templated, error) {
 	parsed, err := c.Parse()
 	if err != nil {
 		return nil, err
 	}
 	cfg := action.NewConfiguration(action.ConfigurationSetLogger(discard{}))
 	cfg.CustomTemplateFuncs = (&functions.Rendering{Stop: ctx}).Functions()
+	if o.Lookup != nil {
+		cfg.CustomTemplateFuncs["lookup"] = func(apiVersion, kind, namespace, name string) map[string]any {
+			o.Lookup(apiVersion, kind, namespace, name)
+			return map[string]any{}
+		}
+	}
 	install := action.NewInstall(cfg)
+	install.APIVersions = o.APIVersions
+	if o.KubeVersion != "" {
+		if install.KubeVersion, err = common.ParseKubeVersion(o.KubeVersion); err != nil {
+			return nil, fmt.Errorf("version %q of Kubernetes: %w", o.KubeVersion, err)
+		}
+	}
 	install.DryRunStrategy, install.ReleaseName, install.Namespace = action.DryRunClient, name, namespace
 	install.SkipSchemaValidation = true // Helm reads the addresses that a schema names.
 	if err := c.CheckValues(values); err != nil {
@@ -57,29 +88,74 @@ func Template(ctx context.Context, c *chart.Chart, namespace, name string, value
 	if !ok {
 		return nil, errors.New("render the chart: the release has an unknown type")
 	}
-	var objects []Templated
-	add := func(text, source string) error {
-		documents, err := manifest.Parse(text)
-		if err != nil {
-			return &RenderError{Chart: c.Name(), Err: err}
-		}
-		for _, document := range documents {
-			for _, object := range document.Objects {
-				objects = append(objects, Templated{object, cmp.Or(source, manifest.Source(document))})
+	var t templated
+	if o.IncludeCRDs {
+		for _, crd := range parsed.CRDObjects() {
+			if err := t.add(string(crd.File.Data), func(*unstructured.Unstructured) {}, Templated{Source: crd.Filename}); err != nil {
+				return nil, &RenderError{Chart: c.Name(), Err: err}
 			}
 		}
-		return nil
 	}
-	if err := add(rls.Manifest, ""); err != nil {
-		return nil, err
+	place := func(object *unstructured.Unstructured) {
+		if object.GetNamespace() == "" && isBuiltIn(object) && !IsClusterScoped(object.GetKind()) {
+			object.SetNamespace(namespace)
+		}
+	}
+	own := func(object *unstructured.Unstructured) {
+		manifest.Claim(object, namespace, name)
+		place(object)
+	}
+	if err := t.add(rls.Manifest, own, Templated{}); err != nil {
+		return nil, &RenderError{Chart: c.Name(), Err: err}
 	}
 	for _, hook := range rls.Hooks {
 		if isTest(hook) {
 			continue
 		}
-		if err := add(hook.Manifest, hook.Path); err != nil {
-			return nil, err
+		of := Templated{Source: hook.Path}
+		for _, event := range hook.Events {
+			of.Hooks = append(of.Hooks, event.String())
+		}
+		if err := t.add(hook.Manifest, place, of); err != nil {
+			return nil, &RenderError{Chart: c.Name(), Err: err}
 		}
 	}
-	return objects, nil
+	return t, nil
+}
+
+// templated are the objects of a rendering.
+type templated []Templated
+
+// add adds the objects of a manifest, completed by complete. The other fields are those of of, whose source
+// is by default the template that the manifest names.
+func (t *templated) add(text string, complete func(*unstructured.Unstructured), of Templated) error {
+	documents, err := manifest.Parse(text)
+	if err != nil {
+		return err
+	}
+	for _, document := range documents {
+		for _, object := range document.Objects {
+			complete(object)
+			*t = append(*t, Templated{Unstructured: object, Source: cmp.Or(of.Source, manifest.Source(document)), Hooks: of.Hooks})
+		}
+	}
+	return nil
+}
+
+// clusterScoped are the kinds of Kubernetes that are not namespaced.
+var clusterScoped = []string{
+	"Namespace", "Node", "PersistentVolume", "ClusterRole", "ClusterRoleBinding", "CustomResourceDefinition", "APIService", "StorageClass",
+	"VolumeAttachment", "CSIDriver", "CSINode", "PriorityClass", "RuntimeClass", "IngressClass", "MutatingWebhookConfiguration",
+	"ValidatingWebhookConfiguration", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding", "MutatingAdmissionPolicy",
+	"MutatingAdmissionPolicyBinding", "FlowSchema", "PriorityLevelConfiguration", "CertificateSigningRequest", "ClusterTrustBundle",
+}
+
+// IsClusterScoped reports whether a kind of Kubernetes is not namespaced. Kinds of CRDs are taken for
+// namespaced.
+func IsClusterScoped(kind string) bool { return slices.Contains(clusterScoped, kind) }
+
+// isBuiltIn reports whether an object is of a kind of Kubernetes itself.
+func isBuiltIn(object *unstructured.Unstructured) bool {
+	group := object.GroupVersionKind().Group
+	return !strings.Contains(group, ".") || strings.HasSuffix(group, ".k8s.io")
 }

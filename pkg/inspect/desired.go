@@ -19,6 +19,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller/child"
 	"github.com/example/demoapp-controller/pkg/controller/release/values"
 	"github.com/example/demoapp-controller/pkg/helm"
+	"github.com/example/demoapp-controller/pkg/helm/chart"
 	"github.com/example/demoapp-controller/pkg/images"
 )
 
@@ -30,6 +31,8 @@ type KindFunctions struct {
 	// Fields returns the values that the fields of the spec give to the chart; nil for a kind whose
 	// whole spec is the values.
 	Fields func(object *unstructured.Unstructured, in FieldsInput) (Fields, error)
+	// Chart returns the chart that the operator embeds; nil for a kind whose chart is named elsewhere.
+	Chart func() (*chart.Chart, error)
 	// Restore is the inverse of Fields for a rollback: it changes the spec of an object so that its
 	// fields give some recorded values to the chart. Secrets are not restored. The notes say which
 	// fields cannot be restored. It is nil for a kind whose whole spec is the values.
@@ -77,10 +80,24 @@ type Layer struct {
 	Sources map[string]string
 }
 
+// sources are what the values of an object depend on besides the object.
+type sources struct {
+	// key reads a key of a ConfigMap or a Secret.
+	key    func(ctx context.Context, kind releasev1alpha1.ValuesKind, namespace, name, key string) (string, error)
+	images images.Table
+}
+
+// layers returns the sources of the values of an object, as [sources.layers] does.
+func (c *Cluster) layers(
+	ctx context.Context, object, current *unstructured.Unstructured, deployed *helm.Recorded, functions KindFunctions,
+) (layers []Layer, mask Mask, err error) {
+	return sources{key: c.key, images: c.images(ctx)}.layers(ctx, object, current, deployed, functions)
+}
+
 // layers returns the sources of the values of an object, without the chart's own defaults. deployed
 // is the deployed revision and may be nil. current is the object as it is in the cluster. If a
 // ConfigMap or a Secret cannot be read, the other layers come with the error.
-func (c *Cluster) layers(
+func (s sources) layers(
 	ctx context.Context, object, current *unstructured.Unstructured, deployed *helm.Recorded, functions KindFunctions,
 ) (layers []Layer, mask Mask, err error) {
 	var recorded map[string]any
@@ -97,7 +114,7 @@ func (c *Cluster) layers(
 	}
 	var unread []error
 	for i, from := range spec.ValuesFrom {
-		layer, err := c.referenced(ctx, object.GetNamespace(), from)
+		layer, err := s.referenced(ctx, object.GetNamespace(), from)
 		if err != nil {
 			unread = append(unread, fmt.Errorf("spec.valuesFrom[%d]: %w", i, err))
 			continue
@@ -109,8 +126,8 @@ func (c *Cluster) layers(
 		layers = append(layers, layer)
 	}
 	layers = append(layers, Layer{Source: "spec.values", Values: spec.Values})
-	fields, err := functions.Fields(object, FieldsInput{Deployed: recorded, Images: c.images(ctx), Secret: func(name, key string) (string, error) {
-		text, err := c.key(ctx, releasev1alpha1.ValuesFromSecret, object.GetNamespace(), name, key)
+	fields, err := functions.Fields(object, FieldsInput{Deployed: recorded, Images: s.images, Secret: func(name, key string) (string, error) {
+		text, err := s.key(ctx, releasev1alpha1.ValuesFromSecret, object.GetNamespace(), name, key)
 		if err != nil {
 			unread = append(unread, fmt.Errorf("spec: %w", err))
 			return notReadable, nil
@@ -227,10 +244,10 @@ func merged(layers []Layer) map[string]any {
 }
 
 // referenced reads the values of a reference.
-func (c *Cluster) referenced(ctx context.Context, namespace string, from releasev1alpha1.ValuesReference) (Layer, error) {
+func (s sources) referenced(ctx context.Context, namespace string, from releasev1alpha1.ValuesReference) (Layer, error) {
 	key := values.KeyOf(namespace, from)
 	layer := Layer{Source: fmt.Sprintf("%s/%s[%s]", from.Kind, from.Name, key.Key), Secret: from.Kind == releasev1alpha1.ValuesFromSecret}
-	content, err := c.key(ctx, from.Kind, namespace, from.Name, key.Key)
+	content, err := s.key(ctx, from.Kind, namespace, from.Name, key.Key)
 	if err != nil && from.Optional && (apierrors.IsNotFound(err) || errors.Is(err, errNoKey)) {
 		return layer, nil
 	}

@@ -77,7 +77,7 @@ func (d Differ) Live(ctx context.Context, owner *unstructured.Unstructured) ([]D
 // changed.
 func (d Differ) Change(ctx context.Context, owner, changed *unstructured.Unstructured) ([]Difference, error) {
 	found, err := d.change(ctx, owner, changed)
-	return found, d.Mask.withoutSecrets(err, changed)
+	return found, d.Mask.WithoutSecrets(err, changed)
 }
 
 func (d Differ) change(ctx context.Context, owner, changed *unstructured.Unstructured) ([]Difference, error) {
@@ -326,7 +326,7 @@ func (d Differ) compareOne(ctx context.Context, next desiredObject, isDesired bo
 	}
 	after, note, err := d.dryRun(ctx, object, live, manager)
 	if answer := apierrors.APIStatus(nil); d.takesOver != nil && errors.As(err, &answer) {
-		return Difference{Reference: reference, Refused: d.Mask.withoutSecrets(err, object).Error()}, nil
+		return Difference{Reference: reference, Refused: d.Mask.WithoutSecrets(err, object).Error()}, nil
 	}
 	if err != nil {
 		return Difference{}, fmt.Errorf("%s: %w", reference, err)

@@ -148,9 +148,9 @@ func MaskedFields(object, shown *unstructured.Unstructured) []string {
 	return found
 }
 
-// withoutSecrets returns an error that does not quote the values that Object masks. The API server
+// WithoutSecrets returns an error that does not quote the values that Object masks. The API server
 // quotes values that it refuses.
-func (m Mask) withoutSecrets(err error, object *unstructured.Unstructured) error {
+func (m Mask) WithoutSecrets(err error, object *unstructured.Unstructured) error {
 	if err == nil {
 		return nil
 	}

@@ -96,7 +96,7 @@ func (d Differ) shownValues(ctx context.Context, owner *unstructured.Unstructure
 			continue
 		}
 		// Without the ConfigMap, its values are hidden.
-		if layer, err := d.referenced(ctx, owner.GetNamespace(), from); err == nil {
+		if layer, err := (sources{key: d.key}).referenced(ctx, owner.GetNamespace(), from); err == nil {
 			shown = values.Merge(shown, layer.Values)
 		}
 	}

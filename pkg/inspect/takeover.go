@@ -14,11 +14,14 @@ import (
 	"github.com/example/demoapp-controller/pkg/redact"
 )
 
-// Intended is the release that an entry of watches.yaml makes for an object.
+// Intended is the release that the operator makes for an object.
 type Intended struct {
-	Chart  *chart.Chart
-	Values map[string]any
-	// Overridden are the values by which the entry overrides the object. They count as secret.
+	// Namespace and Name are those of the release.
+	Namespace, Name string
+	Chart           *chart.Chart
+	Values          map[string]any
+	// Overridden are the values by which an entry of watches.yaml overrides the object. They count as
+	// secret.
 	Overridden map[string]any
 }
 

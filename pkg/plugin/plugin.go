@@ -126,8 +126,8 @@ func (c *command) root() *cobra.Command {
 	c.flags.AddFlags(flags)
 	flags.StringVar(&c.options.Operator.Namespace, "operator-namespace", c.options.Operator.Namespace, "namespace of the operator")
 	flags.StringVar(&c.options.Operator.Name, "operator-lease", c.options.Operator.Name, "name of the Lease of the operator's leader")
-	root.AddCommand(c.adopt(), c.create(), c.diff(), c.events(), c.get(), c.history(), c.logs(), c.orphan(), c.reconcile(), c.report(),
-		c.restore(), c.resume(), c.retry(), c.rollback(), c.status(), c.suspend(), c.tree(), c.ui(), c.values(), c.version(), c.wait(), c.why())
+	root.AddCommand(c.adopt(), c.create(), c.diff(), c.events(), c.get(), c.history(), c.logs(), c.orphan(), c.reconcile(), c.render(), c.report(),
+		c.restore(), c.resume(), c.retry(), c.rollback(), c.status(), c.suspend(), c.tree(), c.ui(), c.validate(), c.values(), c.version(), c.wait(), c.why())
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()
 	refuseUnknown(root)

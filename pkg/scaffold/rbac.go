@@ -30,15 +30,6 @@ const maxSwitches = 100
 // sampleNamespace is the namespace of the renderings.
 const sampleNamespace = "default"
 
-// clusterScoped are the kinds of Kubernetes that are not namespaced. Kinds of CRDs are taken for
-// namespaced.
-var clusterScoped = []string{
-	"Namespace", "Node", "PersistentVolume", "ClusterRole", "ClusterRoleBinding", "CustomResourceDefinition", "APIService", "StorageClass",
-	"VolumeAttachment", "CSIDriver", "CSINode", "PriorityClass", "RuntimeClass", "IngressClass", "MutatingWebhookConfiguration",
-	"ValidatingWebhookConfiguration", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding", "MutatingAdmissionPolicy",
-	"MutatingAdmissionPolicyBinding", "FlowSchema", "PriorityLevelConfiguration", "CertificateSigningRequest", "ClusterTrustBundle",
-}
-
 // rendering has the common parts of renderings of a chart.
 type rendering struct {
 	// resources are the resources of the objects.
@@ -60,7 +51,7 @@ type rendering struct {
 // from the texts of the templates.
 func render(ctx context.Context, c *chart.Chart, o Options, content chart.Content, values object) (rendering, error) {
 	name := o.singular() + "-sample"
-	objects, err := helm.Template(ctx, c, sampleNamespace, name, values)
+	objects, err := helm.Template(ctx, c, sampleNamespace, name, values, helm.TemplateOptions{})
 	if err != nil {
 		return rendering{}, fmt.Errorf("%w; name the values that it needs with --values FILE", firstLine(err))
 	}
@@ -84,7 +75,7 @@ func render(ctx context.Context, c *chart.Chart, o Options, content chart.Conten
 		if err := unstructured.SetNestedField(on, changed.value, changed.path...); err != nil {
 			continue // The user's values have no object there.
 		}
-		more, err := helm.Template(ctx, c, sampleNamespace, name, on)
+		more, err := helm.Template(ctx, c, sampleNamespace, name, on, helm.TemplateOptions{})
 		if err != nil {
 			r.notes = append(r.notes, fmt.Sprintf("rbac.yaml: does not cover %s, with which the chart does not render", changed))
 			continue
@@ -116,7 +107,7 @@ func (r *rendering) addNamed(templates map[string]named) {
 			switch {
 			case rendered[kind]:
 				continue
-			case slices.Contains(clusterScoped, kind.Kind) && r.beyond == "":
+			case helm.IsClusterScoped(kind.Kind) && r.beyond == "":
 				r.notes = append(r.notes, fmt.Sprintf("watches.yaml: scope Namespace refuses the %s of %s, which no rendering had", kind.Kind, template))
 				continue
 			case kind.Group == rbacv1.GroupName:
@@ -188,7 +179,7 @@ func falseIn(path []string, values object) []change {
 // beyond reports whether an object is outside of the namespace of the release.
 func beyond(object *unstructured.Unstructured) bool {
 	namespace := object.GetNamespace()
-	return slices.Contains(clusterScoped, object.GetKind()) || namespace != "" && namespace != sampleNamespace
+	return helm.IsClusterScoped(object.GetKind()) || namespace != "" && namespace != sampleNamespace
 }
 
 // renders records that a template rendered an object.

@@ -14,28 +14,22 @@ import (
 
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
-	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
-	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
-	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
 	"k8s.io/apiextensions-apiserver/pkg/registry/customresource/tableconvertor"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	celconfig "k8s.io/apiserver/pkg/apis/cel"
 	"sigs.k8s.io/yaml"
 
+	"github.com/example/demoapp-controller/pkg/inspect/crd"
 	"github.com/example/demoapp-controller/test/repository"
 )
 
 // Definition is a CustomResourceDefinition with a single version.
 type Definition struct {
-	// internal is defaulted and converted, and columns are as they were written.
-	internal   *apiextensions.CustomResourceDefinition
-	columns    []apiextensionsv1.CustomResourceColumnDefinition
-	structural *schema.Structural
-	openAPI    validation.SchemaValidator
-	rules      *cel.Validator
+	*crd.Definition
+
+	// columns are as they were written.
+	columns []apiextensionsv1.CustomResourceColumnDefinition
 }
 
 // Files returns the CRDs of the repository, relative to its root. There are always some.
@@ -76,43 +70,19 @@ func Load(t testing.TB, file string) *Definition {
 	if err := yaml.UnmarshalStrict(data, &versioned); err != nil {
 		t.Fatal(err)
 	}
-	d := &Definition{internal: &apiextensions.CustomResourceDefinition{}, columns: versioned.Spec.Versions[0].AdditionalPrinterColumns}
-	apiextensionsv1.SetDefaults_CustomResourceDefinition(&versioned)
-	apiextensionsv1.SetDefaults_CustomResourceDefinitionSpec(&versioned.Spec)
-	if err := apiextensionsv1.Convert_v1_CustomResourceDefinition_To_apiextensions_CustomResourceDefinition(&versioned, d.internal, nil); err != nil {
-		t.Fatal(err)
+	found, err := crd.Read(&versioned)
+	if err != nil || len(found) != 1 {
+		t.Fatalf("%s has %d served versions (%v)", file, len(found), err)
 	}
-	if d.structural, err = schema.NewStructural(d.root()); err != nil {
-		t.Fatal(err)
-	}
-	if d.openAPI, _, err = validation.NewSchemaValidator(d.root()); err != nil {
-		t.Fatal(err)
-	}
-	d.rules = cel.NewValidator(d.structural, true, celconfig.PerCallLimit)
-	return d
-}
-
-// Internal returns the definition in the API server's internal version.
-func (d *Definition) Internal() *apiextensions.CustomResourceDefinition { return d.internal }
-
-// Structural returns the structural schema.
-func (d *Definition) Structural() *schema.Structural { return d.structural }
-
-// root returns the schema of the only version. The conversion to the internal version
-// moves it to where all versions share it.
-func (d *Definition) root() *apiextensions.JSONSchemaProps {
-	if d.internal.Spec.Validation != nil {
-		return d.internal.Spec.Validation.OpenAPIV3Schema
-	}
-	return d.internal.Spec.Versions[0].Schema.OpenAPIV3Schema
+	return &Definition{Definition: found[0], columns: versioned.Spec.Versions[0].AdditionalPrinterColumns}
 }
 
 // Object returns an object of the kind whose spec is written in YAML; "null" for none.
 func (d *Definition) Object(t testing.TB, name, spec string) map[string]any {
 	t.Helper()
 	object := map[string]any{
-		"apiVersion": d.internal.Spec.Group + "/" + d.internal.Spec.Versions[0].Name,
-		"kind":       d.internal.Spec.Names.Kind,
+		"apiVersion": d.Internal.Spec.Group + "/" + d.Internal.Spec.Versions[0].Name,
+		"kind":       d.Internal.Spec.Names.Kind,
 		"metadata":   map[string]any{"name": name, "namespace": "default"},
 	}
 	var decoded map[string]any
@@ -143,13 +113,8 @@ func integers(value any) any {
 // Admit defaults an object in place and returns why it is refused.
 func (d *Definition) Admit(t testing.TB, object map[string]any) field.ErrorList {
 	t.Helper()
-	defaulting.PruneNonNullableNullsWithoutDefaults(object, d.structural)
-	defaulting.Default(object, d.structural)
-	if errs := validation.ValidateCustomResource(nil, object, d.openAPI); len(errs) > 0 {
-		return errs
-	}
-	errs, _ := d.rules.Validate(t.Context(), nil, d.structural, object, nil, celconfig.RuntimeCELCostBudget)
-	return errs
+	d.Default(object)
+	return d.Validate(t.Context(), object)
 }
 
 // Row returns what kubectl get shows of an object, by column.
@@ -175,7 +140,7 @@ func (d *Definition) Row(t testing.TB, object map[string]any) map[string]any {
 func (d *Definition) Unbounded() []string {
 	var found []string
 	for _, name := range []string{"spec", "status"} {
-		property, ok := d.root().Properties[name]
+		property, ok := d.Schema.Properties[name]
 		if !ok {
 			found = append(found, "no property "+name)
 		}
@@ -218,7 +183,7 @@ func (d *Definition) Wordless() []string {
 			check(path.Key("*"), name, *property.AdditionalProperties.Schema)
 		}
 	}
-	check(field.NewPath("spec"), "spec", d.root().Properties["spec"])
+	check(field.NewPath("spec"), "spec", d.Schema.Properties["spec"])
 	return found
 }
 

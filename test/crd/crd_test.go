@@ -12,7 +12,7 @@ import (
 func TestCRDsAreStructural(t *testing.T) {
 	for _, file := range Files(t) {
 		t.Run(file, func(t *testing.T) {
-			if errs := schema.ValidateStructural(nil, Load(t, file).Structural()); len(errs) > 0 {
+			if errs := schema.ValidateStructural(nil, Load(t, file).Structural); len(errs) > 0 {
 				t.Error(errs.ToAggregate())
 			}
 		})

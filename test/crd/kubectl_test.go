@@ -35,7 +35,7 @@ func TestKubectlFindsObjectsByEachName(t *testing.T) {
 		return string(output)
 	}
 	for _, file := range files {
-		definition := Load(t, file).Internal().Spec
+		definition := Load(t, file).Internal.Spec
 		object := objects[definition.Names.Kind]
 		if object == nil {
 			t.Errorf("no example has the kind %s", definition.Names.Kind)

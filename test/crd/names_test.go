@@ -13,7 +13,7 @@ import (
 func TestNamesAreUnique(t *testing.T) {
 	kinds, categories := map[string]string{}, map[string]string{}
 	for _, file := range Files(t) {
-		names := Load(t, file).Internal().Spec.Names
+		names := Load(t, file).Internal.Spec.Names
 		for _, name := range slices.Concat([]string{names.Plural, names.Singular}, names.ShortNames) {
 			if other, taken := kinds[name]; taken && other != names.Kind {
 				t.Errorf("%q is a name of %s and of %s", name, other, names.Kind)

@@ -4,6 +4,8 @@
 package manifest
 
 import (
+	"maps"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/example/demoapp-controller/pkg/ssa"
@@ -29,4 +31,21 @@ const HandoverManager = "helm-handover"
 // IsKept reports whether an object outlives its release.
 func IsKept(object metav1.Object) bool {
 	return object.GetAnnotations()[ResourcePolicyAnnotation] == "keep"
+}
+
+// Claim marks an object as part of a release, as Helm's actions do. It does not change the maps of the
+// object.
+func Claim(object metav1.Object, namespace, release string) {
+	object.SetLabels(with(object.GetLabels(), ManagedByLabel, ManagedByHelm))
+	object.SetAnnotations(with(with(object.GetAnnotations(), ReleaseNameAnnotation, release), ReleaseNamespaceAnnotation, namespace))
+}
+
+// with returns a copy of a map with another entry.
+func with(entries map[string]string, key, value string) map[string]string {
+	entries = maps.Clone(entries)
+	if entries == nil {
+		entries = map[string]string{}
+	}
+	entries[key] = value
+	return entries
 }

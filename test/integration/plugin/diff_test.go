@@ -42,6 +42,43 @@ func TestDiffOfNewService(t *testing.T) {
 	expect.Equal(t, "has an address", false, strings.Contains(diff.out, "clusterIP"))
 }
 
+// TestRenderEqualsApplied: applied once more, the rendered objects change nothing.
+func TestRenderEqualsApplied(t *testing.T) {
+	t.Parallel()
+	namespace := shared.Namespace(t)
+	cache := caches("Cache", "size: 1, extra: [{apiVersion: v1, kind: Service, metadata: {name: extra}, spec: {ports: [{port: 80}]}}]")
+	apply(t, namespace, cache)
+	if ready := kubectl(t, namespace, "wait", "cache/web", "--timeout=2m"); ready.code != 0 {
+		t.Fatalf("got %+v", ready)
+	}
+	dir := t.TempDir()
+	file, rendered := filepath.Join(dir, "web.yaml"), filepath.Join(dir, "rendered.yaml")
+	expect.NoError(t, os.WriteFile(file, []byte(cache), 0o600))
+
+	render := kubectl(t, namespace, "render", "-f", file, "--chart", filepath.Join(shared.Root(), "test/integration/watches/testdata/cache"))
+
+	expect.Equal(t, "exit code: "+render.errors, 0, render.code)
+	expect.NoError(t, os.WriteFile(rendered, []byte(render.out), 0o600))
+	objects, err := shared.Objects(rendered)
+	expect.NoError(t, err)
+	if len(objects) < 3 {
+		t.Fatalf("%d objects:\n%s", len(objects), render.out)
+	}
+	for _, object := range objects {
+		mapping, err := shared.Mapping(object.GroupVersionKind().GroupKind())
+		expect.NoError(t, err)
+		resource := shared.Dynamic.Resource(mapping.Resource).Namespace(object.GetNamespace())
+		live, err := resource.Get(t.Context(), object.GetName(), metav1.GetOptions{})
+		expect.NoError(t, err)
+		object.SetOwnerReferences(live.GetOwnerReferences())
+		applied, err := resource.Apply(t.Context(), object.GetName(), object, metav1.ApplyOptions{FieldManager: "helm", DryRun: []string{metav1.DryRunAll}})
+		expect.NoError(t, err)
+		live.SetManagedFields(nil)
+		applied.SetManagedFields(nil)
+		expect.Equal(t, object.GetKind()+" "+object.GetName(), live, applied)
+	}
+}
+
 // TestDiffAndHistory follows a release through a change and a rollback.
 func TestDiffAndHistory(t *testing.T) {
 	t.Parallel()

@@ -26,7 +26,7 @@ var topics = []topic{
 	},
 	{
 		title: "Policies", introduction: "Rules of the cluster's administrators for all DemoApps, WebApps and PostgreSQLs. See [gates](gates.md).",
-		names: []string{"allowed-registries", "blocked-images", "webapp-cleanup-url", "platform-hosts", "image-registry", "images", "default-backup-destination"},
+		names: []string{"allowed-registries", "shared-dependencies", "blocked-images", "webapp-cleanup-url", "platform-hosts", "image-registry", "images", "default-backup-destination"},
 		prefixes: []string{
 			"license-", "max-concurrent-rollouts", "rollout-",
 		},

@@ -142,11 +142,11 @@ func (f facts) ofFailing(node *Node, summary Summary, found finding) finding {
 			return found
 		}
 	}
-	if summary.Reason == demov1alpha1.ReasonWaiting || !followsPods || worstChild == nil {
+	if summary.Reason == releasev1alpha1.ReasonWaiting || !followsPods || worstChild == nil {
 		for _, reference := range mentioned {
 			if childNamed(node, reference) == nil {
 				found.next, found.optional = &reference, !absence.MatchString(summary.Message)
-				if summary.Reason != demov1alpha1.ReasonWaiting {
+				if summary.Reason != releasev1alpha1.ReasonWaiting {
 					found.verdict = max(found.verdict, missingVerdict(summary.Reason))
 				}
 				return found

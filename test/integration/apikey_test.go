@@ -21,7 +21,7 @@ import (
 func fromSecret(name string) *v1alpha1.DemoApp {
 	app := apps.Named(name)
 	app.Spec.APIKey = ""
-	app.Spec.APIKeyFrom = &v1alpha1.SecretKeyReference{Name: "my-secret", Key: "theKey"}
+	app.Spec.APIKeyFrom = &releasev1alpha1.SecretKeyReference{Name: "my-secret", Key: "theKey"}
 	return app
 }
 

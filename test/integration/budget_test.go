@@ -78,7 +78,7 @@ func TestBudget(t *testing.T) {
 	spendAtMost(t, another, "a wait, for the first time", 2+1, func() {
 		another.Create(apps.Waiting("waiting", "missing"))
 		another.Await("waiting", "waits", func(app *v1alpha1.DemoApp) bool {
-			return apps.Has(app, v1alpha1.ConditionDependencyReady, metav1.ConditionFalse, v1alpha1.ReasonWaiting)
+			return apps.Has(app, releasev1alpha1.ConditionDependencyReady, metav1.ConditionFalse, releasev1alpha1.ReasonWaiting)
 		})
 	})
 	for port := range int32(12) {

@@ -29,11 +29,11 @@ func TestDependentIsDeployedAfterDependency(t *testing.T) {
 	ns := newNamespace(t)
 	ns.Create(apps.Waiting("app-b", "app-a"))
 	waiting := ns.Await("app-b", "waiting", isWaiting)
-	if got := apps.Condition(waiting, v1alpha1.ConditionDependencyReady).Message; !strings.Contains(got, `"app-a"`) {
+	if got := apps.Condition(waiting, releasev1alpha1.ConditionDependencyReady).Message; !strings.Contains(got, `"app-a"`) {
 		t.Errorf("DependencyReady does not name the dependency: %s", got)
 	}
-	if !apps.Has(waiting, apimeta.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonWaiting) ||
-		!apps.Has(waiting, apimeta.ConditionReconciling, metav1.ConditionTrue, v1alpha1.ReasonWaiting) ||
+	if !apps.Has(waiting, apimeta.ConditionReady, metav1.ConditionFalse, releasev1alpha1.ReasonWaiting) ||
+		!apps.Has(waiting, apimeta.ConditionReconciling, metav1.ConditionTrue, releasev1alpha1.ReasonWaiting) ||
 		!apps.IsAbsent(waiting, apimeta.ConditionStalled) || !apps.IsAbsent(waiting, releasev1alpha1.ConditionFailed) {
 		t.Errorf("conditions while it waits: %+v", waiting.Status.Conditions)
 	}
@@ -44,8 +44,8 @@ func TestDependentIsDeployedAfterDependency(t *testing.T) {
 	if app.Status.LastUpgradeReason != releasev1alpha1.UpgradeReasonCrossCRDependencyBecameReady {
 		t.Errorf("lastUpgradeReason is %s", app.Status.LastUpgradeReason)
 	}
-	if !apps.Has(app, v1alpha1.ConditionDependencyReady, metav1.ConditionTrue, v1alpha1.ReasonDependencyDeployed) {
-		t.Errorf("DependencyReady is %+v", apps.Condition(app, v1alpha1.ConditionDependencyReady))
+	if !apps.Has(app, releasev1alpha1.ConditionDependencyReady, metav1.ConditionTrue, releasev1alpha1.ReasonDependencyDeployed) {
+		t.Errorf("DependencyReady is %+v", apps.Condition(app, releasev1alpha1.ConditionDependencyReady))
 	}
 	if a := ns.AwaitReady("app-a"); a.Status.LastUpgradeReason != releasev1alpha1.UpgradeReasonSpecGenerationChanged {
 		t.Errorf("lastUpgradeReason of the dependency is %s", a.Status.LastUpgradeReason)
@@ -55,7 +55,7 @@ func TestDependentIsDeployedAfterDependency(t *testing.T) {
 }
 
 func isWaiting(app *v1alpha1.DemoApp) bool {
-	return apps.Has(app, v1alpha1.ConditionDependencyReady, metav1.ConditionFalse, v1alpha1.ReasonWaiting)
+	return apps.Has(app, releasev1alpha1.ConditionDependencyReady, metav1.ConditionFalse, releasev1alpha1.ReasonWaiting)
 }
 
 func assertNothingInstalled(t *testing.T, ns *apps.Namespace, name string) {
@@ -73,7 +73,7 @@ func assertNothingInstalled(t *testing.T, ns *apps.Namespace, name string) {
 func assertHandOver(t *testing.T, ns *apps.Namespace, dependency, dependent string) {
 	t.Helper()
 	deployed := firstSeen(t, ns, dependency, releasev1alpha1.ConditionDeployed)
-	ready := firstSeen(t, ns, dependent, v1alpha1.ConditionDependencyReady)
+	ready := firstSeen(t, ns, dependent, releasev1alpha1.ConditionDependencyReady)
 	took := ready.Sub(deployed)
 	t.Logf("%s was installed %s after %s was deployed", dependent, took, dependency)
 	if took < 0 || took > slowestHandOver {

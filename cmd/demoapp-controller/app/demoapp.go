@@ -18,7 +18,6 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller/kinds/demoapp/audit"
 	"github.com/example/demoapp-controller/pkg/controller/release"
 	"github.com/example/demoapp-controller/pkg/controller/release/license"
-	"github.com/example/demoapp-controller/pkg/controller/release/values"
 	"github.com/example/demoapp-controller/pkg/generated/clientset/versioned"
 	"github.com/example/demoapp-controller/pkg/generated/clientset/versioned/scheme"
 	"github.com/example/demoapp-controller/pkg/helm/chart"
@@ -28,7 +27,6 @@ import (
 	"github.com/example/demoapp-controller/pkg/operator/releasekinds"
 	"github.com/example/demoapp-controller/pkg/registries"
 	"github.com/example/demoapp-controller/pkg/served"
-	"github.com/example/demoapp-controller/pkg/shardcache"
 )
 
 var (
@@ -58,9 +56,8 @@ func buildDemoApps(env *operator.Environment, options *Options, shared *releasek
 	if err != nil {
 		return err
 	}
-	core := env.Clients.Kube.CoreV1()
 	deps := demoapp.Deps{
-		Apps: client.DemoV1alpha1(), Secrets: core, ConfigMaps: core,
+		Apps:   client.DemoV1alpha1(),
 		Engine: engine, Chart: chart,
 		Recorder: env.Recorder(scheme.Scheme), Metrics: env.Metrics, Clock: clock.RealClock{},
 		ResyncPeriod:  options.ResyncPeriod,
@@ -78,6 +75,10 @@ func buildDemoApps(env *operator.Environment, options *Options, shared *releasek
 	if deps.Registries, err = registries.Parse(options.AllowedRegistries); err != nil {
 		return fmt.Errorf("--allowed-registries: %w", err)
 	}
+	if deps.Sources, err = shared.Sources(env); err != nil {
+		return err
+	}
+	deps.Dependencies = shared.Dependencies(env)
 	if err := watchForDemoApps(env, client, &deps); err != nil {
 		return err
 	}
@@ -107,22 +108,9 @@ func watchForDemoApps(env *operator.Environment, client versioned.Interface, dep
 	if deps.AppInformers, err = demoAppInformers(env, client); err != nil {
 		return err
 	}
-	if deps.SecretInformers, err = env.Informers("Secrets", func(namespace string) (cache.SharedIndexInformer, error) {
-		return identities(env, env.Selection(), secretResource, namespace, metacache.ExceptReleaseRecords)
-	}); err != nil {
-		return err
-	}
-	deps.ConfigMapWatches = map[string]values.Watch{}
-	for _, namespace := range env.WatchedNamespaces() {
-		deps.ConfigMapWatches[namespace], err = env.OnDemand("ConfigMaps", namespace, func() (cache.SharedIndexInformer, error) {
-			return identities(env, env.Selection(), corev1.SchemeGroupVersion.WithResource("configmaps"), namespace, nil)
-		})
-		if err != nil {
-			return err
-		}
-	}
 	deps.IngressClasses, err = env.OnDemand("IngressClasses", metav1.NamespaceAll, func() (cache.SharedIndexInformer, error) {
-		return identities(env, nil, networkingv1.SchemeGroupVersion.WithResource("ingressclasses"), metav1.NamespaceAll, nil)
+		return metacache.NewInformer(nil, env.Clients.Metadata, networkingv1.SchemeGroupVersion.WithResource("ingressclasses"),
+			metav1.NamespaceAll, nil, metacache.Identity)
 	})
 	if err != nil {
 		return err
@@ -131,15 +119,6 @@ func watchForDemoApps(env *operator.Environment, client versioned.Interface, dep
 		return served.NewDefinitionInformer(env.Clients.Dynamic, demoapp.HTTPRouteCRD)
 	})
 	return err
-}
-
-// identities returns a metadata informer that caches only namespace, name, UID and resourceVersion
-// of each object of the selected shards.
-func identities(
-	env *operator.Environment, shards *shardcache.Selection, resource schema.GroupVersionResource, namespace string,
-	selected func(*metav1.ListOptions),
-) (cache.SharedIndexInformer, error) {
-	return metacache.NewInformer(shards, env.Clients.Metadata, resource, namespace, selected, metacache.Identity)
 }
 
 // newAuditTrail returns the audit trail and adds its informer. The audit namespace is watched even

@@ -13,7 +13,7 @@ import (
 // kinds returns the kinds of the process that --controllers enables. To add a kind, add its file to
 // this package and a line here.
 func kinds(ctx context.Context, options *Options) ([]operator.Kind, error) {
-	engine := &releasekinds.Engine{}
+	engine := &releasekinds.Engine{SharedDependencies: options.SharedDependencies}
 	registered := []operator.Kind{
 		demoApps(options, engine),
 		demoAppClusters(options),

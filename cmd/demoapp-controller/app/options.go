@@ -56,6 +56,9 @@ type Options struct {
 	// RolloutFailureThreshold is the number of failed objects that halts such a rollout in their
 	// namespace, and of namespaces with failed objects that halts it everywhere; 0 means no limit.
 	RolloutFailureThreshold int
+	// SharedDependencies are the namespaces whose objects the waitFor of resources in other namespaces
+	// may name.
+	SharedDependencies []string
 	// AllowedRegistries are the allowed registries of the images of DemoApps. If it is empty, all
 	// images are allowed.
 	AllowedRegistries []string
@@ -137,6 +140,9 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.IntVar(&o.RolloutFailureThreshold, "rollout-failure-threshold", o.RolloutFailureThreshold,
 		"`number` of failed objects that halts such a rollout in their namespace, and of namespaces with failed objects that halts "+
 			"it everywhere; 0 means no limit. An entry of the watches file can have its own")
+	fs.StringSliceVar(&o.SharedDependencies, "shared-dependencies", o.SharedDependencies,
+		"comma-separated `namespaces` whose objects the waitFor of resources in other namespaces may name; without it, a resource "+
+			"waits for objects of its own namespace only (default none)")
 	fs.StringSliceVar(&o.AllowedRegistries, "allowed-registries", o.AllowedRegistries,
 		"comma-separated allowed `registries` of images, each a host or a host with a path prefix, for example "+
 			"docker.io/library (default all)")
@@ -254,6 +260,11 @@ func (o *Options) Validate() error {
 	}
 	errs = append(errs, o.parseImages(), o.parseDestination())
 	errs = append(errs, o.validatePlatformHosts()...)
+	for _, namespace := range o.SharedDependencies {
+		if len(validation.IsDNS1123Label(namespace)) > 0 {
+			bad("--shared-dependencies", strings.Join(o.SharedDependencies, ","), "%q is not the name of a namespace", namespace)
+		}
+	}
 	if _, err := registries.Parse(o.AllowedRegistries); err != nil {
 		bad("--allowed-registries", strings.Join(o.AllowedRegistries, ","), "%v", err)
 	}

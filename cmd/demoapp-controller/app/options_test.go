@@ -44,6 +44,7 @@ func TestFlagsAndDefaults(t *testing.T) {
 		"rollout-failure-threshold":       "3",
 		"allow-system-namespaces":         "[]",
 		"allowed-registries":              "[]",
+		"shared-dependencies":             "[]",
 		"webapp-cleanup-url":              "",
 		"blocked-images":                  "[]",
 		"leader-elect":                    "true",
@@ -88,6 +89,10 @@ func TestValidate(t *testing.T) {
 		{
 			name: "namespace that is no system namespace", args: []string{"--allow-system-namespaces=team-a"},
 			want: []string{`--allow-system-namespaces=team-a: "team-a" is none of the system namespaces: kube-system, kube-public, kube-node-lease`},
+		},
+		{
+			name: "invalid namespace of shared dependencies", args: []string{"--shared-dependencies=platform,Not_One"},
+			want: []string{`--shared-dependencies=platform,Not_One: "Not_One" is not the name of a namespace`},
 		},
 		{name: "invalid audit namespace", args: []string{"--audit-namespace="}, want: []string{"--audit-namespace=: "}},
 		{name: "no audit retention", args: []string{"--audit-retention=0"}},

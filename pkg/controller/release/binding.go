@@ -29,8 +29,9 @@ type Binding[T kind.Object[T], S any] interface {
 	// is called in a deletion, too, and reads nothing.
 	Release(object T) (helm.Release, releasev1alpha1.ReleasePolicy)
 	// Desired completes the desired state of the release, and may report in the object's status how
-	// it was determined. known has the release without values, the policy, the redactor and the hints
-	// for messages. Desired returns an error if the desired state cannot be determined. What it
+	// it was determined. known has the release with the values of [Sources] only, their keys, the
+	// policy, the redactor and the hints for messages. While a source is missing, what Desired returns
+	// does not count as known. Desired returns an error if the desired state cannot be determined. What it
 	// returns beside the error is used to report it.
 	Desired(ctx context.Context, p *kind.Pass[T], known Desired) (Desired, error)
 }
@@ -69,6 +70,8 @@ type Desired struct {
 	// the lifecycle identifies the inputs by their digest, in memory and in the records. A
 	// restart then starts afresh what was given up before any revision was recorded.
 	InputVersion string
+	// Keys are the texts of the keys of Secrets, by their fields, see [SecretKey].
+	Keys map[string]string
 	// Sources identifies what the release is made of besides the spec and what all objects
 	// share: the Secrets and ConfigMaps that the object names, or its labels. It is not derived from
 	// the content of Secrets, because its digest is stored in the status. A change of it does not
@@ -76,8 +79,8 @@ type Desired struct {
 	Sources string
 	// Redactor removes secret values from messages.
 	Redactor *redact.Redactor
-	// DependencyBecameReady says that this is the first pass after the dependency became
-	// ready.
+	// DependencyBecameReady says that this is the first pass after all objects of [Options].WaitFor became
+	// ready. The loop sets it.
 	DependencyBecameReady bool
 	// SuspendedBy is the field or annotation that suspends the object, for messages; by
 	// default "spec.suspend".

@@ -19,7 +19,6 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller/kind"
 	"github.com/example/demoapp-controller/pkg/controller/kind/event"
 	"github.com/example/demoapp-controller/pkg/helm"
-	"github.com/example/demoapp-controller/pkg/redact"
 )
 
 // Options are what a release kind may choose. The zero value is ready to use.
@@ -29,6 +28,14 @@ type Options[T kind.Object[T]] struct {
 	Gates []Gate
 	// Rollout limits how a change reaches the objects that have not changed themselves.
 	Rollout Rollout
+	// Sources are the Secrets and ConfigMaps that an object names.
+	Sources Sources[T]
+	// WaitFor returns the objects that must be deployed or ready before a change of the release. They may
+	// be of any kind with the condition Ready or Deployed, in the namespace of the object.
+	WaitFor func(T) []Dependency
+	// Dependencies know the objects of WaitFor. All kinds of a process share one. Without it, WaitFor may
+	// name only objects of the kind itself.
+	Dependencies *Dependencies
 	// License is the gate of a license server.
 	License License[T]
 	// Secrets returns texts of an object that no message may show. Optional.
@@ -44,6 +51,8 @@ type Loop[T kind.Object[T], S any] struct {
 	binding    Binding[T, S]
 	options    Options[T]
 	owners     owners
+
+	dependencies *Dependencies
 }
 
 // NewLoop returns the loop of a kind whose objects each have one release. Definition.Finalizer is
@@ -58,9 +67,15 @@ func NewLoop[T kind.Object[T], S any](
 	if definition.Finalizer == "" {
 		return nil, fmt.Errorf("%s: a release kind needs a finalizer, which uninstalls the releases", definition.Name)
 	}
+	if err := options.Sources.validate(); err != nil {
+		return nil, fmt.Errorf("%s: %w", definition.Name, err)
+	}
 	l := &Loop[T, S]{
 		Lifecycle:  newLifecycle(engine, deps.Recorder, deps.Metrics.Drift(definition.Name), options.Gates...),
-		definition: definition, binding: binding, options: options,
+		definition: definition, binding: binding, options: options, dependencies: options.Dependencies,
+	}
+	if l.dependencies == nil {
+		l.dependencies = &Dependencies{}
 	}
 	engine.Subscribe(l.changed)
 	var err error
@@ -69,6 +84,9 @@ func NewLoop[T kind.Object[T], S any](
 	}
 	if l.rollouts, err = newRollouts(l.Loop, deps, engine, l.statusOf, options.Rollout); err != nil {
 		return nil, err
+	}
+	if err := l.watchDependants(deps.Informers); err != nil {
+		return nil, fmt.Errorf("%s: %w", definition.Name, err)
 	}
 	l.Await(controller.NamedSync{Name: "release records", HasSynced: engine.HasSynced})
 	return l, nil
@@ -86,7 +104,7 @@ func (l *Loop[T, S]) completed() kind.Definition[T, S] {
 	if d.Steps == nil {
 		d.Steps = func(ctx context.Context, p *kind.Pass[T]) error { return l.Steps(ctx, p, l.binding) }
 	}
-	d.Gates = append(slices.Clone(d.Gates), heldBySuspend(), heldByWindow(), heldByRollout(), heldByTakeover(), heldByLicense())
+	d.Gates = append(l.ownGates(), heldBySuspend(), heldByWindow(), heldByRollout(), heldByTakeover(), heldByLicense())
 	d.Annotations = append(slices.Clone(d.Annotations), releasev1alpha1.AnnotationForceAt, releasev1alpha1.AnnotationAdoptRelease)
 	if d.Conditions == nil {
 		d.Conditions = func(s *S) *[]metav1.Condition { return &l.binding.Status(s).Conditions }
@@ -97,7 +115,7 @@ func (l *Loop[T, S]) completed() kind.Definition[T, S] {
 		}
 	}
 	if d.Redact == nil {
-		d.Redact = l.redact
+		d.Redact = l.Redact
 	}
 	if d.Finalize == nil {
 		d.Finalize = l.finalize
@@ -144,8 +162,19 @@ func (l *Loop[T, S]) desired(ctx context.Context, p *kind.Pass[T], binding Bindi
 	desired := Desired{AdoptHint: fmt.Sprintf("give the %s another name, or have it take over the release with the annotation %s: \"true\"",
 		l.definition.GroupVersionKind.Kind, releasev1alpha1.AnnotationAdoptRelease)}
 	desired.Release, desired.Policy = binding.Release(p.Object)
-	desired.Redactor = l.redactor(p.Object)
+	found, sourcesErr := l.observeSources(ctx, p.Object, desired.Release.Chart)
+	desired.Release.Values, desired.Keys, desired.Sources = found.values, found.keys, found.version
+	desired.Redactor = found.redactor(l.secrets(p.Object))
 	desired, err := binding.Desired(ctx, p, desired)
+	desired.useSources(found)
+	if sourcesErr != nil {
+		desired.Known, err = false, errors.Join(sourcesErr, err)
+	}
+	if err == nil {
+		var blockers []Blocker
+		desired.DependencyBecameReady, blockers, err = l.observeDependencies(p)
+		desired.Blockers = append(desired.Blockers, blockers...)
+	}
 	desired.Release.OwnerGeneration = p.Object.GetGeneration()
 	desired.Gates = append(slices.Clip(desired.Gates), l.options.License.gate(p.Object))
 	desired.suspendFor(p.Pause, p.Object)
@@ -153,20 +182,32 @@ func (l *Loop[T, S]) desired(ctx context.Context, p *kind.Pass[T], binding Bindi
 	return desired, err
 }
 
-// redactor removes the secrets of an object from messages.
-func (l *Loop[T, S]) redactor(object T) *redact.Redactor {
+// secrets returns the texts of an object that no message may show.
+func (l *Loop[T, S]) secrets(object T) []string {
 	if l.options.Secrets == nil {
-		return redact.New(nil)
+		return nil
 	}
-	return redact.New(l.options.Secrets(object))
+	return l.options.Secrets(object)
 }
 
-// redact removes the secrets of an object from an error.
-func (l *Loop[T, S]) redact(_ context.Context, object T, err error) error {
-	desired := Desired{Redactor: l.redactor(object)}
+// Redact removes from an error the secrets of an object and of its sources, as far as these can be read: a
+// Secret that cannot be read now was not read before the error.
+func (l *Loop[T, S]) Redact(ctx context.Context, object T, err error) error {
+	var desired Desired
 	desired.Release, _ = l.binding.Release(object)
+	found, _ := l.observeSources(ctx, object, desired.Release.Chart)
+	desired.Redactor = found.redactor(l.secrets(object))
 	desired.redactFor(cache.MetaObjectToName(object), *l.statusOf(object))
 	return desired.Redactor.Error(err)
+}
+
+// ownGates are the gates of the definition and of the options, for metrics.
+func (l *Loop[T, S]) ownGates() []kind.Gate {
+	gates := slices.Clone(l.definition.Gates)
+	if l.options.WaitFor != nil {
+		gates = append(gates, heldByDependency()...)
+	}
+	return append(gates, l.options.Sources.gates()...)
 }
 
 // Own replaces the releases that may be those of an object. Without it, an object has the releases of
@@ -197,7 +238,7 @@ func reasonOf(change helm.Change) controller.Reason {
 func (l *Loop[T, S]) events(before, after T) []event.Event {
 	_, policy := l.binding.Release(after)
 	s := l.statusOf(after)
-	found := eventsOf(*l.statusOf(before), *s, policy, heldReasons(l.definition.Gates, s.Conditions)...)
+	found := eventsOf(*l.statusOf(before), *s, policy, heldReasons(l.ownGates(), s.Conditions)...)
 	if l.definition.Events != nil {
 		found = append(found, l.definition.Events(before, after)...)
 	}
@@ -208,6 +249,10 @@ func (l *Loop[T, S]) events(before, after T) []event.Event {
 func (l *Loop[T, S]) forget(key cache.ObjectName) {
 	l.Forget(key)
 	l.owners.forget(key)
+	l.dependencies.use(l.owner(key), nil)
+	if reader := l.options.Sources.Reader; reader != nil {
+		reader.Use(l.owner(key), nil)
+	}
 	if l.definition.Forget != nil {
 		l.definition.Forget(key)
 	}
@@ -233,7 +278,7 @@ func (l *Loop[T, S]) blockDeletion(ctx context.Context, p *kind.Pass[T], err err
 		return nil
 	}
 	if l.definition.Redact == nil {
-		err = l.redact(ctx, p.Object, err)
+		err = l.Redact(ctx, p.Object, err)
 	} else {
 		err = l.definition.Redact(ctx, p.Object, err)
 	}

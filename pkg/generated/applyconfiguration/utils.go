@@ -139,8 +139,6 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &applyconfigurationdemov1alpha1.IngressTLSApplyConfiguration{}
 	case demov1alpha1.SchemeGroupVersion.WithKind("PendingRemoval"):
 		return &applyconfigurationdemov1alpha1.PendingRemovalApplyConfiguration{}
-	case demov1alpha1.SchemeGroupVersion.WithKind("SecretKeyReference"):
-		return &applyconfigurationdemov1alpha1.SecretKeyReferenceApplyConfiguration{}
 	case demov1alpha1.SchemeGroupVersion.WithKind("ServiceSpec"):
 		return &applyconfigurationdemov1alpha1.ServiceSpecApplyConfiguration{}
 	case demov1alpha1.SchemeGroupVersion.WithKind("TemplateMetadata"):
@@ -199,6 +197,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &applyconfigurationreleasev1alpha1.RemediationApplyConfiguration{}
 	case releasev1alpha1.SchemeGroupVersion.WithKind("RevisionDigest"):
 		return &applyconfigurationreleasev1alpha1.RevisionDigestApplyConfiguration{}
+	case releasev1alpha1.SchemeGroupVersion.WithKind("SecretKeyReference"):
+		return &applyconfigurationreleasev1alpha1.SecretKeyReferenceApplyConfiguration{}
 	case releasev1alpha1.SchemeGroupVersion.WithKind("UpgradeWindow"):
 		return &applyconfigurationreleasev1alpha1.UpgradeWindowApplyConfiguration{}
 	case releasev1alpha1.SchemeGroupVersion.WithKind("ValuesReference"):

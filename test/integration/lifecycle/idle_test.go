@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/test/cluster"
 	"github.com/example/demoapp-controller/test/integration/apps"
 )
@@ -103,7 +104,7 @@ func TestPeriodicResyncWritesNothing(t *testing.T) {
 func createWaiting(ns *apps.Namespace) {
 	ns.Create(apps.Waiting("waiting", "missing"))
 	ns.Await("waiting", "waits", func(app *v1alpha1.DemoApp) bool {
-		return apps.Has(app, v1alpha1.ConditionDependencyReady, metav1.ConditionFalse, v1alpha1.ReasonWaiting)
+		return apps.Has(app, releasev1alpha1.ConditionDependencyReady, metav1.ConditionFalse, releasev1alpha1.ReasonWaiting)
 	})
 }
 

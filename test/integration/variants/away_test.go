@@ -103,7 +103,7 @@ func TestChangesWhileOperatorIsDown(t *testing.T) {
 	for _, change := range changesWhileAway {
 		app := apps.Named(change.name)
 		app.Spec.APIKey = ""
-		app.Spec.APIKeyFrom = &v1alpha1.SecretKeyReference{Name: secretName, Key: secretKey}
+		app.Spec.APIKeyFrom = &releasev1alpha1.SecretKeyReference{Name: secretName, Key: secretKey}
 		if change.name != "key" {
 			app = apps.Named(change.name)
 		}

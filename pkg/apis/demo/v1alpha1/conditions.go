@@ -3,13 +3,6 @@
 
 package v1alpha1
 
-// Condition types of a DemoApp besides those of the kstatus contract.
-const (
-	// ConditionDependencyReady says whether the DemoApp named in waitFor is deployed. The
-	// condition is absent without waitFor.
-	ConditionDependencyReady = "DependencyReady"
-)
-
 // Condition types of the gates. Each is absent while its feature is not used. If several
 // gates hold a change, each sets its own condition, and the message of Ready lists all of
 // them.
@@ -48,31 +41,6 @@ const (
 	// gateway.networking.k8s.io/v1. The HTTPRoute is created as soon as the cluster
 	// serves the kind.
 	ReasonGatewayAPIMissing = "GatewayAPIMissing"
-)
-
-// Reasons of DependencyReady. Ready and Deployed repeat them when they are the cause.
-const (
-	// ReasonWaiting means that the DemoApp named in waitFor does not exist, is not
-	// deployed, or is being deleted. If that DemoApp sets waitForReady, the reason also
-	// stands until its deployed revision has been healthy once.
-	ReasonWaiting = "Waiting"
-	// ReasonDependencyDeployed means that the DemoApp named in waitFor is deployed.
-	ReasonDependencyDeployed = "DependencyDeployed"
-	// ReasonDependencyCycle means that the chain of waitFor leads back to this DemoApp.
-	// The reason is terminal: one of the DemoApps in the message must change.
-	ReasonDependencyCycle = "DependencyCycle"
-)
-
-// Reasons why the API key that apiKeyFrom names is unavailable. Ready, Deployed and
-// Reconciling carry them. The release is deployed as soon as the key is available.
-const (
-	// ReasonSecretNotFound means that the Secret does not exist.
-	ReasonSecretNotFound = "SecretNotFound"
-	// ReasonKeyNotFound means that the Secret does not have the key.
-	ReasonKeyNotFound = "KeyNotFound"
-	// ReasonKeyInvalid means that the value is outside the limits of apiKey or is not
-	// valid UTF-8.
-	ReasonKeyInvalid = "KeyInvalid"
 )
 
 // Reasons of Ready and Reconciling during deletion.

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/test/crd"
 )
 
@@ -52,7 +53,7 @@ func TestDemoAppDefaults(t *testing.T) {
 			spec: `{apiKeyFrom: {name: s, key: k}, replicaCount: 3, image: a, message: m, waitFor: b, service: {type: LoadBalancer, port: 443}}`,
 			want: v1alpha1.DemoAppSpec{
 				ReplicaCount: &three, Image: "a", Message: "m", WaitFor: "b",
-				APIKeyFrom: &v1alpha1.SecretKeyReference{Name: "s", Key: "k"},
+				APIKeyFrom: &releasev1alpha1.SecretKeyReference{Name: "s", Key: "k"},
 				Service:    v1alpha1.ServiceSpec{Type: v1alpha1.ServiceTypeLoadBalancer, Port: 443},
 			},
 		},

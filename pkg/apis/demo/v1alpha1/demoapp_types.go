@@ -140,7 +140,7 @@ type DemoAppSpec struct {
 	// watched: a changed value restarts the pods, and the operator waits for a missing
 	// Secret.
 	// +optional
-	APIKeyFrom *SecretKeyReference `json:"apiKeyFrom,omitempty"`
+	APIKeyFrom *releasev1alpha1.SecretKeyReference `json:"apiKeyFrom,omitempty"`
 
 	// service configures the Service. Defaults to port 80 of a ClusterIP Service.
 	// +kubebuilder:default={}
@@ -185,24 +185,6 @@ type DemoAppSpec struct {
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +optional
 	Values *runtime.RawExtension `json:"values,omitempty"`
-}
-
-// SecretKeyReference names one key of a Secret in the namespace of the object that refers
-// to it.
-type SecretKeyReference struct {
-	// name is the name of the Secret.
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=253
-	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="must be the name of a Secret: lower-case letters, digits, '-' and '.', beginning and ending with a letter or digit"
-	// +required
-	Name string `json:"name"`
-
-	// key is the key within the Secret's data.
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=253
-	// +kubebuilder:validation:XValidation:rule="self.matches('^[-._a-zA-Z0-9]+$')",message="must be a key of the Secret: letters, digits, '-', '_' and '.'"
-	// +required
-	Key string `json:"key"`
 }
 
 // ServiceType is a type of a core Service.

@@ -74,11 +74,6 @@ func (in PendingRemoval) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
-func (in SecretKeyReference) OpenAPIModelName() string {
-	return "com.github.example.demoapp-controller.pkg.apis.demo.v1alpha1.SecretKeyReference"
-}
-
-// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in ServiceSpec) OpenAPIModelName() string {
 	return "com.github.example.demoapp-controller.pkg.apis.demo.v1alpha1.ServiceSpec"
 }

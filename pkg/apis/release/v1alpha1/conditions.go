@@ -37,6 +37,9 @@ const (
 	// ConditionLicensed reports the last answer of the license server. It is absent
 	// without a license server.
 	ConditionLicensed = "Licensed"
+	// ConditionDependencyReady says whether the objects that waitFor names are ready. The condition is
+	// absent without waitFor.
+	ConditionDependencyReady = "DependencyReady"
 	// ConditionRemediated is True after the failed attempts exhausted their retries and
 	// were remediated. It is removed when the spec changes or an upgrade succeeds.
 	ConditionRemediated = "Remediated"
@@ -151,6 +154,34 @@ const (
 	// metadata that only the API server sets, or fields that the API server does not know. The
 	// message names file, object and field.
 	ReasonManifestAdjusted = "ManifestAdjusted"
+)
+
+// Reasons of DependencyReady. Ready and Deployed repeat them when they are the cause.
+const (
+	// ReasonWaiting means that an object that waitFor names does not exist, is not deployed or ready,
+	// or is being deleted. If that object sets waitForReady, the reason also stands until its deployed
+	// revision has been healthy once.
+	ReasonWaiting = "Waiting"
+	// ReasonDependencyDeployed means that all objects that waitFor names are deployed or ready.
+	ReasonDependencyDeployed = "DependencyDeployed"
+	// ReasonDependencyCycle means that the chain of waitFor leads back to this object. The reason is
+	// terminal: one of the objects in the message must change.
+	ReasonDependencyCycle = "DependencyCycle"
+	// ReasonDependencyRefused means that waitFor names too many objects, or an object of another
+	// namespace that the operator does not share. The reason is terminal: waitFor must change.
+	ReasonDependencyRefused = "DependencyRefused"
+)
+
+// Reasons why a key of a Secret that the object names, such as apiKeyFrom of a DemoApp, is
+// unavailable. Ready, Deployed and Reconciling carry them. The release is deployed as soon as the
+// key is available.
+const (
+	// ReasonSecretNotFound means that the Secret does not exist.
+	ReasonSecretNotFound = "SecretNotFound"
+	// ReasonKeyNotFound means that the Secret does not have the key.
+	ReasonKeyNotFound = "KeyNotFound"
+	// ReasonKeyInvalid means that the value is too short, too long or not valid UTF-8.
+	ReasonKeyInvalid = "KeyInvalid"
 )
 
 // Reasons why values that valuesFrom names are unavailable. Ready, Deployed and

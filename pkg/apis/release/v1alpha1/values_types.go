@@ -48,3 +48,48 @@ type ValuesReference struct {
 	// +optional
 	Optional bool `json:"optional,omitempty"`
 }
+
+// SecretKeyReference names one key of a Secret in the namespace of the object that refers
+// to it.
+type SecretKeyReference struct {
+	// name is the name of the Secret.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="must be the name of a Secret: lower-case letters, digits, '-' and '.', beginning and ending with a letter or digit"
+	// +required
+	Name string `json:"name"`
+
+	// key is the key within the Secret's data.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[-._a-zA-Z0-9]+$')",message="must be a key of the Secret: letters, digits, '-', '_' and '.'"
+	// +required
+	Key string `json:"key"`
+}
+
+// DependencyReference names an object that has the condition Ready or Deployed.
+type DependencyReference struct {
+	// apiVersion is the API version of the object, such as database.example.com/v1.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=317
+	// +required
+	APIVersion string `json:"apiVersion"`
+
+	// kind is the kind of the object.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	// +required
+	Kind string `json:"kind"`
+
+	// name is the name of the object.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +required
+	Name string `json:"name"`
+
+	// namespace is the namespace of the object. Defaults to the namespace of the object that waits.
+	// Another namespace must be among those of the operator's flag --shared-dependencies.
+	// +kubebuilder:validation:MaxLength=63
+	// +optional
+	Namespace string `json:"namespace,omitempty"`
+}

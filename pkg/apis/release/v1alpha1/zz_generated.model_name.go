@@ -9,6 +9,11 @@
 package v1alpha1
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in DependencyReference) OpenAPIModelName() string {
+	return "com.github.example.demoapp-controller.pkg.apis.release.v1alpha1.DependencyReference"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in DeployedRelease) OpenAPIModelName() string {
 	return "com.github.example.demoapp-controller.pkg.apis.release.v1alpha1.DeployedRelease"
 }
@@ -56,6 +61,11 @@ func (in Remediation) OpenAPIModelName() string {
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in RevisionDigest) OpenAPIModelName() string {
 	return "com.github.example.demoapp-controller.pkg.apis.release.v1alpha1.RevisionDigest"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in SecretKeyReference) OpenAPIModelName() string {
+	return "com.github.example.demoapp-controller.pkg.apis.release.v1alpha1.SecretKeyReference"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.

@@ -5,51 +5,17 @@ package demoapp
 
 import (
 	"errors"
-	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
 	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller"
-	"github.com/example/demoapp-controller/pkg/controller/release"
 	"github.com/example/demoapp-controller/pkg/controller/release/releasetest"
-	"github.com/example/demoapp-controller/pkg/controller/release/values"
 	"github.com/example/demoapp-controller/test/expect"
 )
-
-func TestCheckKey(t *testing.T) {
-	tests := []struct {
-		name, value string
-		message     string
-	}{
-		{"shortest", "12345678", ""},
-		{"longest", strings.Repeat("x", 1024), ""},
-		{"counted in characters", strings.Repeat("ü", 1024), ""},
-		{"too short", "secret7", `Key "k" of Secret "keys" has 7 characters; it must have 8 to 1024`},
-		{"empty", "", `Key "k" of Secret "keys" has 0 characters; it must have 8 to 1024`},
-		{"too long", strings.Repeat("secret", 171), `Key "k" of Secret "keys" has 1026 characters; it must have 8 to 1024`},
-		{"not UTF-8", "secret\xff\xfe", `Key "k" of Secret "keys" is not text (UTF-8)`},
-	}
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			problem := checkKey(v1alpha1.SecretKeyReference{Name: "keys", Key: "k"}, values.Found{Text: test.value})
-			if test.message == "" {
-				if problem != nil {
-					t.Errorf("refused: %s", problem.Message)
-				}
-				return
-			}
-			if problem == nil {
-				t.Fatal("not refused")
-			}
-			expect.Equal(t, "blocker", release.Blocker{Reason: v1alpha1.ReasonKeyInvalid, Message: test.message}, *problem)
-		})
-	}
-}
 
 func TestInstallWaitsForKey(t *testing.T) {
 	tests := []struct {
@@ -60,20 +26,20 @@ func TestInstallWaitsForKey(t *testing.T) {
 		calls   []string
 	}{
 		{
-			"no Secret", nil, v1alpha1.ReasonSecretNotFound,
+			"no Secret", nil, releasev1alpha1.ReasonSecretNotFound,
 			`Secret "keys", which is to hold key "k", does not exist in this namespace`,
 			[]string{"patch demoapps a", "apply demoapps/status a"},
 		},
 		{
 			"no key",
 			map[string]string{"other": plainKey},
-			v1alpha1.ReasonKeyNotFound, `Secret "keys" has no key "k"`,
+			releasev1alpha1.ReasonKeyNotFound, `Secret "keys" has no key "k"`,
 			[]string{"patch demoapps a", "get secrets keys", "apply demoapps/status a"},
 		},
 		{
 			"too short",
 			map[string]string{"k": "secret"},
-			v1alpha1.ReasonKeyInvalid,
+			releasev1alpha1.ReasonKeyInvalid,
 			`Key "k" of Secret "keys" has 6 characters; it must have 8 to 1024`,
 			[]string{"patch demoapps a", "get secrets keys", "apply demoapps/status a"},
 		},

@@ -166,6 +166,9 @@ func (c claims) obstacle(app *v1alpha1.DemoApp, others []*v1alpha1.DemoApp) (mes
 	}
 }
 
+// maxRing is the number of apps of the largest ring of hosts that is found.
+const maxRing = 32
+
 // isRing reports whether the app that uses a host waits, directly or not, for the host of
 // this app. None of the apps in such a ring would ever get its host. A ring of more than
 // maxRing apps is not found.

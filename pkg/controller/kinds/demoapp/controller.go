@@ -8,8 +8,7 @@ import (
 	"fmt"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
@@ -42,18 +41,13 @@ type Deps struct {
 	// Apps writes DemoApps. AppInformers read them, keyed by the watched namespace.
 	Apps         democlient.DemoAppsGetter
 	AppInformers map[string]cache.SharedIndexInformer
-	// Secrets reads the Secrets that apiKeyFrom and valuesFrom name. SecretInformers
-	// watch the metadata of all Secrets, keyed like AppInformers.
-	Secrets         corev1client.SecretsGetter
-	SecretInformers map[string]cache.SharedIndexInformer
-	// ConfigMapWatches watch the metadata of all ConfigMaps, keyed like AppInformers.
-	// They start when a DemoApp first names a ConfigMap in valuesFrom.
-	ConfigMapWatches map[string]values.Watch
+	// Sources reads the Secrets and ConfigMaps that apiKeyFrom and valuesFrom name.
+	Sources *values.Sources
+	// Dependencies know the apps that others wait for.
+	Dependencies *release.Dependencies
 	// IngressClasses watches the metadata of all IngressClasses. HTTPRouteDefinition watches the
 	// [served.Definition] named [HTTPRouteCRD]. Both start when a DemoApp first needs them.
 	IngressClasses, HTTPRouteDefinition values.Watch
-	// ConfigMaps reads the ConfigMaps that valuesFrom names.
-	ConfigMaps corev1client.ConfigMapsGetter
 	// Audit stores the audit records of deleted DemoApps.
 	Audit *audit.Trail
 
@@ -104,26 +98,22 @@ type Controller struct {
 	// deleted has the audit records of the apps in deletion, by name.
 	deleted      controller.Memory[audit.Record]
 	recorder     events.EventRecorder
-	sources      *values.Sources
 	capabilities *capabilities
 	reservations reservations
 	registries   registries.List
 	images       images.Table
-	// valueNames are the names of values that the chart itself uses. They are not secret.
-	valueNames map[string]bool
 }
 
 // New connects the controller to its informers and to the engine. It starts nothing.
 func New(deps Deps) (*Controller, error) {
 	c := &Controller{
-		chart: deps.Chart, audit: deps.Audit, recorder: deps.Recorder, valueNames: deps.Chart.ValueNames(),
+		chart: deps.Chart, audit: deps.Audit, recorder: deps.Recorder,
 		registries: deps.Registries, images: deps.Images,
 	}
 	var err error
 	if c.Loop, err = c.newLoop(deps); err != nil {
 		return nil, err
 	}
-	c.sources = values.NewSources(deps.Secrets, deps.ConfigMaps, c.Queue())
 	if err := c.watch(deps); err != nil {
 		return nil, fmt.Errorf("%s: %w", Name, err)
 	}
@@ -140,11 +130,12 @@ func (c *Controller) newLoop(deps Deps) (*release.Loop[*v1alpha1.DemoApp, v1alph
 		Status:    func(app *v1alpha1.DemoApp) *v1alpha1.DemoAppStatus { return &app.Status },
 		Finalizer: v1alpha1.Finalizer, Finalize: c.finalize, LetGo: c.letGo, Finalized: clearStatus,
 		Events: transitions,
-		Redact: c.redact,
 		Gates:  measuredGates(),
 		Forget: c.forget,
 	}, deps.loop(), deps.Engine, binding{c}, release.Options[*v1alpha1.DemoApp]{
 		Rollout: release.Rollout{Chart: deps.Chart, Limits: deps.RolloutLimits},
+		Sources: sources(deps.Sources),
+		WaitFor: waitFor, Dependencies: deps.Dependencies,
 		License: release.License[*v1alpha1.DemoApp]{
 			Server: deps.Licenses, Retry: deps.LicenseRetry,
 			Image: func(app *v1alpha1.DemoApp) string { return imageOf(app.Spec, deps.Images) },
@@ -153,9 +144,37 @@ func (c *Controller) newLoop(deps Deps) (*release.Loop[*v1alpha1.DemoApp, v1alph
 	})
 }
 
+// apiKeyFrom is the field that names the Secret of the API key. Its value has the limits of apiKey in the
+// API, in characters, which the API server cannot check.
+const (
+	apiKeyFrom   = "apiKeyFrom"
+	minKeyLength = 8
+	maxKeyLength = 1024
+)
+
+// sources are the ConfigMaps and Secrets that an app names.
+func sources(reader *values.Sources) release.Sources[*v1alpha1.DemoApp] {
+	return release.Sources[*v1alpha1.DemoApp]{
+		Reader: reader,
+		Keys: func(app *v1alpha1.DemoApp) []release.SecretKey {
+			return []release.SecretKey{{Field: apiKeyFrom, From: app.Spec.APIKeyFrom, MinLength: minKeyLength, MaxLength: maxKeyLength}}
+		},
+		ValuesFrom: func(app *v1alpha1.DemoApp) ([]releasev1alpha1.ValuesReference, *runtime.RawExtension) {
+			return app.Spec.ValuesFrom, app.Spec.Values
+		},
+	}
+}
+
+// waitFor is the app that an app waits for.
+func waitFor(app *v1alpha1.DemoApp) []release.Dependency {
+	if app.Spec.WaitFor == "" {
+		return nil
+	}
+	return []release.Dependency{{Kind: demoAppKind, Name: cache.NewObjectName(app.Namespace, app.Spec.WaitFor)}}
+}
+
 // forget removes the state of a deleted app.
 func (c *Controller) forget(key cache.ObjectName) {
-	c.sources.Use(key, nil)
 	c.releaseClaims(key)
 	c.deleted.Forget(key)
 	c.capabilities.forget(key)
@@ -168,37 +187,15 @@ func (c *Controller) watch(deps Deps) error {
 			return err
 		}
 	}
-	for namespace, informer := range deps.SecretInformers {
-		c.sources.Watch(releasev1alpha1.ValuesFromSecret, namespace, informer.GetIndexer())
-		synced, err := controller.AddHandler("secrets", informer, c.sourceHandler(releasev1alpha1.ValuesFromSecret))
-		if err != nil {
-			return err
-		}
-		c.Await(synced)
-	}
-	// The controller starts before the watches on demand are synced. An app that needs
-	// one waits in the queue.
-	for namespace, watch := range deps.ConfigMapWatches {
-		c.sources.WatchOnDemand(releasev1alpha1.ValuesFromConfigMap, namespace, watch)
-		if _, err := controller.AddHandler("configmaps", watch.Informer(), c.sourceHandler(releasev1alpha1.ValuesFromConfigMap)); err != nil {
-			return err
-		}
-	}
 	return c.watchCapabilities(deps.IngressClasses, deps.HTTPRouteDefinition)
 }
 
-func (c *Controller) sourceHandler(kind releasev1alpha1.ValuesKind) cache.TypedResourceEventHandler[*metav1.PartialObjectMetadata] {
-	return controller.MapHandler(c.Queue(), c.readersOf(kind), controller.Always[*metav1.PartialObjectMetadata](controller.SpecChange))
-}
-
 func (c *Controller) watchApps(informer cache.SharedIndexInformer) error {
-	indexers := cache.Indexers{byDependency: dependencyIndex, bySource: sourceIndex, byCapability: capabilityIndex}
+	indexers := cache.Indexers{byCapability: capabilityIndex}
 	if err := errors.Join(informer.AddIndexers(indexers), hosts.AddIndex(informer), nodePorts.AddIndex(informer)); err != nil {
 		return fmt.Errorf("index DemoApps: %w", err)
 	}
-	dependants, err1 := controller.AddHandler("dependants of demoapps", informer,
-		controller.MapHandler(c.Queue(), c.dependants, dependencyChanged))
-	rivals, err2 := controller.AddHandler("rivals of demoapps", informer, controller.MapHandler(c.Queue(), c.rivals, claimsChanged))
-	c.Await(dependants, rivals)
-	return errors.Join(err1, err2)
+	rivals, err := controller.AddHandler("rivals of demoapps", informer, controller.MapHandler(c.Queue(), c.rivals, claimsChanged))
+	c.Await(rivals)
+	return err
 }

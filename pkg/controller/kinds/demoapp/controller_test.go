@@ -46,7 +46,7 @@ func live(t *testing.T, play func(t *testing.T, w *world)) {
 		w.metadata = metadataClient(t)
 		secrets := metadatainformer.NewSharedInformerFactory(w.metadata, 0)
 		w.apps = apps.Demo().V1alpha1().DemoApps().Informer()
-		w.secrets = secrets.ForResource(corev1.SchemeGroupVersion.WithResource("secrets")).Informer()
+		w.secrets = &watched{informer: secrets.ForResource(corev1.SchemeGroupVersion.WithResource("secrets")).Informer()}
 		w.audited = secrets.ForResource(corev1.SchemeGroupVersion.WithResource("configmaps")).Informer()
 		w.classes = &watched{informer: secrets.ForResource(ingressClasses).Informer()}
 		w.dynamic = dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(),
@@ -257,45 +257,21 @@ func TestCachesToSync(t *testing.T) {
 	for _, synced := range newWorld(t).controller.Synced() {
 		names = append(names, synced.Name)
 	}
-	expect.Equal(t, "caches", []string{"demoapp", "release records", "dependants of demoapps", "rivals of demoapps", "secrets", "audit records"}, names)
+	expect.Equal(t, "caches", []string{"demoapp", "dependants of demoapp", "release records", "rivals of demoapps", "audit records"}, names)
 }
 
 func TestNewFails(t *testing.T) {
-	apps := func(t *testing.T, w *world) cache.SharedIndexInformer {
-		t.Helper()
-		return externalversions.NewSharedInformerFactory(w.demo, 0).Demo().V1alpha1().DemoApps().Informer()
-	}
-	stopped := func(t *testing.T, informer cache.SharedIndexInformer) cache.SharedIndexInformer {
-		t.Helper()
-		ctx, cancel := context.WithCancel(t.Context())
-		cancel()
-		informer.RunWithContext(ctx)
-		return informer
-	}
-	tests := []struct {
-		name          string
-		apps, secrets func(t *testing.T, w *world) cache.SharedIndexInformer
-	}{
-		{"informer of apps that was stopped", func(t *testing.T, w *world) cache.SharedIndexInformer {
-			t.Helper()
-			return stopped(t, apps(t, w))
-		}, func(t *testing.T, w *world) cache.SharedIndexInformer { t.Helper(); return w.secrets }},
-		{"informer of Secrets that was stopped", apps, func(t *testing.T, w *world) cache.SharedIndexInformer {
-			t.Helper()
-			return stopped(t, w.secrets)
-		}},
-	}
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			w := newWorld(t)
-			_, err := New(Deps{
-				AppInformers:    map[string]cache.SharedIndexInformer{"": test.apps(t, w)},
-				SecretInformers: map[string]cache.SharedIndexInformer{"": test.secrets(t, w)},
-				Engine:          w.engine, Chart: testChart(t, "1.0.0"), Clock: w.clock,
-			})
-			if err == nil {
-				t.Error("no error")
-			}
-		})
+	w := newWorld(t)
+	apps := externalversions.NewSharedInformerFactory(w.demo, 0).Demo().V1alpha1().DemoApps().Informer()
+	stopped, cancel := context.WithCancel(t.Context())
+	cancel()
+	apps.RunWithContext(stopped)
+
+	_, err := New(Deps{
+		AppInformers: map[string]cache.SharedIndexInformer{"": apps}, Sources: w.sources,
+		Engine: w.engine, Chart: testChart(t, "1.0.0"), Clock: w.clock,
+	})
+	if err == nil {
+		t.Error("no error for an informer of apps that was stopped")
 	}
 }

@@ -9,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
@@ -79,17 +78,7 @@ func clearStatus(p *pass, _ event.Event) {
 
 // blockDeletion reports why the deletion cannot complete. The deletion is always retried.
 func (c *Controller) blockDeletion(ctx context.Context, p *pass, reason string, cause error) error {
-	cause = c.redact(ctx, p.Object, cause)
+	cause = c.Redact(ctx, p.Object, cause)
 	p.Conditions().MarkReconciling(reason, "Deletion waits: "+cause.Error())
 	return cause
-}
-
-// redact removes from an error the app's key and what its values have from Secrets, as far
-// as these can be read: a Secret that cannot be read now was not read before the error.
-func (c *Controller) redact(ctx context.Context, app *v1alpha1.DemoApp, err error) error {
-	key := cache.MetaObjectToName(app)
-	c.sources.Use(key, sourcesOf(app))
-	apiKey, _, _ := c.observeAPIKey(ctx, app)
-	collected, _ := c.sources.Collect(ctx, key, app.Spec.ValuesFrom, app.Spec.Values, c.valueNames)
-	return redactorOf(app, apiKey, collected).Error(err)
 }

@@ -75,10 +75,11 @@ type world struct {
 	// registries are the allowed registries; all by default.
 	registries registries.List
 
-	apps, secrets cache.SharedIndexInformer
+	apps cache.SharedIndexInformer
 	// audited is the informer of audit records.
-	audited    cache.SharedIndexInformer
-	configMaps *watched
+	audited             cache.SharedIndexInformer
+	secrets, configMaps *watched
+	sources             *values.Sources
 	// classes are the IngressClasses. definition is the CustomResourceDefinition of
 	// HTTPRoute.
 	classes, definition *watched
@@ -116,9 +117,7 @@ func newWorld(t *testing.T) *world {
 func (w *world) start(chart *chart.Chart) {
 	w.t.Helper()
 	w.apps = externalversions.NewSharedInformerFactory(w.demo, 0).Demo().V1alpha1().DemoApps().Informer()
-	w.secrets = cache.NewSharedIndexInformer(&cache.ListWatch{}, &metav1.PartialObjectMetadata{}, 0,
-		cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
-	w.configMaps, w.classes, w.definition = newWatched(), newWatched(), newWatched()
+	w.secrets, w.configMaps, w.classes, w.definition = newWatched(), newWatched(), newWatched(), newWatched()
 	w.audited = cache.NewSharedIndexInformer(&cache.ListWatch{}, &metav1.PartialObjectMetadata{}, 0, cache.Indexers{})
 	w.build(chart, w.clock)
 }
@@ -156,12 +155,14 @@ func (w *world) build(chart *chart.Chart, clock clock.WithTicker) {
 		ConfigMaps: w.kube.CoreV1(), Namespaces: w.kube.CoreV1(), Informer: w.audited, Clock: clock,
 	})
 	expect.NoError(w.t, err)
+	w.sources, err = values.NewSources(values.Config{
+		Secrets: w.kube.CoreV1(), ConfigMaps: w.kube.CoreV1(),
+		SecretWatches: map[string]values.Watch{"": w.secrets}, ConfigMapWatches: map[string]values.Watch{"": w.configMaps},
+	})
+	expect.NoError(w.t, err)
 	w.controller, err = New(Deps{
 		Apps: w.demo.DemoV1alpha1(), AppInformers: map[string]cache.SharedIndexInformer{"": w.apps},
-		Secrets: w.kube.CoreV1(), SecretInformers: map[string]cache.SharedIndexInformer{"": w.secrets},
-		ConfigMapWatches: map[string]values.Watch{"": w.configMaps},
-		IngressClasses:   w.classes, HTTPRouteDefinition: w.definition,
-		ConfigMaps: w.kube.CoreV1(), Audit: trail,
+		Sources: w.sources, IngressClasses: w.classes, HTTPRouteDefinition: w.definition, Audit: trail,
 		Engine: w.engine, Chart: chart, Recorder: w.recorder, Clock: clock, Metrics: controller.NewMetrics(prometheus.NewRegistry()),
 		ResyncPeriod: resync, RolloutLimits: w.rolloutLimits, Registries: w.registries,
 	})
@@ -272,7 +273,7 @@ func (w *world) sync() {
 	expect.NoError(w.t, err)
 	items, err = meta.ExtractList(secrets)
 	expect.NoError(w.t, err)
-	fill(w.t, w.secrets, metadataOf(w.t, items))
+	fill(w.t, w.secrets.informer, metadataOf(w.t, items))
 	configMaps, err := w.kube.Tracker().List(corev1.SchemeGroupVersion.WithResource("configmaps"),
 		corev1.SchemeGroupVersion.WithKind("ConfigMap"), "")
 	expect.NoError(w.t, err)
@@ -386,7 +387,7 @@ func says(message string) func(*v1alpha1.DemoApp) {
 func keyFrom(secret, key string) func(*v1alpha1.DemoApp) {
 	return func(app *v1alpha1.DemoApp) {
 		app.Spec.APIKey = ""
-		app.Spec.APIKeyFrom = &v1alpha1.SecretKeyReference{Name: secret, Key: key}
+		app.Spec.APIKeyFrom = &releasev1alpha1.SecretKeyReference{Name: secret, Key: key}
 	}
 }
 

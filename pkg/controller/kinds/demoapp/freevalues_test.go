@@ -86,12 +86,13 @@ func TestValuesAreMergedInOrder(t *testing.T) {
 
 	w.change("a", func(app *v1alpha1.DemoApp) { app.Spec.ValuesFrom, app.Spec.Values = nil, nil })
 	w.passes("a", controller.SpecChange)
-	expect.Equal(t, "cached bytes without users", 0, w.controller.sources.Kept())
+	expect.Equal(t, "cached bytes without users", 0, w.sources.Kept())
 	expect.Equal(t, "a", nil, w.engine.Desired.Values["a"])
 }
 
-func TestConfigMapsAreWatchedOnDemand(t *testing.T) {
+func TestSourcesAreWatchedOnDemand(t *testing.T) {
 	w := deployed(t)
+	expect.Equal(t, "Need calls for Secrets without apiKeyFrom", 0, w.secrets.needed)
 	w.create(newApp("b", keyFrom("keys", "k"), specValues(`{"a": 1}`)))
 	w.passes("b", controller.SpecChange)
 	expect.Equal(t, "Need calls without valuesFrom", 0, w.configMaps.needed)

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller"
 	"github.com/example/demoapp-controller/pkg/controller/release"
 	"github.com/example/demoapp-controller/pkg/helm"
@@ -67,7 +68,7 @@ func (c *Controller) check(app *v1alpha1.DemoApp, in release.GateInput, requeste
 			kept = append(kept, claims.describe(app)+" is this DemoApp's")
 		}
 	}
-	if dependency := meta.FindStatusCondition(in.Status.Conditions, v1alpha1.ConditionDependencyReady); dependency != nil {
+	if dependency := meta.FindStatusCondition(in.Status.Conditions, releasev1alpha1.ConditionDependencyReady); dependency != nil {
 		kept = append(kept, "waitFor: "+dependency.Message)
 	}
 	return kept, broken, stalled

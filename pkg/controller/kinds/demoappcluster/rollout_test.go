@@ -128,7 +128,7 @@ func TestIsServing(t *testing.T) {
 	}{
 		{"no status", &v1alpha1.DemoApp{}, false, false},
 		{"held", held(as), true, false},
-		{"held by a missing key", with(v1alpha1.ReasonSecretNotFound, as), true, false},
+		{"held by a missing key", with(releasev1alpha1.ReasonSecretNotFound, as), true, false},
 		{"held, newest spec deployed", held(func(a *v1alpha1.DemoApp) { a.Status.Conditions[0].ObservedGeneration = 2 }), true, true},
 		{"status of an older generation", held(func(a *v1alpha1.DemoApp) { a.Generation = 3 }), false, false},
 		{"never deployed", held(func(a *v1alpha1.DemoApp) { a.Status.DeployedRelease = nil }), false, false},

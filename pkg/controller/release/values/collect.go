@@ -41,7 +41,7 @@ type Collected struct {
 // which are not secret. While a watch is not synced, the error wraps a
 // *controller.UnfilledError. A result that comes with an error has the secrets that were read.
 func (s *Sources) Collect(
-	ctx context.Context, owner cache.ObjectName, references []releasev1alpha1.ValuesReference, inline *runtime.RawExtension, names map[string]bool,
+	ctx context.Context, owner Owner, references []releasev1alpha1.ValuesReference, inline *runtime.RawExtension, names map[string]bool,
 ) (Collected, error) {
 	var unfilled error
 	budget, found := newBudget(), Collected{}
@@ -83,9 +83,9 @@ func (s *Sources) Collect(
 
 // readReference reads the values of one reference, within the budget.
 func (s *Sources) readReference(
-	ctx context.Context, owner cache.ObjectName, from releasev1alpha1.ValuesReference, budget *budget,
+	ctx context.Context, owner Owner, from releasev1alpha1.ValuesReference, budget *budget,
 ) (map[string]any, *Problem, error) {
-	key := KeyOf(owner.Namespace, from)
+	key := KeyOf(owner.Name.Namespace, from)
 	got, err := s.Read(ctx, owner, key)
 	var unfilled *controller.UnfilledError
 	if errors.As(err, &unfilled) && unfilled.Failure != nil {

@@ -6,6 +6,8 @@ package values
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -27,7 +29,7 @@ type Object struct {
 	Name cache.ObjectName
 }
 
-// String returns the object's kind, namespace and name, for an index of owners.
+// String returns the object's kind, namespace and name.
 func (o Object) String() string { return string(o.Kind) + "/" + o.Name.String() }
 
 // Key identifies one key of such an object.
@@ -37,9 +39,24 @@ type Key struct {
 	Key string
 }
 
-// Sources reads single keys of ConfigMaps and Secrets. It watches the objects' metadata
-// and caches the keys in use. An object is read only after it has changed, and is never
-// kept as a whole.
+// Owner is an object that reads keys. Its queue tells apart owners of several kinds.
+type Owner struct {
+	Queue controller.Enqueuer
+	Name  cache.ObjectName
+}
+
+// Config has the clients and watches of [Sources].
+type Config struct {
+	Secrets    corev1client.SecretsGetter
+	ConfigMaps corev1client.ConfigMapsGetter
+	// SecretWatches and ConfigMapWatches watch the metadata of all Secrets and ConfigMaps, by
+	// watched namespace. They start when an owner first needs them.
+	SecretWatches, ConfigMapWatches map[string]Watch
+}
+
+// Sources reads single keys of ConfigMaps and Secrets, for all kinds of a process. It watches the
+// objects' metadata and caches the keys in use. An object is read only after it has changed, and is
+// never kept as a whole. A change enqueues the owners that use the object.
 type Sources struct {
 	// Limit is the maximum size of all cached values, in bytes; 32 MiB by default. The
 	// largest objects beyond it are read in each pass that needs them.
@@ -47,19 +64,16 @@ type Sources struct {
 
 	secrets    corev1client.SecretsGetter
 	configMaps corev1client.ConfigMapsGetter
-	// metadata has the cached metadata, and needs the watches that start on demand, both
-	// by kind.
+	// watches and metadata have the watches and their caches, by kind.
+	watches  map[releasev1alpha1.ValuesKind]map[string]Watch
 	metadata map[releasev1alpha1.ValuesKind]controller.Scoped[*metav1.PartialObjectMetadata]
-	needs    map[releasev1alpha1.ValuesKind]map[string]Watch
-	// queue gets the owners that read a key before its watch was synced.
-	queue controller.Enqueuer
 
 	mu    sync.Mutex
 	known map[Object]*knownObject
 	// kept is the size of all values in known.
 	kept int
 	// users are the keys that each owner uses.
-	users map[cache.ObjectName][]Key
+	users map[Owner][]Key
 }
 
 // knownObject caches the keys in use of an object.
@@ -67,6 +81,8 @@ type knownObject struct {
 	uid             types.UID
 	resourceVersion string
 	values          map[string]knownValue
+	// readers has the number of keys that each owner uses.
+	readers map[Owner]int
 }
 
 // size is the size of the object's cached values, in bytes.
@@ -84,18 +100,29 @@ type knownValue struct {
 	found bool
 }
 
-// NewSources returns Sources that read with the clients. When a watch is synced, the
-// owners that waited for it are enqueued in queue.
-func NewSources(secrets corev1client.SecretsGetter, configMaps corev1client.ConfigMapsGetter, queue controller.Enqueuer) *Sources {
-	return &Sources{
-		secrets: secrets, configMaps: configMaps, queue: queue,
-		metadata: map[releasev1alpha1.ValuesKind]controller.Scoped[*metav1.PartialObjectMetadata]{
-			releasev1alpha1.ValuesFromSecret: {}, releasev1alpha1.ValuesFromConfigMap: {},
+// NewSources returns Sources that read with the clients of config.
+func NewSources(config Config) (*Sources, error) {
+	s := &Sources{
+		secrets: config.Secrets, configMaps: config.ConfigMaps, Limit: defaultLimit,
+		watches: map[releasev1alpha1.ValuesKind]map[string]Watch{
+			releasev1alpha1.ValuesFromSecret: config.SecretWatches, releasev1alpha1.ValuesFromConfigMap: config.ConfigMapWatches,
 		},
-		needs: map[releasev1alpha1.ValuesKind]map[string]Watch{releasev1alpha1.ValuesFromConfigMap: {}},
-		known: map[Object]*knownObject{}, Limit: defaultLimit,
-		users: map[cache.ObjectName][]Key{},
+		metadata: map[releasev1alpha1.ValuesKind]controller.Scoped[*metav1.PartialObjectMetadata]{},
+		known:    map[Object]*knownObject{}, users: map[Owner][]Key{},
 	}
+	for kind, watches := range s.watches {
+		s.metadata[kind] = controller.Scoped[*metav1.PartialObjectMetadata]{}
+		for namespace, watch := range watches {
+			s.metadata[kind][namespace] = watch.Informer().GetIndexer()
+			handler := controller.MapHandler(readers{s, kind}, func(object *metav1.PartialObjectMetadata) []cache.ObjectName {
+				return []cache.ObjectName{cache.MetaObjectToName(object)}
+			}, controller.Always[*metav1.PartialObjectMetadata](controller.SpecChange))
+			if _, err := controller.AddHandler(string(kind)+"s", watch.Informer(), handler); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return s, nil
 }
 
 // Watch is an informer that starts when it is first needed.
@@ -107,15 +134,28 @@ type Watch interface {
 	Need(key cache.ObjectName, queue controller.Enqueuer) error
 }
 
-// Watch adds an indexer with the metadata of the objects of a kind in a namespace.
-func (s *Sources) Watch(kind releasev1alpha1.ValuesKind, namespace string, indexer cache.Indexer) {
-	s.metadata[kind][namespace] = indexer
+// readers is the queue of a changed object: it enqueues the owners that use the object.
+type readers struct {
+	sources *Sources
+	kind    releasev1alpha1.ValuesKind
 }
 
-// WatchOnDemand adds a watch that starts when an owner first needs it.
-func (s *Sources) WatchOnDemand(kind releasev1alpha1.ValuesKind, namespace string, watch Watch) {
-	s.metadata[kind][namespace] = watch.Informer().GetIndexer()
-	s.needs[kind][namespace] = watch
+// Enqueue implements controller.Enqueuer.
+func (r readers) Enqueue(object cache.ObjectName, why controller.Reason) {
+	for _, owner := range r.sources.readersOf(Object{r.kind, object}) {
+		owner.Queue.Enqueue(owner.Name, why)
+	}
+}
+
+// readersOf returns the owners that use keys of an object.
+func (s *Sources) readersOf(object Object) []Owner {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	known := s.known[object]
+	if known == nil {
+		return nil
+	}
+	return slices.Collect(maps.Keys(known.readers))
 }
 
 // Version identifies the content of an object without being derived from it. It is empty
@@ -136,10 +176,10 @@ type Found struct {
 
 // Read returns the value of a key for an owner that uses it. The error wraps a
 // *controller.UnfilledError while the value is not known.
-func (s *Sources) Read(ctx context.Context, owner cache.ObjectName, key Key) (Found, error) {
+func (s *Sources) Read(ctx context.Context, owner Owner, key Key) (Found, error) {
 	for _, namespace := range []string{metav1.NamespaceAll, key.Name.Namespace} {
-		if watch, ok := s.needs[key.Kind][namespace]; ok {
-			if err := watch.Need(owner, s.queue); err != nil {
+		if watch, ok := s.watches[key.Kind][namespace]; ok {
+			if err := watch.Need(owner.Name, owner.Queue); err != nil {
 				return Found{}, fmt.Errorf("%ss cannot be watched: %w", key.Kind, err)
 			}
 		}
@@ -249,15 +289,15 @@ func (s *Sources) Kept() int {
 
 // Use records the keys that an owner reads, and drops the keys that no owner reads any
 // more.
-func (s *Sources) Use(owner cache.ObjectName, keys []Key) {
+func (s *Sources) Use(owner Owner, keys []Key) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	// New keys are counted first, so that keys which stay are not dropped in between.
 	for _, key := range keys {
-		s.count(key, 1)
+		s.count(owner, key, 1)
 	}
 	for _, key := range s.users[owner] {
-		s.count(key, -1)
+		s.count(owner, key, -1)
 	}
 	if len(keys) == 0 {
 		delete(s.users, owner)
@@ -266,11 +306,14 @@ func (s *Sources) Use(owner cache.ObjectName, keys []Key) {
 	s.users[owner] = keys
 }
 
-func (s *Sources) count(key Key, change int) {
+func (s *Sources) count(owner Owner, key Key, change int) {
 	known := s.known[key.Object]
 	if known == nil {
-		known = &knownObject{values: map[string]knownValue{}}
+		known = &knownObject{values: map[string]knownValue{}, readers: map[Owner]int{}}
 		s.known[key.Object] = known
+	}
+	if known.readers[owner] += change; known.readers[owner] == 0 {
+		delete(known.readers, owner)
 	}
 	value, ok := known.values[key.Key]
 	if !ok {

@@ -24,43 +24,50 @@ import (
 )
 
 var (
-	owner         = cache.NewObjectName("ns", "a")
+	owner         = Owner{Name: cache.NewObjectName("ns", "a")}
 	fromConfigMap = releasev1alpha1.ValuesReference{Kind: releasev1alpha1.ValuesFromConfigMap, Name: "base"}
 	fromSecret    = releasev1alpha1.ValuesReference{Kind: releasev1alpha1.ValuesFromSecret, Name: "private", Key: "more"}
 )
 
-// world has Sources of a ConfigMap "base" and a Secret "private". It is the Watch of the
-// ConfigMaps.
+// world has Sources of a ConfigMap "base" and a Secret "private".
 type world struct {
-	t        *testing.T
-	kube     *kubefake.Clientset
-	calls    controllertest.Journal
-	sources  *Sources
+	t       *testing.T
+	kube    *kubefake.Clientset
+	calls   controllertest.Journal
+	sources *Sources
+	// secrets and configMaps are watched.
+	secrets, configMaps *watched
+}
+
+// watched is a Watch that the test fills. Need returns err.
+type watched struct {
 	informer cache.SharedIndexInformer
-	secrets  cache.Indexer
-	// needErr is what Need returns.
-	needErr error
+	err      error
+}
+
+// Informer implements Watch.
+func (w *watched) Informer() cache.SharedIndexInformer { return w.informer }
+
+// Need implements Watch.
+func (w *watched) Need(cache.ObjectName, controller.Enqueuer) error { return w.err }
+
+func newWatched() *watched {
+	return &watched{informer: cache.NewSharedIndexInformer(&cache.ListWatch{}, &metav1.PartialObjectMetadata{}, 0, cache.Indexers{})}
 }
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	w := &world{
-		t: t, kube: kubefake.NewClientset(), secrets: cache.NewIndexer(cache.MetaNamespaceKeyFunc, nil),
-		informer: cache.NewSharedIndexInformer(&cache.ListWatch{}, &metav1.PartialObjectMetadata{}, 0, cache.Indexers{}),
-	}
+	w := &world{t: t, kube: kubefake.NewClientset(), secrets: newWatched(), configMaps: newWatched()}
 	controllertest.Stamp(w.kube)
-	w.sources = NewSources(w.kube.CoreV1(), w.kube.CoreV1(), nil)
-	w.sources.Watch(releasev1alpha1.ValuesFromSecret, metav1.NamespaceAll, w.secrets)
-	w.sources.WatchOnDemand(releasev1alpha1.ValuesFromConfigMap, metav1.NamespaceAll, w)
+	var err error
+	w.sources, err = NewSources(Config{
+		Secrets: w.kube.CoreV1(), ConfigMaps: w.kube.CoreV1(),
+		SecretWatches: map[string]Watch{"": w.secrets}, ConfigMapWatches: map[string]Watch{"": w.configMaps},
+	})
+	expect.NoError(t, err)
 	w.kube.PrependReactor("get", "*", w.calls.React)
 	return w
 }
-
-// Informer implements Watch.
-func (w *world) Informer() cache.SharedIndexInformer { return w.informer }
-
-// Need implements Watch.
-func (w *world) Need(cache.ObjectName, controller.Enqueuer) error { return w.needErr }
 
 // configMap replaces the ConfigMap "base".
 func (w *world) configMap(data map[string]string) {
@@ -71,7 +78,7 @@ func (w *world) configMap(data map[string]string) {
 		ObjectMeta: metav1.ObjectMeta{Name: "base"}, Data: data, BinaryData: map[string][]byte{"binary": []byte("e: binary")},
 	}, metav1.CreateOptions{})
 	expect.NoError(w.t, err)
-	expect.NoError(w.t, w.informer.GetIndexer().Update(&metav1.PartialObjectMetadata{ObjectMeta: created.ObjectMeta}))
+	expect.NoError(w.t, w.configMaps.informer.GetIndexer().Update(&metav1.PartialObjectMetadata{ObjectMeta: created.ObjectMeta}))
 }
 
 // secret replaces the Secret "private".
@@ -83,16 +90,16 @@ func (w *world) secret(text string) {
 		ObjectMeta: metav1.ObjectMeta{Name: "private"}, Data: map[string][]byte{"more": []byte(text)},
 	}, metav1.CreateOptions{})
 	expect.NoError(w.t, err)
-	expect.NoError(w.t, w.secrets.Update(&metav1.PartialObjectMetadata{ObjectMeta: created.ObjectMeta}))
+	expect.NoError(w.t, w.secrets.informer.GetIndexer().Update(&metav1.PartialObjectMetadata{ObjectMeta: created.ObjectMeta}))
 }
 
 // collect reads the values of an owner, which uses exactly these references.
-func (w *world) collect(owner cache.ObjectName, inline string, references ...releasev1alpha1.ValuesReference) (Collected, error) {
+func (w *world) collect(owner Owner, inline string, references ...releasev1alpha1.ValuesReference) (Collected, error) {
 	w.t.Helper()
 	w.calls.Take()
 	var keys []Key
 	for _, reference := range references {
-		keys = append(keys, KeyOf(owner.Namespace, reference))
+		keys = append(keys, KeyOf(owner.Name.Namespace, reference))
 	}
 	w.sources.Use(owner, keys)
 	var raw *runtime.RawExtension
@@ -165,14 +172,14 @@ func TestCollectProblems(t *testing.T) {
 func TestCollectWithoutWatch(t *testing.T) {
 	w := newWorld(t)
 	w.secret("b: secret-of-b")
-	w.needErr = controller.ErrNotSynced
+	w.configMaps.err = controller.ErrNotSynced
 	found, err := w.collect(owner, "", fromConfigMap, fromSecret)
 	if !errors.Is(err, controller.ErrNotSynced) {
 		t.Errorf("error is %v", err)
 	}
 	expect.Equal(t, "the Secret behind it is redacted", true, slices.Contains(found.Secrets, "secret-of-b"))
 
-	w.needErr = &controller.UnfilledError{Failure: errors.New("no rule allows it")}
+	w.configMaps.err = &controller.UnfilledError{Failure: errors.New("no rule allows it")}
 	problems := w.problems("", fromConfigMap)
 	expect.Equal(t, "number of problems", 1, len(problems))
 	expect.Contains(t, "problem", problems[0], apimeta.ReasonObserveFailed+" false valuesFrom[0]: ConfigMaps cannot be watched: ", "no rule allows it")
@@ -208,7 +215,7 @@ func TestSourcesCacheIsLimited(t *testing.T) {
 	w.sources.Limit = 1000
 	w.configMap(map[string]string{"values.yaml": "a: " + strings.Repeat("x", 2000)})
 	w.secret("b: small")
-	big, small := cache.NewObjectName("ns", "big"), cache.NewObjectName("ns", "small")
+	big, small := Owner{Name: cache.NewObjectName("ns", "big")}, Owner{Name: cache.NewObjectName("ns", "small")}
 	for _, want := range [][]string{{"get secrets private", "get configmaps base"}, {"get configmaps base"}} {
 		var requests []string
 		_, err := w.collect(small, "", fromSecret)
@@ -222,6 +229,32 @@ func TestSourcesCacheIsLimited(t *testing.T) {
 	w.sources.Use(small, nil)
 	w.sources.Use(big, nil)
 	expect.Equal(t, "cached bytes in the end", 0, w.sources.Kept())
+}
+
+// queue records what is enqueued.
+type queue struct{ keys []string }
+
+// Enqueue implements controller.Enqueuer.
+func (q *queue) Enqueue(key cache.ObjectName, _ controller.Reason) { q.keys = append(q.keys, key.Name) }
+
+// TestChangeEnqueuesReaders: owners of two kinds may have one name.
+func TestChangeEnqueuesReaders(t *testing.T) {
+	w := newWorld(t)
+	shops, caches := &queue{}, &queue{}
+	name := cache.NewObjectName("ns", "a")
+	secret, configMap := KeyOf("ns", fromSecret), KeyOf("ns", fromConfigMap)
+	w.sources.Use(Owner{shops, name}, []Key{secret, configMap})
+	w.sources.Use(Owner{caches, name}, []Key{secret})
+	w.sources.Use(Owner{caches, name}, []Key{secret, {secret.Object, "other"}})
+
+	readers{w.sources, releasev1alpha1.ValuesFromSecret}.Enqueue(secret.Name, controller.SpecChange)
+	readers{w.sources, releasev1alpha1.ValuesFromConfigMap}.Enqueue(configMap.Name, controller.SpecChange)
+
+	expect.Equal(t, "readers of one kind", []string{"a", "a"}, shops.keys)
+	expect.Equal(t, "readers of the other kind", []string{"a"}, caches.keys)
+	w.sources.Use(Owner{caches, name}, nil)
+	readers{w.sources, releasev1alpha1.ValuesFromSecret}.Enqueue(secret.Name, controller.SpecChange)
+	expect.Equal(t, "without its keys", []string{"a"}, caches.keys)
 }
 
 func TestCheckFields(t *testing.T) {

@@ -816,7 +816,7 @@ var schemaYAML = typed.YAMLObject(`types:
         scalar: string
     - name: apiKeyFrom
       type:
-        namedType: com.github.example.demoapp-controller.pkg.apis.demo.v1alpha1.SecretKeyReference
+        namedType: com.github.example.demoapp-controller.pkg.apis.release.v1alpha1.SecretKeyReference
     - name: drift
       type:
         namedType: com.github.example.demoapp-controller.pkg.apis.release.v1alpha1.DriftPolicy
@@ -1009,17 +1009,6 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: until
       type:
         namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
-- name: com.github.example.demoapp-controller.pkg.apis.demo.v1alpha1.SecretKeyReference
-  map:
-    fields:
-    - name: key
-      type:
-        scalar: string
-      default: ""
-    - name: name
-      type:
-        scalar: string
-      default: ""
 - name: com.github.example.demoapp-controller.pkg.apis.demo.v1alpha1.ServiceSpec
   map:
     fields:
@@ -1485,6 +1474,17 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         scalar: numeric
       default: 0
+- name: com.github.example.demoapp-controller.pkg.apis.release.v1alpha1.SecretKeyReference
+  map:
+    fields:
+    - name: key
+      type:
+        scalar: string
+      default: ""
+    - name: name
+      type:
+        scalar: string
+      default: ""
 - name: com.github.example.demoapp-controller.pkg.apis.release.v1alpha1.UpgradeWindow
   map:
     fields:

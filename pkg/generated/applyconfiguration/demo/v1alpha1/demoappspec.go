@@ -36,7 +36,7 @@ type DemoAppSpecApplyConfiguration struct {
 	// the limits of apiKey. apiKey and apiKeyFrom are mutually exclusive. The Secret is
 	// watched: a changed value restarts the pods, and the operator waits for a missing
 	// Secret.
-	APIKeyFrom *SecretKeyReferenceApplyConfiguration `json:"apiKeyFrom,omitempty"`
+	APIKeyFrom *releasev1alpha1.SecretKeyReferenceApplyConfiguration `json:"apiKeyFrom,omitempty"`
 	// service configures the Service. Defaults to port 80 of a ClusterIP Service.
 	Service *ServiceSpecApplyConfiguration `json:"service,omitempty"`
 	// ingress says how the app is reached from outside the cluster. Absent means that
@@ -100,7 +100,7 @@ func (b *DemoAppSpecApplyConfiguration) WithAPIKey(value string) *DemoAppSpecApp
 // WithAPIKeyFrom sets the APIKeyFrom field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the APIKeyFrom field is set to the value of the last call.
-func (b *DemoAppSpecApplyConfiguration) WithAPIKeyFrom(value *SecretKeyReferenceApplyConfiguration) *DemoAppSpecApplyConfiguration {
+func (b *DemoAppSpecApplyConfiguration) WithAPIKeyFrom(value *releasev1alpha1.SecretKeyReferenceApplyConfiguration) *DemoAppSpecApplyConfiguration {
 	b.APIKeyFrom = value
 	return b
 }

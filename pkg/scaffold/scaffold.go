@@ -269,7 +269,7 @@ func (o *Options) crd(c *chart.Chart, spec object) object {
 					"type": "object", "description": fmt.Sprintf("%s is a Helm release of the chart %s.", o.Kind, c.Name()),
 					"properties": object{
 						"apiVersion": object{"type": "string"}, "kind": object{"type": "string"}, "metadata": object{"type": "object"},
-						"spec": spec, "status": status(),
+						"spec": spec, "release": release(), "status": status(),
 					},
 					"x-kubernetes-validations": []any{object{
 						"fieldPath": ".metadata", "rule": "self.metadata.name.size() <= 53",
@@ -279,6 +279,13 @@ func (o *Options) crd(c *chart.Chart, spec object) object {
 			}},
 		},
 	}
+}
+
+// release returns the schema of the object release, whose fields the operator validates.
+func release() object {
+	schema := freeObject()
+	schema["description"] = "release has the release policy, such as suspend and upgradeWindow, waitFor and valuesFrom. It goes over watches.yaml."
+	return schema
 }
 
 // status returns the schema of the status that the operator writes. Fields that are not listed are

@@ -62,7 +62,7 @@ var layers = []layer{
 	{folder: parts, may: []string{children, pass, plumbing, "pkg/apis", "pkg/generated"}},
 	{folder: kinds, may: []string{parts, children, pass, plumbing, "pkg/apis", "pkg/generated"}},
 	{folder: "pkg/operator", may: []string{plumbing, shared}},
-	{folder: "pkg/operator/releasekinds", may: []string{"pkg/operator", engine, pass, plumbing, kinds + "/watches"}},
+	{folder: "pkg/operator/releasekinds", may: []string{"pkg/operator", engine, pass, plumbing, lifecycle, kinds + "/watches"}},
 	{folder: "pkg/inspect", may: []string{children, engine, lifecycle, plumbing, "pkg/apis"}},
 	{folder: "pkg/scaffold", may: []string{engine, shared}, mayInTests: []string{kinds + "/watches/file"}},
 	{folder: "pkg/ui", may: []string{"pkg/inspect"}, mayInTests: []string{children, shared}},

@@ -263,7 +263,8 @@ func (s *Server) store(key Key, live, object *unstructured.Unstructured) *unstru
 		if sameButTimes(live, object) {
 			return live
 		}
-		if !equality.Semantic.DeepEqual(live.Object["spec"], object.Object["spec"]) {
+		if !equality.Semantic.DeepEqual(live.Object["spec"], object.Object["spec"]) ||
+			!equality.Semantic.DeepEqual(live.Object["release"], object.Object["release"]) { // All but metadata and status count.
 			object.SetGeneration(live.GetGeneration() + 1)
 		}
 	}

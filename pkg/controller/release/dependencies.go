@@ -129,6 +129,14 @@ func (d *Dependencies) register(kind schema.GroupKind, loop loopKind) {
 	d.retarget()
 }
 
+// unregister removes a kind whose loop has ended. The objects that others wait for are watched instead.
+func (d *Dependencies) unregister(kind schema.GroupKind) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.loops, kind)
+	d.retarget()
+}
+
 // use records the objects that an owner waits for.
 func (d *Dependencies) use(owner values.Owner, dependencies []Dependency) {
 	d.mu.Lock()

@@ -245,6 +245,15 @@ func (l *Loop[T, S]) events(before, after T) []event.Event {
 	return found
 }
 
+// End drops the objects of a loop that has ended from what outlives it: the engine, the sources and the
+// dependencies.
+func (l *Loop[T, S]) End(keys []cache.ObjectName) {
+	for _, key := range keys {
+		l.forget(key)
+	}
+	l.dependencies.unregister(l.definition.GroupVersionKind.GroupKind())
+}
+
 // forget removes the state of a deleted object.
 func (l *Loop[T, S]) forget(key cache.ObjectName) {
 	l.Forget(key)

@@ -23,6 +23,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 
@@ -135,9 +136,14 @@ func bubble(t *testing.T, build func(*process) operator.Kind, test func(*process
 		if err != nil {
 			t.Fatal(err)
 		}
+		identities, err := metadata.NewForConfigAndClient(p.RESTConfig(), p.HTTPClient())
+		if err != nil {
+			t.Fatal(err)
+		}
 		stream := events.NewBroadcaster(nil)
 		defer stream.Shutdown()
-		p.env = operator.NewEnvironment("test", &operator.Clients{Config: p.RESTConfig(), HTTP: p.HTTPClient(), Kube: kube, Dynamic: client}, nil, stream, p.registry)
+		clients := &operator.Clients{Config: p.RESTConfig(), HTTP: p.HTTPClient(), Kube: kube, Dynamic: client, Metadata: identities}
+		p.env = operator.NewEnvironment("test", clients, nil, stream, p.registry)
 		parts, err := p.env.Build(build(p))
 		if err != nil {
 			t.Fatal(err)
@@ -246,6 +252,62 @@ func TestReload(t *testing.T) {
 		p.measured("watches_file_valid 1", `watches_file_reloads_total{result="success"} 2`)
 		p.installed("c", "")
 		p.data("a", "map[size:8 version:2.0.0]")
+	})
+}
+
+// TestObjectRelease: the object release of a custom resource has its policy, its sources and what it
+// waits for.
+func TestObjectRelease(t *testing.T) {
+	folder := t.TempDir()
+	path := writeFile(t, folder, "watches.yaml", entry("Memcached", writeChart(t, folder, "1.0.0")))
+	build := func(p *process) operator.Kind {
+		kind, err := File(p.t.Context(), &Engine{}, FileOptions{Path: path})
+		if err != nil {
+			p.t.Fatal(err)
+		}
+		return kind
+	}
+	bubble(t, build, func(p *process) {
+		base := func(size string) {
+			p.Edit("ConfigMap", "default/base", "kubectl", func(object *unstructured.Unstructured) {
+				object.Object["data"] = map[string]any{"values.yaml": "size: " + size}
+			})
+			p.wait(time.Minute)
+		}
+		set := func(release map[string]any) {
+			p.Edit("Memcached", "default/a", "kubectl", func(object *unstructured.Unstructured) {
+				object.Object["spec"], object.Object["release"] = map[string]any{}, release
+			})
+			p.wait(time.Minute)
+		}
+		says := func(want string) {
+			t.Helper()
+			if conditions := fmt.Sprint(p.Object("Memcached", "default/a").Object["status"]); !strings.Contains(conditions, want) {
+				t.Errorf("status is %s, want it to have %q", conditions, want)
+			}
+		}
+		from := []any{map[string]any{"kind": "ConfigMap", "name": "base"}}
+		waits := []any{map[string]any{"apiVersion": "cache.my.domain/v1", "kind": "Memcached", "name": "b"}}
+
+		set(map[string]any{"valuesFrom": from, "waitFor": waits})
+		says(`ConfigMap "base", which is to hold key "values.yaml", does not exist`)
+		says(`Waiting for Memcached "b", which does not exist`)
+		base("5")
+		p.data("a", "")
+		p.installed("b", "map[size:3 version:1.0.0]")
+		p.data("a", "map[size:5 version:1.0.0]")
+		base("6")
+		p.data("a", "map[size:6 version:1.0.0]")
+
+		set(map[string]any{"valuesFrom": from, "suspend": true})
+		base("7")
+		p.data("a", "map[size:6 version:1.0.0]")
+		says("release.suspend is true")
+		set(map[string]any{"suspended": true})
+		says("release.suspended: is not a known field; did you mean suspend?")
+		p.data("a", "map[size:6 version:1.0.0]")
+		set(map[string]any{"valuesFrom": from})
+		p.data("a", "map[size:7 version:1.0.0]")
 	})
 }
 

@@ -95,6 +95,10 @@ func newManager(
 	if err != nil {
 		return nil, err
 	}
+	sources, err := shared.Sources(env)
+	if err != nil {
+		return nil, err
+	}
 	if options.ResyncPeriod <= 0 {
 		options.ResyncPeriod = 10 * time.Minute
 	}
@@ -104,6 +108,7 @@ func newManager(
 	}
 	manager, err := watches.NewManager(watches.Deps{
 		Engine: engine, RESTConfig: env.Clients.Config, HTTPClient: env.Clients.HTTP, Recorder: env.Recorder(scheme.Scheme), Metrics: env.Metrics,
+		Sources: sources, Dependencies: shared.Dependencies(env),
 		Clock: clock.RealClock{}, Namespaces: env.Namespaces, NamespaceMetadata: env.NamespaceMetadata,
 		FieldManager: env.Name(), ResyncPeriod: options.ResyncPeriod, Workers: options.Workers, Rollout: options.Rollout,
 		Waiting: env.SetWaiting, Refuse: options.Refuse, Shards: env.Shards,

@@ -26,8 +26,10 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller/kind/event"
 	"github.com/example/demoapp-controller/pkg/controller/kinds/watches/custom"
 	"github.com/example/demoapp-controller/pkg/controller/release"
+	"github.com/example/demoapp-controller/pkg/controller/release/values"
 	"github.com/example/demoapp-controller/pkg/helm"
 	"github.com/example/demoapp-controller/pkg/helm/record"
+	"github.com/example/demoapp-controller/pkg/message"
 	"github.com/example/demoapp-controller/pkg/ssa"
 )
 
@@ -38,6 +40,8 @@ const (
 	// maxStatusManifest bounds the manifest in a status, in bytes. The API server stores
 	// objects of about 1.5 MiB.
 	maxStatusManifest = 512 << 10
+	// maxInvalid bounds the message about an invalid object release, in bytes.
+	maxInvalid = 1024
 )
 
 // binding connects a custom resource to the lifecycle of its release, for one pass.
@@ -63,15 +67,19 @@ func (b *binding) Status(s *custom.Status) *releasev1alpha1.ReleaseStatus { retu
 
 // Release implements release.Binding. Its name may be another one, see releaseOf.
 func (b *binding) Release(r *custom.Resource) (helm.Release, releasev1alpha1.ReleasePolicy) {
-	return release.For(r, b.kind.GroupVersionKind, b.kind.Chart, b.kind.Policy), b.kind.Policy
+	policy := r.Release.Over(b.kind.Policy)
+	return release.For(r, b.kind.GroupVersionKind, b.kind.Chart, policy), policy
 }
 
 // Desired implements release.Binding.
 func (b *binding) Desired(ctx context.Context, p *pass, desired release.Desired) (release.Desired, error) {
 	var pauseErr, err error
 	b.pausedBy, pauseErr = b.observePaused(ctx, p, b.content)
-	desired.Policy, desired.Redactor = b.policy(p.Object, b.pausedBy != ""), b.redactor
+	desired.Policy = b.policy(p.Object, b.pausedBy != "")
 	desired.SuspendedBy, desired.SuspendReason = b.pausedBy, apimeta.ReasonSuspendedByAnnotation
+	if b.pausedBy == "" && desired.Policy.Suspend {
+		desired.SuspendedBy, desired.SuspendReason = "release.suspend", releasev1alpha1.ReasonSuspendedBySpec
+	}
 	desired.DeployedIsAnyRevision, desired.Transient = true, b.transient
 	desired.AdoptHint += fmt.Sprintf(" and the label %s: \"true\" on the Secret of the newest revision", record.AdoptLabel)
 	desired.Summarize = func(outcome release.Outcome) { b.outcome = outcome }
@@ -83,11 +91,16 @@ func (b *binding) Desired(ctx context.Context, p *pass, desired release.Desired)
 		desired.SuspendReason = apimeta.ReasonSuspendedByHandler
 	}
 	b.frozen = b.pausedBy != "" || p.Pause != (kind.Pause{})
+	from := desired.Release.Values
 	b.release, err = b.releaseOf(ctx, p, b.content)
 	desired.Release = b.release
 	switch name := (*nameError)(nil); {
 	case p.Object.Excess() != nil:
 		desired.Blockers = []release.Blocker{{Reason: releasev1alpha1.ReasonValuesInvalid, Message: p.Object.Excess().Error(), Stalled: true}}
+		return desired, nil //nolint:nilerr // The blocker says what is wrong.
+	case b.refuseRelease(p.Object) != nil:
+		message := message.Line(b.refuseRelease(p.Object).Error(), maxInvalid)
+		desired.Blockers = []release.Blocker{{Reason: releasev1alpha1.ReasonValuesInvalid, Message: message, Stalled: true}}
 		return desired, nil //nolint:nilerr // The blocker says what is wrong.
 	case pauseErr != nil:
 		return desired, &hookError{pauseErr}
@@ -101,7 +114,7 @@ func (b *binding) Desired(ctx context.Context, p *pass, desired release.Desired)
 		desired.Blockers = []release.Blocker{{Reason: releasev1alpha1.ReasonValuesInvalid, Message: b.kind.Waits, Stalled: true}}
 		return desired, nil
 	}
-	if b.values, b.overridden, err = b.valuesOf(ctx, b.content); err != nil && !controller.IsTerminal(err) {
+	if b.values, b.overridden, err = b.valuesOf(ctx, b.content, from); err != nil && !controller.IsTerminal(err) {
 		return desired, &valuesError{err}
 	}
 	if err != nil {
@@ -113,7 +126,7 @@ func (b *binding) Desired(ctx context.Context, p *pass, desired release.Desired)
 	}
 	desired.Release.Values, desired.Known = b.values, true
 	if b.kind.readsLabels {
-		desired.Sources = labels.FormatLabels(p.Object.GetLabels())
+		desired.Sources += labels.FormatLabels(p.Object.GetLabels())
 	}
 	return desired, nil
 }
@@ -160,14 +173,17 @@ type hookError struct{ error }
 
 func (e *hookError) Unwrap() error { return e.error }
 
-// valuesOf returns the values of a custom resource with the overrides of the kind, and the
-// paths of overridden values.
-func (c *kindController) valuesOf(ctx context.Context, content *unstructured.Unstructured) (set map[string]any, overridden []string, err error) {
-	values, err := c.kind.Translator(ctx, content)
+// valuesOf returns the values of a custom resource over those of its valuesFrom, with the overrides of the
+// kind, and the paths of overridden values.
+func (c *kindController) valuesOf(ctx context.Context, content *unstructured.Unstructured, from map[string]any) (set map[string]any, overridden []string, err error) {
+	own, err := c.kind.Translator(ctx, content)
 	if err != nil {
 		return nil, nil, err
 	}
-	set, overridden, err = c.kind.override(values)
+	if len(from) > 0 {
+		own = values.Merge(from, own)
+	}
+	set, overridden, err = c.kind.override(own)
 	return set, overridden, controller.Terminal(err)
 }
 
@@ -211,8 +227,8 @@ func specValues(_ context.Context, object *unstructured.Unstructured) (map[strin
 // unless the kind says otherwise. Without a revision to roll back to, the retries are not
 // limited unless the kind limits them: the cause may be a permission that is granted later.
 func (c *kindController) policy(r *custom.Resource, paused bool) releasev1alpha1.ReleasePolicy {
-	policy := *c.kind.Policy.DeepCopy()
-	policy.Suspend = paused
+	policy := r.Release.Over(*c.kind.Policy.DeepCopy())
+	policy.Suspend = paused || r.Release != nil && r.Release.Policy.Suspend
 	if policy.Remediation == nil && r.Status.LastGoodRevision > 0 {
 		policy.Remediation = &releasev1alpha1.Remediation{Strategy: releasev1alpha1.RemediationRollback}
 	}
@@ -223,7 +239,7 @@ func (c *kindController) policy(r *custom.Resource, paused bool) releasev1alpha1
 func (c *kindController) releaseOf(ctx context.Context, p *pass, content *unstructured.Unstructured) (helm.Release, error) {
 	r := p.Object
 	annotations := r.GetAnnotations()
-	desired := release.For(r, c.kind.GroupVersionKind, c.kind.Chart, c.kind.Policy)
+	desired := release.For(r, c.kind.GroupVersionKind, c.kind.Chart, r.Release.Over(c.kind.Policy))
 	desired.Scope, desired.Adopt = c.kind.Scope, false
 	desired.Takeover, desired.TakeoverUnmarked = true, c.kind.Takeover
 	desired.ServiceAccount, desired.FieldValidation = c.kind.ServiceAccountName, c.kind.FieldValidation

@@ -14,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
@@ -83,6 +84,8 @@ func newKindController(k ReleaseKind, resource served.Resource, deps Deps) (*kin
 		Shards: deps.Shards,
 	}, kindEngine{deps.Engine, c}, &binding{kindController: c}, release.Options[*custom.Resource]{
 		Rollout: release.Rollout{Chart: k.Chart, Limits: k.Rollout, ReleaseNamespace: k.ReleaseNamespace},
+		Sources: c.sources(), WaitFor: waitFor, Dependencies: deps.Dependencies,
+		Secrets: func(*custom.Resource) []string { return overriddenTexts(k) },
 	})
 	if err != nil {
 		return nil, err
@@ -112,9 +115,48 @@ func (c *kindController) definition() kind.Definition[*custom.Resource, custom.S
 		Steps:       c.steps,
 		Finalizer:   watchesv1alpha1.Finalizer, FormerFinalizers: []string{watchesv1alpha1.FormerFinalizer},
 		Finalize: c.finalize, LetGo: c.letGo, Orphaned: c.isOrphaned, Finalized: c.reportUninstalled,
-		Redact: func(_ context.Context, _ *custom.Resource, err error) error { return c.redactor.Error(err) },
 		Gates:  []kind.Gate{{Name: "suspend", Condition: watchesv1alpha1.ConditionPaused, Status: metav1.ConditionTrue, NeedsUser: true}},
 		Forget: c.pruned.Forget,
+	}
+}
+
+// sources are the ConfigMaps and Secrets that the object release names.
+func (c *kindController) sources() release.Sources[*custom.Resource] {
+	if c.deps.Sources == nil {
+		return release.Sources[*custom.Resource]{}
+	}
+	return release.Sources[*custom.Resource]{
+		Reader: c.deps.Sources,
+		ValuesFrom: func(r *custom.Resource) ([]releasev1alpha1.ValuesReference, *runtime.RawExtension) {
+			if r.Release == nil || r.GetNamespace() == "" {
+				return nil, nil
+			}
+			return r.Release.ValuesFrom, nil
+		},
+	}
+}
+
+// waitFor are the objects that the object release names.
+func waitFor(r *custom.Resource) []release.Dependency {
+	if r.Release == nil || r.GetNamespace() == "" {
+		return nil
+	}
+	return release.DependenciesOf(r.GetNamespace(), r.Release.WaitFor)
+}
+
+// refuseRelease returns what a custom resource cannot have in its object release.
+func (c *kindController) refuseRelease(r *custom.Resource) error {
+	switch {
+	case r.Invalid() != nil:
+		return r.Invalid()
+	case r.Release == nil:
+		return nil
+	case r.GetNamespace() == "" && len(r.Release.ValuesFrom)+len(r.Release.WaitFor) > 0:
+		return errors.New("release: a cluster-scoped resource cannot have valuesFrom and waitFor, which name objects of its namespace")
+	case c.deps.Sources == nil && len(r.Release.ValuesFrom) > 0:
+		return errors.New("release.valuesFrom: this operator reads no ConfigMaps and Secrets")
+	default:
+		return nil
 	}
 }
 
@@ -156,13 +198,15 @@ func (c *kindController) end(ctx context.Context) {
 	if err := c.unwatch(); err != nil {
 		klog.FromContext(ctx).Error(err, "Cannot remove the handlers of informers", "kind", c.kind.Name())
 	}
+	var keys []cache.ObjectName
 	for _, informer := range c.informers {
 		for _, key := range informer.GetStore().ListKeys() {
 			if name, err := cache.ParseObjectName(key); err == nil {
-				c.Forget(name)
+				keys = append(keys, name)
 			}
 		}
 	}
+	c.End(keys)
 }
 
 // labelsChanged starts a pass when the labels of a custom resource change, because names and
@@ -255,7 +299,7 @@ func (c *kindController) writeManifest(ctx context.Context, p *pass, bound *bind
 	if !bound.changed && (s.Manifest != "" || !p.Reason.Has(controller.SpecChange)) {
 		return nil // A manifest that is too large is not read in each pass.
 	}
-	manifest, err := c.deps.Engine.Manifest(ctx, bound.release, release.Baseline(s.ReleaseStatus, c.kind.Policy, c.kind.Scope), int(s.DeployedRelease.Revision))
+	manifest, err := c.deps.Engine.Manifest(ctx, bound.release, release.Baseline(s.ReleaseStatus, p.Object.Release.Over(c.kind.Policy), c.kind.Scope), int(s.DeployedRelease.Revision))
 	if err != nil {
 		return fmt.Errorf("read the manifest for status.deployedRelease.manifest: %w", err)
 	}
@@ -336,7 +380,7 @@ func (c *kindController) letGo(ctx context.Context, p *pass) (event.Event, error
 		return event.Event{}, c.blockDeletion(p, err)
 	}
 	return c.ended(ctx, p, content, func(desired helm.Release) (event.Event, error) {
-		return c.LetGo(ctx, desired, p.Object.Status.ReleaseStatus, c.kind.Policy)
+		return c.LetGo(ctx, desired, p.Object.Status.ReleaseStatus, p.Object.Release.Over(c.kind.Policy))
 	})
 }
 
@@ -355,7 +399,7 @@ func (c *kindController) isOrphaned(ctx context.Context, p *pass) (bool, error) 
 	if err != nil {
 		return false, err
 	}
-	return c.Orphaned(ctx, desired, p.Object.Status.ReleaseStatus, c.kind.Policy)
+	return c.Orphaned(ctx, desired, p.Object.Status.ReleaseStatus, p.Object.Release.Over(c.kind.Policy))
 }
 
 // ended calls end, the last step of a deletion, with the release of a custom resource. It reports a
@@ -387,9 +431,9 @@ func (c *kindController) ended(
 func (c *kindController) uninstall(ctx context.Context, p *pass, desired helm.Release) (event.Event, []helm.Leftover, error) {
 	s := p.Object.Status.ReleaseStatus
 	if desired.AwaitRemoval {
-		return c.UninstallAndAwait(ctx, p, desired, s, c.kind.Policy)
+		return c.UninstallAndAwait(ctx, p, desired, s, p.Object.Release.Over(c.kind.Policy))
 	}
-	done, _, err := c.Uninstall(ctx, p, desired, s, c.kind.Policy)
+	done, _, err := c.Uninstall(ctx, p, desired, s, p.Object.Release.Over(c.kind.Policy))
 	return done, nil, err
 }
 

@@ -26,6 +26,7 @@ import (
 	watchesv1alpha1 "github.com/example/demoapp-controller/pkg/apis/watches/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller"
 	"github.com/example/demoapp-controller/pkg/controller/release"
+	"github.com/example/demoapp-controller/pkg/controller/release/values"
 	"github.com/example/demoapp-controller/pkg/controller/rollout"
 	"github.com/example/demoapp-controller/pkg/helm"
 	"github.com/example/demoapp-controller/pkg/served"
@@ -47,6 +48,10 @@ type Deps struct {
 	Recorder   events.EventRecorder
 	Metrics    *controller.Metrics
 	Clock      clock.WithTicker
+	// Sources read what valuesFrom of the object release names, and Dependencies know the objects of
+	// its waitFor. Without them, custom resources cannot have them.
+	Sources      *values.Sources
+	Dependencies *release.Dependencies
 	// Namespaces are the watched namespaces; empty means all.
 	Namespaces []string
 	// NamespaceMetadata shows which namespaces are paused; nil if the operator may not watch

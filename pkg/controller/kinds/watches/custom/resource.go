@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
+	"github.com/example/demoapp-controller/pkg/controller/kinds/watches/file"
 	"github.com/example/demoapp-controller/pkg/controller/release/values"
 	"github.com/example/demoapp-controller/pkg/rawjson"
 )
@@ -30,10 +31,14 @@ type Resource struct {
 	metav1.ObjectMeta
 
 	Status Status
+	// Release is the object release; nil without one. It is shared by copies, and never changed.
+	Release *file.Release
 
 	// content is the object as JSON, see Content. It is empty if its metadata is beyond the limits.
 	content string
 	excess  error
+	// invalid says what is wrong with the object release.
+	invalid error
 	// labels is a digest of the labels.
 	labels [sha256.Size]byte
 }
@@ -44,7 +49,7 @@ type Resource struct {
 // without a revision counts as none, because an upstream operator wrote it.
 func (r *Resource) UnmarshalJSON(data []byte) error {
 	*r = Resource{}
-	var whole, status []byte
+	var whole, status, release []byte
 	for name, value := range rawjson.Members(data) {
 		switch name {
 		case "apiVersion":
@@ -55,6 +60,8 @@ func (r *Resource) UnmarshalJSON(data []byte) error {
 			whole = value
 		case "status":
 			status = value
+		case "release":
+			release = value
 		}
 	}
 	if err := utiljson.Unmarshal(object(without(whole, "managedFields", "labels", "ownerReferences")), &r.ObjectMeta); err != nil {
@@ -64,6 +71,9 @@ func (r *Resource) UnmarshalJSON(data []byte) error {
 	r.labels = sha256.Sum256(rawjson.Member(whole, "labels"))
 	r.Status.Keyed = bytes.Contains(rawjson.Member(whole, "managedFields"), []byte(`"f:conditions":{"k:{`))
 	r.Status.read(status)
+	if len(release) > 0 {
+		r.Release, r.invalid = file.ParseRelease(release)
+	}
 	r.setContent(data, object(without(whole, "managedFields")))
 	return nil
 }
@@ -88,6 +98,9 @@ func (r *Resource) setContent(data, metadata []byte) {
 
 // Excess says which part of the object is beyond the limits of values; nil if all is within them.
 func (r *Resource) Excess() error { return r.excess }
+
+// Invalid says what is wrong with the object release; nil if it is valid.
+func (r *Resource) Invalid() error { return r.invalid }
 
 // Content decodes the object, without status and managedFields. The caller owns the result. It
 // takes at most 20 MiB of memory, so keep it no longer than a pass. If the object is beyond

@@ -6,6 +6,7 @@ package file
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"strings"
 	"time"
 
@@ -84,8 +85,8 @@ type Entry struct {
 	// FieldValidation determines the handling of unknown fields: Strict, Warn or Ignore. Empty means
 	// Strict.
 	FieldValidation string
-	// Policy has the drift, remediation, maxHistory, timeout and waitForReady of the file, with the
-	// limits and defaults of the API.
+	// Policy has the upgradeWindow, drift, remediation, maxHistory, timeout and waitForReady of the
+	// file, with the limits and defaults of the API.
 	Policy releasev1alpha1.ReleasePolicy
 	// Rollout bounds how many resources at a time get a change of the chart or of the entry. A
 	// limit of 0 is the default of the operator, and a negative one means no limit.
@@ -218,7 +219,7 @@ func (e *Entry) require(f field) {
 
 // fields are the fields of an entry.
 func (e *Entry) fields() map[string]func(field) {
-	return map[string]func(field){
+	fields := map[string]func(field){
 		"group":                   func(f field) { f.text(&e.GroupVersionKind.Group, validGroup) },
 		"version":                 func(f field) { f.text(&e.GroupVersionKind.Version, validVersion) },
 		"kind":                    func(f field) { f.text(&e.GroupVersionKind.Kind, validKind) },
@@ -247,20 +248,11 @@ func (e *Entry) fields() map[string]func(field) {
 		"fieldValidation": func(f field) {
 			oneOf(f, &e.FieldValidation, metav1.FieldValidationStrict, metav1.FieldValidationWarn, metav1.FieldValidationIgnore)
 		},
-		"drift":       func(f field) { e.Policy.Drift = readDrift(f) },
-		"remediation": func(f field) { e.Policy.Remediation = readRemediation(f) },
-		"maxHistory": func(f field) {
-			e.Policy.MaxHistory = new(int32)
-			f.number(e.Policy.MaxHistory, 1, 100)
-		},
-		"timeout": func(f field) {
-			e.Policy.Timeout = &metav1.Duration{}
-			f.duration(&e.Policy.Timeout.Duration, time.Second, 24*time.Hour)
-		},
-		"waitForReady": func(f field) { f.boolean(&e.Policy.WaitForReady) },
-		"values":       func(f field) { e.Values = readValues(f) },
-		"rollout":      func(f field) { e.Rollout = readRollout(f) },
+		"values":  func(f field) { e.Values = readValues(f) },
+		"rollout": func(f field) { e.Rollout = readRollout(f) },
 	}
+	maps.Copy(fields, policyFields(&e.Policy))
+	return fields
 }
 
 // Rollout has the limits of a rollout.

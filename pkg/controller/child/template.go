@@ -200,7 +200,7 @@ func version(owner metav1.Object) string {
 }
 
 // changesTemplate reports whether a change of an owner, whose version was the one in the record, changes the
-// template of a child. It does not if the desired template is the one that waits already, or if the
+// template of a child. It does not if the desired template already waits, or if the
 // child runs with what this owner desires in the circumstances that KeepUntilChange names.
 func changesTemplate(owner metav1.Object, desired desiredChild, record childv1alpha1.AppliedChild) bool {
 	is := version(owner)

@@ -25,7 +25,7 @@ func heldByTakeover() kind.Gate {
 }
 
 // takeoverShown returns the condition by which the status shows that the takeover in the plan waits for
-// consent; nil if the status shows none, or shows that of another spec.
+// consent; nil if the status has no such condition, or one of another spec.
 func takeoverShown(f Facts, plan Plan, s releasev1alpha1.ReleaseStatus) *metav1.Condition {
 	held := meta.FindStatusCondition(s.Conditions, releasev1alpha1.ConditionUpgradeHeld)
 	record := plan.Observed.Record

@@ -20,7 +20,7 @@ import (
 const heldMessage = "The release waits for consent, because with chart shop 1.0.0 the takeover would delete Service ns/a, and change the pods of " +
 	"Deployment ns/a (/spec/template/spec/serviceAccountName); to consent, run: kubectl demoapp retry shop/a --namespace=ns"
 
-// needed is what a takeover of the Shop "a" would do, beside what it deletes.
+// needed has the changes of a takeover of the Shop "a", and the deleted objects.
 func needed(deleted ...string) *helm.ConsentError {
 	reference := func(kind string) helm.ObjectReference {
 		return helm.ObjectReference{APIVersion: "v1", Kind: kind, Namespace: namespace, Name: "a"}
@@ -174,7 +174,7 @@ func TestHeldTakeoverRests(t *testing.T) {
 	}
 }
 
-// TestHeldTakeoverBesideOtherHolds: UpgradeHeld has one reason, and Ready the same one. It is that of the
+// TestHeldTakeoverBesideOtherHolds: UpgradeHeld has one reason, and Ready the same one. It is the reason of the
 // takeover as long as the same takeover waits.
 func TestHeldTakeoverBesideOtherHolds(t *testing.T) {
 	closed := &releasev1alpha1.UpgradeWindow{Schedule: "0 2 * * *", Duration: metav1.Duration{Duration: time.Hour}} // It is past three.

@@ -2008,7 +2008,7 @@ func schema_pkg_apis_database_v1_PostgreSQLSpec(ref common.ReferenceCallback) co
 					},
 					"storageClassName": {
 						SchemaProps: spec.SchemaProps{
-							Description: "storageClassName is the StorageClass of the volumes. The default is that of the cluster. While volumes exist, a change is not carried out: the conditions say so.",
+							Description: "storageClassName is the StorageClass of the volumes. The default is the default StorageClass of the cluster. While volumes exist, a change is not carried out: the conditions say so.",
 							Type:        []string{"string"},
 							Format:      "",
 						},

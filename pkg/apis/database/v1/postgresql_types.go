@@ -39,7 +39,7 @@ const AnnotationCreatedFor = "database.example.com/created-for"
 // Finalizer deletes the volumes and the credentials if the deletion policy is Delete.
 const Finalizer = "database.example.com/finalizer"
 
-// Conditions of a PostgreSQL beside Ready, Reconciling and Stalled.
+// Conditions of a PostgreSQL, in addition to Ready, Reconciling and Stalled.
 const (
 	// ConditionDatabaseReady is True while the primary accepts writes.
 	ConditionDatabaseReady = "DatabaseReady"
@@ -80,15 +80,15 @@ const (
 	// ReasonDestinationRetained is a reason of BackupConfigured=True. It means that backups are enabled,
 	// nothing names a destination any more, and the Backup stays as it was, with its former destination.
 	ReasonDestinationRetained = "DestinationRetained"
-	// ReasonBackupNotReady means that the Backup is not Ready. The message is that of the
+	// ReasonBackupNotReady means that the Backup is not Ready. The message is copied from the
 	// Backup.
 	ReasonBackupNotReady = "BackupNotReady"
 )
 
 // Reasons of Stalled and Ready.
 const (
-	// ReasonVersionChange means that spec.version is another major version than that of the
-	// data. The servers keep the version of the data.
+	// ReasonVersionChange means that the major version in spec.version differs from the major
+	// version of the data. The servers keep the version of the data.
 	ReasonVersionChange = "VersionChange"
 	// ReasonStorageShrinks means that spec.storage is less than the size of a volume.
 	ReasonStorageShrinks = "StorageShrinks"
@@ -122,7 +122,7 @@ const (
 
 // Keys of the Secret <name>-credentials.
 const (
-	// KeyUsername and KeyPassword are those of the owner of the database.
+	// KeyUsername and KeyPassword have the name and the password of the owner of the database.
 	KeyUsername = "username"
 	KeyPassword = "password"
 	// KeyDatabase is the name of the database.
@@ -268,8 +268,8 @@ type PostgreSQLSpec struct {
 	// +optional
 	TLS *PostgreSQLTLS `json:"tls,omitempty"`
 
-	// storageClassName is the StorageClass of the volumes. The default is that of the
-	// cluster. While volumes exist, a change is not carried out: the conditions say so.
+	// storageClassName is the StorageClass of the volumes. The default is the default StorageClass
+	// of the cluster. While volumes exist, a change is not carried out: the conditions say so.
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="must be the name of a StorageClass: lower-case letters, digits, '-' and '.', beginning and ending with a letter or digit"
 	// +optional

@@ -15,8 +15,8 @@ import (
 //go:embed *.conf *.sh *.sql
 var embedded embed.FS
 
-// Files are the constant files of the ConfigMap, by name. What differs between databases is in environment
-// variables and in further files.
+// Files are the constant files of the ConfigMap, by name. Environment variables and further files
+// have the differences between databases.
 var Files = read()
 
 // Digest is a digest of Files. It is an annotation of the pods, so that pods with other scripts have another

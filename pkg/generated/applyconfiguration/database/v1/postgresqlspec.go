@@ -38,8 +38,8 @@ type PostgreSQLSpecApplyConfiguration struct {
 	// tls encrypts connections of clients and standbys. A change rolls the pods. The default is no
 	// TLS.
 	TLS *PostgreSQLTLSApplyConfiguration `json:"tls,omitempty"`
-	// storageClassName is the StorageClass of the volumes. The default is that of the
-	// cluster. While volumes exist, a change is not carried out: the conditions say so.
+	// storageClassName is the StorageClass of the volumes. The default is the default StorageClass
+	// of the cluster. While volumes exist, a change is not carried out: the conditions say so.
 	StorageClassName *string `json:"storageClassName,omitempty"`
 	// deletionPolicy says what becomes of the volumes and of the credentials when the
 	// PostgreSQL is deleted: Retain keeps them for a PostgreSQL of the same name, Delete

@@ -14,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/cli-runtime/pkg/resource"
 
 	"github.com/example/demoapp-controller/pkg/helm/record"
@@ -21,12 +22,13 @@ import (
 	"github.com/example/demoapp-controller/pkg/ssa"
 )
 
-// ConsentError means that a takeover would delete objects or change pods, and that nobody consents, see
+// ConsentError means that a takeover would delete or replace objects or change pods, and that nobody consents, see
 // [Release.Consents]. Nothing was written.
 type ConsentError struct {
-	// Deleted are the objects that the takeover would delete, and Changed those whose pods it would change.
-	Deleted []ObjectReference
-	Changed []PodChange
+	// Deleted are the objects that the takeover would delete, and Replaced those that it would delete and create
+	// again, see [Release.ForceReplace]. Changed are those whose pods it would change.
+	Deleted, Replaced []ObjectReference
+	Changed           []PodChange
 }
 
 // PodChange is a change of an object's pod template.
@@ -53,13 +55,17 @@ func (e *ConsentError) Error() string {
 // text names at most so many objects of each effect, and so many fields of each object.
 func (e *ConsentError) text(objects, fields int) string {
 	var effects []string
-	if len(e.Deleted) > 0 {
-		names := make([]string, 0, len(e.Deleted))
-		for _, object := range e.Deleted {
+	list := func(effect string, references []ObjectReference) {
+		names := make([]string, 0, len(references))
+		for _, object := range references {
 			names = append(names, object.String())
 		}
-		effects = append(effects, "delete "+message.List(names, objects))
+		if len(names) > 0 {
+			effects = append(effects, effect+" "+message.List(names, objects))
+		}
 	}
+	list("delete", e.Deleted)
+	list("replace", e.Replaced)
 	if len(e.Changed) > 0 {
 		names := make([]string, 0, len(e.Changed))
 		for _, change := range e.Changed {
@@ -104,54 +110,65 @@ func (o *operation) consent(next *releasev1.Release) error {
 	if err != nil {
 		return err
 	}
+	replaced := sets.New[Identity]()
 	for _, info := range resources {
-		changed, err := o.podChanges(info)
-		if err != nil {
+		changed, replaces, err := o.podChanges(info)
+		switch {
+		case err != nil:
 			return err
-		}
-		if len(changed) > 0 {
+		case replaces:
+			replaced.Insert(identityOf(info))
+			needed.Replaced = append(needed.Replaced, reference(info))
+		case len(changed) > 0:
 			needed.Changed = append(needed.Changed, PodChange{Object: reference(info), Fields: changed})
 		}
 	}
-	if len(needed.Deleted) == 0 && len(needed.Changed) == 0 || o.consents != nil && o.consents(needed) {
+	if len(needed.Deleted)+len(needed.Replaced)+len(needed.Changed) == 0 {
 		return nil
 	}
-	return needed
+	if o.consents == nil || !o.consents(needed) {
+		return needed
+	}
+	o.replaceable = replaced
+	return nil
 }
 
-// podChanges returns the fields of the live pod template that an apply of an object would change.
-func (o *operation) podChanges(info *resource.Info) ([]string, error) {
+// podChanges returns the fields of the live pod template that an apply of an object would change. If
+// objects may be replaced, it also reports whether the apply would replace the object, with or without pods.
+func (o *operation) podChanges(info *resource.Info) (changed []string, replaces bool, _ error) {
 	object, err := content(info)
-	if err != nil || podTemplate(object) == nil {
-		return nil, err
+	if err != nil || podTemplate(object) == nil && !o.replaces {
+		return nil, false, err
 	}
 	live, err := o.client(info).Get(o.ctx, info.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		return nil, nil
+		return nil, false, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("look at %s: %w", reference(info), err)
+		return nil, false, fmt.Errorf("look at %s: %w", reference(info), err)
 	}
 	sent, err := o.spare(info, object)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	sent = sent.DeepCopy()
 	sent.SetOwnerReferences(nil) // The object may still have a former owner, and has one controller.
 	applied, err := o.applyDry(info, sent)
 	if collisions := ssa.CollisionsOf(err); !collisions.None() {
-		return inPodTemplate(live, collisions.Pointers()), nil // The apply restores these lists first.
+		return inPodTemplate(live, collisions.Pointers()), false, nil // The apply restores these lists first.
 	}
-	if err != nil {
-		return nil, refused(reference(info), err)
-	}
-	if o.clientSide {
+	if err == nil && o.clientSide {
 		applied, err = takenFrom(o.ctx, o.client(info), live, applied, o.clientSideManagers(info)(live))
 	}
-	if err != nil {
-		return nil, refused(reference(info), err)
+	if err == nil {
+		return PodChanges(live, applied), false, nil
 	}
-	return PodChanges(live, applied), nil
+	err = refused(reference(info), err)
+	if o.replaces && isChangeRefused(err) {
+		err = o.checkReplace(info, sent, live, err)
+		return nil, err == nil, err
+	}
+	return nil, false, err
 }
 
 // PodChanges returns the fields of an object's pod template that differ between two versions of the object,

@@ -9,12 +9,16 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
+	"helm.sh/helm/v4/pkg/release/common"
 	releasev1 "helm.sh/helm/v4/pkg/release/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/example/demoapp-controller/pkg/helm/record"
 	"github.com/example/demoapp-controller/test/expect"
+	"github.com/example/demoapp-controller/test/fakeapi"
 )
 
 // podsOf is a workload with one container and further lines of its pod spec.
@@ -112,14 +116,129 @@ func TestTakeoverWaitsForConsent(t *testing.T) {
 					t.Error("the hold is a terminal failure")
 				}
 				wantRecords(t, f, "web.v1 deployed")
-				for _, request := range f.Requests() {
-					if !slices.Contains([]string{"get", "list", "watch", "discover"}, request.Verb) && !request.Query.Has("dryRun") {
-						t.Errorf("the held takeover sent %s", request)
-					}
-				}
+				wantNoWrites(t, f)
 
 				desired.Consents = toAll
 				f.must(desired, ActionUpgrade, CauseReleaseChanged)
+				f.must(desired, ActionNone, CauseNone)
+			})
+		})
+	}
+}
+
+// TestUnfinishedTakeoverWaitsForConsent: an operation that another client did not finish is not ended before
+// a user consents.
+func TestUnfinishedTakeoverWaitsForConsent(t *testing.T) {
+	const want = "the takeover would delete ConfigMap default/old, and change the pods of StatefulSet default/app (/spec/template/spec/containers/0/image)"
+	for _, test := range []struct {
+		status common.Status
+		action Action
+		cause  Cause
+		after  []string
+	}{
+		{common.StatusUninstalling, ActionInstall, CauseReleaseChanged, []string{"web.v3 failed", "web.v4 deployed"}},
+		{common.StatusPendingUpgrade, ActionUpgrade, CauseInterrupted, []string{"web.v3 superseded", "web.v4 deployed"}},
+	} {
+		t.Run(string(test.status), func(t *testing.T) {
+			bubble(t, func(t *testing.T, f *fixture) {
+				desired := takenOver(t, map[string]string{"templates/app.yaml": podsOf("StatefulSet", "two", "")})
+				desired.Consents = nil
+				former := made(t, map[string]string{"templates/app.yaml": podsOf("StatefulSet", "one", ""), "templates/old.yaml": configMap("old", "1")})
+				f.operate(former, *desired.Owner)
+				f.foreign(former, 3, test.status, nil)
+				f.Edit("Secret", "default/"+record.SecretName("web", 3), "operator", func(secret *unstructured.Unstructured) {
+					secret.SetOwnerReferences([]metav1.OwnerReference{*desired.Owner})
+				})
+				f.Remove("Secret", "default/"+record.SecretName("web", 1)) // The history was limited.
+				synctest.Wait()
+				_, err := f.reconcile(desired)
+				<-time.After(wantError[*BusyError](t, err).RetryAfter)
+				f.TakeRequests()
+
+				_, err = f.reconcile(desired)
+
+				expect.Equal(t, "the hold", want, wantError[*ConsentError](t, err).Error())
+				wantRecords(t, f, "web.v3 "+string(test.status))
+				wantNoWrites(t, f)
+				if f.Object("ConfigMap", "default/old") == nil {
+					t.Error("an object was deleted")
+				}
+
+				desired.Consents = toAll
+				before := f.Object("StatefulSet", "default/app").GetUID()
+				f.must(desired, test.action, test.cause)
+				wantRecords(t, f, test.after...)
+				f.must(desired, ActionNone, CauseNone)
+				expect.Equal(t, "UID of the StatefulSet", before, f.Object("StatefulSet", "default/app").GetUID())
+				if f.Object("ConfigMap", "default/old") != nil {
+					t.Error("the ConfigMap is left")
+				}
+			})
+		})
+	}
+}
+
+// refuseAnyChange refuses changes of the object "app" that exists, also in dry runs.
+func refuseAnyChange(kind string) func(fakeapi.Request, *unstructured.Unstructured) error {
+	refuse := refuseChange(kind, "app")
+	return func(request fakeapi.Request, object *unstructured.Unstructured) error {
+		if request.Query.Has("dryRun") {
+			object = object.DeepCopy()
+			object.SetUID("1")
+		}
+		return refuse(request, object)
+	}
+}
+
+// wantNoWrites checks that only dry runs and reads were sent.
+func wantNoWrites(t *testing.T, f *fixture) {
+	t.Helper()
+	for _, request := range f.Requests() {
+		if !slices.Contains([]string{"get", "list", "watch", "discover"}, request.Verb) && !request.Query.Has("dryRun") {
+			t.Errorf("the held takeover sent %s", request)
+		}
+	}
+}
+
+// TestReplacementWaitsForConsent: an object that a takeover must replace is named, and is replaced with
+// consent. Nothing is replaced without [Release.ForceReplace], or where a replacement deletes data.
+func TestReplacementWaitsForConsent(t *testing.T) {
+	claim := "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: app}\nspec: {resources: {requests: {storage: SIZE}}}\n"
+	tests := map[string]struct {
+		kind, before, after string
+		keeps               bool
+		want                string
+	}{
+		"an object with pods":         {"Deployment", podsOf("Deployment", "one", ""), podsOf("Deployment", "one", "      serviceAccountName: app\n"), false, "the takeover would replace Deployment default/app"},
+		"an object without pods":      {"ConfigMap", configMap("app", "1"), configMap("app", "2"), false, "the takeover would replace ConfigMap default/app"},
+		"without ForceReplace":        {"Deployment", podsOf("Deployment", "one", ""), podsOf("Deployment", "two", ""), true, ""},
+		"an object whose data it has": {"PersistentVolumeClaim", strings.Replace(claim, "SIZE", "2Gi", 1), strings.Replace(claim, "SIZE", "1Gi", 1), false, ""},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, f *fixture) {
+				desired := takenOver(t, map[string]string{"templates/app.yaml": test.after})
+				desired.Consents, desired.ForceReplace = nil, !test.keeps
+				f.operate(made(t, map[string]string{"templates/app.yaml": test.before}), *desired.Owner)
+				f.With(func() { f.Refuse = refuseAnyChange(test.kind) })
+				before := f.Object(test.kind, "default/app").GetUID()
+				f.TakeRequests()
+
+				_, err := f.reconcile(desired)
+
+				wantNoWrites(t, f)
+				if test.want == "" {
+					wantError[*RefusedError](t, err)
+					return
+				}
+				expect.Equal(t, "the hold", test.want, wantError[*ConsentError](t, err).Error())
+
+				desired.Consents = toAll
+				f.must(desired, ActionUpgrade, CauseReleaseChanged)
+				if f.Object(test.kind, "default/app").GetUID() == before {
+					t.Error("the object was not replaced")
+				}
+				f.With(func() { f.Refuse = nil })
 				f.must(desired, ActionNone, CauseNone)
 			})
 		})

@@ -240,19 +240,19 @@ func (o *operation) deploy(desired Release, decision Decision) (*Deployed, error
 			return nil, err
 		}
 		if record = o.store.newest(); record != nil && common.Status(record.Status).IsPending() {
-			if err := o.failInterrupted(record); err != nil {
-				return nil, err
-			}
-			record = o.store.newest()
+			o.store.abandoned = record
 		}
 	} else {
 		// A requested upgrade applies all objects, also those that seem unchanged.
 		o.trusted = record != nil && record.Applied() && record.Revision == o.baseline.Revision && decision.Cause != CauseRequested
 	}
-	if record != nil && common.Status(record.Status).IsPending() {
+	switch takesOver := takesOver(o.engine.records.History(o.release), o.baseline); {
+	case record == nil:
+	case common.Status(record.Status).IsPending() && o.store.abandoned == nil:
 		return nil, &BusyError{Release: o.release.String(), Status: "being changed"}
-	}
-	if record != nil && common.Status(record.Status) == common.StatusUninstalling {
+	case takesOver && isUninstall(record):
+		o.store.abandoned = record
+	case common.Status(record.Status) == common.StatusUninstalling:
 		if err := o.runUninstall(cfg, desired.Uninstall); err != nil {
 			return nil, err
 		}
@@ -261,11 +261,8 @@ func (o *operation) deploy(desired Release, decision Decision) (*Deployed, error
 	if err := errors.Join(o.inspect(record), o.inspect(o.store.replaced)); err != nil {
 		return nil, err
 	}
-	if err := o.store.supersede(); err != nil {
-		return nil, fmt.Errorf("supersede old revisions: %w", err)
-	}
 	var rls *releasev1.Release
-	if record == nil || common.Status(record.Status) == common.StatusUninstalled {
+	if record == nil || isUninstall(record) {
 		rls, err = o.install(cfg, desired, inputs, record)
 	} else {
 		rls, err = o.upgrade(cfg, desired, inputs, record.Revision+1)
@@ -274,6 +271,12 @@ func (o *operation) deploy(desired Release, decision Decision) (*Deployed, error
 		return o.attempted(), err
 	}
 	return o.deployed(rls), nil
+}
+
+// isUninstall reports whether the release was uninstalled, or its uninstall has begun.
+func isUninstall(record *record.Record) bool {
+	status := common.Status(record.Status)
+	return status == common.StatusUninstalled || status == common.StatusUninstalling
 }
 
 // attempted returns the release after a failed attempt: the release of the baseline, with the
@@ -490,7 +493,8 @@ func (o *operation) replace(revision int) error {
 }
 
 // beforeCreate prepares a revision that is about to be recorded: it checks the hooks, adds the owner,
-// checks the existing objects and the consent to a takeover, and removes leftovers.
+// checks the existing objects and the consent to a takeover. Then it records the end of older revisions, and
+// removes leftovers.
 func (o *operation) beforeCreate(next *releasev1.Release) error {
 	if err := o.checkHooks(next); err != nil {
 		return o.note(err)
@@ -501,6 +505,9 @@ func (o *operation) beforeCreate(next *releasev1.Release) error {
 	}
 	if err := o.consent(next); err != nil {
 		return o.note(err)
+	}
+	if err := errors.Join(o.store.recordAbandoned(), o.store.supersede()); err != nil {
+		return o.note(fmt.Errorf("record the end of older revisions: %w", err))
 	}
 	return o.removeLeftovers(next, false)
 }

@@ -63,7 +63,7 @@ func (o *operation) leftoverObjects(next *releasev1.Release, whole bool) (leftov
 	for i, record := range history {
 		status := common.Status(record.Status)
 		newest := i == len(history)-1 && status == common.StatusSuperseded
-		uninstalling := whole && status == common.StatusUninstalling
+		uninstalling := status == common.StatusUninstalling
 		if !newest && !uninstalling && status != common.StatusDeployed && status != common.StatusFailed && !status.IsPending() {
 			continue
 		}
@@ -75,7 +75,7 @@ func (o *operation) leftoverObjects(next *releasev1.Release, whole bool) (leftov
 		if err != nil {
 			return nil, nil, fmt.Errorf("read revision %d: %w", record.Revision, err)
 		}
-		if uninstalling {
+		if uninstalling && whole {
 			continue // Helm removes the objects of the verified record.
 		}
 		made, err := o.former(rls.Manifest)

@@ -65,6 +65,8 @@ type operation struct {
 	// replaces says that objects may be deleted and created again, see Release.ForceReplace
 	// and Release.RollbackForceReplace.
 	replaces bool
+	// replaceable are objects of another client that a user lets be replaced.
+	replaceable sets.Set[Identity]
 	// keepsShutdown is Release.KeepShutdown, unless the upgrade was requested. kept is the next manifest
 	// with the kept parts; empty if it keeps nothing.
 	keepsShutdown bool

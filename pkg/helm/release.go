@@ -102,7 +102,7 @@ type Release struct {
 	// ForceReplace lets an install or upgrade replace an object whose change the
 	// API server refuses, for instance because a field is immutable. The engine deletes the
 	// object, waits until it is gone, and creates it again. It replaces only objects that it
-	// created, as known by their UID. Before the deletion, a dry run checks that the API
+	// created, as known by their UID, and objects of a takeover to whose replacement a user Consents. Before the deletion, a dry run checks that the API
 	// server would accept the new object. Objects whose deletion deletes data, or which the
 	// chart keeps, are never replaced, see [NotReplacedError]. A repair replaces nothing.
 	ForceReplace bool

@@ -65,7 +65,8 @@ func (o *operation) force(info *resource.Info, object *unstructured.Unstructured
 // object may not be the engine's.
 func (o *operation) replaceObject(info *resource.Info, object *unstructured.Unstructured, uid types.UID, refusal error) (metav1.Object, error) {
 	ref := reference(info)
-	if o.known[identityOf(info)].UID != uid && !o.engine.creations.has(o.release, o.ownerID.UID, uid) {
+	made := o.known[identityOf(info)].UID == uid || o.engine.creations.has(o.release, o.ownerID.UID, uid)
+	if !made && !o.replaceable.Has(identityOf(info)) {
 		return nil, refusal
 	}
 	live, err := o.client(info).Get(o.ctx, info.Name, metav1.GetOptions{})
@@ -75,15 +76,8 @@ func (o *operation) replaceObject(info *resource.Info, object *unstructured.Unst
 	if err != nil {
 		return nil, fmt.Errorf("replace %s: %w", ref, err)
 	}
-	if reason := irreplaceable(live); reason != "" {
-		return nil, &RefusedError{Object: ref, Err: &NotReplacedError{Reason: reason, Err: answerOf(refusal)}}
-	}
-	err = o.applier(info).CheckCreate(o.ctx, ssa.Prepare(object))
-	if apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) {
-		return nil, refusal
-	}
-	if err != nil && !apierrors.IsAlreadyExists(err) {
-		return nil, fmt.Errorf("replace %s: %w", ref, err)
+	if err := o.checkReplace(info, object, live, refusal); err != nil {
+		return nil, err
 	}
 	if err := o.removeReplaced(info, live); err != nil {
 		return nil, fmt.Errorf("replace %s: %w", ref, err)
@@ -93,6 +87,21 @@ func (o *operation) replaceObject(info *resource.Info, object *unstructured.Unst
 		return nil, fmt.Errorf("%s was deleted, and was not created again: %w", ref, err)
 	}
 	return applied, nil
+}
+
+// checkReplace fails if a live object may not be replaced, or if a new object would be refused, too.
+func (o *operation) checkReplace(info *resource.Info, object, live *unstructured.Unstructured, refusal error) error {
+	if reason := irreplaceable(live); reason != "" {
+		return &RefusedError{Object: reference(info), Err: &NotReplacedError{Reason: reason, Err: answerOf(refusal)}}
+	}
+	err := o.applier(info).CheckCreate(o.ctx, ssa.Prepare(object))
+	if apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) {
+		return refusal
+	}
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("replace %s: %w", reference(info), err)
+	}
+	return nil
 }
 
 // answerOf returns the API server's answer in a RefusedError.

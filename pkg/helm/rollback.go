@@ -77,7 +77,8 @@ func (o *operation) prepareRollback(desired Release, decision Decision) (target 
 			return nil, "", err
 		}
 	case status.IsPending():
-		if err := o.failInterrupted(newest); err != nil {
+		o.store.abandoned = newest
+		if err := o.store.recordAbandoned(); err != nil {
 			return nil, "", err
 		}
 	}
@@ -180,14 +181,4 @@ func (o *operation) failPending(cause error) {
 	}
 	made.SetStatus(common.StatusFailed, fmt.Sprintf("Rollback %q failed: %s", o.release.Name, cause))
 	_ = o.store.Update(newest.Secret.Name, made) // See above.
-}
-
-// failInterrupted marks an interrupted attempt as failed.
-func (o *operation) failInterrupted(record *record.Record) error {
-	rls, err := o.store.body(record)
-	if err != nil {
-		return err
-	}
-	rls.SetStatus(common.StatusFailed, "Interrupted")
-	return o.store.Update(record.Secret.Name, rls)
 }

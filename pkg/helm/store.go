@@ -56,6 +56,9 @@ type store struct {
 	// not see this record. The write of the next revision overwrites the record, so that at any
 	// time a record names the objects that an attempt may have changed.
 	replaced *record.Record
+	// abandoned is the newest record, if the operation that it is about has not ended. Helm sees it as
+	// failed. It is recorded as failed before the next revision.
+	abandoned *record.Record
 	// target is the revision that a rollback restores; 0 in other operations. It is
 	// never removed, because an interrupted rollback needs it again.
 	target int
@@ -197,6 +200,7 @@ func (s *store) Get(key string) (release.Releaser, error) {
 			outline.Info, outline.Labels = &info, read.Labels
 			s.outlines[outline] = read
 		}
+		s.failAbandoned(outline)
 		return outline, nil
 	}
 	if err != nil {
@@ -205,7 +209,30 @@ func (s *store) Get(key string) (release.Releaser, error) {
 		}
 		return nil, err
 	}
-	return rls, nil
+	seen, info := *rls, *rls.Info
+	seen.Info = &info
+	s.failAbandoned(&seen)
+	return &seen, nil
+}
+
+// failAbandoned has Helm see the abandoned record as failed.
+func (s *store) failAbandoned(rls *releasev1.Release) {
+	if s.abandoned != nil && s.abandoned.Revision == rls.Version {
+		rls.SetStatus(common.StatusFailed, "Interrupted")
+	}
+}
+
+// recordAbandoned records that the abandoned operation has failed. A release that was uninstalled stays so.
+func (s *store) recordAbandoned() error {
+	abandoned := s.abandoned
+	if abandoned == nil || common.Status(abandoned.Status) == common.StatusUninstalled {
+		return nil
+	}
+	rls, err := s.body(abandoned)
+	if err != nil {
+		return err
+	}
+	return s.Update(abandoned.Secret.Name, rls)
 }
 
 // body returns the release of a record as Helm's actions see it.

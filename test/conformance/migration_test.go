@@ -333,8 +333,8 @@ func TestInterruptedTakeover(t *testing.T) {
 	}
 }
 
-// TestTakeoverOfAbandonedUninstall completes the uninstall of an operator that stopped, and
-// installs the release again.
+// TestTakeoverOfAbandonedUninstall installs the release again whose uninstall an operator has begun. The
+// objects that are left stay.
 func TestTakeoverOfAbandonedUninstall(t *testing.T) {
 	t.Parallel()
 	clock := clocktesting.NewFakePassiveClock(time.Now())
@@ -352,7 +352,7 @@ func TestTakeoverOfAbandonedUninstall(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if newest := newestRelease(t.Context(), t, o.namespace); newest.Version != 1 || newest.Info.Status != common.StatusDeployed {
+	if newest := newestRelease(t.Context(), t, o.namespace); newest.Version != 2 || newest.Info.Status != common.StatusDeployed {
 		t.Errorf("revision %d is %s", newest.Version, newest.Info.Status)
 	}
 }

@@ -68,8 +68,8 @@ const (
 	// namespaces. The rollout continues when some of them recover, change or are deleted. The
 	// annotation demo.example.com/force-at upgrades an object anyway.
 	ReasonRolloutHalted = apimeta.ReasonRolloutHalted
-	// ReasonTakeoverHeld means that the takeover of a release would delete objects or change pods. The
-	// message names them. The annotation demo.example.com/force-at, set to a new value, consents.
+	// ReasonTakeoverHeld means that the takeover of a release would delete or replace objects, or change pods.
+	// The message names them. The annotation demo.example.com/force-at, set to a new value, consents.
 	ReasonTakeoverHeld = "TakeoverHeld"
 )
 

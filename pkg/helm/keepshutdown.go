@@ -12,9 +12,6 @@ import (
 	"github.com/example/demoapp-controller/pkg/shutdown"
 )
 
-// workloadTemplate is the path of the pod template of the built-in workloads.
-var workloadTemplate = []string{"spec", "template"}
-
 // keepShutdown gives the next manifest the pod templates of the previous revision that differ only in
 // how the pods end, see Release.KeepShutdown. It sends no request, because Helm has already read the
 // previous revision. A revision that is not verified is not used.
@@ -41,7 +38,7 @@ func (o *operation) keepShutdown(text string) error {
 	}
 	kept, changed, err := manifest.Rewrite(next, func(object *unstructured.Unstructured) error {
 		if template := running[workloadOf(object)]; differsInShutdown(template, templateOf(object)) {
-			return unstructured.SetNestedMap(object.Object, template, workloadTemplate...)
+			return unstructured.SetNestedMap(object.Object, template, podTemplate(object)...)
 		}
 		return nil
 	})
@@ -74,11 +71,12 @@ func workloadOf(object *unstructured.Unstructured) workload {
 	return workload{object.GroupVersionKind().GroupKind(), object.GetNamespace(), object.GetName()}
 }
 
-// templateOf returns the pod template of a Deployment, StatefulSet or DaemonSet; nil for other objects.
+// templateOf returns the pod template of an object; nil for an object without one.
 func templateOf(object *unstructured.Unstructured) map[string]any {
-	if object.GroupVersionKind().Group != "apps" {
-		return nil
+	path := podTemplate(object)
+	if len(path) == 0 {
+		return nil // A Pod has none.
 	}
-	template, _, _ := unstructured.NestedMap(object.Object, workloadTemplate...)
+	template, _, _ := unstructured.NestedMap(object.Object, path...)
 	return template
 }

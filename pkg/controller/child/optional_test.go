@@ -279,13 +279,20 @@ func TestOptionalChildIsPrunedOnceServed(t *testing.T) {
 		f.serve()
 		f.Stop()
 		f.desired = []Desired{configMap("a")}
+		f.Act(func() error { // Without the label, no cache shows the child, so no event queues its owner.
+			found, err := f.kube.CoreV1().Services("ns").Get(t.Context(), "web", metav1.GetOptions{})
+			expect.NoError(t, err)
+			delete(found.Labels, ManagedByLabel)
+			_, err = f.kube.CoreV1().Services("ns").Update(t.Context(), found, others)
+			return err
+		})
 
 		f.start()
 		f.pass()
 		f.forget()
 		f.serve()
 
-		if diff := cmp.Diff([]string{"delete services/web"}, f.Take()); diff != "" {
+		if diff := cmp.Diff([]string{"get services/web", "delete services/web"}, f.Take()); diff != "" {
 			t.Errorf("requests once the kind is served (-want +got):\n%s", diff)
 		}
 		if slices.Contains(applied(f), "services") {

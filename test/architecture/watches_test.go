@@ -7,23 +7,14 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"os"
 	"path/filepath"
-	"regexp"
 	"strconv"
 	"strings"
 	"testing"
 )
 
-// watchesPage is the page about watches.yaml.
-func watchesPage(t *testing.T) string {
-	t.Helper()
-	page, err := os.ReadFile(filepath.Join(root, "docs", "watches.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(page)
-}
+// promisesPage names the promises of pages with their tests.
+const promisesPage = "test/promises.md"
 
 // parse parses a Go file of the repository.
 func parse(t *testing.T, name string) *ast.File {
@@ -35,41 +26,53 @@ func parse(t *testing.T, name string) *ast.File {
 	return file
 }
 
-// TestWatchesPageNamesTests holds that each test that the page names exists.
-func TestWatchesPageNamesTests(t *testing.T) {
-	tests := map[string]bool{}
-	for _, name := range goFiles(t) {
-		if !strings.HasSuffix(name, "_test.go") {
+// TestPromisesHaveTests holds that each promise in test/promises.md has a test. TestNamedTestsExist holds
+// that the tests exist.
+func TestPromisesHaveTests(t *testing.T) {
+	promises, last := 0, ""
+	for line := range strings.SplitSeq(readPage(t, promisesPage), "\n") {
+		cells := strings.Split(line, "|")
+		isHead := !strings.HasPrefix(last, "|")
+		last = line
+		if len(cells) < 4 || isHead || strings.HasPrefix(line, "|---") {
 			continue
 		}
-		for _, declaration := range parse(t, name).Decls {
-			if function, ok := declaration.(*ast.FuncDecl); ok && function.Recv == nil {
-				tests[function.Name.Name] = true
-			}
+		if promises++; !namedTest.MatchString(cells[len(cells)-2]) {
+			t.Errorf("%s: no test holds %s", promisesPage, line)
 		}
 	}
-	named := regexp.MustCompile("`(Test[A-Z][A-Za-z0-9]*)`").FindAllStringSubmatch(watchesPage(t), -1)
-	if len(named) < 50 {
-		t.Errorf("docs/watches.md names %d tests, fewer than its table has", len(named))
+	if promises < 90 {
+		t.Errorf("%s has %d promises, fewer than there are", promisesPage, promises)
 	}
-	for _, match := range named {
-		if !tests[match[1]] {
-			t.Errorf("docs/watches.md names %s, which does not exist", match[1])
+}
+
+// TestPagesForUsersNameNoTests holds that test/promises.md names the tests, and not the pages about its
+// promises.
+func TestPagesForUsersNameNoTests(t *testing.T) {
+	for _, page := range []string{"docs/watches.md", "docs/migration.md", "docs/capacity.md", "docs/library.md", "docs/cli.md"} {
+		for _, match := range namedTest.FindAllStringSubmatch(readPage(t, page), -1) {
+			t.Errorf("%s names %s", page, match[1])
 		}
 	}
 }
 
 // TestWatchesPageNamesEverything holds that a reader finds each field of the file, and each
-// annotation, condition, reason and finalizer of the custom resources.
+// annotation, condition, reason and finalizer of the custom resources, and that each of them has a test.
 func TestWatchesPageNamesEverything(t *testing.T) {
-	page, found := watchesPage(t), 0
+	found, pages := 0, map[string]string{}
+	for _, page := range []string{"docs/watches.md", promisesPage} {
+		pages[page] = readPage(t, page)
+	}
 	want := func(quoted string) {
 		text, err := strconv.Unquote(quoted)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if found++; !strings.Contains(page, "`"+text+"`") {
-			t.Errorf("docs/watches.md does not name `%s`", text)
+		found++
+		for name, content := range pages {
+			if !strings.Contains(content, "`"+text+"`") {
+				t.Errorf("%s does not name `%s`", name, text)
+			}
 		}
 	}
 	ast.Inspect(parse(t, "pkg/controller/kinds/watches/file/entry.go"), func(node ast.Node) bool {

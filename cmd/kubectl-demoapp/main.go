@@ -31,5 +31,5 @@ func main() {
 	// The first signal cancels the requests. A second one ends the process immediately.
 	context.AfterFunc(ctx, stop)
 	streams := genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}
-	os.Exit(plugin.Execute(ctx, plugin.Options{Kinds: kinds(), Intended: intended, Scheme: scheme.Scheme, Version: operator.BuildVersion()}, os.Args[1:], streams))
+	os.Exit(plugin.Execute(ctx, plugin.Options{Kinds: kinds(), Intended: intended, WatchedKinds: watchedKinds, Scheme: scheme.Scheme, Version: operator.BuildVersion()}, os.Args[1:], streams))
 }

@@ -8,9 +8,12 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"strconv"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	watchesv1alpha1 "github.com/example/demoapp-controller/pkg/apis/watches/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller/kinds/watches/file"
 	"github.com/example/demoapp-controller/pkg/helm/chart"
 	"github.com/example/demoapp-controller/pkg/inspect"
@@ -19,11 +22,7 @@ import (
 // intended returns the release that a file watches.yaml makes for an object, as the operator does with
 // the same environment and working directory.
 func intended(ctx context.Context, name string, object *unstructured.Unstructured) (inspect.Intended, error) {
-	data, err := os.ReadFile(name) //nolint:gosec // The user names the file.
-	if err != nil {
-		return inspect.Intended{}, err
-	}
-	entries, err := file.Parse(name, data, os.LookupEnv)
+	entries, err := readEntries(name)
 	if err != nil {
 		return inspect.Intended{}, err
 	}
@@ -33,6 +32,24 @@ func intended(ctx context.Context, name string, object *unstructured.Unstructure
 		}
 	}
 	return inspect.Intended{}, fmt.Errorf("%s has no entry for the kind %s", name, object.GroupVersionKind().GroupKind())
+}
+
+// watchedKinds returns the kinds of a file watches.yaml.
+func watchedKinds(name string) ([]schema.GroupKind, error) {
+	entries, err := readEntries(name)
+	kinds := make([]schema.GroupKind, 0, len(entries))
+	for _, entry := range entries {
+		kinds = append(kinds, entry.GroupVersionKind.GroupKind())
+	}
+	return kinds, err
+}
+
+func readEntries(name string) ([]file.Entry, error) {
+	data, err := os.ReadFile(name) //nolint:gosec // The user names the file.
+	if err != nil {
+		return nil, err
+	}
+	return file.Parse(name, data, os.LookupEnv)
 }
 
 func intendedBy(ctx context.Context, entry file.Entry, object *unstructured.Unstructured) (found inspect.Intended, err error) {
@@ -66,5 +83,7 @@ func intendedBy(ctx context.Context, entry file.Entry, object *unstructured.Unst
 	if found.Values, _, err = entry.Override(values); err != nil {
 		return found, entry.At("overrideValues", err)
 	}
+	found.Bounded = entry.Scope == file.ScopeNamespace
+	found.SkipsHooks, _ = strconv.ParseBool(object.GetAnnotations()[watchesv1alpha1.AnnotationUpgradeDisableHooks])
 	return found, nil
 }

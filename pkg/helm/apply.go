@@ -266,6 +266,7 @@ func (o *operation) hasOtherController(live metav1.Object) bool {
 // uninstall does not: the garbage collector would delete it while it runs, if the owner is deleted in
 // the foreground.
 func (o *operation) createHook(info *resource.Info, object *unstructured.Unstructured) error {
+	o.markOwner(object)
 	if owners := o.owners(); owners != nil {
 		if err := owners.Own(object); err != nil {
 			return err

@@ -54,6 +54,7 @@ func TestHooksOfAnOwner(t *testing.T) {
 		f.With(func() { f.React = jobsEnd })
 		f.must(hooked(t, "1"), ActionInstall, CauseNotInstalled)
 		expect.Equal(t, "owners", map[string]types.UID{"default/once": "1", "default/kept": "", "role": "", "default/job": "1"}, f.hookOwners())
+		expect.Equal(t, "owner of the ClusterRole", "default/web", f.Object("ClusterRole", "role").GetAnnotations()[PrimaryResourceAnnotation])
 
 		left := f.uninstallFor(hooked(t, "1"))
 

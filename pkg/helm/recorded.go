@@ -97,23 +97,28 @@ func (r *Recorded) Render(
 	if r.release.Chart == nil {
 		return nil, fmt.Errorf("revision %d has no chart in its record", r.Revision)
 	}
-	return r.render(ctx, r.release.Chart, values, owner, client)
+	objects, _, err := r.render(ctx, r.release.Chart, values, owner, recordedLookups{RESTClientGetter: client, namespace: r.release.Namespace})
+	return objects, err
 }
 
-// RenderChart is like Render, with another chart.
+// RenderChart is like Render, with another chart. The template function lookup reads everywhere, unless
+// bounded is set. It also returns the objects of the hooks of the upgrade, as the chart has them.
 func (r *Recorded) RenderChart(
-	ctx context.Context, c *chart.Chart, values map[string]any, owner metav1.OwnerReference, client action.RESTClientGetter,
-) ([]*unstructured.Unstructured, error) {
+	ctx context.Context, c *chart.Chart, values map[string]any, owner metav1.OwnerReference, client action.RESTClientGetter, bounded bool,
+) (objects, hooks []*unstructured.Unstructured, err error) {
 	parsed, err := c.Parse()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
+	}
+	if bounded {
+		client = recordedLookups{RESTClientGetter: client, namespace: r.release.Namespace}
 	}
 	return r.render(ctx, parsed, values, owner, client)
 }
 
 func (r *Recorded) render(
 	ctx context.Context, rendered *chartv2.Chart, values map[string]any, owner metav1.OwnerReference, client action.RESTClientGetter,
-) ([]*unstructured.Unstructured, error) {
+) (objects, hooks []*unstructured.Unstructured, err error) {
 	name, version := "", ""
 	if rendered.Metadata != nil {
 		name, version = rendered.Metadata.Name, rendered.Metadata.Version
@@ -123,16 +128,16 @@ func (r *Recorded) render(
 	info.Status = common.StatusDeployed
 	previous.Info = &info
 	cfg := action.NewConfiguration()
-	cfg.RESTClientGetter = recordedLookups{RESTClientGetter: client, namespace: previous.Namespace}
+	cfg.RESTClientGetter = client
 	cfg.KubeClient, cfg.CustomTemplateFuncs = renderOnly{}, (&functions.Rendering{Stop: ctx}).Functions()
 	memory := driver.NewMemory()
 	memory.SetNamespace(previous.Namespace)
 	cfg.Releases = storage.Init(memory)
 	if err := cfg.Releases.Create(&previous); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if err := chart.CheckValues(rendered, values); err != nil {
-		return nil, fmt.Errorf("render chart %s %s: %w", name, version, err)
+		return nil, nil, fmt.Errorf("render chart %s %s: %w", name, version, err)
 	}
 	upgrade := action.NewUpgrade(cfg)
 	upgrade.SkipSchemaValidation = true // Helm reads the addresses that a schema names.
@@ -141,13 +146,16 @@ func (r *Recorded) render(
 	result, err := upgrade.RunWithContext(ctx, previous.Name, rendered, values)
 	next, err := releaseOf(result, err)
 	if err != nil {
-		return nil, fmt.Errorf("render chart %s %s: %w", name, version, err)
+		return nil, nil, fmt.Errorf("render chart %s %s: %w", name, version, err)
 	}
 	mapper, err := client.ToRESTMapper()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return r.objects(next.Manifest, &manifest.Owners{
+	if hooks, err = upgradeHooks(next); err != nil {
+		return nil, nil, err
+	}
+	objects, err = r.objects(next.Manifest, &manifest.Owners{
 		Owner: owner, Namespace: previous.Namespace, Renewed: true,
 		Namespaced: func(kind schema.GroupVersionKind) (bool, error) {
 			mapping, err := mapper.RESTMapping(kind.GroupKind(), kind.Version)
@@ -157,6 +165,25 @@ func (r *Recorded) render(
 			return mapping.Scope.Name() == meta.RESTScopeNameNamespace, nil
 		},
 	})
+	return objects, hooks, err
+}
+
+// upgradeHooks returns the objects of the hooks that run in the upgrade to a release.
+func upgradeHooks(next *releasev1.Release) ([]*unstructured.Unstructured, error) {
+	var found []*unstructured.Unstructured
+	for _, hook := range next.Hooks {
+		if !runsAt(hook, releasev1.HookPreUpgrade, releasev1.HookPostUpgrade) {
+			continue
+		}
+		documents, err := manifest.Parse(hook.Manifest)
+		if err != nil {
+			return nil, fmt.Errorf("hook %s: %w", hook.Path, err)
+		}
+		for _, document := range documents {
+			found = append(found, document.Objects...)
+		}
+	}
+	return found, nil
 }
 
 // objects returns the objects of a manifest with the marks of the release and an owner, if any.

@@ -4,13 +4,10 @@
 package inspect
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
-	"strconv"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -41,22 +38,22 @@ type Handover struct {
 	owner    types.UID
 }
 
-// HandoverOf reads the release of an object, no matter which client made it. It needs the
-// permission to list Secrets.
-func (c *Cluster) HandoverOf(ctx context.Context, object *unstructured.Unstructured) (*Handover, error) {
-	name := object.GetName()
-	if deployed := StatusOf(object).Release.DeployedRelease; deployed != nil {
-		name = deployed.Name
+// HandoverOf reads the release of an object, no matter which client made it. intended is the release
+// that watches.yaml makes for the object, or nil. It needs the permission to list Secrets.
+func (c *Cluster) HandoverOf(ctx context.Context, object *unstructured.Unstructured, intended *Intended) (*Handover, error) {
+	namespace, names := object.GetNamespace(), releaseNames(object)
+	if intended != nil {
+		namespace, names = intended.Namespace, append([]string{intended.Name}, names...)
 	}
-	secrets, err := c.recordsOf(ctx, object.GetNamespace(), name)
+	found, err := c.locate(ctx, object, namespace, names)
 	if err != nil {
 		return nil, err
 	}
-	if len(secrets) == 0 {
-		return nil, fmt.Errorf("%s has no release: there is no release %s in namespace %s", ReferenceOf(object), name, object.GetNamespace())
+	if len(found.records) == 0 {
+		return nil, fmt.Errorf("%s has no release: %s", ReferenceOf(object), found.missing())
 	}
-	newest := slices.MaxFunc(secrets, func(a, b corev1.Secret) int { return cmp.Compare(revisionLabel(a), revisionLabel(b)) })
-	recorded, err := helm.ReadRecorded(&newest)
+	newest := found.newest()
+	recorded, err := helm.ReadRecorded(newest)
 	if err != nil {
 		return nil, err
 	}
@@ -65,8 +62,8 @@ func (c *Cluster) HandoverOf(ctx context.Context, object *unstructured.Unstructu
 		return nil, err
 	}
 	h := &Handover{
-		Namespace: object.GetNamespace(), Name: name, Revision: recorded.Revision, Status: recorded.Status,
-		Chart: recorded.Chart + "@" + recorded.ChartVersion, record: &newest, recorded: recorded, owner: recorded.Owner.UID,
+		Namespace: found.namespace, Name: found.name, Revision: recorded.Revision, Status: recorded.Status,
+		Chart: recorded.Chart + "@" + recorded.ChartVersion, record: newest, recorded: recorded, owner: recorded.Owner.UID,
 	}
 	for _, object := range objects {
 		h.Objects = append(h.Objects, ReferenceOf(object))
@@ -74,13 +71,12 @@ func (c *Cluster) HandoverOf(ctx context.Context, object *unstructured.Unstructu
 	return h, nil
 }
 
-func revisionLabel(secret corev1.Secret) int {
-	revision, _ := strconv.Atoi(secret.Labels["version"])
-	return revision
-}
-
 // Owned reports whether the release belongs to the object with a UID.
 func (h *Handover) Owned(by types.UID) bool { return h.owner == by }
+
+// Operated reports whether the operator made the newest revision. Helm copies labels, so a revision of
+// another client may name an owner, too.
+func (h *Handover) Operated() bool { return h.recorded.Own }
 
 // Adopt asks the operator to take a release of another client over for an object: by an annotation
 // of the object, and by a label of the newest record, which kinds of watches.yaml need as consent.

@@ -12,14 +12,12 @@ import (
 	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller/release"
 	"github.com/example/demoapp-controller/pkg/helm"
-	"github.com/example/demoapp-controller/pkg/helm/record"
 )
 
 // HistoryLine is one action on a release: a revision, or an action without one, such as a repair.
@@ -61,14 +59,11 @@ func (c *Cluster) HistoryOf(ctx context.Context, object *unstructured.Unstructur
 // object has taken over keeps the revisions of former owners. Revisions of a release that belongs
 // to another owner are left out. It needs the permission to list Secrets.
 func (c *Cluster) Recorded(ctx context.Context, object *unstructured.Unstructured) ([]*helm.Recorded, error) {
-	name := object.GetName()
-	if release := StatusOf(object).Release.DeployedRelease; release != nil {
-		name = release.Name
-	}
-	secrets, err := c.recordsOf(ctx, object.GetNamespace(), name)
+	located, err := c.locate(ctx, object, object.GetNamespace(), releaseNames(object))
 	if err != nil {
 		return nil, err
 	}
+	secrets := located.records
 	found := make([]*helm.Recorded, 0, len(secrets))
 	for i := range secrets {
 		recorded, err := helm.ReadRecorded(&secrets[i])
@@ -86,16 +81,6 @@ func (c *Cluster) Recorded(ctx context.Context, object *unstructured.Unstructure
 		found = slices.DeleteFunc(found, isOther)
 	}
 	return found, nil
-}
-
-// recordsOf lists the records of a release. It leaves out deleted records that finalizers hold.
-func (c *Cluster) recordsOf(ctx context.Context, namespace, release string) ([]corev1.Secret, error) {
-	list, err := c.Kubernetes.CoreV1().Secrets(namespace).
-		List(ctx, metav1.ListOptions{LabelSelector: record.SelectorOf(release)})
-	if err != nil {
-		return nil, fmt.Errorf("read the records of release %s: %w", release, err)
-	}
-	return slices.DeleteFunc(list.Items, func(secret corev1.Secret) bool { return secret.DeletionTimestamp != nil }), nil
 }
 
 // revisionOf returns a recorded revision; the newest deployed one for 0.

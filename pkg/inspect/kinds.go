@@ -61,12 +61,12 @@ func (e *UnknownKindError) Error() string {
 }
 
 // Kinds returns the kinds that the operator serves, sorted by group and name: those whose CRD has
-// the category [apimeta.Category], and those that the operator reports. It succeeds if the report
-// cannot be read, because users of a single namespace may not read it.
-func (c *Cluster) Kinds(ctx context.Context) ([]Kind, error) {
+// the category [apimeta.Category], those that the operator reports, and further ones. It succeeds if
+// the report cannot be read, because users of a single namespace may not read it.
+func (c *Cluster) Kinds(ctx context.Context, further ...schema.GroupKind) ([]Kind, error) {
 	report, _ := c.Report(ctx)
 	return c.served(func(resource schema.GroupResource, kind schema.GroupKind, categories []string) bool {
-		return report.serves(resource, kind) || slices.Contains(categories, apimeta.Category)
+		return report.serves(resource, kind) || slices.Contains(categories, apimeta.Category) || slices.Contains(further, kind)
 	})
 }
 
@@ -110,10 +110,10 @@ func kindOf(gvk schema.GroupVersionKind, resource metav1.APIResource) Kind {
 
 // Kind returns the kind that a user means by a word, such as demoapp, da or
 // demoapps.demo.example.com. The error is an [UnknownKindError] if the operator serves no such
-// kind. A user may name any custom resource if there is no report
+// kind, and it is none of the further kinds. A user may name any custom resource if there is no report
 // of the operator, or the user may not read it.
-func (c *Cluster) Kind(ctx context.Context, word string) (Kind, error) {
-	kinds, err := c.Kinds(ctx)
+func (c *Cluster) Kind(ctx context.Context, word string, further ...schema.GroupKind) (Kind, error) {
+	kinds, err := c.Kinds(ctx, further...)
 	if err != nil {
 		return Kind{}, err
 	}

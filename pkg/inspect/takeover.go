@@ -23,30 +23,42 @@ type Intended struct {
 	// Overridden are the values by which an entry of watches.yaml overrides the object. They count as
 	// secret.
 	Overridden map[string]any
+	// Bounded says that the release may have objects in its own namespace only.
+	Bounded bool
+	// SkipsHooks says that the upgrade runs no hooks.
+	SkipsHooks bool
 }
 
 // Takeover compares the live objects of a release of another operator with the result of a takeover. It
 // changes nothing. The marks and owner references that a takeover sets on all objects are not part of
-// the comparison.
-func (d Differ) Takeover(ctx context.Context, owner *unstructured.Unstructured, h *Handover, intended Intended) ([]Difference, error) {
+// the comparison. hooks are the objects that hooks replace.
+func (d Differ) Takeover(
+	ctx context.Context, owner *unstructured.Unstructured, h *Handover, intended Intended,
+) (objects []Difference, hooks []Reference, err error) {
 	before, err := h.recorded.Objects()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	d.Mask = d.masking(ctx, owner, h.recorded).withValues(intended.Values, leaves(intended.Overridden, nil))
-	after, err := h.recorded.RenderChart(ctx, intended.Chart, intended.Values, controllerOf(owner), d.Getter)
+	after, created, err := h.recorded.RenderChart(ctx, intended.Chart, intended.Values, controllerOf(owner), d.Getter, intended.Bounded)
 	if err != nil {
-		return nil, redact.Error(slices.Collect(texts(intended.Overridden)), err)
+		return nil, nil, redact.Error(slices.Collect(texts(intended.Overridden)), err)
 	}
 	d.Mask = d.Mask.withSecretsOf(before).withSecretsOf(after)
 	d.takesOver = map[Reference]*unstructured.Unstructured{}
 	for _, object := range before {
 		if err := d.place(object, h.Namespace); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		d.takesOver[ReferenceOf(object)] = object
 	}
-	return d.compareAll(ctx, owner, plainly(after), before, helm.FieldManager, h.Namespace)
+	for _, hook := range created {
+		if !intended.SkipsHooks {
+			hooks = append(hooks, ReferenceOf(hook))
+		}
+	}
+	objects, err = d.compareAll(ctx, owner, plainly(after), before, helm.FieldManager, h.Namespace)
+	return objects, hooks, err
 }
 
 // takenOver returns an object before and after a takeover, given the answer to a dry run of the apply.

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/example/demoapp-controller/pkg/inspect"
+	"github.com/example/demoapp-controller/pkg/message"
 )
 
 // handoverOptions are the flags of adopt and orphan.
@@ -59,21 +60,21 @@ func (c *command) runAdopt(ctx context.Context, o handoverOptions, args []string
 	if o.watchesFile != "" && o.dryRun == "none" {
 		return errors.New("--watches-file: needs --dry-run=server")
 	}
+	if o.watchesFile != "" {
+		return c.previewTakeover(ctx, o, args)
+	}
 	cluster, object, err := c.read(ctx, args)
 	if err != nil {
 		return err
 	}
-	release, err := cluster.HandoverOf(ctx, object)
+	release, err := cluster.HandoverOf(ctx, object, nil)
 	if err != nil {
 		return err
 	}
 	if release.Owned(object.GetUID()) {
-		return fmt.Errorf("release %s belongs to %s already", release.Name, inspect.ReferenceOf(object))
+		return ownedError(release, object)
 	}
 	c.printHandover(release)
-	if o.watchesFile != "" {
-		return c.showTakeover(ctx, cluster, object, release, o)
-	}
 	dryRun := o.dryRun
 	if dryRun == "none" {
 		dryRun = ""
@@ -95,19 +96,49 @@ func (c *command) runAdopt(ctx context.Context, o handoverOptions, args []string
 	return c.await(ctx, cluster, awaited{objects: []*unstructured.Unstructured{outcome.Object}, handled: outcome.Handled}, o.timeout)
 }
 
-// showTakeover prints the changes that a takeover of a release would make.
-func (c *command) showTakeover(ctx context.Context, cluster *inspect.Cluster, object *unstructured.Unstructured, release *inspect.Handover, o handoverOptions) error {
-	if c.options.Intended == nil {
+// ownedError says that there is nothing to take over.
+func ownedError(release *inspect.Handover, owner *unstructured.Unstructured) error {
+	return fmt.Errorf("release %s belongs to %s already", release.Name, inspect.ReferenceOf(owner))
+}
+
+// previewTakeover prints the changes that the takeover of a release of another operator would make.
+func (c *command) previewTakeover(ctx context.Context, o handoverOptions, args []string) error {
+	if c.options.Intended == nil || c.options.WatchedKinds == nil {
 		return errors.New("--watches-file: this plugin cannot read it")
+	}
+	kinds, err := c.options.WatchedKinds(o.watchesFile)
+	if err != nil {
+		return err
+	}
+	// The operator may not run yet, or not serve the kind yet.
+	cluster, object, err := c.read(ctx, args, kinds...)
+	if err != nil {
+		return err
 	}
 	intended, err := c.options.Intended(ctx, o.watchesFile, object)
 	if err != nil {
 		return err
 	}
-	found, err := c.differ(ctx, cluster, object, o.showSecrets).Takeover(ctx, object, release, intended)
+	release, err := cluster.HandoverOf(ctx, object, &intended)
 	if err != nil {
 		return err
 	}
+	if release.Owned(object.GetUID()) && release.Operated() {
+		return ownedError(release, object)
+	}
+	c.printHandover(release)
+	return c.showTakeover(ctx, c.differ(ctx, cluster, object, o.showSecrets), object, release, intended)
+}
+
+// showTakeover prints the changes that a takeover of a release would make.
+func (c *command) showTakeover(
+	ctx context.Context, differ inspect.Differ, object *unstructured.Unstructured, release *inspect.Handover, intended inspect.Intended,
+) error {
+	found, hooks, err := differ.Takeover(ctx, object, release, intended)
+	if err != nil {
+		return err
+	}
+	defer c.printHooks(hooks)
 	different := slices.DeleteFunc(slices.Clone(found), func(difference inspect.Difference) bool { return !difference.Differs() && difference.Refused == "" })
 	if len(different) == 0 {
 		fmt.Fprintf(c.streams.Out, "The takeover of release %s would change no object.\n", release.Name)
@@ -132,6 +163,19 @@ func (c *command) showTakeover(ctx context.Context, cluster *inspect.Cluster, ob
 		return err
 	}
 	return answerError(exitWaits)
+}
+
+// printHooks shows the objects that hooks create in a takeover, because a takeover is an upgrade.
+func (c *command) printHooks(hooks []inspect.Reference) {
+	if len(hooks) == 0 {
+		return
+	}
+	names := make([]string, 0, len(hooks))
+	for _, hook := range hooks {
+		names = append(names, printable(hook.String()))
+	}
+	slices.Sort(names)
+	fmt.Fprintf(c.streams.ErrOut, "The takeover runs the hooks of an upgrade, which replace: %s\n", message.List(slices.Compact(names), maxTargets))
 }
 
 func (c *command) orphan() *cobra.Command {
@@ -163,7 +207,7 @@ func (c *command) runOrphan(ctx context.Context, o handoverOptions, args []strin
 	if object.GetDeletionTimestamp() != nil {
 		return fmt.Errorf("%s is being deleted already", name)
 	}
-	release, err := cluster.HandoverOf(ctx, object)
+	release, err := cluster.HandoverOf(ctx, object, nil)
 	if err != nil {
 		return err
 	}

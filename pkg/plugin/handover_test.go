@@ -4,6 +4,7 @@
 package plugin_test
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/yaml"
 
 	"github.com/example/demoapp-controller/pkg/helm/chart"
 	"github.com/example/demoapp-controller/pkg/inspect"
@@ -137,14 +139,23 @@ func TestHandover(t *testing.T) {
 // TestTakeoverPreview shows the changes that a takeover of a release of another operator would make.
 func TestTakeoverPreview(t *testing.T) {
 	t.Parallel()
-	const more = "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: more}\n"
+	const (
+		more = "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: more}\n"
+		hook = "---\napiVersion: batch/v1\nkind: Job\nmetadata: {name: hook, annotations: {helm.sh/hook: \"pre-upgrade,test\", " +
+			"helm.sh/hook-delete-policy: before-hook-creation}}\n"
+		lookup = "{{ $_ := lookup \"v1\" \"ConfigMap\" \"other\" \"x\" }}"
+		same   = "The takeover of release web would change no object.\n"
+	)
 	tests := []struct {
 		name, template, args string
 		message              string
-		code                 int
-		out, errors          string
+		// labels are labels of the newest record; "self" is the UID of the object.
+		labels      map[string]string
+		intended    inspect.Intended
+		code        int
+		out, errors string
 	}{
-		{name: "nothing", template: configMapTemplate, message: "b", out: "The takeover of release web would change no object.\n"},
+		{name: "nothing", template: configMapTemplate, message: "b", out: same},
 		{
 			name: "a change", template: configMapTemplate, message: "s3cret", code: 1,
 			out: "The takeover of release web would:\n  change ConfigMap/web\n--- ConfigMap/web\tlive\n+++ ConfigMap/web\ttaken over\n" +
@@ -159,6 +170,27 @@ func TestTakeoverPreview(t *testing.T) {
 			name: "another object", template: more, message: "b", code: 1,
 			out: "The takeover of release web would:\n  create ConfigMap/more\n  delete ConfigMap/web\n",
 		},
+		{
+			name: "hooks", template: configMapTemplate + hook, message: "b", out: same,
+			errors: "The takeover runs the hooks of an upgrade, which replace: Job/hook\n",
+		},
+		{
+			name: "after a way back", template: configMapTemplate, message: "b", out: same, // Helm copies labels to the next revision.
+			labels: map[string]string{"engine.demo.example.com/owner": "self", "engine.demo.example.com/inputs": "1-digest"},
+		},
+		{
+			name: "an own release", template: configMapTemplate, message: "b", code: 3, errors: "error: release web belongs to DemoApp/web already\n",
+			labels: map[string]string{"engine.demo.example.com/owner": "self", "engine.demo.example.com/inputs": "2-digest"},
+		},
+		{
+			name: "a release name of the entry", template: configMapTemplate, message: "b", intended: inspect.Intended{Name: "other"},
+			out: same, errors: "Release web, revision 2 (deployed)", // The name in the status is that of the release.
+		},
+		{name: "objects of other namespaces", template: configMapTemplate + lookup, message: "b", out: same},
+		{
+			name: "objects of other namespaces in a bounded release", template: configMapTemplate + lookup, message: "b", code: 3,
+			intended: inspect.Intended{Bounded: true}, errors: "may only look up objects of namespace shop",
+		},
 		{name: "without a dry run", template: configMapTemplate, args: "--dry-run=none", code: 3, errors: "error: --watches-file: needs --dry-run=server\n"},
 	}
 	for _, test := range tests {
@@ -170,15 +202,15 @@ func TestTakeoverPreview(t *testing.T) {
 				live.SetAnnotations(map[string]string{"meta.helm.sh/release-name": "web", "meta.helm.sh/release-namespace": "shop"})
 				live.Object["data"] = map[string]any{"text": "b"}
 			})
-			w.options.Intended = func(_ context.Context, file string, _ *unstructured.Unstructured) (inspect.Intended, error) {
-				loaded, err := chart.LoadFS(fstest.MapFS{
-					"Chart.yaml":               {Data: []byte("apiVersion: v2\nname: demo-app\nversion: 0.1.0\n")},
-					"templates/configmap.yaml": {Data: []byte(test.template)},
-				}, ".")
-				expect.Equal(t, "file", "watches.yaml", file)
-				values := map[string]any{"message": test.message}
-				return inspect.Intended{Chart: loaded, Values: values, Overridden: values}, err
-			}
+			uid := string(w.Object("DemoApp", "shop/web").GetUID())
+			w.Edit("Secret", newestRecord, "helm-operator", func(live *unstructured.Unstructured) {
+				labels := live.GetLabels()
+				for key, value := range test.labels {
+					labels[key] = strings.ReplaceAll(value, "self", uid)
+				}
+				live.SetLabels(labels)
+			})
+			w.watch(t, test.template, test.message, test.intended)
 			before := w.Names()
 
 			args := append(strings.Fields("adopt demoapp/web --dry-run=server --watches-file=watches.yaml"), strings.Fields(test.args)...)
@@ -189,6 +221,62 @@ func TestTakeoverPreview(t *testing.T) {
 			expect.Contains(t, "errors", errOut, test.errors)
 			expect.Equal(t, "objects", before, w.Names())
 			expect.Equal(t, "text", "b", w.Object("ConfigMap", "shop/web").Object["data"].(map[string]any)["text"])
+		})
+	}
+}
+
+// watch gives the plugin a file with one entry, for a chart with one template.
+func (w *releaseWorld) watch(t *testing.T, template, message string, intended inspect.Intended) {
+	t.Helper()
+	w.options.WatchedKinds = func(file string) ([]schema.GroupKind, error) {
+		expect.Equal(t, "file", "watches.yaml", file)
+		return []schema.GroupKind{{Group: "cache.my.domain", Kind: "Memcached"}, {Group: "cache.my.domain", Kind: "Fleet"}}, nil
+	}
+	w.options.Intended = func(_ context.Context, _ string, object *unstructured.Unstructured) (inspect.Intended, error) {
+		var err error
+		intended.Chart, err = chart.LoadFS(fstest.MapFS{
+			"Chart.yaml":               {Data: []byte("apiVersion: v2\nname: demo-app\nversion: 0.1.0\n")},
+			"templates/configmap.yaml": {Data: []byte(template)},
+		}, ".")
+		intended.Values = map[string]any{"message": message}
+		intended.Overridden = intended.Values
+		intended.Namespace, intended.Name = cmp.Or(intended.Namespace, object.GetNamespace()), cmp.Or(intended.Name, object.GetName())
+		return intended, err
+	}
+}
+
+// TestTakeoverPreviewOfKinds previews takeovers of kinds that the operator does not serve yet.
+func TestTakeoverPreviewOfKinds(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name, object string
+		intended     inspect.Intended
+	}{
+		{name: "a CRD that prunes the status", object: "kind: Memcached\nmetadata: {namespace: shop, name: web}\n"},
+		{
+			name: "a cluster-scoped kind", object: "kind: Fleet\nmetadata: {name: web}\n",
+			intended: inspect.Intended{Namespace: "shop"},
+		},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			w := newReleaseWorld(t)
+			w.Serve(schema.GroupVersionResource{Group: "cache.my.domain", Version: "v1", Resource: "memcacheds"}, "Memcached", true)
+			w.Serve(schema.GroupVersionResource{Group: "cache.my.domain", Version: "v1", Resource: "fleets"}, "Fleet", false)
+			w.create(t, "apiVersion: cache.my.domain/v1\n"+test.object)
+			w.Edit("ConfigMap", "shop/web", "helm-operator", func(live *unstructured.Unstructured) {
+				live.Object["data"] = map[string]any{"text": "b"}
+			})
+			w.watch(t, configMapTemplate, "b", test.intended)
+			object := &unstructured.Unstructured{}
+			expect.NoError(t, yaml.Unmarshal([]byte(test.object), &object.Object))
+
+			code, out, errOut := w.run(t, "adopt", object.GetKind()+"/"+object.GetName(), "--dry-run=server", "--watches-file=watches.yaml")
+
+			expect.Equal(t, "output", "The takeover of release web would change no object.\n", out)
+			expect.Contains(t, "errors", errOut, "Release web, revision 2 (deployed)")
+			expect.Equal(t, "exit code", 0, code)
 		})
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/inspect"
@@ -75,12 +76,12 @@ func (c *command) runHistory(ctx context.Context, o historyOptions, args []strin
 }
 
 // read reads the object that the arguments name.
-func (c *command) read(ctx context.Context, args []string) (*inspect.Cluster, *unstructured.Unstructured, error) {
+func (c *command) read(ctx context.Context, args []string, further ...schema.GroupKind) (*inspect.Cluster, *unstructured.Unstructured, error) {
 	cluster, err := c.cluster()
 	if err != nil {
 		return nil, nil, err
 	}
-	reference, err := c.object(ctx, cluster, args)
+	reference, err := c.object(ctx, cluster, args, further...)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/example/demoapp-controller/pkg/inspect"
 )
@@ -55,13 +56,14 @@ func splitObject(args []string) (kind, name string, err error) {
 	}
 }
 
-// object returns the reference of the object that the arguments KIND/NAME or KIND NAME name.
-func (c *command) object(ctx context.Context, cluster *inspect.Cluster, args []string) (inspect.Reference, error) {
+// object returns the reference of the object that the arguments KIND/NAME or KIND NAME name. The kind is
+// one that the operator serves, or one of the further kinds.
+func (c *command) object(ctx context.Context, cluster *inspect.Cluster, args []string, further ...schema.GroupKind) (inspect.Reference, error) {
 	word, name, err := splitObject(args)
 	if err != nil {
 		return inspect.Reference{}, err
 	}
-	kind, err := cluster.Kind(ctx, word)
+	kind, err := cluster.Kind(ctx, word, further...)
 	switch {
 	case err != nil && name == "":
 		return inspect.Reference{}, fmt.Errorf("%w; write KIND/NAME, as in demoapp/%s", err, word)

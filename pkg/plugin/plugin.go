@@ -38,6 +38,8 @@ type Options struct {
 	Kinds map[schema.GroupKind]inspect.KindFunctions
 	// Intended returns the release that a file watches.yaml makes for an object; it may be nil.
 	Intended func(ctx context.Context, file string, object *unstructured.Unstructured) (inspect.Intended, error)
+	// WatchedKinds returns the kinds of a file watches.yaml; it may be nil.
+	WatchedKinds func(file string) ([]schema.GroupKind, error)
 	// Scheme has the kinds of the operator whose CRDs create kind must not replace; it may be nil.
 	Scheme *runtime.Scheme
 	// Version is the version of the operator that Kinds belongs to; empty if it is not known.

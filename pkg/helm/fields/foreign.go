@@ -131,7 +131,8 @@ var schemas = sync.OnceValue(func() managedfields.TypeConverter {
 func typedObject(live *unstructured.Unstructured) (*smd.TypedValue, managedfields.TypeConverter, error) {
 	converter := managedfields.NewDeducedTypeConverter()
 	object := runtime.Object(live)
-	if known, err := scheme.Scheme.New(live.GroupVersionKind()); err == nil {
+	// Helm adds the kind CustomResourceDefinition to the scheme, and client-go has no schema of it.
+	if known, err := scheme.Scheme.New(live.GroupVersionKind()); err == nil && applyconfigurations.ForKind(live.GroupVersionKind()) != nil {
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(live.Object, known); err != nil {
 			return nil, nil, err
 		}

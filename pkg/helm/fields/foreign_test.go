@@ -7,7 +7,10 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/yaml"
 )
 
@@ -116,6 +119,37 @@ spec: {ours: 1, theirs: {deep: [1, 2]}}
 	}
 	if _, there, err := unstructured.NestedFieldNoCopy(left.Object, "spec", "ours"); !there || err != nil {
 		t.Errorf("left is %v, %v", left.Object, err)
+	}
+}
+
+// TestForeignFieldsOfCRD: client-go has no schema of CustomResourceDefinitions, although the scheme has the
+// kind.
+func TestForeignFieldsOfCRD(t *testing.T) {
+	if err := apiextensionsv1.AddToScheme(scheme.Scheme); err != nil { // As Helm does.
+		t.Fatal(err)
+	}
+	live := &unstructured.Unstructured{}
+	if err := yaml.Unmarshal([]byte(`
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata:
+  name: things.example.com
+  labels: {theirs: a, ours: b}
+  managedFields:
+  - {manager: helm, operation: Apply, fieldsType: FieldsV1, fieldsV1: {"f:metadata": {"f:labels": {"f:ours": {}}}}}
+  - {manager: helm-operator, operation: Update, fieldsType: FieldsV1, fieldsV1: {"f:metadata": {"f:labels": {"f:ours": {}, "f:theirs": {}}}}}
+spec: {group: example.com}
+`), &live.Object); err != nil {
+		t.Fatal(err)
+	}
+
+	after, err := AfterTakeover(live, live, sets.New("helm-operator"))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	if diff := cmp.Diff(map[string]string{"ours": "b"}, after.GetLabels()); diff != "" {
+		t.Errorf("labels (-want +got):\n%s", diff)
 	}
 }
 

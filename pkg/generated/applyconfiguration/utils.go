@@ -219,6 +219,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &applyconfigurationworkloadv1alpha1.ResourcesApplyConfiguration{}
 	case workloadv1alpha1.SchemeGroupVersion.WithKind("SecurityContext"):
 		return &applyconfigurationworkloadv1alpha1.SecurityContextApplyConfiguration{}
+	case workloadv1alpha1.SchemeGroupVersion.WithKind("UserContext"):
+		return &applyconfigurationworkloadv1alpha1.UserContextApplyConfiguration{}
 
 	}
 	return nil

@@ -121,6 +121,7 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		workloadv1alpha1.Capabilities{}.OpenAPIModelName():       schema_pkg_apis_workload_v1alpha1_Capabilities(ref),
 		workloadv1alpha1.Resources{}.OpenAPIModelName():          schema_pkg_apis_workload_v1alpha1_Resources(ref),
 		workloadv1alpha1.SecurityContext{}.OpenAPIModelName():    schema_pkg_apis_workload_v1alpha1_SecurityContext(ref),
+		workloadv1alpha1.UserContext{}.OpenAPIModelName():        schema_pkg_apis_workload_v1alpha1_UserContext(ref),
 		resource.Quantity{}.OpenAPIModelName():                   schema_apimachinery_pkg_api_resource_Quantity(ref),
 		metav1.APIGroup{}.OpenAPIModelName():                     schema_pkg_apis_meta_v1_APIGroup(ref),
 		metav1.APIGroupList{}.OpenAPIModelName():                 schema_pkg_apis_meta_v1_APIGroupList(ref),
@@ -308,12 +309,18 @@ func schema_pkg_apis_app_v1_AppStackComponent(ref common.ReferenceCallback) comm
 							Ref:         ref(workloadv1alpha1.Resources{}.OpenAPIModelName()),
 						},
 					},
+					"securityContext": {
+						SchemaProps: spec.SchemaProps{
+							Description: "securityContext is the user of the container. With runAsNonRoot true, or a runAsUser other than 0, and in namespaces that enforce the restricted Pod Security profile, the pods meet this profile. Otherwise they may run as root.",
+							Ref:         ref(workloadv1alpha1.UserContext{}.OpenAPIModelName()),
+						},
+					},
 				},
 				Required: []string{"image"},
 			},
 		},
 		Dependencies: []string{
-			workloadv1alpha1.Resources{}.OpenAPIModelName()},
+			workloadv1alpha1.Resources{}.OpenAPIModelName(), workloadv1alpha1.UserContext{}.OpenAPIModelName()},
 	}
 }
 
@@ -3730,7 +3737,7 @@ func schema_pkg_apis_platform_v1_PlatformComponent(ref common.ReferenceCallback)
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "PlatformComponent is the frontend or the backend of an EcommercePlatform. The container listens on port 8080.",
+				Description: "PlatformComponent is the frontend or the backend of an EcommercePlatform.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"image": {
@@ -3748,10 +3755,23 @@ func schema_pkg_apis_platform_v1_PlatformComponent(ref common.ReferenceCallback)
 							Format:      "int32",
 						},
 					},
+					"port": {
+						SchemaProps: spec.SchemaProps{
+							Description: "port is where the container listens. Defaults to 80 for the official images caddy, httpd and nginx of Docker Hub, else to 8080.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
 					"resources": {
 						SchemaProps: spec.SchemaProps{
 							Description: "resources are the compute resources of each pod. The default requests keep the pods out of the QoS class BestEffort; in production there are limits, too.",
 							Ref:         ref(workloadv1alpha1.Resources{}.OpenAPIModelName()),
+						},
+					},
+					"securityContext": {
+						SchemaProps: spec.SchemaProps{
+							Description: "securityContext is the user of the container. With runAsNonRoot true, or a runAsUser other than 0, in production and in namespaces that enforce the restricted Pod Security profile, the pods meet this profile. Otherwise they may run as root.",
+							Ref:         ref(workloadv1alpha1.UserContext{}.OpenAPIModelName()),
 						},
 					},
 				},
@@ -3759,7 +3779,7 @@ func schema_pkg_apis_platform_v1_PlatformComponent(ref common.ReferenceCallback)
 			},
 		},
 		Dependencies: []string{
-			workloadv1alpha1.Resources{}.OpenAPIModelName()},
+			workloadv1alpha1.Resources{}.OpenAPIModelName(), workloadv1alpha1.UserContext{}.OpenAPIModelName()},
 	}
 }
 
@@ -5174,6 +5194,40 @@ func schema_pkg_apis_workload_v1alpha1_SecurityContext(ref common.ReferenceCallb
 		},
 		Dependencies: []string{
 			workloadv1alpha1.Capabilities{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_workload_v1alpha1_UserContext(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "UserContext is the part of a container's security context that decides which user its processes have, with the meaning that it has in the Pod API.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"runAsUser": {
+						SchemaProps: spec.SchemaProps{
+							Description: "runAsUser is the user ID of the process.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"runAsGroup": {
+						SchemaProps: spec.SchemaProps{
+							Description: "runAsGroup is the primary group ID of the process.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"runAsNonRoot": {
+						SchemaProps: spec.SchemaProps{
+							Description: "runAsNonRoot keeps the container from starting as user 0.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+				},
+			},
+		},
 	}
 }
 

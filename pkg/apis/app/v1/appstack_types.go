@@ -162,6 +162,12 @@ type AppStackComponent struct {
 	// of the QoS class BestEffort.
 	// +optional
 	Resources *workloadv1alpha1.Resources `json:"resources,omitempty"`
+
+	// securityContext is the user of the container. With runAsNonRoot true, or a runAsUser other than
+	// 0, and in namespaces that enforce the restricted Pod Security profile, the pods meet this
+	// profile. Otherwise they may run as root.
+	// +optional
+	SecurityContext *workloadv1alpha1.UserContext `json:"securityContext,omitempty"`
 }
 
 // AppStackStatus is the observed state of an AppStack.

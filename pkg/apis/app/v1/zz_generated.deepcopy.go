@@ -87,6 +87,11 @@ func (in *AppStackComponent) DeepCopyInto(out *AppStackComponent) {
 		*out = new(v1alpha1.Resources)
 		(*in).DeepCopyInto(*out)
 	}
+	if in.SecurityContext != nil {
+		in, out := &in.SecurityContext, &out.SecurityContext
+		*out = new(v1alpha1.UserContext)
+		(*in).DeepCopyInto(*out)
+	}
 	return
 }
 

@@ -42,6 +42,8 @@ func TestEcommercePlatformAdmission(t *testing.T) {
 		{"no backend", "shop", `{frontend: {image: frontend}}`, "spec.backend", "Required value"},
 		{"no pods", "shop", `{frontend: {image: frontend, replicas: 0}, backend: {image: backend}}`, "spec.frontend.replicas", "greater than or equal to 1"},
 		{"an image with a space", "shop", `{frontend: {image: a b}, backend: {image: backend}}`, "spec.frontend.image", ": must be an image reference"},
+		{"a port and a user", "shop", `{frontend: {image: nginx, port: 80}, backend: {image: backend, port: 65535, securityContext: {runAsUser: 1000}}}`, "", ""},
+		{"a port out of range", "shop", `{frontend: {image: nginx, port: 65536}, backend: {image: backend}}`, "spec.frontend.port", "less than or equal to 65535"},
 		{"another environment", "shop", with(`environment: test`), "spec.environment", "Unsupported value"},
 		{"another database", "shop", with(`database: {type: oracle}`), "spec.database.type", "Unsupported value"},
 		{"a version that PostgreSQL does not have", "shop", with(`database: {version: "11"}`), "spec.database.version", "12 to 18"},

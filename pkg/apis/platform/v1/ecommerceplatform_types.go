@@ -117,8 +117,7 @@ type EcommercePlatformSpec struct {
 	Ingress *PlatformIngress `json:"ingress,omitempty"`
 }
 
-// PlatformComponent is the frontend or the backend of an EcommercePlatform. The container
-// listens on port 8080.
+// PlatformComponent is the frontend or the backend of an EcommercePlatform.
 type PlatformComponent struct {
 	// image is the container image.
 	// +kubebuilder:validation:MinLength=1
@@ -134,10 +133,23 @@ type PlatformComponent struct {
 	// +optional
 	Replicas *int32 `json:"replicas,omitempty"`
 
+	// port is where the container listens. Defaults to 80 for the official images caddy, httpd and nginx of Docker
+	// Hub, else to 8080.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=65535
+	// +optional
+	Port int32 `json:"port,omitempty"`
+
 	// resources are the compute resources of each pod. The default requests keep the pods out
 	// of the QoS class BestEffort; in production there are limits, too.
 	// +optional
 	Resources *workloadv1alpha1.Resources `json:"resources,omitempty"`
+
+	// securityContext is the user of the container. With runAsNonRoot true, or a runAsUser other than
+	// 0, in production and in namespaces that enforce the restricted Pod Security profile, the pods meet this
+	// profile. Otherwise they may run as root.
+	// +optional
+	SecurityContext *workloadv1alpha1.UserContext `json:"securityContext,omitempty"`
 }
 
 // PlatformDatabase is the database of an EcommercePlatform.

@@ -202,6 +202,11 @@ func (in *PlatformComponent) DeepCopyInto(out *PlatformComponent) {
 		*out = new(v1alpha1.Resources)
 		(*in).DeepCopyInto(*out)
 	}
+	if in.SecurityContext != nil {
+		in, out := &in.SecurityContext, &out.SecurityContext
+		*out = new(v1alpha1.UserContext)
+		(*in).DeepCopyInto(*out)
+	}
 	return
 }
 

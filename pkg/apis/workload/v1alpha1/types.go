@@ -59,6 +59,24 @@ type SecurityContext struct {
 	Capabilities *Capabilities `json:"capabilities,omitempty"`
 }
 
+// UserContext is the part of a container's security context that decides which user its processes have, with
+// the meaning that it has in the Pod API.
+type UserContext struct {
+	// runAsUser is the user ID of the process.
+	// +kubebuilder:validation:Minimum=0
+	// +optional
+	RunAsUser *int64 `json:"runAsUser,omitempty"`
+
+	// runAsGroup is the primary group ID of the process.
+	// +kubebuilder:validation:Minimum=0
+	// +optional
+	RunAsGroup *int64 `json:"runAsGroup,omitempty"`
+
+	// runAsNonRoot keeps the container from starting as user 0.
+	// +optional
+	RunAsNonRoot *bool `json:"runAsNonRoot,omitempty"`
+}
+
 // Capabilities are Linux capabilities by name, such as NET_BIND_SERVICE.
 type Capabilities struct {
 	// add are the capabilities to add, at most 64.

@@ -22,3 +22,8 @@ func (in Resources) OpenAPIModelName() string {
 func (in SecurityContext) OpenAPIModelName() string {
 	return "com.github.example.demoapp-controller.pkg.apis.workload.v1alpha1.SecurityContext"
 }
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in UserContext) OpenAPIModelName() string {
+	return "com.github.example.demoapp-controller.pkg.apis.workload.v1alpha1.UserContext"
+}

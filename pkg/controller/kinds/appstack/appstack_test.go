@@ -344,7 +344,7 @@ func TestImageRefusedByAdmission(t *testing.T) {
 
 		expect.Equal(t, "reason", apimeta.ReasonRefused, w.ready().Reason)
 		expect.Equal(t, "message", `spec.frontend: Deployment "shop-frontend" was refused: spec.frontend.image: Forbidden: registry is not allowed: `+
-			"check spec.frontend.image, which must exist, be allowed, have a numeric user other than root, and listen on port 80",
+			"check spec.frontend.image, which must exist, be allowed, run as a user other than root, and listen on port 80",
 			w.ready().Message)
 		expect.Equal(t, "the backend is ready", true, w.component("backend").Ready)
 	})

@@ -39,7 +39,12 @@ func New(client appclient.AppStacksGetter, children *child.Set, pull images.Tabl
 		Status:     func(s *appv1.AppStack) *appv1.AppStackStatus { return &s.Status },
 		Conditions: func(s *appv1.AppStackStatus) *[]metav1.Condition { return &s.Conditions },
 		Steps: func(ctx context.Context, p *pass) error {
-			outcome := component.Ensure(ctx, children, p.Object, &p.Object.Status.Children, p.Now, components(p.Object, pull, domain)...)
+			restricted, known := deps.Namespaces.EnforcesRestricted(p.Object.Namespace)
+			if !known {
+				return nil // The Namespace starts another pass when it appears.
+			}
+			desired := components(p.Object, pull, domain, restricted)
+			outcome := component.Ensure(ctx, children, p.Object, &p.Object.Status.Children, p.Now, desired...)
 			summarize(p, outcome)
 			return outcome.Err
 		},

@@ -15,8 +15,9 @@ import (
 )
 
 // components returns the components of an AppStack in the order of their start. The replicas
-// of the PostgreSQL are left to users.
-func components(stack *appv1.AppStack, pull images.Table, domain naming.Domain) []component.Component {
+// of the PostgreSQL are left to users. restricted says that the namespace enforces the restricted Pod Security
+// profile.
+func components(stack *appv1.AppStack, pull images.Table, domain naming.Domain, restricted bool) []component.Component {
 	given := stack.Spec
 	app := tier.Application{
 		Namespace: stack.Namespace, Name: stack.Name, Images: pull, Domain: domain,
@@ -27,7 +28,7 @@ func components(stack *appv1.AppStack, pull images.Table, domain naming.Domain) 
 			Type: backupv1.SourcePostgreSQL, Version: given.Database.Version, Storage: given.Database.Storage, StorageSource: "spec.database.storage",
 			Resources: given.Database.Resources,
 		},
-		Backend: workloadOf(given.Backend), Frontend: workloadOf(given.Frontend),
+		Backend: workloadOf(given.Backend), Frontend: workloadOf(given.Frontend), Restricted: restricted,
 	}
 	if ptr.Deref(given.Cache.Enabled, true) {
 		app.Cache = &tier.Workload{Image: given.Cache.Image, Replicas: ptr.Deref(given.Cache.Replicas, 1), Port: tier.CachePort, Resources: given.Cache.Resources}
@@ -36,5 +37,8 @@ func components(stack *appv1.AppStack, pull images.Table, domain naming.Domain) 
 }
 
 func workloadOf(given appv1.AppStackComponent) tier.Workload {
-	return tier.Workload{Image: given.Image, Replicas: ptr.Deref(given.Replicas, 1), Port: given.Port, Resources: given.Resources}
+	return tier.Workload{
+		Image: given.Image, Replicas: ptr.Deref(given.Replicas, 1), Port: given.Port, Resources: given.Resources,
+		User: given.SecurityContext,
+	}
 }

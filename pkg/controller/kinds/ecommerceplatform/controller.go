@@ -66,8 +66,12 @@ func New(
 		Status:     func(p *platformv1.EcommercePlatform) *platformv1.EcommercePlatformStatus { return &p.Status },
 		Conditions: func(s *platformv1.EcommercePlatformStatus) *[]metav1.Condition { return &s.Conditions },
 		Steps: func(ctx context.Context, p *pass) error {
+			restricted, known := deps.Namespaces.EnforcesRestricted(p.Object.Namespace)
+			if !known {
+				return nil // The Namespace starts another pass when it appears.
+			}
 			taken := hosts.Refusal(l, p.Object, "spec.ingress.host", Kind.Kind)
-			app := application(p.Object, destination)
+			app := application(p.Object, destination, restricted)
 			app.Images, app.Domain = pull, domain
 			problem, err := app.EnsureCredentials(ctx, credentials, p.Object)
 			var outcome component.Outcome

@@ -4,6 +4,8 @@
 package ecommerceplatform
 
 import (
+	"cmp"
+
 	"k8s.io/utils/ptr"
 
 	platformv1 "github.com/example/demoapp-controller/pkg/apis/platform/v1"
@@ -36,10 +38,11 @@ func desired(p *platformv1.EcommercePlatform, app tier.Application, hasHost bool
 	return components
 }
 
-// application returns the application of a platform. destination is for backups without their own.
-func application(p *platformv1.EcommercePlatform, destination datastore.DefaultDestination) tier.Application {
+// application returns the application of a platform. destination is for backups without their own. See Restricted of [tier.Application].
+func application(p *platformv1.EcommercePlatform, destination datastore.DefaultDestination, restricted bool) tier.Application {
 	app := tier.Application{
-		Namespace: p.Namespace, Name: p.Name, Database: desiredDatabase(p, destination), Hardened: environments[p.Spec.Environment].hardened,
+		Namespace: p.Namespace, Name: p.Name, Database: desiredDatabase(p, destination),
+		Hardened: environments[p.Spec.Environment].hardened, Restricted: restricted,
 		Labels: func(component string) map[string]string {
 			return map[string]string{platformv1.LabelPlatform: p.Name, platformv1.LabelComponent: component}
 		},
@@ -51,6 +54,7 @@ func application(p *platformv1.EcommercePlatform, destination datastore.DefaultD
 	return app
 }
 
-func workloadOf(given platformv1.PlatformComponent) tier.Workload {
-	return tier.Workload{Image: given.Image, Replicas: ptr.Deref(given.Replicas, 1), Port: tier.HTTPPort, Resources: given.Resources}
+func workloadOf(c platformv1.PlatformComponent) tier.Workload {
+	port := cmp.Or(c.Port, tier.DefaultPort(c.Image))
+	return tier.Workload{Image: c.Image, Replicas: ptr.Deref(c.Replicas, 1), Port: port, Resources: c.Resources, User: c.SecurityContext}
 }

@@ -4,6 +4,7 @@
 package ecommerceplatform
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -12,6 +13,7 @@ import (
 
 	backupv1 "github.com/example/demoapp-controller/pkg/apis/backup/v1"
 	platformv1 "github.com/example/demoapp-controller/pkg/apis/platform/v1"
+	workloadv1alpha1 "github.com/example/demoapp-controller/pkg/apis/workload/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller/kinds/parts/datastore"
 	"github.com/example/demoapp-controller/pkg/controller/kinds/parts/tier"
 )
@@ -96,5 +98,44 @@ func TestDatabaseByEnvironment(t *testing.T) {
 				t.Errorf("backups are on: %t, want %t", on, test.on)
 			}
 		})
+	}
+}
+
+func TestPortOfComponent(t *testing.T) {
+	tests := map[string]struct {
+		image string
+		given int32
+		want  int32
+	}{
+		"an image of a team":            {"registry.example.com/shop/frontend:v1", 0, 8080},
+		"a web server":                  {"nginx:1.27-alpine", 0, 80},
+		"with the registry":             {"docker.io/library/nginx@sha256:" + strings.Repeat("0", 64), 0, 80},
+		"a web server without root":     {"nginxinc/nginx-unprivileged:1.27-alpine", 0, 8080},
+		"a web server of a registry":    {"registry.example.com/nginx:1.27-alpine", 0, 8080},
+		"a given port":                  {"registry.example.com/shop/frontend:v1", 3000, 3000},
+		"a given port of a web server":  {"nginx:1.27-alpine", 8080, 8080},
+		"an image that no name matches": {"UPPER", 0, 8080},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			if got := workloadOf(platformv1.PlatformComponent{Image: test.image, Port: test.given}).Port; got != test.want {
+				t.Errorf("port is %d, want %d", got, test.want)
+			}
+		})
+	}
+}
+
+// TestProfileOfPlatform: the namespace or a field asks for the restricted profile.
+func TestProfileOfPlatform(t *testing.T) {
+	user := &workloadv1alpha1.UserContext{RunAsUser: ptr.To[int64](101)}
+	platform := &platformv1.EcommercePlatform{Spec: platformv1.EcommercePlatformSpec{
+		Environment: platformv1.EnvironmentStaging, Frontend: platformv1.PlatformComponent{Image: "nginx", SecurityContext: user},
+	}}
+	for _, restricted := range []bool{false, true} {
+		app := application(platform, datastore.DefaultDestination{}, restricted)
+
+		if app.Restricted != restricted || app.Frontend.User != user || app.Backend.User != nil {
+			t.Errorf("application is %+v, want the user of the frontend, and restricted %t", app, restricted)
+		}
 	}
 }

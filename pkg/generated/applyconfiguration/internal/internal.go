@@ -78,6 +78,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: resources
       type:
         namedType: com.github.example.demoapp-controller.pkg.apis.workload.v1alpha1.Resources
+    - name: securityContext
+      type:
+        namedType: com.github.example.demoapp-controller.pkg.apis.workload.v1alpha1.UserContext
 - name: com.github.example.demoapp-controller.pkg.apis.app.v1.AppStackDatabase
   map:
     fields:
@@ -1227,12 +1230,18 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         scalar: string
       default: ""
+    - name: port
+      type:
+        scalar: numeric
     - name: replicas
       type:
         scalar: numeric
     - name: resources
       type:
         namedType: com.github.example.demoapp-controller.pkg.apis.workload.v1alpha1.Resources
+    - name: securityContext
+      type:
+        namedType: com.github.example.demoapp-controller.pkg.apis.workload.v1alpha1.UserContext
 - name: com.github.example.demoapp-controller.pkg.apis.platform.v1.PlatformDatabase
   map:
     fields:
@@ -1624,6 +1633,18 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: readOnlyRootFilesystem
       type:
         scalar: boolean
+    - name: runAsGroup
+      type:
+        scalar: numeric
+    - name: runAsNonRoot
+      type:
+        scalar: boolean
+    - name: runAsUser
+      type:
+        scalar: numeric
+- name: com.github.example.demoapp-controller.pkg.apis.workload.v1alpha1.UserContext
+  map:
+    fields:
     - name: runAsGroup
       type:
         scalar: numeric

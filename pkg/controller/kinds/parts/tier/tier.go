@@ -5,9 +5,12 @@ package tier
 
 import (
 	"fmt"
+	"slices"
 
+	"github.com/distribution/reference"
 	"k8s.io/apimachinery/pkg/api/resource"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+	"k8s.io/utils/ptr"
 
 	workloadv1alpha1 "github.com/example/demoapp-controller/pkg/apis/workload/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller/child"
@@ -29,8 +32,8 @@ const (
 )
 
 const (
-	// HTTPPort is the default port of a backend and a frontend.
-	HTTPPort = 8080
+	// HTTPPort is the default port of a backend and a frontend, except for webServers, whose port is webPort.
+	HTTPPort, webPort = 8080, 80
 	// CachePort is the port of a cache.
 	CachePort = 6379
 	// cacheUser is the user of a cache.
@@ -38,6 +41,18 @@ const (
 	// portName is the name of the port of each container except databases, and of its Service.
 	portName = "main"
 )
+
+// webServers are official images of Docker Hub that listen on webPort.
+var webServers = []string{"docker.io/library/caddy", "docker.io/library/httpd", "docker.io/library/nginx"}
+
+// DefaultPort returns the port on which a backend or a frontend listens whose port is not given.
+func DefaultPort(image string) int32 {
+	named, err := reference.ParseNormalizedNamed(image)
+	if err == nil && slices.Contains(webServers, named.Name()) {
+		return webPort
+	}
+	return HTTPPort
+}
 
 // Application is an application with components. The names of its children begin with its name.
 type Application struct {
@@ -56,6 +71,9 @@ type Application struct {
 	Monitored bool
 	// Hardened adds limits, topology spread, PodDisruptionBudgets and NetworkPolicies.
 	Hardened bool
+	// Restricted says that the pods of backend and frontend must meet the restricted Pod Security profile. Those
+	// of a hardened application always do. See [workload.Profiled].
+	Restricted bool
 }
 
 // Workload is a Deployment with a Service.
@@ -68,6 +86,8 @@ type Workload struct {
 	Port int32
 	// Resources replace the default resources. Optional.
 	Resources *workloadv1alpha1.Resources
+	// User is the user of the container. Optional.
+	User *workloadv1alpha1.UserContext
 }
 
 // defaultResources are the resources of a container, unless given. Requests keep a pod out of the
@@ -127,44 +147,69 @@ func (a Application) endpoint(service string, port int32) string {
 func (a Application) cache(w Workload) component.Component {
 	container := workload.Container(Cache, a.Images.Of(w.Image)).WithVolumeMounts(corev1ac.VolumeMount().WithName("data").WithMountPath("/data"))
 	container.SecurityContext.WithReadOnlyRootFilesystem(true)
-	return a.deployed(Cache, w, cacheUser, container, corev1ac.Volume().WithName("data").WithEmptyDir(corev1ac.EmptyDirVolumeSource()))
+	pod := a.pod(Cache, w, cacheUser, container).
+		WithVolumes(corev1ac.Volume().WithName("data").WithEmptyDir(corev1ac.EmptyDirVolumeSource()))
+	return a.deployed(Cache, w, workload.Deployment(a.named(Cache, "-"+Cache), w.Replicas, pod))
 }
 
 func (a Application) backend() component.Component {
-	container := workload.Container(Backend, a.Backend.Image).WithEnv(a.databaseEnv()...)
+	env := a.databaseEnv()
 	if a.Cache != nil {
-		container.WithEnv(workload.Value("CACHE_HOST", a.Name+"-"+Cache), workload.Value("CACHE_PORT", fmt.Sprint(a.Cache.Port)))
+		env = append(env, workload.Value("CACHE_HOST", a.Name+"-"+Cache), workload.Value("CACHE_PORT", fmt.Sprint(a.Cache.Port)))
 	}
-	return a.deployed(Backend, a.Backend, 0, container)
+	return a.profiled(Backend, a.Backend, env...)
 }
 
 func (a Application) frontend() component.Component {
-	container := workload.Container(Frontend, a.Frontend.Image).
-		WithEnv(workload.Value("BACKEND_URL", fmt.Sprintf("http://%s-%s:%d", a.Name, Backend, a.Backend.Port)))
-	return a.deployed(Frontend, a.Frontend, 0, container)
+	return a.profiled(Frontend, a.Frontend, workload.Value("BACKEND_URL", fmt.Sprintf("http://%s-%s:%d", a.Name, Backend, a.Backend.Port)))
+}
+
+// profiled returns a component that runs an image of the user. See [workload.Profiled].
+func (a Application) profiled(name string, w Workload, env ...*corev1ac.EnvVarApplyConfiguration) component.Component {
+	pod := func() *corev1ac.PodSpecApplyConfiguration {
+		return a.pod(name, w, 0, workload.Container(name, w.Image).WithEnv(env...))
+	}
+	user := ptr.Deref(w.User, workloadv1alpha1.UserContext{})
+	given := &workloadv1alpha1.SecurityContext{RunAsUser: user.RunAsUser, RunAsGroup: user.RunAsGroup, RunAsNonRoot: user.RunAsNonRoot}
+	return a.deployed(name, w, workload.Profiled(a.named(name, "-"+name), w.Replicas, given, a.isRestricted(), pod))
+}
+
+// isRestricted reports whether the pods of all components must meet the restricted Pod Security profile.
+func (a Application) isRestricted() bool { return a.Restricted || a.Hardened }
+
+// pod returns the pods of a component that is a Deployment.
+func (a Application) pod(
+	name string, w Workload, user int64, container *corev1ac.ContainerApplyConfiguration,
+) *corev1ac.PodSpecApplyConfiguration {
+	container.WithArgs(w.Args...).WithPorts(workload.Port(portName, w.Port)).WithReadinessProbe(workload.TCPProbe(portName))
+	container.WithResources(workload.Resources(a.resources(w.Resources, componentResources)))
+	pod := workload.Pod(user, container)
+	workload.ListenOn(pod, w.Port)
+	if a.Hardened {
+		workload.Spread(a.named(name, "-"+name), pod)
+	}
+	return pod
 }
 
 // deployed returns a component that is a Deployment with a Service.
-func (a Application) deployed(
-	name string, w Workload, user int64, container *corev1ac.ContainerApplyConfiguration, volumes ...*corev1ac.VolumeApplyConfiguration,
-) component.Component {
+func (a Application) deployed(name string, w Workload, deployment child.Desired) component.Component {
 	n, field := a.named(name, "-"+name), "spec."+name
-	container.WithArgs(w.Args...).WithPorts(workload.Port(portName, w.Port)).WithReadinessProbe(workload.TCPProbe(portName))
-	container.WithResources(workload.Resources(a.resources(w.Resources, componentResources)))
-	pod := workload.Pod(user, container).WithVolumes(volumes...)
-	workload.ListenOn(pod, w.Port)
-	if a.Hardened {
-		workload.Spread(n, pod)
-	}
-	children := []child.Desired{workload.Deployment(n, w.Replicas, pod), workload.Service(n, portName, w.Port)}
+	children := []child.Desired{deployment, workload.Service(n, portName, w.Port)}
 	if a.Hardened && w.Replicas > 1 {
 		children = append(children, workload.DisruptionBudget(n))
 	}
 	return component.Component{
 		Name: name, Field: field, Fields: workload.Fields(field),
 		Children: append(children, a.policies(name)...), Endpoint: a.endpoint(n.Name, w.Port),
-		Advice: func([]child.Cause) string {
-			return fmt.Sprintf("check %s.image, which must exist, be allowed, have a numeric user other than root, and listen on port %d", field, w.Port)
-		},
+		Advice: func([]child.Cause) string { return a.imageAdvice(field, w.Port) },
 	}
+}
+
+// imageAdvice says what the image of a component must do. field is the field of the component.
+func (a Application) imageAdvice(field string, port int32) string {
+	user := ""
+	if a.isRestricted() {
+		user = " run as a user other than root,"
+	}
+	return fmt.Sprintf("check %s.image, which must exist, be allowed,%s and listen on port %d", field, user, port)
 }

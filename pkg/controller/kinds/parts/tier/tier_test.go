@@ -10,14 +10,18 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	networkingv1ac "k8s.io/client-go/applyconfigurations/networking/v1"
+	"k8s.io/utils/ptr"
 
 	backupv1 "github.com/example/demoapp-controller/pkg/apis/backup/v1"
 	childv1alpha1 "github.com/example/demoapp-controller/pkg/apis/child/v1alpha1"
 	workloadv1alpha1 "github.com/example/demoapp-controller/pkg/apis/workload/v1alpha1"
+	children "github.com/example/demoapp-controller/pkg/controller/child"
 	"github.com/example/demoapp-controller/pkg/controller/child/component"
 	"github.com/example/demoapp-controller/pkg/controller/kinds/parts/tier"
 	databasev1ac "github.com/example/demoapp-controller/pkg/generated/applyconfiguration/database/v1"
@@ -27,7 +31,7 @@ import (
 // newApplication returns an application with all components.
 func newApplication(change ...func(*tier.Application)) tier.Application {
 	app := tier.Application{
-		Namespace: "ns", Name: "shop",
+		Namespace: "ns", Name: "shop", Restricted: true,
 		Labels: func(component string) map[string]string {
 			return map[string]string{"app": "shop", "component": component}
 		},
@@ -274,6 +278,53 @@ func TestHardenedPodsHaveLimitsAndSpread(t *testing.T) {
 		if len(pod.TopologySpreadConstraints) != 2 {
 			t.Errorf("the pods of %s have the constraints %+v", c.Name, pod.TopologySpreadConstraints)
 		}
+	}
+}
+
+// TestStockImages: backend and frontend run the stock images of registries, which start as root, unless the
+// namespace enforces the restricted profile or the application is hardened. The user of a cache is known.
+func TestStockImages(t *testing.T) {
+	unrestricted := func(app *tier.Application) { app.Restricted = false }
+	tests := map[string]struct {
+		change    []func(*tier.Application)
+		mayBeRoot map[string]bool
+		advice    string
+	}{
+		"no level": {
+			[]func(*tier.Application){unrestricted}, map[string]bool{"cache": false, "backend": true, "frontend": true},
+			"check spec.frontend.image, which must exist, be allowed, and listen on port 80",
+		},
+		"the restricted level": {
+			nil, map[string]bool{"cache": false, "backend": false, "frontend": false},
+			"check spec.frontend.image, which must exist, be allowed, run as a user other than root, and listen on port 80",
+		},
+		"hardened": {
+			[]func(*tier.Application){unrestricted, hardened}, map[string]bool{"cache": false, "backend": false, "frontend": false},
+			"check spec.frontend.image, which must exist, be allowed, run as a user other than root, and listen on port 80",
+		},
+		"a user": {
+			[]func(*tier.Application){unrestricted, func(app *tier.Application) {
+				app.Frontend.User = &workloadv1alpha1.UserContext{RunAsUser: ptr.To[int64](101)}
+			}}, map[string]bool{"cache": false, "backend": true, "frontend": false},
+			"check spec.frontend.image, which must exist, be allowed, and listen on port 80",
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			mayBeRoot, advice := map[string]bool{}, ""
+			for _, c := range newApplication(test.change...).Tiers()[1:] {
+				rendered, err := children.Render(&metav1.ObjectMeta{Name: "shop", Namespace: "ns"}, schema.GroupVersionKind{Kind: "AppStack"}, c.Children[0])
+				expect.NoError(t, err)
+				nonRoot, _, err := unstructured.NestedBool(rendered[0].Object.Object, "spec", "template", "spec", "securityContext", "runAsNonRoot")
+				expect.NoError(t, err)
+				mayBeRoot[c.Name], advice = !nonRoot, c.Advice(nil)
+			}
+
+			if diff := cmp.Diff(test.mayBeRoot, mayBeRoot); diff != "" {
+				t.Errorf("components that may run as root (-want +got):\n%s", diff)
+			}
+			expect.Equal(t, "advice", test.advice, advice)
+		})
 	}
 }
 

@@ -11,7 +11,10 @@ import (
 	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
+	"k8s.io/utils/ptr"
 
+	workloadv1alpha1 "github.com/example/demoapp-controller/pkg/apis/workload/v1alpha1"
+	"github.com/example/demoapp-controller/pkg/controller/child"
 	"github.com/example/demoapp-controller/pkg/shutdown"
 )
 
@@ -44,6 +47,31 @@ func Deployment(n Named, replicas int32, pod *corev1ac.PodSpecApplyConfiguration
 		WithReplicas(replicas).WithRevisionHistoryLimit(3).
 		WithSelector(metav1ac.LabelSelector().WithMatchLabels(n.Selector)).
 		WithTemplate(corev1ac.PodTemplateSpec().WithLabels(n.PodLabels()).WithSpec(pod)))
+}
+
+// Profiled returns the Deployment of pods whose first container runs an image of a user. The pods meet the
+// restricted Pod Security profile if restricted is true, for example because the namespace enforces it, or if
+// given asks for a user other than root. Other pods run as the user of their image, which may be root, with
+// the capabilities that images expect. given overrides single fields. Pods that run do not become less
+// strict before their owner changes. pod returns new pods of [Pod] at each call.
+func Profiled(
+	n Named, replicas int32, given *workloadv1alpha1.SecurityContext, restricted bool, pod func() *corev1ac.PodSpecApplyConfiguration,
+) child.Desired {
+	strict := pod()
+	Secure(&strict.Containers[0], given)
+	deployment := Deployment(n, replicas, strict)
+	if restricted || isNonRoot(given) {
+		return deployment
+	}
+	stock := pod()
+	stock.SecurityContext.RunAsNonRoot, stock.Containers[0].SecurityContext.Capabilities = nil, nil
+	Secure(&stock.Containers[0], given)
+	return child.KeepUntilChange(Deployment(n, replicas, stock), deployment)
+}
+
+// isNonRoot reports whether a security context asks for a user other than root.
+func isNonRoot(given *workloadv1alpha1.SecurityContext) bool {
+	return given != nil && (ptr.Deref(given.RunAsNonRoot, false) || ptr.Deref(given.RunAsUser, 0) != 0)
 }
 
 // Service returns a Service of type ClusterIP. It serves on port, and reaches the pods at the

@@ -7,13 +7,19 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	"k8s.io/utils/ptr"
 
 	workloadv1alpha1 "github.com/example/demoapp-controller/pkg/apis/workload/v1alpha1"
+	"github.com/example/demoapp-controller/pkg/controller/child"
 	"github.com/example/demoapp-controller/pkg/controller/kinds/parts/workload"
+	"github.com/example/demoapp-controller/test/expect"
 )
 
 func TestPodIsRestricted(t *testing.T) {
@@ -129,5 +135,46 @@ func TestPodsEndAfterTheirRequests(t *testing.T) {
 	}
 	if hook := pod.Containers[1].Lifecycle; hook != nil {
 		t.Errorf("lifecycle of a container without a port is %+v, want none", hook)
+	}
+}
+
+// TestProfile: the namespace or a field asks for the restricted profile. Other pods run the stock images of
+// registries, which start as root.
+func TestProfile(t *testing.T) {
+	tests := map[string]struct {
+		enforced   bool
+		given      *workloadv1alpha1.SecurityContext
+		restricted bool
+	}{
+		"no level":                        {false, nil, false},
+		"the restricted level":            {true, nil, true},
+		"another field":                   {false, &workloadv1alpha1.SecurityContext{ReadOnlyRootFilesystem: ptr.To(true)}, false},
+		"no root":                         {false, &workloadv1alpha1.SecurityContext{RunAsNonRoot: ptr.To(true)}, true},
+		"a user":                          {false, &workloadv1alpha1.SecurityContext{RunAsUser: ptr.To[int64](1000)}, true},
+		"root":                            {false, &workloadv1alpha1.SecurityContext{RunAsUser: new(int64)}, false},
+		"root against the level":          {true, &workloadv1alpha1.SecurityContext{RunAsUser: new(int64)}, true},
+		"capabilities of the user's wish": {false, &workloadv1alpha1.SecurityContext{Capabilities: &workloadv1alpha1.Capabilities{Drop: []string{"ALL"}}}, false},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			desired := workload.Profiled(workload.Named{Name: "web"}, 2, test.given, test.enforced, func() *corev1ac.PodSpecApplyConfiguration {
+				return workload.Pod(0, workload.Container("web", "nginx"))
+			})
+			owner := &metav1.ObjectMeta{Name: "web", Namespace: "ns"}
+			rendered, err := child.Render(owner, schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "WebApp"}, desired)
+			expect.NoError(t, err)
+			var deployment appsv1.Deployment
+			expect.NoError(t, runtime.DefaultUnstructuredConverter.FromUnstructured(rendered[0].Object.Object, &deployment))
+
+			pod := deployment.Spec.Template.Spec
+			security := pod.Containers[0].SecurityContext
+			expect.Equal(t, "replicas", ptr.To[int32](2), deployment.Spec.Replicas)
+			expect.Equal(t, "runAsNonRoot of the pod", test.restricted, ptr.Deref(pod.SecurityContext.RunAsNonRoot, false))
+			drops := test.restricted || test.given != nil && test.given.Capabilities != nil
+			expect.Equal(t, "drops capabilities", drops, security.Capabilities != nil)
+			expect.Equal(t, "privilege escalation", ptr.To(false), security.AllowPrivilegeEscalation)
+			expect.Equal(t, "seccomp profile", corev1.SeccompProfileTypeRuntimeDefault, pod.SecurityContext.SeccompProfile.Type)
+			expect.Equal(t, "token", ptr.To(false), pod.AutomountServiceAccountToken)
+		})
 	}
 }

@@ -23,6 +23,10 @@ type AppStackComponentApplyConfiguration struct {
 	// resources are the compute resources of each pod. The default requests keep the pods out
 	// of the QoS class BestEffort.
 	Resources *v1alpha1.ResourcesApplyConfiguration `json:"resources,omitempty"`
+	// securityContext is the user of the container. With runAsNonRoot true, or a runAsUser other than
+	// 0, and in namespaces that enforce the restricted Pod Security profile, the pods meet this
+	// profile. Otherwise they may run as root.
+	SecurityContext *v1alpha1.UserContextApplyConfiguration `json:"securityContext,omitempty"`
 }
 
 // AppStackComponentApplyConfiguration constructs a declarative configuration of the AppStackComponent type for use with
@@ -60,5 +64,13 @@ func (b *AppStackComponentApplyConfiguration) WithPort(value int32) *AppStackCom
 // If called multiple times, the Resources field is set to the value of the last call.
 func (b *AppStackComponentApplyConfiguration) WithResources(value *v1alpha1.ResourcesApplyConfiguration) *AppStackComponentApplyConfiguration {
 	b.Resources = value
+	return b
+}
+
+// WithSecurityContext sets the SecurityContext field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the SecurityContext field is set to the value of the last call.
+func (b *AppStackComponentApplyConfiguration) WithSecurityContext(value *v1alpha1.UserContextApplyConfiguration) *AppStackComponentApplyConfiguration {
+	b.SecurityContext = value
 	return b
 }

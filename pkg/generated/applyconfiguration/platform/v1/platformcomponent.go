@@ -12,16 +12,22 @@ import (
 // PlatformComponentApplyConfiguration represents a declarative configuration of the PlatformComponent type for use
 // with apply.
 //
-// PlatformComponent is the frontend or the backend of an EcommercePlatform. The container
-// listens on port 8080.
+// PlatformComponent is the frontend or the backend of an EcommercePlatform.
 type PlatformComponentApplyConfiguration struct {
 	// image is the container image.
 	Image *string `json:"image,omitempty"`
 	// replicas is the number of pods, 1 to 100. Defaults to 1.
 	Replicas *int32 `json:"replicas,omitempty"`
+	// port is where the container listens. Defaults to 80 for the official images caddy, httpd and nginx of Docker
+	// Hub, else to 8080.
+	Port *int32 `json:"port,omitempty"`
 	// resources are the compute resources of each pod. The default requests keep the pods out
 	// of the QoS class BestEffort; in production there are limits, too.
 	Resources *v1alpha1.ResourcesApplyConfiguration `json:"resources,omitempty"`
+	// securityContext is the user of the container. With runAsNonRoot true, or a runAsUser other than
+	// 0, in production and in namespaces that enforce the restricted Pod Security profile, the pods meet this
+	// profile. Otherwise they may run as root.
+	SecurityContext *v1alpha1.UserContextApplyConfiguration `json:"securityContext,omitempty"`
 }
 
 // PlatformComponentApplyConfiguration constructs a declarative configuration of the PlatformComponent type for use with
@@ -46,10 +52,26 @@ func (b *PlatformComponentApplyConfiguration) WithReplicas(value int32) *Platfor
 	return b
 }
 
+// WithPort sets the Port field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Port field is set to the value of the last call.
+func (b *PlatformComponentApplyConfiguration) WithPort(value int32) *PlatformComponentApplyConfiguration {
+	b.Port = &value
+	return b
+}
+
 // WithResources sets the Resources field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the Resources field is set to the value of the last call.
 func (b *PlatformComponentApplyConfiguration) WithResources(value *v1alpha1.ResourcesApplyConfiguration) *PlatformComponentApplyConfiguration {
 	b.Resources = value
+	return b
+}
+
+// WithSecurityContext sets the SecurityContext field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the SecurityContext field is set to the value of the last call.
+func (b *PlatformComponentApplyConfiguration) WithSecurityContext(value *v1alpha1.UserContextApplyConfiguration) *PlatformComponentApplyConfiguration {
+	b.SecurityContext = value
 	return b
 }

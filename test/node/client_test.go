@@ -31,7 +31,7 @@ spec:
     command: [sleep, "86400"]
     securityContext: {allowPrivilegeEscalation: false, capabilities: {drop: [ALL]}}
 `)
-	if _, err := kubectl(t.Context(), "wait", "--namespace="+namespace, "pod/client", "--for=condition=Ready", "--timeout=2m"); err != nil {
+	if _, err := kubectl(t.Context(), "wait", "--namespace="+namespace, "pod/client", "--for=condition=Ready", "--timeout="+waitTimeout.String()); err != nil {
 		t.Fatal(err)
 	}
 }

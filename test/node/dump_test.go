@@ -75,14 +75,6 @@ spec:
 	awaitReady(t, namespace, "pod/storage")
 }
 
-// await waits until an object has a condition in the notation of kubectl wait.
-func await(t *testing.T, namespace, object, condition string) {
-	t.Helper()
-	if _, err := kubectl(t.Context(), "wait", "--namespace="+namespace, object, "--for="+condition, "--timeout=3m"); err != nil {
-		t.Fatal(err)
-	}
-}
-
 // runBackup requests a run of a Backup, and waits until the run has stored a dump.
 func runBackup(t *testing.T, namespace, name string) {
 	t.Helper()

@@ -10,14 +10,8 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"strings"
 	"testing"
-	"time"
-
-	appsv1 "k8s.io/api/apps/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/example/demoapp-controller/test/cluster"
 	"github.com/example/demoapp-controller/test/repository"
@@ -62,76 +56,4 @@ func installOperator(ctx context.Context, t testing.TB) {
 	if _, err := kubectl(ctx, "rollout", "status", "--namespace=demoapp-system", "deployment/demoapp-controller", "--timeout=2m"); err != nil {
 		t.Fatal(err)
 	}
-}
-
-// kubectl runs kubectl in the root of the repository and returns its output.
-func kubectl(ctx context.Context, args ...string) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, shared.Kubectl(), append([]string{"--kubeconfig=" + shared.Kubeconfig()}, args...)...)
-	cmd.Dir = shared.Root()
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		return "", fmt.Errorf("kubectl %s: %w\n%s", strings.Join(args, " "), err, out)
-	}
-	return string(out), nil
-}
-
-// restricted creates a namespace that enforces the restricted Pod Security profile.
-func restricted(t *testing.T, name string) string {
-	t.Helper()
-	return shared.CreateNamespace(t, metav1.ObjectMeta{
-		GenerateName: name + "-", Labels: map[string]string{"pod-security.kubernetes.io/enforce": "restricted"},
-	})
-}
-
-// apply applies a manifest to a namespace.
-func apply(t *testing.T, namespace, manifest string) {
-	t.Helper()
-	file := filepath.Join(t.TempDir(), "manifest.yaml")
-	if err := os.WriteFile(file, []byte(manifest), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := kubectl(t.Context(), "apply", "--namespace="+namespace, "--filename="+file); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// awaitReady waits until the object, such as demoapp/shop, is Ready at its current generation.
-func awaitReady(t *testing.T, namespace, object string) {
-	t.Helper()
-	_, err := kubectl(t.Context(), "wait", "--namespace="+namespace, object, "--for=condition=Ready", "--timeout=3m")
-	if err != nil {
-		pods, _ := kubectl(t.Context(), "describe", "pods", "--namespace="+namespace)
-		status, _ := kubectl(t.Context(), "get", "--namespace="+namespace, object, "--output=yaml")
-		t.Fatalf("%v\n%s\n%s", err, status, pods)
-	}
-}
-
-// awaitRollout waits until all pods of a Deployment run its current template, and older pods are gone.
-func awaitRollout(t *testing.T, namespace, name string, replicas int32) {
-	t.Helper()
-	cluster.Eventually(t.Context(), t, "rollout of "+name, func(ctx context.Context) (bool, error) {
-		d, err := shared.Client.AppsV1().Deployments(namespace).Get(ctx, name, metav1.GetOptions{})
-		if err != nil {
-			return false, err
-		}
-		pods, err := shared.Client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{
-			LabelSelector: metav1.FormatLabelSelector(d.Spec.Selector),
-		})
-		if err != nil {
-			return false, err
-		}
-		return isRolledOut(d, replicas) && len(pods.Items) == int(replicas), fmt.Errorf("status %+v, %d pods", d.Status, len(pods.Items))
-	})
-}
-
-func isRolledOut(d *appsv1.Deployment, replicas int32) bool {
-	return d.Status.ObservedGeneration == d.Generation && d.Status.UpdatedReplicas == replicas && d.Status.AvailableReplicas == replicas
-}
-
-// execute runs a command in a pod and returns its output.
-func execute(t *testing.T, namespace, pod string, command ...string) (string, error) {
-	t.Helper()
-	return kubectl(t.Context(), append([]string{"exec", "--namespace=" + namespace, pod, "--"}, command...)...)
 }

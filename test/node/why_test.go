@@ -316,40 +316,45 @@ func demoapp(t *testing.T, namespace string, args ...string) (out string, code i
 // system is the namespace of the operator.
 const system = "demoapp-system"
 
-// serveCaches runs a second operator for the kind Cache of a watches file, whose chart makes of any objects a release.
+// serveCaches runs an operator for the kind Cache, whose chart makes of any objects a release.
 func serveCaches(t *testing.T) {
 	t.Helper()
 	apply(t, system, cachesServed)
+	serveChart(t, "caches", "{group: caches.example.com, version: v1, kind: Cache}", filepath.Join(shared.Root(), "test/integration/watches/testdata/cache"))
+}
+
+// serveChart runs a second operator in the namespace of the operator, whose watches file has one entry, with a chart. args are
+// further arguments of the operator.
+func serveChart(t *testing.T, name, entry, chart string, args ...string) {
+	t.Helper()
 	folder := t.TempDir()
-	archive, watches := filepath.Join(folder, "cache.tgz"), filepath.Join(folder, "watches.yaml")
-	tar := exec.CommandContext(t.Context(), "tar", "-C", filepath.Join(shared.Root(), "test/integration/watches/testdata"), "-czf", archive, "cache")
+	archive, watches := filepath.Join(folder, "chart.tgz"), filepath.Join(folder, "watches.yaml")
+	tar := exec.CommandContext(t.Context(), "tar", "-C", filepath.Dir(chart), "-czf", archive, filepath.Base(chart))
 	if out, err := tar.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	expect.NoError(t, os.WriteFile(watches, []byte("- {group: caches.example.com, version: v1, kind: Cache, chart: /caches/cache.tgz}\n"), 0o600))
-	create := []string{"create", "configmap", "caches", "--namespace=" + system, "--from-file=" + archive, "--from-file=" + watches}
-	if _, err := kubectl(t.Context(), create...); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, os.WriteFile(watches, []byte("- "+strings.TrimSuffix(entry, "}")+", chart: /served/chart.tgz}\n"), 0o600))
+	run(t, system, "create", "configmap", name, "--from-file="+archive, "--from-file="+watches)
 
 	operator, err := shared.Client.AppsV1().Deployments(system).Get(t.Context(), "demoapp-controller", metav1.GetOptions{})
 	expect.NoError(t, err)
 	served := operator.DeepCopy()
-	served.ObjectMeta = metav1.ObjectMeta{Namespace: system, Name: "caches"}
+	served.ObjectMeta = metav1.ObjectMeta{Namespace: system, Name: name}
 	served.Spec.Replicas = new(int32(1))
-	labels := map[string]string{"app": "caches"}
+	labels := map[string]string{"app": name}
 	served.Spec.Selector, served.Spec.Template.Labels = &metav1.LabelSelector{MatchLabels: labels}, labels
 	pod := &served.Spec.Template.Spec
-	pod.Volumes = []corev1.Volume{{Name: "caches", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: "caches"}}}}}
-	pod.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "caches", MountPath: "/caches"}}
-	pod.Containers[0].Args = []string{"--controllers=watches", "--watches-file=/caches/watches.yaml", "--leader-elect=false"}
+	source := corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: name}}}
+	pod.Volumes = []corev1.Volume{{Name: "served", VolumeSource: source}}
+	pod.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "served", MountPath: "/served"}}
+	pod.Containers[0].Args = append([]string{"--controllers=watches", "--watches-file=/served/watches.yaml", "--leader-elect=false"}, args...)
 	_, err = shared.Client.AppsV1().Deployments(system).Create(t.Context(), served, metav1.CreateOptions{})
 	expect.NoError(t, err)
 	t.Cleanup(func() {
-		_, err := kubectl(context.WithoutCancel(t.Context()), "delete", "--namespace="+system, "deployment/caches", "configmap/caches")
+		_, err := kubectl(context.WithoutCancel(t.Context()), "delete", "--namespace="+system, "deployment/"+name, "configmap/"+name)
 		expect.NoError(t, err)
 	})
-	awaitRollout(t, system, "caches", 1)
+	awaitRollout(t, system, name, 1)
 }
 
 // cachesServed are the CRD of the kind, and the permissions of the operator for it and the objects of its releases.

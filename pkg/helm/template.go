@@ -38,8 +38,8 @@ type Templated struct {
 	Hooks []string
 }
 
-// TemplateOptions are what a cluster tells a rendering. The zero value is a cluster of Helm's version of
-// Kubernetes with the built-in kinds alone.
+// TemplateOptions are the facts about a cluster for a rendering. The zero value is a cluster of Helm's
+// version of Kubernetes with the built-in kinds alone.
 type TemplateOptions struct {
 	// KubeVersion is the version of Kubernetes, such as v1.33.0.
 	KubeVersion string
@@ -126,8 +126,8 @@ func Template(ctx context.Context, c *chart.Chart, namespace, name string, value
 // templated are the objects of a rendering.
 type templated []Templated
 
-// add adds the objects of a manifest, completed by complete. The other fields are those of of, whose source
-// is by default the template that the manifest names.
+// add adds the objects of a manifest, completed by complete. The other fields are taken from of, whose
+// source is by default the template that the manifest names.
 func (t *templated) add(text string, complete func(*unstructured.Unstructured), of Templated) error {
 	documents, err := manifest.Parse(text)
 	if err != nil {

@@ -80,7 +80,7 @@ type Layer struct {
 	Sources map[string]string
 }
 
-// sources are what the values of an object depend on besides the object.
+// sources are the inputs of an object's values, apart from the object itself.
 type sources struct {
 	// key reads a key of a ConfigMap or a Secret.
 	key    func(ctx context.Context, kind releasev1alpha1.ValuesKind, namespace, name, key string) (string, error)

@@ -109,9 +109,9 @@ func kindOf(gvk schema.GroupVersionKind, resource metav1.APIResource) Kind {
 }
 
 // Kind returns the kind that a user means by a word, such as demoapp, da or
-// demoapps.demo.example.com. The error is an [UnknownKindError] if the operator serves no such
-// kind, and it is none of the further kinds. A user may name any custom resource if there is no report
-// of the operator, or the user may not read it.
+// demoapps.demo.example.com. The error is an [UnknownKindError] if the operator serves no such kind,
+// and the further kinds do not have it either. A user may name any custom resource if there is no
+// report of the operator, or the user may not read it.
 func (c *Cluster) Kind(ctx context.Context, word string, further ...schema.GroupKind) (Kind, error) {
 	kinds, err := c.Kinds(ctx, further...)
 	if err != nil {

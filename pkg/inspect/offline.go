@@ -28,7 +28,7 @@ type Offline struct {
 	Objects []*unstructured.Unstructured
 	// Images say where the operator's images are pulled from.
 	Images images.Table
-	// KubeVersion and APIVersions are those of [helm.TemplateOptions].
+	// KubeVersion and APIVersions are the same as in [helm.TemplateOptions].
 	KubeVersion string
 	APIVersions []string
 	Mask        Mask
@@ -141,8 +141,8 @@ func (o Offline) enforcesRestricted(namespace string, state *OfflineState) bool 
 	return runtime.DefaultUnstructuredConverter.FromUnstructured(found.Object, typed) == nil && controller.EnforcesRestricted(typed)
 }
 
-// find returns an object of the core group among the objects; nil if there is none. An object without a
-// namespace is in each one.
+// find returns an object of the core group among the objects; nil for an absent object. An object
+// without a namespace is in each one.
 func (o Offline) find(kind, namespace, name string) *unstructured.Unstructured {
 	i := slices.IndexFunc(o.Objects, func(object *unstructured.Unstructured) bool {
 		return object.GroupVersionKind() == corev1.SchemeGroupVersion.WithKind(kind) && object.GetName() == name &&

@@ -16,7 +16,7 @@ import (
 
 // Intended is the release that the operator makes for an object.
 type Intended struct {
-	// Namespace and Name are those of the release.
+	// Namespace and Name are the namespace and the name of the release.
 	Namespace, Name string
 	Chart           *chart.Chart
 	Values          map[string]any

@@ -184,7 +184,7 @@ func TestTakeoverPreview(t *testing.T) {
 		},
 		{
 			name: "a release name of the entry", template: configMapTemplate, message: "b", intended: inspect.Intended{Name: "other"},
-			out: same, errors: "Release web, revision 2 (deployed)", // The name in the status is that of the release.
+			out: same, errors: "Release web, revision 2 (deployed)", // The status has the name of the release.
 		},
 		{name: "objects of other namespaces", template: configMapTemplate + lookup, message: "b", out: same},
 		{

@@ -57,7 +57,7 @@ func splitObject(args []string) (kind, name string, err error) {
 }
 
 // object returns the reference of the object that the arguments KIND/NAME or KIND NAME name. The kind is
-// one that the operator serves, or one of the further kinds.
+// a kind that the operator serves, or one of the further kinds.
 func (c *command) object(ctx context.Context, cluster *inspect.Cluster, args []string, further ...schema.GroupKind) (inspect.Reference, error) {
 	word, name, err := splitObject(args)
 	if err != nil {

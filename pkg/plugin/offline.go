@@ -148,8 +148,8 @@ func (r *offline) registered(object *unstructured.Unstructured) bool {
 	return hasFunctions || !isBuiltIn(object) && r.command.options.Scheme != nil && r.command.options.Scheme.Recognizes(kind)
 }
 
-// admitted returns an object as the API server stores it, with what the files do not tell. Without its
-// CRD, the object stays as it is.
+// admitted returns an object as the API server stores it, and the facts that the files do not have.
+// Without its CRD, the object stays as it is.
 func (r *offline) admitted(ctx context.Context, object *unstructured.Unstructured) (admitted *unstructured.Unstructured, unknown []string, err error) {
 	definition := r.definitions[object.GroupVersionKind()]
 	if definition == nil {

@@ -47,7 +47,7 @@ func kubectl(ctx context.Context, args ...string) (string, error) {
 	return string(out), nil
 }
 
-// run runs kubectl in a namespace and returns what it wrote.
+// run runs kubectl in a namespace and returns its output.
 func run(t *testing.T, namespace string, args ...string) string {
 	t.Helper()
 	out, err := kubectl(t.Context(), append([]string{"--namespace=" + namespace}, args...)...)

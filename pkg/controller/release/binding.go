@@ -31,8 +31,8 @@ type Binding[T kind.Object[T], S any] interface {
 	// Desired completes the desired state of the release, and may report in the object's status how
 	// it was determined. known has the release with the values of [Sources] only, their keys, the
 	// policy, the redactor and the hints for messages. While a source is missing, what Desired returns
-	// does not count as known. Desired returns an error if the desired state cannot be determined. What it
-	// returns beside the error is used to report it.
+	// does not count as known. Desired returns an error if the desired state cannot be determined. A
+	// result that comes with an error is used to report it.
 	Desired(ctx context.Context, p *kind.Pass[T], known Desired) (Desired, error)
 }
 
@@ -65,17 +65,17 @@ type Desired struct {
 	// Variants are the desired releases for clusters that support other optional kinds.
 	// The first variant is for a cluster that supports none.
 	Variants []helm.Release
-	// InputVersion identifies the inputs of the release besides the spec. It is not
-	// derived from the content of Secrets, because it is stored in the status. Without it,
-	// the lifecycle identifies the inputs by their digest, in memory and in the records. A
-	// restart then starts afresh what was given up before any revision was recorded.
+	// InputVersion identifies the inputs of the release outside the spec. It is not derived from
+	// the content of Secrets, because it is stored in the status. Without it, the lifecycle
+	// identifies the inputs by their digest, in memory and in the records. A restart then starts an
+	// attempt afresh if it was given up before any revision was recorded.
 	InputVersion string
 	// Keys are the texts of the keys of Secrets, by their fields, see [SecretKey].
 	Keys map[string]string
-	// Sources identifies what the release is made of besides the spec and what all objects
-	// share: the Secrets and ConfigMaps that the object names, or its labels. It is not derived from
-	// the content of Secrets, because its digest is stored in the status. A change of it does not
-	// wait for the rollout.
+	// Sources identifies the object's own inputs of the release outside the spec: the Secrets and
+	// ConfigMaps that the object names, or its labels. It is not derived from the content of
+	// Secrets, because its digest is stored in the status. A change of it does not wait for the
+	// rollout.
 	Sources string
 	// Redactor removes secret values from messages.
 	Redactor *redact.Redactor
@@ -96,8 +96,8 @@ type Desired struct {
 	// deployed, and absent before. By default, Deployed is False while the desired revision
 	// is not deployed.
 	DeployedIsAnyRevision bool
-	// AdoptHint tells the user what to do about a release of this name that has another
-	// owner. The default names the annotation adopt-release.
+	// AdoptHint is the advice to the user about a release of this name that has another owner. The
+	// default names the annotation adopt-release.
 	AdoptHint string
 	// Transient returns the reason of an error that a retry soon resolves, although the
 	// engine reports it as a failure of the release. It returns "" for all other errors.
@@ -172,7 +172,7 @@ type Facts struct {
 // release returns the key of the release.
 func (f Facts) release() cache.ObjectName { return f.Desired.Release.Key() }
 
-// isVariant reports whether inputs are those of a variant of the desired release.
+// isVariant reports whether inputs belong to a variant of the desired release.
 func (f Facts) isVariant(inputs string) bool {
 	for _, variant := range f.Desired.Variants {
 		if digest, err := variant.InputDigest(); err == nil && digest == inputs {
@@ -199,8 +199,8 @@ type GateInput struct {
 
 // Verdict is the result of a gate.
 type Verdict struct {
-	// Condition is set. Conditions of the types in Remove are removed. UpgradeHeld is that of the first
-	// gate that sets it, and is removed if no gate does.
+	// Condition is set. Conditions of the types in Remove are removed. UpgradeHeld is set by the first
+	// gate with this condition, and is removed if no gate does.
 	Condition *metav1.Condition
 	Remove    []string
 	// Blockers hold the change. They precede all other blockers if First is set.

@@ -31,8 +31,8 @@ import (
 	"github.com/example/demoapp-controller/pkg/served"
 )
 
-// maxKinds bounds the kinds that the objects of one namespace wait for, besides the kinds that have a
-// controller in the process. Each kind is watched.
+// maxKinds bounds the kinds that the objects of one namespace wait for, apart from the kinds that
+// have a controller in the process. Each kind is watched.
 const maxKinds = 8
 
 // firstList is how long a pass waits for the first list of a kind before the status reports the wait.
@@ -74,16 +74,16 @@ type DependenciesConfig struct {
 	Clock  clock.WithTicker
 	// Namespaces are the watched namespaces; empty means all.
 	Namespaces []string
-	// Shared are the namespaces whose objects those of other namespaces may wait for. By default,
-	// an object waits for objects of its own namespace only.
+	// Shared are the namespaces whose objects may be dependencies of objects in other namespaces.
+	// By default, an object waits for objects of its own namespace only.
 	Shared []string
 	// OnWatchError is called for the errors of lists and watches of a resource. Optional.
 	OnWatchError func(resource string, err error)
 }
 
-// Dependencies know how objects stand that others wait for. All kinds of a process share one. The kinds
-// with a [Loop] tell about their own objects. Other kinds are watched while an object waits for one of
-// their objects. The zero value knows only the former.
+// Dependencies know the state of objects that other objects wait for. All kinds of a process share one.
+// The kinds with a [Loop] report their own objects. Other kinds are watched while an object waits for
+// one of their objects. The zero value knows only the former.
 type Dependencies struct {
 	config DependenciesConfig
 	runner *served.Runner
@@ -113,7 +113,7 @@ func NewDependencies(config DependenciesConfig) *Dependencies {
 	return &Dependencies{config: config, runner: served.NewRunner(follower)}
 }
 
-// Run watches the objects that others wait for until ctx ends.
+// Run watches the dependencies of waiting objects until ctx ends.
 func (d *Dependencies) Run(ctx context.Context) error {
 	return d.runner.Run(ctx, context.WithoutCancel(ctx)) // Only the end of lead would be an error.
 }

@@ -24,7 +24,7 @@ import (
 // Options are what a release kind may choose. The zero value is ready to use.
 type Options[T kind.Object[T]] struct {
 	// Gates are evaluated after suspend and the upgrade window, which every release kind has, and
-	// before those of [Desired].
+	// before the gates of [Desired].
 	Gates []Gate
 	// Rollout limits how a change reaches the objects that have not changed themselves.
 	Rollout Rollout
@@ -58,9 +58,9 @@ type Loop[T kind.Object[T], S any] struct {
 // NewLoop returns the loop of a kind whose objects each have one release. Definition.Finalizer is
 // required. NewLoop sets Suspends of the definition, and, unless the definition has them, Steps,
 // Conditions, Hold, Redact, Finalize, LetGo and Orphaned: the release is uninstalled with its object, or let
-// go with it. Annotations, Gates, Events, Finalized and Forget of the definition come in addition to
-// those of a release. A change that one of the definition's gates holds is no warning in an event.
-// Call NewLoop before the engine runs.
+// go with it. Annotations, Gates, Events, Finalized and Forget of the definition are added to the ones of a
+// release. A change that one of the definition's gates holds is no warning in an event. Call NewLoop before
+// the engine runs.
 func NewLoop[T kind.Object[T], S any](
 	definition kind.Definition[T, S], deps kind.Deps, engine Engine, binding Binding[T, S], options Options[T],
 ) (*Loop[T, S], error) {
@@ -133,8 +133,8 @@ func (l *Loop[T, S]) completed() kind.Definition[T, S] {
 	return d
 }
 
-// Steps make one pass over an object with a binding, which may keep what it finds out in the pass. Steps
-// of a definition call it.
+// Steps make one pass over an object with a binding, which may keep its findings in the pass. Steps of a
+// definition call it.
 func (l *Loop[T, S]) Steps(ctx context.Context, p *kind.Pass[T], binding Binding[T, S]) error {
 	if !l.engine.HasSynced() {
 		// Without its record, a release would be installed again.
@@ -210,7 +210,7 @@ func (l *Loop[T, S]) ownGates() []kind.Gate {
 	return append(gates, l.options.Sources.gates()...)
 }
 
-// Own replaces the releases that may be those of an object. Without it, an object has the releases of
+// Own replaces the releases that may belong to an object. Without it, an object has the releases of
 // its passes. A change of one starts a pass.
 func (l *Loop[T, S]) Own(key cache.ObjectName, releases ...cache.ObjectName) {
 	l.owners.set(key, releases)

@@ -31,7 +31,7 @@ type Sources[T any] struct {
 	// Keys returns the keys of Secrets whose texts become values. Desired.Keys has the texts.
 	Keys func(T) []SecretKey
 	// ValuesFrom returns the references to values, and the values within the object, which override
-	// those of the references. Desired.Release.Values has them.
+	// the references. Desired.Release.Values has them.
 	ValuesFrom func(T) ([]releasev1alpha1.ValuesReference, *runtime.RawExtension)
 }
 
@@ -56,8 +56,8 @@ func (s Sources[T]) validate() error {
 	return nil
 }
 
-// gates are how an object tells that its sources hold it, for metrics. They have no condition of
-// their own, so they count while they are the reason of Ready.
+// gates say how the status of an object shows that its sources hold it, for metrics. They have no
+// condition of their own, so they count while they are the reason of Ready.
 func (s Sources[T]) gates() (gates []kind.Gate) {
 	if s.Keys != nil {
 		gates = append(gates, kind.HeldFor("key",
@@ -89,8 +89,8 @@ func (s sourced) redactor(further []string) *redact.Redactor {
 	return redact.New(append(further, s.secrets...))
 }
 
-// observe reads the sources of an object, which has a release of the chart. The result beside an error has
-// the secrets that were read.
+// observe reads the sources of an object, which has a release of the chart. A result that comes with an
+// error has the secrets that were read.
 func (s Sources[T]) observe(ctx context.Context, owner values.Owner, object T, chart *chart.Chart) (sourced, error) {
 	var keys []SecretKey
 	var references []releasev1alpha1.ValuesReference
@@ -137,7 +137,7 @@ func (s Sources[T]) observe(ctx context.Context, owner values.Owner, object T, c
 	return found, errors.Join(append(errs, err)...)
 }
 
-// read adds the text of a key, or the blocker if there is none.
+// read adds the text of a key, or the blocker without a key.
 func (s *sourced) read(ctx context.Context, reader *values.Sources, owner values.Owner, key SecretKey) error {
 	if key.From == nil {
 		return nil

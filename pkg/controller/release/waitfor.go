@@ -21,8 +21,8 @@ import (
 // maxDependencies bounds the objects that one object may wait for.
 const maxDependencies = 16
 
-// heldByDependency is how an object tells that it waits for another one, for metrics. A refused
-// dependency and a cycle need a user.
+// heldByDependency says how the status of an object shows that it waits for another one, for metrics.
+// A refused dependency and a cycle need a user.
 func heldByDependency() []kind.Gate {
 	condition := releasev1alpha1.ConditionDependencyReady
 	return []kind.Gate{

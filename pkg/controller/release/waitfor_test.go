@@ -36,7 +36,7 @@ var (
 
 func app(name string) Dependency { return Dependency{appKind, cache.NewObjectName("ns", name)} }
 
-// TestJudge: waits maps each DemoApp to the objects that it waits for. Those of up are deployed.
+// TestJudge: waits maps each DemoApp to the objects that it waits for. The DemoApps in up are deployed.
 func TestJudge(t *testing.T) {
 	const waiting, cycle, deployed = releasev1alpha1.ReasonWaiting, releasev1alpha1.ReasonDependencyCycle, releasev1alpha1.ReasonDependencyDeployed
 	redis := Dependency{cacheKind, cache.NewObjectName("ns", "redis")}
@@ -192,7 +192,7 @@ func TestStepsOfLargeRing(t *testing.T) {
 	}
 }
 
-// queue records what is enqueued.
+// queue records the enqueued keys.
 type queue struct {
 	mu   sync.Mutex
 	keys []string
@@ -205,7 +205,7 @@ func (q *queue) Enqueue(key cache.ObjectName, _ controller.Reason) {
 	q.keys = append(q.keys, key.Name)
 }
 
-// take returns what was enqueued since the last call, without repetitions.
+// take returns the keys enqueued since the last call, without repetitions.
 func (q *queue) take() []string {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -3968,7 +3968,7 @@ func schema_pkg_apis_release_v1alpha1_DependencyReference(ref common.ReferenceCa
 					},
 					"namespace": {
 						SchemaProps: spec.SchemaProps{
-							Description: "namespace is the namespace of the object. Defaults to the namespace of the object that waits. Another namespace must be among those of the operator's flag --shared-dependencies.",
+							Description: "namespace is the namespace of the object. Defaults to the namespace of the object that waits. Another namespace must be in the list of the operator's flag --shared-dependencies.",
 							Type:        []string{"string"},
 							Format:      "",
 						},

@@ -255,8 +255,8 @@ func TestReload(t *testing.T) {
 	})
 }
 
-// TestObjectRelease: the object release of a custom resource has its policy, its sources and what it
-// waits for.
+// TestObjectRelease: the object release of a custom resource has its policy, its sources and its
+// dependencies.
 func TestObjectRelease(t *testing.T) {
 	folder := t.TempDir()
 	path := writeFile(t, folder, "watches.yaml", entry("Memcached", writeChart(t, folder, "1.0.0")))

@@ -88,7 +88,7 @@ type DependencyReference struct {
 	Name string `json:"name"`
 
 	// namespace is the namespace of the object. Defaults to the namespace of the object that waits.
-	// Another namespace must be among those of the operator's flag --shared-dependencies.
+	// Another namespace must be in the list of the operator's flag --shared-dependencies.
 	// +kubebuilder:validation:MaxLength=63
 	// +optional
 	Namespace string `json:"namespace,omitempty"`

@@ -173,8 +173,8 @@ type hookError struct{ error }
 
 func (e *hookError) Unwrap() error { return e.error }
 
-// valuesOf returns the values of a custom resource over those of its valuesFrom, with the overrides of the
-// kind, and the paths of overridden values.
+// valuesOf returns the values of a custom resource over the values of its valuesFrom, with the overrides of
+// the kind, and the paths of overridden values.
 func (c *kindController) valuesOf(ctx context.Context, content *unstructured.Unstructured, from map[string]any) (set map[string]any, overridden []string, err error) {
 	own, err := c.kind.Translator(ctx, content)
 	if err != nil {

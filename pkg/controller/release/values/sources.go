@@ -39,7 +39,7 @@ type Key struct {
 	Key string
 }
 
-// Owner is an object that reads keys. Its queue tells apart owners of several kinds.
+// Owner is an object that reads keys. Its queue distinguishes owners of several kinds.
 type Owner struct {
 	Queue controller.Enqueuer
 	Name  cache.ObjectName

@@ -231,7 +231,7 @@ func TestSourcesCacheIsLimited(t *testing.T) {
 	expect.Equal(t, "cached bytes in the end", 0, w.sources.Kept())
 }
 
-// queue records what is enqueued.
+// queue records the enqueued keys.
 type queue struct{ keys []string }
 
 // Enqueue implements controller.Enqueuer.

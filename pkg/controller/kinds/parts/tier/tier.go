@@ -71,8 +71,8 @@ type Application struct {
 	Monitored bool
 	// Hardened adds limits, topology spread, PodDisruptionBudgets and NetworkPolicies.
 	Hardened bool
-	// Restricted says that the pods of backend and frontend must meet the restricted Pod Security profile. Those
-	// of a hardened application always do. See [workload.Profiled].
+	// Restricted says that the pods of backend and frontend must meet the restricted Pod Security profile. The
+	// pods of a hardened application always do. See [workload.Profiled].
 	Restricted bool
 }
 

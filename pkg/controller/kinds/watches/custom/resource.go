@@ -37,7 +37,7 @@ type Resource struct {
 	// content is the object as JSON, see Content. It is empty if its metadata is beyond the limits.
 	content string
 	excess  error
-	// invalid says what is wrong with the object release.
+	// invalid is the error in the object release.
 	invalid error
 	// labels is a digest of the labels.
 	labels [sha256.Size]byte
@@ -99,7 +99,7 @@ func (r *Resource) setContent(data, metadata []byte) {
 // Excess says which part of the object is beyond the limits of values; nil if all is within them.
 func (r *Resource) Excess() error { return r.excess }
 
-// Invalid says what is wrong with the object release; nil if it is valid.
+// Invalid returns the error in the object release; nil if it is valid.
 func (r *Resource) Invalid() error { return r.invalid }
 
 // Content decodes the object, without status and managedFields. The caller owns the result. It

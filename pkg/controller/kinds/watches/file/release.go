@@ -30,7 +30,7 @@ const (
 	maxWindow = 168 * time.Hour
 )
 
-// Release is the top-level object release of a custom resource, which stands beside its spec, the values
+// Release is the top-level object release of a custom resource. The spec of the custom resource has the values
 // of the chart.
 type Release struct {
 	// Policy goes over the policy of the entry, field by field.

@@ -59,7 +59,7 @@ func TestParseReleaseErrors(t *testing.T) {
 	}
 }
 
-// TestReleaseGoesOverEntry: a field that the release does not set is that of the entry.
+// TestReleaseGoesOverEntry: a field that the release does not set comes from the entry.
 func TestReleaseGoesOverEntry(t *testing.T) {
 	three, five := int32(3), int32(5)
 	entry := releasev1alpha1.ReleasePolicy{MaxHistory: &five, Drift: &releasev1alpha1.DriftPolicy{Mode: releasev1alpha1.DriftWarn}}

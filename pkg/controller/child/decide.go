@@ -130,7 +130,8 @@ func recordOf(owner metav1.Object, desired desiredChild, got *Observed) childv1a
 		record.Digest, record.Fingerprint = desired.digest, got.trace.Fingerprint
 	}
 	if desired.template != "" {
-		record.Template, record.Owner, record.Awaited = desired.template, version(owner), desired.awaited
+		record.Template, record.Owner = desired.template, version(owner)
+		record.Awaited, record.LessStrict = desired.awaited, desired.lessStrict
 	}
 	record.Ended = string(got.Health.Ended)
 	return record

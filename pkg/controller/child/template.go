@@ -61,6 +61,8 @@ type parts struct {
 	template, rest, whole string
 	// awaited is the digest of the desired template of a child that keeps another one.
 	awaited string
+	// lessStrict says that the awaited template is less strict than the applied one.
+	lessStrict bool
 	// kept says why a child keeps a template until its owner changes, by the digest of the template.
 	kept map[string]string
 	// isIncomplete says that the object does not have the template, so it must not be written.
@@ -259,7 +261,12 @@ func (p *pass) withTemplate(
 	ctx context.Context, kind ManagedKind, desired desiredChild, record childv1alpha1.AppliedChild, got *Observed,
 ) (desiredChild, error) {
 	kept := desired.keeping(record.Template)
-	if why := desired.awaitsChange(kind, record.Template); why != "" && p.decide(kept, record, got) == actionNone {
+	kept.lessStrict = record.LessStrict && record.Awaited == desired.template
+	why := desired.awaitsChange(kind, record.Template)
+	if why == "" && kept.lessStrict {
+		why = lessStrictNow
+	}
+	if why != "" && p.decide(kept, record, got) == actionNone {
 		p.awaitChange(desired.id, why)
 		kept.isIncomplete = true
 		return kept, nil
@@ -286,13 +293,17 @@ func (p *pass) withTemplate(
 		// operator applied the live template, so it must not stay.
 		return desired, nil
 	}
-	if why := desired.awaitsChange(kind, digest); why != "" {
-		p.awaitChange(desired.id, why)
-	} else if takes, err := p.takesTemplate(ctx, desired, whole, applied); takes || err != nil {
-		return desired, err
-	}
 	if record.Template == "" {
 		kept = desired.keeping(digest)
+	}
+	if why := desired.awaitsChange(kind, digest); why != "" {
+		p.awaitChange(desired.id, why)
+	} else if kept.lessStrict, err = weakensRunning(desired, whole, applied); err != nil {
+		return desired, err
+	} else if kept.lessStrict {
+		p.awaitChange(desired.id, lessStrictNow)
+	} else if p.hasTurn(ctx, desired.id) {
+		return desired, nil
 	}
 	kept.object = desired.object.DeepCopy()
 	return kept, desired.replace(kept.object.Object, applied)
@@ -313,10 +324,10 @@ func appliedTemplate(live *unstructured.Unstructured, of parts) (template any, d
 	return template, digest, err
 }
 
-// takesTemplate reports whether a running workload gets the desired template in this pass, although
-// its owner has not changed. applied is the template that the operator applied. The live template may
-// have less strict fields of other clients.
-func (p *pass) takesTemplate(ctx context.Context, desired desiredChild, live *unstructured.Unstructured, applied any) (bool, error) {
+// weakensRunning reports whether the desired template is less strict than the one of a running workload.
+// applied is the template that the operator applied. The live template may have less strict fields of
+// other clients.
+func weakensRunning(desired desiredChild, live *unstructured.Unstructured, applied any) (bool, error) {
 	running, _, err := unstructured.NestedFieldNoCopy(live.Object, desired.path...)
 	if err != nil {
 		return false, err
@@ -325,15 +336,7 @@ func (p *pass) takesTemplate(ctx context.Context, desired desiredChild, live *un
 	if err != nil {
 		return false, err
 	}
-	weaker, err := weakens(newer, running, applied)
-	if err != nil {
-		return false, err
-	}
-	if weaker {
-		p.awaitChange(desired.id, lessStrictNow)
-		return false, nil
-	}
-	return p.hasTurn(ctx, desired.id), nil
+	return weakens(newer, running, applied)
 }
 
 const (

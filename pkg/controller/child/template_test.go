@@ -526,6 +526,10 @@ func TestLooserLiveTemplate(t *testing.T) {
 		expect.NoError(t, err)
 		expect.Equal(t, "image", "nginx:1", found.Spec.Template.Spec.Containers[0].Image)
 		expect.Equal(t, "UpgradeHeld", "True "+childv1alpha1.ReasonAwaitingChange, f.heldReason())
+
+		f.upgrade(newer)
+		expect.Equal(t, "requests after a restart", []string(nil), f.Take())
+		expect.Equal(t, "UpgradeHeld after a restart", "True "+childv1alpha1.ReasonAwaitingChange, f.heldReason())
 	})
 }
 

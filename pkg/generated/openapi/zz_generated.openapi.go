@@ -1343,6 +1343,13 @@ func schema_pkg_apis_child_v1alpha1_AppliedChild(ref common.ReferenceCallback) c
 							Format:      "",
 						},
 					},
+					"lessStrict": {
+						SchemaProps: spec.SchemaProps{
+							Description: "lessStrict means that the awaited template is less strict than the applied one, so that it waits for a change of the owner.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
 					"contested": {
 						SchemaProps: spec.SchemaProps{
 							Description: "contested means that another client changes the child again after each correction, so that corrections wait.",

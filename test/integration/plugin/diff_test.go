@@ -61,7 +61,7 @@ func TestRenderEqualsApplied(t *testing.T) {
 	expect.NoError(t, os.WriteFile(rendered, []byte(render.out), 0o600))
 	objects, err := shared.Objects(rendered)
 	expect.NoError(t, err)
-	if len(objects) < 3 {
+	if len(objects) != 2 {
 		t.Fatalf("%d objects:\n%s", len(objects), render.out)
 	}
 	for _, object := range objects {

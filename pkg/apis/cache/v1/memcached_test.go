@@ -13,7 +13,7 @@ import (
 const chartFile = "artifacts/kinds/memcached/crd.yaml"
 
 func TestMemcachedKeepsUnknownFields(t *testing.T) {
-	structural := crd.Load(t, chartFile).Structural()
+	structural := crd.Load(t, chartFile).Structural
 
 	for _, field := range []string{"spec", "status"} {
 		if property := structural.Properties[field]; !property.XPreserveUnknownFields {

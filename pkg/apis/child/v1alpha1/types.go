@@ -75,6 +75,11 @@ type AppliedChild struct {
 	// +optional
 	Awaited string `json:"awaited,omitempty"`
 
+	// lessStrict means that the awaited template is less strict than the applied one, so that it waits for
+	// a change of the owner.
+	// +optional
+	LessStrict bool `json:"lessStrict,omitempty"`
+
 	// contested means that another client changes the child again after each correction, so that
 	// corrections wait.
 	// +optional

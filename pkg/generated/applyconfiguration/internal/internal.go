@@ -412,6 +412,9 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         scalar: string
       default: ""
+    - name: lessStrict
+      type:
+        scalar: boolean
     - name: name
       type:
         scalar: string

@@ -30,6 +30,9 @@ type AppliedChildApplyConfiguration struct {
 	// awaited is the digest of the desired template while it waits for a change of the owner, or for its
 	// turn in the rollout.
 	Awaited *string `json:"awaited,omitempty"`
+	// lessStrict means that the awaited template is less strict than the applied one, so that it waits for
+	// a change of the owner.
+	LessStrict *bool `json:"lessStrict,omitempty"`
 	// contested means that another client changes the child again after each correction, so that
 	// corrections wait.
 	Contested *bool `json:"contested,omitempty"`
@@ -105,6 +108,14 @@ func (b *AppliedChildApplyConfiguration) WithOwner(value string) *AppliedChildAp
 // If called multiple times, the Awaited field is set to the value of the last call.
 func (b *AppliedChildApplyConfiguration) WithAwaited(value string) *AppliedChildApplyConfiguration {
 	b.Awaited = &value
+	return b
+}
+
+// WithLessStrict sets the LessStrict field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the LessStrict field is set to the value of the last call.
+func (b *AppliedChildApplyConfiguration) WithLessStrict(value bool) *AppliedChildApplyConfiguration {
+	b.LessStrict = &value
 	return b
 }
 

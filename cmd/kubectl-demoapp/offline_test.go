@@ -186,13 +186,15 @@ func TestRenderOfWatchesFile(t *testing.T) {
 		unknown []string
 	}{
 		{
-			"watches.yaml", []string{"--watches-file", watches},
+			"watches.yaml",
+			[]string{"--watches-file", watches},
 			[]string{crd, "CustomResourceDefinition", "Probe/a, probe/templates/a.yaml", "ConfigMap", hook, "Job"},
 			[]string{"name: probe-a", `size: "7"`, `found: "true"`},
 			[]string{"a template looks up v1 Secret shop/other", "the chart reads .Capabilities"},
 		},
 		{
-			"another chart", []string{"--chart", filepath.Join(dir, "chart"), "--api-versions", "monitoring.coreos.com/v1/ServiceMonitor"},
+			"another chart",
+			[]string{"--chart", filepath.Join(dir, "chart"), "--api-versions", "monitoring.coreos.com/v1/ServiceMonitor"},
 			[]string{crd, "CustomResourceDefinition", "Probe/a, probe/templates/a.yaml", "ConfigMap", "Probe/a, probe/templates/a.yaml", "ServiceMonitor", hook, "Job"},
 			[]string{`size: "2"`, "name: a"},
 			[]string{"a template looks up v1 Secret shop/other"},
@@ -235,7 +237,9 @@ func TestValidate(t *testing.T) {
 	}{
 		{"valid", demoApp + sources, []string{"-f", "../../artifacts/crds"}, 0, []string{"DemoApp/web: valid"}},
 		{
-			"unknown field and value", strings.ReplaceAll(demoApp, "message: Hello", "mesage: Hello\n  replicaCount: -1"), []string{"-f", "../../artifacts/crds"}, 1,
+			"unknown field and value", strings.ReplaceAll(demoApp, "message: Hello", "mesage: Hello\n  replicaCount: -1"),
+			[]string{"-f", "../../artifacts/crds"},
+			1,
 			[]string{"DemoApp/web: spec.mesage: unknown field", "DemoApp/web: spec.replicaCount: Invalid value: -1: spec.replicaCount in body should be greater than or equal to 0"},
 		},
 		{"rule", strings.ReplaceAll(demoApp, "message: Hello", "apiKey: abcdefgh-secret"), []string{"-f", "../../artifacts/crds"}, 1, []string{"DemoApp/web: spec", "apiKeyFrom"}},

@@ -6,6 +6,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"go/scanner"
 	"go/token"
@@ -51,7 +52,7 @@ var (
 )
 
 func main() {
-	found, err := check(".")
+	found, err := check(context.Background(), ".")
 	for _, line := range found {
 		fmt.Fprintln(os.Stderr, line)
 	}
@@ -64,8 +65,8 @@ func main() {
 }
 
 // check returns the findings in a repository.
-func check(root string) (found []string, err error) {
-	files, err := exec.Command("git", "-C", root, "ls-files", "*.go", "*.md").Output()
+func check(ctx context.Context, root string) (found []string, err error) {
+	files, err := exec.CommandContext(ctx, "git", "-C", root, "ls-files", "*.go", "*.md").Output()
 	if err != nil {
 		return nil, fmt.Errorf("list files: %w", err)
 	}

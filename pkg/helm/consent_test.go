@@ -228,7 +228,7 @@ func TestReplacementWaitsForConsent(t *testing.T) {
 
 				wantNoWrites(t, f)
 				if test.want == "" {
-					wantError[*RefusedError](t, err)
+					_ = wantError[*RefusedError](t, err)
 					return
 				}
 				expect.Equal(t, "the hold", test.want, wantError[*ConsentError](t, err).Error())

@@ -14,6 +14,7 @@ import (
 
 	"helm.sh/helm/v4/pkg/action"
 	"helm.sh/helm/v4/pkg/chart/common"
+	chartv2 "helm.sh/helm/v4/pkg/chart/v2"
 	releasev1 "helm.sh/helm/v4/pkg/release/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -60,33 +61,9 @@ func Template(ctx context.Context, c *chart.Chart, namespace, name string, value
 	if err != nil {
 		return nil, err
 	}
-	cfg := action.NewConfiguration(action.ConfigurationSetLogger(discard{}))
-	cfg.CustomTemplateFuncs = (&functions.Rendering{Stop: ctx}).Functions()
-	if o.Lookup != nil {
-		cfg.CustomTemplateFuncs["lookup"] = func(apiVersion, kind, namespace, name string) map[string]any {
-			o.Lookup(apiVersion, kind, namespace, name)
-			return map[string]any{}
-		}
-	}
-	install := action.NewInstall(cfg)
-	install.APIVersions = o.APIVersions
-	if o.KubeVersion != "" {
-		if install.KubeVersion, err = common.ParseKubeVersion(o.KubeVersion); err != nil {
-			return nil, fmt.Errorf("version %q of Kubernetes: %w", o.KubeVersion, err)
-		}
-	}
-	install.DryRunStrategy, install.ReleaseName, install.Namespace = action.DryRunClient, name, namespace
-	install.SkipSchemaValidation = true // Helm reads the addresses that a schema names.
-	if err := c.CheckValues(values); err != nil {
-		return nil, err
-	}
-	result, err := install.RunWithContext(ctx, parsed, values)
+	rls, err := o.render(ctx, c, parsed, namespace, name, values)
 	if err != nil {
-		return nil, &RenderError{Chart: c.Name(), Err: err}
-	}
-	rls, ok := result.(*releasev1.Release)
-	if !ok {
-		return nil, errors.New("render the chart: the release has an unknown type")
+		return nil, err
 	}
 	var t templated
 	if o.IncludeCRDs {
@@ -121,6 +98,41 @@ func Template(ctx context.Context, c *chart.Chart, namespace, name string, value
 		}
 	}
 	return t, nil
+}
+
+// render returns the release of a first install of a parsed chart.
+func (o TemplateOptions) render(
+	ctx context.Context, c *chart.Chart, parsed *chartv2.Chart, namespace, name string, values map[string]any,
+) (rls *releasev1.Release, err error) {
+	cfg := action.NewConfiguration(action.ConfigurationSetLogger(discard{}))
+	cfg.CustomTemplateFuncs = (&functions.Rendering{Stop: ctx}).Functions()
+	if o.Lookup != nil {
+		cfg.CustomTemplateFuncs["lookup"] = func(apiVersion, kind, namespace, name string) map[string]any {
+			o.Lookup(apiVersion, kind, namespace, name)
+			return map[string]any{}
+		}
+	}
+	install := action.NewInstall(cfg)
+	install.APIVersions = o.APIVersions
+	if o.KubeVersion != "" {
+		if install.KubeVersion, err = common.ParseKubeVersion(o.KubeVersion); err != nil {
+			return nil, fmt.Errorf("version %q of Kubernetes: %w", o.KubeVersion, err)
+		}
+	}
+	install.DryRunStrategy, install.ReleaseName, install.Namespace = action.DryRunClient, name, namespace
+	install.SkipSchemaValidation = true // Helm reads the addresses that a schema names.
+	if err := c.CheckValues(values); err != nil {
+		return nil, err
+	}
+	result, err := install.RunWithContext(ctx, parsed, values)
+	if err != nil {
+		return nil, &RenderError{Chart: c.Name(), Err: err}
+	}
+	rls, ok := result.(*releasev1.Release)
+	if !ok {
+		return nil, errors.New("render the chart: the release has an unknown type")
+	}
+	return rls, nil
 }
 
 // templated are the objects of a rendering.

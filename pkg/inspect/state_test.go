@@ -48,3 +48,15 @@ func TestState(t *testing.T) {
 		})
 	}
 }
+
+// TestChartOfSummary: the operators of Helm 3 write only the name of the release.
+func TestChartOfSummary(t *testing.T) {
+	for written, want := range map[string]string{
+		"{name: web}": "",
+		"{name: web, chart: cache, chartVersion: 1.2.0, revision: 3}": "cache@1.2.0",
+	} {
+		object := objectOf(t, "{apiVersion: cache.my.domain/v1, kind: Memcached, metadata: {name: web}, status: {deployedRelease: "+written+"}}")
+
+		expect.Equal(t, written, want, inspect.Summarize(object).Chart)
+	}
+}

@@ -102,7 +102,10 @@ func (c *command) readOffline(o offlineOptions) (*offline, error) {
 			return nil, fmt.Errorf("%s: CustomResourceDefinition %s: %w", info.Source, object.GetName(), err)
 		}
 	}
-	return read, read.choose()
+	if err := read.choose(); err != nil {
+		return nil, err
+	}
+	return read, nil
 }
 
 // define adds a CustomResourceDefinition.

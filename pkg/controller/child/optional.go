@@ -185,7 +185,7 @@ func (s *Set) awaitUnserved(kind string, owner metav1.Object) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for gvk, o := range s.optional {
-		if gvk.Kind == kind && !(o.added && o.kind.hasSynced()) {
+		if gvk.Kind == kind && (!o.added || !o.kind.hasSynced()) {
 			o.skipped[cache.MetaObjectToName(owner)] = ""
 			return true
 		}

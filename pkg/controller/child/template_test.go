@@ -308,7 +308,7 @@ func TestScriptsStayWithPods(t *testing.T) {
 				expect.Equal(t, "requests at rest", []string(nil), f.Take())
 				var found *corev1.ConfigMap
 				f.Act(func() (err error) {
-					found, err = f.kube.CoreV1().ConfigMaps("ns").Get(context.Background(), "db-scripts", metav1.GetOptions{})
+					found, err = f.kube.CoreV1().ConfigMaps("ns").Get(t.Context(), "db-scripts", metav1.GetOptions{})
 					return err
 				})
 				expect.Equal(t, "files", test.files, found.Data)

@@ -31,7 +31,7 @@ func inputOf(t *testing.T, next helm.Decision, policy releasev1alpha1.ReleasePol
 	}
 }
 
-// summary is what a verdict comes to: summary is the outcome of a verdict:
+// summary is the outcome of a verdict.
 type summary struct {
 	Condition    string
 	Remove       []string

@@ -55,7 +55,7 @@ func TestRenderEqualsApplied(t *testing.T) {
 	file, rendered := filepath.Join(dir, "web.yaml"), filepath.Join(dir, "rendered.yaml")
 	expect.NoError(t, os.WriteFile(file, []byte(cache), 0o600))
 
-	render := kubectl(t, namespace, "render", "-f", file, "--chart", filepath.Join(shared.Root(), "test/integration/watches/testdata/cache"))
+	render := kubectl(t, namespace, "render", "-f", file, "--chart", filepath.Join(shared.Root(), "test", "integration", "watches", "testdata", "cache"))
 
 	expect.Equal(t, "exit code: "+render.errors, 0, render.code)
 	expect.NoError(t, os.WriteFile(rendered, []byte(render.out), 0o600))

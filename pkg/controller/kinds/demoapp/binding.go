@@ -41,7 +41,7 @@ func (b binding) Release(app *v1alpha1.DemoApp) (helm.Release, releasev1alpha1.R
 
 // Desired implements [release.Binding]. It reads the capabilities that spec.ingress needs. The reservations of the app end once its
 // status is written.
-func (b binding) Desired(ctx context.Context, p *pass, desired release.Desired) (release.Desired, error) {
+func (b binding) Desired(_ context.Context, p *pass, desired release.Desired) (release.Desired, error) {
 	p.AfterCommit(func(end kind.StatusEnd) {
 		if end == kind.StatusCommitted {
 			b.releaseClaims(p.Key())

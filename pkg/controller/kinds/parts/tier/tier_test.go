@@ -291,21 +291,25 @@ func TestStockImages(t *testing.T) {
 		advice    string
 	}{
 		"no level": {
-			[]func(*tier.Application){unrestricted}, map[string]bool{"cache": false, "backend": true, "frontend": true},
+			[]func(*tier.Application){unrestricted},
+			map[string]bool{"cache": false, "backend": true, "frontend": true},
 			"check spec.frontend.image, which must exist, be allowed, and listen on port 80",
 		},
 		"the restricted level": {
-			nil, map[string]bool{"cache": false, "backend": false, "frontend": false},
+			nil,
+			map[string]bool{"cache": false, "backend": false, "frontend": false},
 			"check spec.frontend.image, which must exist, be allowed, run as a user other than root, and listen on port 80",
 		},
 		"hardened": {
-			[]func(*tier.Application){unrestricted, hardened}, map[string]bool{"cache": false, "backend": false, "frontend": false},
+			[]func(*tier.Application){unrestricted, hardened},
+			map[string]bool{"cache": false, "backend": false, "frontend": false},
 			"check spec.frontend.image, which must exist, be allowed, run as a user other than root, and listen on port 80",
 		},
 		"a user": {
 			[]func(*tier.Application){unrestricted, func(app *tier.Application) {
 				app.Frontend.User = &workloadv1alpha1.UserContext{RunAsUser: ptr.To[int64](101)}
-			}}, map[string]bool{"cache": false, "backend": true, "frontend": false},
+			}},
+			map[string]bool{"cache": false, "backend": true, "frontend": false},
 			"check spec.frontend.image, which must exist, be allowed, and listen on port 80",
 		},
 	}

@@ -245,7 +245,7 @@ func isBelow(t *testing.T, pid string) bool {
 		if pid == strconv.Itoa(os.Getpid()) {
 			return true
 		}
-		status, err := os.ReadFile(filepath.Join("/proc", pid, "status"))
+		status, err := os.ReadFile("/proc/" + pid + "/status")
 		if err != nil {
 			return false
 		}
@@ -320,7 +320,7 @@ const system = "demoapp-system"
 func serveCaches(t *testing.T) {
 	t.Helper()
 	apply(t, system, cachesServed)
-	serveChart(t, "caches", "{group: caches.example.com, version: v1, kind: Cache}", filepath.Join(shared.Root(), "test/integration/watches/testdata/cache"))
+	serveChart(t, "caches", "{group: caches.example.com, version: v1, kind: Cache}", filepath.Join(shared.Root(), "test", "integration", "watches", "testdata", "cache"))
 }
 
 // serveChart runs a second operator in the namespace of the operator, whose watches file has one entry, with a chart. args are

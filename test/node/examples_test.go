@@ -151,7 +151,9 @@ func playDemoApp(t *testing.T, namespace string) {
 // playsOfKinds say what the objects of artifacts/kinds do, by the folder. Before them, the objects are Ready.
 var playsOfKinds = map[string]func(t *testing.T, namespace string){
 	"appconfig": func(t *testing.T, namespace string) {
-		expect.Equal(t, "variable in the pod", "info", variable(t, namespace, "appconfig-sample", "LOG_LEVEL"))
+		// The workload may roll once more after the AppConfig has seen it.
+		awaitOutput(t, namespace, "info", "exec", "deployment/appconfig-sample", "--", "sh", "-c", "echo $LOG_LEVEL")
+		run(t, namespace, "rollout", "status", "deployment/appconfig-sample", "--timeout=5m")
 		file := run(t, namespace, "exec", "deployment/appconfig-sample", "--", "cat", "/etc/shop/application.properties")
 		expect.Contains(t, "file in the pod", file, "environment=prod", "db.url=jdbc:postgresql://db.example.com:5432/shop", "feature.checkout=true")
 	},

@@ -167,7 +167,8 @@ metadata:
 {{- end }}
 `,
 	"watches.yaml": "- group: charts.example.com\n  version: v1\n  kind: Probe\n  chart: CHART\n  releaseName: 'probe-{{ .metadata.name }}'\n  overrideValues:\n    size: 7\n",
-	"probe.yaml":   "apiVersion: charts.example.com/v1\nkind: Probe\nmetadata: {name: a, namespace: shop}\nspec: {size: 2}\n",
+	"probe.yaml": "apiVersion: charts.example.com/v1\nkind: Probe\nmetadata: {name: a, namespace: shop}\nspec: {size: 2}\n" +
+		"---\napiVersion: networking.k8s.io/v1\nkind: Ingress\nmetadata: {name: a, namespace: shop}\n",
 }
 
 func TestRenderOfWatchesFile(t *testing.T) {

@@ -74,7 +74,7 @@ func Template(ctx context.Context, c *chart.Chart, namespace, name string, value
 		}
 	}
 	place := func(object *unstructured.Unstructured) {
-		if object.GetNamespace() == "" && isBuiltIn(object) && !IsClusterScoped(object.GetKind()) {
+		if object.GetNamespace() == "" && IsBuiltIn(object.GroupVersionKind().Group) && !IsClusterScoped(object.GetKind()) {
 			object.SetNamespace(namespace)
 		}
 	}
@@ -166,8 +166,7 @@ var clusterScoped = []string{
 // namespaced.
 func IsClusterScoped(kind string) bool { return slices.Contains(clusterScoped, kind) }
 
-// isBuiltIn reports whether an object is of a kind of Kubernetes itself.
-func isBuiltIn(object *unstructured.Unstructured) bool {
-	group := object.GroupVersionKind().Group
+// IsBuiltIn reports whether an API group belongs to Kubernetes itself.
+func IsBuiltIn(group string) bool {
 	return !strings.Contains(group, ".") || strings.HasSuffix(group, ".k8s.io")
 }

@@ -22,6 +22,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
+
+	"github.com/example/demoapp-controller/pkg/helm"
 )
 
 // Cluster reads an API server with the permissions of one user. It is safe for concurrent use.
@@ -100,6 +102,9 @@ type Reference struct {
 	// Namespace is empty for cluster-scoped objects.
 	Namespace, Name string
 }
+
+// IsBuiltIn reports whether the object is of a kind of Kubernetes itself.
+func (r Reference) IsBuiltIn() bool { return helm.IsBuiltIn(r.Group) }
 
 // ReferenceOf returns the reference of an object.
 func ReferenceOf(object *unstructured.Unstructured) Reference {

@@ -7,6 +7,6 @@
 // has confirmed the change.
 //
 // [Cluster] reads the API server. [Cluster.Kinds] learns from the API server which kinds the
-// operator serves. Conditions and kstatus decide whether an object is ready; package inspect has
+// operator serves. [Offline] needs files alone. Conditions and kstatus decide whether an object is ready; package inspect has
 // no opinion of its own.
 package inspect

@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/discovery"
 
 	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
+	"github.com/example/demoapp-controller/pkg/helm"
 )
 
 // Kind is a kind that the operator serves.
@@ -120,7 +121,7 @@ func (c *Cluster) Kind(ctx context.Context, word string, further ...schema.Group
 	found := named(kinds, word)
 	if _, err := c.Report(ctx); len(found) == 0 && (apierrors.IsForbidden(err) || apierrors.IsNotFound(err)) {
 		all, err := c.served(func(resource schema.GroupResource, _ schema.GroupKind, _ []string) bool {
-			return strings.Contains(resource.Group, ".") && !strings.HasSuffix(resource.Group, ".k8s.io")
+			return !helm.IsBuiltIn(resource.Group)
 		})
 		if err != nil {
 			return Kind{}, err

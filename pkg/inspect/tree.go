@@ -26,6 +26,7 @@ import (
 	childv1alpha1 "github.com/example/demoapp-controller/pkg/apis/child/v1alpha1"
 	demov1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/health"
+	"github.com/example/demoapp-controller/pkg/helm"
 	"github.com/example/demoapp-controller/pkg/helm/record"
 )
 
@@ -400,7 +401,7 @@ func (c *Cluster) kindsByName(own []Kind) (map[string]schema.GroupVersionKind, e
 			continue
 		}
 		found := other
-		if !strings.Contains(version.Group, ".") || strings.HasSuffix(version.Group, ".k8s.io") {
+		if helm.IsBuiltIn(version.Group) {
 			found = builtin
 		}
 		for _, resource := range list.APIResources {

@@ -400,7 +400,7 @@ func supply(object Reference, message string) string {
 // kubectl returns a command about an object, such as "kubectl describe pod web-1 -n shop".
 func kubectl(verb string, object Reference) string {
 	name := strings.ToLower(object.Kind)
-	if object.Group != "" && strings.Contains(object.Group, ".") && !strings.HasSuffix(object.Group, ".k8s.io") {
+	if !object.IsBuiltIn() {
 		name += "." + object.Group
 	}
 	command := fmt.Sprintf("kubectl %s %s %s", verb, name, object.Name)

@@ -7,13 +7,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
+	"sync"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/cli-runtime/pkg/resource"
 	"sigs.k8s.io/yaml"
@@ -53,13 +54,15 @@ type offline struct {
 	command     *command
 	options     offlineOptions
 	definitions map[schema.GroupVersionKind]*crd.Definition
+	// chart loads the chart of --chart, once.
+	chart func() (*chart.Chart, error)
 	// given are the objects whose kind the operator serves.
 	given []*unstructured.Unstructured
 }
 
 // readOffline reads the files. Objects without a namespace get the namespace of the flags, unless their
 // kind is known to be cluster-scoped.
-func (c *command) readOffline(o offlineOptions) (*offline, error) {
+func (c *command) readOffline(ctx context.Context, o offlineOptions) (*offline, error) {
 	if len(o.files) == 0 {
 		return nil, errors.New("-f: name a file or a directory with objects")
 	}
@@ -75,6 +78,7 @@ func (c *command) readOffline(o offlineOptions) (*offline, error) {
 			Images: table, KubeVersion: o.kubeVersion, APIVersions: o.apiVersions, Mask: inspect.Mask{Show: o.showSecrets},
 		},
 		command: c, options: o, definitions: map[schema.GroupVersionKind]*crd.Definition{},
+		chart: sync.OnceValues(func() (*chart.Chart, error) { return chart.Load(ctx, o.chart, chart.Source{}) }),
 	}
 	builder := resource.NewLocalBuilder().Unstructured().ContinueOnError().Flatten()
 	var names []string
@@ -110,11 +114,11 @@ func (c *command) readOffline(o offlineOptions) (*offline, error) {
 
 // define adds a CustomResourceDefinition.
 func (r *offline) define(object *unstructured.Unstructured) error {
-	decoded, err := crd.Decode(object.Object)
-	if err != nil {
+	definition := &apiextensionsv1.CustomResourceDefinition{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, definition); err != nil {
 		return err
 	}
-	found, err := crd.Read(decoded)
+	found, err := crd.Read(definition)
 	for _, definition := range found {
 		r.definitions[definition.Kind] = definition
 	}
@@ -130,7 +134,7 @@ func (r *offline) choose() error {
 	for _, object := range r.Objects {
 		registered := r.registered(object)
 		definition := r.definitions[object.GroupVersionKind()]
-		if !registered && definition == nil && (r.options.watchesFile == "" && r.options.chart == "" || isBuiltIn(object)) {
+		if !registered && definition == nil && (r.options.watchesFile == "" && r.options.chart == "" || inspect.ReferenceOf(object).IsBuiltIn()) {
 			continue
 		}
 		if object.GetNamespace() == "" && (definition == nil || definition.Internal.Spec.Scope == "Namespaced") {
@@ -148,7 +152,7 @@ func (r *offline) choose() error {
 func (r *offline) registered(object *unstructured.Unstructured) bool {
 	kind := object.GroupVersionKind()
 	_, hasFunctions := r.command.options.Kinds[kind.GroupKind()]
-	return hasFunctions || !isBuiltIn(object) && r.command.options.Scheme != nil && r.command.options.Scheme.Recognizes(kind)
+	return hasFunctions || !inspect.ReferenceOf(object).IsBuiltIn() && r.command.options.Scheme != nil && r.command.options.Scheme.Recognizes(kind)
 }
 
 // admitted returns an object as the API server stores it, and the facts that the files do not have.
@@ -168,6 +172,19 @@ func (r *offline) admitted(ctx context.Context, object *unstructured.Unstructure
 	return admitted, nil, err
 }
 
+// judge returns the desired state of an object as the API server stores it, and the facts that only a
+// cluster has. The errors name the object.
+func (r *offline) judge(ctx context.Context, object *unstructured.Unstructured) (state *inspect.OfflineState, unknown []string, err error) {
+	admitted, unknown, err := r.admitted(ctx, object)
+	if err == nil {
+		state, err = r.desired(ctx, admitted)
+	}
+	if err != nil {
+		return nil, unknown, of(inspect.ReferenceOf(object).String(), err)
+	}
+	return state, append(unknown, state.Unknown...), nil
+}
+
 // desired returns the desired state of an object.
 func (r *offline) desired(ctx context.Context, object *unstructured.Unstructured) (*inspect.OfflineState, error) {
 	functions := r.command.options.Kinds[object.GroupVersionKind().GroupKind()]
@@ -180,7 +197,7 @@ func (r *offline) desired(ctx context.Context, object *unstructured.Unstructured
 	case functions.Chart != nil && r.options.chart == "":
 		intended.Chart, err = functions.Chart()
 	case r.options.chart != "":
-		intended.Chart, err = chart.Load(ctx, r.options.chart, chart.Source{})
+		intended.Chart, err = r.chart()
 		intended.Values, _, _ = unstructured.NestedMap(object.Object, "spec")
 	case r.options.watchesFile != "" && r.command.options.Intended != nil:
 		intended, err = r.command.options.Intended(ctx, r.options.watchesFile, object)
@@ -193,12 +210,6 @@ func (r *offline) desired(ctx context.Context, object *unstructured.Unstructured
 		return nil, err
 	}
 	return r.Release(ctx, object, functions, intended)
-}
-
-// isBuiltIn reports whether an object is of a kind of Kubernetes itself.
-func isBuiltIn(object *unstructured.Unstructured) bool {
-	group := object.GroupVersionKind().Group
-	return slices.Contains([]string{"", "apps", "batch", "policy", "autoscaling"}, group)
 }
 
 func (c *command) render() *cobra.Command {
@@ -223,24 +234,19 @@ func (c *command) render() *cobra.Command {
 }
 
 func (c *command) runRender(ctx context.Context, o offlineOptions) error {
-	read, err := c.readOffline(o)
+	read, err := c.readOffline(ctx, o)
 	if err != nil {
 		return err
 	}
 	var failed []error
 	for _, object := range read.given {
 		name := inspect.ReferenceOf(object).String()
-		admitted, unknown, err := read.admitted(ctx, object)
+		state, unknown, err := read.judge(ctx, object)
 		if err != nil {
-			failed = append(failed, of(name, err))
+			failed = append(failed, err)
 			continue
 		}
-		state, err := read.desired(ctx, admitted)
-		if err != nil {
-			failed = append(failed, of(name, err))
-			continue
-		}
-		c.warnUnknown(name, append(unknown, state.Unknown...))
+		c.warnUnknown(name, unknown)
 		if err := c.printRendered(name, state); err != nil {
 			return err
 		}
@@ -304,23 +310,16 @@ func (c *command) validate() *cobra.Command {
 }
 
 func (c *command) runValidate(ctx context.Context, o offlineOptions) error {
-	read, err := c.readOffline(o)
+	read, err := c.readOffline(ctx, o)
 	if err != nil {
 		return err
 	}
 	valid := true
 	for _, object := range read.given {
 		name := inspect.ReferenceOf(object).String()
-		admitted, unknown, err := read.admitted(ctx, object)
-		if err == nil {
-			var state *inspect.OfflineState
-			state, err = read.desired(ctx, admitted)
-			switch {
-			case errors.Is(err, inspect.ErrNoFunctions):
-				unknown, err = append(unknown, err.Error()), nil
-			case err == nil:
-				unknown = append(unknown, state.Unknown...)
-			}
+		_, unknown, err := read.judge(ctx, object)
+		if errors.Is(err, inspect.ErrNoFunctions) {
+			unknown, err = append(unknown, inspect.ErrNoFunctions.Error()), nil
 		}
 		c.warnUnknown(name, unknown)
 		if err == nil {
@@ -328,7 +327,7 @@ func (c *command) runValidate(ctx context.Context, o offlineOptions) error {
 			continue
 		}
 		valid = false
-		for _, err := range joined(of(name, err)) {
+		for _, err := range joined(err) {
 			fmt.Fprintln(c.streams.Out, printable(err.Error()))
 		}
 	}

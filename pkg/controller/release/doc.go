@@ -6,7 +6,8 @@
 // status that reports them with their reasons.
 //
 // A kind implements a [Binding], which returns the desired state ([Desired]) and the
-// release's status, and chooses [Options]. [NewLoop] makes its controller. A pass gathers, decides,
+// release's status, and chooses [Options]: gates, the rollout, [Sources] of values, and the objects
+// that a change waits for ([Dependencies]). [NewLoop] makes its controller. A pass gathers, decides,
 // acts and reports:
 //
 //	gather   binding.Desired and the annotations become Facts, which stay constant

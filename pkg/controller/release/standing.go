@@ -168,8 +168,8 @@ func (c candidate) gotChange() bool {
 	return c.firstChange() > 0
 }
 
-// firstChange is the oldest revision since the last good one that a change of the fleet made; 0
-// without such a revision. The retry of an attempt that left no revision belongs to the change of
+// firstChange returns the oldest revision after the last good one that comes from a change of the
+// fleet. It returns 0 without such a revision. The retry of an attempt that left no revision belongs to the change of
 // the attempt.
 func (c candidate) firstChange() (first int64) {
 	retry, good := int64(0), c.status.LastGoodRevision

@@ -16,7 +16,6 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
-	"k8s.io/apimachinery/pkg/runtime"
 	runtimeschema "k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
@@ -97,10 +96,4 @@ func (d *Definition) Validate(ctx context.Context, object map[string]any) field.
 	}
 	errs, _ := d.rules.Validate(ctx, nil, d.Structural, object, nil, celconfig.RuntimeCELCostBudget)
 	return errs
-}
-
-// Decode returns a CustomResourceDefinition of the version v1 from an object of any form.
-func Decode(object map[string]any) (*apiextensionsv1.CustomResourceDefinition, error) {
-	definition := &apiextensionsv1.CustomResourceDefinition{}
-	return definition, runtime.DefaultUnstructuredConverter.FromUnstructured(object, definition)
 }

@@ -222,14 +222,7 @@ func TestReload(t *testing.T) {
 	folder := t.TempDir()
 	first, second := writeChart(t, folder, "1.0.0"), writeChart(t, folder, "2.0.0")
 	path := writeFile(t, folder, "watches.yaml", entry("Memcached", first))
-	build := func(p *process) operator.Kind {
-		kind, err := File(p.t.Context(), &Engine{}, FileOptions{Path: path})
-		if err != nil {
-			p.t.Fatal(err)
-		}
-		return kind
-	}
-	bubble(t, build, func(p *process) {
+	bubble(t, kindsOf(path), func(p *process) {
 		p.installed("a", "map[size:3 version:1.0.0]")
 		p.measured("watches_file_valid 1")
 
@@ -255,19 +248,23 @@ func TestReload(t *testing.T) {
 	})
 }
 
-// TestObjectRelease: the object release of a custom resource has its policy, its sources and its
-// dependencies.
-func TestObjectRelease(t *testing.T) {
-	folder := t.TempDir()
-	path := writeFile(t, folder, "watches.yaml", entry("Memcached", writeChart(t, folder, "1.0.0")))
-	build := func(p *process) operator.Kind {
+// kindsOf builds the kinds of a file.
+func kindsOf(path string) func(*process) operator.Kind {
+	return func(p *process) operator.Kind {
 		kind, err := File(p.t.Context(), &Engine{}, FileOptions{Path: path})
 		if err != nil {
 			p.t.Fatal(err)
 		}
 		return kind
 	}
-	bubble(t, build, func(p *process) {
+}
+
+// TestObjectRelease: the object release of a custom resource has its policy, its sources and its
+// dependencies.
+func TestObjectRelease(t *testing.T) {
+	folder := t.TempDir()
+	path := writeFile(t, folder, "watches.yaml", entry("Memcached", writeChart(t, folder, "1.0.0")))
+	bubble(t, kindsOf(path), func(p *process) {
 		base := func(size string) {
 			p.Edit("ConfigMap", "default/base", "kubectl", func(object *unstructured.Unstructured) {
 				object.Object["data"] = map[string]any{"values.yaml": "size: " + size}
@@ -318,14 +315,7 @@ func TestUnsetVariable(t *testing.T) {
 	first, second := writeChart(t, folder, "1.0.0"), writeChart(t, folder, "2.0.0")
 	waiting := entry("Memcached", first, `overrideValues: {size: "${PROBE_REGG}/8"}`)
 	path := writeFile(t, folder, "watches.yaml", waiting+entry("Other", second))
-	build := func(p *process) operator.Kind {
-		kind, err := File(p.t.Context(), &Engine{}, FileOptions{Path: path})
-		if err != nil {
-			p.t.Fatal(err)
-		}
-		return kind
-	}
-	bubble(t, build, func(p *process) {
+	bubble(t, kindsOf(path), func(p *process) {
 		p.installed("a", "")
 		p.measured("watches_file_valid 1", "watches_file_waiting_entries 1")
 		conditions := fmt.Sprint(p.Object("Memcached", "default/a").Object["status"])
@@ -401,14 +391,7 @@ func TestReloadTwoVersionsOfOneKind(t *testing.T) {
 	folder := t.TempDir()
 	chart := writeChart(t, folder, "1.0.0")
 	path := writeFile(t, folder, "watches.yaml", entry("Memcached", chart))
-	build := func(p *process) operator.Kind {
-		kind, err := File(p.t.Context(), &Engine{}, FileOptions{Path: path})
-		if err != nil {
-			p.t.Fatal(err)
-		}
-		return kind
-	}
-	bubble(t, build, func(p *process) {
+	bubble(t, kindsOf(path), func(p *process) {
 		writeFile(t, folder, "watches.yaml", entry("Memcached", chart)+"- {group: cache.my.domain, version: v2, kind: Memcached, chart: "+chart+"}\n")
 		p.wait(time.Minute)
 		p.measured("watches_file_valid 0", `watches_file_reloads_total{result="error"} 1`)
